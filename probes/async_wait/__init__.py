@@ -65,8 +65,8 @@ def analyse(result: Result, sites: Sequence[int], folder: Path | None = None) ->
     for line in lines:
         if (kind := kind_of(line.opcode)) is not None:
             by_kind[kind] = by_kind.get(kind, 0) + line.sums["waited"]
-    whole = AsyncWaits(**line_totals(lines, SITE), by_kind=by_kind)
-    return CountsByLine(whole, lines, worst_line(lines, lambda line: line.sums["waited"] or None))
+    totals = AsyncWaits(**line_totals(lines, SITE), by_kind=by_kind)
+    return CountsByLine(totals, lines, worst_line(lines, lambda line: line.sums["waited"] or None))
 
 
 def of_line(line: LineSums) -> AsyncWaits:
@@ -110,12 +110,12 @@ def findings(of: ProbeResult, found: CountsByLine[AsyncWaits]) -> Iterator[Findi
 
 
 def _all_waits(of: ProbeResult, found: AsyncWaits) -> Finding:
-    words = "no warp waited for asynchronous work"
+    text = "no warp waited for asynchronous work"
     if found.waits:
         mean = cycles_text(found.cycles_per_wait or 0, of.clock_khz)
-        words = f"{units.count(found.waits)} by warps, {mean} each on average"
+        text = f"{units.count(found.waits)} by warps, {mean} each on average"
     values = {"waited": found.waited, "waits": found.waits}
-    return Finding("async_waits", "waits", words, "", values=values)
+    return Finding("async_waits", "waits", text, "", values=values)
 
 
 def _rows(of: ProbeResult, counted: CountsByLine[AsyncWaits]) -> LineRows:
@@ -125,11 +125,11 @@ def _rows(of: ProbeResult, counted: CountsByLine[AsyncWaits]) -> LineRows:
 
 
 def _line_values(line: LineSums) -> dict[str, LineValue]:
-    each = of_line(line)
+    waits = of_line(line)
     return {
-        "cycles": each.waited,
-        "waits": each.waits,
-        "cycles per wait": each.cycles_per_wait,
+        "cycles": waits.waited,
+        "waits": waits.waits,
+        "cycles per wait": waits.cycles_per_wait,
         "for": kind_of(line.opcode),
     }
 

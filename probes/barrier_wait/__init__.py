@@ -84,8 +84,8 @@ def analyse(result: Result) -> BarrierWaits:
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[BarrierWaits]:
     """The same by line, of ``barrier_wait_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "barrier_wait_by_line", sites, folder)
-    whole = BarrierWaits(**line_totals(lines, SITE), longest=None, threads_missing=0)
-    return CountsByLine(whole, lines, worst_line(lines, lambda line: line.sums["waited"] or None))
+    totals = BarrierWaits(**line_totals(lines, SITE), longest=None, threads_missing=0)
+    return CountsByLine(totals, lines, worst_line(lines, lambda line: line.sums["waited"] or None))
 
 
 def of_line(line: LineSums) -> BarrierWaits:
@@ -118,12 +118,12 @@ def findings_by_line(of: ProbeResult, found: CountsByLine[BarrierWaits]) -> Iter
 
 
 def _all_barriers(of: ProbeResult, found: BarrierWaits, page: str, asks: str) -> Finding:
-    words = "no barrier was executed"
+    text = "no barrier was executed"
     if found.barriers:
         mean = cycles_text(found.cycles_per_barrier or 0, of.clock_khz)
-        words = f"{units.count(found.barriers)} passed by warps, {mean} waited at each on average"
+        text = f"{units.count(found.barriers)} passed by warps, {mean} waited at each on average"
     values = {"waited": found.waited, "barriers": found.barriers, "longest": found.longest}
-    return Finding("barriers", "barriers", words, page, asks=asks, values=values)
+    return Finding("barriers", "barriers", text, page, asks=asks, values=values)
 
 
 def _rows(of: ProbeResult, counted: CountsByLine[BarrierWaits]) -> LineRows:
@@ -133,11 +133,11 @@ def _rows(of: ProbeResult, counted: CountsByLine[BarrierWaits]) -> LineRows:
 
 
 def _line_values(line: LineSums) -> dict[str, LineValue]:
-    each = of_line(line)
+    waits = of_line(line)
     return {
-        "cycles": each.waited,
-        "waits": each.barriers,
-        "cycles per wait": each.cycles_per_barrier,
+        "cycles": waits.waited,
+        "waits": waits.barriers,
+        "cycles per wait": waits.cycles_per_barrier,
     }
 
 
@@ -166,20 +166,20 @@ def waits(of: ProbeResult, progress: Progress) -> Waits:
     waited, barriers = left["waited"].astype(np.int64), left["barriers"].astype(np.int64)
     met = barriers > 0
     values = dict(zip(_LABELS, (waited, waited[met] // barriers[met]), strict=True))
-    words = f"{units.counted(len(left), 'warp')}, {units.counted(int(barriers.sum()), 'barrier')}"
+    text = f"{units.counted(len(left), 'warp')}, {units.counted(int(barriers.sum()), 'barrier')}"
     missing = of.result.threads - int(left["threads"].sum(dtype=np.int64))
-    return Waits(of.which, values, words + _left_out(of, missing))
+    return Waits(of.which, values, text + _left_out(of, missing))
 
 
 def _of_sums(of: ProbeResult) -> Waits:
-    found = analyse(of.result)
-    words = units.counted(found.barriers, "barrier") + _left_out(of, found.threads_missing)
-    return Waits(of.which, {}, f"{words}; of each warp: {DETAIL_ADVICE}", _LABELS)
+    waits = analyse(of.result)
+    text = units.counted(waits.barriers, "barrier") + _left_out(of, waits.threads_missing)
+    return Waits(of.which, {}, f"{text}; of each warp: {DETAIL_ADVICE}", _LABELS)
 
 
 def _left_out(of: ProbeResult, threads_missing: int) -> str:
-    words = f", excluding {units.counted(threads_missing, 'thread')} that did not exit" if threads_missing else ""
-    return words + (f"; {sampled_blocks_text(of.result.sample)}" if of.result.sample else "")
+    text = f", excluding {units.counted(threads_missing, 'thread')} that did not exit" if threads_missing else ""
+    return text + (f"; {sampled_blocks_text(of.result.sample)}" if of.result.sample else "")
 
 
 PROBES: Final = (

@@ -75,13 +75,13 @@ def _slots(of: ProbeResult, schedule: BlockSchedule) -> Finding:
     parts = {name: getattr(schedule, name) / span for name in SLOT_TIME_LABELS}
     both = parts["ramp"] + parts["tail"]
     running, scheduling, idle = units.percents((parts["running"], parts["scheduling"], both))
-    words = f"running {running}, scheduling {scheduling}, filling and emptying {idle}"
-    words += f" of {cycles_text(schedule.span, of.clock_khz)} per SM"
+    text = f"running {running}, scheduling {scheduling}, filling and emptying {idle}"
+    text += f" of {cycles_text(schedule.span, of.clock_khz)} per SM"
     much = parts["scheduling"] > _FLAGGED_SHARE
     values = {**parts, "cycles": schedule.span}
     lost = schedule.scheduling + schedule.tail
     gain = Gain(lost, span, "cycles") if lost > 0 else None
-    return Finding("slots", "block slots", words, "blocks", stands_out=much, values=values, gain=gain)
+    return Finding("slots", "block slots", text, "blocks", stands_out=much, values=values, gain=gain)
 
 
 def _slowest_block(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
@@ -91,16 +91,16 @@ def _slowest_block(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
     worst = int(blocks.duration.argmax())
     times = float(blocks.duration[worst]) / lengths.median
     name = launch_timeline(of, timeline).block_words
-    words = f"all of {cycles_text(lengths.median, of.clock_khz)}"
+    text = f"all of {cycles_text(lengths.median, of.clock_khz)}"
     if lengths.most > lengths.least:
-        words = f"{name(int(blocks.block[worst]))} on SM {blocks.sm[worst]}, {times:.2f}× the median of "
-        words += cycles_text(lengths.median, of.clock_khz)
+        text = f"{name(int(blocks.block[worst]))} on SM {blocks.sm[worst]}, {times:.2f}× the median of "
+        text += cycles_text(lengths.median, of.clock_khz)
     values = {"block": int(blocks.block[worst]), "cycles": int(blocks.duration[worst]), "median": lengths.median}
     label = "slowest block" if lengths.most > lengths.least else "blocks"
     late = lengths.most > max(lengths.fence, _FLAGGED_RATIO * lengths.median)
     asks = "stragglers" if late else ""
     block = int(blocks.block[worst]) if lengths.most > lengths.least else None
-    yield Finding("slowest_block", label, words, "timeline", None, late, asks, values, block=block)
+    yield Finding("slowest_block", label, text, "timeline", None, late, asks, values, block=block)
 
 
 def _waves(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
@@ -109,8 +109,8 @@ def _waves(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
     if not at_once or not of.sms:
         return
     waves = timeline.grid_blocks / (at_once * of.sms)
-    words = f"{waves:.2f}: {units.counted(timeline.grid_blocks, 'block')}, {at_once} at once on each of {of.sms} SMs"
-    yield Finding("waves", "waves", words, values={"waves": waves})
+    text = f"{waves:.2f}: {units.counted(timeline.grid_blocks, 'block')}, {at_once} at once on each of {of.sms} SMs"
+    yield Finding("waves", "waves", text, values={"waves": waves})
 
 
 PROBES: Final = (

@@ -164,13 +164,13 @@ def _tally(result: Result, parts: Iterable[BlockTimes]) -> _Sms:
     left_out = np.zeros(3, "i8")
     for part in parts:
         ran = np.concatenate((numbers, part.sm[part.valid]))
-        each = np.concatenate((blocks, np.ones(len(ran) - len(numbers), "i8")))
+        counts = np.concatenate((blocks, np.ones(len(ran) - len(numbers), "i8")))
         try:
             found, which = distinct_sms(ran)
         except TraceError as error:
             raise TraceError(f"{result.path}: {error}") from None
         numbers = found.astype("u4")
-        blocks = np.bincount(which, weights=each).astype("i8")
+        blocks = np.bincount(which, weights=counts).astype("i8")
         left_out += (part.warps_missing, part.blocks_missing, part.blocks_astray)
     if not len(numbers):
         raise TraceError(f"{result.path}: no warp saved a record; the kernel wrote nothing, or the probe did not run")
@@ -260,13 +260,13 @@ def timeline_of(result: Result, *, device_sms: int | None = None, one_clock: boo
     """
     if not result.maps:
         raise TraceError(f"{result.path}: it has no map, so no records of block_sched")
-    found = result.reduced(0, RECORD) or result.one_record(0, RECORD)
+    records = result.reduced(0, RECORD) or result.one_record(0, RECORD)
     clocks = shared_clock if one_clock else clock_domains
     try:
-        if isinstance(found, Reduced):
-            return timeline_of_blocks(blocks_of(result, found), clocks, device_sms=device_sms, sample=result.sample)
+        if isinstance(records, Reduced):
+            return timeline_of_blocks(blocks_of(result, records), clocks, device_sms=device_sms, sample=result.sample)
         return timeline(
-            found["start"], found["elapsed"], found["sm"], clocks, device_sms=device_sms, sample=result.sample
+            records["start"], records["elapsed"], records["sm"], clocks, device_sms=device_sms, sample=result.sample
         )
     except TraceError as error:
         raise TraceError(f"{result.path}: {error}") from error

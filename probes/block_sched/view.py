@@ -57,8 +57,8 @@ def schedule_line(schedule: BlockSchedule) -> str:
     )
     left_out = [f"{units.counted(count, noun)} {why}" for count, noun, why in counts if count]
     running, scheduling = (units.count(round(cycles)) for cycles in (schedule.running, schedule.scheduling))
-    words = f"{units.counted(schedule.blocks, 'block')}, running {running} cycles per slot, scheduling {scheduling}"
-    return "; ".join([words, *left_out])
+    text = f"{units.counted(schedule.blocks, 'block')}, running {running} cycles per slot, scheduling {scheduling}"
+    return "; ".join([text, *left_out])
 
 
 def sm_lines(schedule: BlockSchedule, cells: int) -> list[str]:
@@ -221,13 +221,13 @@ class Blocks(Document):
     def _top(self, width: int) -> list[Line]:
         name = shorten(self.found.name, max(width - len(self.found.which) - 1, 0))
         lines: list[Line] = [((f"{self.found.which} {name}", "title"),)]
-        said = [self._line(), self._shares()]
-        lines += [((part, ""),) for text in said for part in wrap(text, width)]
+        sentences = [self._line(), self._shares()]
+        lines += [((part, ""),) for text in sentences for part in wrap(text, width)]
         lines += [(), distribution_head("cycles")]
         for label, values in (("one block", self.cycles), ("one gap", self.gaps), ("one SM", self.schedule.sm_span)):
-            found = distribution(values)
-            if found is not None:
-                lines.append(distribution_row(label, found, _whole_cycles))
+            spread = distribution(values)
+            if spread is not None:
+                lines.append(distribution_row(label, spread, _whole_cycles))
         return lines
 
     def _line(self) -> str:
@@ -236,11 +236,11 @@ class Blocks(Document):
     def _shares(self) -> str:
         schedule = self.schedule
         parts = units.percents([getattr(schedule, name) for name in SLOT_TIME_LABELS], decimals=1)
-        shares = ", ".join(f"{words} {part}" for words, part in zip(SLOT_TIME_LABELS.values(), parts, strict=True))
-        words = f"{cycles_text(schedule.span, self.found.clock_khz)} per SM: {shares}"
+        shares = ", ".join(f"{text} {part}" for text, part in zip(SLOT_TIME_LABELS.values(), parts, strict=True))
+        text = f"{cycles_text(schedule.span, self.found.clock_khz)} per SM: {shares}"
         if self.idle_sms:
-            words += f"; {units.counted(len(self.idle_sms), 'SM')} ran nothing"
-        return words
+            text += f"; {units.counted(len(self.idle_sms), 'SM')} ran nothing"
+        return text
 
     def _chart(self, width: int) -> list[str]:
         return cdf_chart(self.cycles, min(width, _MAX_CHART_CELLS), _CHART_ROWS, "cycles of a block")
@@ -278,8 +278,8 @@ def _whole_cycles(cycles: float) -> str:
 
 
 def _distribution_record(values: NDArray[np.int64]) -> dict[str, float] | None:
-    found = distribution(values)
-    return None if found is None else found.record()
+    spread = distribution(values)
+    return None if spread is None else spread.record()
 
 
 def _open(source: ViewSource, progress: Progress) -> Blocks:

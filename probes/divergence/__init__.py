@@ -82,8 +82,8 @@ def analyse(result: Result) -> Divergence:
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[Divergence]:
     """The same by line, of ``divergence_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "divergence_by_line", sites, folder)
-    whole = Divergence(**line_totals(lines, SITE), threads_missing=0)
-    return CountsByLine(whole, lines, worst_line(lines, lanes_per_execution, lowest=True))
+    totals = Divergence(**line_totals(lines, SITE), threads_missing=0)
+    return CountsByLine(totals, lines, worst_line(lines, lanes_per_execution, lowest=True))
 
 
 def executions_and_lanes(line: LineSums) -> tuple[int, int]:
@@ -121,16 +121,16 @@ def findings(of: ProbeResult, found: Divergence) -> Iterator[Finding]:
 def findings_by_line(of: ProbeResult, found: CountsByLine[Divergence]) -> Iterator[Finding]:
     """The worst line, then all."""
     del of
-    whole = found.whole
+    totals = found.whole
     worst = max(found.lines, key=_idle_lanes, default=None)
     if worst is not None and _idle_lanes(worst):
-        everything = WARP_SIZE * (whole.branches + whole.accesses)
-        words = f"{place(worst.line, worst.source, worst.opcode)}, {lanes_per_execution(worst) or 0:.1f} of "
-        words += f"{WARP_SIZE} lanes active"
+        everything = WARP_SIZE * (totals.branches + totals.accesses)
+        text = f"{place(worst.line, worst.source, worst.opcode)}, {lanes_per_execution(worst) or 0:.1f} of "
+        text += f"{WARP_SIZE} lanes active"
         values = {"lanes_per_execution": lanes_per_execution(worst), "idle_lanes": _idle_lanes(worst)}
         much = _idle_lanes(worst) > _FLAGGED_SHARE * everything
-        yield Finding("worst_line", "most idle lanes", words, "lines", worst.line, much, values=values)
-    yield _active_lanes(whole, "")
+        yield Finding("worst_line", "most idle lanes", text, "lines", worst.line, much, values=values)
+    yield _active_lanes(totals, "")
 
 
 def _idle_lanes(line: LineSums) -> int:
@@ -140,27 +140,27 @@ def _idle_lanes(line: LineSums) -> int:
 
 def _active_lanes(found: Divergence, asks: str) -> Finding:
     means = (("per branch", found.lanes_per_branch), ("per access", found.lanes_per_access))
-    parts = [f"{mean:.1f} of {WARP_SIZE} {words}" for words, mean in means if mean is not None]
+    parts = [f"{mean:.1f} of {WARP_SIZE} {text}" for text, mean in means if mean is not None]
     executions, lanes = found.branches + found.accesses, found.branch_lanes + found.access_lanes
     much = lanes < (1 - _FLAGGED_SHARE) * WARP_SIZE * executions
     asks = asks if lanes < WARP_SIZE * executions else ""
     values = {"lanes_per_branch": found.lanes_per_branch, "lanes_per_access": found.lanes_per_access}
-    words = ", ".join(parts) or "no branch and no access was executed"
-    return Finding("lanes", "active lanes", words, stands_out=much, asks=asks, values=values)
+    text = ", ".join(parts) or "no branch and no access was executed"
+    return Finding("lanes", "active lanes", text, stands_out=much, asks=asks, values=values)
 
 
 def _rows(of: ProbeResult, counted: CountsByLine[Divergence]) -> LineRows:
     del of
     rows = []
-    for each in counted.lines:
-        executions, lanes = executions_and_lanes(each)
+    for line in counted.lines:
+        executions, lanes = executions_and_lanes(line)
         found: dict[str, LineValue] = {
-            "lanes per execution": lanes_per_execution(each),
+            "lanes per execution": lanes_per_execution(line),
             "executions": executions,
             "idle lanes": WARP_SIZE * executions - lanes,
             "lanes": lanes,
         }
-        rows.append((lanes - WARP_SIZE * executions, LineRow(each.line, each.source, found)))
+        rows.append((lanes - WARP_SIZE * executions, LineRow(line.line, line.source, found)))
     rows.sort(key=lambda pair: pair[0])
     return LineRows([row for _, row in rows], ["idle lanes: those of 32 that were not active, of all executions"])
 

@@ -90,10 +90,10 @@ def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = No
     No line has the most bytes where those of another are not known.
     """
     lines = line_sums(result, SITE, "gmem_bytes_by_line", sites, folder)
-    whole = MemoryBytes(**line_totals(lines, SITE), threads_missing=0)
+    totals = MemoryBytes(**line_totals(lines, SITE), threads_missing=0)
     known = all(bytes_of(line) is not None for line in lines)
     worst = worst_line(lines, lambda line: bytes_of(line) or None) if known else None
-    return CountsByLine(whole, lines, worst)
+    return CountsByLine(totals, lines, worst)
 
 
 def bytes_of(line: LineSums) -> int | None:
@@ -126,15 +126,15 @@ BY_LINE: Final = metrics_by_line(METRICS, "most bytes")
 def findings(of: ProbeResult, found: MemoryBytes) -> Iterator[Finding]:
     """What was read and written."""
     read, written = found.read, found.written
-    words = f"{units.size(read)} read, {units.size(written)} written, as instructions ask for"
+    text = f"{units.size(read)} read, {units.size(written)} written, as instructions ask for"
     speed = None
     if read is not None and written is not None and of.timed_ms:
         speed = (read + written) / (of.timed_ms * 1e-3)
-        words += f": {units.size(speed)}/s in the original's {units.duration(of.timed_ms * 1e-3)}"
+        text += f": {units.size(speed)}/s in the original's {units.duration(of.timed_ms * 1e-3)}"
     elif read is None or written is None:
-        words += "; copies by tensor map state no size"
+        text += "; copies by tensor map state no size"
     values = {"read": read, "written": written, "bytes_per_second": speed}
-    yield Finding("bytes", "bytes", words, "memory", values=values)
+    yield Finding("bytes", "bytes", text, "memory", values=values)
 
 
 def findings_by_line(of: ProbeResult, found: CountsByLine[MemoryBytes]) -> Iterator[Finding]:
@@ -143,21 +143,21 @@ def findings_by_line(of: ProbeResult, found: CountsByLine[MemoryBytes]) -> Itera
     if found.worst is not None:
         line, moved = found.worst
         total = (found.whole.read or 0) + (found.whole.written or 0)
-        words = f"{place(line.line, line.source, line.opcode)}, {units.size(moved)}, {percent(moved, total)} of all"
+        text = f"{place(line.line, line.source, line.opcode)}, {units.size(moved)}, {percent(moved, total)} of all"
         values = {"bytes": int(moved)}
-        yield Finding("most_bytes", "most bytes", words, "lines", line.line, values=values)
+        yield Finding("most_bytes", "most bytes", text, "lines", line.line, values=values)
 
 
 def _rows(of: ProbeResult, counted: CountsByLine[MemoryBytes]) -> LineRows:
     del of
-    found = [(line, bytes_of(line)) for line in counted.lines]
-    known = [moved for _, moved in found if moved is not None]
-    whole = sum(known) if len(known) == len(found) else None
+    line_bytes = [(line, bytes_of(line)) for line in counted.lines]
+    known = [moved for _, moved in line_bytes if moved is not None]
+    total = sum(known) if len(known) == len(line_bytes) else None
     rows = []
-    for line, moved in sorted(found, key=lambda pair: -(pair[1] or 0)):
-        share = None if moved is None or whole is None else share_text(moved, whole)
+    for line, moved in sorted(line_bytes, key=lambda pair: -(pair[1] or 0)):
+        share = None if moved is None or total is None else share_text(moved, total)
         rows.append(LineRow(line.line, line.source, {"share": share, "bytes": moved}))
-    return LineRows(rows, [] if whole is not None else [f"{NOT_MEASURED}: copies by tensor map state no size"])
+    return LineRows(rows, [] if total is not None else [f"{NOT_MEASURED}: copies by tensor map state no size"])
 
 
 LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("bytes", "sum")), "bytes", _rows)
@@ -165,12 +165,10 @@ LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("bytes", "sum")), "by
 
 def notes(found: MemoryBytes) -> list[str]:
     """The newest launch in words."""
-    words = (
-        f"newest launch: {units.size(found.read)} read, {units.size(found.written)} written, as instructions ask for"
-    )
+    text = f"newest launch: {units.size(found.read)} read, {units.size(found.written)} written, as instructions ask for"
     if found.tensor_loads or found.tensor_stores:
-        words += "; copies by tensor map state no size, so the sum is unknown"
-    return [words]
+        text += "; copies by tensor map state no size, so the sum is unknown"
+    return [text]
 
 
 MEMORY: Final = count_kind(

@@ -68,8 +68,8 @@ class InstructionMix:
 
     def share(self, name: str) -> float | None:
         """The part of the floating-point arithmetic that is of a class; ``tensor``: of that and the matrix ones."""
-        whole = sum(self.executed[kind] for kind in FLOATING)
-        return ratio(self.executed[name], whole + (self.executed[name] if name not in FLOATING else 0))
+        total = sum(self.executed[kind] for kind in FLOATING)
+        return ratio(self.executed[name], total + (self.executed[name] if name not in FLOATING else 0))
 
 
 def analyse(result: Result) -> InstructionMix:
@@ -90,9 +90,9 @@ def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = No
         raise TraceError(f"{result.path}: it does not fit the basic blocks in {folder or 'the trace'}/pruned.ptx")
     found: dict[int, LineSums] = {}
     for block, entered in zip(blocks, records["entered"].tolist(), strict=True):
-        for one in block:
-            row = LineSums(one.line, one.opcode, one.source, dict.fromkeys(CLASSES, 0))
-            found.setdefault(one.line, row).sums[one.work] += entered
+        for instruction in block:
+            row = LineSums(instruction.line, instruction.opcode, instruction.source, dict.fromkeys(CLASSES, 0))
+            found.setdefault(instruction.line, row).sums[instruction.work] += entered
     lines = tuple(found[line] for line in sorted(found))
     executed = {name: sum(line.sums[name] for line in lines) for name in CLASSES}
     worst = worst_line(lines, lambda line: executions_of(line) or None)
@@ -152,31 +152,31 @@ def findings(of: ProbeResult, found: InstructionMix) -> Iterator[Finding]:
 def findings_by_line(of: ProbeResult, found: CountsByLine[InstructionMix]) -> Iterator[Finding]:
     """The same, then the line that is executed most."""
     del of
-    whole = found.whole
-    yield from _mix(whole)
-    kinds = ("fp64",) if whole.executed["fp64"] else CLASSES
+    totals = found.whole
+    yield from _mix(totals)
+    kinds = ("fp64",) if totals.executed["fp64"] else CLASSES
     line = max(found.lines, key=lambda each: each.total(*kinds), default=None)
     if line is not None and line.total(*kinds):
-        part = percent(line.total(*kinds), sum(whole.executed[kind] for kind in kinds))
-        words = (
+        part = percent(line.total(*kinds), sum(totals.executed[kind] for kind in kinds))
+        text = (
             f"{place(line.line, line.source, line.opcode)}, {part} of all {'fp64 ' if len(kinds) == 1 else ''}executed"
         )
         values = {"executed": line.total(*kinds)}
-        yield Finding("most_executed", "executed most", words, "lines", line.line, values=values)
+        yield Finding("most_executed", "executed most", text, "lines", line.line, values=values)
 
 
 def _mix(found: InstructionMix) -> Iterator[Finding]:
     largest = sorted(found.executed.items(), key=lambda pair: -pair[1])[:_NAMED_CLASSES]
     parts = ", ".join(f"{name} {percent(number, found.total)}" for name, number in largest if number)
-    words = f"{units.count(found.total)} of warps: {parts}"
-    yield Finding("mix", "instructions", words, values={"total": found.total, **found.executed})
+    text = f"{units.count(found.total)} of warps: {parts}"
+    yield Finding("mix", "instructions", text, values={"total": found.total, **found.executed})
     arithmetic = [f"{name} {part:.0%}" for name in FLOATING if (part := found.share(name))]
     if arithmetic:
         doubles = found.share("fp64") or 0.0
         asks = "tensor cores" if found.executed["tensor"] and not doubles else ""
         values = {f"{name}_share": found.share(name) for name in (*FLOATING, "tensor")}
-        words = f"{', '.join(arithmetic)} of the floating-point arithmetic"
-        yield Finding("arithmetic", "arithmetic", words, stands_out=doubles > 0, asks=asks, values=values)
+        text = f"{', '.join(arithmetic)} of the floating-point arithmetic"
+        yield Finding("arithmetic", "arithmetic", text, stands_out=doubles > 0, asks=asks, values=values)
 
 
 def _rows(of: ProbeResult, counted: CountsByLine[InstructionMix]) -> LineRows:

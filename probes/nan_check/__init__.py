@@ -95,11 +95,11 @@ def analyse(result: Result, folder: Path | None = None) -> NanCheck:
     if attempts is None or kept is None or totals is None or result.sections[0].level != "warp":
         raise TraceError(f"{result.path}: its records are not of nan_check")
     known = probed_sites(folder)
-    unchecked = tuple(UncheckedStore(one.line, one.opcode, one.source) for one in known.unchecked())
+    unchecked = tuple(UncheckedStore(site.line, site.opcode, site.source) for site in known.unchecked())
     block, warp, place = np.nonzero(np.arange(records.shape[2]) < kept[:, :, np.newaxis])
-    found = records[block, warp, place]
-    order = np.lexsort((warp, block, found["clock"], found["time"])).tolist()
-    ordered = tuple(_non_finite_store(result, found[i], int(block[i]), int(warp[i]), known) for i in order)
+    record = records[block, warp, place]
+    order = np.lexsort((warp, block, record["clock"], record["time"])).tolist()
+    ordered = tuple(_non_finite_store(result, record[i], int(block[i]), int(warp[i]), known) for i in order)
     return NanCheck(totals[1], ordered, unchecked)
 
 
@@ -164,36 +164,36 @@ def findings(of: ProbeResult, found: NanCheck) -> Iterator[Finding]:
     del of
     first = found.first
     if first is None:
-        words = "no NaN and no infinity was stored"
-        yield Finding("stores", "stores", words, "lines", values={"stores": found.stores})
+        text = "no NaN and no infinity was stored"
+        yield Finding("stores", "stores", text, "lines", values={"stores": found.stores})
     else:
         where = f"block ({','.join(map(str, first.block))}) thread ({','.join(map(str, first.thread))})"
-        words = f"{first.words} stored at {place(first.line, first.source)} by {where}"
+        text = f"{first.words} stored at {place(first.line, first.source)} by {where}"
         values = {"address": first.address, "stores": found.stores}
-        yield Finding("first", f"first {first.words.split()[0]}", words, "lines", first.line, True, values=values)
-        words = f"{units.count(found.stores)} of NaN or infinity, counted by warp"
-        yield Finding("stores", "stores", words, "lines", values={"stores": found.stores})
+        yield Finding("first", f"first {first.words.split()[0]}", text, "lines", first.line, True, values=values)
+        text = f"{units.count(found.stores)} of NaN or infinity, counted by warp"
+        yield Finding("stores", "stores", text, "lines", values={"stores": found.stores})
     if found.unchecked:
-        words = f"{units.counted(len(found.unchecked), 'store instruction')}: the type of what they store is unknown"
-        yield Finding("unchecked", "not looked at", words, "lines", found.unchecked[0].line)
+        text = f"{units.counted(len(found.unchecked), 'store instruction')}: the type of what they store is unknown"
+        yield Finding("unchecked", "not looked at", text, "lines", found.unchecked[0].line)
 
 
 def _rows(of: ProbeResult, found: NanCheck) -> LineRows:
     del of
     rows = [
         LineRow(
-            each.line,
-            each.source,
+            store.line,
+            store.source,
             {
-                "value": each.words,
-                "block": ",".join(map(str, each.block)),
-                "thread": ",".join(map(str, each.thread)),
-                "address": f"{each.address:#x}",
+                "value": store.words,
+                "block": ",".join(map(str, store.block)),
+                "thread": ",".join(map(str, store.thread)),
+                "address": f"{store.address:#x}",
             },
         )
-        for each in found.found
+        for store in found.found
     ]
-    rows += [LineRow(each.line, each.source, {"value": "not looked at"}) for each in found.unchecked]
+    rows += [LineRow(store.line, store.source, {"value": "not looked at"}) for store in found.unchecked]
     return LineRows(rows, [f"stores of NaN or infinity: {found.stores}; the first of each warp, by time"])
 
 

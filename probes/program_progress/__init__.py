@@ -75,11 +75,11 @@ class ProgramProgress:
         since = np.where(_recorded_mask(progress), _cycles_since_start(progress), np.iinfo(np.int64).max)
         place = (since <= cycles).sum(axis=2) - 1
         lines = np.take_along_axis(progress.pace["line"], np.maximum(place, 0)[..., np.newaxis], axis=2)[..., 0]
-        found = np.where(place < 0, 0, lines.astype(np.int64))
-        found[_cut_off_mask(progress) & (place == progress.kept - 1)] = -2
-        found[cycles >= progress.warps["elapsed"].astype(np.int64)] = -1
-        found[~progress.ran] = -2
-        return found
+        line_at = np.where(place < 0, 0, lines.astype(np.int64))
+        line_at[_cut_off_mask(progress) & (place == progress.kept - 1)] = -2
+        line_at[cycles >= progress.warps["elapsed"].astype(np.int64)] = -1
+        line_at[~progress.ran] = -2
+        return line_at
 
 
 def analyse(result: Result, clock_khz: int | None = None, folder: Path | None = None) -> ProgramProgress:
@@ -171,32 +171,32 @@ def findings(of: ProbeResult, found: ProgramProgress) -> Iterator[Finding]:
     del of
     if found.blocks:
         first = found.blocks[0]
-        words = (
+        text = (
             f"from {place(first.line, first.source)} on, {percent(first.cycles, found.cycles)} of all warps' cycles, "
         )
-        words += f"{units.count(round(first.cycles_per_visit or 0))} cycles per visit"
+        text += f"{units.count(round(first.cycles_per_visit or 0))} cycles per visit"
         values = {"share": first.cycles / found.cycles if found.cycles else None, "visits": first.visits}
-        yield Finding("hottest", "most time", words, "lines", first.line, values=values)
+        yield Finding("hottest", "most time", text, "lines", first.line, values=values)
     if found.unknown:
-        words = f"{percent(found.unknown, found.cycles)} of the time: warps entered more blocks than were kept"
-        yield Finding("unknown", "not known", words, "lines", values={"unknown": found.unknown})
+        text = f"{percent(found.unknown, found.cycles)} of the time: warps entered more blocks than were kept"
+        yield Finding("unknown", "not known", text, "lines", values={"unknown": found.unknown})
 
 
 def _rows(of: ProbeResult, found: ProgramProgress) -> LineRows:
     del of
     rows = [
         LineRow(
-            each.line,
-            each.source,
+            block.line,
+            block.source,
             {
-                "share": share_text(each.cycles, found.cycles),
-                "cycles": each.cycles,
-                "visits": each.visits,
-                "cycles per visit": each.cycles_per_visit,
-                "warps": each.warps,
+                "share": share_text(block.cycles, found.cycles),
+                "cycles": block.cycles,
+                "visits": block.visits,
+                "cycles per visit": block.cycles_per_visit,
+                "warps": block.warps,
             },
         )
-        for each in found.blocks
+        for block in found.blocks
     ]
     notes = ["one row per basic block, at its first line; cycles summed over all warps"]
     if found.unknown:

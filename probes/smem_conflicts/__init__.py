@@ -75,8 +75,8 @@ def analyse(result: Result) -> BankConflicts:
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[BankConflicts]:
     """The same by line, of ``smem_conflicts_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "smem_conflicts_by_line", sites, folder)
-    whole = BankConflicts(**line_totals(lines, SITE), threads_missing=0)
-    return CountsByLine(whole, lines, worst_line(lines, lambda line: of_line(line).degree))
+    totals = BankConflicts(**line_totals(lines, SITE), threads_missing=0)
+    return CountsByLine(totals, lines, worst_line(lines, lambda line: of_line(line).degree))
 
 
 def of_line(line: LineSums) -> BankConflicts:
@@ -107,35 +107,35 @@ def findings(of: ProbeResult, found: BankConflicts) -> Iterator[Finding]:
 def findings_by_line(of: ProbeResult, counted: CountsByLine[BankConflicts]) -> Iterator[Finding]:
     """The worst line, then all."""
     del of
-    found = [(line, of_line(line)) for line in counted.lines]
-    passes = sum(each.passes for _, each in found)
-    worst = max(found, key=lambda pair: pair[1].conflicts, default=None)
+    conflicts = [(line, of_line(line)) for line in counted.lines]
+    passes = sum(counts.passes for _, counts in conflicts)
+    worst = max(conflicts, key=lambda pair: pair[1].conflicts, default=None)
     if worst is not None and worst[1].conflicts:
-        line, each = worst
-        words = f"{place(line.line, line.source, line.opcode)}, {each.degree or 0:.1f} times the passes needed"
-        words += f", {percent(each.conflicts, passes)} of all passes lost"
-        values = {"degree": each.degree, "conflicts": each.conflicts}
-        much = each.conflicts > _FLAGGED_SHARE * passes
-        yield Finding("worst_access", "worst access", words, "lines", line.line, much, values=values,
-                      gain=Gain(each.conflicts, passes, "cycles"))  # fmt: skip
+        line, counts = worst
+        text = f"{place(line.line, line.source, line.opcode)}, {counts.degree or 0:.1f} times the passes needed"
+        text += f", {percent(counts.conflicts, passes)} of all passes lost"
+        values = {"degree": counts.degree, "conflicts": counts.conflicts}
+        much = counts.conflicts > _FLAGGED_SHARE * passes
+        yield Finding("worst_access", "worst access", text, "lines", line.line, much, values=values,
+                      gain=Gain(counts.conflicts, passes, "cycles"))  # fmt: skip
     yield _conflicts(counted.whole, "")
 
 
 def _conflicts(found: BankConflicts, asks: str) -> Finding:
-    words = "no access to shared memory was executed"
+    text = "no access to shared memory was executed"
     if found.accesses:
-        words = f"{units.counted(found.accesses, 'access')}, {found.passes_per_access or 0:.2f} passes each, "
-        words += f"{percent(found.conflicts, found.passes)} of them conflicts" if found.conflicts else "no conflicts"
+        text = f"{units.counted(found.accesses, 'access')}, {found.passes_per_access or 0:.2f} passes each, "
+        text += f"{percent(found.conflicts, found.passes)} of them conflicts" if found.conflicts else "no conflicts"
     much = found.conflicts > _FLAGGED_SHARE * found.passes
     values = {"accesses": found.accesses, "passes": found.passes, "conflicts": found.conflicts}
     asks = asks if found.conflicts else ""
     gain = Gain(found.conflicts, found.passes, "cycles") if found.conflicts else None
-    return Finding("shared_memory", "shared memory", words, stands_out=much, asks=asks, values=values, gain=gain)
+    return Finding("shared_memory", "shared memory", text, stands_out=much, asks=asks, values=values, gain=gain)
 
 
 def _rows(of: ProbeResult, counted: CountsByLine[BankConflicts]) -> LineRows:
     del of
-    found = [(line, of_line(line)) for line in counted.lines]
+    conflicts = [(line, of_line(line)) for line in counted.lines]
     rows = [
         LineRow(
             line.line,
@@ -148,10 +148,10 @@ def _rows(of: ProbeResult, counted: CountsByLine[BankConflicts]) -> LineRows:
                 "passes": each.passes,
             },
         )
-        for line, each in sorted(found, key=lambda pair: (-pair[1].conflicts, -pair[1].passes))
+        for line, each in sorted(conflicts, key=lambda pair: (-pair[1].conflicts, -pair[1].passes))
     ]
-    words = "conflicts: passes beyond the fewest possible; degree: passes over the fewest possible"
-    return LineRows(rows, [words])
+    text = "conflicts: passes beyond the fewest possible; degree: passes over the fewest possible"
+    return LineRows(rows, [text])
 
 
 LINES: Final = LineSpec(

@@ -73,8 +73,8 @@ def analyse(result: Result) -> TensorOperations:
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[TensorOperations]:
     """The same by line, of ``tensorop_count_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "tensorop_count_by_line", sites, folder)
-    whole = _operations(result, line_totals(lines, SITE), 0)
-    return CountsByLine(whole, lines, worst_line(lines, lambda line: multiply_adds_of(line) or None))
+    totals = _operations(result, line_totals(lines, SITE), 0)
+    return CountsByLine(totals, lines, worst_line(lines, lambda line: multiply_adds_of(line) or None))
 
 
 def instructions_of(line: LineSums) -> int:
@@ -91,8 +91,8 @@ def _operations(result: Result, sums: dict[str, int], threads_missing: int) -> T
     """From sums over lanes; TraceError if they make no whole instructions though no thread is missing."""
     counts = {}
     for name, lanes in _LANES.items():
-        counts[name], rest = divmod(sums[name], lanes)
-        if rest and not threads_missing:
+        counts[name], remainder = divmod(sums[name], lanes)
+        if remainder and not threads_missing:
             raise TraceError(f"{result.path}: {sums[name]} lanes executed {name}, no multiple of {lanes}")
     return TensorOperations(sums["multiply_adds"], **counts, threads_missing=threads_missing)
 
@@ -109,16 +109,16 @@ BY_LINE: Final = metrics_by_line(METRICS, "most multiply-adds")
 
 def findings(of: ProbeResult, found: TensorOperations) -> Iterator[Finding]:
     """What the tensor cores did."""
-    words, speed = "no matrix instruction was executed", None
+    text, speed = "no matrix instruction was executed", None
     if found.operations:
         kinds = [f"{units.count(count)} {name}" for name, count in
                  (("mma", found.mma), ("wmma", found.wmma), ("wgmma", found.wgmma)) if count]  # fmt: skip
-        words = f"{_scaled_count(found.operations)} operations in {', '.join(kinds)}"
+        text = f"{_scaled_count(found.operations)} operations in {', '.join(kinds)}"
         if of.timed_ms:
             speed = found.operations / (of.timed_ms * 1e-3)
-            words += f": {speed / 1e12:.3g} TFLOP/s in the original's {units.duration(of.timed_ms * 1e-3)}"
+            text += f": {speed / 1e12:.3g} TFLOP/s in the original's {units.duration(of.timed_ms * 1e-3)}"
     values = {"operations": found.operations, "operations_per_second": speed}
-    yield Finding("operations", "tensor cores", words, values=values)
+    yield Finding("operations", "tensor cores", text, values=values)
 
 
 def findings_by_line(of: ProbeResult, found: CountsByLine[TensorOperations]) -> Iterator[Finding]:
@@ -127,8 +127,8 @@ def findings_by_line(of: ProbeResult, found: CountsByLine[TensorOperations]) -> 
     if found.worst is not None:
         line, multiply_adds = found.worst
         part = percent(multiply_adds, found.whole.multiply_adds)
-        words = f"{place(line.line, line.source, line.opcode)}, {part} of them"
-        yield Finding("most_operations", "most of them", words, "lines", line.line)
+        text = f"{place(line.line, line.source, line.opcode)}, {part} of them"
+        yield Finding("most_operations", "most of them", text, "lines", line.line)
 
 
 def _scaled_count(number: int) -> str:

@@ -127,17 +127,17 @@ def _slowest_warp(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
         return
     late = found.stragglers()
     spread = "" if lengths.spread is None else f", spread {lengths.spread:.0%} (1–99 %)"
-    words = f"{units.count(lengths.count)}, median {cycles_text(lengths.median, of.clock_khz)}{spread}"
+    text = f"{units.count(lengths.count)}, median {cycles_text(lengths.median, of.clock_khz)}{spread}"
     values = {"warps": lengths.count, "median": lengths.median, "spread": lengths.spread, "stragglers": len(late)}
-    yield Finding("warps", "warps", words, "progress", values=values)
+    yield Finding("warps", "warps", text, "progress", values=values)
     if len(late):
         block, warp = (int(number) for number in late[0])
         times = float(found.warps["elapsed"][block, warp]) / lengths.median
         block = of.result.blocks[block]
-        words = f"{units.count(len(late))}, the slowest block {block} warp {warp}: {times:.2f}× the median warp"
+        text = f"{units.count(len(late))}, the slowest block {block} warp {warp}: {times:.2f}× the median warp"
         values = {"block": block, "warp": warp, "times_median": times}
         asks = "hot code"
-        yield Finding("stragglers", "stragglers", words, "progress", None, True, asks, values, block=block, warp=warp)
+        yield Finding("stragglers", "stragglers", text, "progress", None, True, asks, values, block=block, warp=warp)
 
 
 def _main_loop(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
@@ -145,26 +145,26 @@ def _main_loop(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
     if loop is None or loop.cycles_per_iteration is None:
         return
     known = probed_sites(of.kernel.folder)
-    words = f"{place(loop.line, known.following(loop.line))}, {units.counted(loop.iterations, 'iteration')} of "
-    words += cycles_text(loop.cycles_per_iteration, of.clock_khz)
+    text = f"{place(loop.line, known.following(loop.line))}, {units.counted(loop.iterations, 'iteration')} of "
+    text += cycles_text(loop.cycles_per_iteration, of.clock_khz)
     values = {"iterations": loop.iterations, "cycles_per_iteration": loop.cycles_per_iteration}
-    yield Finding("main_loop", "main loop", words, "lines", loop.line, values=values)
+    yield Finding("main_loop", "main loop", text, "lines", loop.line, values=values)
 
 
 def _rows(of: ProbeResult, found: WarpProgress) -> LineRows:
     known = probed_sites(of.kernel.folder)
     rows = [
         LineRow(
-            each.line,
-            known.following(each.line),
+            timed.line,
+            known.following(timed.line),
             {
-                "iterations": each.iterations,
-                "cycles per iteration": each.cycles_per_iteration,
-                "cycles": each.cycles,
-                "warps": each.warps,
+                "iterations": timed.iterations,
+                "cycles per iteration": timed.cycles_per_iteration,
+                "cycles": timed.cycles,
+                "warps": timed.warps,
             },
         )
-        for each in sorted(found.loops, key=lambda loop: -loop.cycles)
+        for timed in sorted(found.loops, key=lambda loop: -loop.cycles)
     ]
     return LineRows(rows, ["loops, by the line of their first instruction"])
 

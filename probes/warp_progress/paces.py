@@ -53,9 +53,9 @@ class PaceLines:
         before = after - 1
         length = np.maximum(self.time[after] - self.time[before], 1)
         part = np.clip((times - self.time[before]) / length, 0, 1)
-        found = self.count[before] + part * (self.count[after] - self.count[before])
+        counts = self.count[before] + part * (self.count[after] - self.count[before])
         alive = (times >= self.warps.start[:, np.newaxis]) & (times <= self.warps.end[:, np.newaxis])
-        return np.where(alive, found, np.nan)
+        return np.where(alive, counts, np.nan)
 
 
 def pace_lines(progress: WarpProgress, warps: Intervals) -> PaceLines:
@@ -70,13 +70,13 @@ def pace_lines(progress: WarpProgress, warps: Intervals) -> PaceLines:
         count = np.tile(np.array([0, 1], dtype=np.int64), len(warps))
         return PaceLines(warps, None, ends.ravel(), count, np.arange(len(warps) + 1, dtype=np.int64) * 2, 0)
     records = progress.pace[where]
-    kept = np.arange(room) < progress.kept[where][:, np.newaxis]
-    kept &= records["line"] == loop.line
+    recorded = np.arange(room) < progress.kept[where][:, np.newaxis]
+    recorded &= records["line"] == loop.line
     since = (records["clock"] - progress.warps["start"][where].astype(np.uint32)[:, np.newaxis]).astype(np.int64)
-    which, _ = np.nonzero(kept)
+    which, _ = np.nonzero(recorded)
     everyone = np.arange(len(warps), dtype=np.int64)
     owner = np.concatenate([everyone, which, everyone])
-    time = np.concatenate([warps.start, warps.start[which] + since[kept], warps.end])
+    time = np.concatenate([warps.start, warps.start[which] + since[recorded], warps.end])
     place = np.repeat(np.array([0, 1, 2]), [len(warps), len(which), len(warps)])
     order = np.lexsort((time, place, owner))
     owner, time, place = owner[order], time[order], place[order]

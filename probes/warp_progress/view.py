@@ -197,16 +197,16 @@ class ProgressView(Drawing):
 
     def status(self) -> list[str]:
         """At the cursor: how many warps run, and how far they have come; the warp that was pointed at."""
-        words = [f"at {units.count(round(self.window.time))}"]
+        parts = [f"at {units.count(round(self.window.time))}"]
         values = self.paces.at(np.array([self.window.time]))[:, 0]
         values = values[~np.isnan(values)]
-        words.append(f"{units.counted(len(values), 'warp')} of {units.count(len(self.paces.warps))} run")
+        parts.append(f"{units.counted(len(values), 'warp')} of {units.count(len(self.paces.warps))} run")
         if len(values):
             low, middle, high = np.percentile(values, (0, 50, 100))
-            words.append(f"iterations {low:.1f} to {high:.1f}, median {middle:.1f}")
+            parts.append(f"iterations {low:.1f} to {high:.1f}, median {middle:.1f}")
         if self.pointed is not None:
-            words.append(self._straggler_words(int(self.late[self.pointed])))
-        return words
+            parts.append(self._straggler_words(int(self.late[self.pointed])))
+        return parts
 
     def _straggler_words(self, place: int) -> str:
         warps, lengths = self.paces.warps, self.lengths
@@ -273,8 +273,8 @@ def _stragglers(recorded: WarpTimeline) -> Any:
     if sample is not None:
         late[:, 0] = sample.blocks.start + sample.blocks.step * late[:, 0]
     wanted = late[:, 0] * launch.timeline.warps_a_block + late[:, 1]
-    found = np.searchsorted(key[order], wanted).clip(max=max(len(key) - 1, 0))
-    return order[found[key[order][found] == wanted]]
+    positions = np.searchsorted(key[order], wanted).clip(max=max(len(key) - 1, 0))
+    return order[positions[key[order][positions] == wanted]]
 
 
 def _sample(count: int, also: Any) -> Any:

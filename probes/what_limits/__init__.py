@@ -152,19 +152,19 @@ def findings(of: ProbeResult, found: UnitDemand) -> Iterator[Finding]:
 def _memory(found: UnitDemand) -> Iterator[Finding]:
     read, written, sectors = found.read, found.written, found.sectors
     values = {"read": read, "written": written, "sectors": sectors}
-    words = f"{units.size(read)} read, {units.size(written)} written"
+    text = f"{units.size(read)} read, {units.size(written)} written"
     if read is None or written is None or sectors is None:
-        yield Finding("asked", "memory", f"{words}; copies by tensor map state no size", values=values)
+        yield Finding("asked", "memory", f"{text}; copies by tensor map state no size", values=values)
         return
     plain = found.sums["load_sectors"] + found.sums["store_sectors"]
     wasted = _SECTOR * (plain - found.sums["load_ideal"] - found.sums["store_ideal"])
-    words += f", in {units.counted(sectors, 'sector')} of 32 B"
+    text += f", in {units.counted(sectors, 'sector')} of 32 B"
     if plain and wasted > _FLAGGED_SHARE * plain * _SECTOR:
-        words += ", more than they need"
-        yield Finding("asked", "memory", words, stands_out=True, asks="coalescing",
+        text += ", more than they need"
+        yield Finding("asked", "memory", text, stands_out=True, asks="coalescing",
                       values=values | {"wasted_bytes": wasted}, gain=Gain(wasted, plain * _SECTOR, "B"))  # fmt: skip
     else:
-        yield Finding("asked", "memory", words, values=values)
+        yield Finding("asked", "memory", text, values=values)
 
 
 def _arithmetic(found: UnitDemand) -> Iterator[Finding]:
@@ -174,11 +174,11 @@ def _arithmetic(found: UnitDemand) -> Iterator[Finding]:
     if not parts:
         yield Finding("operations", "operations", "no floating-point operation was executed", values=kinds)
         return
-    words = f"{', '.join(parts)} operations"
+    text = f"{', '.join(parts)} operations"
     moved = None if found.read is None or found.written is None else found.read + found.written
     if moved:
-        words += f", {sum(kinds.values()) / moved:.3g} per byte asked for"
-    yield Finding("operations", "operations", words, values=kinds)
+        text += f", {sum(kinds.values()) / moved:.3g} per byte asked for"
+    yield Finding("operations", "operations", text, values=kinds)
 
 
 PROBES: Final = (

@@ -149,4 +149,4 @@ class Kernels(Sequence[Kernel], TableSequence):
         return shown_columns(KERNEL_COLUMNS, list(self._shown_rows()))
 
     def _shown_rows(self) -> Iterator[TracedKernel]:
-        return (each._kernel for each in self._kernels)
+        return (kernel._kernel for kernel in self._kernels)

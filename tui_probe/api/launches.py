@@ -89,13 +89,13 @@ class Launches(Sequence[Launch], TableSequence):
     def to_numpy(self) -> NDArray[Any]:
         """All of them: shape (launches,), dtype ``LAUNCH``."""
         rows = np.array(self._rows, dtype=np.int64)
-        found = np.zeros(len(rows), LAUNCH)
+        launches = np.zeros(len(rows), LAUNCH)
         shapes = self._table.column("shape")[rows]
-        found["grid"], found["block"], found["shared"] = shapes[:, :3], shapes[:, 3:6], shapes[:, 6]
-        found["time_ns"] = self._table.column("time")[rows]
+        launches["grid"], launches["block"], launches["shared"] = shapes[:, :3], shapes[:, 3:6], shapes[:, 6]
+        launches["time_ns"] = self._table.column("time")[rows]
         for name in ("number", "probed", "status", "probe_bytes"):
-            found[name] = self._table.column(name)[rows]
-        return found
+            launches[name] = self._table.column(name)[rows]
+        return launches
 
     def _columns(self) -> Sequence[Column[Any]]:
         return _COLUMNS

@@ -110,12 +110,12 @@ class Result:
 
         All of them are where lanes add up sums, and in files of older systems, which do not tell.
         """
-        found = {}
+        masks = {}
         for name, (place, own) in self._places.items():
             left = self._left(place, own)
-            told = self._read.written(place) if left is None else left.saved[:, :, np.newaxis]
-            found[name] = np.ones(self.maps[name].shape, np.bool_) if told is None else told
-        return found
+            mask = self._read.written(place) if left is None else left.saved[:, :, np.newaxis]
+            masks[name] = np.ones(self.maps[name].shape, np.bool_) if mask is None else mask
+        return masks
 
     @cached_property
     def attempts(self) -> dict[str, NDArray[np.int64]]:
@@ -123,8 +123,8 @@ class Result:
 
         More attempts than ``maps`` has records per slot: the first were kept, the rest only counted.
         """
-        told = {name: self._read.attempts(place) for name, (place, _) in self._places.items()}
-        return {name: array for name, array in told.items() if array is not None}
+        counts = {name: self._read.attempts(place) for name, (place, _) in self._places.items()}
+        return {name: array for name, array in counts.items() if array is not None}
 
     @cached_property
     def sites(self) -> dict[str, NDArray[np.int64]]:

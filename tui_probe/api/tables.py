@@ -48,5 +48,5 @@ class TableSequence:
         head = "".join(f"<th>{escape(column.title)}</th>" for column in columns)
         rows = ("".join(f"<td>{escape(cell(column, row))}</td>" for column in columns) for row in self._first())
         body = "".join(f"<tr>{row}</tr>" for row in rows)
-        rest = f"<p>{self._rest()}</p>" if self._rest() else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+        more = f"<p>{self._rest()}</p>" if self._rest() else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"

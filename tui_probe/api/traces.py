@@ -73,11 +73,11 @@ class Trace:
     def kernel(self, name: str) -> Kernel:
         """The kernel of this name, mangled or not, or the only one whose name contains it. ChoiceError if none is."""
         exact = [kernel for kernel in self.kernels if name in (kernel.name, kernel.demangled)]
-        found = exact or [kernel for kernel in self.kernels if name in kernel.name or name in kernel.demangled]
-        if len(found) == 1:
-            return found[0]
-        among = ", ".join(f"#{kernel.index} {kernel.demangled}" for kernel in found or self.kernels) or "none"
-        what = f"several kernels have {name!r} in their names" if found else f"no kernel has {name!r} in its name"
+        matches = exact or [kernel for kernel in self.kernels if name in kernel.name or name in kernel.demangled]
+        if len(matches) == 1:
+            return matches[0]
+        among = ", ".join(f"#{kernel.index} {kernel.demangled}" for kernel in matches or self.kernels) or "none"
+        what = f"several kernels have {name!r} in their names" if matches else f"no kernel has {name!r} in its name"
         raise ChoiceError(f"{self.path}: {what}; there are: {among}")
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,10 +114,10 @@ def open_trace(trace: str | PathLike[str], *, probes: Iterable[str | PathLike[st
         raise UsageError(f"{trace}: a trace or its kernels are opened: leave out @{address.launch}")
     if address.path is None:
         raise UsageError(f"{trace}: name the trace: TRACE{address}")
-    found = follow_trace(address.path)
+    opened = follow_trace(address.path)
     if address.kernel is None:
-        return Trace(found)
-    return Trace(found, {kernel.index for kernel in kernels_named(found, address.kernel)})
+        return Trace(opened)
+    return Trace(opened, {kernel.index for kernel in kernels_named(opened, address.kernel)})
 
 
 def evaluate(name: str, traces: str | PathLike[str] | Sequence[str | PathLike[str]] = ()) -> Answer:

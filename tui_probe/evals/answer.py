@@ -165,7 +165,7 @@ class Answer:
             "hardware": self.hardware,
             "said": list(self.said),
             "tables": {name: table.records() for name, table in self.tables.items()},
-            "published": [each.record() for each in self.compared],
+            "published": [figure.record() for figure in self.compared],
             "notes": list(self.notes),
         }
 
@@ -199,11 +199,11 @@ class AnswerDocument(Document):
             yield from (((part, ""),) for part in hang_line(safe(said), width))
 
     def _tables(self, width: int) -> Iterator[Line]:
-        for each in self.answer.tables.values():
-            if each.in_text:
+        for entry in self.answer.tables.values():
+            if entry.in_text:
                 yield ()
-                yield ((each.title, "head"),)
-                yield from (((line, "dim" if line.startswith("─") else ""),) for line in each.lines(width))
+                yield ((entry.title, "head"),)
+                yield from (((line, "dim" if line.startswith("─") else ""),) for line in entry.lines(width))
         if self.answer.compared:
             yield ()
             of = f" (ours: {safe(self.answer.hardware)})" if self.answer.hardware else ""
@@ -234,9 +234,9 @@ class AnswerDocument(Document):
 
     def cells(self) -> Iterator[Sequence[object]]:
         """The main table."""
-        for each in list(self.answer.tables.values())[:1]:
-            yield each.keys()
-            yield from (list(record.values()) for record in each.records())
+        for main in list(self.answer.tables.values())[:1]:
+            yield main.keys()
+            yield from (list(record.values()) for record in main.records())
 
 
 def without_blank_end(lines: Sequence[Line]) -> list[Line]:

@@ -129,15 +129,15 @@ def evaluate(
     from tui_probe.evals.inputs import read_inputs  # brings NumPy
 
     evaluation = evaluation_named(name)
-    words = [traces] if isinstance(traces, str | PathLike) else list(traces)
-    folder = None if words else bundled_traces(evaluation)
+    paths = [traces] if isinstance(traces, str | PathLike) else list(traces)
+    folder = None if paths else bundled_traces(evaluation)
     if folder is not None:
-        words = [folder]
-    if not words:
+        paths = [folder]
+    if not paths:
         raise ChoiceError(f"no traces for {name} come with this package: name some, or collect: {evaluation.command}")
-    found, notes = read_inputs(words)
+    found, notes = read_inputs(paths)
     answer = evaluation.open(found, progress)
-    sources = [*(["traces that come with tui-probe"] if folder else []), *(each.words for each in found)]
+    sources = [*(["traces that come with tui-probe"] if folder else []), *(entry.words for entry in found)]
     return replace(
         answer,
         name=evaluation.name,
@@ -145,7 +145,7 @@ def evaluate(
         sources=sources,
         notes=[*answer.notes, *notes],
         reading=evaluation.reading,
-        hardware=answer.hardware or ", ".join(dict.fromkeys(each.hardware for each in found if each.hardware)),
+        hardware=answer.hardware or ", ".join(dict.fromkeys(entry.hardware for entry in found if entry.hardware)),
     )
 
 

@@ -87,12 +87,12 @@ def is_finished(folder: Path, run: CollectedRun | None, command: str) -> bool:
 
 def is_kept(folder: Path, run: CollectedRun) -> bool:
     """Whether what was kept of a run is still in the folder. TraceError for a name that leads out of it."""
-    kept = path_in_trace(folder, run.file)
-    if kept is None:
+    path = path_in_trace(folder, run.file)
+    if path is None:
         raise TraceError(
             f"{folder / COLLECTED_FILE}: {run.file!r} leads out of the folder: delete it, and collect again"
         )
-    return kept.is_file() or is_trace(kept)
+    return path.is_file() or is_trace(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +182,8 @@ def read_inputs(words: Sequence[str | PathLike[str]]) -> tuple[list[EvaluationIn
     TraceError for what is not there.
     """
     found, notes = [], []
-    for each in words:
-        word = fspath(each)
+    for text in words:
+        word = fspath(text)
         path = Path(word)
         if path.is_dir() and not is_trace(path):
             found += _inputs_in_directory(path)
@@ -196,9 +196,9 @@ def read_inputs(words: Sequence[str | PathLike[str]]) -> tuple[list[EvaluationIn
 
 def _inputs_in_directory(folder: Path) -> list[EvaluationInput]:
     runs = read_collected(folder)
-    kept = [run for run in runs.values() if run.problem is None and is_kept(folder, run)]
-    if kept:
-        return [_input_at_path(run.name, folder / run.file) for run in kept]
+    finished = [run for run in runs.values() if run.problem is None and is_kept(folder, run)]
+    if finished:
+        return [_input_at_path(run.name, folder / run.file) for run in finished]
     if not (paths := traces_in(folder)):
         problems = "; ".join(f"{run.name}: {run.problem}" for run in runs.values() if run.problem)
         raise TraceError(f"{folder} holds no trace{f' ({problems})' if problems else ''}: name the directory of a run")

@@ -72,7 +72,7 @@ class CustomCounts:
         """``gap: median 10 576 cycles, most 12 004``, of sums ``gap: 96 hits``: the first field of the first map that
         has a value; "" where none has.
         """
-        known = {one.key: units.count(int(one.value)) for one in self.found if one.value is not None}
+        known = {metric.key: units.count(int(metric.value)) for metric in self.found if metric.value is not None}
         for key, value in known.items():
             name, _, field = key.partition(".")
             if field in _COUNT_FIELDS or field.endswith((".least", ".most")):
@@ -165,10 +165,8 @@ def custom_maps(directory: Path, probe: str | None = None) -> tuple[CustomMap, .
 
     Raises TraceError where the trace has no probe file that can be read.
     """
-    found = (
-        path_in_trace(directory, "probe.toml") if probe is None else path_in_trace(directory, "probes", f"{probe}.toml")
-    )
-    path = found or directory / "probe.toml"
+    parts = ("probe.toml",) if probe is None else ("probes", f"{probe}.toml")
+    path = path_in_trace(directory, *parts) or directory / "probe.toml"
     try:
         return _read(str(path), path.stat().st_mtime_ns)
     except OSError as error:
@@ -181,7 +179,7 @@ def custom_maps(directory: Path, probe: str | None = None) -> tuple[CustomMap, .
 def _read(path: str, written: int) -> tuple[CustomMap, ...]:
     del written  # a file that was replaced is read again
     probe = read_probe(read_within(path, PROBE_FILE), Path(path))
-    return tuple(_custom_map(probe, one) for one in probe.maps)
+    return tuple(_custom_map(probe, declared) for declared in probe.maps)
 
 
 def _custom_map(probe: Probe, own: Map) -> CustomMap:
@@ -189,9 +187,9 @@ def _custom_map(probe: Probe, own: Map) -> CustomMap:
     sums = own.level is Level.SITE or storage_of(probe, own).layout is Layout.PLAIN
     if own.reduction is None:
         return CustomMap(own.name, record, sums)
-    kept = own.reduction.fields
-    reduced = _record([one.to for one in kept], own.reduction.record_bytes)
-    added = frozenset(one.to.name for one in kept if one.operation == "sum")
+    fields = own.reduction.fields
+    reduced = _record([declared.to for declared in fields], own.reduction.record_bytes)
+    added = frozenset(declared.to.name for declared in fields if declared.operation == "sum")
     return CustomMap(own.name, record, sums, reduced, added)
 
 

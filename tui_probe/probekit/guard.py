@@ -52,7 +52,7 @@ def _error_location(error: Exception, module: str) -> str:
     """``, FILE:LINE``: the innermost place in the probe's own package, else the innermost one."""
     root = _BUILT_IN if module.startswith(_BUILT_IN) else module.partition(".")[0]
     frames = [(frame, line) for frame, line in walk_tb(error.__traceback__)][1:]  # the first is the guard's
-    own = [each for each in frames if str(each[0].f_globals.get("__name__")).startswith(root)]
+    own = [entry for entry in frames if str(entry[0].f_globals.get("__name__")).startswith(root)]
     if not frames:
         return ""
     frame, line = (own or frames)[-1]
@@ -87,7 +87,7 @@ def guarded_view(whose: str, view: View) -> View:
     view.
     """
     own = type(view)
-    base = next((each for each in (Document, Drawing) if issubclass(own, each)), None)
+    base = next((kind for kind in (Document, Drawing) if issubclass(own, kind)), None)
     if base is None:
         raise TypeError(f"{view!r} is no view: neither a Document nor a Drawing")
     methods = {name: _method(whose, name, own, base) for name in dir(base) if not name.startswith("_")}
@@ -119,8 +119,8 @@ def _calling(
     def call(view: Any, *arguments: Any, **named: Any) -> Any:
         try:
             with probe_code_errors(whose, module):
-                found = method(view, *arguments, **named)
-            return _guarded_work(whose, found, module) if name == "prepare" and found is not None else found
+                value = method(view, *arguments, **named)
+            return _guarded_work(whose, value, module) if name == "prepare" and value is not None else value
         except ProbeCodeError as error:
             if name in _PASSED_ERRORS:
                 raise
@@ -168,10 +168,10 @@ def _call(whose: str, function: Callable[..., Any], module: str = "", of: type |
     @wraps(function)
     def call(*arguments: Any) -> Any:
         with probe_code_errors(whose, module):
-            found = function(*arguments)
-            if of is not None and not isinstance(found, of):
-                raise TypeError(f"{_name(function)} returned {found!r}, which is no {of.__name__}")
-            return found
+            value = function(*arguments)
+            if of is not None and not isinstance(value, of):
+                raise TypeError(f"{_name(function)} returned {value!r}, which is no {of.__name__}")
+            return value
 
     return call
 
@@ -184,11 +184,11 @@ def _all(whose: str, function: Callable[..., Any], of: type | None = None) -> Ca
     """A function that returns things one after another: they are made here, where the guard stands."""
 
     def everything(*arguments: Any) -> tuple[Any, ...]:
-        found = tuple(function(*arguments))
-        for each in found:
-            if of is not None and not isinstance(each, of):
-                raise TypeError(f"{_name(function)} gave {each!r}, which is no {of.__name__}")
-        return found
+        values = tuple(function(*arguments))
+        for item in values:
+            if of is not None and not isinstance(item, of):
+                raise TypeError(f"{_name(function)} gave {item!r}, which is no {of.__name__}")
+        return values
 
     return _call(whose, everything, _module(function))
 

@@ -114,9 +114,9 @@ def ranked_rows(
     """A row for each line, that with most first: its ``share`` of the amount of all, then what was ``found`` of
     it."""
     ranked = sorted(lines, key=lambda line: -amount(line))
-    whole = sum(map(amount, ranked))
+    total = sum(map(amount, ranked))
     return [
-        LineRow(line.line, line.source, {"share": share_text(amount(line), whole), **found(line)}) for line in ranked
+        LineRow(line.line, line.source, {"share": share_text(amount(line), total), **found(line)}) for line in ranked
     ]
 
 
@@ -124,6 +124,6 @@ def longest_waits(
     key: str, label: str, line: LineSums, whole: int, per_wait: float | None, values: Mapping[str, Value]
 ) -> Finding:
     """The place where warps waited longest: its share of ``whole``, the cycles of all, and the cycles per wait."""
-    words = f"{place(line.line, line.source, line.opcode)}, {percent(line.sums['waited'], whole)} of all waiting, "
-    words += f"{units.count(round(per_wait or 0))} cycles per wait"
-    return Finding(key, label, words, "lines", line.line, values={"waited": line.sums["waited"], **values})
+    text = f"{place(line.line, line.source, line.opcode)}, {percent(line.sums['waited'], whole)} of all waiting, "
+    text += f"{units.count(round(per_wait or 0))} cycles per wait"
+    return Finding(key, label, text, "lines", line.line, values={"waited": line.sums["waited"], **values})

@@ -92,13 +92,13 @@ class AnalysedResult:
             return safe(self.problem or NOT_MEASURED)
         shown = (f"{figure.label} {metric_text(figure)}" for figure in self.figures if figure.shown)
         try:
-            said = ", ".join(shown) if self.probe.line is None else self.probe.line(self.analysis)
+            text = ", ".join(shown) if self.probe.line is None else self.probe.line(self.analysis)
         except TraceError as error:
             return safe(str(error))
         sample = f"  ({sampled_blocks_text(self.sample)})" if self.sample else ""
         missing = f"  (excluding {units.counted(self.threads_missing or 0, 'thread')} that did not exit)"
         simulated = "  simulated" if self.kernel.trace.state.simulated else ""
-        return f"{said}{sample}{missing if self.threads_missing else ''}{simulated}"
+        return f"{text}{sample}{missing if self.threads_missing else ''}{simulated}"
 
 
 def known_probe(kernel: Kernel) -> Probe:
@@ -134,17 +134,17 @@ def analyse_result(trace: Run, kernel: Kernel, row: int) -> AnalysedResult:
     kernel = kernel.with_probe(trace.results.probe(row))
     number, file, probe = trace.results.launch(row), trace.results.name(row), known_probe(kernel)
     launch = None if number is None else trace.launches[number]
-    found, analysis, problem = None, None, None
+    result, analysis, problem = None, None, None
     figures: tuple[MetricValue, ...] = ()
     try:
-        found = probe_results.read_result_row(trace, kernel, row)
-        analysed = probe.analyse(found)
+        result = probe_results.read_result_row(trace, kernel, row)
+        analysed = probe.analyse(result)
         figures, analysis = probe.figures_in(analysed), analysed
     except TraceError as error:
         problem = str(error)
-    if found is None:
+    if result is None:
         return AnalysedResult(kernel, probe, file, launch, analysis, problem)
-    header, sample = found.result.header, found.result.sample
+    header, sample = result.result.header, result.result.sample
     return AnalysedResult(kernel, probe, file, launch, analysis, problem, header.blocks, sample, figures)
 
 
@@ -154,8 +154,8 @@ def metric_text(figure: MetricValue) -> str:
         return NOT_MEASURED
     if isinstance(figure.value, Offset):
         return f"{figure.value:#06x}"
-    whole = isinstance(figure.value, int)
-    return f"{units.count(int(figure.value)) if whole else units.decimal(figure.value)} {figure.unit}".rstrip()
+    is_integer = isinstance(figure.value, int)
+    return f"{units.count(int(figure.value)) if is_integer else units.decimal(figure.value)} {figure.unit}".rstrip()
 
 
 def probe_option_for(quantity: Quantity) -> str:

@@ -86,12 +86,12 @@ def aimed(source: ViewSource, *probes: str) -> ViewSource:
     that left a result, and the launch, or in the place of one that had another probe the nearest that had this.
     """
     kernels = source.kernel.by_probe()
-    return _aimed(source, [one for one in kernels if one.probe and analysis_name(one) in probes])
+    return _aimed(source, [kernel for kernel in kernels if kernel.probe and analysis_name(kernel) in probes])
 
 
 def aimed_by_name(source: ViewSource, *probes: str) -> ViewSource:
     """The same for those who must not read files: a probe of one's own that names another's analysis is not found."""
-    return _aimed(source, [one for one in source.kernel.by_probe() if one.probe in probes])
+    return _aimed(source, [kernel for kernel in source.kernel.by_probe() if kernel.probe in probes])
 
 
 def _aimed(source: ViewSource, feeding: list[Kernel]) -> ViewSource:
@@ -100,8 +100,8 @@ def _aimed(source: ViewSource, feeding: list[Kernel]) -> ViewSource:
         return source
     if launch is not None and launch.result is not None:
         made_by = source.trace.results.probe(launch.result)
-        feeding.sort(key=lambda one: one.probe != made_by)
-    best = next((one for one in feeding if one.result_rows), feeding[0])
+        feeding.sort(key=lambda kernel: kernel.probe != made_by)
+    best = next((kernel for kernel in feeding if kernel.result_rows), feeding[0])
     return ViewSource(source.trace, best, _nearest(source.trace, best, launch))
 
 
@@ -109,19 +109,23 @@ def sources_by_probe(source: ViewSource) -> tuple[ViewSource, ...]:
     """The kernel as each probe of the run had it, with the launch, or the nearest that had this probe."""
     trace = source.trace
     kernels = source.kernel.by_probe()
-    return tuple(ViewSource(trace, one, _nearest(trace, one, source.launch)) for one in kernels)
+    return tuple(ViewSource(trace, kernel, _nearest(trace, kernel, source.launch)) for kernel in kernels)
 
 
 def _nearest(trace: Trace, kernel: Kernel, launch: Launch | None) -> Launch | None:
     """The launch, or the nearest with a result in the kernel, of the same shape if there is one."""
     if launch is None or launch.result is None or launch.result in kernel.result_rows:
         return launch
-    rows = [row for each in kernel.result_rows if (row := trace.results.launch(each)) is not None]
+    rows = [row for number in kernel.result_rows if (row := trace.results.launch(number)) is not None]
     if not rows:
         return launch
     shape = (launch.grid, launch.block, launch.shared)
-    nearest: list[Launch] = sorted((trace.launches[row] for row in rows), key=lambda one: abs(one.row - launch.row))
-    return next((one for one in nearest if (one.grid, one.block, one.shared) == shape), nearest[0])
+    nearest: list[Launch] = sorted(
+        (trace.launches[row] for row in rows), key=lambda candidate: abs(candidate.row - launch.row)
+    )
+    return next(
+        (candidate for candidate in nearest if (candidate.grid, candidate.block, candidate.shared) == shape), nearest[0]
+    )
 
 
 def read_result(source: ViewSource) -> ProbeResult:
@@ -145,5 +149,5 @@ def read_result_row(trace: Run, kernel: Kernel, row: int) -> ProbeResult:
 
 def cycles_text(cycles: float, clock_khz: int | None) -> str:
     """``1 234 cycles``, with the time that they take where it is known: ``(0.62 µs)``."""
-    words = f"{units.count(round(cycles))} cycles"
-    return words if clock_khz is None else f"{words} ({units.duration(cycles / clock_khz / 1e3)})"
+    text = f"{units.count(round(cycles))} cycles"
+    return text if clock_khz is None else f"{text} ({units.duration(cycles / clock_khz / 1e3)})"

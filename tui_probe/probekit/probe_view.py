@@ -64,9 +64,9 @@ def _nothing_saved_reason(run: RunInfo | None) -> str:
 
 def _probe_options(probes: Sequence[str]) -> str:
     """``-p A or -p B``; of more than three only the first ones."""
-    words = " or ".join(f"-p {probe}" for probe in probes[:_MOST_PROBES])
+    options = " or ".join(f"-p {probe}" for probe in probes[:_MOST_PROBES])
     more = len(probes) - _MOST_PROBES
-    return f"{words} or {units.counted(more, 'other')} (tui-probe probes)" if more > 0 else words
+    return f"{options} or {units.counted(more, 'other')} (tui-probe probes)" if more > 0 else options
 
 
 def unknown_probe_advice(kernel: Kernel) -> str | None:

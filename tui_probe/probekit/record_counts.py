@@ -37,14 +37,14 @@ def launch_count_text(launches: int, probed: int) -> str:
 
 def short_launch_count_text(launches: int, probed: int) -> str:
     """The same in at most nine cells: ``12/6.1k``."""
-    whole = units.short_count(launches)
-    return f"{units.short_count(probed)}/{whole}" if 0 < probed < launches else whole
+    launch_count = units.short_count(launches)
+    return f"{units.short_count(probed)}/{launch_count}" if 0 < probed < launches else launch_count
 
 
 def unlisted_launches_text(kernel: Kernel) -> str:
     """That some launches of a kernel have no lines of their own, which the list of them cannot show; "" if all have."""
-    rest = kernel.launches - kernel.launches_recorded
-    if rest <= 0:
+    unlisted = kernel.launches - kernel.launches_recorded
+    if unlisted <= 0:
         return ""
     shown = units.count(kernel.launches_recorded)
     return f"{shown} of {units.counted(kernel.launches, 'launch')}, the others are only counted"
@@ -60,7 +60,7 @@ def unrecorded_launch_reason(trace: Trace, number: int) -> str | None:
     if passed.reason.code == CAPTURED:
         return f"launch {number}{of} was captured into a graph and did not run by itself"
     near = [] if kernel is None else _nearest(trace, kernel, number)
-    instead = f"; recorded next to it: {' and '.join(f'@{each}' for each in near)}" if near else ""
+    instead = f"; recorded next to it: {' and '.join(f'@{other}' for other in near)}" if near else ""
     return f"launch {number}{of} was counted, not recorded ({passed.reason.text}){instead}"
 
 
@@ -84,11 +84,11 @@ def record_counts_text(result: Result) -> str:
 
 def sampled_blocks_text(sample: Sample) -> str:
     """``sampled 64 of 1 024 blocks, one in 16``: all that a probe says of such a launch is of these blocks."""
-    blocks, whole = sample.blocks, units.counted(prod(sample.grid), "block")
+    blocks, total = sample.blocks, units.counted(prod(sample.grid), "block")
     if len(blocks) == 1:
-        return f"sampled block {blocks.start} of {whole}"
+        return f"sampled block {blocks.start} of {total}"
     which = f"{blocks.start} to {blocks[-1]}" if blocks.step == 1 else f"one in {units.count(blocks.step)}"
-    return f"sampled {units.count(len(blocks))} of {whole}, {which}"
+    return f"sampled {units.count(len(blocks))} of {total}, {which}"
 
 
 def _maps(result: Result) -> Iterator[str]:
@@ -112,5 +112,5 @@ def _reduced(result: Result, index: int) -> str:
     if left is None or left.group == "launch":
         return "one record kept of the launch"
     lacking = int(np.count_nonzero(~left.saved))
-    words = f"one record per {left.group} kept"
-    return f"{words}, {units.count(lacking)} of {units.count(left.saved.size)} lack it" if lacking else words
+    text = f"one record per {left.group} kept"
+    return f"{text}, {units.count(lacking)} of {units.count(left.saved.size)} lack it" if lacking else text

@@ -43,9 +43,11 @@ def probe_named(name: str | None) -> Probe | None:
 
 def all_probes() -> list[Probe]:
     """Every probe that is known; first those whose questions are asked most, then by name."""
-    found = {name: probe for name in built_in_files() if (probe := probe_named(name)) is not None}
-    found |= {**_installed(), **_added}
-    return sorted(found.values(), key=lambda probe: (probe.question.rank if probe.question else _NO_RANK, probe.name))
+    built_in = {name: probe for name in built_in_files() if (probe := probe_named(name)) is not None}
+    built_in |= {**_installed(), **_added}
+    return sorted(
+        built_in.values(), key=lambda probe: (probe.question.rank if probe.question else _NO_RANK, probe.name)
+    )
 
 
 def probe_names_where(wanted: Callable[[Probe], Any]) -> tuple[str, ...]:
@@ -90,19 +92,19 @@ def add_folder(folder: Path) -> None:
     if not module.is_file() or folder in known:
         return
     name = f"tui_probe_folder_{sha256(str(folder).encode()).hexdigest()[:12]}"
-    found = _probes_of_module(name, lambda: _import_folder(name, folder))
+    probes = _probes_of_module(name, lambda: _import_folder(name, folder))
     if name in _problems:
         raise ProbeFileError(_problems.pop(name))
-    strangers = sorted(found.keys() - probe_files_in(folder).keys())
+    strangers = sorted(probes.keys() - probe_files_in(folder).keys())
     if strangers:
         raise ProbeFileError(
             f"{module}: PROBES names {', '.join(strangers)}, of which there is no file beside it: Probe.name must be"
             f" the folder's name, {folder.name}, or {folder.name}_TWIN for TWIN.toml"
         )
-    others = [probe for probe in all_probes() if probe is not found.get(probe.name)]
-    if clash := _clash(found, others):
+    others = [probe for probe in all_probes() if probe is not probes.get(probe.name)]
+    if clash := _clash(probes, others):
         raise ProbeFileError(f"{module}: {clash}")
-    _added.update(found)
+    _added.update(probes)
 
 
 def _clash(found: Mapping[str, Probe], others: Iterable[Probe]) -> str:
@@ -146,11 +148,11 @@ def _installed() -> dict[str, Probe]:
     known = {name: probe for name in built_in_files() if (probe := probe_named(name)) is not None}
     built_in = len(known)
     for module in installed_directories():
-        found = _probes_of_module(module)
-        if clash := _clash(found, known.values()):
+        probes = _probes_of_module(module)
+        if clash := _clash(probes, known.values()):
             _problems[module] = f"{module}: {clash}"
         else:
-            known |= found
+            known |= probes
     return dict(list(known.items())[built_in:])
 
 

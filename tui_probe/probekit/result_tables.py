@@ -85,8 +85,8 @@ def kernel_result_lines(trace: Trace, kernel: Kernel, cells: int, kernels: int) 
     share = max(MIN_READ_PER_KERNEL, min(MAX_READ_PER_KERNEL, MAX_READ_IN_ALL // kernels))
     yield from result_lines(trace, kernel, cells, MAX_LISTED_RESULTS, share)
     if len(kernel.result_rows) > MAX_LISTED_RESULTS:
-        one = f"tui-probe show results {shell_word(trace.directory)}:{kernel.index}@LAUNCH"
-        yield from command_lines("  … every result: --format csv; one:", one, cells)
+        command = f"tui-probe show results {shell_word(trace.directory)}:{kernel.index}@LAUNCH"
+        yield from command_lines("  … every result: --format csv; one:", command, cells)
 
 
 def result_lines(trace: Trace, kernel: Kernel, cells: int, listed: int, most: int) -> Iterator[str]:
@@ -192,22 +192,22 @@ class CountTable(Document):
             lines.append(
                 ((f"the newest {units.count(_NEWEST)} of {units.counted(_NEWEST + self.left_out, 'launch')}", "dim"),)
             )
-        head, rule, *rest = table(self._columns(), self.results, width)
-        lines += [((head, "head"),), ((rule, "rule"),), *(((line, ""),) for line in rest)]
+        head, rule, *body = table(self._columns(), self.results, width)
+        lines += [((head, "head"),), ((rule, "rule"),), *(((line, ""),) for line in body)]
         for note in self._notes():
             lines += [(), *(((part, ""),) for part in wrap(note, width))]
         return lines
 
     def _notes(self) -> list[str]:
-        newest = next((each for each in reversed(self.results) if each.analysis is not None), None)
-        found = self._said_of(newest)
+        newest = next((result for result in reversed(self.results) if result.analysis is not None), None)
+        text = self._said_of(newest)
         samples = dict.fromkeys(map(_sample_text, self.results))
-        found += [f"{words}: sums are of these blocks only" for words in samples if words]
+        text += [f"{words}: sums are of these blocks only" for words in samples if words]
         if newest is not None and newest.threads_missing:
-            found.append(f"excluding {units.counted(newest.threads_missing, 'thread')} that did not exit")
-        problems = [f"{each.label}: {safe(each.problem)}" for each in self.results if each.problem]
+            text.append(f"excluding {units.counted(newest.threads_missing, 'thread')} that did not exit")
+        problems = [f"{result.label}: {safe(result.problem)}" for result in self.results if result.problem]
         simulated = ["simulated GPU: counts are exact, as on a GPU"] if self.simulated else []
-        return [*found, *self.more, *problems, *simulated]
+        return [*text, *self.more, *problems, *simulated]
 
     def _said_of(self, newest: AnalysedResult | None) -> list[str]:
         if newest is None or self.notes is None:
@@ -218,9 +218,9 @@ class CountTable(Document):
             return [safe(str(error))]
 
     def _columns(self) -> list[Column[AnalysedResult]]:
-        columns: list[Column[AnalysedResult]] = [Column("launch", None, "launch", lambda each: each.label, False)]
-        shown = {figure.key: figure for each in self.results for figure in each.figures if figure.shown}
-        if any(each.sample is not None for each in self.results):
+        columns: list[Column[AnalysedResult]] = [Column("launch", None, "launch", lambda result: result.label, False)]
+        shown = {figure.key: figure for result in self.results for figure in result.figures if figure.shown}
+        if any(result.sample is not None for result in self.results):
             columns.append(Column("blocks", None, "blocks", _blocks_of))
         for place, (key, figure) in enumerate(shown.items(), 1):
             rank = 0 if figure.metric.over_launches == "mean" else place
@@ -238,7 +238,7 @@ class CountTable(Document):
         yield from self._rows()
 
     def _keys(self) -> list[str]:
-        keys = dict.fromkeys(figure.key for each in self.results for figure in each.figures)
+        keys = dict.fromkeys(figure.key for result in self.results for figure in result.figures)
         return ["launch", "result", *keys, "blocks", "blocks_measured", "threads_missing", "problem"]
 
     def _rows(self) -> Iterator[list[object]]:
@@ -269,7 +269,7 @@ def _sample_text(result: AnalysedResult) -> str:
 
 def _metric_cell(key: str) -> Callable[[AnalysedResult], str]:
     def text(result: AnalysedResult) -> str:
-        figure = next((each for each in result.figures if each.key == key), None)
+        figure = next((candidate for candidate in result.figures if candidate.key == key), None)
         return NOT_MEASURED if figure is None else metric_text(figure).removesuffix(figure.unit).rstrip()
 
     return text

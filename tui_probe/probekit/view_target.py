@@ -43,13 +43,15 @@ def choose_target(trace: Trace, kind: ViewKind, kernel: str | None = None, launc
     if not meant:
         raise ChoiceError(_no_kernel_text(trace, kernel, at))
     if kernel is None:
-        meant.sort(key=lambda each: not each.result_rows)
-    sources = [ViewSource(trace, each, at) for each in meant]
+        meant.sort(key=lambda candidate: not candidate.result_rows)
+    sources = [ViewSource(trace, candidate, at) for candidate in meant]
     why: str | None = None
     for place, source in enumerate(sources):
         missing = kind.missing(source)
         if missing is None:
-            others = () if kernel is None else tuple(each.index for each in meant[:place] + meant[place + 1 :])
+            others = (
+                () if kernel is None else tuple(candidate.index for candidate in meant[:place] + meant[place + 1 :])
+            )
             return ViewTarget(aimed(source, *kind.probes), None, others)
         why = why or missing
     return ViewTarget(sources[0], why)
@@ -76,9 +78,9 @@ def _launch(trace: Trace, number: int) -> Launch:
 
 
 def _candidates(trace: Trace, kernel: str | None, launch: Launch | None) -> Iterator[Kernel]:
-    for each in filter(kernel_filter(kernel), trace.kernels):
-        if launch is None or launch.kernel == each.index:
-            yield each
+    for candidate in filter(kernel_filter(kernel), trace.kernels):
+        if launch is None or launch.kernel == candidate.index:
+            yield candidate
 
 
 def _no_kernel_text(trace: Trace, kernel: str | None, launch: Launch | None) -> str:
@@ -88,7 +90,11 @@ def _no_kernel_text(trace: Trace, kernel: str | None, launch: Launch | None) -> 
         return f"launch {launch.number} is of kernel #{launch.kernel}, not of {kernel}"
     if launch is not None:
         return f"the log does not name the kernel of launch {launch.number}"
-    names = [name for each in trace.kernels for name in (each.demangled, each.demangled.partition("(")[0], each.name)]
+    names = [
+        name
+        for candidate in trace.kernels
+        for name in (candidate.demangled, candidate.demangled.partition("(")[0], candidate.name)
+    ]
     near = did_you_mean(kernel or "", names)
     if near:
         return f"no kernel is {kernel}{near}"

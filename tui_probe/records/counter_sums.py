@@ -136,7 +136,7 @@ def line_sums(
         before = sums.get(line, dict.fromkeys(names, 0))
         sums[line] = {name: before[name] + value for name, value in zip(names, values, strict=True)}
     known = probed_sites(folder)
-    opcodes = {one.line: one.opcode for one in reversed(known.instructions())}  # of several on one line the first
+    opcodes = {site.line: site.opcode for site in reversed(known.instructions())}  # of several on one line the first
     return tuple(LineSums(line, opcodes.get(line), known.ptx_line(line), sums[line]) for line in sorted(sums))
 
 

@@ -57,6 +57,6 @@ def distribution(values: NDArray[Any]) -> Distribution | None:
     """The distribution of values (any real dtype, shape (n,)); None if there are none."""
     if not len(values):
         return None
-    found = [float(value) for value in np.percentile(values, PERCENTILES)]
-    low, high = (found[PERCENTILES.index(p)] for p in (25, 75))
-    return Distribution(len(values), float(values.mean()), tuple(found), high + _FENCE * (high - low))
+    percentiles = [float(value) for value in np.percentile(values, PERCENTILES)]
+    low, high = (percentiles[PERCENTILES.index(p)] for p in (25, 75))
+    return Distribution(len(values), float(values.mean()), tuple(percentiles), high + _FENCE * (high - low))

@@ -40,7 +40,7 @@ class SitesFromPtx:
 
     def instructions(self) -> list[SiteInstruction]:
         """All of the kernel, in the order of the text."""
-        return [self._told(one) for one in self._body]
+        return [self._told(instruction) for instruction in self._body]
 
     def blocks(self, lines: Sequence[int]) -> list[list[SiteInstruction]]:
         """Its basic blocks, if these are the lines on which they begin."""
@@ -51,9 +51,9 @@ class SitesFromPtx:
 
     def unchecked(self) -> list[SiteInstruction]:
         """The stores to global memory whose type does not tell whether they store numbers."""
-        stores = [one for one in self._body if _stores_globally(one)]
+        stores = [instruction for instruction in self._body if _stores_globally(instruction)]
         types = ValueTypes(self._entry) if stores and self._entry else None
-        return [self._told(one) for one in stores if types and types.untold(one)]
+        return [self._told(instruction) for instruction in stores if types and types.untold(instruction)]
 
     def ptx_line(self, line: int) -> SourceLine | None:
         """The source of any line."""
@@ -134,9 +134,9 @@ class _RecordedSites:
     def __init__(self, probes: Iterable[ProbeSites]) -> None:
         self._probes = tuple(probes)
         self._instructions = sorted(
-            (one for probe in self._probes for one in probe.instructions()), key=lambda one: one.line
+            (entry for probe in self._probes for entry in probe.instructions()), key=lambda entry: entry.line
         )
-        self._sources = {one.line: one.source for one in (*self._instructions, *self.unchecked())}
+        self._sources = {entry.line: entry.source for entry in (*self._instructions, *self.unchecked())}
         starts = (site for probe in self._probes for site in probe.sites if site.at != "instruction")
         self._starts = {site.instruction.line: site.instruction.source or site.following for site in starts}
 
@@ -144,11 +144,11 @@ class _RecordedSites:
         return self._instructions
 
     def blocks(self, lines: Sequence[int]) -> Sequence[Sequence[SiteInstruction]]:
-        kept = (sites for probe in self._probes for sites in probe.maps.values())
-        return next(([site.block for site in sites] for sites in kept if _are_blocks(sites, lines)), ())
+        site_lists = (sites for probe in self._probes for sites in probe.maps.values())
+        return next(([site.block for site in sites] for sites in site_lists if _are_blocks(sites, lines)), ())
 
     def unchecked(self) -> Sequence[SiteInstruction]:
-        return [one for probe in self._probes for one in probe.unchecked]
+        return [site for probe in self._probes for site in probe.unchecked]
 
     def ptx_line(self, line: int) -> SourceLine | None:
         return self._sources.get(line)
@@ -181,8 +181,10 @@ def access_lines(folder: Path) -> dict[int, AccessLine]:
     known.
     """
     found: dict[int, AccessLine] = {}
-    for one in probed_sites(folder).instructions():
-        if one.access is not None:
-            spaces = frozenset(one.space.split("."))
-            found.setdefault(one.line, AccessLine(one.line, one.opcode, one.access, one.bytes, one.source, spaces))
+    for entry in probed_sites(folder).instructions():
+        if entry.access is not None:
+            spaces = frozenset(entry.space.split("."))
+            found.setdefault(
+                entry.line, AccessLine(entry.line, entry.opcode, entry.access, entry.bytes, entry.source, spaces)
+            )
     return found

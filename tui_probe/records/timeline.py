@@ -189,8 +189,8 @@ def timeline_of_blocks(
     numbers, which = distinct_sms(times.sm[block])
     first = np.full(len(numbers), np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(first, which, times.start[block])
-    found = clocks(numbers.astype(np.int32), first)
-    zero = first - found.shift.view(np.uint64)
+    clock = clocks(numbers.astype(np.int32), first)
+    zero = first - clock.shift.view(np.uint64)
     blocks = _assign_slots(
         (times.start[block] - zero[which]).view(np.int64),
         (times.end[block] - zero[which]).view(np.int64),
@@ -213,7 +213,7 @@ def timeline_of_blocks(
         sms=sms,
         slots=slots,
         span=int(blocks.end.max()),
-        clocks=found,
+        clocks=clock,
         grid_blocks=len(times.valid) if sample is None else prod(sample.grid),
         warps_a_block=1 if warps is None else warps[0].shape[1],
         has_warps=warps is not None,
@@ -243,8 +243,8 @@ def _assign_slots(
     start, end, sm, block = start[order], end[order], sm[order], block[order]
     bounds = np.append(np.flatnonzero(np.diff(sm, prepend=-1)), len(sm))
     slot = np.concatenate([_slots(start[a:b], end[a:b]) for a, b in pairwise(bounds)])
-    found = Intervals(start, end, sm, slot, np.full(len(sm), WHOLE_BLOCK, dtype=np.int32), block)
-    return found.take(order_by(sm, slot))
+    intervals = Intervals(start, end, sm, slot, np.full(len(sm), WHOLE_BLOCK, dtype=np.int32), block)
+    return intervals.take(order_by(sm, slot))
 
 
 def order_by(group: NDArray[Any], value: NDArray[Any]) -> NDArray[np.intp]:
@@ -285,7 +285,7 @@ def _warps(
     start, elapsed, sm = start[blocks.block], elapsed[blocks.block], sm[blocks.block]
     which, warp = np.nonzero((start != 0) | (elapsed != 0) | (sm != 0))
     begin = (start[which, warp] - zero[which]).view(np.int64)
-    found = Intervals(
+    intervals = Intervals(
         start=begin,
         end=begin + elapsed[which, warp],
         sm=blocks.sm[which],
@@ -293,5 +293,6 @@ def _warps(
         warp=warp.astype(np.int32),
         block=blocks.block[which],
     )
-    row = (found.sm.astype(np.int64) * (int(found.slot.max(initial=0)) + 1) + found.slot) * start.shape[1] + found.warp
-    return found.take(order_by(row, found.start))
+    slots = int(intervals.slot.max(initial=0)) + 1
+    row = (intervals.sm.astype(np.int64) * slots + intervals.slot) * start.shape[1] + intervals.warp
+    return intervals.take(order_by(row, intervals.start))

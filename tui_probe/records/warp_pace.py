@@ -85,8 +85,8 @@ class WarpProgress:
 
     def arrivals(self, block: int, warp: int) -> tuple[NDArray[np.float64], NDArray[np.uint32]]:
         """Times in ns since the first start at which one warp reached the heads of loops, and their lines."""
-        record, kept = self.warps[block, warp], int(self.kept[block, warp])
-        records = self.pace[block, warp, :kept]
+        record, count = self.warps[block, warp], int(self.kept[block, warp])
+        records = self.pace[block, warp, :count]
         since = unwrapped(records["clock"][np.newaxis], record["start"].astype(np.uint32)[np.newaxis])[0]
         rate = self.alignment.ns_per_cycle if self.alignment else np.nan
         return self.start[block, warp] + since * rate, records["line"]
@@ -101,8 +101,8 @@ class WarpProgress:
             return np.zeros((0, 2), dtype=np.int64)
         low, middle, high = np.percentile(lived, (25, 50, 75))
         late = self.ran & (self.warps["elapsed"] > max(high + _FENCE * (high - low), _CLEARLY * middle))
-        found = np.argwhere(late)
-        return found[np.argsort(-self.warps["elapsed"][late].astype(np.int64), kind="stable")]
+        late_warps = np.argwhere(late)
+        return late_warps[np.argsort(-self.warps["elapsed"][late].astype(np.int64), kind="stable")]
 
     def half_done_ns(self) -> float | None:
         """From when half of the SMs were done to the end; None where it is not known, as of a sample of blocks."""
@@ -128,12 +128,12 @@ def analyse(result: Result, clock_khz: int | None = None) -> WarpProgress:
     ran = written[:, :, 0]
     if not ran.any():
         raise TraceError(f"{result.path}: no warp left a record; the kernel was cut off, or the probe did not run")
-    found = warps[ran]
-    alignment = align_clocks(found["sm"], found["start"], found["time"], clock_khz)
+    running = warps[ran]
+    alignment = align_clocks(running["sm"], running["start"], running["time"], clock_khz)
     start, end = np.full(warps.shape, np.nan), np.full(warps.shape, np.nan)
     if alignment:
-        start[ran] = alignment.nanoseconds(found["sm"], found["start"])
-        end[ran] = start[ran] + found["elapsed"] * alignment.ns_per_cycle
+        start[ran] = alignment.nanoseconds(running["sm"], running["start"])
+        end[ran] = start[ran] + running["elapsed"] * alignment.ns_per_cycle
     progress = WarpProgress(warps, ran, start, end, alignment, pace, reached, (), sample=result.sample)
     return replace(progress, loops=_loops(progress))
 
@@ -143,15 +143,15 @@ def stamped(result: Result, clock_khz: int | None = None) -> tuple[int, int | No
     clock is not known. TraceError if no warp left a record.
     """
     written = result.written(0)
-    warps = result.one_record(0, WARP)
-    found = warps[written[:, :, 0]] if written is not None else warps[warps["time"] > 0]
-    if not len(found):
+    records = result.one_record(0, WARP)
+    warps = records[written[:, :, 0]] if written is not None else records[records["time"] > 0]
+    if not len(warps):
         raise TraceError(f"{result.path}: no warp left a record; the kernel was cut off, or the probe did not run")
-    alignment = align_clocks(found["sm"], found["start"], found["time"], clock_khz)
-    begin = int(found["time"].min())
+    alignment = align_clocks(warps["sm"], warps["start"], warps["time"], clock_khz)
+    begin = int(warps["time"].min())
     if alignment is None:
         return begin, None
-    return begin, round(float((found["time"] - begin + found["elapsed"] * alignment.ns_per_cycle).max())) + begin
+    return begin, round(float((warps["time"] - begin + warps["elapsed"] * alignment.ns_per_cycle).max())) + begin
 
 
 def unwrapped(clock: NDArray[np.uint32], start: NDArray[np.uint32]) -> NDArray[np.int64]:
@@ -174,9 +174,9 @@ def _loop_totals(progress: WarpProgress, line: int) -> tuple[NDArray[np.int64], 
 
 def _loops(progress: WarpProgress) -> tuple[Loop, ...]:
     valid = np.arange(progress.pace.shape[2]) < progress.kept[..., np.newaxis]
-    found = []
+    loops = []
     for line in np.unique(progress.pace["line"][valid]).tolist():
         iterations, cycles = _loop_totals(progress, line)
         warps = int(((progress.pace["line"] == line) & valid).any(axis=2).sum())
-        found.append(Loop(line, warps, int(iterations.sum()), int(cycles.sum())))
-    return tuple(found)
+        loops.append(Loop(line, warps, int(iterations.sum()), int(cycles.sum())))
+    return tuple(loops)

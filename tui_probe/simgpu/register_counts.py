@@ -48,8 +48,8 @@ def register_counts(image: bytes) -> dict[str, int]:
 
 def symbol_names(table: bytes, strings: bytes) -> list[str]:
     """The names of an ELF file's symbols, by index."""
-    whole = table[: len(table) // SYMBOL.size * SYMBOL.size]
-    starts = [fields[0] for fields in SYMBOL.iter_unpack(whole)]
+    entries = table[: len(table) // SYMBOL.size * SYMBOL.size]
+    starts = [fields[0] for fields in SYMBOL.iter_unpack(entries)]
     return [strings[start : strings.find(b"\0", start)].decode("utf-8", "replace") for start in starts]
 
 
@@ -72,8 +72,8 @@ _WIDTHS: Final = {"64": 2, "128": 4}
 def estimate_registers(module: Module, kernel: Function) -> int:
     """The estimate for a kernel and the functions that it needs. Raises PtxError for a damaged body."""
     names = references(module, kernel)
-    called = [one for one in module.functions() if one.name in names and one.body_span is not None]
-    needed = _pressure(kernel, module.source) + max((_pressure(one, module.source) for one in called), default=0)
+    called = [callee for callee in module.functions() if callee.name in names and callee.body_span is not None]
+    needed = _pressure(kernel, module.source) + max((_pressure(callee, module.source) for callee in called), default=0)
     limit = re.search(r"\d+", kernel.attributes.get("maxnreg", ""))
     return min(
         max(needed + _RESERVED_REGISTERS, _MIN_REGISTERS), int(limit[0]) if limit else _MAX_REGISTERS, _MAX_REGISTERS
@@ -98,12 +98,12 @@ def _pressure(function: Function, source: str) -> int:
 
 def _widths(statements: Iterable[Statement]) -> dict[str, int]:
     """By the name of a register, or what stands before its number, how many of 32 bits it takes; predicates none."""
-    found = {}
+    counts = {}
     for node in statements:
         if isinstance(node, Variable) and node.space == "reg" and node.type != "pred":
             bits = re.sub(r"\D", "", node.type.partition("x")[0])
-            found[node.name] = _WIDTHS.get(bits, 1) * node.vector
-    return found
+            counts[node.name] = _WIDTHS.get(bits, 1) * node.vector
+    return counts
 
 
 def _stem(name: str, widths: Mapping[str, int]) -> str:
@@ -125,11 +125,11 @@ def _ranges(statements: Sequence[Statement], widths: Mapping[str, int], source: 
 def _loops(statements: Sequence[Statement]) -> list[tuple[int, int]]:
     """From each label to each branch behind it that leads there, inner loops first."""
     labels = {node.name: place for place, node in enumerate(statements) if isinstance(node, Label)}
-    found = [
+    candidates = [
         (labels[operand.name], place)
         for place, node in enumerate(statements)
         if isinstance(node, Instruction) and node.opcode == "bra"
         for operand in node.operands
         if isinstance(operand, Symbol) and labels.get(operand.name, place) < place
     ]
-    return sorted(found, key=lambda loop: loop[1] - loop[0])
+    return sorted(candidates, key=lambda loop: loop[1] - loop[0])

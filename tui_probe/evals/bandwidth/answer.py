@@ -106,20 +106,23 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     measured: list[Bandwidth] = []
     products: list[Product] = []
     notes = []
-    for one in given:
-        path = one.path if one.trace is None else one.trace.file("stdout.log") or one.path
+    for file in given:
+        path = file.path if file.trace is None else file.trace.file("stdout.log") or file.path
         text = _read_output(path)
         products += read_products(text, path)
-        found = _saved_bandwidth(text, path)
-        if isinstance(found, str):
-            notes += [] if PRODUCT in text else [found]
+        saved = _saved_bandwidth(text, path)
+        if isinstance(saved, str):
+            notes += [] if PRODUCT in text else [saved]
         else:
-            measured.append(found)
-    rates = [rate for each in measured for rate in each.rates]
+            measured.append(saved)
+    rates = [rate for entry in measured for rate in entry.rates]
     if not rates and not products:
         raise nothing_measured_error(NAME, notes)
     return Answer(
-        said=[*(_memory_sentence(each) for each in measured), *(_product_sentence(each) for each in products)],
+        said=[
+            *(_memory_sentence(entry) for entry in measured),
+            *(_product_sentence(entry) for entry in products),
+        ],
         tables={
             "bandwidth": Table("bandwidths", _RATES, rates),
             **({"products": Table("dense matrix products", _PRODUCTS, products)} if products else {}),
@@ -133,8 +136,8 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
 
 def _names(measured: Sequence[Bandwidth], products: Sequence[Product]) -> Iterator[str]:
     """The GPUs."""
-    yield from (each.card.name for each in measured if each.card is not None)
-    yield from (each.device for each in products)
+    yield from (entry.card.name for entry in measured if entry.card is not None)
+    yield from (entry.device for entry in products)
 
 
 def _read_output(path: Path) -> str:
@@ -162,7 +165,7 @@ def _ours(rates: Sequence[MeasuredRate], products: Sequence[Product]) -> dict[st
     for rate in rates:
         best[rate.key] = max(best.get(rate.key) or 0.0, rate.bytes_per_second)
     scaled = {key: value / 1e9 for key, value in best.items() if value is not None}
-    times = {each.shape[1:]: each.median for each in products}
+    times = {product.shape[1:]: product.median for product in products}
     return {
         "to_shared": scaled.get("to_shared"),
         "to_shared_a100": scaled.get("to_shared"),

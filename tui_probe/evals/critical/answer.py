@@ -106,8 +106,8 @@ class Program:
     @property
     def data_type(self) -> str | None:
         """That of the critical kernel, as far as it can be told."""
-        found = None if self.critical is None else data_type(self.critical)
-        return None if found is None else found.name
+        kind = None if self.critical is None else data_type(self.critical)
+        return None if kind is None else kind.name
 
     @property
     def stores_counted(self) -> bool:
@@ -140,20 +140,20 @@ class Program:
 
 def _why_unprobed(traces: Sequence[Trace]) -> str:
     """Why nothing of them was probed."""
-    reasons = (one.reason or one.status for trace in traces for one in trace.kernels)
+    reasons = (kernel.reason or kernel.status for trace in traces for kernel in trace.kernels)
     return "; ".join(dict.fromkeys(reasons)) or "no kernel was launched"
 
 
 def programs_of_inputs(given: Sequence[EvaluationInput]) -> list[Program]:
     """``NAME-probes`` and ``NAME-ncu.csv`` are of one program, as every other trace and file is of its own."""
     programs: dict[str, Program] = {}
-    for one in given:
-        name = one.label.removesuffix(".csv").removesuffix("-ncu").removesuffix("-probes")
+    for item in given:
+        name = item.label.removesuffix(".csv").removesuffix("-ncu").removesuffix("-probes")
         program = programs.setdefault(name, Program(name))
-        if one.trace is None:
-            program.files.append(one.path)
+        if item.trace is None:
+            program.files.append(item.path)
         else:
-            program.traces.append(one.trace)
+            program.traces.append(item.trace)
     return list(programs.values())
 
 
@@ -179,7 +179,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
         program.read()
     notes = [words for program in programs for words in program.notes]
     sectors = [ProgramRow(program, row) for program in programs for row in program.sectors]
-    if not any(getattr(each.row.figures, name) is not None for each in sectors for name in COUNTED):
+    if not any(getattr(kernel.row.figures, name) is not None for kernel in sectors for name in COUNTED):
         raise nothing_measured_error(NAME, [*notes, f"nothing was counted: run with -p {PROBE}, or ncu"])
     kernels = [ProgramRow(program, row) for program in programs for row in program.kernels]
     return Answer(
@@ -195,7 +195,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
             ),
             "critical": Table(
                 "critical kernels",
-                [_NAME_COLUMN, *_columns_with_program(columns_of([each.row for each in kernels], several=True))],
+                [_NAME_COLUMN, *_columns_with_program(columns_of([kernel.row for kernel in kernels], several=True))],
                 kernels,
             ),
         },
@@ -207,20 +207,20 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
 
 def _program_sentence(program: Program) -> str:
     """The critical kernel, its type, and whether it stores what it should."""
-    found = program.critical
-    if found is None:
+    critical = program.critical
+    if critical is None:
         return f"{program.name}: no kernel stands out"
-    words = f"{program.name}: critical is {shorten(found.shape.kernel, 48)}"
+    text = f"{program.name}: critical is {shorten(critical.shape.kernel, 48)}"
     if program.data_type is not None:
-        words += f", {program.data_type}"
-    if program.tensor is not None and found.store_sectors is not None:
-        words += (
-            f"; stored {units.count(round(found.store_sectors))} sectors,"
+        text += f", {program.data_type}"
+    if program.tensor is not None and critical.store_sectors is not None:
+        text += (
+            f"; stored {units.count(round(critical.store_sectors))} sectors,"
             f" expected {units.count(program.tensor.sectors)}"
             if program.stores_counted
             else "; how many sectors it stored is not known"
         )
-    return words
+    return text
 
 
 def _columns_with_program(columns: Sequence[Column[Any]]) -> list[Column[ProgramRow[Any]]]:

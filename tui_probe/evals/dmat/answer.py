@@ -90,9 +90,9 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     notes: list[str] = []
     for place, one in enumerate(given):
         progress(place / len(given))
-        found = list(_walks(one, progress, notes))
-        walks += found
-        if not found and one.trace is not None:
+        new_walks = list(_walks(one, progress, notes))
+        walks += new_walks
+        if not new_walks and one.trace is not None:
             notes.append(_no_walk_reason(one))
     if not walks:
         raise nothing_measured_error(NAME, notes)
@@ -118,10 +118,10 @@ def _walks(given: EvaluationInput, progress: Progress, notes: list[str]) -> Iter
     if given.trace is None:
         yield AccessWalk(given.label, "", "", _raster_of_file(given.path, progress))
         return
-    kept = next((path for name in SAVED_PICTURES if (path := given.trace.file(name)) is not None), None)
-    if kept is not None:
+    picture = next((path for name in SAVED_PICTURES if (path := given.trace.file(name)) is not None), None)
+    if picture is not None:
         kernel = next((each.demangled for each in given.kernels if each.folder is not None), "")
-        yield AccessWalk(given.label, kernel, "", _raster_of_file(kept, progress))
+        yield AccessWalk(given.label, kernel, "", _raster_of_file(picture, progress))
         return
     for result in given.results(*ACCESS_PROBES):
         if result.problem is not None:
@@ -164,8 +164,8 @@ def _raster_of_file(path: Path, progress: Progress) -> Raster:
         what = "no page map (*.dmat) and no accesses as JSON"
         reason = error.strerror or error if isinstance(error, OSError) else error
         raise TraceError(f"{path}: {what} (tui-probe show dmat TRACE --format json): {reason}") from error
-    found = record.get("data", record) if isinstance(record, dict) else None
-    return raster_of_record(found if isinstance(found, dict) else {}, str(path))
+    data = record.get("data", record) if isinstance(record, dict) else None
+    return raster_of_record(data if isinstance(data, dict) else {}, str(path))
 
 
 def _walk_sentence(walk: AccessWalk) -> str:

@@ -54,9 +54,9 @@ def read_page_map(path: Path, progress: Callable[[float], object] = lambda _: No
     if begin + _HEAD.size * clocks > len(data):
         raise TraceError(f"{path}: no page map, or cut off: {pages} pages and {clocks} clocks do not fit into it")
     for entry in _ENTRIES:
-        found = _groups(data, begin, clocks, entry, progress)
-        if found is not None:
-            return found
+        groups = _groups(data, begin, clocks, entry, progress)
+        if groups is not None:
+            return groups
     raise TraceError(f"{path}: no page map, or cut off: its {clocks} clocks do not end where it ends")
 
 

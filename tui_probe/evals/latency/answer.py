@@ -172,28 +172,28 @@ def _call_times(path: Path, number: int, line: dict[str, Any]) -> CallTimes:
 def call_times_of_runs(calls: list[Calls]) -> tuple[list[CallTimes], list[str]]:
     """Each probed run beside the original and ncu of its operation, and what is missing."""
     rows, notes = [], []
-    for one in calls:
-        if one.how != "probed":
+    for call in calls:
+        if call.how != "probed":
             continue
-        original, ncu = (_median(calls, one.operation, how) for how in ("original", "ncu"))
-        prologue, kernel, epilogue = one.parts or (None, None, None)
-        rows.append(CallTimes(one.operation, one.probe, original, ncu, one.total, prologue, kernel, epilogue))
-        if one.left_out:
+        original, ncu = (_median(calls, call.operation, how) for how in ("original", "ncu"))
+        prologue, kernel, epilogue = call.parts or (None, None, None)
+        rows.append(CallTimes(call.operation, call.probe, original, ncu, call.total, prologue, kernel, epilogue))
+        if call.left_out:
             notes.append(
-                f"{one.operation} with {one.probe}: {units.counted(one.left_out, 'launch')} of its run not probed,"
+                f"{call.operation} with {call.probe}: {units.counted(call.left_out, 'launch')} of its run not probed,"
                 " and medians may hold them"
             )
-    probed = {one.operation for one in calls if one.how == "probed"}
-    for operation in dict.fromkeys(one.operation for one in calls):
+    probed = {call.operation for call in calls if call.how == "probed"}
+    for operation in dict.fromkeys(call.operation for call in calls):
         if operation not in probed:
             notes.append(f"{operation}: no probed run: collect one with --only PROBE")
-        elif not any(one.how == "original" for one in calls if one.operation == operation):
+        elif not any(call.how == "original" for call in calls if call.operation == operation):
             notes.append(f"{operation}: no original, so no ratios: collect it with --only original")
     return rows, notes
 
 
 def _median(calls: list[Calls], operation: str, how: TimingMethod) -> float | None:
-    return next((one.total for one in calls if (one.operation, one.how) == (operation, how)), None)
+    return next((call.total for call in calls if (call.operation, call.how) == (operation, how)), None)
 
 
 NAME: Final = "latency"

@@ -83,23 +83,23 @@ def read_sizes(given: EvaluationInput) -> list[Sizes]:
     trace = given.trace
     if trace is None:
         return []
-    kernels = [one for one in given.kernels if not _was_skipped(one)]
+    kernels = [candidate for candidate in given.kernels if not _was_skipped(candidate)]
     several = list(dict.fromkeys(name for kernel in kernels for name in kernel.probings))
     if several:
-        return [_sizes(given, trace, name, [one.with_probe(name) for one in kernels]) for name in several]
+        return [_sizes(given, trace, name, [candidate.with_probe(name) for candidate in kernels]) for name in several]
     probe = _probe(trace)
     return [] if probe is None else [_sizes(given, trace, probe, kernels)]
 
 
 def _sizes(given: EvaluationInput, trace: Trace, probe: str, kernels: Sequence[Kernel]) -> Sizes:
-    sized = [one.probe_bytes for one in kernels if one.probe_bytes is not None]
-    on_device = [one.device_bytes for one in kernels if one.device_bytes is not None]
-    said = _program_bytes(given.path)
+    sized = [kernel.probe_bytes for kernel in kernels if kernel.probe_bytes is not None]
+    on_device = [kernel.device_bytes for kernel in kernels if kernel.device_bytes is not None]
+    printed = _program_bytes(given.path)
     return Sizes(
         model=_model(given, probe),
         probe=probe,
-        original=peak_allocated(trace) if said is None else said,
-        said=said is not None,
+        original=peak_allocated(trace) if printed is None else printed,
+        said=printed is not None,
         probe_bytes=max(sized, default=None),
         device_bytes=max(on_device, default=None),
         kernels=len(sized),
@@ -115,8 +115,8 @@ def _was_skipped(kernel: Kernel) -> bool:
 
 
 def _probe(trace: Trace) -> str | None:
-    told = None if trace.run_info is None else trace.run_info.probe
-    return told or next((name for kernel in trace.kernels if (name := analysis_name(kernel))), None)
+    probe = None if trace.run_info is None else trace.run_info.probe
+    return probe or next((name for kernel in trace.kernels if (name := analysis_name(kernel))), None)
 
 
 def _model(given: EvaluationInput, probe: str) -> str:
@@ -131,14 +131,14 @@ def _program_bytes(directory: Path) -> int | None:
     """The most of what the program said, in the trace or, as older collections keep its output, beside it."""
     for path in (directory / "stdout.log", directory.parent / "stdout.log"):
         if path.is_file():
-            found = _PROGRAM_SIZE.findall(read_start(path, PROGRAM_OUTPUT))
-            return max(map(int, found), default=None)
+            sizes = _PROGRAM_SIZE.findall(read_start(path, PROGRAM_OUTPUT))
+            return max(map(int, sizes), default=None)
     return None
 
 
 def _sizing_method(trace: Trace, kernels: Sequence[Kernel]) -> str:
     """By the launches that were sized: of a run with several probes, those that stand for this one."""
-    largest = [one.largest_sized for one in kernels if one.largest_sized is not None]
+    largest = [kernel.largest_sized for kernel in kernels if kernel.largest_sized is not None]
     of_these = {trace.launches[row].reason_code for row in largest}
     codes = of_these or {reason.code for reason in trace.launches.reasons}
     if "only-counted" in codes:
@@ -180,8 +180,8 @@ class MemoryRow:
 
     @property
     def how(self) -> str | None:
-        found = {part.how for part in self.parts if part.how is not None}
-        return ", ".join(sorted(found)) or None
+        bases = {part.how for part in self.parts if part.how is not None}
+        return ", ".join(sorted(bases)) or None
 
     @property
     def kernels(self) -> tuple[int, int]:
@@ -222,9 +222,9 @@ def _sentences(rows: Sequence[MemoryRow]) -> Iterator[str]:
         known = [row for row in rows if row.probe == probe and row.ratio is not None]
         if known:
             worst = max(known, key=lambda row: row.ratio or 0.0)
-            words = f"{probe}: {_times(worst.ratio)} of the memory of {worst.model} ({units.size(worst.probe_bytes)})"
+            text = f"{probe}: {_times(worst.ratio)} of the memory of {worst.model} ({units.size(worst.probe_bytes)})"
             least = min(known, key=lambda row: row.ratio or 0.0)
-            yield words if least is worst else f"{words}, at least {_times(least.ratio)} ({least.model})"
+            yield text if least is worst else f"{text}, at least {_times(least.ratio)} ({least.model})"
 
 
 def _caveats(rows: Sequence[MemoryRow]) -> Iterator[str]:

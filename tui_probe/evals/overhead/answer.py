@@ -93,9 +93,9 @@ _HEAVY: Final = ("dmat",)
 
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """The costs in the order of the study that was named, else of the own ones. TraceError if there are none."""
-    named = [one for one in given if one.trace is None and one.path.suffix == SUFFIX]
+    named = [item for item in given if item.trace is None and item.path.suffix == SUFFIX]
     study = read_study(named[0].path) if named else own_studies()
-    costs, notes = read_costs([one for one in given if one not in named], study, progress)
+    costs, notes = read_costs([item for item in given if item not in named], study, progress)
     if not any(cost.registers_probed is not None for cost in costs):
         raise nothing_measured_error(NAME, [*notes, *(_error_text(cost) for cost in costs)] or ["no trace was named"])
     probes = list(dict.fromkeys(cost.probe for cost in costs))
@@ -103,7 +103,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     lines = _costs_by_kernel(costs)
     spilling = [cost for cost in costs if cost.spills_more]
     return Answer(
-        said=[each.words() for each in means],
+        said=[mean.text() for mean in means],
         tables={
             "overhead": Table("slowdown and added registers (s: spills more)", _wide_columns(probes), lines),
             **(
@@ -228,18 +228,18 @@ class Mean:
         """The largest of the kernels'."""
         return max((cost.spread for cost in self.costs if cost.spread is not None), default=None)
 
-    def words(self) -> str:
+    def text(self) -> str:
         """A sentence."""
-        words = (
+        text = (
             f"{self.probe}: {_times(average(self.costs, _slowdown))} and"
             f" {_added(average(self.costs, _registers))} registers over {units.counted(len(self.costs), 'kernel')}"
         )
         if len(self.calm) < len(self.costs):
-            words += (
+            text += (
                 f"; without the {len(self.costs) - len(self.calm)} that spill"
                 f" {_times(average(self.calm, _slowdown))} and {_added(average(self.calm, _registers))}"
             )
-        return words
+        return text
 
 
 def _probe_mean(probe: str, costs: Sequence[Cost]) -> Mean:

@@ -197,7 +197,7 @@ def read_costs(given: Sequence[EvaluationInput], study: Study, progress: Progres
             else:
                 found.setdefault((cost.row.name, cost.probe), []).append(cost)
     order = {row.name: place for place, row in reversed(list(enumerate(study.rows)))}
-    costs = [_cost_of_repeats(each) for each in found.values()]
+    costs = [_cost_of_repeats(repeats) for repeats in found.values()]
     return sorted(costs, key=lambda cost: order.get(cost.row.name, len(order))), notes
 
 
@@ -211,17 +211,20 @@ def _cost(given: EvaluationInput, row: StudyKernel | None) -> Cost | str:
     trace = given.trace
     if trace is None:
         return f"{given.path}: it is no trace"
-    meant = [one for one in given.kernels if row is None or is_studied(row, one)]
-    probed = [one for one in meant if one.status == "probed"]
-    told = None if trace.run_info is None else trace.run_info.probe
+    meant = [candidate for candidate in given.kernels if row is None or is_studied(row, candidate)]
+    probed = [candidate for candidate in meant if candidate.status == "probed"]
+    probe = None if trace.run_info is None else trace.run_info.probe
     if not probed:
-        reasons = "; ".join(dict.fromkeys(one.reason or one.status for one in meant)) or "it was not launched"
-        if row is None or told is None:
+        reasons = (
+            "; ".join(dict.fromkeys(candidate.reason or candidate.status for candidate in meant))
+            or "it was not launched"
+        )
+        if row is None or probe is None:
             return f"{given.path}: no kernel was probed: {reasons}"
-        return Cost(row, told, "", reason=reasons)
-    kernel = max(probed, key=lambda one: one.time_ms or 0.0)
+        return Cost(row, probe, "", reason=reasons)
+    kernel = max(probed, key=lambda candidate: candidate.time_ms or 0.0)
     row = row or StudyKernel(safe(kernel.demangled), ("?",))
-    return _cost_of_kernel(row, told or analysis_name(kernel) or "?", kernel)
+    return _cost_of_kernel(row, probe or analysis_name(kernel) or "?", kernel)
 
 
 def is_studied(row: StudyKernel, kernel: Kernel) -> bool:
@@ -242,13 +245,13 @@ def _cost_of_kernel(row: StudyKernel, probe: str, kernel: Kernel) -> Cost:
 
 def _cost_of_repeats(repeats: Sequence[Cost]) -> Cost:
     """The repeats of one cost. Registers are the same in all of them."""
-    first = next((one for one in repeats if one.registers_probed is not None), repeats[0])
+    first = next((repeat for repeat in repeats if repeat.registers_probed is not None), repeats[0])
     return Cost(
         first.row, first.probe, first.kernel,
-        tuple(value for one in repeats for value in one.slowdowns),
-        tuple(value for one in repeats for value in one.times_ms),
+        tuple(value for repeat in repeats for value in repeat.slowdowns),
+        tuple(value for repeat in repeats for value in repeat.times_ms),
         first.registers, first.registers_probed, first.spills, first.spills_probed,
-        next((one.reason for one in repeats if one.reason), None),
+        next((repeat.reason for repeat in repeats if repeat.reason), None),
     )  # fmt: skip
 
 

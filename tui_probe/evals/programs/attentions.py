@@ -34,15 +34,15 @@ def chosen_blocks(blocks: int) -> list[list[int]]:
     rows = []
     for own in range(blocks):
         row = list(dict.fromkeys(((own - 1) % blocks, own, (own + 1) % blocks, 0)))
-        rest = [block for block in range(blocks) if block not in row]
-        rows.append(row + drawn.sample(rest, CHOSEN - len(row)))
+        others = [block for block in range(blocks) if block not in row]
+        rows.append(row + drawn.sample(others, CHOSEN - len(row)))
     return rows
 
 
 def bigbird(q: Any, k: Any, v: Any, table: Any) -> Any:
     """By gathering the blocks; q, k, v are (batch, heads, length, width)."""
-    q, k, v = (each.unflatten(2, (-1, TILE)) for each in (q, k, v))
-    keys, values = (each[:, :, table].flatten(3, 4) for each in (k, v))
+    q, k, v = (tensor.unflatten(2, (-1, TILE)) for tensor in (q, k, v))
+    keys, values = (tensor[:, :, table].flatten(3, 4) for tensor in (k, v))
     scores = torch.matmul(q, keys.transpose(-1, -2)) * q.shape[-1] ** -0.5
     return torch.matmul(scores.softmax(-1), values).flatten(2, 3)
 
@@ -105,7 +105,7 @@ def reference(q: Any, k: Any, v: Any, *, sparse: bool) -> Any:
         for row, chosen in enumerate(chosen_blocks(len(blocks))):
             blocks[row, chosen] = True
         mask = blocks.repeat_interleave(TILE, 0).repeat_interleave(TILE, 1)
-    return scaled_dot_product_attention(*(each.cpu().float() for each in (q, k, v)), attn_mask=mask)
+    return scaled_dot_product_attention(*(tensor.cpu().float() for tensor in (q, k, v)), attn_mask=mask)
 
 
 if __name__ == "__main__":

@@ -67,8 +67,8 @@ def run(gpu: Gpu, options: argparse.Namespace) -> bool:
     blocks = options.per_sm * gpu.attribute(SM_COUNT)
     threads = blocks * options.threads
     source, output = gpu.allocate(4 * threads * options.iterations), gpu.allocate(4 * threads)
-    one = ctypes.c_uint32(struct.unpack("<I", struct.pack("<f", 1.0))[0])
-    gpu.call("cuMemsetD32_v2", source, one, ctypes.c_size_t(threads * options.iterations))
+    value = ctypes.c_uint32(struct.unpack("<I", struct.pack("<f", 1.0))[0])
+    gpu.call("cuMemsetD32_v2", source, value, ctypes.c_size_t(threads * options.iterations))
     function = gpu.function(PTX, "accumulate")
     shared = 0
     if options.blocks == "exclusive":

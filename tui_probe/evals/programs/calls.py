@@ -68,7 +68,7 @@ def by_stream(gpu: Gpu, launch: Callable[[], None], times: int, ahead: int) -> l
     gpu.wait()
     took = [1e3 * gpu.milliseconds(start, end) for start, end in pairs]
     nothing = sorted(took[::2])[times // 2]
-    return [max(each - nothing, 0.0) for each in took[1::2]]
+    return [max(time - nothing, 0.0) for time in took[1::2]]
 
 
 def main() -> int:

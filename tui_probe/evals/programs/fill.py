@@ -135,13 +135,13 @@ def torch_variants(gpu: Gpu, elements: int) -> dict[str, Variant]:
             kept["persistent"] = torch.empty(elements, dtype=torch.float16, device="cuda")
         fill_persistent[(sms,)](kept["persistent"], elements, BLOCK_SIZE=BLOCK_SIZE, NUM_SMS=sms, num_warps=WARPS)
 
-    found = driver_variants(gpu, elements)
+    variants = driver_variants(gpu, elements)
     for name, what, fill in (
         ("plain", "torch.zeros", plain),
         ("persistent", f"Triton, {sms} blocks of {32 * WARPS} threads, {BLOCK_SIZE} elements at a time", persistent),
     ):
-        found[name] = Variant(what, fill, lambda name=name: not kept[name].cpu().any())  # type: ignore[misc]
-    return found
+        variants[name] = Variant(what, fill, lambda name=name: not kept[name].cpu().any())  # type: ignore[misc]
+    return variants
 
 
 def timed(gpu: Gpu, fill: Callable[[], None], times: int, ahead: Callable[[], None]) -> list[float]:

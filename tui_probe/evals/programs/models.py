@@ -87,8 +87,8 @@ def attention(
     rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
     columns = tl.arange(0, PADDED)
     place = head * QUERIES * WIDTH + rows[:, None] * WIDTH + columns[None, :]
-    kept = (rows[:, None] < QUERIES) & (columns[None, :] < WIDTH)
-    query = tl.load(q + place, mask=kept, other=0.0)
+    mask = (rows[:, None] < QUERIES) & (columns[None, :] < WIDTH)
+    query = tl.load(q + place, mask=mask, other=0.0)
     highest = tl.full((TILE,), float("-inf"), dtype=tl.float32)
     total = tl.zeros((TILE,), dtype=tl.float32)
     result = tl.zeros((TILE, PADDED), dtype=tl.float32)
@@ -108,7 +108,7 @@ def attention(
         result = tl.dot(weights.to(value.dtype), value, result * shrink[:, None])
         total = total * shrink + tl.sum(weights, 1)
         highest = new_highest
-    tl.store(out + place, (result / total[:, None]).to(out.dtype.element_ty), mask=kept)
+    tl.store(out + place, (result / total[:, None]).to(out.dtype.element_ty), mask=mask)
 
 
 def call_linear(module: nn.Linear, x: Tensor) -> Tensor:
@@ -191,7 +191,7 @@ def resnet() -> nn.Module:
     stem = (nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
     widths = ((64, 64, 1), (256, 128, 2), (512, 256, 2), (1024, 512, 2))
     head = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
-    return nn.Sequential(*stem, *(Bottleneck(*each) for each in widths), *head)
+    return nn.Sequential(*stem, *(Bottleneck(*width) for width in widths), *head)
 
 
 # -- Stable Diffusion
@@ -208,8 +208,8 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, context: Tensor) -> Tensor:
         query, key, value = (
-            each.unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for each in (self.query(x), self.key(context), self.value(context))
+            projected.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for projected in (self.query(x), self.key(context), self.value(context))
         )
         return self.out(call_attention(query, key, value).transpose(1, 2).flatten(2))
 
@@ -262,8 +262,8 @@ class Mamba(nn.Module):
         step = F.softplus(self.step(step))
         decay = torch.exp(-step.unsqueeze(-1) * self.decay.exp())
         state = scan(decay, (step * values).unsqueeze(-1) * into.unsqueeze(2))
-        found = (state * out_of.unsqueeze(2)).sum(-1) + self.skip * values
-        return x + self.out(found * F.silu(gate))
+        output = (state * out_of.unsqueeze(2)).sum(-1) + self.skip * values
+        return x + self.out(output * F.silu(gate))
 
 
 def scan(decay: Tensor, added: Tensor) -> Tensor:
@@ -313,10 +313,10 @@ class Decoder(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         normal = self.norms[0](x)
         query, key, value = (
-            each(normal).unflatten(-1, (-1, self.head)).transpose(1, 2) for each in (self.query, self.key, self.value)
+            part(normal).unflatten(-1, (-1, self.head)).transpose(1, 2) for part in (self.query, self.key, self.value)
         )
         groups = self.shape.heads // self.shape.key_heads
-        key, value = (each.repeat_interleave(groups, dim=1) for each in (rotated(key), value))
+        key, value = (part.repeat_interleave(groups, dim=1) for part in (rotated(key), value))
         attended = call_attention(rotated(query), key, value, is_causal=True)
         x = x + self.out(attended.transpose(1, 2).flatten(2))
         normal = self.norms[1](x)

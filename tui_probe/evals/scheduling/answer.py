@@ -63,24 +63,26 @@ PUBLISHED_BLOCKS: Final = 32768
 
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """The schedules of all launches that were given, and the published fill beside ours of the same grid."""
-    timed = {one.label: found for one in given if (found := read_timed_fills(one))}
-    schedules, notes = read_schedules([one for one in given if one.label not in timed], progress)
+    timed = {entry.label: found for entry in given if (found := read_timed_fills(entry))}
+    schedules, notes = read_schedules([entry for entry in given if entry.label not in timed], progress)
     rows = schedules_module.compare_fills([row for found in timed.values() for row in found], schedules)
-    alike = next((one for one in schedules if one.of.blocks == PUBLISHED_BLOCKS and not one.simulated), None)
-    said = [
-        words for one in schedules for words in (_head_sentence(one, len(schedules)), one.line(), f"    {one.words()}")
+    alike = next((entry for entry in schedules if entry.of.blocks == PUBLISHED_BLOCKS and not entry.simulated), None)
+    lines = [
+        words
+        for entry in schedules
+        for words in (_head_sentence(entry, len(schedules)), entry.line(), f"    {entry.text()}")
     ]
-    said += schedules_module.fill_sentences(rows)
+    lines += schedules_module.fill_sentences(rows)
     ways = (
         {"durations": Table("ways to fill: one launch, unprobed", schedules_module.FILL_COLUMNS, rows)} if rows else {}
     )
     return Answer(
-        said=[words for words in said if words],
+        said=[words for words in lines if words],
         tables={
             "schedules": Table("block schedules: cycles, means over SMs", SCHEDULE_COLUMNS, schedules),
             "spread": Table("over SMs: cycles per slot", _SPREAD_COLUMNS, _spread_rows(schedules)),
             "sms": Table(
-                "one row per SM", _SM_COLUMNS, [row for one in schedules for row in sm_rows(one)], in_text=False
+                "one row per SM", _SM_COLUMNS, [row for entry in schedules for row in sm_rows(entry)], in_text=False
             ),
             **ways,
         },
@@ -155,11 +157,11 @@ _PERCENTILES: Final = {"p0": "least", "p25": "25 %", "p50": "median", "p75": "75
 
 def _spread_rows(schedules: Sequence[Schedule]) -> list[dict[str, Any]]:
     rows = []
-    for one in schedules:
+    for schedule in schedules:
         for name in ("running", "scheduling"):
-            found = distribution(getattr(one.of, f"sm_{name}"))
-            assert found is not None  # a schedule has at least one SM
-            rows.append({"trace": one.label, "launch": one.launch, "figure": name, **found.record()})
+            spread = distribution(getattr(schedule.of, f"sm_{name}"))
+            assert spread is not None  # a schedule has at least one SM
+            rows.append({"trace": schedule.label, "launch": schedule.launch, "figure": name, **spread.record()})
     return rows
 
 
@@ -185,11 +187,11 @@ _SM_COLUMNS: Final[tuple[Column[dict[str, Any]], ...]] = tuple(
 def _parts_chart(schedules: Sequence[Schedule]) -> BarChart:
     bars = [
         Bar(
-            f"{one.label} {one.launch}",
-            tuple(float(getattr(one.of, f"sm_{name}").mean()) for name in SLOT_TIME_LABELS),
-            f"{units.count(round(one.of.span))} cycles",
+            f"{schedule.label} {schedule.launch}",
+            tuple(float(getattr(schedule.of, f"sm_{name}").mean()) for name in SLOT_TIME_LABELS),
+            f"{units.count(round(schedule.of.span))} cycles",
         )
-        for one in schedules
+        for schedule in schedules
     ]
     title, parts = "where the time of a slot goes", tuple(SLOT_TIME_LABELS.values())
     return BarChart(
@@ -200,9 +202,11 @@ def _parts_chart(schedules: Sequence[Schedule]) -> BarChart:
 def _sm_chart(schedules: Sequence[Schedule]) -> CurveChart:
     """How many of the SMs have at most so many scheduling cycles per slot."""
     curves = []
-    for one in schedules:
-        cycles = np.sort(one.of.sm_scheduling)
-        curves.append(Curve(f"{one.label} {one.launch}", cycles, np.arange(1, len(cycles) + 1) / len(cycles) * 100))
+    for schedule in schedules:
+        cycles = np.sort(schedule.of.sm_scheduling)
+        curves.append(
+            Curve(f"{schedule.label} {schedule.launch}", cycles, np.arange(1, len(cycles) + 1) / len(cycles) * 100)
+        )
     return CurveChart(
         "scheduling cycles per slot over SMs", curves, "scheduling cycles per slot", "% of SMs at or below",
         (CYCLES, CYCLES),

@@ -78,15 +78,15 @@ class Schedule:
     @property
     def factor(self) -> float | None:
         """How many times larger the published sums are than the means over slots."""
-        whole = self.running + self.scheduling
-        return (self.running_sum + self.scheduling_sum) / whole if whole else None
+        total = self.running + self.scheduling
+        return (self.running_sum + self.scheduling_sum) / total if total else None
 
     @property
     def share(self) -> float | None:
         """Scheduling in Running + Scheduling, from 0 to 1; the same in means and in sums where all SMs have as many
         slots."""
-        whole = self.running + self.scheduling
-        return self.scheduling / whole if whole else None
+        total = self.running + self.scheduling
+        return self.scheduling / total if total else None
 
     @property
     def share_of_span(self) -> float | None:
@@ -98,13 +98,13 @@ class Schedule:
         running, scheduling = round(self.running_sum), round(self.scheduling_sum)
         return f"No.block:{self.of.blocks} Running:{running} Scheduling:{scheduling}(cycle)"
 
-    def words(self) -> str:
+    def text(self) -> str:
         """Ours, and how the two differ."""
         running, scheduling = (cycles_text(n, self.clock_khz) for n in (self.running, self.scheduling))
-        words = f"mean per slot: running {running}, scheduling {scheduling}, {_percent(self.share)} of both"
+        text = f"mean per slot: running {running}, scheduling {scheduling}, {_percent(self.share)} of both"
         if self.factor is None or self.slots == 1:
-            return f"{words}; an SM had one block at a time, so the line above is the same"
-        return f"{words}; the line above sums over {self.slots:.3g} slots per SM: {self.factor:.3g} times as much"
+            return f"{text}; an SM had one block at a time, so the line above is the same"
+        return f"{text}; the line above sums over {self.slots:.3g} slots per SM: {self.factor:.3g} times as much"
 
 
 def schedule_of(given: EvaluationInput, result: AnalysedResult) -> Schedule:
@@ -145,10 +145,10 @@ SCHEDULE_COLUMNS: Final[tuple[Column[Schedule], ...]] = (
 def sm_rows(schedule: Schedule) -> list[dict[str, Any]]:
     """One row per SM; cycles are means over its slots."""
     of = schedule.of
-    whole = of.sm_running + of.sm_scheduling
+    totals = of.sm_running + of.sm_scheduling
     columns = (of.sm, of.sm_blocks, of.sm_slots, of.sm_running, of.sm_scheduling, of.sm_ramp, of.sm_tail)
     names = ("sm", "blocks", "slots", "running", "scheduling", "ramp", "tail")
-    shares = np.divide(of.sm_scheduling, whole, out=np.full(len(whole), np.nan), where=whole > 0)
+    shares = np.divide(of.sm_scheduling, totals, out=np.full(len(totals), np.nan), where=totals > 0)
     return [
         {
             "trace": schedule.label,
@@ -279,9 +279,9 @@ def _microseconds_of_cycles(cycles: float, schedule: Schedule) -> float:
 
 def compare_fills(filled: Sequence[FillTimes], schedules: Sequence[Schedule]) -> list[FillComparison]:
     """Each way beside the plain one; schedules are those of the traces with the same names."""
-    plain = next((one for one in filled if one.name == PLAIN_FILL), None)
-    named = {one.label: one for one in schedules}
-    return [FillComparison(one, plain, named.get(one.name), named.get(PLAIN_FILL)) for one in filled]
+    plain = next((entry for entry in filled if entry.name == PLAIN_FILL), None)
+    named = {entry.label: entry for entry in schedules}
+    return [FillComparison(entry, plain, named.get(entry.name), named.get(PLAIN_FILL)) for entry in filled]
 
 
 def fill_sentences(rows: Sequence[FillComparison]) -> Iterator[str]:
@@ -301,20 +301,20 @@ def _scheduling_text(row: FillComparison) -> str:
         return "; the driver launches it itself, so its blocks are not seen"
     if row.saved is None:
         return ""
-    words = f"; a slot waits {_time(row.saved)} less for blocks"
+    text = f"; a slot waits {_time(row.saved)} less for blocks"
     if row.explained is not None:
-        words += f", which explains at most {row.explained:.0%} of the gain"
+        text += f", which explains at most {row.explained:.0%} of the gain"
     if row.shorter is not None and row.saved > 0:
-        words += (
+        text += (
             f". Other slots work meanwhile: the probed launch is {_time(row.shorter)} shorter,"
             f" {row.shorter / row.saved:.0%} of that waiting"
         )
-    return words
+    return text
 
 
 def fill_chart(rows: Sequence[FillComparison]) -> BarChart:
     """Medians, with the middle nine tenths as spread."""
-    bars = [Bar(one.filled.name, (one.filled.median,), _time(one.filled.median), _span(one.filled)) for one in rows]
+    bars = [Bar(row.filled.name, (row.filled.median,), _time(row.filled.median), _span(row.filled)) for row in rows]
     return BarChart("ways to fill 32 MiB with zeros", bars, ("median duration",), "microseconds", _time)
 
 

@@ -53,8 +53,8 @@ _LEVELS: Final[dict[Level, str]] = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """A row for each program. TraceError where no file of ncu has bytes."""
     progress(0.0)
-    files = [one.path for one in given if one.trace is None]
-    notes = [f"{one.path}: a trace has no counters of memory: name files of ncu" for one in given if one.trace]
+    files = [item.path for item in given if item.trace is None]
+    notes = [f"{item.path}: a trace has no counters of memory: name files of ncu" for item in given if item.trace]
     if not files:
         raise nothing_measured_error(NAME, notes)
     try:
@@ -62,17 +62,17 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     except ImportFileError as error:
         raise nothing_measured_error(NAME, [str(error)]) from error
     rows = [row for group in groups for row in group.rows]
-    told = list(dict.fromkeys(note for group in groups for note in group.notes))
+    group_notes = list(dict.fromkeys(note for group in groups for note in group.notes))
     if not any(value is not None for row in rows for value in row.traffic.bytes.values()):
-        raise nothing_measured_error(NAME, [*told, "no kernel has bytes of any level"])
+        raise nothing_measured_error(NAME, [*group_notes, "no kernel has bytes of any level"])
     return Answer(
-        said=[*(words for each in groups for words in _sentences(each, len(groups))), *_group_findings(groups)],
+        said=[*(words for program in groups for words in _sentences(program, len(groups))), *_group_findings(groups)],
         tables={
-            **{each.table: Table(each.title, each.columns, each.rows) for each in groups},
+            **{program.table: Table(program.title, program.columns, program.rows) for program in groups},
             "kernels": _kernels_table(groups),
         },
         drawings={level: _chart(level, rows) for level in _LEVELS},
-        notes=[*notes, *told],
+        notes=[*notes, *group_notes],
     )
 
 

@@ -63,19 +63,19 @@ _SPEED: Final = Unit("speed", whole=False)
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """Configurations of blocks side by side, and what the last trace of warp progress tells."""
     found, notes = _configurations(given, progress)
-    exclusive = _first_configuration(found, lambda one: one.is_exclusive)
-    shared = _first_configuration(found, lambda one: not one.is_exclusive)
-    with_progress = next((one for one in reversed(found) if one.of.probe == PROGRESS), None)
+    exclusive = _first_configuration(found, lambda launch: launch.is_exclusive)
+    shared = _first_configuration(found, lambda launch: not launch.is_exclusive)
+    with_progress = next((launch for launch in reversed(found) if launch.of.probe == PROGRESS), None)
     paced = None if with_progress is None else block_speeds(_analysis(with_progress.of))
     notes += _missing_notes(exclusive, shared, with_progress, paced)
     drawings: dict[str, Drawing] = {}
-    for figure, one in (("a", exclusive), ("b", shared)):
-        if one is not None:
-            drawings[figure] = _distribution(one)
+    for figure, launch in (("a", exclusive), ("b", shared)):
+        if launch is not None:
+            drawings[figure] = _distribution(launch)
     if with_progress is not None:
         drawings |= _progress_drawings(with_progress, paced)
     tables: dict[str, Table[Any]] = {"configurations": Table("elapsed cycles of blocks", CONFIGURATION_COLUMNS, found)}
-    arrays: dict[str, NDArray[Any]] = {f"cycles of {one.label}": one.cycles for one in found}
+    arrays: dict[str, NDArray[Any]] = {f"cycles of {launch.label}": launch.cycles for launch in found}
     if paced is not None:
         tables["speeds"] = Table("speed of each block", _SPEED_COLUMNS, _rows_of_speeds(paced), in_text=False)
         arrays |= {"speed": paced.speed, "progress": paced.progress}
@@ -121,8 +121,8 @@ def _no_launch_reason(given: EvaluationInput) -> str:
 
 def _first_configuration(found: Sequence[Configuration], wanted: Any) -> Configuration | None:
     """The first that is wanted, without progress if there is one such: recording it takes time."""
-    chosen = [one for one in found if wanted(one)]
-    return min(chosen, key=lambda one: one.of.probe == PROGRESS, default=None)
+    chosen = [launch for launch in found if wanted(launch)]
+    return min(chosen, key=lambda launch: launch.of.probe == PROGRESS, default=None)
 
 
 def _missing_notes(
@@ -146,10 +146,10 @@ def _missing_notes(
 def _sentences(
     found: Sequence[Configuration], exclusive: Configuration | None, shared: Configuration | None
 ) -> Iterator[str]:
-    for one in found:
-        if (lengths := one.lengths) is not None:
+    for run in found:
+        if (lengths := run.lengths) is not None:
             yield (
-                f"{one.label}: {one.kind}, spread {percent(one.spread)}, median {_cycles_text(lengths.median)},"
+                f"{run.label}: {run.kind}, spread {percent(run.spread)}, median {_cycles_text(lengths.median)},"
                 f" 99 % {_cycles_text(lengths.record()['p99'])} cycles"
             )
     if (

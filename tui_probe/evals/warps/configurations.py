@@ -151,10 +151,10 @@ def block_speeds(found: WarpProgress) -> BlockSpeeds | None:
     parts = np.unique(np.linspace(0, most - 1, min(_STEPS, most - 1) + 1).round().astype(np.int64))
     steps = np.diff(times[..., parts], axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        each = np.where(steps > 0, 1e3 * np.diff(parts) / steps, np.nan)
+        paces = np.where(steps > 0, 1e3 * np.diff(parts) / steps, np.nan)
     ran = count.max(axis=1) >= 2
-    known = ~np.isnan(each[ran])
-    total = np.where(known, each[ran], 0.0).sum(axis=1)
+    known = ~np.isnan(paces[ran])
+    total = np.where(known, paces[ran], 0.0).sum(axis=1)
     mean = np.divide(total, known.sum(axis=1), out=np.full(total.shape, np.nan), where=known.any(axis=1))
     middle = (parts[1:] + parts[:-1]) / 2 / (most - 1) * 100
     cut = int((found.reached > found.kept).sum())

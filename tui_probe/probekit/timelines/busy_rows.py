@@ -104,8 +104,8 @@ class LengthGrades:
 
 def length_grades(cycles: NDArray[Any]) -> LengthGrades:
     """Of some durations; of none such that nothing stands out."""
-    found = distribution(cycles)
-    return LengthGrades(0.0, float("inf")) if found is None else LengthGrades(found.median, found.fence)
+    spread = distribution(cycles)
+    return LengthGrades(0.0, float("inf")) if spread is None else LengthGrades(spread.median, spread.fence)
 
 
 class BusyByLength:

@@ -28,12 +28,12 @@ def tail_finding(timeline: Timeline, asks: str) -> Iterator[Finding]:
     found, span = timeline.tail(), timeline.span
     if found is None or not found.cycles or not span:
         return
-    words = f"SMs run out of blocks for the last {percent(found.cycles, span)} of the launch,"
-    words += f" SM {found.last_sm} last: {percent(found.lost, 1)} of all SM time is idle there"
+    text = f"SMs run out of blocks for the last {percent(found.cycles, span)} of the launch,"
+    text += f" SM {found.last_sm} last: {percent(found.lost, 1)} of all SM time is idle there"
     much = found.lost > _NOTABLE_SHARE
     values = {"tail_share": found.cycles / span, "lost_share": found.lost, "tail_start": found.start}
     yield Finding(
-        "tail", "tail", words, "timeline", stands_out=much, asks=asks if much else "", values=values,
+        "tail", "tail", text, "timeline", stands_out=much, asks=asks if much else "", values=values,
         block=found.last_block, sm=found.last_sm, time=found.start,
     )  # fmt: skip
 
@@ -42,9 +42,9 @@ def idle_sms_findings(timeline: Timeline) -> Iterator[Finding]:
     """SMs that no block came to; of a sample of blocks nothing can be said."""
     idle = timeline.idle_sms
     if idle and timeline.sample is None:
-        words = f"{len(idle)} of {units.counted(len(timeline.sms), 'SM')} ran no block"
+        text = f"{len(idle)} of {units.counted(len(timeline.sms), 'SM')} ran no block"
         values = {"idle_sms": len(idle), "sms": len(timeline.sms)}
-        yield Finding("idle_sms", "idle SMs", words, "timeline", stands_out=True, values=values, sm=idle[0])
+        yield Finding("idle_sms", "idle SMs", text, "timeline", stands_out=True, values=values, sm=idle[0])
 
 
 def slot_gaps(blocks: Intervals) -> NDArray[np.int64]:
@@ -57,8 +57,8 @@ def slot_gaps(blocks: Intervals) -> NDArray[np.int64]:
 def timeline_waits(launch: LaunchTimeline) -> Waits:
     """Distributions over blocks, and over gaps where all blocks were measured."""
     blocks = launch.timeline.blocks
-    words = f"{units.counted(len(blocks), 'block')}"
+    text = f"{units.counted(len(blocks), 'block')}"
     if (sample := launch.timeline.sample) is not None:
-        return Waits(launch.which, {"one block": blocks.duration}, f"{words}; {sampled_blocks_text(sample)}")
-    words += "; a gap is a slot that waits for its next block"
-    return Waits(launch.which, {"one block": blocks.duration, "one gap": slot_gaps(blocks)}, words)
+        return Waits(launch.which, {"one block": blocks.duration}, f"{text}; {sampled_blocks_text(sample)}")
+    text += "; a gap is a slot that waits for its next block"
+    return Waits(launch.which, {"one block": blocks.duration, "one gap": slot_gaps(blocks)}, text)

@@ -53,8 +53,8 @@ class LaunchTimeline:
             (timeline.blocks_astray, "block", "that changed SM"),
         )
         sample = timeline.sample
-        words = [] if sample is None else [sampled_blocks_text(sample)]
-        return words + [f"{units.counted(count, noun)} {why} left out" for count, noun, why in counts if count]
+        parts = [] if sample is None else [sampled_blocks_text(sample)]
+        return parts + [f"{units.counted(count, noun)} {why} left out" for count, noun, why in counts if count]
 
     def record(self) -> dict[str, Any]:
         """As data; shares and cycles as :mod:`tui_probe.records.timeline` defines them."""

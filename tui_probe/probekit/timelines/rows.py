@@ -130,16 +130,16 @@ class TimelineRows:
         None where it is not among the rows.
         """
         first, last = (0, len(self.intervals)) if line is None else self.bounds(line)
-        found = first + np.flatnonzero(self.intervals.block[first:last] == block)
-        if not len(found):
+        indices = first + np.flatnonzero(self.intervals.block[first:last] == block)
+        if not len(indices):
             return None
-        of_warp = found[self.intervals.warp[found] == warp]
-        return int(of_warp[0]) if len(of_warp) else int(found[self.intervals.duration[found].argmax()])
+        of_warp = indices[self.intervals.warp[indices] == warp]
+        return int(of_warp[0]) if len(of_warp) else int(indices[self.intervals.duration[indices].argmax()])
 
     def place_of(self, index: int) -> tuple[int, int, int]:
         """SM, slot and warp of an interval."""
-        each = self.intervals
-        return int(each.sm[index]), int(each.slot[index]), int(each.warp[index])
+        intervals = self.intervals
+        return int(intervals.sm[index]), int(intervals.slot[index]), int(intervals.warp[index])
 
     def longest(self) -> int | None:
         """The longest interval, of those alike the first by SM, slot and start; None if all are alike."""

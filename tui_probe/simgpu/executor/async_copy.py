@@ -76,7 +76,7 @@ _CACHE_HINT: Final = "L2::cache_hint"
 
 def build_bulk(instruction: Instruction, bind: Binder) -> Operation:
     """``cp.async.bulk`` from global to shared memory and back, between blocks, and its ``commit_group``."""
-    modifiers = tuple(one for one in instruction.modifiers[2:] if one != _CACHE_HINT)
+    modifiers = tuple(modifier for modifier in instruction.modifiers[2:] if modifier != _CACHE_HINT)
     if modifiers == ("commit_group",):
         return _commit_bulk
     has_hint = _CACHE_HINT in instruction.modifiers
@@ -116,8 +116,10 @@ def _build_into_shared(
     def run(group: ThreadGroup) -> None:
         sizes = copy(group)
         issued = group.batch.counters[group.lanes.warp].tolist()
-        times = [now + COPY_LATENCY + copy_cycles(one) for now, one in zip(issued, sizes, strict=True)]
-        apply_events(group, line, words_of(access, group, line), [MBarrierEvent(transfer=-one) for one in sizes], times)
+        times = [now + COPY_LATENCY + copy_cycles(size) for now, size in zip(issued, sizes, strict=True)]
+        apply_events(
+            group, line, words_of(access, group, line), [MBarrierEvent(transfer=-size) for size in sizes], times
+        )
 
     return run
 
@@ -134,14 +136,14 @@ def _build_multicast(operands: tuple[Operand, ...], bind: Binder) -> Operation:
         lanes = group.lanes
         sizes, issued = _bulk_sizes(group, count, line), group.batch.counters[lanes.warp].tolist()
         sources, masks = reading.places(group, sizes), lanes.spread(blocks.read(group.registers)).tolist()
-        targets, words = writing.addresses(group), lanes.spread(access.address(group))
+        targets, values = writing.addresses(group), lanes.spread(access.address(group))
         for lane, (origin, one) in enumerate(zip(sources, sizes, strict=True)):
             own = group.select(np.array([lane]), group.block, ())
             time = issued[lane] + COPY_LATENCY + copy_cycles(one)
             for rank in (rank for rank in range(MAX_BLOCKS) if masks[lane] >> rank & 1):
                 (place,) = writing.places_at(own, at_rank(targets[lane : lane + 1], rank, own), [one])
                 _copy_units(place, origin, one)
-                word_there = words_of(access, own, line, at_rank(words[lane : lane + 1], rank, own))
+                word_there = words_of(access, own, line, at_rank(values[lane : lane + 1], rank, own))
                 apply_events(own, line, word_there, [MBarrierEvent(transfer=-one)], [time])
 
     return run
@@ -152,7 +154,7 @@ def _build_out_of_shared(to: Operand, source: Operand, size: Operand, bind: Bind
     copy = _build_bulk_copy((to, "global"), (source, "shared"), size, bind)
 
     def run(group: ThreadGroup) -> None:
-        cycles = np.array([copy_cycles(one) for one in copy(group)], np.int64)
+        cycles = np.array([copy_cycles(size) for size in copy(group)], np.int64)
         issued = group.batch.counters[group.lanes.warp]
         group.batch.bulk_reads.add(group.lanes, issued + cycles)
         group.batch.bulk_writes.add(group.lanes, issued + cycles + COPY_LATENCY)
@@ -180,7 +182,7 @@ def _build_bulk_copy(
 def _bulk_sizes(group: ThreadGroup, count: SourceOperand, line: int) -> list[int]:
     """How many bytes each lane copies. Raises SimulationError."""
     sizes: list[int] = group.lanes.spread(count.read(group.registers)).tolist()
-    if any(one % _UNIT or not one for one in sizes):
+    if any(size % _UNIT or not size for size in sizes):
         raise SimulationError(f"cp.async.bulk at line {line} copies {sizes} bytes: no multiples of {_UNIT}")
     return sizes
 
@@ -252,16 +254,16 @@ def _build_async(instruction: Instruction, bind: Binder) -> Operation:
 
 def _build_copy(instruction: Instruction, bind: Binder) -> Operation:
     """``cp.async.ca|cg.shared.global [to], [from], size{, source size}{, policy}``; zeros after the source."""
-    to, source, size_operand, *rest = operands_of(instruction, 3, 5)
+    to, source, size_operand, *optional = operands_of(instruction, 3, 5)
     if not isinstance(size_operand, Immediate):
         bind.unsupported()
     has_policy = any("cache_hint" in modifier for modifier in instruction.modifiers)
-    given = bind.source(rest[0], TYPES["u32"]) if len(rest) > has_policy else None
+    given = bind.source(optional[0], TYPES["u32"]) if len(optional) > has_policy else None
     size = integer_literal(size_operand.text)
     reading, writing = Access(source, "global", size, bind), Access(to, "shared", size, bind)
     single_bytes = [_byte_access(source, number, bind) for number in range(size)] if given else []
     reads = tuple(bind.effects.reads)
-    whole = whole_type(size)
+    unit = whole_type(size)
     note = _copy_clock(size)
     bind.effects.starts_block = True
 
@@ -273,7 +275,7 @@ def _build_copy(instruction: Instruction, bind: Binder) -> Operation:
                 store(writing, group, _first_bytes(group, single_bytes, group.lanes.spread(wanted), reads))
                 return
         for part in reading.parts(group):
-            store(writing, group, part.view(whole)[part.element])
+            store(writing, group, part.view(unit)[part.element])
 
     return run
 

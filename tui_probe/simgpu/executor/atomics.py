@@ -95,16 +95,16 @@ def _build_vector(instruction: Instruction, kind: ScalarType, name: str, bind: B
     """``atom….v2.f32 {d, …}, [a], {b, …}``; an operation for each element; it is aligned as a whole."""
     gives = instruction.opcode == "atom"
     operands = list(operands_of(instruction, 2 + gives, 3 + gives))
-    targets = [bind.target(one, kind) for one in _elements(operands.pop(0), bind)] if gives else []
-    sources = [bind.source(one, kind) for one in _elements(operands[1], bind)]
+    targets = [bind.target(element, kind) for element in _elements(operands.pop(0), bind)] if gives else []
+    sources = [bind.source(element, kind) for element in _elements(operands[1], bind)]
     space = state_space(instruction)
-    whole = Access(operands[0], space, kind.bytes * len(sources), bind)
+    vector = Access(operands[0], space, kind.bytes * len(sources), bind)
     access = Access(operands[0], space, kind.bytes, bind)
     ufunc, update = _semantics(name, kind)
     bind.effects.polls = gives
 
     def run(group: ThreadGroup) -> None:
-        for _ in whole.parts(group):
+        for _ in vector.parts(group):
             pass  # the check of its bounds and alignment
         first = group.lanes.spread(access.address(group))
         for number, source in enumerate(sources):
@@ -165,9 +165,9 @@ def _in_rounds(
     before = np.empty(len(index), memory.dtype)
     for turn in range(int(sizes.max())):
         now = starts[sizes > turn] + turn
-        found = memory[index[now]]
-        before[now] = found
-        memory[index[now]] = update(found, *(value[now] for value in values))
+        old = memory[index[now]]
+        before[now] = old
+        memory[index[now]] = update(old, *(value[now] for value in values))
     return before
 
 

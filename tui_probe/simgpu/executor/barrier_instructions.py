@@ -92,15 +92,15 @@ def words_of(access: Access, group: ThreadGroup, line: int, address: Value | Non
 
     Raises MBarrierError.
     """
-    words = np.empty(group.lanes.count, np.intp)
+    indices = np.empty(group.lanes.count, np.intp)
     for part in access.parts(group) if address is None else access.parts_at(group, address):
         chosen = slice(None) if part.positions is None else part.positions
         if part.space.name != "shared":
             position = 0 if part.positions is None else int(part.positions[0])
             where = group.batch.describe(group.lanes, position)
             raise MBarrierError(f"an mbarrier in {part.space.name} memory at line {line}, {where}")
-        words[chosen] = part.element + part.first
-    return words
+        indices[chosen] = part.element + part.first
+    return indices
 
 
 def apply_events(
@@ -169,9 +169,9 @@ def _build_invalidation(instruction: Instruction, bind: Binder) -> Operation:
 
 def _build_arrival(instruction: Instruction, bind: Binder) -> Operation:
     """``mbarrier.arrive{_drop}{.noComplete|.expect_tx}….b64 state, [address]{, count}``; of expect_tx a tx-count."""
-    state, address, *rest = operands_of(instruction, 2, 3)
+    state, address, *optional = operands_of(instruction, 2, 3)
     access, target = word_access(address, instruction, bind), bind.target(state, TYPES["b64"])
-    count = bind.source(rest[0], TYPES["u32"]) if rest else None
+    count = bind.source(optional[0], TYPES["u32"]) if optional else None
     drops = instruction.modifiers[0] == "arrive_drop"
     expects, may_end = "expect_tx" in instruction.modifiers, "noComplete" not in instruction.modifiers
     if expects and count is None:
@@ -217,7 +217,7 @@ def _build_events(
         lanes = group.lanes
         numbers = [1] * lanes.count if count is None else lanes.spread(count.read(group.registers)).tolist()
         times = (group.batch.counters[lanes.warp] + cycles).tolist()
-        return apply_events(group, line, words_of(access, group, line), [event(one) for one in numbers], times)
+        return apply_events(group, line, words_of(access, group, line), [event(number) for number in numbers], times)
 
     return run
 
@@ -286,10 +286,10 @@ class TryWait:
         return finish
 
     def _trying(self, group: ThreadGroup) -> PhaseWait:
-        words = words_of(self.access, group, self.line)
+        barriers = words_of(self.access, group, self.line)
         parity, limit = self._parity(group), self._limit(group)
-        ended = group.batch.mbarriers.ended(words, parity)
-        return PhaseWait(self.target, self.line, group, words, parity, limit, ended)
+        ended = group.batch.mbarriers.ended(barriers, parity)
+        return PhaseWait(self.target, self.line, group, barriers, parity, limit, ended)
 
     def _parity(self, group: ThreadGroup) -> NDArray[np.bool_]:
         phase = group.lanes.spread(self.phase.read(group.registers))
@@ -310,13 +310,13 @@ def build_try_wait(instruction: Instruction, bind: Binder) -> TryWait | None:
     if kind not in ("test_wait", "try_wait"):
         return None
     waits, by_parity = kind == "try_wait", "parity" in instruction.modifiers
-    over, address, phase, *rest = operands_of(instruction, 3, 3 + waits)
+    over, address, phase, *optional = operands_of(instruction, 3, 3 + waits)
     return TryWait(
         access=word_access(address, instruction, bind),
         phase=bind.source(phase, TYPES["u32" if by_parity else "b64"]),
         by_parity=by_parity,
         waits=waits,
-        nanoseconds=bind.source(rest[0], TYPES["u32"]) if rest else None,
+        nanoseconds=bind.source(optional[0], TYPES["u32"]) if optional else None,
         target=bind.target(over, PREDICATE),
         line=bind.line,
     )

@@ -48,8 +48,8 @@ def _logical(function: Callable[..., Value], count: int = 3) -> Callable[[Instru
 
 def integer_kept(target: Operand, kind: ScalarType, bind: Binder) -> ScalarType:
     """``kind`` as ``target`` is kept, unless that is a float."""
-    kept = bind.kept_as(target, kind)
-    return kept if kept.dtype.kind in "iu" else kind
+    storage = bind.kept_as(target, kind)
+    return storage if storage.dtype.kind in "iu" else kind
 
 
 def _shift_left(a: Value, count: Value) -> Value:
@@ -237,15 +237,15 @@ def _build_field(instruction: Instruction, bind: Binder) -> Operation:
 def bit_length(value: Value) -> Value:
     """The position of the highest one, plus one; 0 for 0. ``value`` is unsigned, the result uint32."""
     length = np.zeros_like(value, U32)
-    rest = value
+    remaining = value
     step = 4 * value.dtype.itemsize
     while step:
-        high = rest >> value.dtype.type(step)
+        high = remaining >> value.dtype.type(step)
         above = high != 0
         length = length + np.where(above, np.uint32(step), np.uint32(0))
-        rest = np.where(above, high, rest)
+        remaining = np.where(above, high, remaining)
         step //= 2
-    result: Value = length + (rest != 0)
+    result: Value = length + (remaining != 0)
     return result.astype(U32)
 
 
@@ -307,15 +307,15 @@ def find_nth_set(mask: Value, base: Value, offset: Value) -> Value:
     step = np.where(offset < 0, -1, 1)
     # An offset of 0 asks for the bit at base.
     left[...] = np.where(offset == 0, 1, left)
-    found = np.full(shape, 0xFFFFFFFF, U32)
+    positions = np.full(shape, 0xFFFFFFFF, U32)
     for moved in range(32):
         inside = (position >= 0) & (position < 32)
         is_set = inside & ((mask >> np.clip(position, 0, 31).astype(U32)) & np.uint32(1) != 0)
         is_set &= (offset != 0) | (moved == 0)
         left = left - is_set
-        found = np.where(is_set & (left == 0), position.astype(U32), found)
+        positions = np.where(is_set & (left == 0), position.astype(U32), positions)
         position = position + step
-    return found
+    return positions
 
 
 def _build_find_nth(instruction: Instruction, bind: Binder) -> Operation:

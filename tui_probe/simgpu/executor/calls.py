@@ -39,8 +39,8 @@ class CallArgument:
         value = self.source.read(group.registers)
         if not self.size:
             return value
-        whole = np.ascontiguousarray(group.lanes.spread(value))
-        return whole.view(U8).reshape(group.lanes.count, self.size)
+        values = np.ascontiguousarray(group.lanes.spread(value))
+        return values.view(U8).reshape(group.lanes.count, self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,8 @@ class Call:
         passed = {argument.source.index for argument in self.arguments}
         live = ({*group.batch.live[group.block]} - self._written()) | passed
         taken = group.select(np.flatnonzero(condition), group.block, live)
-        rest = group.select(np.flatnonzero(~condition), group.block, live)
-        group.lanes, group.registers, group.frames = rest.lanes, rest.registers, rest.frames
+        others = group.select(np.flatnonzero(~condition), group.block, live)
+        group.lanes, group.registers, group.frames = others.lanes, others.registers, others.frames
         return taken
 
     def _enter(self, group: ThreadGroup, callee: FunctionCode, following: int) -> None:

@@ -212,9 +212,9 @@ def _to_integer(written: ScalarType, read: ScalarType, integral: Callable[[Value
 
     def convert(value: Value) -> Value:
         exact = from_bfloat16(value) if read.kind == "bf" else value
-        whole = integral(exact.astype(F64))
-        too_large, too_small, bad = whole >= above, whole < float(limits.min), np.isnan(whole)
-        inside = np.where(too_large | too_small | bad, 0.0, whole)
+        rounded = integral(exact.astype(F64))
+        too_large, too_small, bad = rounded >= above, rounded < float(limits.min), np.isnan(rounded)
+        inside = np.where(too_large | too_small | bad, 0.0, rounded)
         result = inside.astype(written.dtype)
         result = np.where(too_large, written.dtype.type(limits.max), result)
         result = np.where(too_small, written.dtype.type(limits.min), result)
@@ -260,8 +260,8 @@ def _finite(largest: int, infinity: int, nan: int, dtype: DType) -> Callable[[Va
     def saturate(value: Value) -> Value:
         bits = value.view(dtype)
         size = bits & ~sign
-        kept = np.where(size == dtype.type(infinity), dtype.type(largest) | (bits & sign), bits)
-        return np.where(size > dtype.type(infinity), dtype.type(nan), kept).view(value.dtype)
+        saturated = np.where(size == dtype.type(infinity), dtype.type(largest) | (bits & sign), bits)
+        return np.where(size > dtype.type(infinity), dtype.type(nan), saturated).view(value.dtype)
 
     return saturate
 
@@ -305,7 +305,7 @@ def _build_to_pair(instruction: Instruction, written: ScalarType, read: ScalarTy
 def _build_pack(instruction: Instruction, bind: Binder) -> Operation:
     """``cvt.pack.sat.type.s32{.b32} d, a, b{, c}``: a and b saturated side by side, above them the low bits of c."""
     element = TYPES[instruction.modifiers[2]]
-    target, a, b, *rest = operands_of(instruction, 3, 4)
+    target, a, b, *optional = operands_of(instruction, 3, 4)
     s32, u32 = TYPES["s32"], TYPES["u32"]
     saturate = _between_integers(element, saturates=True)
     bits = np.uint32(element.bits)
@@ -315,7 +315,7 @@ def _build_pack(instruction: Instruction, bind: Binder) -> Operation:
         low = (saturate(y).astype(S64).astype(U32) & mask) | ((saturate(x).astype(S64).astype(U32) & mask) << bits)
         return low if not above else low | (above[0] << (bits + bits))
 
-    sources = [bind.source(a, s32), bind.source(b, s32), *(bind.source(c, u32) for c in rest)]
+    sources = [bind.source(a, s32), bind.source(b, s32), *(bind.source(c, u32) for c in optional)]
     return bind.pure(pack, bind.target(target, u32), *sources)
 
 

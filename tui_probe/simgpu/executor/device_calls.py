@@ -161,10 +161,10 @@ class Heap:
             after = here + int(self._words[here]) // 8
 
     def _split(self, here: int, needed: int) -> None:
-        rest = int(self._words[here]) - needed
-        if rest > HEADER:
+        left = int(self._words[here]) - needed
+        if left > HEADER:
             self._words[here] = needed
-            self._words[here + needed // 8 : here + needed // 8 + 2] = rest, 0
+            self._words[here + needed // 8 : here + needed // 8 + 2] = left, 0
         self._words[here + 1] = 1
 
 
@@ -187,8 +187,8 @@ class _ThreadMemory:
         addresses = np.uint64(address) + np.arange(size, dtype=U64)
         return b"".join(
             part.view(U8)[part.element].tobytes()
-            for one in addresses
-            for part in self._access.parts_at(own, one.reshape(1))
+            for start in addresses
+            for part in self._access.parts_at(own, start.reshape(1))
         )
 
     def string_at(self, group: ThreadGroup, lane: int, address: int) -> bytes:

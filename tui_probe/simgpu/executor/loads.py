@@ -100,11 +100,11 @@ class Access:
             if (int(address.min()) if address.ndim else int(address)) < GLOBAL_START:
                 return None
             space = "global"
-        found = _SPACES[space](group.batch)
-        offset, index = self._locate(found, group, group.lanes, address)
-        if not found.is_divided:
-            group.batch.located[self._key] = LocatedAddress(register, group.lanes, self._added, found, offset, index)
-        return LaneAccess(found, index)
+        memory = _SPACES[space](group.batch)
+        offset, index = self._locate(memory, group, group.lanes, address)
+        if not memory.is_divided:
+            group.batch.located[self._key] = LocatedAddress(register, group.lanes, self._added, memory, offset, index)
+        return LaneAccess(memory, index)
 
     def parts(self, group: ThreadGroup) -> Iterator[LaneAccess]:
         """The lanes by space."""
@@ -133,11 +133,11 @@ class Access:
 
     def gathered(self, group: ThreadGroup, address: Value, dtype: DType) -> Value:
         """What is at an address of each lane."""
-        found = np.empty(group.lanes.count, dtype)
+        values = np.empty(group.lanes.count, dtype)
         for part in self.parts_at(group, address):
             chosen = slice(None) if part.positions is None else part.positions
-            found[chosen] = part.view(dtype)[part.element]
-        return found
+            values[chosen] = part.view(dtype)[part.element]
+        return values
 
     def scatter(self, group: ThreadGroup, address: Value, values: Value) -> None:
         """Write one of ``values`` to an address of each lane."""
@@ -268,9 +268,9 @@ def _build_vector_load(
     access = Access(address, space, size, bind)
 
     def run(group: ThreadGroup) -> None:
-        whole = _gathered(access, group, dtype)
+        values = _gathered(access, group, dtype)
         # One copy brings each element's lanes together.
-        columns = np.ascontiguousarray(np.atleast_1d(whole).view(kind.dtype).reshape(*whole.shape, -1).T)
+        columns = np.ascontiguousarray(np.atleast_1d(values).view(kind.dtype).reshape(*values.shape, -1).T)
         for target, column in zip(targets, columns, strict=True):
             target.write(group.registers, column)
 
@@ -354,12 +354,12 @@ def build_store_of(address: Operand, stored: Operand, kind: ScalarType, space: s
     sources = [bind.source(element, kind) for element in elements]
     size = kind.bytes * len(elements)
     access = Access(address, space, size, bind)
-    whole = whole_type(size)
+    unit = whole_type(size)
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
         values = [source.read(registers) for source in sources]
-        store(access, group, values[0] if len(values) == 1 else join_words(values, whole))
+        store(access, group, values[0] if len(values) == 1 else join_words(values, unit))
 
     return run
 

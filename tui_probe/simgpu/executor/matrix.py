@@ -127,26 +127,26 @@ class Fragment:
 
 def _fragments(registers: int, kind: ScalarType) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Lane numbers within groups, register numbers and places in a register, to compute with."""
-    each = max(32 // kind.bits, 1)
-    shape = (WARP_SIZE, registers, each)
-    register, place = np.arange(registers)[None, :, None], np.arange(each)[None, None, :]
+    per_register = max(32 // kind.bits, 1)
+    shape = (WARP_SIZE, registers, per_register)
+    register, place = np.arange(registers)[None, :, None], np.arange(per_register)[None, None, :]
     return np.broadcast_to(_ROW[:, None, None], shape), register, place
 
 
 def left_of(registers: int, kind: ScalarType) -> Fragment:
     """Matrix A of sixteen rows: registers go down eight rows first, then right."""
     row, register, place = _fragments(registers, kind)
-    each = place.size
+    per_register = place.size
     step = register // 2 if registers > 1 else register
     down = register % 2 if registers > 1 else 0 * register
-    return Fragment(row + 8 * down, _QUAD[:, None, None] * each + place + 4 * each * step)
+    return Fragment(row + 8 * down, _QUAD[:, None, None] * per_register + place + 4 * per_register * step)
 
 
 def _right(registers: int, kind: ScalarType) -> Fragment:
     """Matrix B."""
     row, register, place = _fragments(registers, kind)
-    each = place.size
-    return Fragment(_QUAD[:, None, None] * each + place + 4 * each * register, row)
+    per_register = place.size
+    return Fragment(_QUAD[:, None, None] * per_register + place + 4 * per_register * register, row)
 
 
 def accumulator_of(registers: int, kind: ScalarType) -> Fragment:
@@ -249,8 +249,8 @@ def _build_store(instruction: Instruction, bind: Binder) -> Operation:
 
 def _collected(registers: Value, transposed: bool) -> Value:
     """Registers (warps, 32, matrices) to the rows of their matrices, 16 bytes each, in order."""
-    words = np.ascontiguousarray(registers.swapaxes(-1, -2))
-    matrices = words.view(U16).reshape(*words.shape[:2], 8, 8)
+    packed = np.ascontiguousarray(registers.swapaxes(-1, -2))
+    matrices = packed.view(U16).reshape(*packed.shape[:2], 8, 8)
     if transposed:
         matrices = matrices.swapaxes(-1, -2)
     return np.ascontiguousarray(matrices).reshape(-1, 8).view(B128)[:, 0]
@@ -261,8 +261,8 @@ def _distributed(matrices: Value, transposed: bool) -> Value:
     if transposed:
         matrices = matrices.swapaxes(-1, -2)
     # Each lane takes two neighbours of a row, lane after lane.
-    words = np.ascontiguousarray(matrices).view(U32).reshape(len(matrices), matrices.shape[1], WARP_SIZE)
-    return words.swapaxes(-1, -2)
+    packed = np.ascontiguousarray(matrices).view(U32).reshape(len(matrices), matrices.shape[1], WARP_SIZE)
+    return packed.swapaxes(-1, -2)
 
 
 def _build_move(instruction: Instruction, bind: Binder) -> Operation:
@@ -274,8 +274,8 @@ def _build_move(instruction: Instruction, bind: Binder) -> Operation:
 
     def run(group: ThreadGroup) -> None:
         check_whole_warps(group, line)
-        words = np.ascontiguousarray(group.lanes.spread(value.read(group.registers)))
-        matrices = words.view(U16).reshape(-1, 1, 8, 8)
+        values = np.ascontiguousarray(group.lanes.spread(value.read(group.registers)))
+        matrices = values.view(U16).reshape(-1, 1, 8, 8)
         write_registers([target], group, _distributed(matrices, transposed=True))
 
     return run

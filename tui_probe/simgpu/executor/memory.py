@@ -112,8 +112,8 @@ class _Bytes:
         """All whole elements of ``dtype`` that the buffer holds."""
         view = self._views.get(dtype)
         if view is None:
-            whole = len(self.buffer) // dtype.itemsize * dtype.itemsize
-            view = self._views[dtype] = self.buffer[:whole].view(dtype)
+            usable = len(self.buffer) // dtype.itemsize * dtype.itemsize
+            view = self._views[dtype] = self.buffer[:usable].view(dtype)
         return view
 
 
@@ -309,8 +309,8 @@ class LocatedAddress:
         """How many elements further an access at ``added`` is; None if it must be looked at anew."""
         if added == self.added:
             return 0
-        steps, rest = divmod(added - self.added, size)
-        if rest or steps < 0:
+        steps, remainder = divmod(added - self.added, size)
+        if remainder or steps < 0:
             return None
         if self.lowest < 0:
             self.lowest = int(self.offset.min())

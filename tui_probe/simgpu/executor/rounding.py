@@ -35,8 +35,8 @@ def two_product(a: Value, b: Value) -> tuple[Value, Value]:
     product = a * b
     a_high, a_low = _halves(a)
     b_high, b_low = _halves(b)
-    rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    return product, rest
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, error
 
 
 def _halves(value: Value) -> tuple[Value, Value]:
@@ -47,21 +47,21 @@ def _halves(value: Value) -> tuple[Value, Value]:
 
 def odd_sum(a: Value, b: Value) -> Value:
     """a + b rounded to odd, in double precision."""
-    total, rest = two_sum(a, b)
+    total, error = two_sum(a, b)
     bits = total.view(S64)
-    step = np.where((rest > 0) == (total > 0), 1, -1)
-    inexact = np.isfinite(total) & (rest != 0) & (bits & 1 == 0)
+    step = np.where((error > 0) == (total > 0), 1, -1)
+    inexact = np.isfinite(total) & (error != 0) & (bits & 1 == 0)
     result: Value = np.where(inexact, bits + step, bits).view(F64)
     return result
 
 
 def directed_sum(a: Value, b: Value, mode: str) -> Value:
     """a + b in double precision by rounding mode ``rz``, ``rm`` or ``rp``; neither may overflow."""
-    total, rest = two_sum(a, b)
+    total, error = two_sum(a, b)
     below, above = np.nextafter(total, -np.inf), np.nextafter(total, np.inf)
     if mode == "rz":
-        return np.where((rest < 0) & (total > 0), below, np.where((rest > 0) & (total < 0), above, total))
-    return np.where(rest < 0, below, total) if mode == "rm" else np.where(rest > 0, above, total)
+        return np.where((error < 0) & (total > 0), below, np.where((error > 0) & (total < 0), above, total))
+    return np.where(error < 0, below, total) if mode == "rm" else np.where(error > 0, above, total)
 
 
 def fma32(a: Value, b: Value, c: Value) -> Value:
@@ -93,8 +93,8 @@ def fma_odd(a: Value, b: Value, c: Value) -> Value:
 
 def fma64(a: Value, b: Value, c: Value) -> Value:
     """a · b + c of float64, rounded once, to nearest even."""
-    product, rest = two_product(a, b)
-    low, lowest = two_sum(c, rest)
+    product, error = two_product(a, b)
+    low, lowest = two_sum(c, error)
     high, middle = two_sum(product, low)
     result = high + odd_sum(middle, lowest)
     limit = 2.0**500
@@ -217,12 +217,12 @@ def _side(opcode: str, operands: list[Any], near: Any) -> int:
     """1 where ``near`` is above the exact result, -1 below it, 0 where it is exact."""
     if np.isinf(near):
         return 1 if near > 0 else -1
-    found = Fraction(float(near))
+    rounded = Fraction(float(near))
     if opcode == "sqrt":
-        exact, found = Fraction(float(operands[0])), found * found
+        exact, rounded = Fraction(float(operands[0])), rounded * rounded
     else:
         exact = _EXACT_OPERATIONS[opcode](*(Fraction(float(operand)) for operand in operands))
-    return (found > exact) - (found < exact)
+    return (rounded > exact) - (rounded < exact)
 
 
 def _cancels(opcode: str, operands: list[Any]) -> bool:

@@ -269,8 +269,8 @@ class FunctionScope:
         """A parameter or result of a device function; several names for a vector of registers."""
         self.declare(variable, self.names)
         parts = register_parts(variable) if variable.space == "reg" else [variable.name]
-        found = [self.names.find(part) for part in parts]
-        return [entity for entity in found if isinstance(entity, BytesName | RegisterName)]
+        variables = [self.names.find(part) for part in parts]
+        return [entity for entity in variables if isinstance(entity, BytesName | RegisterName)]
 
     def declare_all(self, body: Iterable[Statement], names: Names) -> None:
         """The declarations and labels of a ``{ … }``, not those of scopes inside it."""

@@ -100,7 +100,7 @@ def _combination(instruction: Instruction) -> Callable[..., Any] | None:
 def _build_set_predicate(instruction: Instruction, bind: Binder) -> Operation:
     """``setp.comparison{.combination}.type p{|q}, a, b{, c}``; q is the opposite comparison, combined alike."""
     kind = last_type(instruction)
-    written, a, b, *rest = operands_of(instruction, 3, 4)
+    written, a, b, *optional = operands_of(instruction, 3, 4)
     if kind.kind == "x2":
         return _build_set_predicates_of_pairs(instruction, kind, bind)
     compare = _compared(instruction, kind)
@@ -108,7 +108,7 @@ def _build_set_predicate(instruction: Instruction, bind: Binder) -> Operation:
     combine = _combination(instruction)
     if not isinstance(written, Pair) and combine is None:
         return bind.pure(compare, bind.target(written, PREDICATE), *sources)
-    combined = bind.predicate(rest[0]) if combine is not None else None
+    combined = bind.predicate(optional[0]) if combine is not None else None
     operands = (written.first, written.second) if isinstance(written, Pair) else (written,)
     targets = [bind.target(operand, PREDICATE) for operand in operands]
     bind.effects.pure = True
@@ -125,7 +125,7 @@ def _build_set_predicate(instruction: Instruction, bind: Binder) -> Operation:
 
 def _build_set_predicates_of_pairs(instruction: Instruction, kind: ScalarType, bind: Binder) -> Operation:
     """``setp.comparison.f16x2 p|q, a, b``: p for the low halves, q for the high ones."""
-    written, a, b, *rest = operands_of(instruction, 3, 4)
+    written, a, b, *optional = operands_of(instruction, 3, 4)
     if not isinstance(written, Pair):
         bind.unsupported()
     element = TYPES[kind.name.removesuffix("x2")]
@@ -133,7 +133,7 @@ def _build_set_predicates_of_pairs(instruction: Instruction, kind: ScalarType, b
     targets = [bind.target(operand, PREDICATE) for operand in (written.first, written.second)]
     sources = (bind.source(a, kind), bind.source(b, kind))
     combine = _combination(instruction)
-    combined = bind.predicate(rest[0]) if combine is not None else None
+    combined = bind.predicate(optional[0]) if combine is not None else None
     bind.effects.pure = True
 
     def run(group: ThreadGroup) -> None:
@@ -151,11 +151,11 @@ def _build_set_predicates_of_pairs(instruction: Instruction, kind: ScalarType, b
 def _build_set(instruction: Instruction, bind: Binder) -> Operation:
     """``set.comparison{.combination}.dtype.stype d, a, b{, c}``: all ones (1.0 for floats) where it holds, else 0."""
     written_kind, kind = types_of(instruction, 2)
-    target, a, b, *rest = operands_of(instruction, 3, 4)
+    target, a, b, *optional = operands_of(instruction, 3, 4)
     combine = _combination(instruction)
     sources = [bind.source(a, kind), bind.source(b, kind)]
     if combine is not None:
-        sources.append(bind.predicate(rest[0]))
+        sources.append(bind.predicate(optional[0]))
     if kind.kind == "x2":
         function = _set_of_pairs(instruction, kind, written_kind, combine)
     else:
@@ -246,7 +246,7 @@ def _build_vector_move(target: Operand, source: Operand, kind: ScalarType, bind:
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
-        for part, value in zip(targets, [one.read(registers) for one in sources], strict=True):
+        for part, value in zip(targets, [source.read(registers) for source in sources], strict=True):
             part.write(registers, value)
 
     return run
@@ -258,21 +258,21 @@ def _build_pack(instruction: Instruction, kind: ScalarType, bind: Binder) -> Ope
     part = TYPES[f"b{kind.bits // len(vector.elements)}"]
     sources = [bind.source(element, part) for element in vector.elements]
     dtype = UNSIGNED[kind.bits]
-    kept = TYPES[f"b{kind.bits}"]
-    return bind.pure(lambda *parts: join_words(parts, dtype), bind.target(target, kept), *sources)
+    storage = TYPES[f"b{kind.bits}"]
+    return bind.pure(lambda *parts: join_words(parts, dtype), bind.target(target, storage), *sources)
 
 
 def _build_unpack(instruction: Instruction, kind: ScalarType, bind: Binder) -> Operation:
     vector, source = operands_of(instruction, 2)
     assert isinstance(vector, Vector)
     part = TYPES[f"b{kind.bits // len(vector.elements)}"]
-    whole = bind.source(source, TYPES[f"b{kind.bits}"])
+    packed = bind.source(source, TYPES[f"b{kind.bits}"])
     targets = [bind.target(element, part) for element in vector.elements]
     bind.effects.pure = True
 
     def run(group: ThreadGroup) -> None:
         registers = group.registers
-        for target, value in zip(targets, split_words(whole.read(registers), part.dtype), strict=True):
+        for target, value in zip(targets, split_words(packed.read(registers), part.dtype), strict=True):
             target.write(registers, value)
 
     return run

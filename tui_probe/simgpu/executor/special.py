@@ -101,8 +101,8 @@ def _clock_high(group: ThreadGroup) -> Value:
 def _global_timer(group: ThreadGroup) -> Value:
     # Whole milliseconds first: cycles times a million would overflow after some hours of device time.
     clock = np.uint64(group.batch.machine.clock_khz)
-    milliseconds, rest = np.divmod(_clock(group), clock)
-    nanoseconds: Value = milliseconds * np.uint64(1_000_000) + rest * np.uint64(1_000_000) // clock
+    milliseconds, cycles = np.divmod(_clock(group), clock)
+    nanoseconds: Value = milliseconds * np.uint64(1_000_000) + cycles * np.uint64(1_000_000) // clock
     return nanoseconds
 
 
@@ -189,7 +189,7 @@ UNKNOWN_SPECIAL_REGISTERS: Final = re.compile(r"%pm\d(_64)?|%reserved_smem_.*|%c
 
 
 def _vectors() -> dict[str, SpecialRegister]:
-    found = {}
+    registers = {}
     for register in (
         "%tid",
         "%ntid",
@@ -200,17 +200,17 @@ def _vectors() -> dict[str, SpecialRegister]:
         "%cluster_ctaid",
         "%cluster_nctaid",
     ):
-        found[f"{register}.w"] = SpecialRegister("u32", _constant(0))
+        registers[f"{register}.w"] = SpecialRegister("u32", _constant(0))
     for axis, name in enumerate("xyz"):
-        found[f"%tid.{name}"] = SpecialRegister("u32", _thread_index(axis))
-        found[f"%ntid.{name}"] = SpecialRegister("u32", _extent(_block, axis))
-        found[f"%ctaid.{name}"] = SpecialRegister("u32", _block_index(axis))
-        found[f"%nctaid.{name}"] = SpecialRegister("u32", _extent(_grid, axis))
-        found[f"%clusterid.{name}"] = SpecialRegister("u32", _in_clusters(axis, np.floor_divide))
-        found[f"%cluster_ctaid.{name}"] = SpecialRegister("u32", _in_clusters(axis, np.remainder))
-        found[f"%nclusterid.{name}"] = SpecialRegister("u32", _extent(_grid_of_clusters, axis))
-        found[f"%cluster_nctaid.{name}"] = SpecialRegister("u32", _extent(_cluster, axis))
-    return found
+        registers[f"%tid.{name}"] = SpecialRegister("u32", _thread_index(axis))
+        registers[f"%ntid.{name}"] = SpecialRegister("u32", _extent(_block, axis))
+        registers[f"%ctaid.{name}"] = SpecialRegister("u32", _block_index(axis))
+        registers[f"%nctaid.{name}"] = SpecialRegister("u32", _extent(_grid, axis))
+        registers[f"%clusterid.{name}"] = SpecialRegister("u32", _in_clusters(axis, np.floor_divide))
+        registers[f"%cluster_ctaid.{name}"] = SpecialRegister("u32", _in_clusters(axis, np.remainder))
+        registers[f"%nclusterid.{name}"] = SpecialRegister("u32", _extent(_grid_of_clusters, axis))
+        registers[f"%cluster_nctaid.{name}"] = SpecialRegister("u32", _extent(_cluster, axis))
+    return registers
 
 
 def _constants() -> dict[str, SpecialRegister]:

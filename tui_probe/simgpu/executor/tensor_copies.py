@@ -115,11 +115,11 @@ class TensorMap:
         linear = np.arange(int(np.prod(counts)), dtype=np.int64)
         address = np.full(len(linear), self._address, np.int64)
         inside = np.ones(len(linear), np.bool_)
-        rest = linear
+        remaining = linear
         for count, step, extent, stride, first in zip(
             counts, self._steps, self._extents, self._strides, coordinates, strict=True
         ):
-            rest, own = np.divmod(rest, count)
+            remaining, own = np.divmod(remaining, count)
             place = first + own * step
             inside &= (place >= 0) & (place < extent)
             address += place * stride
@@ -160,7 +160,7 @@ class _TensorOperand:
     def __init__(self, operand: Operand, bind: Binder) -> None:
         if not isinstance(operand, Memory) or not operand.coordinates:
             bind.unsupported()
-        self._coordinates = [bind.source(one, TYPES["s32"]) for one in operand.coordinates]
+        self._coordinates = [bind.source(coordinate, TYPES["s32"]) for coordinate in operand.coordinates]
         self._map = Access(replace(operand, coordinates=()), "", _CHUNK, bind)
         bind.effects.starts_block = True
 
@@ -169,7 +169,7 @@ class _TensorOperand:
         first = own.lanes.spread(self._map.address(own)).astype(np.uint64)
         chunks = [self._map.gathered(own, first + np.uint64(at), B128) for at in range(0, MAP_BYTES, _CHUNK)]
         tensor = TensorMap(b"".join(chunk.tobytes() for chunk in chunks))
-        places = [int(own.lanes.spread(one.read(own.registers))[0]) for one in self._coordinates]
+        places = [int(own.lanes.spread(coordinate.read(own.registers))[0]) for coordinate in self._coordinates]
         return tensor.tile(places)
 
 
@@ -183,12 +183,12 @@ def _build_load(to: Operand, box: _TensorOperand, word: Operand, bind: Binder) -
     def copy(own: ThreadGroup) -> None:
         tile = box.tile(own)
         kind = UNSIGNED[8 * tile.element_bytes]
-        found = np.zeros(len(tile.addresses), kind)
+        values = np.zeros(len(tile.addresses), kind)
         source = own.batch.memory
-        found[tile.inside] = source.view(kind)[_reach(source, tile.addresses[tile.inside], tile, own, line)]
+        values[tile.inside] = source.view(kind)[_reach(source, tile.addresses[tile.inside], tile, own, line)]
         start = int(own.lanes.spread(target.address(own))[0])
         shared = own.batch.shared
-        shared.view(kind)[_reach(shared, tile.shared_addresses(start), tile, own, line)] = found
+        shared.view(kind)[_reach(shared, tile.shared_addresses(start), tile, own, line)] = values
         time = int(own.batch.counters[own.lanes.warp[0]]) + COPY_LATENCY + copy_cycles(tile.bytes)
         apply_events(own, line, words_of(barrier, own, line), [MBarrierEvent(transfer=-tile.bytes)], [time])
 
@@ -261,7 +261,7 @@ def _build_published(instruction: Instruction, bind: Binder) -> Operation:
     writing, reading = Access(to, "global", _CHUNK, bind), Access(source, "shared", _CHUNK, bind)
 
     def run(group: ThreadGroup) -> None:
-        target, origin = (group.lanes.spread(one.address(group)) for one in (writing, reading))
+        target, origin = (group.lanes.spread(access.address(group)) for access in (writing, reading))
         for at in range(0, MAP_BYTES, _CHUNK):
             chunk = reading.gathered(group, origin + origin.dtype.type(at), B128)
             writing.scatter(group, target + target.dtype.type(at), chunk)

@@ -233,8 +233,8 @@ class ThreadGroup:
         """
         live = self.batch.live
         taken = self.select(np.flatnonzero(condition), block, live[block])
-        rest = self.select(np.flatnonzero(~condition), self.block, live[self.block])
-        self.lanes, self.registers, self.frames = rest.lanes, rest.registers, rest.frames
+        others = self.select(np.flatnonzero(~condition), self.block, live[self.block])
+        self.lanes, self.registers, self.frames = others.lanes, others.registers, others.frames
         return taken
 
 

@@ -276,8 +276,8 @@ class PhaseWait:
         unknown = self.ended < 0
         if not unknown.any():
             return None
-        rest = self.group.split(unknown, self.group.block)
-        taken = self._lanes(unknown, rest)
+        others = self.group.split(unknown, self.group.block)
+        taken = self._lanes(unknown, others)
         own = self._lanes(~unknown, self.group)
         self.word, self.parity, self.limit, self.ended = own.word, own.parity, own.limit, own.ended
         return taken
@@ -312,17 +312,17 @@ class PhaseWaits:
         mbarriers.watchers.append(self._phase_ended)
 
     def _phase_ended(self, word: int, parity: int, time: int) -> None:
-        for each in self._trying:
-            each.phase_ended(word, parity, time)
+        for trial in self._trying:
+            trial.phase_ended(word, parity, time)
 
     def begin(self, trying: PhaseWait) -> ThreadGroup | None:
         """The lanes that go on at once, with their answer; the others wait here."""
         if not trying.any_known:
             self._trying.append(trying)
             return None
-        rest = trying.split_unknown()
-        if rest is not None:
-            self._trying.append(rest)
+        others = trying.split_unknown()
+        if others is not None:
+            self._trying.append(others)
         return trying.answer()
 
     @property
@@ -332,7 +332,7 @@ class PhaseWaits:
 
     def release(self) -> list[ThreadGroup]:
         """The groups that go on, for what they try has happened."""
-        return self._answered([each for each in self._trying if each.any_known])
+        return self._answered([trial for trial in self._trying if trial.any_known])
 
     def give_up(self) -> list[ThreadGroup]:
         """All groups that try an mbarrier go on, though nothing has happened. Raises DeadlockError after many times."""
@@ -344,10 +344,10 @@ class PhaseWaits:
 
     def _answered(self, those: list[PhaseWait], *, give_up: bool = False) -> list[ThreadGroup]:
         groups = []
-        for each in those:
-            self._trying.remove(each)
-            rest = None if give_up else each.split_unknown()
-            if rest is not None:
-                self._trying.append(rest)
-            groups.append(each.answer())
+        for trial in those:
+            self._trying.remove(trial)
+            others = None if give_up else trial.split_unknown()
+            if others is not None:
+                self._trying.append(others)
+            groups.append(trial.answer())
         return groups

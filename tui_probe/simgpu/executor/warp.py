@@ -36,15 +36,15 @@ def _members(operand: Operand, bind: Binder) -> SourceOperand:
 def _build_shuffle(instruction: Instruction, bind: Binder) -> Operation:
     """``shfl{.sync}.up|down|bfly|idx.b32 d{|p}, a, b, c{, members}``."""
     modifiers = [modifier for modifier in instruction.modifiers if modifier != "sync"]
-    written, a, b, c, *rest = operands_of(instruction, 4, 5)
+    written, a, b, c, *optional = operands_of(instruction, 4, 5)
     kind = TYPES[modifiers[1]]
     first = written.first if isinstance(written, Pair) else written
     kind = bind.kept_as(first, kind)
     target = bind.target(first, kind)
     flag = bind.target(written.second, PREDICATE) if isinstance(written, Pair) else None
     value, lane, clamp = bind.source(a, kind), bind.source(b, _U32), bind.source(c, _U32)
-    if rest:
-        _members(rest[0], bind)
+    if optional:
+        _members(optional[0], bind)
     mode = modifiers[0]
 
     def run(group: ThreadGroup) -> None:
@@ -92,11 +92,11 @@ def _source_lanes(lanes: Lanes, mode: str, b: Value, c: Value) -> tuple[Places, 
 def _build_vote(instruction: Instruction, bind: Binder) -> Operation:
     """``vote{.sync}.all|any|uni.pred p, {!}a{, members}`` and ``vote.ballot.b32 d, {!}a{, members}``."""
     modifiers = [modifier for modifier in instruction.modifiers if modifier != "sync"]
-    written, a, *rest = operands_of(instruction, 2, 3)
+    written, a, *optional = operands_of(instruction, 2, 3)
     mode = modifiers[0]
     target = bind.target(written, _U32 if mode == "ballot" else PREDICATE)
     predicate = bind.predicate(a)
-    members = _members(rest[0], bind) if rest else None
+    members = _members(optional[0], bind) if optional else None
 
     def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes

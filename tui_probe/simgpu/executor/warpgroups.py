@@ -101,8 +101,8 @@ class _FragmentPlacement:
     ) -> None:
         self.kind = last_type(instruction)
         rows, columns = _shape_of(instruction).of(instruction.modifiers[1])
-        each = count * max(32 // self.kind.bits, 1)
-        number = (np.arange(WARP_SIZE)[:, None] * each + np.arange(each)) % (rows * columns)
+        elements = count * max(32 // self.kind.bits, 1)
+        number = (np.arange(WARP_SIZE)[:, None] * elements + np.arange(elements)) % (rows * columns)
         row, column = np.divmod(number, columns)
         if "col" in instruction.modifiers:
             row, column, columns = column, row, rows
@@ -123,9 +123,9 @@ class _FragmentPlacement:
 
 def _build_load(instruction: Instruction, bind: Binder) -> Operation:
     """``wmma.load.a|b|c.sync.aligned.layout.shape{.space}.type {…}, [address]{, stride}``."""
-    written, address, *rest = operands_of(instruction, 2, 3)
+    written, address, *optional = operands_of(instruction, 2, 3)
     operands = _registers(written, bind)
-    placement = _FragmentPlacement(instruction, len(operands), address, rest, bind)
+    placement = _FragmentPlacement(instruction, len(operands), address, optional, bind)
     kind = placement.kind
     targets = [bind.target(operand, element_register(kind)) for operand in operands]
     line = bind.line
@@ -148,9 +148,9 @@ def _build_load(instruction: Instruction, bind: Binder) -> Operation:
 
 def _build_store(instruction: Instruction, bind: Binder) -> Operation:
     """``wmma.store.d.sync.aligned.layout.shape{.space}.type [address], {…}{, stride}``."""
-    address, stored, *rest = operands_of(instruction, 2, 3)
+    address, stored, *optional = operands_of(instruction, 2, 3)
     operands = _registers(stored, bind)
-    placement = _FragmentPlacement(instruction, len(operands), address, rest, bind)
+    placement = _FragmentPlacement(instruction, len(operands), address, optional, bind)
     kind = placement.kind
     sources = [bind.source(operand, element_register(kind)) for operand in operands]
     line = bind.line
@@ -193,8 +193,8 @@ def _build_multiply(instruction: Instruction, bind: Binder) -> Operation:
             matrices.append(flat.reshape(-1, rows, columns))
         left, right, accumulator = matrices
         total = multiply(left, right, accumulator, a_kind)
-        each = max(32 // d_kind.bits, 1)
-        elements = total.reshape(-1, WARP_SIZE, len(targets), each)
+        per_register = max(32 // d_kind.bits, 1)
+        elements = total.reshape(-1, WARP_SIZE, len(targets), per_register)
         write_registers(targets, group, encoded(elements, d_kind, saturates))
 
     return run
@@ -255,7 +255,7 @@ class _Tile:
         result = np.empty((len(descriptors), len(self.pieces[0])), np.uint64)
         for mode in np.unique(modes):
             warps = modes == mode
-            inside, leaps, steps = (each.astype(np.uint64) for each in self.offsets(int(mode)))
+            inside, leaps, steps = (values.astype(np.uint64) for values in self.offsets(int(mode)))
             address = start[warps, None] + inside + leaps * leading[warps, None] + steps * stride[warps, None]
             bits = address >> np.uint64(7) & np.uint64(_ACROSS[int(mode)] - 1)
             result[warps] = address ^ bits << np.uint64(4)
@@ -307,8 +307,8 @@ class _WarpgroupProduct:
         self._d_kind = d_kind
         self._saturates = "satfinite" in instruction.modifiers
         self._access = PointerAccess(_PIECE, bind.line, "shared")
-        self._targets = [bind.target(each, element_register(d_kind)) for each in d.elements]
-        self._before = [bind.source(each, element_register(d_kind)) for each in d.elements]
+        self._targets = [bind.target(element, element_register(d_kind)) for element in d.elements]
+        self._before = [bind.source(element, element_register(d_kind)) for element in d.elements]
         self._accumulator = accumulator_of(len(d.elements), d_kind)
         self._fragments, self._a = self._left(a, bind)
         self._left_tile = _Tile(_ROWS * _WARPS, self._a_kind, transposed[0])
@@ -320,7 +320,7 @@ class _WarpgroupProduct:
     def _left(self, operand: Operand, bind: Binder) -> tuple[list[SourceOperand], SourceOperand | None]:
         """A in registers, or its descriptor."""
         if isinstance(operand, Vector):
-            return [bind.source(each, TYPES["u32"]) for each in operand.elements], None
+            return [bind.source(element, TYPES["u32"]) for element in operand.elements], None
         return [], bind.source(operand, TYPES["u64"])
 
     def run(self, group: ThreadGroup) -> None:
@@ -340,9 +340,9 @@ class _WarpgroupProduct:
         if self._a is None:
             fragment = left_of(len(self._fragments), self._a_kind)
             return fragment.matrix(decoded(read_registers(self._fragments, group), self._a_kind))
-        whole = self._left_tile.read(self._access, group, self._descriptors(self._a, group), self._line)
+        tile = self._left_tile.read(self._access, group, self._descriptors(self._a, group), self._line)
         warps = group.lanes.thread[::WARP_SIZE] // WARP_SIZE % _WARPS
-        return whole.reshape(len(whole), _WARPS, _ROWS, -1)[np.arange(len(whole)), warps]
+        return tile.reshape(len(tile), _WARPS, _ROWS, -1)[np.arange(len(tile)), warps]
 
     def _descriptors(self, source: SourceOperand, group: ThreadGroup) -> NDArray[np.uint64]:
         return group.lanes.spread(source.read(group.registers))[::WARP_SIZE].astype(np.uint64)
@@ -353,8 +353,8 @@ def _flags(flags: list[Operand], in_registers: bool, bind: Binder) -> tuple[list
     if not all(isinstance(flag, Immediate) for flag in flags) or len(flags) not in (0, 2, 3 if in_registers else 4):
         bind.unsupported()
     numbers = [int(flag.text) for flag in flags if isinstance(flag, Immediate)]
-    signs, rest = numbers[:2] or [1, 1], numbers[2:] or [0, 0]
-    return signs, [bool(flag) for flag in ([0, *rest] if len(rest) == 1 else rest)]
+    signs, transposes = numbers[:2] or [1, 1], numbers[2:] or [0, 0]
+    return signs, [bool(flag) for flag in ([0, *transposes] if len(transposes) == 1 else transposes)]
 
 
 WGMMA_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"wgmma": _build_wgmma}
