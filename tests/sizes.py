@@ -18,7 +18,8 @@ from tui_probe.draw.view import View
 from tui_probe.pages.view_output import text_lines, view_lines
 
 WIDTHS = (80, 120, 200)
-RULE = re.compile(r"─[─ ]*")
+RULE = re.compile(r" *─[─ ]*|▌.*")
+"""What stands below the headings of a table: a rule, or the row at the cursor."""
 MARKS = re.compile(r"[─━│┃┤┣┫▁-▟⠀-⣿•▲|]")
 SHORTENED = re.compile(r"…|(?<=\S)~")
 
@@ -43,9 +44,9 @@ def lost(text: str, wider: str) -> list[str]:
 
 
 def headings(text: str) -> str:
-    """Return the lines that name the columns of tables: each stands above a rule."""
+    """Return the lines that name the columns of tables."""
     lines = text.split("\n")
-    return "".join(f"{line}\n" for line, below in pairwise(lines) if RULE.fullmatch(below))
+    return "".join(f"{line}\n" for line, below in pairwise(lines) if RULE.fullmatch(below) and not RULE.fullmatch(line))
 
 
 def widest(text: str) -> int:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.fixed_probes import fixed_probes
 from tests.golden import golden
-from tests.sizes import lost, widest
+from tests.sizes import headings, lost, widest
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
@@ -165,6 +165,8 @@ async def golden_sizes(name: str, stage: Stage) -> None:
         assert stage.text.isascii() or not ascii_only
         golden("hints.txt", f"{hints}\n", f"{name} {columns}x{rows}", ascii_only=ascii_only, width=columns)
         bodies.append(body(stage))
+        if columns < size.width and not ascii_only and not AXIS.search(bodies[-1]) and (titles := headings(bodies[-1])):
+            golden(f"{name}.txt", titles, f"{columns}x{rows} headings", width=columns)
     text, narrow, wide = bodies
     if not AXIS.search(text):
         assert lost(narrow, text) == []
