@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 # ``cp.async.bulk``, of ``wgmma``.
 
 SITE: Final = site_dtype("waited", "waits")
-"""What ``async_wait`` keeps for each place."""
+"""Record of ``async_wait`` per site."""
 KINDS: Final = {"mbarrier": "mbarrier", "cp.async.bulk": "bulk", "cp.async": "cp_async", "wgmma": "wgmma"}
-"""What is waited for, by how the opcode begins; the first that fits."""
+"""Kinds of waits by the start of the opcode; the first match counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class AsyncWaits:
 
 
 def kind_of(opcode: str | None) -> str | None:
-    """What an instruction waits for, one of ``KINDS``; None if its opcode is not known."""
+    """Return the kind of wait of an instruction, one of ``KINDS``; None for an unknown opcode."""
     return next((kind for begin, kind in KINDS.items() if f"{opcode}.".startswith(f"{begin}.")), None)
 
 

@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 
 _PROBE: Final = "barrier_wait"
 RECORD: Final = np.dtype([("waited", "<u8"), ("barriers", "<u4"), ("threads", "<u4")])
-"""What ``barrier_wait`` saves for each warp."""
+"""Record of ``barrier_wait`` per warp."""
 REDUCED: Final = sums_dtype(RECORD, "longest")
-"""What is kept of a launch: sums, and the most that one warp waited."""
+"""Record of a reduced launch: sums, and the longest wait of one warp."""
 SITE: Final = site_dtype("waited", "barriers")
-"""What ``barrier_wait_by_line`` keeps for each barrier."""
+"""Record of ``barrier_wait_by_line`` per barrier."""
 
 
 @dataclass(frozen=True, slots=True)

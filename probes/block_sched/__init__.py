@@ -104,7 +104,7 @@ def _slowest_block(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
 
 
 def _waves(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
-    """How often the blocks of the grid fill the GPU: the last wave is seldom full."""
+    """Yield the number of waves of the grid; the last wave is seldom full."""
     at_once = of.kernel.blocks_per_sm_probed or of.kernel.blocks_per_sm
     if not at_once or not of.sms:
         return

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.results import Result
 
 RECORD: Final = np.dtype([("start", "<u8"), ("elapsed", "<u4"), ("sm", "<u4")])
-"""What ``block_sched`` saves for each warp, and what is kept of each block: the first start, cycles from there to the
+"""Records of ``block_sched``: of each warp, and reduced to one per block: the first start, cycles from there to the
 last end, the SM. ``elapsed`` is cycles modulo 2**32 (2 s at 2 GHz)."""
 _Columns: TypeAlias = "tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]"
 """Start, end and SM of some blocks."""

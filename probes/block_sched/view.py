@@ -123,7 +123,7 @@ _COUNT_COLUMNS: Final = ("warps_missing", "blocks_missing", "blocks_astray")
 
 
 def _kernels(trace: Trace) -> list[Kernel]:
-    """Those that this probe has results of."""
+    """Launches with results of this probe."""
     kernels = chain.from_iterable(kernel.by_probe() for kernel in trace.kernels)
     return [kernel for kernel in kernels if kernel.result_rows and _is_shown(kernel)]
 

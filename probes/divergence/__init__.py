@@ -47,9 +47,9 @@ RECORD: Final = np.dtype(
         "itemsize": 32,
     }
 )
-"""What ``divergence`` saves for each warp: sums over its lanes."""
+"""Record of ``divergence`` per warp: sums over its lanes."""
 SITE: Final = site_dtype("branches", "branch_lanes", "accesses", "access_lanes")
-"""What ``divergence_by_line`` keeps for each instruction."""
+"""Record of ``divergence_by_line`` per instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = No
 
 
 def executions_and_lanes(line: LineSums) -> tuple[int, int]:
-    """How often warps executed a line, and with how many active lanes in all."""
+    """Executions of a line by warps, and the sum of their active lanes."""
     return line.total("branches", "accesses"), line.total("branch_lanes", "access_lanes")
 
 
@@ -113,7 +113,7 @@ _FLAGGED_SHARE: Final = 0.1
 
 
 def findings(of: ProbeResult, found: Divergence) -> Iterator[Finding]:
-    """How many lanes are active."""
+    """Yield the mean number of active lanes."""
     del of
     yield _active_lanes(found, "divergence")
 

@@ -49,9 +49,9 @@ RECORD: Final = np.dtype(
         "itemsize": 56,
     }
 )
-"""What ``gmem_bytes`` saves for each warp."""
+"""Record of ``gmem_bytes`` per warp."""
 SITE: Final = site_dtype(*_SIZES, "tensor_loads", "tensor_stores")
-"""What ``gmem_bytes_by_line`` keeps for each instruction."""
+"""Record of ``gmem_bytes_by_line`` per instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ BY_LINE: Final = metrics_by_line(METRICS, "most bytes")
 
 
 def findings(of: ProbeResult, found: MemoryBytes) -> Iterator[Finding]:
-    """What was read and written."""
+    """Yield the bytes that were read and written."""
     read, written = found.read, found.written
     text = f"{units.size(read)} read, {units.size(written)} written, as instructions ask for"
     speed = None

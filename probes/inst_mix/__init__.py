@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 FLOATING: Final = CLASSES[:4]
 """The classes of floating-point arithmetic."""
 RECORD: Final = np.dtype([(name, "<u4") for name in (*CLASSES, "threads")])
-"""What ``inst_mix`` saves for each warp."""
+"""Record of ``inst_mix`` per warp."""
 SITE: Final = site_dtype("entered")
-"""What ``inst_mix_by_line`` keeps for each basic block."""
+"""Record of ``inst_mix_by_line`` per basic block."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ RECORD: Final = np.dtype(
     [("time", "<u8"), ("address", "<u8"), ("value", "<u8")]
     + [(name, "<u4") for name in ("clock", "line", "lane", "kind")]
 )
-"""What ``nan_check`` saves."""
+"""Record of ``nan_check`` per store."""
 KINDS: Final = {1: "f16", 2: "bf16", 3: "f32", 4: "f64"}
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BlockTime:
-    """What one basic block took, whose first instruction is at ``line`` of pruned.ptx."""
+    """Cycles of one basic block, whose first instruction is at ``line`` of pruned.ptx."""
 
     line: int
     source: SourceLine | None

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 # Unit: passes, which hardware counters call wavefronts. The same word in several lanes is no conflict.
 
 RECORD: Final = np.dtype([(name, "<u4") for name in ("accesses", "passes", "conflicts", "threads")])
-"""What ``smem_conflicts`` saves for each warp."""
+"""Record of ``smem_conflicts`` per warp."""
 SITE: Final = site_dtype("accesses", "passes", "conflicts")
-"""What ``smem_conflicts_by_line`` keeps for each instruction."""
+"""Record of ``smem_conflicts_by_line`` per instruction."""
 
 
 @dataclass(frozen=True, slots=True)

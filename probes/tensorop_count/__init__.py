@@ -42,9 +42,9 @@ RECORD: Final = np.dtype(
         "itemsize": 40,
     }
 )
-"""What ``tensorop_count`` saves for each warp: sums over its lanes."""
+"""Record of ``tensorop_count`` per warp: sums over its lanes."""
 SITE: Final = site_dtype("multiply_adds", "mma", "wmma", "wgmma")
-"""What ``tensorop_count_by_line`` keeps for each instruction: sums over lanes."""
+"""Record of ``tensorop_count_by_line`` per instruction: sums over lanes."""
 _LANES: Final = {"mma": 32, "wmma": 32, "wgmma": 128}
 
 
@@ -78,7 +78,7 @@ def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = No
 
 
 def instructions_of(line: LineSums) -> int:
-    """How often one line was executed, by a warp or, if it is a wgmma, by four."""
+    """Return the executions of one line by a warp or, for wgmma, by four warps."""
     return sum(line.sums[name] // lanes for name, lanes in _LANES.items())
 
 
@@ -108,7 +108,7 @@ BY_LINE: Final = metrics_by_line(METRICS, "most multiply-adds")
 
 
 def findings(of: ProbeResult, found: TensorOperations) -> Iterator[Finding]:
-    """What the tensor cores did."""
+    """Yield the operations of the tensor cores."""
     text, speed = "no matrix instruction was executed", None
     if found.operations:
         kinds = [f"{units.count(count)} {name}" for name, count in

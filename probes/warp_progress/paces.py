@@ -43,7 +43,7 @@ class PaceLines:
         return self.count[self.offsets[1:] - 1]
 
     def at(self, times: NDArray[Any]) -> NDArray[np.float64]:
-        """Where each line is at ascending times: shape (warps, times), NaN before its start and after its end."""
+        """Positions of each line at ascending times: shape (warps, times), NaN before its start and after its end."""
         span = int(self.time.max()) + 2
         warp = np.arange(len(self.warps), dtype=np.int64)[:, np.newaxis]
         owner = np.repeat(np.arange(len(self.warps), dtype=np.int64), np.diff(self.offsets))
@@ -95,7 +95,7 @@ _WARPS_AT_A_TIME: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class PacePicture:
-    """What was computed for one window. ``dots`` (i8) and ``standing`` (bool) have shape (rows × 4, cells × 2)."""
+    """Picture of one window. ``dots`` (i8) and ``standing`` (bool) have shape (rows × 4, cells × 2)."""
 
     begin: float
     width: float
@@ -122,7 +122,7 @@ def pace_picture(
 
 
 def _lines_per_dot(values: NDArray[np.float64], top: int, shape: tuple[int, int]) -> NDArray[np.int64]:
-    """How many lines pass each dot. A line that climbs fills the dots between those of two columns."""
+    """Count the lines through each dot. A line that climbs fills the dots between those of two columns."""
     alive = ~np.isnan(values)
     height = np.where(alive, np.rint(np.nan_to_num(values) / max(top, 1) * (shape[0] - 1)), 0).astype(np.int64)
     before = np.concatenate([height[:, :1], height[:, :-1]], axis=1)

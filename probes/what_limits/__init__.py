@@ -48,7 +48,7 @@ RECORD: Final = np.dtype(
         "itemsize": 8 * (len(_COUNTS) + 1),
     }
 )
-"""What the probe saves for each warp: sums over its lanes."""
+"""Record of the probe per warp: sums over its lanes."""
 _WARP, _WARPS_OF_WGMMA = 32, 128
 
 
@@ -98,7 +98,7 @@ class UnitDemand:
 
 
 def analyse(result: Result) -> UnitDemand:
-    """What one launch asked for; TraceError if map 0 holds no records of ``what_limits``."""
+    """Sum the records of one launch. Raises TraceError if map 0 holds no records of ``what_limits``."""
     sums = sum_records(result, RECORD, "what_limits")
     return UnitDemand(sums.totals, sums.threads_missing)
 

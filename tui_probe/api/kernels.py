@@ -59,12 +59,12 @@ class Kernel:
 
     @property
     def way(self) -> ProbeMode | None:
-        """How the probe is in it: in its PTX (``ptx``), or grafted into its machine code (``graft``)."""
+        """Mode of the probe: inserted into PTX (``ptx``), or grafted into SASS (``graft``)."""
         return self._kernel.way
 
     @property
     def reason(self) -> str | None:
-        """Why it was not probed; of a probed kernel what the engine remarks."""
+        """Reason why it was not probed; for a probed kernel, remarks of the engine."""
         return self._kernel.reason
 
     @property
@@ -113,7 +113,7 @@ class Kernel:
         return Results(self._kernel)
 
     def metrics(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
-        """What the probe measured, by name: arrays with one value per result, in the order of ``results``.
+        """Values of the probe's metrics by name: arrays with one value per result, in the order of ``results``.
 
         NaN is what was not measured. Empty where there is no result.
         """

@@ -106,7 +106,7 @@ class Result:
 
     @cached_property
     def written(self) -> dict[str, NDArray[np.bool_]]:
-        """Which records were written, of the shape of ``maps``; what was not is zeros.
+        """Masks of written records, of the shape of ``maps``; unwritten records are zeros.
 
         All of them are where lanes add up sums, and in files of older systems, which do not tell.
         """

@@ -92,7 +92,7 @@ class Trace:
         return f"<Trace {str(self.path)!r}: {', '.join(units.counted(*number) for number in numbers)}>"
 
     def _repr_html_(self) -> str:
-        """What a report says first, and the kernels, for notebooks."""
+        """Return the head of the report and the kernels as HTML, for notebooks."""
         head = "\n".join(escape(line) for line in head_lines(self._trace))
         return f"<pre>{head}</pre>{self.kernels._repr_html_()}"
 

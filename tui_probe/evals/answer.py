@@ -93,7 +93,7 @@ class Table(Generic[Row]):
     columns: Sequence[Column[Row]]
     rows: Sequence[Row]
     in_text: bool = True
-    """Whether the answer's text has it, and not the data alone: one with a row per SM is long."""
+    """True if the text has this table; one with a row per SM is long, so only data has it."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -132,7 +132,7 @@ def _array(values: list[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an evaluation found. ``tables`` and ``drawings`` have names; the first table is the main one.
+    """Answer of an evaluation. ``tables`` and ``drawings`` have names; the first table is the main one.
 
     ``said`` are its findings, a sentence or a line each; ``compared`` figures beside published ones. ``arrays`` are
     larger data for scripts, by name; their shapes are told by the evaluation's module. What follows is filled in by
@@ -144,15 +144,15 @@ class Answer:
     drawings: Mapping[str, Drawing] = field(default_factory=dict)
     compared: Sequence[ComparedValue] = ()
     notes: Sequence[str] = ()
-    """What is missing or doubtful."""
+    """Notes on missing or uncertain input."""
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     name: str = ""
     question: str = ""
     sources: Sequence[str] = ()
-    """What was looked at, with the hardware."""
+    """Inputs with their hardware."""
     reading: Sequence[str] = ()
     hardware: str = ""
-    """What ours of ``compared`` are of; the evaluation says it where no trace does."""
+    """Origin of our values in ``compared``, if no trace names it."""
 
     def to_dict(self) -> dict[str, Any]:
         """The document of ``tui-probe eval NAME --json``, of plain types."""

@@ -28,7 +28,7 @@ PROGRAMS_PLACEHOLDER: Final = "{programs}"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where an evaluation is collected: ``files`` are those that the user named, such as a study."""
+    """Settings of a collection: ``files`` are those that the user named, such as a study."""
 
     simulated: bool = False
     """On the simulated GPU, where sizes must be small."""
@@ -50,9 +50,9 @@ class Collection:
     tools: tuple[str, ...] = ()
     """Commands that must be on the path, in the same way."""
     gpu: bool = False
-    """Whether it says nothing on the simulated GPU."""
+    """True if its values have no meaning on the simulated GPU."""
     keeps: Literal["trace", "output", "ncu"] = "trace"
-    """What is kept: the trace; what the program wrote, as NAME.txt; or the table of ``run --ncu``, as NAME.csv."""
+    """Result of the run: the trace; output of the program, as NAME.txt; or the table of ``run --ncu``, as NAME.csv."""
 
     @property
     def kept_as(self) -> str:

@@ -81,12 +81,12 @@ def write_collected(folder: Path, runs: dict[str, CollectedRun]) -> None:
 
 
 def is_finished(folder: Path, run: CollectedRun | None, command: str) -> bool:
-    """Whether a run of this very command has left what is kept of it in the folder."""
+    """Return True if a run of the same command has left its result in the folder."""
     return run is not None and run.problem is None and run.command == command and is_kept(folder, run)
 
 
 def is_kept(folder: Path, run: CollectedRun) -> bool:
-    """Whether what was kept of a run is still in the folder. TraceError for a name that leads out of it."""
+    """Return True if the result of a run is still in the folder. Raises TraceError for a path that leads out of it."""
     path = path_in_trace(folder, run.file)
     if path is None:
         raise TraceError(
@@ -135,7 +135,7 @@ class EvaluationInput:
         return f"{self.label}: {self.hardware}, {safe(command) or 'an unknown command'}"
 
     def results(self, *probes: str) -> Iterator[AnalysedResult]:
-        """What one of these probes measured: of each kernel the launch that was named, else its newest result.
+        """Yield the analysed results of these probes: of each kernel the selected launch, else its newest result.
 
         One that cannot be analysed has a ``problem``.
         """
@@ -165,7 +165,7 @@ class EvaluationInput:
         return None
 
     def why_none(self, *probes: str) -> str:
-        """Why ``results`` are none, in words that begin with the path."""
+        """Return the reason why ``results`` yields none; it begins with the path."""
         kernels = self.kernels
         if self.trace is None:
             return f"{self.path}: it is no trace"
@@ -176,7 +176,7 @@ class EvaluationInput:
 
 
 def read_inputs(words: Sequence[str | PathLike[str]]) -> tuple[list[EvaluationInput], list[str]]:
-    """What the words mean, and what is missing of it, a note each.
+    """Resolve arguments to inputs, with a note per missing one.
 
     A folder of traces means all of them, in the order of its ``inputs.json``, else the oldest first. Raises
     TraceError for what is not there.

@@ -85,7 +85,7 @@ class CustomCounts:
 
 
 def analyse_custom(result: Result, maps: Sequence[CustomMap]) -> CustomCounts:
-    """What is in the maps, in the order of the file. Raises TraceError if the file has others."""
+    """Return metrics of all maps, in the order of the file. Raises TraceError if the file has other maps."""
     found: list[MetricValue] = []
     place = 0
     for own in maps:

@@ -21,7 +21,7 @@ Value = int | float | str | None
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What could be saved at most, were the finding mended: so many bytes (``B``) or ``cycles`` of ``whole``."""
+    """Upper bound of what a fix of the finding saves: bytes (``B``) or ``cycles``, out of ``whole``."""
 
     most: float
     whole: float | None
@@ -66,12 +66,12 @@ class Finding:
 
     @property
     def spot(self) -> Spot:
-        """What the page goes to."""
+        """Spot on its page, where Enter leads."""
         return replace(Spot.of_line(self.line), block=self.block, warp=self.warp, sm=self.sm, time=self.time)
 
     @property
     def order(self) -> tuple[bool, float]:
-        """Where it is told: what stands out first, and of that what could be gained most by."""
+        """Sort key: flagged findings first, the largest gain of these first."""
         return not self.stands_out, -(self.gain.share if self.gain else 0.0)
 
     def record(self) -> dict[str, Any]:

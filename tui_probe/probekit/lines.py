@@ -23,7 +23,7 @@ CombineRule = Literal["sum", "ratio", "share", "first", "none"]
 IDEAL_SECTORS_NOTE: Final = (
     "ideal: the fewest sectors of 32 B that the bytes asked for fit into; beyond that they are wasted"
 )
-"""What must be said of lines whose sectors are held against those."""
+"""Note on lines whose sectors are compared with the minimum."""
 
 
 class ShareValue(float):

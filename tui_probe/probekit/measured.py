@@ -43,7 +43,7 @@ UNKNOWN_PROBE: Final = Probe(name="own probe", analyse=_map_by_map, figures=cust
 
 
 def first_value(of: ProbeResult) -> str:
-    """What the first map of a probe without an analysis has in its first field; "" where that cannot be told."""
+    """Return the first field of the first map of a probe without an analysis; "" if it is unknown."""
     try:
         return _map_by_map(of).first_value
     except TraceError:
@@ -87,7 +87,7 @@ class AnalysedResult:
 
     @property
     def words(self) -> str:
-        """What was measured in one line, or why nothing was."""
+        """Measured values in one line, or the reason why there are none."""
         if self.analysis is None:
             return safe(self.problem or NOT_MEASURED)
         shown = (f"{figure.label} {metric_text(figure)}" for figure in self.figures if figure.shown)
@@ -118,7 +118,7 @@ def probe_name(kernel: Kernel) -> str:
 
 
 def line_range_probe(kernel: Kernel) -> str:
-    """How the only probe of a run is named that is for lines of source; "" where it is another."""
+    """Return the name of a run's only probe if it measures source lines, else ""."""
     run = kernel.trace.run_info
     name = run.probe if run is not None and run.probe else ""
     return name if line_range_of(name) and not kernel.probings else ""
@@ -202,7 +202,7 @@ def result_extent(result: AnalysedResult) -> BlockExtent:
 
 
 def results_by_extent(results: Iterable[AnalysedResult]) -> dict[BlockExtent, list[AnalysedResult]]:
-    """Those that may be taken together: whole launches first, then samples, the most blocks first."""
+    """Group results that may be combined: whole launches first, then samples, the most blocks first."""
     found: dict[BlockExtent, list[AnalysedResult]] = {}
     for result in results:
         found.setdefault(result_extent(result), []).append(result)
@@ -210,7 +210,7 @@ def results_by_extent(results: Iterable[AnalysedResult]) -> dict[BlockExtent, li
 
 
 def comparable_results(results: Iterable[AnalysedResult]) -> tuple[BlockExtent, list[AnalysedResult]]:
-    """Those that one number is made of: whole launches where there are any, else the samples of most blocks."""
+    """Select the results of one number: whole launches if there are any, else the samples of most blocks."""
     analysed = [result for result in results if result.analysis is not None]
     return next(iter(results_by_extent(analysed).items()), (None, []))
 

@@ -57,7 +57,7 @@ def never(analysis: Any, value: float | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What is declared of a number.
+    """Declaration of a number.
 
     ``key`` names it in data, ``title`` in text; a count has no ``unit``: "". ``better`` says which way a change is for
     the better, ``over_launches`` how numbers of several launches make one. ``quantity`` names what it is an amount of,
@@ -90,7 +90,7 @@ class Metric:
 
     @property
     def is_time(self) -> bool:
-        """Whether it is a duration, or made of some."""
+        """True if the value is a duration, or a sum or mean of durations."""
         return self.clocked or self.unit in ("cycles", "ns")
 
     def of(self, analysis: Any) -> MetricValue:

@@ -18,7 +18,7 @@ FIXED_PAGES: Final = ("summary", "ptx", "diff", "sass", "process", "launches")
 SHARED_PAGES: Final = ("lines", "timeline", "latency", "results", "source", "probe", "explain")
 """Pages of a kernel that several probes fill."""
 DRAWN_PAGES: Final = ("timeline",)
-"""Those of them that are drawings."""
+"""Shared pages that are drawings."""
 _NUMBERED: Final = (*FIXED_PAGES, "lines", "timeline", "source")
 _UNNUMBERED: Final = ("results", "probe", "explain")
 PROBE_PAGE_NUMBER: Final = 10
@@ -37,7 +37,7 @@ def page_number(name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ViewSource:
-    """What a view is about: a launch of a kernel (None: the newest that has what the view needs)."""
+    """Subject of a view: a launch of a kernel (None: the newest that has results for the view)."""
 
     trace: Trace
     kernel: Kernel
@@ -58,15 +58,15 @@ class ViewKind:
     missing: Callable[[ViewSource], str | None]
     open: Callable[[ViewSource, Progress], View]
     explanation: tuple[str, ...] = ()
-    """How to read it, a paragraph each."""
+    """Explanation of the page, in paragraphs."""
     order: int = 50
-    """Where its page stands among others; those of the kernel itself come first."""
+    """Position among the pages of probes; pages of the kernel itself come first."""
     short: str = ""
     """The title of its tab where there is little room; "" for the whole one."""
     grows: bool = False
-    """Whether it is read again while the kernel is still launched."""
+    """True if it is read again while the kernel is still launched."""
     drawn: bool = False
-    """Whether it is a drawing: with a window that moves, a cursor, and a worst place that it knows."""
+    """True if it is a drawing: a window that moves, a cursor, and a known hotspot."""
     fed_by: Callable[[], tuple[str, ...]] = tuple
     """The names of the probes whose results it shows, the one to run first; none if every kernel has what it shows."""
 
@@ -89,7 +89,7 @@ class TracePage:
     title: str = ""
     about: str = ""
     headed: bool = True
-    """Whether its text begins with what the trace is of."""
+    """True if its text begins with the head of the trace."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a person asks that runs this probe.
+    """Question of a user that the probe answers.
 
     ``key`` is what findings and other probes call it by. ``rank`` orders questions, the one asked most first.
     ``needs`` is a regular expression that occurs in the PTX of the kernels for which the question means something.
@@ -52,7 +52,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Where a launch waited: ``values`` (cycles, i8) by what they are of, and ``words`` to go with them.
+    """Wait cycles of a launch: ``values`` (cycles, i8) by what they are of, with ``words`` as caption.
 
     ``unknown`` are those that what was kept of the launch does not tell.
     """
@@ -65,7 +65,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """When a launch began and ended, in ns of %globaltimer; ``end_ns`` is None where only the start is known."""
+    """Start and end of a launch in ns of %globaltimer; ``end_ns`` is None if only the start is known."""
 
     begin_ns: int
     end_ns: int | None = None
@@ -87,11 +87,11 @@ class Probe:
     """Keys of questions that its results answer besides its own."""
     findings: Callable[[ProbeResult, Any], Iterable[Finding]] | None = None
     lines: LineSpec | None = None
-    """What it tells of single lines."""
+    """Measured values of single lines."""
     timeline: Callable[[ProbeResult, Progress], LaunchTimeline] | None = None
-    """When its blocks and warps ran, for a probe that records it."""
+    """Timeline of blocks and warps, for a probe that records it."""
     stamps: Callable[[ProbeResult], Stamps] | None = None
-    """When a launch ran by the timer that all kernels share (%globaltimer), for a probe that reads it."""
+    """Time span of a launch by the timer that all kernels share (%globaltimer), for a probe that reads it."""
     waits: Callable[[ProbeResult, Progress], Waits] | None = None
     views: tuple[ViewKind, ...] = ()
     """Views of its own, beside those that all probes share."""
@@ -100,9 +100,9 @@ class Probe:
     line: Callable[[Any], str] | None = None
     """A launch in one line, where the list of figures would say it worse."""
     line_about: str = ""
-    """What the numbers of ``line`` are, said above the first lines of launches."""
+    """Caption of ``line``, shown above the first lines of launches."""
     notes: Callable[[Any], Sequence[str]] | None = None
-    """What must be known of a launch's figures where they stand in a table."""
+    """Notes on a launch's values in tables."""
     figures: Callable[[Any], tuple[MetricValue, ...]] | None = None
     """The numbers of an analysis, where it depends on the launch which there are; ``metrics`` are then all of them."""
 

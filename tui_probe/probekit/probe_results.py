@@ -76,13 +76,13 @@ def analysis_name(kernel: Kernel) -> str | None:
 
 
 def _unnamed(kernel: Kernel) -> bool:
-    """Whether its trace leaves open which probe it had, and who started the run does not tell it either."""
+    """Return True if neither the trace nor the run that started it names the probe."""
     run = kernel.trace.run_info
     return run is None or run.probe is None
 
 
 def aimed(source: ViewSource, *probes: str) -> ViewSource:
-    """What a view of these probes shows of a kernel of a run that had several: the kernel as the first of them had it
+    """Select the kernel of these probes from a run that had several: the kernel as the first of them had it
     that left a result, and the launch, or in the place of one that had another probe the nearest that had this.
     """
     kernels = source.kernel.by_probe()

@@ -26,7 +26,7 @@ _MOST_PROBES: Final = 3
 
 
 def no_result_reason(source: ViewSource, *probes: str) -> str | None:
-    """Why there is no result of one of these probes, and what to do; None if there is one."""
+    """Return the reason for a missing result of these probes, and advice; None if there is one."""
     source = aimed(source, *probes)
     kernel, wanted = source.kernel, _probe_options(probes)
     if kernel.probings and kernel.status == "probed":
@@ -70,7 +70,7 @@ def _probe_options(probes: Sequence[str]) -> str:
 
 
 def unknown_probe_advice(kernel: Kernel) -> str | None:
-    """What to do about a kernel's probe of which only the records can be shown; None if the probe is known."""
+    """Return advice for a kernel whose probe is unknown, so that only records are shown; None for a known probe."""
     name = analysis_name(kernel)
     if name is None or probe_named(name) is not None:
         return None

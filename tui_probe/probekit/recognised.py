@@ -81,7 +81,7 @@ def _read_toml(path: Path) -> tuple[dict[str, Any], Probe | None]:
 
 
 def _names_in(values: dict[str, Any]) -> Iterator[str]:
-    """What may be the name of the probe: that of its analysis, of its tables, and of its maps."""
+    """Return possible names of the probe: those of its analysis, of its tables, and of its maps."""
     for key in _HOOKS:
         if isinstance(hook := values.get(key), str):
             yield hook.rpartition("/")[2].removesuffix(".py")
@@ -92,7 +92,7 @@ def _names_in(values: dict[str, Any]) -> Iterator[str]:
 
 
 def _fits(known: Probe, maps: tuple[MapInfo, ...], used: Probe | None) -> bool:
-    """Whether a known probe keeps records of the same size for the same threads; and of the same fields, if told."""
+    """Return True if a known probe has records of the same size per thread, and the same fields if these are given."""
     if [(own.level.name.lower(), own.slot_bytes) for own in known.maps] != [(own.level, own.size) for own in maps]:
         return False
     return used is None or _fields(known) == _fields(used)

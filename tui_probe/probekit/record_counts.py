@@ -42,7 +42,7 @@ def short_launch_count_text(launches: int, probed: int) -> str:
 
 
 def unlisted_launches_text(kernel: Kernel) -> str:
-    """That some launches of a kernel have no lines of their own, which the list of them cannot show; "" if all have."""
+    """Return a note that some launches of a kernel have no lines of their own in the list; "" if all have."""
     unlisted = kernel.launches - kernel.launches_recorded
     if unlisted <= 0:
         return ""
@@ -51,7 +51,7 @@ def unlisted_launches_text(kernel: Kernel) -> str:
 
 
 def unrecorded_launch_reason(trace: Trace, number: int) -> str | None:
-    """Why launch ``number`` cannot be shown though there was one, and which of its kernel can; None if it can."""
+    """Return the reason why launch ``number`` has no result, with its neighbours that have; None if it has."""
     passed = trace.passed.find(number)
     if passed is None:
         return None
@@ -73,7 +73,7 @@ def _nearest(trace: Trace, kernel: Kernel, number: int) -> list[int]:
 
 
 DETAIL_ADVICE: Final = "run with --detail"
-"""What to do where a result was reduced and does not tell what is asked for."""
+"""Advice for a reduced result that does not have the requested value."""
 
 
 def record_counts_text(result: Result) -> str:

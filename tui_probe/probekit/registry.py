@@ -62,13 +62,13 @@ def kernel_page_names() -> frozenset[str]:
 
 
 def is_drawn(page: str) -> bool:
-    """Whether a page of a kernel is a drawing."""
+    """Return True if a page of a kernel is a drawing."""
     own = (view for probe in all_probes() for view in probe.views)
     return page in DRAWN_PAGES or any(view.drawn for view in own if view.name == page)
 
 
 def registry_problems() -> list[str]:
-    """Why an installed probe is not known, a line each: its module cannot be imported, or holds no probes.
+    """Return problems of installed probes, a line each: a module cannot be imported, or holds no probes.
 
     The built-in ones are imported when they are asked for: all of them take several times as long as a list of names.
     """
@@ -108,7 +108,7 @@ def add_folder(folder: Path) -> None:
 
 
 def _clash(found: Mapping[str, Probe], others: Iterable[Probe]) -> str:
-    """What is called as something else is already, and what to do; "" if nothing."""
+    """Return the name that two probes share, with advice; "" if there is none."""
     others = list(others)
     probes = {*built_in_files(), *(probe.name for probe in others)}
     pages = {*RESERVED_PAGES, *(name for probe in others for name in _pages_of(probe))}

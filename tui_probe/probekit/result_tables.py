@@ -68,7 +68,7 @@ MAX_READ_PER_KERNEL: Final = 32
 """Results that are read where there are more: reading all may take minutes, and the spread is much the same."""
 MAX_READ_IN_ALL: Final = 512
 MIN_READ_PER_KERNEL: Final = 3
-"""Where there are many kernels each has its share of those that are read, and no less than this."""
+"""Minimum number of results per kernel if many kernels share those that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Spread:
 
 
 def kernel_result_lines(trace: Trace, kernel: Kernel, cells: int, kernels: int) -> Iterator[str]:
-    """What was measured of one of so many ``kernels``, for text; data has every result."""
+    """Return a table of results for one of ``kernels`` kernels, as text; data has every result."""
     share = max(MIN_READ_PER_KERNEL, min(MAX_READ_PER_KERNEL, MAX_READ_IN_ALL // kernels))
     yield from result_lines(trace, kernel, cells, MAX_LISTED_RESULTS, share)
     if len(kernel.result_rows) > MAX_LISTED_RESULTS:

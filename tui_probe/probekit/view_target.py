@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ViewTarget:
-    """What is shown. ``also`` are the indices of other kernels that were meant just as well."""
+    """Target of a view. ``also`` has the indices of other kernels that matched as well."""
 
     source: ViewSource
     missing: str | None
@@ -103,7 +103,7 @@ def _no_kernel_text(trace: Trace, kernel: str | None, launch: Launch | None) -> 
 
 
 def count_viewable(trace: Trace, kind: ViewKind) -> tuple[int, str | None]:
-    """How many kernels of a trace have what a view needs, and why the first that does not has nothing; of one that was
+    """Count the kernels of a trace with results for a view, with the reason of the first that has none; of one that was
     probed, where there is any: it is for those that the run was made.
     """
     kernels = sorted(trace.kernels, key=lambda kernel: kernel.status != "probed")

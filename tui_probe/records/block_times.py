@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from tui_probe.trace.result_file import Reduced
 
 SLOT_TIME_LABELS: Final = {"running": "running", "scheduling": "scheduling", "ramp": "filling", "tail": "emptying"}
-"""Where the cycles of a slot go, in words by what data calls it; in words the tail is the end of a launch alone."""
+"""Titles of the parts of a slot's cycles by their data keys; in titles, the tail is only the end of a launch."""
 _BLOCKS_PER_BATCH: Final = 1 << 16
 """Blocks that are looked at together."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockTimes:
-    """When and where each block ran. Arrays have one element per block of the grid.
+    """Time and position of each block. Arrays have one element per block of the grid.
 
     ``start`` and ``end`` (u8) are cycles of the SM's own clock, ``sm`` (u4) is the SM; they mean something only where
     ``valid`` (bool) is set.
@@ -114,7 +114,7 @@ def _batch_from_reduced(reduced: Reduced, place: slice, warps_missing: int) -> B
 
 
 def slot_reuse(start: NDArray[np.uint64], end: NDArray[np.uint64], ends: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which blocks of one SM take over a slot; the others are the first in theirs.
+    """Return the mask of blocks of one SM that take over a slot; the others are the first in theirs.
 
     ``start`` and ``end`` (integers, cycles) are sorted by start and then end, ``ends`` is ``end`` sorted. Let e(i) be
     how many of the blocks before block i have ended when it starts, and r(i) how many of them took over a slot. Block i

@@ -44,7 +44,7 @@ def warp_records(result: Result, record: np.dtype[Any], probe: str) -> NDArray[A
 
 
 def sums_dtype(record: np.dtype[Any], *more: str) -> np.dtype[Any]:
-    """What a record becomes whose map is reduced to sums: u8 fields, ``more`` of them behind those of the record."""
+    """Record type of a map that is reduced to sums: u8 fields, ``more`` of them behind those of the record."""
     return np.dtype([(name, "<u8") for name in (*(record.names or ()), *more)])
 
 

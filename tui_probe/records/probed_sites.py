@@ -33,7 +33,7 @@ _NOT_GLOBAL: Final = frozenset({"shared", "local", "param", "bulk", "async"})
 
 
 class SitesFromPtx:
-    """What the PTX in a kernel's folder tells; nothing is read before it is asked for."""
+    """Sites derived from the PTX in a kernel's directory, which is read on first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -129,7 +129,7 @@ def probed_sites(folder: Path | None) -> ProbedSites:
 
 
 class _RecordedSites:
-    """What the engine wrote down."""
+    """Sites as the engine wrote them to sites.json."""
 
     def __init__(self, probes: Iterable[ProbeSites]) -> None:
         self._probes = tuple(probes)

@@ -45,7 +45,7 @@ ClockBasis = Literal["shared", "first starts", "global timer"]
 
 @dataclass(frozen=True, slots=True)
 class ClockAxis:
-    """Where the first start of each SM lies on the axis, and how that is known.
+    """Position of each SM's first start on the time axis, and its accuracy.
 
     ``shift`` (i8) has one element per SM that ran a block, by ascending SM number; the least is 0. ``error`` is in
     cycles, between SMs of different domains; None where nothing tells it. ``assumed_rate`` says that times were made
@@ -215,7 +215,7 @@ def _origins(
     tick: int,
     rates: tuple[float, float],
 ) -> tuple[NDArray[np.float64], float]:
-    """When each SM's first start was, and the largest error between two of them; ``rates`` are least and most."""
+    """Return each SM's first start and the largest error between two of them; ``rates`` are min and max."""
     lowest, highest = np.full(sms, np.inf), np.full(sms, -np.inf)
     np.minimum.at(lowest, place, elapsed + tick - rates[0] * cycles)
     np.maximum.at(highest, place, elapsed - rates[1] * cycles)

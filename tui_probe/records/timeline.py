@@ -69,7 +69,7 @@ class Intervals:
         return self.end - self.start
 
     def take(self, chosen: NDArray[Any]) -> Intervals:
-        """Those that a mask or an array of indices chooses."""
+        """Return the intervals that a mask or an array of indices selects."""
         names = ("start", "end", "sm", "slot", "warp", "block")
         return Intervals(*(getattr(self, name)[chosen] for name in names))
 
@@ -117,7 +117,7 @@ class Timeline:
     blocks_astray: int
     sample: Sample | None = None
     has_warps: bool = True
-    """Whether it is known when each warp ran, and not only each block."""
+    """True if the times of each warp are known, not only those of blocks."""
 
     @cached_property
     def warps(self) -> Intervals:

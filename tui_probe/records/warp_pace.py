@@ -71,7 +71,7 @@ class WarpProgress:
     sample: Sample | None = None
     """The blocks that the arrays are of, in order; None: all of the grid."""
     timed: bool = True
-    """Whether nanoseconds are time; on a simulated GPU they are not."""
+    """True if nanoseconds are time; on a simulated GPU they are not."""
 
     @property
     def main_loop(self) -> Loop | None:
@@ -80,7 +80,7 @@ class WarpProgress:
 
     @property
     def kept(self) -> NDArray[np.int64]:
-        """How many of its arrivals each warp kept."""
+        """Number of arrivals that each warp recorded."""
         return np.clip(self.reached, 0, self.pace.shape[2])
 
     def arrivals(self, block: int, warp: int) -> tuple[NDArray[np.float64], NDArray[np.uint32]]:
@@ -139,7 +139,7 @@ def analyse(result: Result, clock_khz: int | None = None) -> WarpProgress:
 
 
 def stamped(result: Result, clock_khz: int | None = None) -> tuple[int, int | None]:
-    """When the first warp began and the last one ended, in ns of %globaltimer; the end is None where the rate of the
+    """Start of the first warp and end of the last, in ns of %globaltimer; the end is None where the rate of the
     clock is not known. TraceError if no warp left a record.
     """
     written = result.written(0)

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Module, TopLevel
 
 ARCHIVE: Final = b"!<arch>\n"
-"""How a library of objects begins. The runtime's device libraries hold machine code alone, and what programs use of
-them here is none of it."""
+"""Magic of an archive of objects. The runtime's device libraries contain SASS only, and programs here use none of it."""
 
 
 _PTX_ONLY: Final = (

@@ -54,7 +54,7 @@ class MessageReader:
 
 
 class Codec(Protocol):
-    """How one kind of value is written."""
+    """Encoding of one kind of value."""
 
     def write(self, value: Any) -> bytes: ...
 
@@ -176,7 +176,7 @@ Dimensions: TypeAlias = tuple[int, int, int]
 
 
 class Status(IntEnum):
-    """How a request ended. From ILLEGAL_ADDRESS to ASSERT, the kernel failed as it would on a GPU."""
+    """Outcome of a request. From ILLEGAL_ADDRESS to ASSERT, the kernel failed as it would on a GPU."""
 
     OK = 0
     NOT_SUPPORTED = 1
@@ -191,7 +191,7 @@ class Status(IntEnum):
 
 
 class VariableSpace(IntEnum):
-    """Where a variable of a module lies."""
+    """Position of a module's variable in memory."""
 
     GLOBAL = 0
     CONST = 1

@@ -1,4 +1,4 @@
-"""What the machine's memories carry, measured, and how long dense matrix products take."""
+"""Evaluation of measured memory bandwidth and of times of dense matrix products."""
 
 from __future__ import annotations
 

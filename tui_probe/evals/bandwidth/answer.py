@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tui_probe.evals.inputs import EvaluationInput
 
 PRODUCT: Final = '{"product": '
-"""How a line begins."""
+"""Start of a line that has a product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Product:
 
 
 def read_products(text: str, path: Path) -> Iterator[Product]:
-    """Those of a program's output; TraceError for a line that is broken."""
+    """Return the products in the output of a program. Raises TraceError for a broken line."""
     for line in text.splitlines():
         if not line.startswith(PRODUCT):
             continue
@@ -101,7 +101,7 @@ _PUBLISHED_PRODUCTS: Final = {"product_100k": (700, 100_000), "product_400k": (7
 
 
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
-    """What files of ``tui-probe bandwidth`` and of the products say. TraceError if none says anything."""
+    """Answer from files of ``tui-probe bandwidth`` and of the products. Raises TraceError if none has a measurement."""
     progress(0.0)
     measured: list[Bandwidth] = []
     products: list[Product] = []

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 PROBE: Final = "gmem_sectors"
 STORES: Final = "stores"
 TENSORS: Final = {"llama_fp32": ExpectedTensor(128, 4096, "fp32"), "llama_bf16": ExpectedTensor(128, 4096, "bf16")}
-"""What the attention of these programs writes."""
+"""Tensor that the attention of these programs writes."""
 _COUNTED: Final = (
     "--launches",
     "all",
@@ -95,7 +95,7 @@ class Program:
 
     @property
     def tensor(self) -> ExpectedTensor | None:
-        """What it should write, where that is known."""
+        """Tensor that the program writes, if known."""
         return TENSORS.get(self.name)
 
     @property
@@ -105,13 +105,13 @@ class Program:
 
     @property
     def data_type(self) -> str | None:
-        """That of the critical kernel, as far as it can be told."""
+        """Data type of the critical kernel, if its name has one."""
         kind = None if self.critical is None else data_type(self.critical)
         return None if kind is None else kind.name
 
     @property
     def stores_counted(self) -> bool:
-        """Whether the counts hold the stores of the critical kernel. It writes a tensor, so none at all were missed."""
+        """True if the counts include stores of the critical kernel. It writes a tensor, so 0 means unprobed."""
         return self.critical is not None and bool(self.critical.store_sectors)
 
     def read(self) -> None:
@@ -139,7 +139,7 @@ class Program:
 
 
 def _why_unprobed(traces: Sequence[Trace]) -> str:
-    """Why nothing of them was probed."""
+    """Return the reasons why no kernel of these traces was probed."""
     reasons = (kernel.reason or kernel.status for trace in traces for kernel in trace.kernels)
     return "; ".join(dict.fromkeys(reasons)) or "no kernel was launched"
 

@@ -139,7 +139,7 @@ def _calls(line: dict[str, Any], how: TimingMethod, probe: str, left_out: int, *
 
 
 def is_median_table(path: Path) -> bool:
-    """Whether a file begins with the columns of medians."""
+    """Return True if a file begins with the columns of medians."""
     try:
         first = read_plain(path, _HEADINGS).decode("utf-8-sig", "replace").partition("\n")[0]
         return set(KEYS) <= {cell.strip() for cell in next(csv.reader([first.rstrip("\r")]), [])}

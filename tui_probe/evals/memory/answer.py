@@ -70,7 +70,7 @@ class Sizes:
     probe: str
     original: int | None
     said: bool
-    """Whether the program itself said how much it took, and it is not the peak of its allocations."""
+    """True if the program printed its own size, which is not the peak of its allocations."""
     probe_bytes: int | None
     device_bytes: int | None
     kernels: int
@@ -109,7 +109,7 @@ def _sizes(given: EvaluationInput, trace: Trace, probe: str, kernels: Sequence[K
 
 
 def _was_skipped(kernel: Kernel) -> bool:
-    """Whether it was never asked for: all of its launches were while the model warmed up."""
+    """Return True if no launch was to be probed: all of them were while the model warmed up."""
     reason = kernel.stated_reason
     return reason is not None and reason.code in _SKIPPED_REASONS
 
@@ -185,7 +185,7 @@ class MemoryRow:
 
     @property
     def kernels(self) -> tuple[int, int]:
-        """Those with a size, and all."""
+        """Number of kernels with a size, and of all."""
         return sum(part.kernels for part in self.parts), sum(part.all_kernels for part in self.parts)
 
 

@@ -1,4 +1,4 @@
-"""What probes cost: slowdown and added registers of any kernels with any probes, as a study says."""
+"""Evaluation of probe cost: slowdown and added registers of any kernels with any probes, from a study."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class Cost:
 
     @property
     def spills_more(self) -> bool:
-        """Whether the probed kernel spills and the original spills less."""
+        """True if the probed kernel spills more than the original."""
         return (self.spills_probed or 0) > (self.spills or 0)
 
 
@@ -207,7 +207,7 @@ def _kernels_of_trace(given: EvaluationInput, study: Study) -> Sequence[StudyKer
 
 
 def _cost(given: EvaluationInput, row: StudyKernel | None) -> Cost | str:
-    """That of the kernel that takes longest of those that are meant; or why there is none."""
+    """Return the cost of the longest of the selected kernels, or the reason why there is none."""
     trace = given.trace
     if trace is None:
         return f"{given.path}: it is no trace"
@@ -228,7 +228,7 @@ def _cost(given: EvaluationInput, row: StudyKernel | None) -> Cost | str:
 
 
 def is_studied(row: StudyKernel, kernel: Kernel) -> bool:
-    """Whether a kernel's name has one of the parts that the row names."""
+    """Return True if a kernel's name contains one of the row's names."""
     return not row.kernel or any(part in kernel.name for part in row.kernel.split(":"))
 
 

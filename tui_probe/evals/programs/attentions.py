@@ -48,7 +48,7 @@ def bigbird(q: Any, k: Any, v: Any, table: Any) -> Any:
 
 
 def ways(q: Any, k: Any, v: Any) -> dict[str, Callable[[], Any]]:
-    """How to call each, by name."""
+    """Return the attention functions by name."""
     table = torch.tensor(chosen_blocks(LENGTH // TILE), device=q.device)
 
     def by_pytorch(backend: SDPBackend) -> Any:

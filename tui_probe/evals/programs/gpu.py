@@ -52,7 +52,7 @@ class Gpu:
         return address
 
     def download(self, address: ctypes.c_uint64, size: int) -> bytes:
-        """What is in device memory."""
+        """Copy an array out of device memory."""
         host = ctypes.create_string_buffer(size)
         self.call("cuMemcpyDtoH_v2", host, address, ctypes.c_size_t(size))
         return host.raw

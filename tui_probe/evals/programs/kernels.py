@@ -46,7 +46,7 @@ LAYERS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = {
 
 
 def layer(name: str) -> bool:
-    """Whether the compiled layer agrees with PyTorch's own."""
+    """Return True if the compiled layer agrees with PyTorch's own."""
     function, inputs = LAYERS[name]
     compiled, tensors = torch.compile(function), inputs()
     for _ in range(LAUNCHES):

@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def stored(gpu: Gpu, name: str, stride: int) -> bool:
-    """Whether each thread has stored its number."""
+    """Return True if each thread has stored its number."""
     output = gpu.allocate(THREADS * stride)
     gpu.launch(gpu.function(PTX, name), THREADS // BLOCK, BLOCK, output)
     gpu.wait()

@@ -97,7 +97,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
 
 
 def _published_notes(alike: Schedule | None) -> list[str]:
-    """What stands beside the published fill."""
+    """Return the values to compare with the published fill."""
     if alike is None:
         return []
     return [
@@ -112,7 +112,7 @@ def read_timed_fills(given: EvaluationInput) -> list[schedules_module.FillTimes]
 
 
 def durations_notes(rows: Sequence[schedules_module.FillComparison]) -> list[str]:
-    """What durations are of, or why there are none."""
+    """Return the origin of durations, or the reason why there are none."""
     if not rows:
         return []
     if not any(len(row.filled.microseconds) for row in rows):
@@ -200,7 +200,7 @@ def _parts_chart(schedules: Sequence[Schedule]) -> BarChart:
 
 
 def _sm_chart(schedules: Sequence[Schedule]) -> CurveChart:
-    """How many of the SMs have at most so many scheduling cycles per slot."""
+    """Return curves of the number of SMs with at most so many scheduling cycles per slot."""
     curves = []
     for schedule in schedules:
         cycles = np.sort(schedule.of.sm_scheduling)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class BlockSchedule(Protocol):
-    """What the probe's analysis gives; its docstring defines the cycles. Arrays have one element per SM."""
+    """Schedule of one launch, from the probe's analysis, which defines the cycles. Arrays have one element per SM."""
 
     blocks: int
     sm: NDArray[np.uint32]
@@ -77,7 +77,7 @@ class Schedule:
 
     @property
     def factor(self) -> float | None:
-        """How many times larger the published sums are than the means over slots."""
+        """Ratio of the published sums to the means over slots."""
         total = self.running + self.scheduling
         return (self.running_sum + self.scheduling_sum) / total if total else None
 
@@ -193,7 +193,7 @@ class FillTimes:
 
 
 def read_fill_times(given: EvaluationInput) -> list[FillTimes]:
-    """What the program of a trace wrote; none where it is another program. TraceError for a line that is broken."""
+    """Return the fills that a program printed, empty for another program. Raises TraceError for a broken line."""
     path = None if given.trace is None else given.trace.file("stdout.log")
     if given.trace is None or path is None or not (lines := list(_lines(path))):
         return []
@@ -296,7 +296,7 @@ def fill_sentences(rows: Sequence[FillComparison]) -> Iterator[str]:
 
 
 def _scheduling_text(row: FillComparison) -> str:
-    """What scheduling has to do with it: how much less slots wait, and how much of that shows in the launch."""
+    """Return a sentence about scheduling: how much less slots wait, and its share of the saved time."""
     if row.schedule is None:
         return "; the driver launches it itself, so its blocks are not seen"
     if row.saved is None:

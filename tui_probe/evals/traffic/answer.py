@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 IMPLEMENTATIONS: Final = ("flash", "efficient", "math", "triton", "bigbird_torch", "bigbird_triton")
 SPARSE_IMPLEMENTATIONS: Final = ("bigbird_torch", "bigbird_triton")
-"""Those that attend to some blocks of keys alone, and so compare with each other alone."""
+"""Programs with block-sparse attention, which are compared with each other only."""
 WARM_UP, RUNS = 3, 5
 """Calls of the programs."""
 _METRICS: Final = "dram__bytes.sum,lts__t_bytes.sum,l1tex__t_bytes.sum,gpu__time_duration.sum"

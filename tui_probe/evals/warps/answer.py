@@ -131,7 +131,7 @@ def _missing_notes(
     progress: Configuration | None,
     paced: BlockSpeeds | None,
 ) -> Iterator[str]:
-    """What of the evaluation cannot be told, and what to run for it."""
+    """Yield notes on the missing parts of the evaluation, with the command to run for each."""
     runs = {"exclusive_sched": exclusive, "shared_sched": shared, "shared_acc": progress}
     figures = {"exclusive_sched": "figure a", "shared_sched": "figure b", "shared_acc": "figures c, d and d-zoom"}
     for name, one in runs.items():
@@ -228,7 +228,7 @@ def _warp_drawing(one: Configuration) -> Any:
 
 
 def _analysis(of: ProbeResult) -> Any:
-    """What the probe makes of a result."""
+    """Analyse the result with the probe of the trace."""
     probe = probe_named(of.probe)
     assert probe is not None  # as above, results are those of known probes
     return probe.analyse(of)

@@ -47,7 +47,7 @@ class Configuration:
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether no block shared its SM."""
+        """True if no block shared its SM."""
         return self.together == 1
 
     @property

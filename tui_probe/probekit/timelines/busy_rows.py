@@ -61,7 +61,7 @@ class BusyRows:
         return between
 
     def _before(self, first: int, count: int, edges: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """How many starts and ends of this and all earlier rows lie before each edge."""
+        """Count the starts and ends of this and all earlier rows before each edge."""
         keys = self._keys(first, count, edges)
         return np.searchsorted(self._starts, keys), np.searchsorted(self._ends, keys)
 

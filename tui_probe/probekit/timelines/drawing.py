@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Window:
-    """What is seen of time 0 to ``span`` and of ``lines`` lines, in ``cells`` × ``height`` cells.
+    """Visible part of time 0 to ``span`` and of ``lines`` lines, in ``cells`` × ``height`` cells.
 
     Times are cycles. ``time`` and ``line`` are the cursor, which is always inside.
     """
@@ -146,7 +146,7 @@ _CELLS_A_BAR: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Strokes:
-    """What lines are drawn as: whether some are ``bars``, and some ``shares``."""
+    """Flags of the drawn lines: some are ``bars``, some are ``shares``."""
 
     bars: bool = False
     shares: bool = False
@@ -228,7 +228,7 @@ def _bar(label: str, left: int, right: int, cells: int, stroke: str) -> tuple[st
 
 
 def legend(lengths: LengthGrades, cells: int, drawn: Strokes) -> Line:
-    """What height and colour mean, in one line: with as many words as there is room for."""
+    """Legend of height and colour in one line, shortened to the room."""
     less, more, median = f"{1 - MEDIAN_TOLERANCE:g}×", f"{1 + MEDIAN_TOLERANCE:g}×", units.count(round(lengths.median))
     lines = [
         _legend(

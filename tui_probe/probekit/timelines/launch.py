@@ -27,7 +27,7 @@ class LaunchTimeline:
     simulated: bool
     clock_khz: int | None
     clock_words: str = "the device's highest clock"
-    """Where ``clock_khz`` comes from."""
+    """Origin of ``clock_khz``."""
     grid: Dim3 | None = None
 
     def block_words(self, block: int) -> str:
@@ -39,13 +39,13 @@ class LaunchTimeline:
         return f"block {block} ({','.join(map(str, place))})"
 
     def rows(self, choice: RowSelection) -> int:
-        """How many rows a choice has."""
+        """Return the number of rows of a selection."""
         here = self.timeline.slots if choice.sm is None else self.timeline.slots[self.timeline.sms == choice.sm]
         slots = int(here.clip(1).sum())
         return {"SM": len(here), "slot": slots, "warp": slots * self.timeline.warps_a_block}[choice.level]
 
     def left_out(self) -> list[str]:
-        """What the picture lacks, in words."""
+        """Notes on what the picture lacks."""
         timeline = self.timeline
         counts = (
             (timeline.blocks_missing, "block", "without a record"),
@@ -86,7 +86,7 @@ class LaunchTimelineView(Protocol):
 
     @property
     def of_warps(self) -> bool:
-        """Whether it shows warps now."""
+        """True if it shows warps now."""
 
 
 def launch_timeline(of: ProbeResult, timeline: Timeline) -> LaunchTimeline:

@@ -26,7 +26,7 @@ ALL_OF_THEM: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class RowSelection:
-    """Which rows are wanted: ``sm`` None is all of them, ``together`` how many rows share a line."""
+    """Selected rows: ``sm`` None selects all, ``together`` is the number of rows that share a line."""
 
     level: RowLevel = "SM"
     order: RowOrder = "number"
@@ -69,7 +69,7 @@ class TimelineRows:
         return bool(self.offsets[row] == self.offsets[row + 1])
 
     def bounds(self, line: int) -> tuple[int, int]:
-        """Where the intervals of a line are."""
+        """Return the range of the intervals of a line."""
         rows = self.of_line(line)
         return int(self.offsets[rows.start]), int(self.offsets[rows.stop])
 
@@ -232,7 +232,7 @@ def _counted(counts: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def _place_of(timeline: Timeline, choice: RowSelection, intervals: Intervals) -> NDArray[np.int64]:
-    """Which row by number each interval is in."""
+    """Return the row number of each interval."""
     if choice.sm is not None:
         before = np.zeros(len(intervals), dtype=np.int64)
     elif choice.level == "SM":

@@ -54,7 +54,7 @@ class CopyWait:
 
 
 def pending_groups(instruction: Instruction, bind: Binder) -> int:
-    """How many of the newest groups a ``wait_group N`` leaves pending."""
+    """Return the number of newest groups that a ``wait_group N`` leaves pending."""
     (operand,) = operands_of(instruction, 1)
     pending = integer_literal(operand.text) if isinstance(operand, Immediate) else MAX_TRACKED_GROUPS
     return pending if 0 <= pending < MAX_TRACKED_GROUPS else bind.unsupported()
@@ -180,7 +180,7 @@ def _build_bulk_copy(
 
 
 def _bulk_sizes(group: ThreadGroup, count: SourceOperand, line: int) -> list[int]:
-    """How many bytes each lane copies. Raises SimulationError."""
+    """Return the bytes that each lane copies. Raises SimulationError."""
     sizes: list[int] = group.lanes.spread(count.read(group.registers)).tolist()
     if any(size % _UNIT or not size for size in sizes):
         raise SimulationError(f"cp.async.bulk at line {line} copies {sizes} bytes: no multiples of {_UNIT}")

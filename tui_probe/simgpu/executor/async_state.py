@@ -39,7 +39,7 @@ _BYTES_BITS: Final = 21
 
 @dataclass(slots=True)
 class MBarrierWord:
-    """What a word says: ``missing`` and ``expected`` arrivals, ``transfer`` bytes to come, and the phase's parity."""
+    """State of an mbarrier: ``missing`` and ``expected`` arrivals, ``transfer`` bytes to come, parity of the phase."""
 
     missing: int
     expected: int
@@ -60,7 +60,7 @@ class MBarrierWord:
         return self.missing | self.expected << _EXPECTED_BIT | transfer << _BYTES_BIT | self.parity << PARITY_BIT
 
     def problem(self) -> str:
-        """What no phase can be, or ""."""
+        """Description of an impossible phase, or ""."""
         if not self.expected:
             return "the mbarrier is not initialised"
         if not 0 <= self.missing <= MAX_COUNT:
@@ -70,7 +70,7 @@ class MBarrierWord:
 
 @dataclass(frozen=True, slots=True)
 class MBarrierEvent:
-    """What one lane does to an mbarrier.
+    """Event of one lane at an mbarrier.
 
     ``arrivals`` are done, ``dropped`` ones fewer are expected by later phases; ``transfer`` bytes are to come, negative
     for those that are there. ``may_end`` tells whether it may be what ends the phase.
@@ -162,7 +162,7 @@ class CopyGroups:
         self._open[lanes.places] = np.maximum(self._open[lanes.places], end)
 
     def commit(self, lanes: Lanes) -> None:
-        """What each lane issued since its last group becomes a group."""
+        """Commit the copies that each lane issued since its last group as a group."""
         ends = self._ends[lanes.places]
         oldest = ends[:, -2:].max(axis=1)
         ends[:, 1:] = ends[:, :-1]
@@ -172,11 +172,11 @@ class CopyGroups:
         self._open[lanes.places] = 0
 
     def end_of_groups(self, lanes: Lanes, pending: int) -> NDArray[np.int64]:
-        """When all groups but the ``pending`` newest are done, for each lane. ``pending`` is less than
+        """Return the end of all groups but the ``pending`` newest, for each lane. ``pending`` is less than
         ``MAX_TRACKED_GROUPS``."""
         ends: NDArray[np.int64] = self._ends[lanes.places, pending:].max(axis=1)
         return ends
 
     def end_of_all(self, lanes: Lanes) -> NDArray[np.int64]:
-        """When all copies are done, in groups or not, for each lane."""
+        """Return the end of all copies, in groups or not, for each lane."""
         return np.maximum(self._open[lanes.places], self.end_of_groups(lanes, 0))

@@ -48,7 +48,7 @@ class BarrierArrival:
 
 
 def is_barrier(instruction: Instruction) -> bool:
-    """Whether the instruction is one of this module."""
+    """Return True for an instruction of this module."""
     return instruction.opcode in ("bar", "barrier")
 
 
@@ -210,7 +210,7 @@ def _build_events(
     count: SourceOperand | None,
     event: Callable[[int], MBarrierEvent],
 ) -> Callable[[ThreadGroup], list[int]]:
-    """What makes an event of each lane's number, 1 where there is none, and gives the words before them."""
+    """Return a function that makes an event of each lane's number, default 1, and returns the earlier words."""
     cycles, line = instruction_cost(instruction.opcode, instruction.modifiers), bind.line
 
     def run(group: ThreadGroup) -> list[int]:

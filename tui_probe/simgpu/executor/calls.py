@@ -35,7 +35,7 @@ class CallArgument:
     size: int = 0
 
     def value(self, group: ThreadGroup) -> Value:
-        """What the function gets, for each lane."""
+        """Return the value of an argument for each lane."""
         value = self.source.read(group.registers)
         if not self.size:
             return value

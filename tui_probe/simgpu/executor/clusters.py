@@ -120,7 +120,7 @@ class ClusterBarriers:
 
     @property
     def any_waiting(self) -> bool:
-        """Whether threads wait."""
+        """True if threads wait."""
         return bool(self._waiting)
 
     def _cluster(self, group: ThreadGroup) -> Places:

@@ -65,7 +65,7 @@ def format_text(text: bytes, read: Callable[[int, int], bytes], string_at: Calla
 
 
 def count_of_arguments(text: bytes) -> int:
-    """How many arguments a format asks for, which is what ``printf`` of a kernel gives back."""
+    """Count the arguments of a format, which is the return value of ``printf`` in a kernel."""
     return sum(match["kind"] in _INTEGERS + _FLOATS + b"ps" for match in _SPECIFIER.finditer(text))
 
 
@@ -118,7 +118,7 @@ def _integer(shape: bytes, kind: bytes, length: bytes, arguments: _Arguments) ->
 HEAP: Final = "tui_probe_heap"
 """The name of that variable."""
 HEAP_BYTES: Final = 8 << 20
-"""What a driver's heap has, unless it is asked for more."""
+"""Default heap size of the driver."""
 HEADER: Final = 16
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 GroupPosition: TypeAlias = tuple[int, tuple[int, ...], int]
 
 _MAX_POLL_ROUNDS: Final = 1000
-"""How often groups that ask in a loop run while others try an mbarrier, before these give up."""
+"""Rounds of groups that poll in a loop while others try an mbarrier, before these give up."""
 
 
 class Scheduler:
@@ -169,7 +169,7 @@ MAX_THREADS: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What a launch took: ``cycles`` from its start to the end of its last block, ``instructions`` counted per warp.
+    """Cost of a launch: ``cycles`` from its start to the end of its last block, ``instructions`` counted per warp.
 
     ``printed`` is what its threads printed.
     """
@@ -271,7 +271,7 @@ class _LaunchRun:
             schedule.finished(placement, cycles)
 
     def _all_durations(self, count: int, size: int) -> list[int]:
-        """How long each block takes, where nothing depends on when or where it runs.
+        """Return the duration of each block, independent of when and where it runs.
 
         As many blocks run together as the machine holds at a time, ``size``: such blocks may wait for each other.
         """

@@ -84,7 +84,7 @@ def divide(a: Value, b: Value) -> Value:
 
 
 def remainder(a: Value, b: Value) -> Value:
-    """What ``divide`` leaves, with the sign of ``a``; ``a`` itself for a division by zero."""
+    """Return the remainder of ``divide``, with the sign of ``a``; ``a`` itself for a division by zero."""
     zero = b == 0
     return np.where(zero, a, np.fmod(a, np.where(zero, b.dtype.type(1), b)))
 

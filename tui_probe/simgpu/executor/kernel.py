@@ -124,7 +124,7 @@ def _block(index: int, draft: _BlockDraft, labels: dict[int, int], polling: Sequ
 
 
 def _loop_polls(index: int, control: Control, labels: dict[int, int], polling: Sequence[bool]) -> bool:
-    """Whether ``control`` jumps back over an instruction that may be asking for another thread's progress."""
+    """Return True if ``control`` jumps back over an instruction that may poll the progress of another thread."""
     if isinstance(control, Branch):
         first = labels[control.label]
     elif isinstance(control, IndexedBranch):

@@ -60,7 +60,7 @@ class Lanes:
 
     @cached_property
     def position(self) -> Places:
-        """Where in this set each place of the batch is, -1 where it is not in it."""
+        """Positions in this set of all positions of the batch, -1 for missing ones."""
         position = np.full(self.place_count, -1, np.intp)
         position[self.places] = np.arange(self.count)
         return position
@@ -77,7 +77,7 @@ class Lanes:
 
     @cached_property
     def warp_count(self) -> int:
-        """How many warps have a lane here."""
+        """Number of warps with a lane in this set."""
         return self.place_count // WARP_SIZE if isinstance(self.warps, slice) else len(self.warps)
 
     @cached_property

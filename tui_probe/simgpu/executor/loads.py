@@ -87,7 +87,7 @@ class Access:
         return total
 
     def single(self, group: ThreadGroup) -> LaneAccess | None:
-        """Where all lanes go, if that is the same space."""
+        """Return the space that all lanes access, if it is the same one."""
         register = group.registers[self._source.index]
         known = group.batch.located.get(self._key)
         if known is not None and known.register is register and known.lanes is group.lanes:
@@ -132,7 +132,7 @@ class Access:
             yield LaneAccess(space, self._locate(space, group, lanes, inside)[1], 0, positions)
 
     def gathered(self, group: ThreadGroup, address: Value, dtype: DType) -> Value:
-        """What is at an address of each lane."""
+        """Return the value at each lane's address."""
         values = np.empty(group.lanes.count, dtype)
         for part in self.parts_at(group, address):
             chosen = slice(None) if part.positions is None else part.positions
@@ -249,7 +249,7 @@ def _build_single_load(written: Operand, kind: ScalarType, address: Operand, spa
 
 
 def _gathered(access: Access, group: ThreadGroup, dtype: DType) -> Value:
-    """What the lanes of a group read: one element of ``dtype`` each, or one for all of them."""
+    """Return the values that the lanes of a group read: one ``dtype`` element per lane, or one for all of them."""
     single = access.single(group)
     if single is not None:
         return single.view(dtype)[single.element]

@@ -107,7 +107,7 @@ def multiply(a: Value, b: Value, c: Value, kind: ScalarType) -> Value:
 
 
 class Fragment:
-    """Where the elements of a matrix are in a warp: rows and columns of shape (32, registers, elements)."""
+    """Positions of matrix elements in a warp: rows and columns of shape (32, registers, elements)."""
 
     def __init__(self, rows: NDArray[Any], columns: NDArray[Any]) -> None:
         self.rows, self.columns = np.broadcast_arrays(rows, columns)

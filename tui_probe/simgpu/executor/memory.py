@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WINDOW_BYTES: Final = 1 << 24
 CTA_BYTES: Final = 1 << 19
-"""What a block of a cluster takes of the window of shared memory; see ``clusters``."""
+"""Bytes of the shared memory window per block of a cluster; see ``clusters``."""
 SHARED_WINDOW: Final = 1 * WINDOW_BYTES
 LOCAL_WINDOW: Final = 2 * WINDOW_BYTES
 PARAMETER_WINDOW: Final = 3 * WINDOW_BYTES
@@ -57,7 +57,7 @@ class Space(Protocol):
 
     @property
     def is_divided(self) -> bool:
-        """Whether an address between two good ones may be a bad one, or lead elsewhere."""
+        """True if an address between two valid ones may be invalid, or lead elsewhere."""
 
     def view(self, dtype: DType) -> Value:
         """All bytes of the space as elements of ``dtype``."""
@@ -138,7 +138,7 @@ class DeviceMemory(_Bytes):
 
     @property
     def is_divided(self) -> bool:
-        """Whether there are allocations, so that an address between two good ones may be a bad one."""
+        """True if there are allocations, so that an address between two valid ones may be invalid."""
         return self._bounds is not None
 
     def offsets(self, address: Value) -> Value:
@@ -291,7 +291,7 @@ def _origin(lanes: Lanes, owner: Value, stride: int) -> Value:
 
 @dataclass(slots=True)
 class LocatedAddress:
-    """What was found for the value ``register`` of a register plus ``added``, for ``lanes``.
+    """Location found for the value ``register`` of a register plus ``added``, for ``lanes``.
 
     ``lowest`` and ``highest`` are the extremes of ``offset``, -1 until they are needed.
     """
@@ -306,7 +306,7 @@ class LocatedAddress:
     highest: int = -1
 
     def steps(self, added: int, size: int) -> int | None:
-        """How many elements further an access at ``added`` is; None if it must be looked at anew."""
+        """Return the element offset of an access at ``added``; None if it must be located again."""
         if added == self.added:
             return 0
         steps, remainder = divmod(added - self.added, size)

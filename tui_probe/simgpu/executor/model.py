@@ -114,7 +114,7 @@ class Machine:
     compute_capability: int = 80
 
     def slots_per_sm(self, threads: int, shared_bytes: int) -> int:
-        """How many blocks of ``threads`` threads and ``shared_bytes`` of shared memory an SM holds at a time."""
+        """Return the resident blocks per SM, for ``threads`` threads and ``shared_bytes`` of shared memory."""
         warps = -(-threads // WARP_SIZE)
         slots = min(
             self.max_blocks_per_sm,
@@ -131,7 +131,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where and when one block runs. ``start`` is the cycle, since the kernel's start, at which its warps start."""
+    """Position and time of one block. ``start`` is the cycle, since the kernel's start, at which its warps start."""
 
     block: int
     sm: int

@@ -56,7 +56,7 @@ Adapt: TypeAlias = "Callable[[Value], Value]"
 
 @dataclass(frozen=True, slots=True)
 class SourceOperand:
-    """Where an operand is read: a register index, and how its value becomes one of the type asked for."""
+    """Source of an operand: a register index, and the conversion of its value to the requested type."""
 
     index: int
     adapt: Adapt | None = None
@@ -75,7 +75,7 @@ class SourceOperand:
 
 @dataclass(frozen=True, slots=True)
 class ResultOperand:
-    """Where a result goes: a register index, and how a value of the instruction's type is kept there."""
+    """Destination of a result: a register index, and the conversion from the instruction's type to storage."""
 
     index: int
     adapt: Adapt | None = None
@@ -87,7 +87,7 @@ class ResultOperand:
 
 @dataclass(slots=True)
 class Effects:
-    """What the binder learnt of one instruction while its operation was built."""
+    """Facts about one instruction that the binder collected while it built the operation."""
 
     reads: set[int] = field(default_factory=set)
     writes: set[int] = field(default_factory=set)
@@ -124,7 +124,7 @@ class Binder:
         return {index: votes.most_common(1)[0][0] for index, votes in self._votes.items()}
 
     def zero(self, index: int) -> Value | None:
-        """What a register holds before it is written; None for parameters of calls."""
+        """Initial value of a register; None for parameters of calls."""
         kind = self.layout.types.get(index)
         return None if kind is None else scalar(0, self._storage_of(RegisterName(index, kind)))
 
@@ -133,14 +133,14 @@ class Binder:
         raise UnsupportedFormError
 
     def entity(self, name: str) -> Entity:
-        """What a name means. Raises PtxError for an undeclared one."""
+        """Look up a name. Raises PtxError for an undeclared one."""
         entity = self.names.find(name)
         if entity is None:
             raise PtxError(f"{name} is not declared", self.line)
         return entity
 
     def source(self, operand: Operand, kind: ScalarType) -> SourceOperand:
-        """Where to read ``operand`` as a ``kind``."""
+        """Return the source of ``operand`` as a ``kind``."""
         match operand:
             case Immediate():
                 return SourceOperand(self.layout.constant(literal(operand.text, kind)))
@@ -157,7 +157,7 @@ class Binder:
         raise UnsupportedFormError
 
     def target(self, operand: Operand, kind: ScalarType) -> ResultOperand:
-        """Where to write a result of type ``kind``; ``_`` is written and forgotten."""
+        """Return the target of a result of type ``kind``; a result in ``_`` is discarded."""
         if isinstance(operand, Register | Symbol) and operand.name == "_":
             return ResultOperand(self._sink)
         if not isinstance(operand, Register):
@@ -170,27 +170,27 @@ class Binder:
         return ResultOperand(register.index, _writer(register.type.bits, self._storage_of(register), kind))
 
     def bytes_source(self, entity: BytesName) -> SourceOperand:
-        """Where to read the bytes of a parameter."""
+        """Return the source of the bytes of a parameter."""
         return SourceOperand(entity.index)
 
     def bytes_target(self, entity: BytesName) -> ResultOperand:
-        """Where to write the bytes of a parameter."""
+        """Return the target of the bytes of a parameter."""
         return ResultOperand(entity.index)
 
     def formal(self, entity: BytesName | RegisterName) -> ResultOperand:
-        """Where a function takes an argument that is of the declared type."""
+        """Return the target of a function's argument of the declared type."""
         if isinstance(entity, BytesName):
             return ResultOperand(entity.index)
         return ResultOperand(entity.index, _writer(entity.type.bits, self._storage_of(entity), entity.type))
 
     def result(self, entity: BytesName | RegisterName) -> SourceOperand:
-        """Where a function has a result, to be given as the declared type."""
+        """Return the source of a function's result, converted to the declared type."""
         if isinstance(entity, BytesName):
             return SourceOperand(entity.index)
         return SourceOperand(entity.index, _reader(entity.type.bits, self._storage_of(entity), entity.type))
 
     def predicate(self, operand: Operand) -> SourceOperand:
-        """Where to read a predicate, with or without ``!``."""
+        """Return the source of a predicate, with or without ``!``."""
         return self.source(operand, PREDICATE)
 
     def kept_as(self, operand: Operand, kind: ScalarType) -> ScalarType:
@@ -222,7 +222,7 @@ class Binder:
         raise UnsupportedFormError
 
     def special_reader(self, operand: Operand) -> tuple[RegisterReader, ScalarType] | None:
-        """How to read ``operand`` if it is a special register."""
+        """Return the source of ``operand`` if it is a special register, else None."""
         if not isinstance(operand, Register) or self.names.find(str(operand)) is not None:
             return None
         special = SPECIAL_REGISTERS.get(str(operand))
@@ -397,7 +397,7 @@ def _resized(first: DType, second: DType, last: DType) -> Adapt:
 
 
 def _reader(bits: int, storage: DType, kind: ScalarType) -> Adapt | None:
-    """How a register of ``bits`` kept as ``storage`` is read as ``kind``: its low bits, or zero-extended."""
+    """Return the conversion of a register from ``storage`` to ``kind``: its low bits, or zero-extended."""
     if storage == kind.dtype or kind.kind == "pred":
         return None
     if bits == kind.bits:
@@ -406,7 +406,7 @@ def _reader(bits: int, storage: DType, kind: ScalarType) -> Adapt | None:
 
 
 def _writer(bits: int, storage: DType, kind: ScalarType) -> Adapt | None:
-    """How a ``kind`` is kept in a register of ``bits``: signed types are sign-extended, others zero-extended."""
+    """Return the storage type of a ``kind`` in ``bits`` bits: signed types are sign-extended, others zero-extended."""
     if storage == kind.dtype or kind.kind == "pred":
         return None
     if bits == kind.bits:

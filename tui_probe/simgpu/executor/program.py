@@ -27,7 +27,7 @@ Finish: TypeAlias = "Callable[[ThreadGroup, Scheduling], ThreadGroup | None]"
 
 
 class Scheduling(Protocol):
-    """What the end of a block may ask of the scheduler."""
+    """Requests of a finished basic block to the scheduler."""
 
     @property
     def program(self) -> Program: ...
@@ -69,7 +69,7 @@ class BasicBlock:
 
 @dataclass(slots=True)
 class FunctionCode:
-    """Where a function begins, and what its callers must know.
+    """Entry of a function, and the facts that its callers need.
 
     ``formals`` take the arguments, ``results`` give what comes back, both as the function declares them.
     ``undefined`` are registers that may be read before they are written; PTX leaves their value open, here it is 0.
@@ -170,7 +170,7 @@ class Control(Protocol):
         """The blocks of the same function that may run next."""
 
     def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:
-        """What to do at run time. ``polls``: it ends a loop in which threads may wait for others."""
+        """Return the operation to run. ``polls``: it ends a loop in which threads may wait for others."""
 
 
 @dataclass(slots=True)

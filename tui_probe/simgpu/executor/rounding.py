@@ -226,7 +226,7 @@ def _side(opcode: str, operands: list[Any], near: Any) -> int:
 
 
 def _cancels(opcode: str, operands: list[Any]) -> bool:
-    """Whether two terms of different signs give this zero, which is -0 when rounding down."""
+    """Return True if two terms of different signs give this zero, which is -0 when rounding down."""
     if opcode == "fma":
         return bool(np.signbit(operands[0]) ^ np.signbit(operands[1]) != np.signbit(operands[2]))
     return bool(np.signbit(operands[0]) != (np.signbit(operands[1]) ^ (opcode == "sub")))

@@ -59,7 +59,7 @@ class ScalarType:
 
     @property
     def is_integer(self) -> bool:
-        """Whether integer operations apply; ``b`` types count as unsigned."""
+        """True if integer operations apply; ``b`` types count as unsigned."""
         return self.kind in "bus"
 
 

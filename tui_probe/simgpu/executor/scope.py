@@ -92,7 +92,7 @@ class Names:
         self._own[name] = entity
 
     def find(self, name: str) -> Entity | None:
-        """What ``name`` means here."""
+        """Look up ``name`` in this scope."""
         names: Names | None = self
         while names is not None:
             entity = names._own.get(name)
@@ -104,7 +104,7 @@ class Names:
 
 @dataclass(slots=True)
 class Launch:
-    """What is known of a launch before its blocks run."""
+    """Facts about a launch before its blocks run."""
 
     parameters: bytes
     variables: Mapping[str, int]
@@ -154,7 +154,7 @@ class Layout:
 
     @property
     def dynamic_start(self) -> int:
-        """Where dynamic shared memory begins."""
+        """Start of dynamic shared memory."""
         return -(-self.shared_bytes // self.shared_align) * self.shared_align
 
     def register(self, value: Value | None = None) -> int:
@@ -308,7 +308,7 @@ class FunctionScope:
 
 
 def name_inside(variable: Variable) -> str:
-    """What a module calls a variable that a function declares inside itself: no program finds it by its name."""
+    """Return the module's name of a variable that a function declares; no program finds it by its own name."""
     return f"$__{variable.name}__{variable.span.start}"
 
 

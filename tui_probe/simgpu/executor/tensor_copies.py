@@ -79,7 +79,7 @@ class Tile:
         return len(self.addresses) * self.element_bytes
 
     def shared_addresses(self, start: int) -> NDArray[np.uint64]:
-        """Where the elements are in shared memory, for a tile that begins at ``start``."""
+        """Return the shared addresses of the elements of a tile that begins at ``start``."""
         address = self.offsets + np.uint64(start)
         if self.span:
             address ^= (address >> np.uint64(7) & np.uint64(self.span // _PIECE - 1)) << np.uint64(4)

@@ -164,7 +164,7 @@ def _coordinates(linear: int, size: tuple[int, int, int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CallFrame:
-    """What a caller keeps while it waits for its callee.
+    """State that a caller keeps while it waits for its callee.
 
     ``saved`` are the registers that it still needs; ``hand_back`` takes results from the callee's registers to the
     caller's.

@@ -28,7 +28,7 @@ BARRIER_COUNT: Final = 16
 
 @dataclass(slots=True)
 class Reduction:
-    """What ``bar.red`` computes over the threads that arrive."""
+    """Reductions of ``bar.red`` over the threads that arrive."""
 
     operation: str
     predicate: SourceOperand
@@ -43,7 +43,7 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Which barrier of a block an instruction names, and how. ``count`` None: all threads of the block."""
+    """Barrier that an instruction names. ``count`` None: all threads of the block."""
 
     number: SourceOperand
     count: SourceOperand | None
@@ -75,14 +75,14 @@ class _BarrierWait:
     count: NDArray[np.int64] | None
 
     def needed(self) -> NDArray[np.int64]:
-        """How many threads must arrive, for each lane."""
+        """Return the number of threads that must arrive, for each lane."""
         if self.count is not None:
             return self.count
         alive: NDArray[np.int64] = self.group.batch.alive_in_block[self.group.lanes.block]
         return alive
 
     def without(self, gone: NDArray[np.bool_]) -> _BarrierWait:
-        """Those that stay when the lanes ``gone`` have left the group."""
+        """Return the group without the lanes ``gone``."""
         count = None if self.count is None else self.count[~gone]
         return _BarrierWait(self.barrier, self.group, self.slot[~gone], self.holds[~gone], count)
 
@@ -103,7 +103,7 @@ class Barriers:
 
     @property
     def any_waiting(self) -> bool:
-        """Whether threads wait at a barrier."""
+        """True if threads wait at a barrier."""
         return bool(self._waiting or self._in_warp or self.of_clusters.any_waiting)
 
     def arrive(self, barrier: Barrier, group: ThreadGroup) -> ThreadGroup | None:
@@ -243,7 +243,7 @@ class Barriers:
 
 
 MAX_TRIES: Final = 10_000
-"""How often all threads may try in vain while no mbarrier changes, until that counts as a deadlock."""
+"""Failed rounds of all threads, with no change of any mbarrier, that count as a deadlock."""
 
 
 @dataclass(slots=True)
@@ -264,7 +264,7 @@ class PhaseWait:
 
     @property
     def any_known(self) -> bool:
-        """Whether the phase of any lane has ended."""
+        """True if the phase of any lane has ended."""
         return bool((self.ended >= 0).any())
 
     def phase_ended(self, word: int, parity: int, time: int) -> None:
@@ -283,7 +283,7 @@ class PhaseWait:
         return taken
 
     def _lanes(self, chosen: NDArray[np.bool_], group: ThreadGroup) -> PhaseWait:
-        """Those lanes, which ``group`` has now."""
+        """Return these lanes as ``group``, which now has them."""
         parity, limit, ended = self.parity[chosen], self.limit[chosen], self.ended[chosen]
         return PhaseWait(self.target, self.line, group, self.word[chosen], parity, limit, ended)
 
@@ -327,7 +327,7 @@ class PhaseWaits:
 
     @property
     def any_waiting(self) -> bool:
-        """Whether threads wait for an answer."""
+        """True if threads wait for an answer."""
         return bool(self._trying)
 
     def release(self) -> list[ThreadGroup]:

@@ -94,7 +94,7 @@ def _build_wmma(instruction: Instruction, bind: Binder) -> Operation:
 
 
 class _FragmentPlacement:
-    """Where the elements of a fragment are in memory."""
+    """Memory positions of the elements of a fragment."""
 
     def __init__(
         self, instruction: Instruction, count: int, address: Operand, rest: list[Operand], bind: Binder
