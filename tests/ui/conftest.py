@@ -65,7 +65,7 @@ def _no_guessing(monkeypatch: pytest.MonkeyPatch) -> None:
 def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames come with ``refresh`` alone, and what was found in all kernels with one of them, however busy the machine
     is."""
-    monkeypatch.setattr("tui_probe.ui.live.live_frame.INTERVAL", 3600.0)
+    monkeypatch.setattr("tui_probe.ui.live.live_screen.INTERVAL", 3600.0)
     for name in ("FINDING_PORTION", "RESULT_PORTION"):
         monkeypatch.setattr(f"tui_probe.ui.live.results.{name}", 60.0)
 

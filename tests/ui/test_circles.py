@@ -20,14 +20,14 @@ def name_of(path: Path) -> str:
 
 def imported(path: Path, modules: set[str]) -> set[str]:
     """The modules that a file imports anywhere in it, those under TYPE_CHECKING and in functions, too."""
-    imported = set()
+    names = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            imported |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             inside = {f"{node.module}.{alias.name}" for alias in node.names}
-            imported |= (inside & modules) or {node.module}
-    return (imported & modules) - {name_of(path)}
+            names |= (inside & modules) or {node.module}
+    return (names & modules) - {name_of(path)}
 
 
 def circle(files: list[Path]) -> list[str]:

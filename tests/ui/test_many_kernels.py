@@ -15,7 +15,7 @@ from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.live.feed import Feed, Session
 from tui_probe.ui.live.feed_sources import AT_ONCE, KernelRows
 from tui_probe.ui.live.kernel_columns import COLUMNS
-from tui_probe.ui.live.kernel_table import RowOrder
+from tui_probe.ui.live.kernel_rows import RowOrder
 
 KERNELS = 3 * AT_ONCE
 FAR = KERNELS - 1

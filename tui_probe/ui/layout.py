@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.style import Style
 from textual.theme import BUILTIN_THEMES, Theme
 
 if TYPE_CHECKING:
+    from textual.screen import Screen
+
     from tui_probe.draw.palette import Palette
 
 SMALLEST = (60, 16)
@@ -30,6 +32,18 @@ class Arrangement:
     table_cells: int
     preview: int = 0
     """Rows of the preview of the selected kernel, below the table; 0: there is no room for it."""
+
+    def apply(self, screen: Screen[Any], *, alone: bool, in_table: bool) -> None:
+        """Give table, preview and page of a screen their cells; ``alone``: only the one with the keys is visible."""
+        beside = self.beside and not alone
+        left, preview = screen.query_one("#left"), screen.query_one("#preview")
+        screen.query_one("#body").set_class(beside, "beside")
+        left.styles.width = self.table_cells if beside else "1fr"
+        left.styles.height = "1fr" if self.beside or alone else self.table_cells + self.preview
+        left.set_class(alone and not in_table, "hidden")
+        preview.styles.height = self.preview
+        preview.set_class(alone or not self.preview, "hidden")
+        screen.query_one("#right").set_class(alone and in_table, "hidden")
 
 
 def arrangement(width: int, height: int, kernels: int | None = None) -> Arrangement | None:

@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING
 from tui_probe.draw import units
 from tui_probe.errors import ChoiceError
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.probekit.record_counts import unrecorded_launch_reason
 from tui_probe.trace.follow import open_trace
-from tui_probe.trace.locate import kernel_filter
 from tui_probe.ui.live.feed import Snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.trace.launches import Launch
-    from tui_probe.trace.locate import Address
     from tui_probe.trace.model import Trace
     from tui_probe.ui.keys import Key
     from tui_probe.ui.live.feed import ProcessView
@@ -175,53 +172,6 @@ class CurrentSelection:
 
 def _kernel_of(source: ViewSource) -> tuple[Path, int]:
     return source.trace.directory, source.kernel.index
-
-
-class InitialSelection:
-    """Kernel or launch of an address that is still to be selected; none once it was, or can no longer appear."""
-
-    def __init__(self, address: Address | None) -> None:
-        self._wanted = None if address is None or address.is_whole else address
-
-    def look(self, at_hand: CurrentSelection) -> ViewSource | str | None:
-        """The kernel and the launch as soon as the trace has them; why they will never be there; None until then."""
-        process, wanted = at_hand.process, self._wanted
-        if wanted is None or process is None or process.trace is None:
-            return None
-        if at_hand.table.waits or not at_hand.snapshot.loaded:
-            return None  # nothing can be selected yet
-        try:
-            selection: ViewSource | str | None = _addressed_source(wanted, process, process.trace)
-        except ChoiceError as error:
-            selection = str(error)
-        if selection is None and not at_hand.snapshot.running:
-            selection = f"nothing in this trace is {wanted}"
-        if selection is not None:
-            self._wanted = None
-        return selection
-
-
-def _addressed_source(wanted: Address, process: ProcessView, trace: Trace) -> ViewSource | None:
-    """The kernel, the first of those that are meant, and the launch if one was named."""
-    launch = None if wanted.launch is None else _launch_numbered(trace, wanted.launch)
-    if wanted.launch is not None and launch is None:
-        return None
-    is_meant = kernel_filter(wanted.kernel)
-    for row in process.kernels:
-        kernel = trace.kernels.get(row.index)
-        if kernel is not None and is_meant(row) and (launch is None or launch.kernel == row.index):
-            return ViewSource(trace, kernel, launch)
-    return None
-
-
-def _launch_numbered(trace: Trace, number: int) -> Launch | None:
-    row = trace.launches.row_of(number)
-    if row is None and (why := unrecorded_launch_reason(trace, number)) is not None:
-        raise ChoiceError(why)
-    if row is None:
-        return None
-    launch: Launch = trace.launches[row]
-    return launch
 
 
 # The kernel or launch that is marked to be compared with another.

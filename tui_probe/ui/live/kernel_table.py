@@ -2,88 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from tui_probe.draw import units
 from tui_probe.draw.spans import Line, Span, pad, width, wrap
-from tui_probe.draw.table import as_csv, as_json, as_markdown, as_record, safe
-from tui_probe.trace.kernel_status import ended_context
-from tui_probe.ui.export import write_lines
+from tui_probe.draw.table import safe
 from tui_probe.ui.live.kernel_columns import (
     COLUMN_POSITIONS,
     COLUMNS,
-    DATA_COLUMNS,
     GAP,
     SHARE_POSITION,
     STATUSES,
     UNREAD,
     ScreenColumn,
-    arranged_positions,
     columns_of,
     fit_columns,
-    status_text,
 )
+from tui_probe.ui.live.kernel_rows import RowOrder, Rows, arranged, data_forms, row_text, table_text
 from tui_probe.ui.views.view import Desk, PaneView, contains, cursor_role, cursor_sign, mark, pane_sign
-from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tui_probe.ui.export import Writer
-
-Rows = tuple[KernelSnapshot, ...]
-
-
-@dataclass(frozen=True)
-class RowOrder:
-    """Sort column and filter of the table. Without a column kernels that ended the GPU context come first, then those
-    with most GPU time, or in the order in which they appeared.
-    """
-
-    column: int | None = None
-    reverse: bool = False
-    text: str = ""
-    status: str = ""
-
-
-def row_text(row: KernelSnapshot) -> str:
-    """Return the text that search and filter match."""
-    return f"{row.demangled} {row.name} {status_text(row)} {row.reason or ''}"
-
-
-def arranged(rows: Rows, order: RowOrder) -> tuple[Rows, dict[int, int]]:
-    """The rows to show, and the place of each kernel index among them."""
-
-    def keep(row: KernelSnapshot) -> bool:
-        return (not order.status or row.status == order.status) and contains(row_text(row), order.text)
-
-    plain = not order.text and not order.status
-    column = order.column
-    ranks = column is None and any(row.time_share is not None for row in rows)
-    value = COLUMNS[SHARE_POSITION].value if ranks else COLUMNS[column].value if column else None
-    if plain and value is None and not order.reverse:
-        shown = rows
-    else:
-        places = arranged_positions(rows, None if plain else keep, value, reverse=order.reverse != ranks)
-        shown = tuple(rows[place] for place in places)
-    if column is None and not order.reverse and any(row.failures for row in shown):
-        shown = tuple(sorted(shown, key=lambda row: not ended_context(row.failures)))
-    return shown, {row.index: place for place, row in enumerate(shown)}
-
-
-def table_text(rows: Rows) -> Iterator[str]:
-    """The table with columns as wide as they need."""
-    cells = [[column.title for column in COLUMNS], *([column.cell(row) for column in COLUMNS] for row in rows)]
-    widths = [max(map(width, texts)) for texts in zip(*cells, strict=True)]
-    for texts in cells:
-        parts = (pad(t, w, right=c.column.right) for t, w, c in zip(texts, widths, COLUMNS, strict=True))
-        yield (" " * GAP).join(parts).rstrip()
-
-
-def _json(rows: Rows) -> Iterator[str]:
-    return as_json({"page": "kernels"}, "kernels", (as_record(DATA_COLUMNS, row) for row in rows))
+    from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
 
 class KernelNames(Protocol):
@@ -118,8 +61,8 @@ class KernelTable(PaneView):
         self._unread = 0
         self.timed = True
         self.ranked = False
-        self.grafted = False
         """Is there anything to rank by?"""
+        self.grafted = False
         self._held = False
         self._led: tuple[int, int] | None = None
         """The kernel that was selected before a filter left it out, and the one that was selected for it."""
@@ -438,13 +381,7 @@ class KernelTable(PaneView):
 
     def forms(self) -> Mapping[str, Writer]:
         """Return the visible rows as text and as data, with the columns of the reports."""
-        shown = self.shown
-        data = {"CSV": as_csv, "Markdown": as_markdown}
-        return {
-            **super().forms(),
-            **{form: partial(write_lines, partial(lines, DATA_COLUMNS, shown)) for form, lines in data.items()},
-            "JSON": partial(write_lines, partial(_json, shown)),
-        }
+        return {**super().forms(), **data_forms(self.shown)}
 
     def click(self, row: int, column: int = 0) -> None:
         """Select the kernel in a row of the window."""

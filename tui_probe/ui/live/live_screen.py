@@ -1,32 +1,266 @@
-"""Live screen: actions of its keys."""
+"""Live screen: the kernel table and a page, with the lines around them, and the actions of their keys."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
+from textual.containers import Container
+
+from tui_probe.draw.spans import plain
 from tui_probe.pages.views import FIXED_PAGES
 from tui_probe.trace.user_state import LastView
 from tui_probe.ui import keys
-from tui_probe.ui.live.current_selection import step_applies
-from tui_probe.ui.live.live_frame import LiveFrame
-from tui_probe.ui.live.state_line import KernelFilterWarning
+from tui_probe.ui.early_keys import EarlyKeys
+from tui_probe.ui.layout import arrangement
+from tui_probe.ui.live.current_selection import CurrentSelection, step_applies
+from tui_probe.ui.live.initial_place import InitialPlace
+from tui_probe.ui.live.kernel_table import KernelTable, names_of
+from tui_probe.ui.live.live_pages import TABS, LivePages
+from tui_probe.ui.live.preview import Preview
+from tui_probe.ui.live.processes import ProcessSwitch
+from tui_probe.ui.live.results import KernelFindings
+from tui_probe.ui.live.state_line import (
+    KernelFilterWarning,
+    PreviousRunHint,
+    elapsed_line,
+    state_line,
+    why_empty,
+    words_at_end,
+)
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.screens.lists import choose_tags
+from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.table_views import GrowingView
+from tui_probe.ui.widgets.bars import Bar, Rule, TabBar, fitting
 from tui_probe.ui.widgets.lines import Pane
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from textual import events
+    from textual.app import ComposeResult
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.ui.layout import Arrangement
+    from tui_probe.ui.live.feed import ProcessView, Snapshot
+    from tui_probe.ui.views.view import PaneView
+    from tui_probe.ui.widgets.bars import Tab
+
+INTERVAL = 0.5
+"""Seconds between frames; twice that while the link is slow."""
 
 
-class LiveScreen(LiveFrame):
-    """The kernels of what runs or ran, below all other screens; keys act at once, whatever is being read."""
+class LiveScreen(ViewScreen):
+    """The kernels of what runs or ran, below all other screens; keys act at once, whatever is being read.
+
+    Shows the feed's newest snapshot twice a second, in a table and a page, with a line of each kind around them.
+    """
 
     ASKS = True
     BINDINGS = keys.bindings("live", "kernels", "table", "log", "ranges")
+
+    def __init__(self, *, ascii_only: bool = False) -> None:
+        super().__init__()
+        self.beats = 0
+        self.skipped_frames = 0
+        self.zoomed = False
+        self.in_table = True
+        self.table = KernelTable(self, "kernels", self.show_kernel)
+        self.table.focused = True
+        self._findings = KernelFindings(self, lambda process, words: self.probe_app.feed.tell(process, words))
+        self.pages = LivePages(self, self._findings.found_in, ascii_only=ascii_only)
+        self.preview = Preview(self, "preview", self._findings.found_in, ascii_only=ascii_only)
+        self.current_selection = CurrentSelection(self.table)
+        self.switch = ProcessSwitch(self, self.current_selection, self._take_again)
+        self._division: Arrangement | None = None
+        self._initial_place = InitialPlace(self)
+        self._filter_warning = KernelFilterWarning()
+        self._previous_run = PreviousRunHint(self)
+        self._found: int | None = None
+        """The kernel to which ``!`` went last."""
+        self.early_keys = EarlyKeys(self, lambda: not self.current_selection.snapshot.loaded or self.table.waits)
+
+    def compose(self) -> ComposeResult:
+        """A table and a page, with a line of each kind around them."""
+        with Container(id="top"):
+            yield Bar("bar", id="title")
+            yield Bar("bar", id="place")
+        with Container(id="body"):
+            with Container(id="left"):
+                yield Pane(self.table, id="table")
+                yield Pane(self.preview, id="preview")
+            yield Rule(id="rule")
+            with Container(id="right"):
+                yield TabBar(TABS, one_of_several=True, id="tabs")
+                yield Pane(self.pages.shown, id="page")
+        yield Bar("bar", id="state")
+        yield Bar(id="hint")
+
+    def on_mount(self) -> None:
+        """Start the one clock of this screen."""
+        self._initial_place.take(self.probe_app.session)
+        self._divide(*self.app.size)
+        self.set_interval(INTERVAL, self.beat)
+
+    @property
+    def current(self) -> str:
+        """The name of the page that is shown."""
+        return self.pages.current
+
+    @property
+    def view(self) -> PaneView:
+        """The pane that has the keys."""
+        return self.table if self.in_table else self.pages.shown
+
+    @property
+    def process(self) -> ProcessView | None:
+        """The process that is shown."""
+        return self.current_selection.process
+
+    def whole_names(self) -> Sequence[str]:
+        """Return the selection of the page, else the selected kernel."""
+        kernel = self.table.kernel
+        return super().whole_names() or ([] if kernel is None else names_of(kernel))
+
+    @property
+    def preview_pane(self) -> Pane:
+        """Return the pane with the preview of the selected kernel."""
+        return self.query_one("#preview", Pane)
+
+    @property
+    def page_tabs(self) -> Sequence[Tab]:
+        """The pages that there are."""
+        return self.pages.tabs(self.process)
+
+    # -- the clock
+
+    def beat(self) -> None:
+        """The clock: a frame, but only every second time if the link is slow."""
+        self.beats += 1
+        if self.beats % 2 == 0 or not self.probe_app.low_bandwidth:
+            self.tick()
+
+    def tick(self) -> None:
+        """A data frame: what changed since the last one. Left out while the terminal lags behind."""
+        app = self.probe_app
+        if app.feed.failure is not None:
+            raise app.feed.failure
+        if app.backed_up:
+            self.skipped_frames += 1
+            return
+        if not self.current_selection.paused:
+            self.take(app.feed.latest)
+        app.withdraw_question()
+        self.show_bars()
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Show a snapshot, and let the current page read what is new."""
+        if self.probe_app.session.watching and (words := words_at_end(self.current_selection.snapshot, snapshot)):
+            self.notice(words)
+        self.current_selection.snapshot = snapshot
+        process = self.process
+        self.table.show(process.kernels if process else (), timed=snapshot.benchmark)
+        self.table.say_empty(process.problem if process and process.problem else why_empty(snapshot))
+        self._previous_run.look(snapshot, process)
+        if words := self._filter_warning.look(snapshot, time.monotonic()):
+            self._say(words)
+        if arrangement(*self.size, len(process.kernels) if process else None) != self._division:
+            self._divide(*self.size)
+        self._begin()
+        self.early_keys.release()
+        self.pages.take(snapshot, process, self.probe_app.gpu.latest)
+        self._findings.look(process, running=snapshot.running)
+        self.preview.speaks = self.pages.shown is not self.pages.kernel_page
+        self.preview.look(process, self.table.kernel, running=snapshot.running)
+
+    def _begin(self) -> None:
+        """Go to the place where the screen begins, then say what was opened."""
+        self._initial_place.go()
+        session = self.probe_app.session
+        if self._initial_place.resumed and session.notice:
+            self.call_later(self._say, session.notice)
+            session.notice = ""
+
+    def _say(self, words: str) -> None:
+        """On the screen in front, which may have been opened just now."""
+        (self.app.screen if isinstance(self.app.screen, ViewScreen) else self).notice(words)
+
+    def _take_again(self) -> None:
+        """Show the same snapshot: another process of it."""
+        self.take(self.current_selection.snapshot)
+        self.show_bars()
+
+    def show_kernel(self) -> None:
+        """Show the selected kernel on the pages about one kernel."""
+        self.probe_app.feed.wanted = self.table.unread_in_sight()
+        self._begin()
+        self.early_keys.release()
+        self.pages.show_kernel(self.table.kernel)
+
+    # -- the lines around the panes
+
+    def show_bars(self) -> None:
+        """Title, tabs, state and hints."""
+        snapshot, low = self.probe_app.feed.latest, self.probe_app.low_bandwidth
+        place = self.query_one("#place", Bar)
+        self.query_one("#title", Bar).show(self._title())
+        place.show((), ((fitting(self.table.status(), place.size.width - 1), "dim"),))
+        notes = self.pages.shown.status()
+        self.query_one(TabBar).show(self.current, notes, focused=not self.in_table, tabs=self.page_tabs)
+        states = state_line(
+            snapshot,
+            self.process,
+            paused=self.current_selection.paused,
+            low_bandwidth=low,
+            remark=self._filter_warning.state,
+        )
+        state = self.query_one("#state", Bar)
+        line = (*elapsed_line(snapshot, time.time()), *states)
+        state.show((*line, *self._what_was_before(state.size.width - len(plain(line)))))
+        self.show_hint()
+
+    def _what_was_before(self, room: int) -> Line:
+        """Return a hint at an earlier run to compare with, if all of it fits."""
+        hint = self._previous_run.text
+        return ((" · ", "dim"), (hint, "note")) if hint and len(hint) + 4 <= room else ()
+
+    def _title(self) -> Line:
+        process = self.process
+        watching = [("watching  ", "accent")] if self.probe_app.session.watching else []
+        probe = [(f"{process.probe}  ", "note")] if process is not None and process.probe else []
+        command = self.current_selection.snapshot.command
+        return ((" tui-probe  ", "title"), *watching, *self.switch.line(), *probe, (command, "dim"))
+
+    # -- layout
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Divide the terminal anew."""
+        self._divide(*event.size)
+
+    def _divide(self, width: int, height: int) -> None:
+        division = arrangement(width, height, len(self.process.kernels) if self.process else None)
+        self._division = division
+        if division is None:
+            return
+        division.apply(self, alone=self.zoomed, in_table=self.in_table)
+        if self.zoomed or not division.preview:
+            self.preview.resize(0, 0)
+        self.show_bars()
+
+    def focus_table(self, *, in_table: bool) -> None:
+        """Let keys go to the table, or to the page."""
+        self.in_table = self.table.focused = in_table
+        for view in self.pages.views.values():
+            view.focused = not in_table and view is self.pages.shown
+        if self.zoomed:
+            self._divide(*self.size)
+        self.redraw(self.table)
+        self.redraw(self.pages.shown)
+
+    # -- keys
 
     def hints(self) -> list[keys.Key]:
         """The keys of the pane that has them, then those of the screen."""
@@ -44,9 +278,6 @@ class LiveScreen(LiveFrame):
         return row.id != "interrupt" or self.probe_app.target_runs
 
     # -- keys of the screen
-
-    _found: int | None = None
-    """The kernel to which ``!`` went last."""
 
     def on_key(self, event: events.Key) -> None:
         """A key for the table waits until there is one."""
@@ -79,7 +310,7 @@ class LiveScreen(LiveFrame):
 
     def action_next_pane(self) -> None:
         """Table or page."""
-        self.focus_table(not self.in_table)
+        self.focus_table(in_table=not self.in_table)
 
     def action_zoom(self) -> None:
         """The pane with the keys in full size, and back."""

@@ -34,13 +34,25 @@ if TYPE_CHECKING:
     from tui_probe.ui.views.view import PaneView
 
 INTERVAL = 0.25
+FIRST = ("leave", "jump", "probe", "worst")
+"""Keys that stand before those of the current page, in the line of keys."""
+_SORTS = {"zoom_out": "order", "zoom_out_rows": "order_back"}
+"""Texts of ``s`` and ``S`` on a page that has an order."""
+UNNAMED = (*FIRST, "interrupt")
 
 
-class PagedFrame(ViewScreen):
-    """``tabs`` are its pages, ``current`` the name of the one that was asked for last.
+class PagedScreen(ViewScreen):
+    """Goes from page to page, and remembers the way that jumps took.
 
-    ``known``: all pages are known; until then the first ones are, as many as ``certain``.
+    ``tabs`` are its pages, ``current`` the name of the one that was asked for last. ``known``: all pages are known;
+    until then the first ones are, as many as ``certain``.
     """
+
+    BINDINGS = keys.bindings("pages", "drawing")
+    SCOPES: ClassVar[tuple[str, ...]] = ()
+    """Scopes of keys that this screen has besides those of all screens of pages."""
+    NOWHERE = "this page has no lines to follow"
+    """Message of Enter on a page without targets."""
 
     def __init__(self, tabs: Sequence[Tab], current: str, *, known: bool, reading: str = "reading…") -> None:
         super().__init__()
@@ -48,6 +60,14 @@ class PagedFrame(ViewScreen):
         self.known, self.certain = known, len(tabs)
         self.opener = PageOpener(self)
         self._view: PaneView = MessageView(self, "nothing", reading)
+        self.jump_history = JumpHistory()
+        self.hotspot_jump = HotspotJump(self)
+        self.spot = Spot()
+        """Position in the launch, from the pages that were left."""
+        self.only: object = None
+        """Line to which every page that can is restricted, until ``q``; None for all."""
+        self._awaited: int | None = None
+        """The number of a page that was asked for before it was known which page that is."""
 
     def compose(self) -> ComposeResult:
         """Yield the title, page tabs, page, its visible part and hints."""
@@ -75,6 +95,19 @@ class PagedFrame(ViewScreen):
     @abstractmethod
     def page(self, name: str) -> PageSpec | None:
         """A page that can be opened; None if there is nothing at hand that it could be about."""
+
+    @abstractmethod
+    def leave(self) -> None:
+        """There is nothing left to go back from: leave the screen."""
+
+    @property
+    def about(self) -> ViewSource | None:
+        """The launch whose worst place is looked for where the current page knows none; None for none."""
+        return None
+
+    def jump_words(self, page: str) -> str:
+        """The short word for Enter, where it leads to a page."""
+        return page
 
     @abstractmethod
     def title_line(self, cells: int) -> tuple[Line, Line]:
@@ -127,11 +160,14 @@ class PagedFrame(ViewScreen):
     # -- what is shown
 
     def take_tabs(self, tabs: Sequence[Tab]) -> None:
-        """All pages are known now."""
+        """All pages are known now: also the one that was asked for by a number."""
         self.tabs, self.known = tabs, True
         if isinstance(self._view, DocumentView):
             self._view.name_keys(self.page_keys())
         self.show_bars()
+        awaited, self._awaited = self._awaited, None
+        if awaited is not None and not self.opener.closed:
+            self.action_number(awaited)
 
     def show_page(self) -> None:
         """Show the current page, and open it if that was not done."""
@@ -151,8 +187,11 @@ class PagedFrame(ViewScreen):
         return self._view.before if isinstance(self._view, OpeningView) else self._view
 
     def arrive(self, view: PaneView) -> None:
-        """A page that was asked for is open: show it."""
+        """A page that was asked for is open: show it, at the place that was jumped to."""
         self.host(view)
+        view.narrow(self.only)
+        self.jump_history.arrive(view, self.spot)
+        self.hotspot_jump.arrive(view)
 
     def host(self, view: PaneView) -> None:
         """Put a view into the pane."""
@@ -186,70 +225,6 @@ class PagedFrame(ViewScreen):
             run = self.run_line(brief=True)
         state.show(((f" {self.seen(_room(state, run))}", ""),), run)
         self.show_hint()
-
-
-def _room(bar: Bar, run: Line) -> int:
-    """Cells of a bar that stand left of how the run is doing."""
-    return bar.size.width - sum(len(text) for text, _ in run) - (3 if run else 2)
-
-
-FIRST = ("leave", "jump", "probe", "worst")
-"""Keys that stand before those of the current page, in the line of keys."""
-_SORTS = {"zoom_out": "order", "zoom_out_rows": "order_back"}
-"""Texts of ``s`` and ``S`` on a page that has an order."""
-UNNAMED = (*FIRST, "interrupt")
-
-
-class PagedScreen(PagedFrame):
-    """Goes from page to page, and remembers the way that jumps took."""
-
-    BINDINGS = keys.bindings("pages", "drawing")
-    SCOPES: ClassVar[tuple[str, ...]] = ()
-    """Scopes of keys that this screen has besides those of all screens of pages."""
-    NOWHERE = "this page has no lines to follow"
-    """Message of Enter on a page without targets."""
-
-    def __init__(self, tabs: Sequence[Tab], current: str, *, known: bool, reading: str = "reading…") -> None:
-        super().__init__(tabs, current, known=known, reading=reading)
-        self.jump_history = JumpHistory()
-        self.hotspot_jump = HotspotJump(self)
-        self.spot = Spot()
-        """Position in the launch, from the pages that were left."""
-        self.only: object = None
-        """Line to which every page that can is restricted, until ``q``; None for all."""
-        self._awaited: int | None = None
-        """The number of a page that was asked for before it was known which page that is."""
-
-    # -- what the screens say
-
-    @abstractmethod
-    def leave(self) -> None:
-        """There is nothing left to go back from: leave the screen."""
-
-    @property
-    def about(self) -> ViewSource | None:
-        """The launch whose worst place is looked for where the current page knows none; None for none."""
-        return None
-
-    def jump_words(self, page: str) -> str:
-        """The short word for Enter, where it leads to a page."""
-        return page
-
-    # -- what is shown
-
-    def take_tabs(self, tabs: Sequence[Tab]) -> None:
-        """All pages are known now: also the one that was asked for by a number."""
-        super().take_tabs(tabs)
-        awaited, self._awaited = self._awaited, None
-        if awaited is not None and not self.opener.closed:
-            self.action_number(awaited)
-
-    def arrive(self, view: PaneView) -> None:
-        """At the place that was jumped to."""
-        super().arrive(view)
-        view.narrow(self.only)
-        self.jump_history.arrive(view, self.spot)
-        self.hotspot_jump.arrive(view)
 
     def hints(self) -> list[keys.Key]:
         """Return the keys that leave and lead on, the keys of the page, then those of the screen."""
@@ -370,3 +345,8 @@ class PagedScreen(PagedFrame):
             self.notice(BETWEEN_HINT)
         else:
             self.notice(f"this page has no such key ({keys.words_of(command)})")
+
+
+def _room(bar: Bar, run: Line) -> int:
+    """Cells of a bar that stand left of how the run is doing."""
+    return bar.size.width - sum(len(text) for text, _ in run) - (3 if run else 2)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from tui_probe.ui.views.view import Desk, PaneView
 
 
+MARK: Final = "mark"
+"""Command that marks a line of source, for ``run --between``."""
+
+
 def next_match_place(lines: Sequence[Line], numbers: list[int], text: str, start: int, step: int) -> int | None:
     """The place among ``numbers`` of the next line with ``text`` after ``start``, around the end."""
     count = len(numbers)
@@ -49,17 +53,68 @@ class PositionBeforeFilter:
     put: int | None = None
 
 
-class SearchedDocument(DocumentWindow):
-    """A window on a document in which text is searched for, or on its lines that contain a text."""
+@dataclass(frozen=True)
+class DocumentState:
+    """Visible part of a document in ``cells`` columns and its cursor, to be restored."""
+
+    cells: int
+    top: int
+    cursor: int
+    left: int
+    searched: str
+    match: int | None
+    filtered: str
+    chosen: list[int] | None
+    before: PositionBeforeFilter | None
+    choices: Mapping[str, Any]
+    spot: Spot
+    moved: bool
+
+
+class DocumentView(DocumentWindow):
+    """A document in a pane: search and filter, commands, jumps from and to other pages, and export."""
 
     def __init__(self, desk: Desk, name: str, document: Document, source: ViewSource | None) -> None:
         super().__init__(desk, name, document, source)
         self._before: PositionBeforeFilter | None = None
         """Position of the cursor when the filter was set."""
+        self._landing: Spot | None = None
+        """A spot that is gone to as soon as there are lines."""
+        self._unseen: DocumentState | None = None
+        """State to restore as soon as there are lines."""
 
-    def _filter_again(self) -> None:
+    # -- what is shown
+
+    def resume(self, before: PaneView) -> None:
+        """The place, search and filter of the page that was here before, of another kernel; from its left edge on."""
+        if isinstance(before, DocumentView):
+            self.document.take_over(before.document)
+            self._new = False
+            self.place.top, self.place.cursor = before.place.top, before.place.cursor
+            self.searched = before.searched
+            if before.filtered:
+                self.filtered = before.filtered
+
+    def status(self) -> list[str]:
+        """Return the position, and the document's own state."""
+        parts = list(self.document.status())
         if self.filtered:
-            self.set_filter(self.filtered, keep=True)
+            parts.insert(0, f"only “{self.filtered}”")
+        if self.gutter and self.count:
+            rows = self.document.counted()
+            count = self.count if rows is None or self.filtered else rows
+            parts += self.document.about(self.cursor, self._cells)
+            word = "row" if self.filtered else self.document.counted_as
+            parts += [f"{word} {self.place.cursor + 1} of {count}"] if self.place.cursor < count else []
+        elif self.count > self.room:
+            parts.append(f"{self.top + 1}–{min(self.count, self.top + self.room)} of {self.count}")
+        return parts
+
+    def pinned_parts(self) -> int:
+        """A filter is told first, and always: without it lines seem to be missing."""
+        return 1 if self.filtered else self.document.pinned_parts()
+
+    # -- search and filter
 
     def search(self, text: str) -> None:
         """From the cursor on."""
@@ -144,68 +199,9 @@ class SearchedDocument(DocumentWindow):
         place = bisect_left(self.chosen, number)
         return place == len(self.chosen) or self.chosen[place] != number
 
-
-MARK: Final = "mark"
-
-
-@dataclass(frozen=True)
-class DocumentState:
-    """Visible part of a document in ``cells`` columns and its cursor, to be restored."""
-
-    cells: int
-    top: int
-    cursor: int
-    left: int
-    searched: str
-    match: int | None
-    filtered: str
-    chosen: list[int] | None
-    before: PositionBeforeFilter | None
-    choices: Mapping[str, Any]
-    spot: Spot
-    moved: bool
-
-
-class DocumentView(SearchedDocument):
-    """A document in a pane: what its keys do, how other pages lead to it and it to them, and how it is exported."""
-
-    def __init__(self, desk: Desk, name: str, document: Document, source: ViewSource | None) -> None:
-        super().__init__(desk, name, document, source)
-        self._landing: Spot | None = None
-        """A spot that is gone to as soon as there are lines."""
-        self._unseen: DocumentState | None = None
-        """State to restore as soon as there are lines."""
-
-    # -- what is shown
-
-    def resume(self, before: PaneView) -> None:
-        """The place, search and filter of the page that was here before, of another kernel; from its left edge on."""
-        if isinstance(before, DocumentView):
-            self.document.take_over(before.document)
-            self._new = False
-            self.place.top, self.place.cursor = before.place.top, before.place.cursor
-            self.searched = before.searched
-            if before.filtered:
-                self.filtered = before.filtered
-
-    def status(self) -> list[str]:
-        """Return the position, and the document's own state."""
-        parts = list(self.document.status())
+    def _filter_again(self) -> None:
         if self.filtered:
-            parts.insert(0, f"only “{self.filtered}”")
-        if self.gutter and self.count:
-            rows = self.document.counted()
-            count = self.count if rows is None or self.filtered else rows
-            parts += self.document.about(self.cursor, self._cells)
-            word = "row" if self.filtered else self.document.counted_as
-            parts += [f"{word} {self.place.cursor + 1} of {count}"] if self.place.cursor < count else []
-        elif self.count > self.room:
-            parts.append(f"{self.top + 1}–{min(self.count, self.top + self.room)} of {self.count}")
-        return parts
-
-    def pinned_parts(self) -> int:
-        """A filter is told first, and always: without it lines seem to be missing."""
-        return 1 if self.filtered else self.document.pinned_parts()
+            self.set_filter(self.filtered, keep=True)
 
     # -- keys
 

@@ -1,0 +1,164 @@
+"""Place where the live screen begins: that of the command line, of the run before, or where the user left the trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from tui_probe.errors import ChoiceError
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.record_counts import unrecorded_launch_reason
+from tui_probe.trace.locate import kernel_filter
+from tui_probe.trace.user_state import last_view
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.trace.launches import Launch
+    from tui_probe.trace.locate import Address
+    from tui_probe.trace.model import Trace
+    from tui_probe.trace.user_state import LastView
+    from tui_probe.ui.live.current_selection import CurrentSelection
+    from tui_probe.ui.live.feed import ProcessView, Session
+    from tui_probe.ui.live.kernel_table import KernelTable
+    from tui_probe.ui.requests import SameKernel
+    from tui_probe.ui.widgets.bars import Tab
+
+
+class PlaceDesk(Protocol):
+    """The live screen, as far as a place on it is concerned."""
+
+    table: KernelTable
+    current_selection: CurrentSelection
+
+    @property
+    def current(self) -> str:
+        """The name of the page that is shown."""
+
+    @property
+    def page_tabs(self) -> Sequence[Tab]:
+        """The pages that there are."""
+
+    def notice(self, text: str) -> None:
+        """Say something for some seconds."""
+
+    def action_page(self, page: str) -> None:
+        """Show a page and go there."""
+
+    def focus_table(self, *, in_table: bool) -> None:
+        """Let keys go to the table, or to the page."""
+
+    def show_screen_of_kernel(self, page: str = "", line: int | None = None) -> None:
+        """Go to the screen of the selected kernel, to its first page or to this one, and to a line of the PTX."""
+
+
+class InitialPlace:
+    """Goes there once the trace has it; until then ``go`` is called with every snapshot."""
+
+    def __init__(self, desk: PlaceDesk) -> None:
+        self._desk = desk
+        self.resumed = False
+        """Was the place taken up where the user had left the trace, as far as there was one?"""
+        self._same: SameKernel | None = None
+        """The kernel from which this run was asked for, until it is there or the user chooses one."""
+        self._address: Address | None = None
+        """What is still to be selected of the address that the command line named."""
+        self._named = False
+
+    def take(self, session: Session) -> None:
+        """Take the places that were asked for."""
+        self._address = None if session.at is None or session.at.is_whole else session.at
+        self._named = self._address is not None
+        self._same = session.begin if session.target is not None else None
+
+    def go(self) -> None:
+        """Go where the command line says, as soon as that is there."""
+        self._resume()
+        self._go_to_same()
+        self._go_to_address()
+
+    def _resume(self) -> None:
+        """Go where the user was when this trace was left, unless it is being made, or a place was named, or chosen."""
+        selection, table = self._desk.current_selection, self._desk.table
+        if self.resumed or not selection.snapshot.loaded or selection.process is None or table.waits:
+            return
+        self.resumed = True
+        if selection.snapshot.running or self._named or table.held:
+            return
+        place = last_view(selection.process.directory)
+        if place is None:
+            table.prefer_probed()
+        else:
+            self._go_to(place, selection.process)
+
+    def _go_to(self, place: LastView, process: ProcessView) -> None:
+        desk = self._desk
+        if place.column or place.reverse:
+            desk.table.sort_by(place.column, reverse=place.reverse)
+        if place.page in {tab.id for tab in desk.page_tabs} and place.page != desk.current:
+            desk.action_page(place.page)
+            desk.focus_table(in_table=True)
+        if place.kernel is not None and any(row.index == place.kernel for row in process.kernels):
+            desk.table.select(place.kernel)
+            if place.kernel_page:
+                desk.show_screen_of_kernel(place.kernel_page, place.line)
+
+    def _go_to_same(self) -> None:
+        selection, table = self._desk.current_selection, self._desk.table
+        if self._same is None or selection.process is None or table.waits:
+            return
+        index = self._same.index_in(selection.process.kernels, all_there=not selection.snapshot.running)
+        if table.held or index is not None:
+            self._same = None
+        if not table.held and index is not None:
+            table.select(index)
+
+    def _go_to_address(self) -> None:
+        desk = self._desk
+        target = self._addressed()
+        if isinstance(target, str):
+            desk.notice(target)
+        elif target is not None:
+            desk.table.select(target.kernel.index)
+            desk.current_selection.keep_launch(target)
+            desk.show_screen_of_kernel()
+
+    def _addressed(self) -> ViewSource | str | None:
+        """Return kernel and launch once the trace has them, or why it never will; None until then and afterwards."""
+        selection, address = self._desk.current_selection, self._address
+        process = selection.process
+        if address is None or process is None or process.trace is None:
+            return None
+        if self._desk.table.waits or not selection.snapshot.loaded:
+            return None  # nothing can be selected yet
+        try:
+            target: ViewSource | str | None = _addressed_source(address, process, process.trace)
+        except ChoiceError as error:
+            target = str(error)
+        if target is None and not selection.snapshot.running:
+            target = f"nothing in this trace is {address}"
+        if target is not None:
+            self._address = None
+        return target
+
+
+def _addressed_source(wanted: Address, process: ProcessView, trace: Trace) -> ViewSource | None:
+    """The kernel, the first of those that are meant, and the launch if one was named."""
+    launch = None if wanted.launch is None else _launch_numbered(trace, wanted.launch)
+    if wanted.launch is not None and launch is None:
+        return None
+    is_meant = kernel_filter(wanted.kernel)
+    for row in process.kernels:
+        kernel = trace.kernels.get(row.index)
+        if kernel is not None and is_meant(row) and (launch is None or launch.kernel == row.index):
+            return ViewSource(trace, kernel, launch)
+    return None
+
+
+def _launch_numbered(trace: Trace, number: int) -> Launch | None:
+    row = trace.launches.row_of(number)
+    if row is None and (why := unrecorded_launch_reason(trace, number)) is not None:
+        raise ChoiceError(why)
+    if row is None:
+        return None
+    launch: Launch = trace.launches[row]
+    return launch
