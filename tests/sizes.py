@@ -18,7 +18,7 @@ from tui_probe.draw.view import View
 from tui_probe.pages.view_output import text_lines, view_lines
 
 WIDTHS = (80, 120, 200)
-RULE = re.compile(r" *─[─ ]*|▌.*")
+RULE = re.compile(r"─[─ ]*|▌.*")
 """What stands below the headings of a table: a rule, or the row at the cursor."""
 MARKS = re.compile(r"[─━│┃┤┣┫▁-▟⠀-⣿•▲|]")
 SHORTENED = re.compile(r"…|(?<=\S)~")
@@ -43,10 +43,14 @@ def lost(text: str, wider: str) -> list[str]:
     return sorted(cell for cell in missing if not any(other.startswith(cell) for other in there))
 
 
-def headings(text: str) -> str:
-    """Return the lines that name the columns of tables."""
+def headings(text: str, margin: str = "") -> str:
+    """Return the lines that name the columns of tables, which begin after this margin."""
+
+    def is_rule(line: str) -> bool:
+        return RULE.fullmatch(line.removeprefix(margin)) is not None
+
     lines = text.split("\n")
-    return "".join(f"{line}\n" for line, below in pairwise(lines) if RULE.fullmatch(below) and not RULE.fullmatch(line))
+    return "".join(f"{line}\n" for line, below in pairwise(lines) if is_rule(below) and not is_rule(line))
 
 
 def widest(text: str) -> int:

@@ -165,7 +165,12 @@ async def golden_sizes(name: str, stage: Stage) -> None:
         assert stage.text.isascii() or not ascii_only
         golden("hints.txt", f"{hints}\n", f"{name} {columns}x{rows}", ascii_only=ascii_only, width=columns)
         bodies.append(body(stage))
-        if columns < size.width and not ascii_only and not AXIS.search(bodies[-1]) and (titles := headings(bodies[-1])):
+        if (
+            columns < size.width
+            and not ascii_only
+            and not AXIS.search(bodies[-1])
+            and (titles := headings(bodies[-1], " "))
+        ):
             golden(f"{name}.txt", titles, f"{columns}x{rows} headings", width=columns)
     text, narrow, wide = bodies
     if not AXIS.search(text):
