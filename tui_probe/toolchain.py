@@ -47,7 +47,7 @@ def find_tools(name: str = "ptxas") -> list[Tool]:
 
 @lru_cache
 def tool_architectures(ptxas: Tool) -> frozenset[int]:
-    """Those that a ptxas assembles for (90); empty if it does not say."""
+    """Architectures that a ptxas assembles for (90); empty if it does not say."""
     try:
         shown = subprocess.run(
             [ptxas.path, "--help"], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=True
@@ -59,12 +59,12 @@ def tool_architectures(ptxas: Tool) -> frozenset[int]:
 
 
 def candidate_paths(name: str) -> Iterator[Path]:
-    """Where a tool may be: CUDA_HOME, PATH, /usr/local, an installed Triton, the wheels of NVIDIA."""
+    """Yield the paths at which a tool may be: CUDA_HOME, PATH, /usr/local, an installed Triton, NVIDIA's wheels."""
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if home := os.environ.get(variable):
             yield Path(home) / "bin" / name
-    if found := shutil.which(name):
-        yield Path(found)
+    if path := shutil.which(name):
+        yield Path(path)
     yield Path("/usr/local/cuda/bin") / name
     yield from Path("/usr/local").glob(f"cuda-*/bin/{name}")
     for folder in _package_directories("triton"):
@@ -74,12 +74,12 @@ def candidate_paths(name: str) -> Iterator[Path]:
 
 
 def silent_tools(name: str = "ptxas") -> list[Path]:
-    """Those that ``find_tools`` left out, since they did not answer when they were asked for their version."""
+    """Tools that ``find_tools`` excluded because they did not answer when they were asked for their version."""
     return sorted(path for path in _silent_tools if path.name == name)
 
 
 def _package_directories(package: str) -> list[Path]:
-    """Where a Python package lies, without importing it."""
+    """Return the directory of a Python package, without importing it."""
     spec = find_spec(package)
     return [Path(folder) for folder in (spec.submodule_search_locations or ())] if spec else []
 
@@ -133,6 +133,6 @@ def disassemble(tool: Tool, cubin: Path, symbol: int | None = None) -> str:
     except (OSError, subprocess.SubprocessError) as error:
         raise ToolchainError(f"{tool.path}: {error}") from error
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-        raise ToolchainError(f"{cubin}: {tool.path.name} {tool.version} cannot read it: {said}")
+        message = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+        raise ToolchainError(f"{cubin}: {tool.path.name} {tool.version} cannot read it: {message}")
     return done.stdout.decode("utf-8", "replace")

@@ -30,7 +30,7 @@ _NEW_ABI: Final = 8
 _SYMBOL_TABLE: Final = 2
 _REL: Final = 9
 _SHARED: Final = 16
-"""How often each byte of a table of names may be part of a name."""
+"""Maximum number of names that may share one byte of a name table."""
 _RELA: Final = 4
 _REL_ENTRY: Final = struct.Struct("<QII")
 _RELA_ENTRY: Final = struct.Struct("<QIIq")
@@ -39,7 +39,7 @@ _ENTRY_POINT: Final = 0x10
 """Of a symbol's ``other`` byte: a kernel, not a function that kernels call."""
 _DAMAGED_TEXT: Final = "the cubin is damaged or cut off: {}; capture it again"
 _MAX_NAME_OVERLAP: Final = 4
-"""How often the file's bytes may be in sections, on average: from sm_100 on some (``.nv.merc``) share theirs."""
+"""Maximum average number of sections per byte of the file: from sm_100 on some (``.nv.merc``) share theirs."""
 
 
 class Header(NamedTuple):
@@ -79,12 +79,12 @@ class Section(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where its bytes in the file end."""
+        """End offset of its bytes in the file."""
         return self.offset + self.size if self.has_bytes else self.offset
 
     @property
     def has_bytes(self) -> bool:
-        """Whether its content is in the file; else it only has a size in memory."""
+        """True if its content is in the file; else it only has a size in memory."""
         return self.type not in _NO_BYTES
 
 
@@ -102,12 +102,12 @@ class Symbol(NamedTuple):
 
     @property
     def is_kernel(self) -> bool:
-        """Whether programs can launch it."""
+        """True if programs can launch it."""
         return self.kind == _FUNCTION and bool(self.other & _ENTRY_POINT) and bool(self.section)
 
 
 class Relocation(NamedTuple):
-    """What the loader writes at ``offset`` in a section: something of ``symbol``. ``addend`` None: it lies there."""
+    """One relocation: the loader writes a value of ``symbol`` at ``offset``. ``addend`` None: it is stored there."""
 
     offset: int
     kind: int
@@ -141,7 +141,7 @@ class Cubin:
 
     @property
     def is_new_abi(self) -> bool:
-        """Whether it is of version 8, not 7."""
+        """True if it is of version 8, not 7."""
         return self.header.ident[_ABI_AT] >= _NEW_ABI
 
     def content(self, section: Section) -> bytes:
@@ -154,10 +154,10 @@ class Cubin:
 
     def section(self, name: str) -> Section:
         """The section of that name. Raises ImageError."""
-        found = self.find(name)
-        if found is None:
+        section = self.find(name)
+        if section is None:
             raise ImageError(_DAMAGED_TEXT.format(f"it has no section {name}"))
-        return found
+        return section
 
     @cached_property
     def symbol_section(self) -> Section:
@@ -174,10 +174,10 @@ class Cubin:
         if table.link >= len(self.sections):
             raise ImageError(_DAMAGED_TEXT.format("its symbols have no names"))
         names, content = _NameTable(self.content(self.sections[table.link])), self.content(table)
-        whole = content[: len(content) // SYMBOL.size * SYMBOL.size]
+        complete = content[: len(content) // SYMBOL.size * SYMBOL.size]
         return tuple(
             Symbol(index, names.at(name), info & 0xF, info >> 4, other, section, value, size)
-            for index, (name, info, other, section, value, size) in enumerate(SYMBOL.iter_unpack(whole))
+            for index, (name, info, other, section, value, size) in enumerate(SYMBOL.iter_unpack(complete))
         )
 
     @cached_property
@@ -205,18 +205,18 @@ class Cubin:
                 yield section
 
     def relocations(self, section: Section) -> list[Relocation]:
-        """What one of those holds."""
+        """Read the entries of one relocation section."""
         content = self.content(section)
         entry = _RELA_ENTRY if section.type == _RELA else _REL_ENTRY
-        whole = content[: len(content) // entry.size * entry.size]
+        complete = content[: len(content) // entry.size * entry.size]
         return [
             Relocation(fields[0], fields[1], fields[2], fields[3] if len(fields) > 3 else None)
-            for fields in entry.iter_unpack(whole)
+            for fields in entry.iter_unpack(complete)
         ]
 
 
 def is_cubin(image: bytes) -> bool:
-    """Whether an image is a cubin, as far as its head tells."""
+    """Return whether an image is a cubin, as far as its head tells."""
     return (
         image.startswith(MAGIC)
         and image[4:6] == _CLASS_64_LITTLE
@@ -232,7 +232,10 @@ def arch_of(image: bytes) -> int:
 
 def relocation_bytes(relocations: list[Relocation]) -> bytes:
     """Relocations as a section holds them."""
-    return b"".join(_REL_ENTRY.pack(*one[:3]) if one.addend is None else _RELA_ENTRY.pack(*one) for one in relocations)
+    return b"".join(
+        _REL_ENTRY.pack(*relocation[:3]) if relocation.addend is None else _RELA_ENTRY.pack(*relocation)
+        for relocation in relocations
+    )
 
 
 def _sections(image: bytes, header: Header) -> Iterator[Section]:
@@ -244,8 +247,8 @@ def _sections(image: bytes, header: Header) -> Iterator[Section]:
         return
     names = _NameTable(image[table[header.names][4] :][: table[header.names][5]])
     left = _MAX_NAME_OVERLAP * len(image)
-    for index, (name, *rest) in enumerate(table):
-        section = Section(index, names.at(name), name, *rest)
+    for index, (name, *fields) in enumerate(table):
+        section = Section(index, names.at(name), name, *fields)
         if section.end > len(image):
             raise ImageError(_DAMAGED_TEXT.format(f"its section {section.name} ends behind it"))
         left -= section.end - section.offset
@@ -264,8 +267,8 @@ class _NameTable:
     def at(self, place: int) -> str:
         """The name that begins there. ImageError for more names than a table of that size can have."""
         end = self._table.find(b"\0", place)
-        found = self._table[place : end if end >= 0 else len(self._table)]
-        self._left -= len(found)
+        text = self._table[place : end if end >= 0 else len(self._table)]
+        self._left -= len(text)
         if self._left < 0:
             raise ImageError(_DAMAGED_TEXT.format("its names do not end"))
-        return found.decode("latin-1")
+        return text.decode("latin-1")

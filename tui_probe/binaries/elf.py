@@ -23,7 +23,7 @@ _NO_BITS: Final = 8
 _COMPRESSED: Final = 0x800
 _EXTENDED_INDEX: Final = 0xFFFF
 _SHARED: Final = 16
-"""How often each byte of a table of names may be part of a name."""
+"""Maximum number of names that may share one byte of a name table."""
 
 
 class _Section(NamedTuple):
@@ -111,11 +111,11 @@ class NameTable:
     def at(self, place: int) -> bytes:
         """The name that begins there. ImageError for more names than a table of that size can have."""
         end = self._table.find(b"\0", place)
-        found = self._table[place : end if end >= 0 else len(self._table)]
-        self._left -= len(found)
+        text = self._table[place : end if end >= 0 else len(self._table)]
+        self._left -= len(text)
         if self._left < 0:
             raise ImageError("names in the ELF image do not end: it is damaged; capture it again")
-        return found
+        return text
 
 
 def _section_at(image: bytes, offset: int) -> _Section:

@@ -35,7 +35,7 @@ _CUT_OFF: Final = "the fatbin is cut off: its header tells {} bytes, {} are ther
 
 
 class EntryKind(IntEnum):
-    """What an entry holds."""
+    """Kind of image in an entry."""
 
     PTX = 1
     ELF = 2
@@ -59,7 +59,7 @@ class FatbinEntry:
 
     @property
     def payload(self) -> bytes:
-        """What lies in the file."""
+        """Bytes of the entry as stored in the file."""
         return self.image[self.start : self.end]
 
     def alone(self) -> FatbinEntry:
@@ -68,8 +68,8 @@ class FatbinEntry:
         return replace(self, image=payload, start=0, end=len(payload))
 
     def runs_on(self, arch: int) -> bool:
-        """Whether a device of ``arch`` (90) runs machine code of this entry: ``sm_90a`` on 9.0 alone, others on later
-        devices of the same generation, too.
+        """Return whether a device of ``arch`` (90) runs machine code of this entry: ``sm_90a`` on 9.0 alone, others on
+        later devices of the same generation, too.
         """
         if self.flags & _SPECIFIC:
             return self.arch == arch
@@ -118,12 +118,12 @@ def container_entries(image: bytes, place: slice | None = None) -> Iterator[list
     """
     start, stop, _ = (place or slice(None)).indices(len(image))
     most = UNPACKED_IMAGES.most + _RATIO * (stop - start)
-    told = 0
+    declared = 0
     for first, end in _container_ranges(image, start, stop):
         held = []
         for entry in _read_entries(image, first, end):
-            told += entry.size
-            if told > most:
+            declared += entry.size
+            if declared > most:
                 raise ImageError(
                     f"a fatbin of {stop - start} bytes tells that its entries have more than {most}"
                     " bytes when decompressed: it is damaged"
@@ -133,7 +133,7 @@ def container_entries(image: bytes, place: slice | None = None) -> Iterator[list
 
 
 def _container_ranges(image: bytes, position: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Where the entries of each container begin, and where they end."""
+    """Start and end of the entries of each container."""
     while image.startswith(FATBIN_MAGIC, position, stop):
         if position + _CONTAINER.size > stop:
             raise ImageError(_CUT_OFF.format(_CONTAINER.size, stop - position))

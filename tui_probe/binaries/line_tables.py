@@ -64,8 +64,8 @@ def line_tables(image: bytes) -> list[FunctionTables]:
             by_function[name].setdefault(symbols.get(place, -1), []).extend(rows)
     shared = by_function[SOURCE_SECTION].keys() & by_function[PTX_SECTION].keys()
     return [
-        FunctionTables(sorted(by_function[SOURCE_SECTION][one]), sorted(by_function[PTX_SECTION][one]))
-        for one in sorted(shared)
+        FunctionTables(sorted(by_function[SOURCE_SECTION][function]), sorted(by_function[PTX_SECTION][function]))
+        for function in sorted(shared)
     ]
 
 
@@ -81,14 +81,14 @@ def source_places(image: bytes, kernel: str, size: int) -> dict[int, tuple[str, 
         if owners.get(place) == kernel
     )
     rows = sorted(chain.from_iterable(of_kernel), key=lambda row: row.address)  # of several at one address the last
-    found: dict[int, tuple[str, int]] = {}
+    places_found: dict[int, tuple[str, int]] = {}
     for row, following in zip(rows, [*(row.address for row in rows[1:]), size], strict=False):
         if row.file and row.line > 0:
-            found |= dict.fromkeys(range(row.address, min(following, size), _INSTRUCTION), (row.file, row.line))
-    return found
+            places_found |= dict.fromkeys(range(row.address, min(following, size), _INSTRUCTION), (row.file, row.line))
+    return places_found
 
 
-def cut_table(section: bytes, places: Collection[int], kept: Collection[int]) -> tuple[bytes, dict[int, int]]:
+def cut_table(section: bytes, places: Collection[int], kept_offsets: Collection[int]) -> tuple[bytes, dict[int, int]]:
     """A line section with some of its sequences alone, and by each of ``kept`` its place in there.
 
     ``places`` are those where the addresses of all sequences are stored, ``kept`` those of the ones that stay. Raises
@@ -104,7 +104,7 @@ def cut_table(section: bytes, places: Collection[int], kept: Collection[int]) ->
         inside = sorted(begin for begin in begins if program <= begin < end)
         if end > len(section) or (inside and not _begin_sequences(section, program, end, inside)):
             raise ImageError(f"the line table of the image is not understood at byte {at}")
-        wanted = [pair for pair in pairwise([*inside, end]) if pair[0] + len(_ADDRESS_FOLLOWS) in kept]
+        wanted = [pair for pair in pairwise([*inside, end]) if pair[0] + len(_ADDRESS_FOLLOWS) in kept_offsets]
         if wanted:
             start = len(out)
             out += section[at:program]
@@ -113,13 +113,13 @@ def cut_table(section: bytes, places: Collection[int], kept: Collection[int]) ->
                 out += section[begin:following]
             out[start : start + _UNIT_LENGTH] = (len(out) - start - _UNIT_LENGTH).to_bytes(_UNIT_LENGTH, "little")
         at = end
-    if len(moved) < len(set(kept)):
+    if len(moved) < len(set(kept_offsets)):
         raise ImageError("the line table of the image lacks lines that its relocations tell of")
     return bytes(out), moved
 
 
 def _begin_sequences(section: bytes, program: int, end: int, begins: list[int]) -> bool:
-    """Whether these are the starts of all sequences of a unit, one right behind the other."""
+    """Return whether these are the starts of all sequences of a unit, one right behind the other."""
     ends = [*begins[1:], end]
     return (
         begins[0] == program
@@ -131,13 +131,13 @@ def _begin_sequences(section: bytes, program: int, end: int, begins: list[int]) 
 def _sequence_functions(sections: Mapping[str, bytes]) -> dict[int, str]:
     """By the place of a sequence's address in ``.debug_line`` the function that it is of."""
     symbols, names = sections.get(".symtab", b""), elf.NameTable(sections.get(".strtab", b""))
-    found = {}
+    functions = {}
     for offset, number in _sequence_symbols(sections, SOURCE_SECTION).items():
         at = number * _SYMBOL.size
         if at + _SYMBOL.size <= len(symbols):
             name = _SYMBOL.unpack_from(symbols, at)[0]
-            found[offset] = names.at(name).decode("utf-8", "surrogateescape")
-    return {offset: name.removeprefix(_CODE) for offset, name in found.items()}
+            functions[offset] = names.at(name).decode("utf-8", "surrogateescape")
+    return {offset: name.removeprefix(_CODE) for offset, name in functions.items()}
 
 
 def _sequence_symbols(sections: Mapping[str, bytes], name: str) -> dict[int, int]:
@@ -145,12 +145,12 @@ def _sequence_symbols(sections: Mapping[str, bytes], name: str) -> dict[int, int
 
     ptxas writes relocations with an addend for some architectures, without one (``.rel``) for others, such as sm_80.
     """
-    found: dict[int, int] = {}
+    symbols: dict[int, int] = {}
     for prefix, entry in ((".rel", _REL), (".rela", _RELA)):
         content = sections.get(prefix + name, b"")
-        whole = content[: len(content) // entry.size * entry.size]
-        found |= {offset: info >> 32 for offset, info, *_ in entry.iter_unpack(whole)}
-    return found
+        complete = content[: len(content) // entry.size * entry.size]
+        symbols |= {offset: info >> 32 for offset, info, *_ in entry.iter_unpack(complete)}
+    return symbols
 
 
 def line_sequences(section: bytes) -> Iterator[tuple[int, list[LineEntry]]]:
@@ -284,7 +284,7 @@ class _Unit:
         return stored_at, rows
 
     def _advance(self, opcode: int, reader: _Reader) -> int:
-        """How far an opcode moves the address; 0 for those that say nothing of addresses, files and lines."""
+        """Bytes by which an opcode moves the address; 0 for those that say nothing of addresses, files and lines."""
         if opcode == _ADVANCE_PC:
             return reader.leb() * self.step
         if opcode == _CONST_ADD_PC:

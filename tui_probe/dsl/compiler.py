@@ -35,15 +35,15 @@ def _program_tables(source: ProbeSource) -> dict[str, object]:
     registers = ProbeRegisters()
     for declared in program.registers.values():
         registers.declare(declared.name, declared.bits)
-    compiled = [compile_function(one, program, registers, source) for one in program.functions.values()]
-    saved = frozenset[str]().union(*(one.saved for one in compiled))
+    compiled = [compile_function(function, program, registers, source) for function in program.functions.values()]
+    saved = frozenset[str]().union(*(function.saved for function in compiled))
     for unsaved in program.maps.values():
         if unsaved.name not in saved:
             raise source.error(unsaved.node, f"nothing is saved in map {unsaved.name}: write '{unsaved.name}.save(…)'")
     return {
         **({"callback": program.callback} if program.callback else {}),
         **({"about": program.about} if program.about else {}),
-        "map": {one.name: _map_table(one) for one in program.maps.values()},
+        "map": {own_map.name: _map_table(own_map) for own_map in program.maps.values()},
         "probe": {
             **_initial_values(program, compiled, registers),
             **{o.function.name: _point_table(o) for o in compiled},
@@ -79,13 +79,20 @@ def _initial_values(
     program: Program, compiled: list[CompiledFunction], registers: ProbeRegisters
 ) -> dict[str, dict[str, object]]:
     """The probe at the kernel's entry, before all others, that sets registers."""
-    used = frozenset[str]().union(*(one.registers for one in compiled))
-    entries = [one.function for one in compiled if one.function.is_entry]
-    needed = [one for one in program.registers.values() if one.name in used and not _is_set_first(one, entries)]
+    used = frozenset[str]().union(*(function.registers for function in compiled))
+    entries = [function.function for function in compiled if function.function.is_entry]
+    needed = [
+        register
+        for register in program.registers.values()
+        if register.name in used and not _is_set_first(register, entries)
+    ]
     if not needed:
         return {}
     names = SnippetRegisters(registers)
-    lines = [f"mov.b{one.bits} {names.variable(one.name, one.bits)}, {one.initial};" for one in needed]
+    lines = [
+        f"mov.b{register.bits} {names.variable(register.name, register.bits)}, {register.initial};"
+        for register in needed
+    ]
     name = "initial_values"
     while name in program.functions:
         name += "_"

@@ -100,7 +100,7 @@ class SnippetRegisters:
         """``.reg`` lines for all registers used, those of a type in one."""
         lines = []
         for kind in _TEMPORARY_PREFIXES:
-            names = [name for name, found in self._used.items() if found == kind]
+            names = [name for name, used_kind in self._used.items() if used_kind == kind]
             if names:
                 lines.append(f".reg .{kind} {', '.join(names)};")
         return lines
@@ -207,7 +207,7 @@ class Emitter:
         return self._instruction(f"mov.b{bits}", [operand], bits, into)
 
     def _copied(self, opcode: str, operand: str, own: Bits, bits: Bits, into: str) -> str:
-        """What only ``mov`` reads (a special register, a part of the instruction), in a register of its own."""
+        """Copy an operand that only ``mov`` reads (special register, part of the instruction) to a register."""
         if own == bits:
             return self._instruction(opcode, [operand], bits, into)
         return self._resized(self._instruction(opcode, [operand], own, ""), own, bits, into)

@@ -51,7 +51,7 @@ in3: Final[int] = 0
 
 
 class SavedMap(Protocol):
-    """What ``@Map`` makes of a class."""
+    """Decorator object that ``@Map`` returns for a class."""
 
     def save(self, *values: int) -> None:
         """Keep one record: a value for each field, in the order of the class.

@@ -62,7 +62,13 @@ def _reduce(node: ast.ClassDef, group: _Value | None, level: str, kind: str, cap
     """Whose records results keep the sums of; "" for all records."""
     if group is None:
         return ""
-    chosen = _one_of(node, "reduce", group, [each for each in REDUCTION_GROUPS if each != level], source)
+    chosen = _one_of(
+        node,
+        "reduce",
+        group,
+        [reduction_group for reduction_group in REDUCTION_GROUPS if reduction_group != level],
+        source,
+    )
     if level == "site" or kind != "array" or cap != 1:
         raise source.error(node, f"{node.name} cannot be reduced: that needs one record per thread or warp")
     return chosen
@@ -115,7 +121,7 @@ def read_probe_function(node: ast.FunctionDef, source: ProbeSource) -> ProbeFunc
         raise source.error(node, f"pos is wrong: {error}; write {POSITION_FORMS}") from None
     level = _one_of(node, "level", given["level"], _LEVELS, source) if "level" in given else None
     before = bool(given.get("before", False))
-    if not before and any(one.is_block for one in positions):
+    if not before and any(position.is_block for position in positions):
         raise source.error(node, f"at {position!r} a probe runs at the start of the block: write before=True")
     return ProbeFunction(node.name, position, positions, level, before, node)
 
@@ -248,7 +254,7 @@ def _read_about(text: str) -> dict[str, str]:
     lines = [line.strip() for line in text.encode("utf-8", "replace").decode().strip().splitlines()]
     about = {"title": lines[0].rstrip(".")} if lines else {}
     for line in lines[1:]:
-        key, colon, rest = line.partition(":")
+        key, colon, value = line.partition(":")
         if colon and key.lower() in _ABOUT_KEYS:
-            about[key.lower()] = rest.strip()
+            about[key.lower()] = value.strip()
     return about

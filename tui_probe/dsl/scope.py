@@ -115,7 +115,9 @@ class FunctionScope:
         for node in ast.walk(function):
             if isinstance(node, ast.For):
                 loop = read_loop(node, self._program.constants, self._source)
-                self.loops[loop.name] = max(loop, self.loops.get(loop.name, loop), key=lambda one: one.bound)
+                self.loops[loop.name] = max(
+                    loop, self.loops.get(loop.name, loop), key=lambda candidate: candidate.bound
+                )
         changed = True
         while changed:
             changed = False

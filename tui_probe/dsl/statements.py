@@ -134,7 +134,7 @@ class Saver:
         return [64 if kind == "u64" else 32 for _, kind in fields]
 
     def _refuse_site(self, node: ast.Call, declared: DeclaredMap, word: str) -> None:
-        """What has no meaning for a map to which all warps add, or at a place that is no site."""
+        """Refuse what has no meaning for a map to which all warps add, or at a place that is no site."""
         if declared.level != "site":
             return
         name = declared.name
@@ -163,7 +163,8 @@ class Saver:
         return self._scope.builder.build(node)
 
     def _values(self, expressions: list[Expression], widths: list[Bits], declared: DeclaredMap) -> list[str]:
-        """What SAVE lists. Clocks are read where ``save`` stands; all else is computed behind the place of the record.
+        """Emit the values that SAVE lists. Clocks are read where ``save`` stands; all else is computed behind the place
+        of the record.
 
         Finding the place takes registers: the fewer values wait for it, the fewer the kernel needs.
         """
@@ -171,10 +172,10 @@ class Saver:
         for index, expression in enumerate(expressions):
             if reads_clock(expression):
                 values[index] = self._emitter.value(expression, widths[index])
-        rest = [index for index in range(len(expressions)) if index not in values]
-        if self._located is None and not all(_is_plain(expressions[index]) for index in rest):
+        computed = [index for index in range(len(expressions)) if index not in values]
+        if self._located is None and not all(_is_plain(expressions[index]) for index in computed):
             self._emitter.lines.append(f"LOCATE [ {declared.name} ];")
-        for index in rest:
+        for index in computed:
             values[index] = self._listed(expressions[index], widths[index])
         return [values[index] for index in range(len(expressions))]
 

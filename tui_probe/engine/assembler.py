@@ -34,7 +34,8 @@ _CODE_PREFIX: Final = ".text."
 
 @dataclass(frozen=True, slots=True)
 class AssemblyReport:
-    """What ptxas did. Sizes are bytes, for one thread (spills) or block (shared); None where ptxas does not say.
+    """Result of one run of ptxas. Sizes are bytes, for one thread (spills) or block (shared); None where ptxas does not
+    say.
 
     ``output`` is its verbose output as it came; ``elapsed`` is in seconds. ``code_bytes`` is the size of the machine
     code that it made, with that of the functions which the kernel calls.
@@ -109,7 +110,7 @@ def _slow_reason(tool: Tool, seconds: float) -> Reason:
 
 
 def _is_responsive(tool: Tool) -> bool:
-    """Whether it was the PTX that took so long."""
+    """Return whether it was the PTX that took so long."""
     try:
         _run_command([str(tool.path), "--version"], None, _ANSWER_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
@@ -126,17 +127,17 @@ def _run_ptxas(
     try:
         status, output = _run_command(command, started, seconds)
     except OSError as error:
-        words = error.strerror or type(error).__name__
-        broken = because("assembler-broken", ptxas=str(tool.path), error=words)
+        error_text = error.strerror or type(error).__name__
+        broken = because("assembler-broken", ptxas=str(tool.path), error=error_text)
         raise ToolchainError(broken, shlex.join(command)) from error
     elapsed = time.perf_counter() - begun
     if status != 0 and _UNKNOWN_ARCHITECTURE.search(output):
         unknown = because("architecture-unknown", version=tool.version, gpu=arch)
         raise ToolchainError(unknown, "\n".join([shlex.join(command), output.strip()]))
     if status != 0:
-        said = [line for line in output.splitlines() if line.strip()] or [f"exit status {status}"]
-        refused = because("ptxas-refused", version=tool.version, words=said[0])
-        raise ToolchainError(refused, "\n".join([shlex.join(command), *said]))
+        message_lines = [line for line in output.splitlines() if line.strip()] or [f"exit status {status}"]
+        refused = because("ptxas-refused", version=tool.version, words=message_lines[0])
+        raise ToolchainError(refused, "\n".join([shlex.join(command), *message_lines]))
     return replace(_read_report(shlex.join(command), output, entry, elapsed, tool), code_bytes=_code_bytes(binary))
 
 

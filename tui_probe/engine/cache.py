@@ -114,7 +114,7 @@ def _unfinished_path(path: Path) -> Path:
 
 
 EMPTY_KERNEL_DIRECTORY: Final = "empty"
-"""Where the kernel that does nothing is: the engine fills the folder, the hook reads it."""
+"""Directory of the empty kernel: the engine fills it, the hook reads it."""
 
 
 def default_cache_directory(what: str = "kernels") -> Path | None:
@@ -141,7 +141,7 @@ _TRIMS_PER_LIMIT: Final = 16  # parts of the limit that may be written before th
 
 @dataclass(frozen=True, slots=True)
 class CacheUsage:
-    """What a cache holds: the number of its entries and their bytes."""
+    """Content of a cache: number of entries and their bytes."""
 
     entries: int
     size: int
@@ -202,7 +202,7 @@ class Cache:
             excess -= stat.st_size
 
     def usage(self) -> CacheUsage:
-        """What the cache holds now."""
+        """Count the present entries and their bytes."""
         sizes = [stat.st_size for _, stat in self._files(_SUFFIX)]
         return CacheUsage(len(sizes), sum(sizes))
 
@@ -214,16 +214,16 @@ class Cache:
         return usage
 
     def path(self, key: str) -> Path:
-        """Where the entry of a key lies, if there is one."""
+        """Return the path of a key's entry, if there is one."""
         return self.folder / f"{key}{_SUFFIX}"
 
     def _files(self, suffix: str) -> Iterator[tuple[Path, os.stat_result]]:
         """The files of a kind. One that another process removes at this moment is left out."""
         try:
-            found = list(os.scandir(self.folder))
+            entries = list(os.scandir(self.folder))
         except OSError:
             return
-        for entry in found:
+        for entry in entries:
             if entry.name.endswith(suffix):
                 with contextlib.suppress(OSError):
                     yield Path(entry.path), entry.stat(follow_symlinks=False)

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 
 class KernelCallGraph:
-    """Who calls whom in a kernel and its functions. A function without a body is none of them."""
+    """Calls between a kernel and its functions. Functions without a body do not count."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        self.functions = {each.name: each for each in kernel.bodies if each is not kernel.entry}
+        self.functions = {function.name: function for function in kernel.bodies if function is not kernel.entry}
         aliases = (alias_of(item) for item in kernel.module.items if isinstance(item, Directive))
         self._aliases = {name: target for name, target in aliases if name}
 
@@ -63,21 +63,23 @@ class KernelCallGraph:
 
     def with_callers(self, names: Iterable[str]) -> set[str]:
         """The functions named, and those that call them directly or through others."""
-        found = set(names)
-        waiting = list(found)
+        callers = set(names)
+        waiting = list(callers)
         while waiting:
             name = waiting.pop()
             fresh = {caller for caller, called in self.calls.items() if name in called and caller in self.functions}
-            waiting += fresh - found
-            found |= fresh
-        return found
+            waiting += fresh - callers
+            callers |= fresh
+        return callers
 
     @cached_property
     def calls(self) -> dict[str, set[str]]:
         """The functions that each calls by their names, the kernel included."""
         return {
-            each.name: {name for one in function_instructions(each) if (name := self.called(one))}
-            for each in self._kernel.bodies
+            function.name: {
+                name for instruction in function_instructions(function) if (name := self.called(instruction))
+            }
+            for function in self._kernel.bodies
         }
 
     def refuse(self, names: Iterable[str]) -> None:
@@ -88,29 +90,31 @@ class KernelCallGraph:
                 line = self.functions[name].span.line
                 raise UnsupportedKernelError(because("function-recursive", line=line, function=name))
         for function in self._kernel.bodies:
-            for one in function_instructions(function):
-                if one.opcode != "call":
-                    self._refuse_address(one, chosen)
+            for instruction in function_instructions(function):
+                if instruction.opcode != "call":
+                    self._refuse_address(instruction, chosen)
 
-    def _refuse_address(self, one: Instruction, chosen: set[str]) -> None:
-        for operand in one.operands:
+    def _refuse_address(self, instruction: Instruction, chosen: set[str]) -> None:
+        for operand in instruction.operands:
             if isinstance(operand, Symbol) and self.named(operand.name) in chosen:
                 function = self.named(operand.name)
-                raise UnsupportedKernelError(because("function-by-pointer", line=one.span.line, function=function))
+                raise UnsupportedKernelError(
+                    because("function-by-pointer", line=instruction.span.line, function=function)
+                )
 
     def reached(self, name: str) -> set[str]:
         """The functions that one calls, directly or through others."""
-        found: set[str] = set()
+        reached: set[str] = set()
         waiting = [name]
         while waiting:
-            fresh = self.calls[waiting.pop()] - found
-            found |= fresh
+            fresh = self.calls[waiting.pop()] - reached
+            reached |= fresh
             waiting += fresh
-        return found
+        return reached
 
     def declarations(self, name: str) -> list[Function]:
         """All declarations and the definition of a function, those of its aliases included."""
-        return [each for each in self._kernel.functions if self.named(each.name) == name]
+        return [declaration for declaration in self._kernel.functions if self.named(declaration.name) == name]
 
 
 # Which registers of a probe hold something from one snippet to another, so that a called function must be given them.
@@ -122,24 +126,24 @@ class KernelCallGraph:
 def live_registers(probe: Probe) -> list[str]:
     """The probe's own registers that some snippet may read before it sets them, in the order of their declaration."""
     snippets = [snippet for point in probe.points for snippet in (point.before, point.after) if snippet]
-    found = set[str]().union(*(_live_at_start(snippet) for snippet in snippets))
-    return [name for name in probe.registers if name in found]
+    live = set[str]().union(*(_live_at_start(snippet) for snippet in snippets))
+    return [name for name in probe.registers if name in live]
 
 
 def _live_at_start(snippet: Snippet) -> set[str]:
-    """What is live where a snippet begins."""
+    """Return the registers live at the start of a snippet."""
     statements = snippet.statements
-    labels = ((_label_name(one), index) for index, one in enumerate(statements))
+    labels = ((_label_name(statement), index) for index, statement in enumerate(statements))
     places = {label: index for label, index in labels if label}
     live: list[set[str]] = [set() for _ in range(len(statements) + 1)]
     changed = True
     while changed:
         changed = False
         for index in reversed(range(len(statements))):
-            found = set[str]().union(*(live[place] for place in _following_statements(statements, index, places)))
-            found = (found - _registers_always_written(statements[index])) | _registers_read(statements[index])
-            if found != live[index]:
-                live[index], changed = found, True
+            live_here = set[str]().union(*(live[place] for place in _following_statements(statements, index, places)))
+            live_here = (live_here - _registers_always_written(statements[index])) | _registers_read(statements[index])
+            if live_here != live[index]:
+                live[index], changed = live_here, True
     return live[0]
 
 
@@ -153,11 +157,15 @@ def _label_name(statement: SnippetStatement) -> str:
 def _following_statements(statements: Sequence[SnippetStatement], index: int, places: dict[str, int]) -> list[int]:
     """The statements that may run after one."""
     statement = statements[index]
-    one = statement.instruction if isinstance(statement, SnippetCode) else None
-    if one is None or one.opcode != "bra":
+    instruction = statement.instruction if isinstance(statement, SnippetCode) else None
+    if instruction is None or instruction.opcode != "bra":
         return [index + 1]
-    targets = [places[each.name] for each in one.operands if isinstance(each, Symbol) and each.name in places]
-    return targets if one.predicate is None else [*targets, index + 1]
+    targets = [
+        places[operand.name]
+        for operand in instruction.operands
+        if isinstance(operand, Symbol) and operand.name in places
+    ]
+    return targets if instruction.predicate is None else [*targets, index + 1]
 
 
 def _registers_always_written(statement: SnippetStatement) -> set[str]:
@@ -175,9 +183,9 @@ def _registers_read(statement: SnippetStatement) -> set[str]:
         return set(statement.values)
     if not isinstance(statement, SnippetCode) or statement.instruction is None:
         return set()
-    one = statement.instruction
-    found = set[str]().union(*(names_in(print_operand(each)) for each in one.operands[1:]))
-    return found | ({one.predicate.name} if one.predicate is not None else set())
+    instruction = statement.instruction
+    registers = set[str]().union(*(names_in(print_operand(operand)) for operand in instruction.operands[1:]))
+    return registers | ({instruction.predicate.name} if instruction.predicate is not None else set())
 
 
 _STATE_ALIGNMENT = 8
@@ -194,8 +202,8 @@ class SavedRegister:
 
 
 class CallState:
-    """What each function is passed. ``registers`` are those that hold something across calls, with their PTX types, and
-    ``steady`` those of them that nobody writes but where the kernel begins.
+    """State passed to each function. ``registers`` are those that hold something across calls, with their PTX types,
+    and ``steady`` those of them that nobody writes but where the kernel begins.
     """
 
     def __init__(
@@ -221,14 +229,14 @@ class CallState:
         """Find what each function needs, from the names in what was put into it."""
         for name in self._parameters:
             reached = self._callees.reached(name) & self._parameters.keys()
-            names = set[str]().union(*(mentioned.get(each, set()) for each in (name, *reached)))
-            self._needed[name] = [kept for kept in self._places if kept.name in names]
+            names = set[str]().union(*(mentioned.get(callee, set()) for callee in (name, *reached)))
+            self._needed[name] = [register for register in self._places if register.name in names]
 
     def declare(self, names: UnusedNames) -> list[str]:
         """Lines for the kernel's entry: the memory, if any function needs it."""
         if not any(self._needed.values()):
             return []
-        size = max(kept.offset for kept in self._places) + _STATE_ALIGNMENT
+        size = max(register.offset for register in self._places) + _STATE_ALIGNMENT
         names.temporary("state", "b64")
         return [f".local .align {_STATE_ALIGNMENT} .b8 {self._state}[{size}];"]
 
@@ -239,7 +247,7 @@ class CallState:
 
     def end(self, part: FunctionInsertion) -> list[str]:
         """Lines in front of a return from a called function."""
-        needed = [kept for kept in self._needed[part.function.name] if kept.changes]
+        needed = [register for register in self._needed[part.function.name] if register.changes]
         return [*self._at_state(part), *self._stores(part, needed)] if needed else []
 
     def insert_at_calls(self, part: FunctionInsertion) -> None:
@@ -265,7 +273,7 @@ class CallState:
                 *lines,
                 *_argument_lines(arguments[-1], self._address(part)),
             ]
-            again = [kept for kept in needed if kept.changes]
+            again = [register for register in needed if register.changes]
             part.after(call.span, [*at_state, *self._loads(part, again)], first=True)
         part.before(call.span, lines)
         was = " ".join(self._kernel.text(call.span).split())
@@ -280,25 +288,25 @@ class CallState:
             return [f"mov.u64 {self._address(part)}, {self._state};"]
         return [f"ld.param.u64 {self._address(part)}, [{self._state}];"]
 
-    def _stores(self, part: FunctionInsertion, kept: Sequence[SavedRegister]) -> list[str]:
-        return [line for one in kept for line in self._moved(part, one, stores=True)]
+    def _stores(self, part: FunctionInsertion, registers: Sequence[SavedRegister]) -> list[str]:
+        return [line for register in registers for line in self._moved(part, register, stores=True)]
 
-    def _loads(self, part: FunctionInsertion, kept: Sequence[SavedRegister]) -> list[str]:
-        return [line for one in kept for line in self._moved(part, one, stores=False)]
+    def _loads(self, part: FunctionInsertion, registers: Sequence[SavedRegister]) -> list[str]:
+        return [line for register in registers for line in self._moved(part, register, stores=False)]
 
-    def _moved(self, part: FunctionInsertion, kept: SavedRegister, *, stores: bool) -> list[str]:
+    def _moved(self, part: FunctionInsertion, register: SavedRegister, *, stores: bool) -> list[str]:
         """One register to local memory, or back. A predicate is 0 or 1 there."""
-        place = self._address(part) + (f"+{kept.offset}" if kept.offset else "")
-        part.names.declare(kept.name, kept.type)
-        if kept.type == "pred":
+        place = self._address(part) + (f"+{register.offset}" if register.offset else "")
+        part.names.declare(register.name, register.type)
+        if register.type == "pred":
             truth = part.names.temporary("truth", "b32")
             if stores:
-                return [f"selp.u32 {truth}, 1, 0, {kept.name};", f"st.local.u32 [{place}], {truth};"]
-            return [f"ld.local.u32 {truth}, [{place}];", f"setp.ne.u32 {kept.name}, {truth}, 0;"]
-        size = TYPE_BITS[kept.type]
+                return [f"selp.u32 {truth}, 1, 0, {register.name};", f"st.local.u32 [{place}], {truth};"]
+            return [f"ld.local.u32 {truth}, [{place}];", f"setp.ne.u32 {register.name}, {truth}, 0;"]
+        size = TYPE_BITS[register.type]
         if stores:
-            return [f"st.local.b{size} [{place}], {kept.name};"]
-        return [f"ld.local.b{size} {kept.name}, [{place}];"]
+            return [f"st.local.b{size} [{place}], {register.name};"]
+        return [f"ld.local.b{size} {register.name}, [{place}];"]
 
     def declare_parameters(self, name: str) -> None:
         """Give a function, wherever it is declared, its parameters."""
@@ -308,12 +316,12 @@ class CallState:
 
 
 def _saved_registers(registers: Mapping[str, str], steady: frozenset[str]) -> list[SavedRegister]:
-    """Where each register is kept, the wide ones first."""
-    kept, offset = [], 0
-    for name in sorted(registers, key=lambda each: -TYPE_BITS.get(registers[each], 32)):
-        kept.append(SavedRegister(name, registers[name], offset, name not in steady))
+    """Assign an offset to each register, wide ones first: no padding is needed."""
+    saved, offset = [], 0
+    for name in sorted(registers, key=lambda name: -TYPE_BITS.get(registers[name], 32)):
+        saved.append(SavedRegister(name, registers[name], offset, name not in steady))
         offset += max(TYPE_BITS.get(registers[name], 32) // 8, 4)
-    return kept
+    return saved
 
 
 def _argument_lines(name: str, value: str) -> list[str]:

@@ -71,7 +71,7 @@ class Sampling:
 
     def begin(self, block: list[str], number: str) -> list[str]:
         """Lines for the kernel's entry. ``block`` are those that compute the block's ``number``, 32 bits."""
-        blocks, step = (self._names.parameter(*each) for each in SAMPLE_PARAMETERS)
+        blocks, step = (self._names.parameter(*parameter) for parameter in SAMPLE_PARAMETERS)
         part, other = (self._names.temporary(name, "b32") for name in ("part", "other"))
         inside = self._names.temporary("inside", "pred")
         return [
@@ -161,16 +161,16 @@ class Expander:
         self, snippet: Snippet, helpers: Mapping[str, HelperValue], instruction: Instruction | None = None
     ) -> list[str]:
         """A snippet as PTX. ``helpers`` holds the value of each helper that it uses, for an ``instruction``."""
-        words = dict(self._own)
+        substitutes = dict(self._own)
         # in order: that of a set differs between runs, and caches of probed kernels are keyed by their text
-        words |= {label: self._names.new_label() for label in sorted(snippet.labels)}
-        words |= {name: value.operand for name, value in helpers.items()}
+        substitutes |= {label: self._names.new_label() for label in sorted(snippet.labels)}
+        substitutes |= {name: value.operand for name, value in helpers.items()}
         lines: list[str] = []
         located: tuple[str, RecordAddress] | None = None
         for statement in snippet.statements:
             match statement:
                 case SnippetCode(text=text):
-                    lines.append(_NAME.sub(lambda match: words.get(match[0], match[0]), text))
+                    lines.append(_NAME.sub(lambda match: substitutes.get(match[0], match[0]), text))
                 case Locate(map=name):
                     located = self._locate(self._probe.map_named(name), lines)
                     if located[1].where:
@@ -205,8 +205,8 @@ class Expander:
     def _locate(self, own_map: Map, lines: list[str]) -> tuple[str, RecordAddress]:
         """Add the lines that find the record's place; the label behind its stores, and the place."""
         skip = self._names.new_label()
-        found, target = self._recording.locate(own_map, skip)
-        lines += found
+        located, target = self._recording.locate(own_map, skip)
+        lines += located
         return skip, target
 
     def _add(self, own_map: Map, values: tuple[str, ...], instruction: Instruction | None) -> list[str]:
@@ -236,7 +236,7 @@ class Expander:
         hint = _STREAMING if own_map.cap != 1 else ""
         guard = f"@{target.where} " if target.where else ""
         for column in range(0, own_map.record_bytes, unit):
-            piece = {offset - column: one for offset, one in operands.items() if 0 <= offset - column < unit}
+            piece = {offset - column: operand for offset, operand in operands.items() if 0 <= offset - column < unit}
             for offset, suffix, operand in self._stores(piece, lines):
                 within = column % storage.unit + offset
                 place = target.offset + column // storage.unit * (target.pitch or storage.unit) + within

@@ -48,7 +48,7 @@ class RetryLoops:
         return self._of_point(point).get(instruction.span.start)
 
     def is_later_try(self, instruction: Instruction, point: ProbePoint) -> bool:
-        """Whether an instruction belongs to a loop that an earlier one is the site of."""
+        """Return whether an instruction belongs to a loop that an earlier one is the site of."""
         loop = self.loop_of(instruction, point)
         return loop is not None and loop.tries[0].span.start != instruction.span.start
 
@@ -69,8 +69,10 @@ class RetryLoops:
         if point.name not in self._loops:
             from tui_probe.ptx.waiting import wait_loops  # few probes ask for loops
 
-            found = wait_loops(self._function, lambda one: any(matches(position, one) for position in wanted))
-            self._loops[point.name] = {each.span.start: loop for loop in found for each in loop.tries}
+            loops = wait_loops(
+                self._function, lambda instruction: any(matches(position, instruction) for position in wanted)
+            )
+            self._loops[point.name] = {attempt.span.start: loop for loop in loops for attempt in loop.tries}
         return self._loops[point.name]
 
 
@@ -91,7 +93,9 @@ def source_runs(kernel: Kernel, function: Function, wanted: SourceRange) -> Iter
     sources = SiteSources(kernel, kernel.image)
     for block in basic_blocks(function):
         straight = block[:-1] if block and block[-1].opcode in _BRANCH_OPCODES else block
-        for is_of, run in groupby(straight, key=lambda one: _is_from(sources, kernel.line_of(one), wanted)):
+        for is_of, run in groupby(
+            straight, key=lambda instruction: _is_from(sources, kernel.line_of(instruction), wanted)
+        ):
             if is_of:
                 yield list(run)
 
@@ -149,13 +153,13 @@ class FunctionInsertion:
         self._probed, self._starts = list(self._find_probed(notes)), list(self._find_starts(notes))
         self._runs = list(self._find_runs(notes))
         starts = [start[:2] for start in self._starts] + [(run[0], point) for run, point in self._runs]
-        for instruction, point in (*(one[:2] for one in self._probed), *starts):
+        for instruction, point in (*(probed[:2] for probed in self._probed), *starts):
             self.expander.sites.note(instruction, point, self._kernel.line_of(instruction))
         return bool(self._probed or self._starts or self._runs)
 
     def insert(self) -> None:
         """Put snippets at all sites that were found."""
-        retried = [one for one in self._probed if self._retries.loop_of(one[0], one[1])]
+        retried = [probed for probed in self._probed if self._retries.loop_of(probed[0], probed[1])]
         for instruction, point, helpers in self._probed:
             if not self._retries.loop_of(instruction, point):
                 self._around(instruction, point, helpers)
@@ -239,7 +243,7 @@ class FunctionInsertion:
         return merged_loads(self.function, self._kernel.variables)
 
     def _also(self, instruction: Instruction) -> tuple[str, ...]:
-        """What positions may say of an instruction beside its own modifiers."""
+        """Return the modifiers that positions may name besides the instruction's own."""
         merged = (MERGED,) if instruction.opcode == "ld" and id(instruction) in self._merged else ()
         space = self._kernel.named_space(instruction)
         return (*merged, space) if space else merged
@@ -330,21 +334,21 @@ class FunctionInsertion:
         """A snippet behind an instruction. Operands that the instruction overwrites are kept from before it."""
         overwritten = helpers.overwritten()
         values: dict[str, HelperValue] = {}
-        kept: list[str] = []
+        before_lines: list[str] = []
         lines: list[str] = []
         for name in sorted(snippet.helpers):
             value = helpers.value(name)
             if name != "OUT" and value.sources & overwritten:
-                kept += value.lines
-                values[name] = self._keep(name, value, kept, instruction.span.line)
+                before_lines += value.lines
+                values[name] = self._keep(name, value, before_lines, instruction.span.line)
             else:
                 lines += value.lines
                 values[name] = value
         guard = instruction
         if instruction.predicate is not None and instruction.predicate.name in overwritten and point.guarded:
-            guard = self._keep_predicate(instruction, kept)
+            guard = self._keep_predicate(instruction, before_lines)
         body = self._guarded(guard, point, snippet, self.expander.lines(snippet, values, instruction))
-        self.before(instruction.span, kept)
+        self.before(instruction.span, before_lines)
         self.after(instruction.span, self._of_snippet(snippet, [*lines, *body]))
 
     def _keep(self, helper: str, value: HelperValue, lines: list[str], at: int) -> HelperValue:

@@ -38,7 +38,7 @@ _STORED_OUTCOMES: Final = frozenset({"passed", "failed"})
 
 
 class TrialOutcome(NamedTuple):
-    """How a trial went: ``passed``, ``failed`` or ``impossible``; ``slots``: with values kept in slots,
+    """Outcome of a trial: ``passed``, ``failed`` or ``impossible``; ``slots``: with values kept in slots,
     ``instructions``: with probes at single instructions, ``pruned``: with the kernel in a cubin of its own,
     ``records``: with several records of a thread, and ``blocks``: with probes at basic blocks, ``passed`` or what went
     wrong.
@@ -54,7 +54,7 @@ class TrialOutcome(NamedTuple):
 
 
 class TrialPart(Enum):
-    """What a probe does in machine code: something at entries and exits alone, at instructions, where basic blocks
+    """Kind of graft that a probe needs: code at entries and exits alone, at instructions, where basic blocks
     begin, or it saves a record at instructions, of which a slot may have several.
     """
 
@@ -65,31 +65,31 @@ class TrialPart(Enum):
 
 
 def trial_part(probe: Probe) -> TrialPart:
-    """What of the trial tells whether a probe can be put into machine code."""
+    """Return the part of the trial that decides whether a probe can be grafted."""
     if is_graftable(probe):
         return TrialPart.ENTRIES
     if any(position.is_block for point in probe.points for position in point.positions):
         return TrialPart.BLOCKS
     before = [point.before for point in probe.points if point.before]
-    saved = (each for snippet in before for each in snippet.statements if isinstance(each, Save))
-    return TrialPart.RECORDS if any(not each.adds for each in saved) else TrialPart.INSTRUCTIONS
+    saved = (statement for snippet in before for statement in snippet.statements if isinstance(statement, Save))
+    return TrialPart.RECORDS if any(not save.adds for save in saved) else TrialPart.INSTRUCTIONS
 
 
 class Gate(Protocol):
     """Says whether grafts are on."""
 
     def closed(self, arch: int, part: TrialPart) -> Reason | None:
-        """Why there are no grafts on a device of ``arch`` (90), or none of that kind; None if they are on."""
+        """Return why there are no grafts on a device of ``arch`` (90), or none of that kind; None if they are on."""
 
     def allows_slots(self, arch: int) -> bool:
-        """Whether values may be kept in slots, for kernels that leave no register for them."""
+        """Return whether values may be kept in slots, for kernels that leave no register for them."""
 
     def pruning_fault(self, arch: int) -> str:
-        """Why kernels stay in their whole cubin, in words; "" if they get one of their own."""
+        """Return why kernels stay in their whole cubin; "" if they get one of their own."""
 
 
 class OpenGate:
-    """Where nothing runs what is made, grafts need no trial."""
+    """Gate for code that never runs: grafts need no trial."""
 
     def closed(self, _arch: int, _part: TrialPart) -> Reason | None:
         """None."""
@@ -115,28 +115,28 @@ class GraftGate:
         self._lock = threading.Lock()
 
     def closed(self, arch: int, part: TrialPart) -> Reason | None:
-        """Why there are no grafts on a device of ``arch`` (90), or none of that kind; None if they are on."""
-        told = self._outcome(arch)
-        if told.outcome == "passed":
+        """Return why there are no grafts on a device of ``arch`` (90), or none of that kind; None if they are on."""
+        outcome = self._outcome(arch)
+        if outcome.outcome == "passed":
             tried = {
                 TrialPart.ENTRIES: (),
-                TrialPart.INSTRUCTIONS: (told.instructions,),
-                TrialPart.BLOCKS: (told.instructions, told.records, told.blocks),
-                TrialPart.RECORDS: (told.instructions, told.records),
+                TrialPart.INSTRUCTIONS: (outcome.instructions,),
+                TrialPart.BLOCKS: (outcome.instructions, outcome.records, outcome.blocks),
+                TrialPart.RECORDS: (outcome.instructions, outcome.records),
             }[part]
-            failed = next((words for words in tried if words != "passed"), None)
+            failed = next((result for result in tried if result != "passed"), None)
             return None if failed is None else because("graft-instructions-fail", words=failed or _NOT_TRIED)
-        return because("graft-fails" if told.outcome == "failed" else "graft-untested", words=told.words)
+        return because("graft-fails" if outcome.outcome == "failed" else "graft-untested", words=outcome.words)
 
     def allows_slots(self, arch: int) -> bool:
-        """Whether the trial went well with values kept in slots, too."""
-        told = self._outcome(arch)
-        return told.outcome == "passed" and told.slots == "passed"
+        """Return whether the trial went well with values kept in slots, too."""
+        outcome = self._outcome(arch)
+        return outcome.outcome == "passed" and outcome.slots == "passed"
 
     def pruning_fault(self, arch: int) -> str:
-        """What went wrong in the trial with a pruned cubin; "" also where nothing is grafted anyway."""
-        told = self._outcome(arch)
-        return "" if told.outcome != "passed" or told.pruned == "passed" else told.pruned or _NOT_TRIED
+        """Return what went wrong in the trial with a pruned cubin; "" also where nothing is grafted anyway."""
+        outcome = self._outcome(arch)
+        return "" if outcome.outcome != "passed" or outcome.pruned == "passed" else outcome.pruned or _NOT_TRIED
 
     def _outcome(self, arch: int) -> TrialOutcome:
         with self._lock:
@@ -180,13 +180,13 @@ class GraftGate:
         self._keep(arch, outcome)
         return outcome
 
-    def _keep(self, arch: int, told: TrialOutcome) -> None:
+    def _keep(self, arch: int, outcome: TrialOutcome) -> None:
         path = self._path(arch)
-        if path is None or told.outcome not in _STORED_OUTCOMES:
+        if path is None or outcome.outcome not in _STORED_OUTCOMES:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, json.dumps(told._asdict()).encode())
+            write_file(path, json.dumps(outcome._asdict()).encode())
         except OSError:  # the next run tries again
             return
 
@@ -194,14 +194,14 @@ class GraftGate:
 def driver_version() -> str:
     """The version of the kernel's NVIDIA driver, "" where it does not say."""
     try:
-        found = _DRIVER_VERSION.search(_VERSION_FILE.read_text(encoding="utf-8", errors="replace"))
+        match = _DRIVER_VERSION.search(_VERSION_FILE.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return ""
-    return found[1] if found else ""
+    return match[1] if match else ""
 
 
 def _unfinished_outcome(text: bytes | str | None) -> TrialOutcome:
-    """What a trial that did not end had said by then."""
+    """Return the output of a trial that did not end."""
     try:
         return _read_outcome(text if isinstance(text, bytes) else b"")
     except ValueError:
@@ -210,7 +210,7 @@ def _unfinished_outcome(text: bytes | str | None) -> TrialOutcome:
 
 def _read_outcome(text: bytes) -> TrialOutcome:
     """The outcome in the last line that is JSON. Raises ValueError."""
-    told = parse_json(text.strip().rpartition(b"\n")[2])
-    if not isinstance(told, dict):
+    fields = parse_json(text.strip().rpartition(b"\n")[2])
+    if not isinstance(fields, dict):
         raise ValueError("no outcome")
-    return TrialOutcome(*(str(told.get(name, "")) for name in TrialOutcome._fields))
+    return TrialOutcome(*(str(fields.get(name, "")) for name in TrialOutcome._fields))

@@ -51,7 +51,7 @@ _NOT_TRIED: Final = "it was not tried, since what came before it did not end"
 _WARP_RECORD: Final = struct.Struct("<QIIIxxxxxxxxxxxx")
 _TABLE_BYTES: Final = struct.pack("<4I", 3, 5, 7, 11)
 _INPUT_BYTES: Final = struct.pack(f"<{THREADS_OF_GRID}I", *(number * 40503 for number in range(THREADS_OF_GRID)))
-"""What the kernel finds in its output."""
+"""Input of the kernel, a word per thread."""
 _ENTRY_SNIPPET: Final = ".reg .b32 %begin;\nmov.u32 %begin, %clock;\n"
 _EXIT_SNIPPET: Final = """\
 .reg .b64 %end, %start, %wide;
@@ -72,36 +72,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--arch", type=int, required=True, help="90 for a device of sm_90")
     parser.add_argument("--driver", default=DRIVER_LIBRARY)
     options = parser.parse_args(arguments)
-    told = {"outcome": "passed", "words": ""}
+    outcome = {"outcome": "passed", "words": ""}
     try:
         assembler = Assembler()
         cuda, cubin = CudaContext(options.driver, options.arch), trial_cubin(options.arch, assembler)
         run_trial(cuda, cubin, assembler, entry_trial())
         later = dict.fromkeys(("instructions", "pruned", "records", "blocks"), _NOT_TRIED)
-        _print_outcome(told | later | {"slots": _NOT_ENDED})
-        told["slots"] = _part_outcome(lambda: run_trial(cuda, cubin, assembler, entry_trial(), in_slots=True))
-        _print_outcome(told | later | {"instructions": _NOT_ENDED})
-        told["instructions"] = _part_outcome(lambda: _run_instruction_trials(cuda, cubin, assembler))
-        _print_outcome(told | {"pruned": _NOT_ENDED, "records": _NOT_TRIED, "blocks": _NOT_TRIED})
-        told["pruned"] = _part_outcome(
+        _print_outcome(outcome | later | {"slots": _NOT_ENDED})
+        outcome["slots"] = _part_outcome(lambda: run_trial(cuda, cubin, assembler, entry_trial(), in_slots=True))
+        _print_outcome(outcome | later | {"instructions": _NOT_ENDED})
+        outcome["instructions"] = _part_outcome(lambda: _run_instruction_trials(cuda, cubin, assembler))
+        _print_outcome(outcome | {"pruned": _NOT_ENDED, "records": _NOT_TRIED, "blocks": _NOT_TRIED})
+        outcome["pruned"] = _part_outcome(
             lambda: _run_pruned_trial(cuda, trial_cubin(options.arch, assembler, others=True), assembler)
         )
-        _print_outcome(told | {"records": _NOT_ENDED, "blocks": _NOT_TRIED})
-        told["records"] = _part_outcome(lambda: run_trial(cuda, cubin, assembler, record_trial()))
-        _print_outcome(told | {"blocks": _NOT_ENDED})
-        told["blocks"] = _part_outcome(
+        _print_outcome(outcome | {"records": _NOT_ENDED, "blocks": _NOT_TRIED})
+        outcome["records"] = _part_outcome(lambda: run_trial(cuda, cubin, assembler, record_trial()))
+        _print_outcome(outcome | {"blocks": _NOT_ENDED})
+        outcome["blocks"] = _part_outcome(
             lambda: run_trial(cuda, block_cubin(options.arch, assembler), assembler, block_trial())
         )
     except TrialFailedError as error:
-        told |= {"outcome": "failed", "words": str(error)}
+        outcome |= {"outcome": "failed", "words": str(error)}
     except ProbeError as error:
-        told |= {"outcome": "impossible", "words": str(error)}
-    _print_outcome(told)
+        outcome |= {"outcome": "impossible", "words": str(error)}
+    _print_outcome(outcome)
     return 0
 
 
-def _print_outcome(told: dict[str, str]) -> None:
-    sys.stdout.write(json.dumps(told) + "\n")
+def _print_outcome(outcome: dict[str, str]) -> None:
+    sys.stdout.write(json.dumps(outcome) + "\n")
     sys.stdout.flush()
 
 
@@ -160,7 +160,7 @@ def entry_trial() -> TrialCase:
 
 
 def trial_probe() -> Probe:
-    """When and where each warp ran."""
+    """Return the probe of the trial: it records when and where each warp ran."""
     place = FileLocation("trial", 0)
     before, after = (
         parse_snippet(_ENTRY_SNIPPET, place, TRIAL_KERNEL),
@@ -190,7 +190,7 @@ def _run_and_compare(
     cuda.write(original.variable("trial_table"), _TABLE_BYTES)
     records = [cuda.allocate(size) for size in trial.map_bytes]
     left = []
-    for module, added in ((original, []), (grafted, [each + flat for each in records])):
+    for module, added in ((original, []), (grafted, [record + flat for record in records])):
         output, total = cuda.allocate(THREADS_OF_GRID * 4), original.variable("trial_total")
         cuda.write(output, _INPUT_BYTES)
         cuda.write(total, bytes(4))
@@ -206,11 +206,11 @@ def _run_and_compare(
 
 def check_warp_records(content: bytes) -> None:
     """Raises TrialFailedError unless every warp left one record that can be true."""
-    found = list(_WARP_RECORD.iter_unpack(content))
-    missing = sum(mark != 1 for *_, mark in found)
+    records = list(_WARP_RECORD.iter_unpack(content))
+    missing = sum(mark != 1 for *_, mark in records)
     if missing:
-        raise TrialFailedError(f"{missing} of {len(found)} warps left no record")
-    for start, elapsed, sm, _ in found:
+        raise TrialFailedError(f"{missing} of {len(records)} warps left no record")
+    for start, elapsed, sm, _ in records:
         if not start or not elapsed or sm >= MAX_SMS:
             raise TrialFailedError(f"a warp's record cannot be true: start {start}, {elapsed} cycles, SM {sm}")
 

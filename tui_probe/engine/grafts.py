@@ -82,13 +82,13 @@ def graft_site_file(
     """
     files: dict[str, int] = {}
     sources = _source_lines(target)
-    told = [_instruction_fields(target, one, sources.get(one.at), files) for one in sites]
-    told += [_block_fields(target, one, sources.get(one.first), files) for one in blocks]
-    places = {one.at: number for number, one in enumerate(sites)}
+    fields = [_instruction_fields(target, site, sources.get(site.at), files) for site in sites]
+    fields += [_block_fields(target, block, sources.get(block.first), files) for block in blocks]
+    places = {site.at: number for number, site in enumerate(sites)}
     own = {
         "probe": probe,
         "way": GRAFT,
-        "sites": told,
+        "sites": fields,
         "maps": {name: {"sites": [places[at] for at in offsets]} for name, offsets in maps.items()},
         "unchecked": [],
     }
@@ -103,33 +103,33 @@ def _source_lines(target: GraftTarget) -> dict[int, tuple[str, int]]:
 
 
 def _instruction_fields(
-    target: GraftTarget, one: SassSite, source: tuple[str, int] | None, files: dict[str, int]
+    target: GraftTarget, site: SassSite, source: tuple[str, int] | None, files: dict[str, int]
 ) -> dict[str, object]:
-    first = one.places[0]
+    first = site.places[0]
     facts = facts_of(first.ptx_equivalent)
-    told: dict[str, object] = {
-        "offset": one.at,
+    fields: dict[str, object] = {
+        "offset": site.at,
         "at": "instruction",
-        "points": list(dict.fromkeys(place.point.name for place in one.places)),
-        "opcode": mnemonic(target.words[one.at // WORD_BYTES], target.arch),
+        "points": list(dict.fromkeys(place.point.name for place in site.places)),
+        "opcode": mnemonic(target.words[site.at // WORD_BYTES], target.arch),
         "class": facts.work,
         "type": facts.type or None,
         "space": facts.space or None,
         "access": facts.access,
-        "bytes": first.told.bytes,
+        "bytes": first.facts.bytes,
     }
-    return {name: value for name, value in told.items() if value is not None} | _source_fields(source, files)
+    return {name: value for name, value in fields.items() if value is not None} | _source_fields(source, files)
 
 
 def _block_fields(
-    target: GraftTarget, one: SassBlock, source: tuple[str, int] | None, files: dict[str, int]
+    target: GraftTarget, block: SassBlock, source: tuple[str, int] | None, files: dict[str, int]
 ) -> dict[str, object]:
     """A basic block, by its first instruction."""
-    word = target.words[one.first // WORD_BYTES]
+    word = target.words[block.first // WORD_BYTES]
     return {
-        "offset": one.first,
+        "offset": block.first,
         "at": "block",
-        "points": [code.point.name for code in one.codes if code.point.positions],
+        "points": [code.point.name for code in block.codes if code.point.positions],
         "opcode": operation_name(word, target.arch) or mnemonic(word, target.arch),
         "class": operation_class(word, target.arch),
         **_source_fields(source, files),
@@ -165,12 +165,12 @@ class ProbeCode:
 
     @property
     def registers(self) -> int:
-        """Those that a kernel must have for it."""
+        """Registers that a kernel must have for it."""
         return max(snippet.registers for snippet in self._snippets)
 
     @property
     def flags(self) -> list[Attribute]:
-        """What the driver must be told of it."""
+        """Attributes that the driver needs for it."""
         return [flag for snippet in self._snippets for flag in snippet.flags]
 
     @property
@@ -180,7 +180,7 @@ class ProbeCode:
 
     @property
     def _snippets(self) -> list[Snippet]:
-        return [each for each in (self.exit, self.flat, self.entry) if each]
+        return [snippet for snippet in (self.exit, self.flat, self.entry) if snippet]
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +239,8 @@ class Grafter:
         if is_graftable(self._probe):
             grafted, rewritten = graft_code(target, self.code(target, in_slots=in_slots))
         else:
-            grafted, found = graft_instructions(target, self._probe, self._assembler, sampled=self._sampled)
-            sites, blocks = found.sites, found.blocks
+            grafted, parts = graft_instructions(target, self._probe, self._assembler, sampled=self._sampled)
+            sites, blocks = parts.sites, parts.blocks
             lines, rewritten = site_offsets(self._probe, sites), 0
         info = kernel_info(
             name,
@@ -252,9 +252,9 @@ class Grafter:
             note=None if sites or blocks or not is_for_instructions(self._probe) else no_match_reason(self._probe),
             way=_info_lines(grafted),
         )
-        said = _log_text(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
-        told = graft_site_file(self._probe.name, target, sites, blocks, lines)
-        return GraftedKernel(cubin.image, grafted, info, told, said, in_slots)
+        log_text = _log_text(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
+        site_file = graft_site_file(self._probe.name, target, sites, blocks, lines)
+        return GraftedKernel(cubin.image, grafted, info, site_file, log_text, in_slots)
 
     def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
         """The code, once ptxas itself showed that only known fields change where parameters lie elsewhere."""
@@ -262,7 +262,7 @@ class Grafter:
             self._assembled_at(arch, at, in_slots=in_slots) for at in (leading, leading + _SECOND_ASSEMBLY_OFFSET)
         )
         pairs = [(code.exit, other.exit), (code.entry, other.entry), (code.flat, other.flat)]
-        if not all(one.reads_as(another) for one, another in pairs if one and another):
+        if not all(snippet.reads_as(another) for snippet, another in pairs if snippet and another):
             raise UnsupportedKernelError(because("graft-snippet", what="parameters whose places are not understood"))
         return code
 

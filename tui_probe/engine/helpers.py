@@ -55,7 +55,7 @@ class NonfiniteTest:
 def nonfinite_test(
     stored: list[tuple[str, Elements | None]], types: dict[str, str], names: UnusedNames
 ) -> NonfiniteTest | None:
-    """How to find a number that is not finite among ``stored`` registers and what is in each.
+    """Return code to find a number that is not finite among ``stored`` registers and what is in each.
 
     ``types`` has the PTX type of each register. None if they do not all hold numbers of one type.
     """
@@ -66,7 +66,7 @@ def nonfinite_test(
     if any(not FLOAT_BITS[kind] <= bits <= _MAX_BITS for bits in held.values()):
         return None
     bits = 64 if kind == "f64" else 32
-    predicate, found, value, masked = (
+    predicate, is_nonfinite, value, masked = (
         names.temporary(f"{name}{suffix}", held)
         for name, suffix, held in (
             ("nonfinite", "", "pred"), ("found", "", "pred"), ("value", f"_b{bits}", f"b{bits}"),
@@ -83,9 +83,9 @@ def nonfinite_test(
         lines += before
         lines += [
             f"and.b{bits} {masked}, {name}, {exponent};",
-            f"setp.eq.u{bits} {found}, {masked}, {exponent};",
-            f"selp.b{bits} {value}, {name}, {value}, {found};",
-            f"or.pred {predicate}, {predicate}, {found};",
+            f"setp.eq.u{bits} {is_nonfinite}, {masked}, {exponent};",
+            f"selp.b{bits} {value}, {name}, {value}, {is_nonfinite};",
+            f"or.pred {predicate}, {predicate}, {is_nonfinite};",
         ]
     return NonfiniteTest(lines, predicate, value, f"b{bits}", NONFINITE_KINDS[kind])
 
@@ -130,7 +130,7 @@ TYPE_BITS: Final = {name: size * 8 for name, size in TYPE_BYTES.items()}
 
 @dataclass(slots=True)
 class HelperValue:
-    """What stands for a helper: an operand, its PTX type, lines that compute it, and the registers it is read from."""
+    """Value of a helper: an operand, its PTX type, lines that compute it, and the registers it is read from."""
 
     operand: str
     type: str
@@ -186,7 +186,7 @@ class Helpers:
         return HelperValue(print_operand(operand), types.pop() if len(types) == 1 else "", [], sources)
 
     def tells(self, snippet: Snippet) -> bool:
-        """Whether a snippet has anything to do here: one that asks for NONFINITE, only where numbers are stored."""
+        """Return whether a snippet applies here: one that uses NONFINITE does only where numbers are stored."""
         return not snippet.helpers & NONFINITE_HELPERS or self._find_nonfinite() is not None
 
     def _find_nonfinite(self) -> NonfiniteTest | None:
@@ -195,15 +195,15 @@ class Helpers:
         return nonfinite_test(stored, types, self._names) if self._instruction.opcode in _STORES else None
 
     def _nonfinite(self, helper: str) -> HelperValue:
-        found = self._find_nonfinite()
-        if found is None:
+        nonfinite = self._find_nonfinite()
+        if nonfinite is None:
             raise self._absent(f"{helper}: it stores no numbers whose type is known")
         match helper:
             case "NONFINITE":
-                return HelperValue(found.predicate, "pred", found.lines)
+                return HelperValue(nonfinite.predicate, "pred", nonfinite.lines)
             case "VALUE":
-                return HelperValue(found.value, found.value_type)
-        return HelperValue(str(found.kind), "b32")
+                return HelperValue(nonfinite.value, nonfinite.value_type)
+        return HelperValue(str(nonfinite.kind), "b32")
 
     def overwritten(self) -> frozenset[str]:
         """The registers that the instruction writes."""
@@ -274,7 +274,7 @@ class Helpers:
         return HelperValue(str(share), "b32")
 
     def _copied_bytes(self) -> HelperValue:
-        """What ``cp.async`` reads: its size, or less where a fourth operand says so; the size of ``cp.async.bulk``."""
+        """Bytes that ``cp.async`` reads: its size, or less by its fourth operand; the size of ``cp.async.bulk``."""
         match self._instruction.operands:
             case (Memory(), Memory(), Immediate(), Immediate() as read, *_):
                 return HelperValue(read.text, "b32")

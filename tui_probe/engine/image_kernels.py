@@ -36,12 +36,12 @@ def find_cubin(image: bytes, kernel: str, arch: int | None = None) -> tuple[Cubi
 
     Of several that it could run, this is the one that the driver takes. Raises ImageError.
     """
-    for one in _fitting_entries(image, arch):
-        cubin = _read_cubin(one)
+    for entry in _fitting_entries(image, arch):
+        cubin = _read_cubin(entry)
         if cubin is not None and kernel in cubin.kernels:
             size = len(cubin.image)
-            found = f"{image_kind(image)} of {len(image)} bytes: machine code for sm_{cubin.arch}, {size} bytes"
-            return cubin, found
+            description = f"{image_kind(image)} of {len(image)} bytes: machine code for sm_{cubin.arch}, {size} bytes"
+            return cubin, description
     if arch is None:
         raise ImageError(f"the image has no machine code of {kernel}")
     raise ImageError(because("no-machine-code", gpu=f"sm_{arch}"))
@@ -51,19 +51,19 @@ def kernels_in(image: bytes, arch: int | None = None) -> dict[str, int]:
     """The kernels that an image has machine code for, and the newest architecture of each; with ``arch`` (90), the
     newest that such a device runs. Raises ImageError.
     """
-    found: dict[str, int] = {}
-    for one in _fitting_entries(image, arch):
-        for name in kernels_of(one):
-            found.setdefault(name, one.arch)
-    return found
+    sizes: dict[str, int] = {}
+    for entry in _fitting_entries(image, arch):
+        for name in kernels_of(entry):
+            sizes.setdefault(name, entry.arch)
+    return sizes
 
 
 def fitting_cubins(entries: Iterable[fatbin.FatbinEntry], arch: int | None) -> list[fatbin.FatbinEntry]:
     """Of the entries of one image, the cubins that a device of ``arch`` (90) runs, or all, the one that the driver
     takes rather first.
     """
-    fitting = [one for one in entries if one.kind == _ELF and (arch is None or one.runs_on(arch))]
-    return sorted(fitting, key=lambda one: one.rank, reverse=True)
+    fitting = [entry for entry in entries if entry.kind == _ELF and (arch is None or entry.runs_on(arch))]
+    return sorted(fitting, key=lambda entry: entry.rank, reverse=True)
 
 
 def kernels_of(entry: fatbin.FatbinEntry) -> tuple[str, ...]:
@@ -79,8 +79,8 @@ def entry_of_cubin(image: bytes) -> fatbin.FatbinEntry:
 
 def cubins_in(image: bytes, architectures: Collection[int]) -> Iterator[bytes]:
     """The cubins of an image for these architectures (90), in order. Raises ImageError."""
-    for one in _image_entries(image):
-        if one.kind == _ELF and one.arch in architectures and is_cubin(content := one.content()):
+    for entry in _image_entries(image):
+        if entry.kind == _ELF and entry.arch in architectures and is_cubin(content := entry.content()):
             yield content
 
 
@@ -133,7 +133,7 @@ class FoundKernel:
 
     @property
     def target(self) -> str:
-        """What its PTX or its cubin is for: ``sm_90``."""
+        """Architecture of its PTX or cubin: ``sm_90``."""
         return f"sm_{self.source.arch}"
 
     def content(self) -> bytes:
@@ -160,11 +160,11 @@ class KernelImage:
         return next(filter(self.has_ptx_for, sorted(known)), max(held, default=0))
 
     def has_ptx_for(self, arch: int) -> bool:
-        """Whether a device of ``arch`` (90) can run PTX of it. Raises ImageError."""
+        """Return whether a device of ``arch`` (90) can run PTX of it. Raises ImageError."""
         return any(True for texts in fitting_ptx(self.ptx, arch) for _ in texts)
 
     def fits(self, arch: int) -> bool:
-        """Whether a device of ``arch`` (90) can run anything of it, be there a kernel in that or not."""
+        """Return whether a device of ``arch`` (90) can run anything of it, be there a kernel in that or not."""
         return bool(fitting_cubins(self.cubins, arch)) or self.has_ptx_for(arch)
 
     def kernels(self, arch: int) -> Iterator[FoundKernel]:
@@ -205,7 +205,7 @@ class KernelFile:
                     yield kernel
 
     def held(self) -> str:
-        """What it has, by the headers: ``PTX for sm_120, machine code for sm_80, sm_90``; "" for nothing."""
+        """Describe the content by the headers: ``PTX for sm_120, machine code for sm_80, sm_90``; "" for nothing."""
         ptx = {target for image in self.images for target in ptx_targets(image.ptx)}
         code = {cubin.arch for image in self.images for cubin in image.cubins}
         parts = [("PTX", ptx), ("machine code", code)]
@@ -215,7 +215,7 @@ class KernelFile:
 
 
 def _add_unseen(names: Iterable[str], seen: set[str]) -> Iterator[str]:
-    """Those that were not seen before, which are seen from then on."""
+    """Yield the names not in ``seen``, and add them to it."""
     for name in names:
         if name not in seen:
             seen.add(name)
@@ -252,7 +252,7 @@ def _kernel_images(data: bytes) -> Iterator[KernelImage]:
 
 
 def _program_images(data: bytes) -> Iterator[KernelImage]:
-    """Those that are loaded or, in an object whose device code is still to be linked, what it has for that."""
+    """Yield the images that are loaded or, in an object not yet device-linked, those for the linker."""
     sections = {name: place for name, place in elf.section_slices(data) if name in FATBIN_SECTIONS}
     for name in FATBIN_SECTIONS:
         if name in sections:

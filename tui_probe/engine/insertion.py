@@ -34,7 +34,7 @@ _END_OPCODES: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """What a probe met: the lines in ``pruned.ptx`` of the ``sites`` of each map that keeps them, by its name.
+    """Sites of a probe: the lines in ``pruned.ptx`` of the ``sites`` of each map that keeps them, by its name.
 
     ``in_vain`` tells that it is for instructions of which the kernel has none. ``notes`` tell of every site.
     """
@@ -78,7 +78,9 @@ class _Inserter:
         self._notes = SiteNotes()
         self._callees = KernelCallGraph(kernel)
         positions = [position for point in probe.points for position in point.positions]
-        self._at_kernel = any(position.is_kernel for position in positions) or any(one.cap != 1 for one in probe.maps)
+        self._at_kernel = any(position.is_kernel for position in positions) or any(
+            own_map.cap != 1 for own_map in probe.maps
+        )
         self._entry = self._part(kernel.entry, names)
         self._parts = {
             function.name: self._entry
@@ -101,7 +103,9 @@ class _Inserter:
             sampled=self._sampled,
             reduces=can_reduce(self._kernel.module),
             sites=entry.expander.sites if entry else None,
-            ends=(lambda one: bool(self._callees.called(one))) if splits and self._callees.functions else None,
+            ends=(lambda instruction: bool(self._callees.called(instruction)))
+            if splits and self._callees.functions
+            else None,
         )
 
     def run(self) -> Insertion:
@@ -132,12 +136,14 @@ class _Inserter:
         return [snippet for snippet in snippets if snippet]
 
     def _leaves(self, part: FunctionInsertion) -> bool:
-        """Whether something is to be done where a called function ends the kernel."""
-        return self._at_kernel and any(one.opcode == "exit" for one in function_instructions(part.function))
+        """Return whether something is to be done where a called function ends the kernel."""
+        return self._at_kernel and any(
+            instruction.opcode == "exit" for instruction in function_instructions(part.function)
+        )
 
     def _passing(self, probed: set[str]) -> CallState:
-        """Who is passed what. Raises UnsupportedKernelError for a function that cannot be."""
-        maps = [self._names.parameter(*each) for each in probe_parameters(self._probe)]
+        """Compute the state passed to each function. Raises UnsupportedKernelError for a function that cannot be."""
+        maps = [self._names.parameter(*parameter) for parameter in probe_parameters(self._probe)]
         with_maps = self._callees.with_callers(probed & self._callees.functions.keys())
         needs = {name: list(maps) for name in sorted(with_maps)}
         for variable in self._shared.variables:
@@ -167,7 +173,7 @@ class _Inserter:
         self._first(part, [*passing.declare(part.names), *part.names.declarations(), *lines])
 
     def _in_function(self, part: FunctionInsertion, passing: CallState) -> None:
-        """What a called function does with what it is passed."""
+        """Insert the code by which a called function uses the passed state."""
         passing.insert_at_calls(part)
         for instruction in function_instructions(part.function):
             if instruction.opcode == "ret":
@@ -209,9 +215,9 @@ class _Inserter:
         return sampling.begin(self._entry.addressing.block(number), number)
 
     def _add_parameters(self) -> None:
-        maps = [self._names.parameter(*each) for each in probe_parameters(self._probe)]
+        maps = [self._names.parameter(*parameter) for parameter in probe_parameters(self._probe)]
         variables = [self._names.parameter("variable", name) for name in self._shared.variables]
-        sample = [self._names.parameter(*each) for each in SAMPLE_PARAMETERS] if self._sampled else []
+        sample = [self._names.parameter(*parameter) for parameter in SAMPLE_PARAMETERS] if self._sampled else []
         add_parameters(self._kernel.module.source, self._kernel.entry, [*maps, *sample, *variables], self._edits)
 
 

@@ -82,15 +82,16 @@ class InstructionCode:
     @property
     def all(self) -> list[InlineCode]:
         """All of it."""
-        return [one for one in (*self.inside, self.exit) if one is not None]
+        return [code for code in (*self.inside, self.exit) if code is not None]
 
     @property
     def inside(self) -> list[InlineCode]:
-        """What runs while the kernel needs its registers; what runs first is among it."""
-        return [one for one in (self.entry, *self.places.values(), *self.blocks.values()) if one is not None]
+        """Code that runs while the kernel needs its registers, including the entry code."""
+        return [code for code in (self.entry, *self.places.values(), *self.blocks.values()) if code is not None]
 
     def leaves_below(self, registers: int) -> bool:
-        """Whether the code of the ways out has the registers of the kernel, which needs them no more, up to these.
+        """Return whether the code of the ways out has the registers of the kernel, which needs them no more, up to
+        these.
 
         Probes of blocks keep many values, which all stand in registers there at once.
         """
@@ -107,31 +108,35 @@ def graft_instructions(
     probe = without_redux(probe, target.arch)
     if target.arch < _UNIFORM_BRANCHES_FROM:
         probe = probe.straight_form()
-    found = find_probed_parts(probe, target)
-    _refuse(target, probe, found)
-    code = _assemble_code(target, probe, found, assembler, sampled=sampled)
+    parts = find_probed_parts(probe, target)
+    _refuse(target, probe, parts)
+    code = _assemble_code(target, probe, parts, assembler, sampled=sampled)
     if code.ptx.words and (function := calls_outside(target)):  # what it leaves of registers nobody says
         raise UnsupportedKernelError(because("graft-calls", function=function))
-    room, kept = _free_registers(target, code)
-    splices = _inner_splices(target, code, room, kept, found)
+    room, kept_registers = _free_registers(target, code)
+    splices = _inner_splices(target, code, room, kept_registers, parts)
     if code.entry is not None:
-        splices.insert(0, Splice(0, tuple(opening_words(code.entry, room, kept))))
-    leaving, rewritten = _exit_code(target, code, room, kept)
+        splices.insert(0, Splice(0, tuple(opening_words(code.entry, room, kept_registers))))
+    leaving, rewritten = _exit_code(target, code, room, kept_registers)
     if code.exit is not None:
         splices = _with_exit_code(target, splices, leaving)
-    flags = [each for one in code.all for each in one.flags]
+    flags = [flag for inline in code.all for flag in inline.flags]
     grafted = apply_splices(target, splices, len(code.ptx.parameters()), room.registers, rewritten, flags)
     refuse_changes(target, grafted, set(room.uniform.values()))
-    return grafted, found
+    return grafted, parts
 
 
 def _inner_splices(
-    target: GraftTarget, code: InstructionCode, room: FreeRegisters, kept: dict[int, MarkValue], found: ProbedParts
+    target: GraftTarget,
+    code: InstructionCode,
+    room: FreeRegisters,
+    kept_registers: dict[int, MarkValue],
+    parts: ProbedParts,
 ) -> list[Splice]:
-    """What is put around instructions: for themselves, for the blocks that they are in, or for both."""
-    sites, blocks = {one.at: one for one in found.sites}, {one.at: one for one in found.blocks}
+    """Return the splices at instructions: for themselves, for the blocks that they are in, or for both."""
+    sites, blocks = {site.at: site for site in parts.sites}, {block.at: block for block in parts.blocks}
     return [
-        _site_splice(target, code, room, kept, at, sites.get(at), blocks.get(at))
+        _site_splice(target, code, room, kept_registers, at, sites.get(at), blocks.get(at))
         for at in sorted(sites.keys() | blocks.keys())
     ]
 
@@ -140,30 +145,32 @@ def _site_splice(
     target: GraftTarget,
     code: InstructionCode,
     room: FreeRegisters,
-    kept: dict[int, MarkValue],
+    kept_registers: dict[int, MarkValue],
     at: int,
-    one: SassSite | None,
+    site: SassSite | None,
     entered: SassBlock | None,
 ) -> Splice:
     inline, reads, entering = [], ALWAYS, None
-    if one is not None:
-        sources = {**kept, **one.sources(), READS_MARK: flag_value(room)}
-        inline, reads = [(code.places[place.key], sources) for place in one.places], one.reads
+    if site is not None:
+        sources = {**kept_registers, **site.sources(), READS_MARK: flag_value(room)}
+        inline, reads = [(code.places[place.key], sources) for place in site.places], site.reads
     if entered is not None:
-        numbers = {FIRST_NUMBER_MARK + index: MarkValue(number=each.number) for index, each in enumerate(entered.codes)}
-        entering = code.blocks[entered.key], {**kept, **numbers}
-    words = trampoline(inline, target.words[at // WORD_BYTES], room, reads, entering)
-    return Splice(at, tuple(words), together=True)
+        numbers = {
+            FIRST_NUMBER_MARK + index: MarkValue(number=block.number) for index, block in enumerate(entered.codes)
+        }
+        entering = code.blocks[entered.key], {**kept_registers, **numbers}
+    trampoline_words = trampoline(inline, target.words[at // WORD_BYTES], room, reads, entering)
+    return Splice(at, tuple(trampoline_words), together=True)
 
 
 def _exit_code(
-    target: GraftTarget, code: InstructionCode, room: FreeRegisters, kept: dict[int, MarkValue]
+    target: GraftTarget, code: InstructionCode, room: FreeRegisters, kept_registers: dict[int, MarkValue]
 ) -> tuple[tuple[Word, ...], dict[int, Word]]:
     """The code of the ways out, and the instructions that must be waited for if that has the kernel's registers."""
     if code.exit is None:
         return (), {}
-    below = code.leaves_below(min((each.register or 0 for each in kept.values()), default=0))
-    placed = code.exit.placed(replace(room, first=0) if below else room, kept)
+    below = code.leaves_below(min((mark.register or 0 for mark in kept_registers.values()), default=0))
+    placed = code.exit.placed(replace(room, first=0) if below else room, kept_registers)
     return tuple(with_initial_wait(placed)), with_read_barriers(target.words) if below else {}
 
 
@@ -172,13 +179,13 @@ def _with_exit_code(target: GraftTarget, splices: Sequence[Splice], leaving: tup
     inside = {splice.at: splice.before for splice in splices if splice.at}
     ways_out = {at: (*inside.get(at, ()), *leaving) for at in target.exits()}
     others = [splice for splice in splices if not splice.at or splice.at not in ways_out]
-    return [*others, *(Splice(at, words) for at, words in ways_out.items())]
+    return [*others, *(Splice(at, exit_words) for at, exit_words in ways_out.items())]
 
 
-def _refuse(target: GraftTarget, probe: Probe, found: ProbedParts) -> None:
+def _refuse(target: GraftTarget, probe: Probe, parts: ProbedParts) -> None:
     """Raises UnsupportedKernelError for a kernel in which the probe would miss something."""
     target.refuse_functions()
-    if any(one.at == 0 for one in found.sites):
+    if any(site.at == 0 for site in parts.sites):
         raise UnsupportedKernelError(because("graft-position", at="0x0000"))
     functions = [section.name.removeprefix(CODE_PREFIX) for section in target.functions]
     functions += [BY_ADDRESS] * target.has_unseen_calls
@@ -188,10 +195,10 @@ def _refuse(target: GraftTarget, probe: Probe, found: ProbedParts) -> None:
 
 
 def _assemble_code(
-    target: GraftTarget, probe: Probe, found: ProbedParts, assembler: Assembler, *, sampled: bool
+    target: GraftTarget, probe: Probe, parts: ProbedParts, assembler: Assembler, *, sampled: bool
 ) -> InstructionCode:
-    places = [place for one in found.sites for place in one.places]
-    ptx = InstructionPtx(probe, places, target.arch, blocks=found.blocks, sampled=sampled)
+    places = [place for site in parts.sites for place in site.places]
+    ptx = InstructionPtx(probe, places, target.arch, blocks=parts.blocks, sampled=sampled)
     odd = target.first_added % _PARAMETER_ALIGNMENT
     for leading in (LEADING_BYTES + odd, MANY_LEADING_BYTES + odd):
         cubin = _assemble_cubin(ptx.text(leading), target.arch, assembler)
@@ -202,7 +209,7 @@ def _assemble_code(
         entry = InlineCode.of(cubin, ENTRY, leading) if ptx.has_entry else None
         leaving = InlineCode.of(cubin, EXIT, leading, leaves=True) if ptx.has_exit else None
         code = InstructionCode(ptx, entry, leaving, keys, blocks)
-        if all(one.base == target.base for one in code.all):
+        if all(inline.base == target.base for inline in code.all):
             break
     return code
 
@@ -218,23 +225,23 @@ def _assemble_cubin(text: str, arch: int, assembler: Assembler) -> Cubin:
 
 
 def _free_registers(target: GraftTarget, code: InstructionCode) -> tuple[FreeRegisters, dict[int, MarkValue]]:
-    """What the kernel leaves to the snippets, and what the marks of registers that are kept stand for.
+    """Return the registers free for the snippets, and the values of the marks of kept registers.
 
     Above the kernel's own registers come those of the snippets, then those that are kept. The saved predicates and the
     flag fill what lies between on account of alignment, or are the last.
     """
-    words = list(target.all_words())
+    target_words = list(target.all_words())
     top = target.registers - RESERVED
     first = _align(top)
-    inside = max((one.registers for one in code.inside), default=0)
+    inside = max((inline.registers for inline in code.inside), default=0)
     leaving = code.exit.registers if code.exit and not code.leaves_below(first + inside) else 0
-    kept = first + max(inside, leaving)
-    end, own = kept + code.ptx.words, 1 + code.ptx.has_flag
+    first_kept = first + max(inside, leaving)
+    end, own = first_kept + code.ptx.words, 1 + code.ptx.has_flag
     scratch = top if first - top >= own else end
-    pairs = sorted({pair for one in code.all for pair in one.uniform_pairs()})
-    uniform = assign_uniform_registers([], pairs, used_uniform_registers(words, target.arch), 0, None).exits
-    meetings = sorted({number for one in code.all for number in one.meetings()})
-    convergence, *others = lane_registers.free_barriers(words, 1 + len(meetings))
+    pairs = sorted({pair for inline in code.all for pair in inline.uniform_pairs()})
+    uniform = assign_uniform_registers([], pairs, used_uniform_registers(target_words, target.arch), 0, None).exits
+    meetings = sorted({number for inline in code.all for number in inline.meetings()})
+    convergence, *others = lane_registers.free_barriers(target_words, 1 + len(meetings))
     room = FreeRegisters(
         target.arch,
         target.base,
@@ -243,8 +250,8 @@ def _free_registers(target: GraftTarget, code: InstructionCode) -> tuple[FreeReg
         scratch,
         uniform,
         _predicate_numbers(target, code),
-        least_used_barriers(words),
-        lane_registers.late_predicates(words),
+        least_used_barriers(target_words),
+        lane_registers.late_predicates(target_words),
         convergence,
         dict(zip(meetings, others, strict=True)),
         max(end, scratch + own) + RESERVED,
@@ -253,12 +260,12 @@ def _free_registers(target: GraftTarget, code: InstructionCode) -> tuple[FreeReg
         left = min(MOST_REGISTERS, target.fewest_registers if target.fewest_registers < target.registers else 255)
         needed = {"needed": room.registers, "left": left}
         raise UnsupportedKernelError(because("graft-registers", **needed))
-    return room, {FIRST_KEPT_MARK + index: MarkValue(register=kept + index) for index in range(code.ptx.words)}
+    return room, {FIRST_KEPT_MARK + index: MarkValue(register=first_kept + index) for index in range(code.ptx.words)}
 
 
 def _predicate_numbers(target: GraftTarget, code: InstructionCode) -> dict[int, int]:
     """For each predicate of the uniform path that snippets write one that the kernel does not."""
-    wanted = sorted({number for one in code.all for number in one.uniform_predicates()})
+    wanted = sorted({number for inline in code.all for number in inline.uniform_predicates()})
     taken = lane_registers.uniform_predicates(target.all_words())
     free = [number for number in range(_UNIFORM_PREDICATES) if number not in taken]
     if len(free) < len(wanted):

@@ -60,7 +60,7 @@ _KEPT_TYPES: Final = {"b32": 32, "u32": 32, "s32": 32, "b64": 64, "u64": 64, "s6
 
 @dataclass(frozen=True, slots=True)
 class InstructionFacts:
-    """What a snippet is told of an instruction: the bytes and multiply-adds of a lane, and what its address is made of.
+    """Facts of an instruction for a snippet: the bytes and multiply-adds of a lane, and what its address is made of.
 
     ``shared``: in shared memory, where the register's value is shifted to the left by ``shift``. ``number`` is that of
     the site among those of the probe's maps of sites, -1 where there are none.
@@ -82,13 +82,13 @@ class SnippetSite:
     """A snippet at an instruction. ``stand_in`` is what the instruction would be in PTX."""
 
     point: ProbePoint
-    told: InstructionFacts
+    facts: InstructionFacts
     ptx_equivalent: Instruction
 
     @property
     def key(self) -> tuple[str, InstructionFacts]:
         """Equal where the code is."""
-        return self.point.name, self.told
+        return self.point.name, self.facts
 
 
 class InstructionPtx:
@@ -118,7 +118,7 @@ class InstructionPtx:
         self._begin = [point.before for point in around if point.before]
         self._end = [point.after for point in around if point.after]
         self.zero = never_counted([*at_places, *at_blocks.values(), *self._begin, *self._end])
-        self.kept = self._live([self._begin, self._end, at_places, list(at_blocks.values())])
+        self.live_registers = self._live([self._begin, self._end, at_places, list(at_blocks.values())])
         for block in self._blocks:
             self._refuse_values_of_others(block)
         self.counted = [own_map for own_map in probe.maps if own_map.cap != 1]
@@ -135,23 +135,23 @@ class InstructionPtx:
 
     @property
     def words(self) -> int:
-        """How many 32-bit values live while the kernel runs."""
-        own = sum(_KEPT_TYPES[self._probe.registers[name]] // _HALF for name in self.kept)
+        """Number of 32-bit values that live while the kernel runs."""
+        own = sum(_KEPT_TYPES[self._probe.registers[name]] // _HALF for name in self.live_registers)
         return own + _WORDS_OF_MAP * len(self.counted)
 
     @property
     def has_flag(self) -> bool:
-        """Whether a predicate says something of an access."""
-        return any(place.told.predicated for place in self._places)
+        """True if a predicate says something of an access."""
+        return any(place.facts.predicated for place in self._places)
 
     @property
     def has_entry(self) -> bool:
-        """Whether anything is to be done first."""
-        return bool(self.kept or self.counted or _saved_maps(self._begin))
+        """True if anything is to be done first."""
+        return bool(self.live_registers or self.counted or _saved_maps(self._begin))
 
     @property
     def has_exit(self) -> bool:
-        """Whether anything is to be done last."""
+        """True if anything is to be done last."""
         return bool(self._end or self.counted)
 
     def parameters(self) -> list[tuple[str, str]]:
@@ -160,25 +160,27 @@ class InstructionPtx:
 
     def _live(self, groups: Sequence[Sequence[Snippet]]) -> list[str]:
         used = [_snippet_registers(group) for group in groups]
-        kept = [
+        live = [
             name for name in self._probe.registers if sum(name in names for names in used) > 1 and name not in self.zero
         ]
-        for name in kept:
+        for name in live:
             if self._probe.registers[name] not in _KEPT_TYPES:
                 raise UnsupportedKernelError(because("graft-value", probe=self._probe.name, register=name))
-        return kept
+        return live
 
     def _refuse_values_of_others(self, block: SassBlock) -> None:
         """Raises UnsupportedKernelError where a point needs what a point of other blocks left in a register: between
         blocks only what is kept lives on.
         """
-        told: set[str] = set()
+        stored: set[str] = set()
         for code in block.codes:
             snippet = _snippet_before_block(code.point)
-            for register in sorted(_snippet_registers([snippet]) & self._probe.registers.keys() - {*self.kept, *told}):
+            for register in sorted(
+                _snippet_registers([snippet]) & self._probe.registers.keys() - {*self.live_registers, *stored}
+            ):
                 if not _is_set_first(snippet, register):
                     raise UnsupportedKernelError(because("graft-value", probe=self._probe.name, register=register))
-            told |= _snippet_registers([snippet])
+            stored |= _snippet_registers([snippet])
 
     def text(self, leading: int = LEADING_BYTES) -> str:
         """The PTX, whose kernels have so many bytes of parameters before those of the probe."""
@@ -186,7 +188,7 @@ class InstructionPtx:
         head = f".version {ptx_version(self._arch)}\n.target sm_{self._arch}\n.address_size 64\n"
         kernels = [self._kernel().at_place(site_kernel_name(index), place) for index, place in enumerate(self._places)]
         kernels += [
-            self._kernel().at_block(block_kernel_name(index), each.codes) for index, each in enumerate(self._blocks)
+            self._kernel().at_block(block_kernel_name(index), block.codes) for index, block in enumerate(self._blocks)
         ]
         if self.has_entry:
             kernels.append(self._kernel().at_entry(self._begin))
@@ -212,7 +214,9 @@ def block_kernel_name(index: int) -> str:
 
 
 def _snippet_before_block(point: ProbePoint) -> Snippet:
-    """What a point does where a block begins. Raises UnsupportedKernelError if it saves there, or needs more."""
+    """Return the code of a point at the start of a block. Raises UnsupportedKernelError if it saves there, or needs
+    more.
+    """
     snippet = point.before
     if snippet is None or snippet.labels or snippet.helpers - _HELPERS_OF_BLOCKS or _saved_maps([snippet]):
         raise UnsupportedKernelError(because("needs-instructions", probe=point.name))
@@ -220,41 +224,41 @@ def _snippet_before_block(point: ProbePoint) -> Snippet:
 
 
 def _is_set_first(snippet: Snippet, register: str) -> bool:
-    """Whether a snippet writes a register, whatever its lanes, before it reads it."""
+    """Return whether a snippet writes a register, whatever its lanes, before it reads it."""
     for statement in snippet.statements:
-        if isinstance(statement, SnippetCode) and register in (found := _WORD.findall(statement.text)):
-            return found[0] == register and found.count(register) == 1
+        if isinstance(statement, SnippetCode) and register in (registers := _WORD.findall(statement.text)):
+            return registers[0] == register and registers.count(register) == 1
     return True
 
 
 def _snippet_before(point: ProbePoint) -> Snippet:
-    """What a point does before an instruction. Raises UnsupportedKernelError if it does more, or needs more."""
+    """Return the code of a point before an instruction. Raises UnsupportedKernelError if it needs more."""
     if point.after is not None or point.before is None or not point.guarded or point.before.helpers - _HELPERS:
         raise UnsupportedKernelError(because("needs-instructions", probe=point.name))
     return point.before
 
 
 def _exchanges(snippet: Snippet) -> bool:
-    """Whether lanes read values of other lanes."""
-    codes = (one.instruction for one in snippet.statements if isinstance(one, SnippetCode))
-    return any(one is not None and one.opcode == "shfl" for one in codes)
+    """Return whether lanes read values of other lanes."""
+    codes = (statement.instruction for statement in snippet.statements if isinstance(statement, SnippetCode))
+    return any(instruction is not None and instruction.opcode == "shfl" for instruction in codes)
 
 
 def _saved_maps(snippets: Iterable[Snippet]) -> set[str]:
     """The maps that snippets save to."""
-    return {each.map for snippet in snippets for each in snippet.statements if isinstance(each, Save)}
+    return {statement.map for snippet in snippets for statement in snippet.statements if isinstance(statement, Save)}
 
 
 def _snippet_registers(snippets: Iterable[Snippet]) -> set[str]:
-    found: set[str] = set()
+    registers: set[str] = set()
     for snippet in snippets:
         for statement in snippet.statements:
             match statement:
                 case SnippetCode(text=text):
-                    found.update(_WORD.findall(text))
+                    registers.update(_WORD.findall(text))
                 case Save(values=values):
-                    found.update(values)
-    return found
+                    registers.update(values)
+    return registers
 
 
 class _KeptRegister(NamedTuple):
@@ -267,50 +271,50 @@ class _KeptRegister(NamedTuple):
 class _KernelText:
     """One of the kernels."""
 
-    def __init__(self, probe: Probe, whole: InstructionPtx, *, sampled: bool) -> None:
+    def __init__(self, probe: Probe, code: InstructionPtx, *, sampled: bool) -> None:
         self._probe = probe
-        self._whole = whole
+        self._whole = code
         self._names = UnusedNames("")
         self._sampling = Sampling(probe, self._names) if sampled else None
         addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", LaunchKind.ANY)
         self._addressing = addressing
-        self.expander = Expander(probe, self._names, addressing, reduces=whole.reduces, gathers=True)
-        self.expander.zero = whole.zero
+        self.expander = Expander(probe, self._names, addressing, reduces=code.reduces, gathers=True)
+        self.expander.zero = code.zero
         self._mark = self._names.temporary("mark", "b32")
 
     def at_place(self, name: str, place: SnippetSite) -> str:
-        """What is done at an instruction."""
+        """Write the kernel with the code of one instruction."""
         snippet = _snippet_before(place.point)
-        values, lines = self._helpers(snippet, place.told)
+        values, lines = self._helpers(snippet, place.facts)
         if _exchanges(snippet):
             lines.insert(0, f"mov.u32 {self._mark}, %lanemask_lt;")
         body = self.expander.lines(snippet, values, place.ptx_equivalent)
-        kept = self._kept(_snippet_registers([snippet]), _saved_maps([snippet]))
+        live = self._kept(_snippet_registers([snippet]), _saved_maps([snippet]))
         if _saved_maps([snippet]) and self._sampling is not None:
             lines = [*self._sample(), *lines]
             body = self._sampling.skip_outside_sample(body)
-        stored = self._stored(kept)
+        stored = self._stored(live)
         if stored and _exchanges(snippet):
             stored.insert(0, f"mov.u32 {self._mark}, 0;")
-        return self._written(name, [*self._loaded(kept), *lines, *body, *stored])
+        return self._written(name, [*self._loaded(live), *lines, *body, *stored])
 
     def at_block(self, name: str, codes: Sequence[BlockCode]) -> str:
-        """What is done where a block begins, point by point."""
+        """Write the kernel with the code of one block's start, point by point."""
         snippets = [_snippet_before_block(code.point) for code in codes]
         lines: list[str] = []
         for index, (code, snippet) in enumerate(zip(codes, snippets, strict=True)):
-            number, more = self._told(FIRST_NUMBER_MARK + index, f"number{index}")
+            number, more = self._read_mark(FIRST_NUMBER_MARK + index, f"number{index}")
             if code.wide:
                 wide = self._names.temporary(f"wide{index}", "b64")
                 more, number = [*more, f"cvt.u64.u32 {wide}, {number};"], wide
             value = HelperValue(number, "b64" if code.wide else "b32")
             values = dict.fromkeys(sorted(snippet.helpers), value)
             lines += [*(more if values else []), *self.expander.lines(snippet, values)]
-        kept = self._kept(_snippet_registers(snippets), set())
-        return self._written(name, [*self._loaded(kept), *lines, *self._stored(kept)])
+        live = self._kept(_snippet_registers(snippets), set())
+        return self._written(name, [*self._loaded(live), *lines, *self._stored(live)])
 
     def at_entry(self, snippets: Sequence[Snippet]) -> str:
-        """What is done first. The registers that live on are stored to their marks."""
+        """Write the kernel with the entry code. The registers that live on are stored to their marks."""
         body = [line for snippet in snippets for line in self.expander.lines(snippet, {})]
         begin = self.expander.begin()
         if self._sampling is not None and (begin or _saved_maps(snippets)):
@@ -319,7 +323,7 @@ class _KernelText:
         return self._written(ENTRY, [*begin, *body, *self._stored(self._kept())])
 
     def at_exit(self, snippets: Sequence[Snippet]) -> str:
-        """What is done last."""
+        """Write the kernel with the exit code."""
         body = [line for snippet in snippets for line in self.expander.lines(snippet, {})] + self.expander.end()
         inside = self._sampling.skip_outside_sample(body) if self._sampling else body
         return self._written(EXIT, [*self._loaded(self._kept()), *self._sample(), *inside])
@@ -332,92 +336,92 @@ class _KernelText:
 
     def _written(self, name: str, lines: Sequence[str]) -> str:
         leading = f"\t.param .align 8 .b8 tui_probe_leading[{self._whole.leading}]"
-        own = [self._names.parameter(*each) for each in self._whole.parameters()]
+        own = [self._names.parameter(*parameter) for parameter in self._whole.parameters()]
         declared = ",\n".join([leading, *(f"\t.param .u64 {parameter}" for parameter in own)])
         body = "\n\t".join(["", *self._names.declarations(), f"mov.u32 {self._mark}, 0;", *lines, "ret;"])
         return f".visible .entry {name}(\n{declared}\n)\n{{{body}\n}}\n"
 
-    def _told(self, number: int, name: str) -> tuple[str, list[str]]:
+    def _read_mark(self, number: int, name: str) -> tuple[str, list[str]]:
         register = self._names.temporary(name, "b32")
         return register, [f"ld.volatile.shared.u32 {register}, [{self._mark}+{MARK_STEP * number}];"]
 
-    def _helpers(self, snippet: Snippet, told: InstructionFacts) -> tuple[dict[str, HelperValue], list[str]]:
+    def _helpers(self, snippet: Snippet, facts: InstructionFacts) -> tuple[dict[str, HelperValue], list[str]]:
         """The values of a snippet's helpers, and the lines that compute them."""
         values: dict[str, HelperValue] = {}
         lines: list[str] = []
-        if "ADDR" in snippet.helpers or ("BYTES" in snippet.helpers and told.shortened):
-            address, lines = self._address(told)
+        if "ADDR" in snippet.helpers or ("BYTES" in snippet.helpers and facts.shortened):
+            address, lines = self._address(facts)
             values["ADDR"] = HelperValue(address, "b64")
         if "BYTES" in snippet.helpers:
-            values["BYTES"], more = self._bytes(told)
+            values["BYTES"], more = self._bytes(facts)
             lines += more
         if "LINE" in snippet.helpers:
-            line, more = self._told(LINE_MARK, "line")
+            line, more = self._read_mark(LINE_MARK, "line")
             values["LINE"] = HelperValue(line, "b32")
             lines += more
         if "MULTIPLY_ADDS" in snippet.helpers:
-            values["MULTIPLY_ADDS"] = HelperValue(str(told.multiply_adds), "b32")
+            values["MULTIPLY_ADDS"] = HelperValue(str(facts.multiply_adds), "b32")
         return values, lines
 
-    def _address(self, told: InstructionFacts) -> tuple[str, list[str]]:
+    def _address(self, facts: InstructionFacts) -> tuple[str, list[str]]:
         """A 64-bit register that holds the address of a lane's access, and the lines that compute it."""
-        if told.shared:
-            return self._shared_address(told)
-        low, lines = self._told(ADDRESS_MARK, "low")
-        high, more = self._told(ADDRESS_MARK + 1, "high") if told.wide else ("0", [])
-        offset, added = self._told(OFFSET_MARK, "offset")
+        if facts.shared:
+            return self._shared_address(facts)
+        low, lines = self._read_mark(ADDRESS_MARK, "low")
+        high, more = self._read_mark(ADDRESS_MARK + 1, "high") if facts.wide else ("0", [])
+        offset, added = self._read_mark(OFFSET_MARK, "offset")
         address, other = self._names.temporary("addr", "b64"), self._names.temporary("other_addr", "b64")
         lines += [*more, *added, f"mov.b64 {address}, {{{low}, {high}}};"]
         lines += [f"cvt.s64.s32 {other}, {offset};", f"add.s64 {address}, {address}, {other};"]
-        if told.uniform:
-            low, first = self._told(UNIFORM_MARK, "uniform_low")
-            high, second = self._told(UNIFORM_MARK + 1, "uniform_high")
+        if facts.uniform:
+            low, first = self._read_mark(UNIFORM_MARK, "uniform_low")
+            high, second = self._read_mark(UNIFORM_MARK + 1, "uniform_high")
             lines += [*first, *second, f"mov.b64 {other}, {{{low}, {high}}};"]
             lines += [f"add.s64 {address}, {address}, {other};"]
         return address, lines
 
-    def _shared_address(self, told: InstructionFacts) -> tuple[str, list[str]]:
+    def _shared_address(self, facts: InstructionFacts) -> tuple[str, list[str]]:
         """The same of an offset into shared memory, which has 32 bits."""
-        low, lines = self._told(ADDRESS_MARK, "low")
-        offset, added = self._told(OFFSET_MARK, "offset")
+        low, lines = self._read_mark(ADDRESS_MARK, "low")
+        offset, added = self._read_mark(OFFSET_MARK, "offset")
         address = self._names.temporary("addr", "b64")
-        lines += [f"shl.b32 {low}, {low}, {told.shift};"] if told.shift else []
+        lines += [f"shl.b32 {low}, {low}, {facts.shift};"] if facts.shift else []
         lines += [*added, f"add.u32 {low}, {low}, {offset};"]
-        if told.uniform:
-            uniform, more = self._told(UNIFORM_MARK, "uniform_low")
+        if facts.uniform:
+            uniform, more = self._read_mark(UNIFORM_MARK, "uniform_low")
             lines += [*more, f"add.u32 {low}, {low}, {uniform};"]
         return address, [*lines, f"cvt.u64.u32 {address}, {low};"]
 
-    def _bytes(self, told: InstructionFacts) -> tuple[HelperValue, list[str]]:
+    def _bytes(self, facts: InstructionFacts) -> tuple[HelperValue, list[str]]:
         """The bytes that a lane moves. Of a copy that fills with zeros, those that it reads."""
-        if not told.predicated and not told.shortened:
-            return HelperValue(str(told.bytes), "b32"), []
+        if not facts.predicated and not facts.shortened:
+            return HelperValue(str(facts.bytes), "b32"), []
         size = self._names.temporary("size", "b32")
-        lines = [f"mov.u32 {size}, {told.bytes};"]
-        if told.shortened:
-            assert told.bytes is not None
+        lines = [f"mov.u32 {size}, {facts.bytes};"]
+        if facts.shortened:
+            assert facts.bytes is not None
             low = self._names.temporary("low", "b32")
             offset = self._names.temporary("offset", "b32")
-            lines += [f"add.u32 {size}, {low}, {offset};", f"and.b32 {size}, {size}, {told.bytes - 1};"]
-            lines += [f"sub.u32 {size}, {told.bytes}, {size};"]
-        if told.predicated:
-            reads, more = self._told(READS_MARK, "reads")
+            lines += [f"add.u32 {size}, {low}, {offset};", f"and.b32 {size}, {size}, {facts.bytes - 1};"]
+            lines += [f"sub.u32 {size}, {facts.bytes}, {size};"]
+        if facts.predicated:
+            reads, more = self._read_mark(READS_MARK, "reads")
             lines += [*more, f"mul.lo.u32 {size}, {size}, {reads};"]
         return HelperValue(size, "b32"), lines
 
-    def _loaded(self, kept: Sequence[_KeptRegister]) -> list[str]:
+    def _loaded(self, registers: Sequence[_KeptRegister]) -> list[str]:
         """Lines that load registers from their marks."""
         lines: list[str] = []
-        for own, marks in kept:
-            parts = [self._told(number, f"part{number}") for number in marks]
+        for own, marks in registers:
+            parts = [self._read_mark(number, f"part{number}") for number in marks]
             lines += [line for _, more in parts for line in more]
             lines.append(f"mov.b{len(parts) * _HALF} {own}, {_joined_text([part for part, _ in parts])};")
         return lines
 
-    def _stored(self, kept: Sequence[_KeptRegister]) -> list[str]:
+    def _stored(self, registers: Sequence[_KeptRegister]) -> list[str]:
         """Lines that store them there."""
         lines: list[str] = []
-        for own, marks in kept:
+        for own, marks in registers:
             parts = [self._names.temporary(f"part{number}", "b32") for number in marks]
             lines.append(f"mov.b{len(parts) * _HALF} {_joined_text(parts)}, {own};")
             for number, part in zip(marks, parts, strict=True):
@@ -427,8 +431,8 @@ class _KernelText:
     def _kept(
         self, registers: AbstractSet[str] | None = None, maps: AbstractSet[str] | None = None
     ) -> list[_KeptRegister]:
-        """What lives throughout, of these registers of the probe and maps; of all where they are not given."""
-        widths = [(name, _KEPT_TYPES[self._probe.registers[name]] // _HALF) for name in self._whole.kept]
+        """Values that live throughout, of these registers of the probe and maps; by default of all."""
+        widths = [(name, _KEPT_TYPES[self._probe.registers[name]] // _HALF) for name in self._whole.live_registers]
         own = [
             (registers is None or name in registers, self._names.register(name, self._probe.registers[name]), halves)
             for name, halves in widths

@@ -130,8 +130,8 @@ class Edits:
         """Insert lines behind a node, and behind the comment that follows it on its line; ``first`` puts them before
         all others there.
         """
-        rest = _REST_OF_LINE.match(self._source, span.end)
-        position = rest.end() if rest else span.end
+        line_rest = _REST_OF_LINE.match(self._source, span.end)
+        position = line_rest.end() if line_rest else span.end
         if text := "\n".join(lines):
             ends_line = self._source[position : position + 1] in ("\n", "")
             change = (position, position, f"\n{text}" if ends_line else f"\n{text}\n\t")
@@ -143,8 +143,8 @@ class Edits:
 
     def replace(self, span: Span, text: str) -> None:
         """Put text in the place of a node. It ends with a comment, so what follows on the line goes to the next."""
-        rest = self._source[span.end : self._source.find("\n", span.end)]
-        self._changes.append((span.start, span.end, f"{text}\n\t" if rest.strip() else text))
+        line_rest = self._source[span.end : self._source.find("\n", span.end)]
+        self._changes.append((span.start, span.end, f"{text}\n\t" if line_rest.strip() else text))
 
     def apply(self, span: Span) -> str:
         """The text of a node with the edits inside it. Replacements must not overlap."""
@@ -194,7 +194,7 @@ class Kernel:
     functions: tuple[Function, ...]
     variables: tuple[Variable, ...]
     image: bytes = b""
-    """What the module came from, whose line tables tell the source of a text without ``.loc``."""
+    """Image of the module, whose line tables tell the source of a text without ``.loc``."""
 
     @classmethod
     def of(cls, module: Module, name: str) -> Kernel:
@@ -202,9 +202,9 @@ class Kernel:
         entry = find_entry(module, name)
         items, names = items_by_name(module), references(module, entry)
         needed = {id(item) for reference in names for item in items[reference]}
-        kept = [item for item in module.items if id(item) in needed and item is not entry]
-        functions = tuple(item for item in kept if isinstance(item, Function))
-        variables = tuple(item for item in kept if isinstance(item, Variable))
+        needed_items = [item for item in module.items if id(item) in needed and item is not entry]
+        functions = tuple(item for item in needed_items if isinstance(item, Function))
+        variables = tuple(item for item in needed_items if isinstance(item, Variable))
         return cls(module, entry, prune_to_kernel(module, name, names), functions, variables)
 
     def text(self, span: Span) -> str:
@@ -219,11 +219,11 @@ class Kernel:
     @cached_property
     def bodies(self) -> list[Function]:
         """The kernel and the functions with a body that it needs, in the order of the text."""
-        found = [function for function in self.functions if function.body_span is not None]
-        return sorted([self.entry, *found], key=lambda function: function.span.start)
+        bodies = [function for function in self.functions if function.body_span is not None]
+        return sorted([self.entry, *bodies], key=lambda function: function.span.start)
 
     def value_types(self, function: Function) -> ValueTypes:
-        """What the registers of the kernel or of one of its functions hold."""
+        """Value types of the registers of the kernel or one of its functions."""
         if function.name not in self._value_types:
             self._value_types[function.name] = ValueTypes(function)
         return self._value_types[function.name]
@@ -259,7 +259,7 @@ class Kernel:
         """The pruned text with edits made to the kernel, its functions, and the declarations of its variables."""
         text = self.pruned
         functions = (self.entry, *self.functions)
-        for span in (*(each.span for each in functions), *(each.span for each in self.variables)):
+        for span in (*(item.span for item in functions), *(item.span for item in self.variables)):
             original = self.text(span)
             changed = edits.apply(span)
             if changed != original:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LoadKind: TypeAlias = Literal["bin", "ptx"]
 MachineCode: TypeAlias = Literal["auto", "all", "off"]
-"""Which kernels without PTX are probed in machine code. Of closed libraries the hook asks with ``all`` alone."""
+"""Kernels without PTX that are probed in SASS. Of closed libraries the hook asks with ``all`` alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class PrepareOptions:
     """Bytes that copies of source files may have in each trace; 0: there are none."""
     sampled: bool = False
     folder: str = ""
-    """Where in a kernel's folder the files of this probe go, when it is one of several; "": they are the only ones."""
+    """Subdirectory of a kernel's directory for the files of this probe; "" for a single probe."""
     machine_code: MachineCode = "auto"
-    """Which kernels without PTX are probed in their machine code; the hook leaves out closed libraries."""
+    """Kernels without PTX that are probed in SASS; the hook leaves out closed libraries."""
 
 
 _MAX_IMAGE_BYTES: Final = 256 << 20
@@ -125,7 +125,7 @@ PRUNED_FILE: Final = "pruned.bin"
 
 
 class PrunedAssemblies:
-    """Who assembled which kernel without a probe. Safe to use from several threads."""
+    """Assemblies of kernels without a probe, by kernel. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._begun: OrderedDict[Path, tuple[Path, Future[AssemblyReport | ToolchainError]]] = OrderedDict()
@@ -176,7 +176,7 @@ _DIRECTORY_MARK: Final = "\0directory\0"
 
 
 class DriverNeed(StrEnum):
-    """What a kernel was prepared with that may not be allowed on the next driver."""
+    """Features used by a prepared kernel that the next driver may not allow."""
 
     SLOTS = "slots"
     """Values kept in slots."""
@@ -211,7 +211,7 @@ class KernelCache:
         return digest(self._surroundings.encode(), arch.encode(), name.encode("utf-8", "surrogateescape"), image)
 
     def place(self, key: str) -> Path:
-        """Where the entry of a key lies."""
+        """Path of the entry of a key."""
         return self._cache.path(key)
 
     def restore(
@@ -238,8 +238,8 @@ class KernelCache:
         for file in PREPARED_FILES:
             if file in entry:
                 write_file(directory / file, entry[file])
-        said = entry["said"].decode().replace(_DIRECTORY_MARK, str(directory))
-        return RestoredKernel(entry["load"].decode(), entry["found"].decode(), said, entry["kernel.info"].decode())
+        output = entry["said"].decode().replace(_DIRECTORY_MARK, str(directory))
+        return RestoredKernel(entry["load"].decode(), entry["found"].decode(), output, entry["kernel.info"].decode())
 
     def keep(
         self,
@@ -247,24 +247,24 @@ class KernelCache:
         directory: Path,
         kernel: Path,
         load: str,
-        found: str,
-        said: Sequence[str],
+        description: str,
+        outputs: Sequence[str],
         needs: Collection[DriverNeed] = (),
         threads: int = LARGEST_BLOCK,
     ) -> None:
         """Put the kernel of finished folders into the cache, good for blocks of so many ``threads``. Raises OSError."""
         name = self._keep_original(kernel / _ORIGINAL_ENTRY) if (kernel / _ORIGINAL_ENTRY).exists() else ""
-        words = "\n".join(said).replace(str(directory), _DIRECTORY_MARK)
+        log_text = "\n".join(outputs).replace(str(directory), _DIRECTORY_MARK)
         files = {file: (directory / file).read_bytes() for file in PREPARED_FILES if (directory / file).exists()}
-        told = {
+        texts = {
             "original": name,
             "load": load,
-            "found": found,
-            "said": words,
+            "found": description,
+            "said": log_text,
             "needs": " ".join(needs),
             "threads": str(threads),
         }
-        self._cache.put(key, files | {about: text.encode() for about, text in told.items()})
+        self._cache.put(key, files | {about: text.encode() for about, text in texts.items()})
 
     def _keep_original(self, path: Path) -> str:
         """Put the image's PTX into the cache; the name of its entry."""

@@ -42,7 +42,7 @@ _MAX_LISTED: Final = 5
 
 def select_kernels(
     file: KernelFile,
-    words: Sequence[str],
+    patterns: Sequence[str],
     arch: int | None,
     known: Collection[int],
     progress: Callable[[float], object] = lambda _: None,
@@ -52,44 +52,45 @@ def select_kernels(
     Where all words are exact names, the file is read no further than needed. Raises ImageError where there is nothing
     of that name, or no kernel that such a device runs.
     """
-    found: list[FoundKernel] = []
-    missing = set(words)
+    kernels: list[FoundKernel] = []
+    missing = set(patterns)
     try:
         for kernel in file.kernels(arch, known, progress):
-            found.append(kernel)
-            missing -= _spellings(kernel) if words else set()
-            if words and not missing:
+            kernels.append(kernel)
+            missing -= _spellings(kernel) if patterns else set()
+            if patterns and not missing:
                 break
     except ImageError as error:
         raise ImageError(f"{file.path}: {error}") from error
-    if not found:
+    if not kernels:
         raise ImageError(f"{file.path}: {_no_kernel_reason(file, arch)}")
-    return _select_by_words(file, found, words, arch) if words else found
+    return _select_by_words(file, kernels, patterns, arch) if patterns else kernels
 
 
 def _select_by_words(
-    file: KernelFile, found: Sequence[FoundKernel], words: Iterable[str], arch: int | None
+    file: KernelFile, kernels: Sequence[FoundKernel], patterns: Iterable[str], arch: int | None
 ) -> list[FoundKernel]:
-    named = [kernel for word in words for kernel in _select_by_word(file, found, word, arch)]
+    named = [kernel for word in patterns for kernel in _select_by_word(file, kernels, word, arch)]
     return list({kernel.name: kernel for kernel in named}.values())
 
 
-def _select_by_word(file: KernelFile, found: Sequence[FoundKernel], word: str, arch: int | None) -> list[FoundKernel]:
-    """Those that a word means. Raises ImageError for none."""
-    exactly = [kernel for kernel in found if word in _spellings(kernel)]
+def _select_by_word(file: KernelFile, kernels: Sequence[FoundKernel], word: str, arch: int | None) -> list[FoundKernel]:
+    """Return the kernels that a word selects. Raises ImageError for none."""
+    exactly = [kernel for kernel in kernels if word in _spellings(kernel)]
     if exactly:
         return exactly
     fits = _name_test(word)
-    if fitting := [kernel for kernel in found if any(map(fits, _spellings(kernel)))]:
+    if fitting := [kernel for kernel in kernels if any(map(fits, _spellings(kernel)))]:
         return fitting
     gpu = f" for sm_{arch}" if arch else ""
     raise ImageError(
-        f"{file.path}: no kernel {word}{gpu} among the {len(found)} in it{_regex_error(word)}{_name_hint(found, word)}"
+        f"{file.path}: no kernel {word}{gpu} among the {len(kernels)} in it"
+        f"{_regex_error(word)}{_name_hint(kernels, word)}"
     )
 
 
 def _regex_error(word: str) -> str:
-    """That a word is no regular expression, and why; "" where it is one."""
+    """Return why a word is not a regular expression; "" if it is one."""
     try:
         re.compile(word)
     except re.error as error:
@@ -97,15 +98,17 @@ def _regex_error(word: str) -> str:
     return ""
 
 
-def _name_hint(found: Sequence[FoundKernel], word: str) -> str:
+def _name_hint(kernels: Sequence[FoundKernel], word: str) -> str:
     """The names that may be meant, or all where they are few."""
-    near = did_you_mean(word, dict.fromkeys(name for kernel in found for name in _short_names(kernel)), _MAX_SUGGESTED)
-    few = len(found) <= _MAX_LISTED
-    return near or (f"; there are {', '.join(next(_short_names(kernel)) for kernel in found)}" if few else "")
+    near = did_you_mean(
+        word, dict.fromkeys(name for kernel in kernels for name in _short_names(kernel)), _MAX_SUGGESTED
+    )
+    few = len(kernels) <= _MAX_LISTED
+    return near or (f"; there are {', '.join(next(_short_names(kernel)) for kernel in kernels)}" if few else "")
 
 
 def _name_test(word: str) -> Callable[[str], object]:
-    """Whether a name has it, as a regular expression or as it stands: C++ names are full of signs."""
+    """Return whether a name has it, as a regular expression or as it stands: C++ names are full of signs."""
     try:
         pattern = re.compile(word)
     except re.error:
@@ -118,7 +121,7 @@ def _spellings(kernel: FoundKernel) -> set[str]:
 
 
 def _short_names(kernel: FoundKernel) -> Iterator[str]:
-    """What a person would call it: the name without the types, of which there are fewer; then the compiler's."""
+    """Names that a user would type: the name without the types, of which there are fewer; then the compiler's."""
     readable = demangle(kernel.name)
     if readable != kernel.name:
         yield _ARGUMENT_LIST.sub("", readable).rpartition(" ")[2]
@@ -126,7 +129,7 @@ def _short_names(kernel: FoundKernel) -> Iterator[str]:
 
 
 def _no_kernel_reason(file: KernelFile, arch: int | None) -> str:
-    """Why a file has no kernel."""
+    """Return why a file has no kernel."""
     held = file.held()
     if not held:
         return f"there is neither PTX nor machine code of a kernel in it: {_NO_PTX_HINT}"
@@ -150,7 +153,7 @@ _ADDED_INSTRUCTIONS: Final = re.compile(r"^\[graft\] added (\d+) instructions", 
 
 @dataclass(frozen=True, slots=True)
 class KernelCheck:
-    """What became of one kernel.
+    """Result of the check of one kernel.
 
     ``arch`` is what it was prepared for; ``reason`` and ``instead`` say why it
     is not ``ok`` and what to write instead; ``line`` is that of ``directory/original.ptx``, 0 for none. ``added`` is
@@ -169,14 +172,14 @@ class KernelCheck:
     note: str = ""
     said: tuple[str, ...] = ()
     code: str | None = None
-    """That of the reason."""
+    """Code of the reason."""
     way: ProbeMode = "ptx"
     image: int = 1
-    """Which image of the file it is from."""
+    """Image of the file that contains it."""
     matched: tuple[tuple[str, int], ...] = ()
     """Of each part of the probe that is at instructions, blocks or lines, its name and how many places it matched."""
     target: str = ""
-    """What its PTX or machine code is for, which may be older than ``arch``."""
+    """Architecture of its PTX or SASS, which may be older than ``arch``."""
 
 
 def check_kernels(
@@ -196,17 +199,17 @@ def check_kernels(
     Raises OSError where a folder cannot be written.
     """
     originals = Originals()
-    found: list[tuple[KernelCheck, ProcessLog]] = []
+    all_checks: list[tuple[KernelCheck, ProcessLog]] = []
     for begin in range(0, len(kernels), _BATCH_SIZE):
         batch = _Batch(probe, arch, out, keep, begin, kernels[begin : begin + _BATCH_SIZE], assembler)
         preparer = Preparer(probe, assembler=assembler, originals=originals, gate=OpenGate())
         checks = batch.check(preparer, progress, len(kernels))
         preparer.close()  # waits for the assemblies that no launch would wait for
-        found += [(check, _read_log(check) if log is None else log) for check, log in checks]
+        all_checks += [(check, _read_log(check) if log is None else log) for check, log in checks]
         if not keep:
             for check, _ in checks:
                 shutil.rmtree(check.directory, ignore_errors=True)
-    return found
+    return all_checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +227,7 @@ class _Batch:
     def check(
         self, preparer: Preparer, progress: Callable[[float], object], of: int
     ) -> list[tuple[KernelCheck, ProcessLog | None]]:
-        """What becomes of each; ``progress`` is told now and then the share that is done ``of`` all kernels.
+        """Prepare each kernel; ``progress`` receives the share done ``of`` all kernels now and then.
 
         The log is None where work may still go on behind the answer, until the preparer is closed. An interrupt waits
         for no kernel: the code of a library may take minutes.
@@ -238,7 +241,7 @@ class _Batch:
             while pending:
                 pending = wait(pending, _PROGRESS_SECONDS, FIRST_COMPLETED).not_done
                 progress((self.begin + len(tried) - len(pending)) / of)
-            return [each.result() for each in tried]
+            return [attempt.result() for attempt in tried]
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -282,9 +285,9 @@ def _read_log(check: KernelCheck) -> ProcessLog:
 
 
 def _match_counts(probe: Probe, directory: Path) -> tuple[tuple[str, int], ...]:
-    """How many places each part of the probe is at. Raises TraceError."""
+    """Count the sites of each point of the probe. Raises TraceError."""
     known = read_sites(directory) or ()
-    named = Counter(point for each in known for site in each.sites for point in site.points)
+    named = Counter(point for check in known for site in check.sites for point in site.points)
     points = [point.name for point in probe.points if not all(position.is_kernel for position in point.positions)]
     return tuple((name, named[name]) for name in points)
 
@@ -308,7 +311,7 @@ def _as_refused(check: KernelCheck, outcome: str, reason: Reason, known: str) ->
     return replace(
         check,
         status="refused" if outcome == "skipped" else "failed",
-        reason=_COMPLAINT.sub(lambda found: found["words"], reason.sentence),
+        reason=_COMPLAINT.sub(lambda match: match["words"], reason.sentence),
         line=reason.line,
         instead=instead,
         said=tuple(_complaints(directory)),
@@ -320,8 +323,8 @@ def _as_probed(probe: Probe, check: KernelCheck) -> KernelCheck:
     """Of a kernel with the probe in it: how much was added, and where. Raises TraceError."""
     directory = check.directory
     if check.way == "graft":
-        found = _ADDED_INSTRUCTIONS.search((directory / "process.log").read_text(encoding="utf-8"))
-        added = int(found[1]) if found else None
+        match = _ADDED_INSTRUCTIONS.search((directory / "process.log").read_text(encoding="utf-8"))
+        added = int(match[1]) if match else None
     else:
         added = inserted_instructions((directory / "probed.ptx").read_text(encoding="utf-8"))
     note = note_in((directory / "kernel.info").read_text(encoding="utf-8"))
@@ -329,16 +332,16 @@ def _as_probed(probe: Probe, check: KernelCheck) -> KernelCheck:
 
 
 def _complaints(directory: Path) -> Iterator[str]:
-    """What the assembler says of the probed kernel: ``line 13 of probed.ptx, 'frobnicate;': words``."""
+    """Yield the assembler's complaints about the probed kernel: ``line 13 of probed.ptx, 'frobnicate;': words``."""
     try:
         log = (directory / "process.log").read_text(encoding="utf-8")
         lines = (directory / "probed.ptx").read_text(encoding="utf-8").splitlines()
     except OSError:  # it did not come to assembling
         return
-    said = "\n".join(line for line in log.splitlines() if not line.startswith("[failed] "))
-    found = dict.fromkeys((int(each["line"]), each["words"]) for each in _COMPLAINT.finditer(said))
-    for number, words in list(found)[:_MAX_COMPLAINTS]:
+    messages = "\n".join(line for line in log.splitlines() if not line.startswith("[failed] "))
+    complaints = dict.fromkeys((int(match["line"]), match["words"]) for match in _COMPLAINT.finditer(messages))
+    for number, complaint in list(complaints)[:_MAX_COMPLAINTS]:
         text = lines[number - 1].strip() if 0 < number <= len(lines) else ""
-        yield f"line {number} of probed.ptx, {text!r}: {words}"
-    if len(found) > _MAX_COMPLAINTS:
-        yield f"and {len(found) - _MAX_COMPLAINTS} more"
+        yield f"line {number} of probed.ptx, {text!r}: {complaint}"
+    if len(complaints) > _MAX_COMPLAINTS:
+        yield f"and {len(complaints) - _MAX_COMPLAINTS} more"

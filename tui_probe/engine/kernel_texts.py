@@ -50,10 +50,10 @@ def kernel_info(
     that was probed in machine code: see ``grafts``.
     """
     lines = [name, str(parameters), str(len(maps))]
-    lines += [f"{one.level.value},{one.slot_bytes}" for one in maps]
-    lines += [_storage_line(index, one) for index, one in enumerate(maps)]
-    lines += [f"reduce {index} {one.reduction.line}" for index, one in enumerate(maps) if one.reduction is not None]
-    lines += [f"sites {index} {' '.join(map(str, one.lines))}" for index, one in enumerate(maps) if one.lines]
+    lines += [f"{slot.level.value},{slot.slot_bytes}" for slot in maps]
+    lines += [_storage_line(index, slot) for index, slot in enumerate(maps)]
+    lines += [f"reduce {index} {slot.reduction.line}" for index, slot in enumerate(maps) if slot.reduction is not None]
+    lines += [f"sites {index} {' '.join(map(str, slot.lines))}" for index, slot in enumerate(maps) if slot.lines]
     lines += [f"callback {callback}"] if callback else []
     lines += [f"global {variable}" for variable in variables]
     lines += [f"no-replay {no_replay.written}"] if no_replay else []
@@ -75,11 +75,13 @@ def note_in(text: str) -> str:
     return next((read_reason(note).text for note in notes), "")
 
 
-def _storage_line(index: int, one: MapSlot) -> str:
-    if one.storage is None:
+def _storage_line(index: int, slot: MapSlot) -> str:
+    if slot.storage is None:
         return f"storage {index} counts"
-    copies = f" copies {one.storage.copies}" if one.storage.layout is Layout.SITES else ""
-    return f"storage {index} {one.storage.layout.value} record {one.storage.record_bytes} cap {one.storage.cap}{copies}"
+    copies = f" copies {slot.storage.copies}" if slot.storage.layout is Layout.SITES else ""
+    return (
+        f"storage {index} {slot.storage.layout.value} record {slot.storage.record_bytes} cap {slot.storage.cap}{copies}"
+    )
 
 
 class ProcessLog:

@@ -151,7 +151,7 @@ def _share_variables(kernel: Kernel, names: UnusedNames, edits: Edits) -> Shared
 
 
 def replay_hazard(kernel: Kernel) -> Reason | None:
-    """Why the kernel must not run a second time in the place of one run, or None.
+    """Return why the kernel must not run a second time in place of one run, or None.
 
     What it prints would appear twice, what it allocates would stay.
     """

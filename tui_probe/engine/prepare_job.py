@@ -69,7 +69,7 @@ class _KernelSource:
     key: str
     """Its key in the cache, "" without one."""
     found: str
-    """What of the image the PTX is, in words."""
+    """Description of the part of the image that is the PTX."""
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class CacheCounts:
 
 
 def assembly_failure(error: ToolchainError) -> Reason:
-    """Why an assembly failed."""
+    """Return why an assembly failed."""
     return error.reason or because("engine-defect", words=str(error))
 
 
@@ -120,14 +120,14 @@ class PrepareJob:
         if (ready := self._from_cache(key, name, number, threads)) is not None:
             return ready
         try:
-            original, found = originals.find(image, name, number)
+            original, description = originals.find(image, name, number)
         except ImageError as error:
             if error.reason.code in _NO_PTX_REASONS and self.options.load == "bin":
                 return self._grafted(image, name, number, key, error)
             raise
-        self.log.write(self._subject(found, name))
+        self.log.write(self._subject(description, name))
         kernel = replace(self._kernel(original, name), image=image)
-        return self._from_ptx(original, kernel, _KernelSource(arch, name, threads, key, found))
+        return self._from_ptx(original, kernel, _KernelSource(arch, name, threads, key, description))
 
     def _from_ptx(self, original: Original, kernel: Kernel, asked: _KernelSource) -> Answer:
         tools = self.assembler.tools()
@@ -220,10 +220,10 @@ class PrepareJob:
         """Prepare a kernel in machine code, since there is no PTX for the reason that ``error`` tells."""
         assert self.grafter is not None
         try:
-            cubin, found = find_cubin(image, name, arch)
+            cubin, description = find_cubin(image, name, arch)
         except ImageError:
             raise error from None
-        self.log.write(self._subject(found, name))
+        self.log.write(self._subject(description, name))
         alone, about = self._alone(cubin, name, arch)
         if about:
             self.log.write(about)
@@ -237,7 +237,7 @@ class PrepareJob:
         if self.kept is not None:
             used = {DriverNeed.SLOTS: made.in_slots, DriverNeed.PRUNED: alone is not cubin}
             needs = [need for need, is_used in used.items() if is_used]
-            self.pool.submit(self._keep_files, self.kept, key, "probed.bin", found, [about, made.said], needs)
+            self.pool.submit(self._keep_files, self.kept, key, "probed.bin", description, [about, made.said], needs)
         return Answer("ok", "probed.bin")
 
     def _alone(self, cubin: Cubin, name: str, arch: int) -> tuple[Cubin, str]:
@@ -263,7 +263,7 @@ class PrepareJob:
             return grafter.graft(cubin, name, in_slots=True)
 
     def _to_yield(self, kernel: Kernel, assemblies: Sequence[Assembling]) -> Reason | None:
-        """Why the yielding points of the probe must not be in this kernel; "" if they may, or are not in it."""
+        """Return why the yielding points of the probe must not be in this kernel; "" if they may, or are not in it."""
         sites = yielding_sites(kernel, self.probe)
         if not sites:
             return None
@@ -297,10 +297,12 @@ class PrepareJob:
     def _write_sites(self, kernel: Kernel, probed: ProbedPtx) -> None:
         self._write(SITES_FILE, site_file(self.probe.name, kernel, probed.notes, kernel.image))
 
-    def _subject(self, found: str, name: str) -> str:
-        """What is prepared, with what: the next lines of the log."""
+    def _subject(self, description: str, name: str) -> str:
+        """Return the log lines that name the kernel and its tools."""
         sample = ", in a sample of blocks" if self.options.sampled else ""
-        return f"[objdump] original.bin is {found}\n{name}\n[probe] {self.probe.name} from {self.probe.path}{sample}"
+        return (
+            f"[objdump] original.bin is {description}\n{name}\n[probe] {self.probe.name} from {self.probe.path}{sample}"
+        )
 
     def _from_cache(self, key: str, name: str, arch: int, threads: int) -> Answer | None:
         """The kernel as it was prepared before, by this run or an earlier one."""
@@ -318,7 +320,7 @@ class PrepareJob:
         return Answer("ok", entry.load)
 
     def _allows(self, arch: int, need: DriverNeed) -> bool:
-        """Whether a kernel may have been prepared like that. Where all are refused, no trial is waited for."""
+        """Return whether a kernel may have been prepared like that. Where all are refused, no trial is waited for."""
         assert self.gate is not None
         if self.options.machine_code == "off":
             return True
@@ -340,31 +342,31 @@ class PrepareJob:
 
     def _keep(
         self,
-        kept: KernelCache,
+        cache: KernelCache,
         key: str,
         load: str,
-        found: str,
+        description: str,
         assemblies: list[Assembling],
         threads: int,
     ) -> None:
         """Put the kernel into the cache once its assemblies, which were submitted before this, have ended well."""
         reports = [assembly.result() for assembly in assemblies]
-        said = [f"{report.command}\n{report.output}" for report in reports if isinstance(report, AssemblyReport)]
-        if len(said) == len(reports):
-            self._keep_files(kept, key, load, found, said, threads=threads)
+        outputs = [f"{report.command}\n{report.output}" for report in reports if isinstance(report, AssemblyReport)]
+        if len(outputs) == len(reports):
+            self._keep_files(cache, key, load, description, outputs, threads=threads)
 
     def _keep_files(
         self,
-        kept: KernelCache,
+        cache: KernelCache,
         key: str,
         load: str,
-        found: str,
-        said: Sequence[str],
+        description: str,
+        outputs: Sequence[str],
         needs: Sequence[DriverNeed] = (),
         threads: int = LARGEST_BLOCK,
     ) -> None:
         try:
-            kept.keep(key, self.directory, self.kernel, load, found, said, needs, threads)
+            cache.keep(key, self.directory, self.kernel, load, description, outputs, needs, threads)
         except OSError as error:
             with contextlib.suppress(OSError):  # the trace is gone or the disk full, and this is only a remark
                 self.log.write(f"[cache] not kept for other runs: {error.filename}: {error.strerror}")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe
 
 KERNEL_FILES: Final = frozenset({"original.bin", "original.ptx", *PREPARED_FILES, "process.log"})
-"""What a kernel's folder holds; that of a refused kernel lacks what could not be made."""
+"""Files of a kernel's directory; that of a refused kernel lacks those that could not be made."""
 
 _MAX_ASSEMBLERS: Final = 4
 _WARM_UP_PTX: Final = """.version 8.0
@@ -152,7 +152,7 @@ class Preparer:
 
 
 def _directory_reason(directory: Path, error: OSError | ValueError) -> Reason:
-    """Why nothing can be written to a kernel's directory; a ValueError is about its name."""
+    """Return why nothing can be written to a kernel's directory; a ValueError is about its name."""
     if isinstance(error, OSError):
         return because_of_file(directory, error)
     return because("file-error", path=repr(str(directory)), error=re.sub(r"[:()]", " ", str(error)))
@@ -169,7 +169,7 @@ def _log_answer(log: ProcessLog, outcome: Literal["skipped", "failed"], reason: 
 
 _MAX_CONCURRENT_KERNELS = 4
 SAMPLED_FOLDER = "sampled"
-"""Where in the folder of a probe the files are of the form that measures some blocks alone."""
+"""Subdirectory of a probe's directory for the form that measures only some blocks."""
 
 
 class MultiPreparer:
@@ -229,7 +229,7 @@ class MultiPreparer:
     def counts(self) -> CacheCounts:
         """Of all probes together: a kernel counts once for each."""
         counts = [preparer.counts for preparer in self._preparers]
-        return CacheCounts(sum(each.hits for each in counts), sum(each.misses for each in counts))
+        return CacheCounts(sum(count.hits for count in counts), sum(count.misses for count in counts))
 
     def close(self) -> None:
         """Wait for what still runs."""

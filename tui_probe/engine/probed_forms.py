@@ -36,9 +36,9 @@ _SERIALISED_REMARK: Final = re.compile(
 )
 
 
-def count_serialised(said: str) -> int:
-    """How often ptxas says that it serialised ``wgmma`` instructions or waits for them by itself."""
-    return len(_SERIALISED_REMARK.findall(said))
+def count_serialised(output: str) -> int:
+    """Count the remarks of ptxas that it serialised ``wgmma`` instructions or waits for them by itself."""
+    return len(_SERIALISED_REMARK.findall(output))
 
 
 def yielding_sites(kernel: Kernel, probe: Probe) -> Counter[str]:
@@ -47,9 +47,9 @@ def yielding_sites(kernel: Kernel, probe: Probe) -> Counter[str]:
     if not positions:
         return Counter()
     return Counter(
-        ".".join((one.opcode, *one.modifiers[:1]))
-        for one in function_instructions(kernel.entry)
-        if any(matches(position, one) for position in positions)
+        ".".join((instruction.opcode, *instruction.modifiers[:1]))
+        for instruction in function_instructions(kernel.entry)
+        if any(matches(position, instruction) for position in positions)
     )
 
 
@@ -59,8 +59,8 @@ def without_yielding(probe: Probe) -> Probe:
 
 
 def yielding_reason(probe: Probe, sites: Counter[str], before: int | None, after: int | None) -> Reason:
-    """Why those sites were left out: ptxas had ``before`` such remarks on the kernel and ``after`` on the probed one;
-    None where no ptxas could tell.
+    """Return why those sites were excluded: ptxas had ``before`` such remarks on the kernel and ``after`` on the probed
+    one; None where no ptxas could tell.
     """
     places = ", ".join(f"{count} {opcode}" for opcode, count in sites.items())
     if before is None or after is None:
@@ -132,10 +132,10 @@ def max_registers_for(threads: int) -> int:
 
 
 def may_limit(kernel: Kernel) -> bool:
-    """Whether the registers of a kernel are not settled by itself."""
+    """Return whether the registers of a kernel are not settled by itself."""
     if "maxnreg" in kernel.entry.attributes:
         return False
-    return not any(one.opcode == "setmaxnreg" for one in function_instructions(kernel.entry))
+    return not any(instruction.opcode == "setmaxnreg" for instruction in function_instructions(kernel.entry))
 
 
 def largest_block(kernel: Kernel) -> int:
@@ -147,14 +147,14 @@ def largest_block(kernel: Kernel) -> int:
 
 
 def may_need_less(after: AssemblyReport, probe: Probe) -> bool:
-    """Whether a kernel has so many registers that another form may be taken."""
+    """Return whether a kernel has so many registers that another form may be taken."""
     return after.registers is not None and after.registers > (
         MAX_ADDED_REGISTERS if probe.has_lean_snippets else _MIN_LIMIT
     )
 
 
 def runs_straight(kernel: Kernel) -> bool:
-    """Whether a thread executes each instruction of a kernel at most once, as far as its text says."""
+    """Return whether a thread executes each instruction of a kernel at most once, as far as its text says."""
     return len(kernel.bodies) == 1 and not loop_heads(kernel.entry)
 
 
@@ -248,7 +248,7 @@ class FormChooser:
 
     @property
     def forms(self) -> list[KernelForm]:
-        """Those that were assembled."""
+        """Forms that were assembled."""
         return list(self._tried)
 
     def _forms(self, most: int) -> list[KernelForm]:
@@ -274,7 +274,7 @@ class FormChooser:
         )
 
     def _note(self, before: AssemblyReport, plain: FormTrial, chosen: FormTrial) -> Reason | None:
-        """What a person should know: that a block would not fit, that the kernel spills, that the form is another."""
+        """Return remarks for the user: that a block would not fit, that the kernel spills, that the form is another."""
         if chosen is plain:
             return None
         spilled = _spilled_bytes(chosen.report)

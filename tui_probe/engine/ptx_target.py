@@ -111,9 +111,14 @@ def can_substitute(instruction: Instruction) -> bool:
 
 def without_redux(probe: Probe, arch: int) -> Probe:
     """The probe in instructions that machine code of ``arch`` (90) has."""
-    snippets = (one for point in probe.points for one in (point.before, point.after) if one)
-    codes = (one.instruction for snippet in snippets for one in snippet.statements if isinstance(one, SnippetCode))
-    if arch >= REDUX_FROM or not any(one and one.opcode == "redux" for one in codes):
+    snippets = (snippet for point in probe.points for snippet in (point.before, point.after) if snippet)
+    codes = (
+        statement.instruction
+        for snippet in snippets
+        for statement in snippet.statements
+        if isinstance(statement, SnippetCode)
+    )
+    if arch >= REDUX_FROM or not any(instruction and instruction.opcode == "redux" for instruction in codes):
         return probe
     return with_substitutes(probe, frozenset({"redux"}))
 
@@ -130,7 +135,9 @@ def with_substitutes(probe: Probe, opcodes: frozenset[str]) -> Probe:
 
 
 def _substituted_point(point: ProbePoint, opcodes: frozenset[str], registers: dict[str, str]) -> ProbePoint:
-    before, after = (one and _substituted_snippet(one, opcodes, registers) for one in (point.before, point.after))
+    before, after = (
+        snippet and _substituted_snippet(snippet, opcodes, registers) for snippet in (point.before, point.after)
+    )
     return replace(point, before=before, after=after)
 
 
@@ -140,7 +147,7 @@ def _substituted_snippet(snippet: Snippet, opcodes: frozenset[str], registers: d
     for statement in snippet.statements:
         if isinstance(statement, SnippetCode) and statement.instruction and statement.instruction.opcode in opcodes:
             written = parse_snippet(_substitute_text(statement, len(labels), registers), statement.place).snippet
-            statements += [replace(one, place=statement.place) for one in written.statements]
+            statements += [replace(replacement, place=statement.place) for replacement in written.statements]
             labels |= written.labels
         else:
             statements.append(statement)
@@ -205,7 +212,7 @@ _TARGET: Final = re.compile(r"sm_([0-9]+)([a-z]?)")
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What a kernel's PTX says, and how far it may be raised for a device of ``arch`` (90 for sm_90)."""
+    """ISA version and target of a kernel's PTX, and the limits for raising it on a device of ``arch`` (90)."""
 
     isa: Isa
     is_plain: bool
@@ -237,26 +244,26 @@ def fit_to_probe(kernel: Kernel, probe: Probe, arch: int | None = None) -> tuple
         return kernel, probe
     isa = Isa(kernel.module.version, int(match[1]))
     header = _Header(isa, not match[2], isa.target if arch is None else arch, _lacks_sync(kernel))
-    lacking = [(one, needed) for one, needed in _needs(probe) if not header.allows(needed)]
-    for one, needed in lacking:
-        if not can_substitute(one):
-            _refuse(one.opcode, needed, kernel)
+    lacking = [(instruction, needed) for instruction, needed in _needs(probe) if not header.allows(needed)]
+    for instruction, needed in lacking:
+        if not can_substitute(instruction):
+            _refuse(instruction.opcode, needed, kernel)
     if lacking:
-        probe = with_substitutes(probe, frozenset(one.opcode for one, _ in lacking))
+        probe = with_substitutes(probe, frozenset(instruction.opcode for instruction, _ in lacking))
     raised = _raised_isa(header, probe)
-    for one, needed in _needs(probe):
+    for instruction, needed in _needs(probe):
         if needed.version > raised.version or needed.target > raised.target:
-            _refuse(one.opcode, needed, kernel)
+            _refuse(instruction.opcode, needed, kernel)
     return (_with_header(kernel, raised) if raised != isa else kernel), probe
 
 
 def _raised_isa(header: _Header, probe: Probe) -> Isa:
-    """What the header is raised to. Where records need activemask and it cannot be had, insertion tells of it."""
+    """Return the version and target to raise the header to. A missing activemask is reported by the insertion."""
     wanted = [needed for _, needed in _needs(probe)]
-    if any(one.level is not Level.THREAD for one in probe.maps):
+    if any(own_map.level is not Level.THREAD for own_map in probe.maps):
         wanted.append(_NEEDS["activemask"])
     allowed = [header.isa, *(needed for needed in wanted if header.allows(needed))]
-    return Isa(max(one.version for one in allowed), max(one.target for one in allowed))
+    return Isa(max(isa.version for isa in allowed), max(isa.target for isa in allowed))
 
 
 def _needs(probe: Probe) -> Iterator[tuple[Instruction, Isa]]:
@@ -265,15 +272,20 @@ def _needs(probe: Probe) -> Iterator[tuple[Instruction, Isa]]:
         for snippet in (point.before, point.after):
             for statement in snippet.statements if snippet else ():
                 if isinstance(statement, SnippetCode) and statement.instruction is not None:
-                    one = statement.instruction
-                    for name in (one.opcode, *(f"{one.opcode}.{modifier}" for modifier in one.modifiers)):
+                    instruction = statement.instruction
+                    for name in (
+                        instruction.opcode,
+                        *(f"{instruction.opcode}.{modifier}" for modifier in instruction.modifiers),
+                    ):
                         if name in _NEEDS:
-                            yield one, _NEEDS[name]
+                            yield instruction, _NEEDS[name]
 
 
 def _lacks_sync(kernel: Kernel) -> bool:
     """Tell whether the kernel or a function of it has ``shfl`` or ``vote`` without ``.sync``."""
-    return any(_is_without_sync(one) for function in kernel.bodies for one in function_instructions(function))
+    return any(
+        _is_without_sync(instruction) for function in kernel.bodies for instruction in function_instructions(function)
+    )
 
 
 def _is_without_sync(instruction: Instruction) -> bool:

@@ -149,7 +149,7 @@ _MAX_REASON_LENGTH: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What becomes of a kernel: ``ok`` with the file to load, ``skipped`` or ``failed`` with a reason.
+    """Answer about a kernel: ``ok`` with the file to load, ``skipped`` or ``failed`` with a reason.
 
     ``text`` is on one line: the file, or the words of the reason. ``code`` is that of the reason, None for ``ok``.
     """
@@ -165,7 +165,7 @@ class Answer:
 
     @property
     def reason(self) -> Reason | None:
-        """Why it is not probed."""
+        """Reason for which it is not probed."""
         return None if self.code is None else Reason(self.text, self.code)
 
     @property

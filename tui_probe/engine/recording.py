@@ -51,7 +51,9 @@ FLAT_BITS: Final = 63
 
 
 class LaunchKind(Enum):
-    """What code is for: ``EVERY`` launch, as it finds out; ``FLAT`` ones, others leave; ``ANY``, taken as general."""
+    """Launches that code is for: ``EVERY`` launch, as it finds out; ``FLAT`` ones, others leave; ``ANY``, taken as
+    general.
+    """
 
     EVERY = "every"
     FLAT = "flat"
@@ -208,7 +210,7 @@ class Addressing:
 
 @dataclass(frozen=True, slots=True)
 class RecordAddress:
-    """Where a record goes: from ``address + offset`` on, its columns ``pitch`` bytes apart, with 0 side by side.
+    """Address of a record: from ``address + offset`` on, its columns ``pitch`` bytes apart, with 0 side by side.
 
     Only lanes in which the predicate ``where`` holds may write; "" is all that came so far.
     """
@@ -249,8 +251,8 @@ class Recording:
 
     def held(self, own_map: Map | None = None) -> list[str]:
         """The registers that ``begin`` fills for a map, or for all, 32 bits each; none for most maps."""
-        of = self._counted if own_map is None else [one for one in self._counted if one == own_map]
-        return [name for one in of for name in (self._place(one), self._attempts(one))]
+        of = self._counted if own_map is None else [own for own in self._counted if own == own_map]
+        return [name for counted in of for name in (self._place(counted), self._attempts(counted))]
 
     def end(self) -> list[str]:
         """Lines for a way out: how many records there were to be."""
@@ -291,12 +293,12 @@ class Recording:
 
         On an H200 a kernel whose time is that of memory took 1.09 times as long without that, and 1.05 times with it.
         """
-        place, words = f"{self._addressing.address}+{storage.record_bytes}", storage.unit // MARK_BYTES
-        if self._keeps or words == 1:
+        place, units = f"{self._addressing.address}+{storage.record_bytes}", storage.unit // MARK_BYTES
+        if self._keeps or units == 1:
             return [f"st.global.u32 [{place}], 1;"]
         zero = self._b32("zero")
-        values = ", ".join(["1", *[zero] * (words - 1)])
-        return [f"mov.u32 {zero}, 0;", f"st.global.v{words}.u32 [{place}], {{{values}}};"]
+        values = ", ".join(["1", *[zero] * (units - 1)])
+        return [f"mov.u32 {zero}, 0;", f"st.global.v{units}.u32 [{place}], {{{values}}};"]
 
     def _in_rows(self, own_map: Map, storage: Storage) -> tuple[list[str], RecordAddress]:
         room, index, attempts = self._pred("room"), self._b32("index"), self._attempts(own_map)
@@ -366,13 +368,13 @@ class Recording:
         cap = self._b32("cap")
         return [f"ld.param.u32 {cap}, [{self._names.parameter('cap', own_map.name)}];"], cap
 
-    def _stride(self, own_map: Map, storage: Storage, each: int, header: int) -> tuple[list[str], str]:
+    def _stride(self, own_map: Map, storage: Storage, slot_bytes: int, header: int) -> tuple[list[str], str]:
         """``header + cap × each``."""
         if storage.cap:
-            return [], str(header + storage.cap * each)
+            return [], str(header + storage.cap * slot_bytes)
         loaded, cap = self._cap(own_map)
         stride = self._b32("stride")
-        return [*loaded, f"mad.lo.u32 {stride}, {cap}, {each}, {header};"], stride
+        return [*loaded, f"mad.lo.u32 {stride}, {cap}, {slot_bytes}, {header};"], stride
 
     def _parameter(self, own_map: Map) -> str:
         return self._names.parameter("map", own_map.name)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ArchitectureSupport(NamedTuple):
-    """What SASS mode supports on an architecture (90), and ``gpus`` that have it, "" where none is known."""
+    """Features that SASS mode supports on an architecture (90), and ``gpus`` that have it, "" where none is known."""
 
     arch: int
     gpus: str
@@ -69,14 +69,16 @@ def architecture_table() -> str:
     )
 
 
-def _table_row(one: ArchitectureSupport) -> str:
-    works = ("yes" if each else "no" for each in (one.entries, one.counts, one.records, one.blocks))
-    return f"| sm_{one.arch} | {one.gpus or '–'} | yes | {' | '.join(works)} |"
+def _table_row(support: ArchitectureSupport) -> str:
+    works = (
+        "yes" if supported else "no" for supported in (support.entries, support.counts, support.records, support.blocks)
+    )
+    return f"| sm_{support.arch} | {support.gpus or '–'} | yes | {' | '.join(works)} |"
 
 
 def refuse_architecture(arch: int) -> None:
     """Raise UnsupportedKernelError for machine code of an architecture (90) into which nothing can be grafted."""
-    without = {one.arch for one in ARCHITECTURE_SUPPORT if not (one.entries or one.counts)}
+    without = {support.arch for support in ARCHITECTURE_SUPPORT if not (support.entries or support.counts)}
     if arch < _OLDEST_ARCHITECTURE or arch in without:
         raise UnsupportedKernelError(because("graft-architecture", gpu=f"sm_{arch}"))
 
@@ -102,28 +104,30 @@ _MAX_NAMED: Final = 4
 
 
 def is_for_instructions(probe: Probe) -> bool:
-    """Whether a probe is for something that a kernel may lack. One without a loop is nothing to remark on."""
+    """Return whether a probe is for something that a kernel may lack. One without a loop is nothing to remark on."""
     positions = (position for point in probe.points for position in point.positions)
     return any(not position.is_kernel and position.opcode != LOOP for position in positions)
 
 
 def no_match_reason(probe: Probe, kernel: Kernel | None = None) -> Reason:
-    """That nothing was matched, and what was looked for; of lines of source, what a ``kernel`` has in their place."""
+    """Return the reason for a probe without sites: the positions sought; for source lines, those of the ``kernel``."""
     positions = [position for point in probe.points for position in point.positions if not position.is_kernel]
     names = list(dict.fromkeys(map(str, positions)))
     if len(names) > _MAX_NAMED + 1:
         names = [*names[:_MAX_NAMED], f"{len(names) - _MAX_NAMED} others"]
     named = " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     instead = (
-        "" if kernel is None else _missing_lines_reason(kernel, [each.source for each in positions if each.source])
+        ""
+        if kernel is None
+        else _missing_lines_reason(kernel, [position.source for position in positions if position.source])
     )
     return because("matched-nothing", probe=probe.name, positions=named + instead)
 
 
 def _missing_lines_reason(kernel: Kernel, wanted: Sequence[SourceRange]) -> str:
-    """Why a kernel has none of these lines; "" where it has others of these files."""
+    """Return why a kernel has none of these lines; "" where it has others of these files."""
     files = SiteSources(kernel, kernel.image).all_files() if wanted else []
-    if not wanted or any(each.is_of(file) for each in wanted for file in files):
+    if not wanted or any(source.is_of(file) for source in wanted for file in files):
         return ""
     if not files:
         return ": it tells no lines of source (compile with -lineinfo)"

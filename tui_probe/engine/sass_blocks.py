@@ -44,7 +44,7 @@ _NO_LOCATION: Final = FileLocation("", 0)
 
 @dataclass(frozen=True, slots=True)
 class BlockCode:
-    """What is done where a block begins. ``number`` is what the snippet is told, as 64 bits if ``wide``."""
+    """Code at the start of a block. ``number`` is the value passed to the snippet, 64 bits if ``wide``."""
 
     point: ProbePoint
     number: int
@@ -71,11 +71,11 @@ def block_points(probe: Probe) -> list[ProbePoint]:
 
 
 def additions(snippet: Snippet, values: Mapping[str, int | None]) -> dict[str, int] | None:
-    """What a snippet adds to which registers, if it does nothing else and that is known beforehand; None if not.
+    """Return the constants that a snippet adds to registers; None if it does anything else.
 
     ``values`` are those of helpers.
     """
-    found: Counter[str] = Counter()
+    sums: Counter[str] = Counter()
     for statement in snippet.statements:
         match = _ADDITION.fullmatch(statement.text.strip()) if isinstance(statement, SnippetCode) else None
         if match is None or match[2] != match[3]:
@@ -83,8 +83,8 @@ def additions(snippet: Snippet, values: Mapping[str, int | None]) -> dict[str, i
         number = int(match[4]) if match[4].isdecimal() else values.get(match[4])
         if number is None:
             return None
-        found[match[2]] += number
-    return dict(found)
+        sums[match[2]] += number
+    return dict(sums)
 
 
 def probed_blocks(
@@ -99,20 +99,20 @@ def probed_blocks(
     if not points:
         return []
     fixed = _fixed_instructions(target)
-    found, waiting = [], range(0)
+    blocks, waiting = [], range(0)
     for block in basic_blocks(target):
-        whole = range(waiting.start, block.stop) if waiting else block
-        if all(_is_padding(target, index) for index in whole):
+        span = range(waiting.start, block.stop) if waiting else block
+        if all(_is_padding(target, index) for index in span):
             waiting = range(0)
             continue
         at = _code_position(target, block, fixed, sites)
         if at is None and not _continues(target.words[block[-1]]):
             raise UnsupportedKernelError(because("graft-position", at=f"{block.start * WORD_BYTES:#06x}"))
-        waiting = whole if at is None else range(0)
-        codes = () if at is None else tuple(_block_codes(probe, points, target, whole, added))
+        waiting = span if at is None else range(0)
+        codes = () if at is None else tuple(_block_codes(probe, points, target, span, added))
         if codes and at is not None:
-            found.append(SassBlock(block.start * WORD_BYTES, at * WORD_BYTES, codes))
-    return found
+            blocks.append(SassBlock(block.start * WORD_BYTES, at * WORD_BYTES, codes))
+    return blocks
 
 
 def _block_codes(
@@ -142,10 +142,10 @@ def _block_codes(
 def _fixed_instructions(target: GraftTarget) -> set[int]:
     """The numbers of instructions that must stay: the first one, and those that the loader writes to."""
     offsets = (
-        one.offset
+        relocation.offset
         for section in target.cubin.relocation_sections()
         if section.info == target.code.number
-        for one in target.cubin.relocations(section)
+        for relocation in target.cubin.relocations(section)
     )
     return {0, *(offset // WORD_BYTES for offset in offsets)}
 
@@ -172,7 +172,7 @@ def _is_movable(word: Word) -> bool:
 
 
 def _continues(word: Word) -> bool:
-    """Whether lanes go on behind it, at once or once a call returns."""
+    """Return whether lanes go on behind it, at once or once a call returns."""
     return not word.is_unconditional or word.operation not in _LEAVING_OPERATIONS
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tui_probe.sass.words import Word
 
 PtxFamily = tuple[Instruction, ...]
-"""What an instruction may be in PTX; it is counted as the first."""
+"""PTX instructions that a SASS instruction may stem from; it counts as the first."""
 
 
 def _family(opcodes: Iterable[str], *types: str, of: tuple[str, ...] = ()) -> PtxFamily:
@@ -93,9 +93,11 @@ _MATRIX_COUNTS: Final = ("x1", "x2", "x4")
 
 
 def arithmetic_family(word: Word, arch: int) -> PtxFamily | None:
-    """What an instruction computes; None for one that computes nothing of this kind, or only moves a value."""
-    found = ARITHMETIC_FAMILIES.get(operation_name(word, arch))
-    return None if word.ra == RZ else found
+    """Return the family of what an instruction computes; None for one that computes nothing of this kind, or only moves
+    a value.
+    """
+    family = ARITHMETIC_FAMILIES.get(operation_name(word, arch))
+    return None if word.ra == RZ else family
 
 
 def product_family(word: Word, *, of_group: bool) -> PtxFamily:
@@ -145,24 +147,26 @@ _MEMORY_OPCODES: Final = {
 
 _IDENTIFIABLE: Final = frozenset(
     {"ld", "ldu", "st", "cp", "atom", "red", "mma", "wmma", "wgmma", *MATRIX_MOVES.values()}
-    | {each.opcode for family in ARITHMETIC_FAMILIES.values() for each in family}
+    | {instruction.opcode for family in ARITHMETIC_FAMILIES.values() for instruction in family}
 )
 _MODIFIERS: Final = frozenset(
     {"global", "shared", "local", "const", "param", "async", "bulk", "load", "store", "mma", "mma_async", "sync"}
 )
-"""Those that machine code tells, of instructions that are no copies: operations are not among them."""
-_TYPES: Final = frozenset(each.modifiers[-1] for family in ARITHMETIC_FAMILIES.values() for each in family)
-_FACTORS: Final = frozenset(each.modifiers[-1] for family in MMA_FAMILIES.values() for each in family)
+"""Modifiers that SASS shows, of instructions that are not copies; operations are not among them."""
+_TYPES: Final = frozenset(
+    instruction.modifiers[-1] for family in ARITHMETIC_FAMILIES.values() for instruction in family
+)
+_FACTORS: Final = frozenset(instruction.modifiers[-1] for family in MMA_FAMILIES.values() for instruction in family)
 _IDENTIFIABLE_MODIFIERS: Final = {
-    **dict.fromkeys((each.opcode for family in ARITHMETIC_FAMILIES.values() for each in family), _TYPES),
+    **dict.fromkeys((instruction.opcode for family in ARITHMETIC_FAMILIES.values() for instruction in family), _TYPES),
     **dict.fromkeys(("mma", "wmma", "wgmma"), _MODIFIERS | _FACTORS),
     **dict.fromkeys(MATRIX_MOVES.values(), frozenset({"x1", "x2", "x4"})),
 }
 """The modifiers that are told of other opcodes."""
 _WMMA: Final = {"load": "ld", "store": "st", "mma": "mma"}
-"""What these are in machine code."""
+"""SASS equivalents of these modifiers."""
 _ALTERNATIVE_OPCODES: Final = {"ldu": {"ld"}, "atom": {"red"}, "red": {"atom"}}
-"""What else they may be there: an atomic whose result nothing uses is a reduction, and one without a space none."""
+"""Other SASS equivalents: an atomic whose result nothing uses is a reduction, and one without a space none."""
 _UNIDENTIFIABLE: Final = tuple(
     Instruction(opcode, modifiers, (), MADE_UP)
     for opcode, modifiers in (
@@ -170,8 +174,8 @@ _UNIDENTIFIABLE: Final = tuple(
         ("ld", ("const",)),
         ("st", ("async", "shared::cluster")),
         ("red", ("async", "shared::cluster")),
-        *(("cp", ("async", each)) for each in ("commit_group", "wait_group", "wait_all", "mbarrier")),
-        *(("wgmma", (each, "sync")) for each in ("fence", "commit_group", "wait_group")),
+        *(("cp", ("async", modifier)) for modifier in ("commit_group", "wait_group", "wait_all", "mbarrier")),
+        *(("wgmma", (modifier, "sync")) for modifier in ("fence", "commit_group", "wait_group")),
     )
 )
 """Instructions of ``_IDENTIFIABLE`` that are not looked for in machine code."""
@@ -188,19 +192,19 @@ class SassSite:
     access: MemoryAccess | None
 
     def sources(self) -> dict[int, MarkValue]:
-        """What its marks stand for, but the flag's and those of registers that are kept."""
-        found = {LINE_MARK: MarkValue(number=self.at)}
+        """Values of its marks, except the flag's and those of registers that are kept."""
+        values = {LINE_MARK: MarkValue(number=self.at)}
         if self.access is None:
-            return found
+            return values
         address = self.access.address
         low, high = accesses.register_pair(address.register)
-        found |= {ADDRESS_MARK: MarkValue(register=low), OFFSET_MARK: MarkValue(number=address.offset)}
+        values |= {ADDRESS_MARK: MarkValue(register=low), OFFSET_MARK: MarkValue(number=address.offset)}
         if address.wide:
-            found[ADDRESS_MARK + 1] = MarkValue(register=high)
+            values[ADDRESS_MARK + 1] = MarkValue(register=high)
         if address.uniform is not None:
             halves = range(1 if address.shared else 2)
-            found |= {UNIFORM_MARK + index: MarkValue(uniform=address.uniform + index) for index in halves}
-        return found
+            values |= {UNIFORM_MARK + index: MarkValue(uniform=address.uniform + index) for index in halves}
+        return values
 
     @property
     def reads(self) -> int:
@@ -210,7 +214,7 @@ class SassSite:
 
 @dataclass(frozen=True, slots=True)
 class ProbedParts:
-    """What of a kernel a probe is for: single instructions, and basic blocks."""
+    """Probed parts of a kernel: single instructions and basic blocks."""
 
     sites: list[SassSite]
     blocks: list[SassBlock]
@@ -223,27 +227,31 @@ def find_probed_parts(probe: Probe, target: GraftTarget) -> ProbedParts:
     count without them would be wrong.
     """
     opcodes = _probe_opcodes(probe)
-    told = all(_is_identifiable(point, position, opcodes) for point in probe.points for position in point.positions)
-    if not told or any(point.before is None for point in block_points(probe)) or not _counts_alike(probe):
+    identifiable = all(
+        _is_identifiable(point, position, opcodes) for point in probe.points for position in point.positions
+    )
+    if not identifiable or any(point.before is None for point in block_points(probe)) or not _counts_alike(probe):
         raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
     counted = any(own_map.level is Level.SITE for own_map in probe.maps)
     added: dict[int, dict[str, int]] = {}
     sites = [
-        _with_number(one, number) if counted else one
-        for number, one in enumerate(_matching_sites(probe, target.words, target.arch, added))
+        _with_number(site, number) if counted else site
+        for number, site in enumerate(_matching_sites(probe, target.words, target.arch, added))
     ]
-    return ProbedParts(sites, probed_blocks(probe, target, added, {one.at for one in sites}))
+    return ProbedParts(sites, probed_blocks(probe, target, added, {site.at for site in sites}))
 
 
 def site_offsets(probe: Probe, sites: Sequence[SassSite]) -> dict[str, list[int]]:
     """For each map of sites the offsets of its instructions in the kernel's code, in bytes."""
-    found: dict[str, list[int]] = {one.name: [] for one in probe.maps if one.level is Level.SITE}
-    for one in sites:
-        snippets = [place.point.before for place in one.places if place.point.before]
-        saved = {each.map for snippet in snippets for each in snippet.statements if isinstance(each, Save)}
-        for name in found.keys() & saved:
-            found[name].append(one.at)
-    return found
+    offsets: dict[str, list[int]] = {own_map.name: [] for own_map in probe.maps if own_map.level is Level.SITE}
+    for site in sites:
+        snippets = [place.point.before for place in site.places if place.point.before]
+        saved = {
+            statement.map for snippet in snippets for statement in snippet.statements if isinstance(statement, Save)
+        }
+        for name in offsets.keys() & saved:
+            offsets[name].append(site.at)
+    return offsets
 
 
 def _probe_opcodes(probe: Probe) -> set[str]:
@@ -251,98 +259,100 @@ def _probe_opcodes(probe: Probe) -> set[str]:
 
 
 def _is_identifiable(point: ProbePoint, position: Position, opcodes: set[str]) -> bool:
-    """Whether machine code tells all instructions that a position is for. Those that are others there must be among
-    ``opcodes`` as such: a ``wmma.load`` is counted by a probe of ``ld`` alone.
+    """Return whether machine code tells all instructions that a position is for. Those that are others there must be
+    among ``opcodes`` as such: a ``wmma.load`` is counted by a probe of ``ld`` alone.
     """
     if position.is_kernel or position.opcode == BLOCK:
         return True
     instead = _ALTERNATIVE_OPCODES.get(position.opcode, set())
     if position.opcode == "wmma":
-        instead = {_WMMA[each] for each in position.modifiers if each in _WMMA} or set(_WMMA.values())
-    untold = any(matches(position, each) for each in _UNIDENTIFIABLE)
+        instead = {_WMMA[modifier] for modifier in position.modifiers if modifier in _WMMA} or set(_WMMA.values())
+    untold = any(matches(position, unidentifiable) for unidentifiable in _UNIDENTIFIABLE)
     if _needs_access(point):
-        shared = any(matches(position, each) for each in _SHARED_ATOMICS)
+        shared = any(matches(position, atomic) for atomic in _SHARED_ATOMICS)
         untold = untold or shared or position.opcode in MATRIX_MOVES.values()
     if position.opcode != "cp":
-        told = _IDENTIFIABLE_MODIFIERS.get(position.opcode, _MODIFIERS)
-        untold = untold or not {*position.modifiers, *position.unwanted} - {MERGED} <= told
+        modifiers = _IDENTIFIABLE_MODIFIERS.get(position.opcode, _MODIFIERS)
+        untold = untold or not {*position.modifiers, *position.unwanted} - {MERGED} <= modifiers
     return position.opcode in _IDENTIFIABLE and not position.retried and not untold and instead <= opcodes
 
 
 def _needs_access(point: ProbePoint) -> bool:
-    """Whether a point must know what an instruction accesses."""
+    """Return whether a point must know what an instruction accesses."""
     return bool(point.before and point.before.helpers & {"ADDR", "BYTES"})
 
 
 def _counts_alike(probe: Probe) -> bool:
-    """Whether the probe is for all that an instruction of machine code may have been, or for none of it. Of a product
-    of matrices they must be the same points, too: nothing tells a type from others of its kind.
+    """Return whether the probe is for all that an instruction of machine code may have been, or for none of it. Of a
+    product of matrices they must be the same points, too: nothing tells a type from others of its kind.
     """
     for family in (*ARITHMETIC_FAMILIES.values(), _SHARED_ATOMICS):
-        if len({any(_is_for(point, each) for point in probe.points) for each in family}) > 1:
+        if len({any(_is_for(point, instruction) for point in probe.points) for instruction in family}) > 1:
             return False
     return all(
-        len({_is_for(point, each) for each in family}) == 1
+        len({_is_for(point, instruction) for instruction in family}) == 1
         for kinds in (MMA_FAMILIES, WGMMA_FAMILIES)
         for family in kinds.values()
         for point in probe.points
     )
 
 
-def _with_number(one: SassSite, number: int) -> SassSite:
-    places = tuple(replace(place, told=replace(place.told, number=number)) for place in one.places)
-    return SassSite(one.at, places, one.access)
+def _with_number(site: SassSite, number: int) -> SassSite:
+    places = tuple(replace(place, facts=replace(place.facts, number=number)) for place in site.places)
+    return SassSite(site.at, places, site.access)
 
 
 def _matching_sites(
-    probe: Probe, words: Sequence[Word], arch: int, added: dict[int, dict[str, int]]
+    probe: Probe, code: Sequence[Word], arch: int, added: dict[int, dict[str, int]]
 ) -> Iterator[SassSite]:
     """The instructions that need code of their own. What others add, which is counted by blocks, goes to ``added``."""
     opcodes = _probe_opcodes(probe)
     bulk = any(_is_for(point, _BULK_COPY) for point in probe.points)
-    for index, word in enumerate(words):
+    for index, word in enumerate(code):
         if word.never_runs:
             continue
         if bulk and word.operation in accesses.BULK_COPIES:
             raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
-        stand_in, told, access = _ptx_equivalent(word, arch, opcodes)
+        stand_in, facts, access = _ptx_equivalent(word, arch, opcodes)
         if stand_in is None:
             continue
         points = [point for point in probe.points if _is_for(point, stand_in)]
         if BLOCK in opcodes and word.is_unconditional:
-            points = [point for point in points if not _only_adds(point, told, added.setdefault(index, {}))]
+            points = [point for point in points if not _only_adds(point, facts, added.setdefault(index, {}))]
         if points:
-            places = tuple(SnippetSite(point, told, stand_in) for point in points)
+            places = tuple(SnippetSite(point, facts, stand_in) for point in points)
             yield SassSite(index * WORD_BYTES, places, access)
 
 
-def _only_adds(point: ProbePoint, told: InstructionFacts, sums: dict[str, int]) -> bool:
-    """Whether a point only adds what is known beforehand, which then goes to ``sums``."""
-    size = None if told.predicated or told.shortened else told.bytes
-    values = {"BYTES": size, "MULTIPLY_ADDS": told.multiply_adds}
-    found = additions(point.before, values) if point.before and point.after is None else None
-    for register, number in (found or {}).items():
+def _only_adds(point: ProbePoint, facts: InstructionFacts, sums: dict[str, int]) -> bool:
+    """Return whether a point only adds what is known beforehand, which then goes to ``sums``."""
+    size = None if facts.predicated or facts.shortened else facts.bytes
+    values = {"BYTES": size, "MULTIPLY_ADDS": facts.multiply_adds}
+    sums_here = additions(point.before, values) if point.before and point.after is None else None
+    for register, number in (sums_here or {}).items():
         sums[register] = sums.get(register, 0) + number
-    return found is not None
+    return sums_here is not None
 
 
 def _is_for(point: ProbePoint, instruction: Instruction) -> bool:
-    at_instructions = (each for each in point.positions if not (each.is_kernel or each.is_block or each.is_source))
-    return any(matches(each, instruction) for each in at_instructions)
+    at_instructions = (
+        position for position in point.positions if not (position.is_kernel or position.is_block or position.is_source)
+    )
+    return any(matches(position, instruction) for position in at_instructions)
 
 
 def _ptx_equivalent(
     word: Word, arch: int, opcodes: set[str]
 ) -> tuple[Instruction | None, InstructionFacts, MemoryAccess | None]:
-    """What an instruction would be in PTX, if that is one of ``opcodes``, and what is to be told of it."""
+    """Return the PTX equivalent of an instruction, if it is one of ``opcodes``, and its facts."""
     if word.operation in _MEMORY_OPCODES:
         return _memory_equivalent(word, arch, opcodes)
     if word.operation in operations.PRODUCT_OPERATIONS and opcodes & {"mma", "wgmma"}:
         share = operations.matrix_product(word, arch)
         return product_family(word, of_group=share.of_group)[0], InstructionFacts(multiply_adds=share.share), None
     if word.operation in MATRIX_MOVES:
-        found = matrix_access(word)
-        return (found if found and found.opcode in opcodes else None), InstructionFacts(), None
+        matrix = matrix_access(word)
+        return (matrix if matrix and matrix.opcode in opcodes else None), InstructionFacts(), None
     family = arithmetic_family(word, arch)
     return (family[0] if family and family[0].opcode in opcodes else None), InstructionFacts(), None
 

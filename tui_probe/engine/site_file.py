@@ -55,20 +55,22 @@ class SiteSources:
         place = bisect_right(starts, line)
         if not place:
             return ""
-        one = self._locations[place - 1]
-        if one is None:
+        location = self._locations[place - 1]
+        if location is None:
             return ""
-        text = self._texts.get((one.file, one.line))
-        return self._named(one) if text is None else text
+        text = self._texts.get((location.file, location.line))
+        return self._named(location) if text is None else text
 
     def all_files(self) -> list[str]:
         """The files that code of the kernel came from."""
-        named = [self._numbered.get(one.file) for one in self._locations if one is not None and one.line]
+        named = [
+            self._numbered.get(location.file) for location in self._locations if location is not None and location.line
+        ]
         files = named or [source.file for source in self._tables.values()]
         return sorted({file for file in files if file})
 
     def places(self, line: int) -> tuple[SourceLine, ...]:
-        """Where the instruction of a line comes from: the innermost place, then that of each call it was inlined for.
+        """Return the source of a line's instruction: innermost location first, then that of each inlined call.
 
         Line tables of the image tell the innermost alone.
         """
@@ -85,14 +87,14 @@ class SiteSources:
         inlined itself.
         """
         for _ in range(_MAX_DEPTH):
-            one = self._locations[number]
-            if one is None or not (file := self._numbered.get(one.file)):
+            location = self._locations[number]
+            if location is None or not (file := self._numbered.get(location.file)):
                 return
-            yield SourceLine(file, one.line)
-            found = _INLINED.search(self._kernel.module.source[one.span.start : one.span.end])
-            if found is None:
+            yield SourceLine(file, location.line)
+            match = _INLINED.search(self._kernel.module.source[location.span.start : location.span.end])
+            if match is None:
                 return
-            call = int(found[1]), int(found[2]), int(found[3])
+            call = int(match[1]), int(match[2]), int(match[3])
             earlier = self._by_place.get((self._function_of[number], *call), [])
             place = bisect_left(earlier, number)
             if not place:
@@ -104,16 +106,16 @@ class SiteSources:
     @cached_property
     def _function_of(self) -> list[int]:
         """The number of the function that each directive is in."""
-        return list(accumulate(one is None for one in self._locations))
+        return list(accumulate(location is None for location in self._locations))
 
     @cached_property
     def _by_place(self) -> dict[tuple[int, int, int, int], list[int]]:
         """The numbers of the directives that name a place, by function, file, line and column."""
-        found: dict[tuple[int, int, int, int], list[int]] = {}
-        for number, (function, one) in enumerate(zip(self._function_of, self._locations, strict=True)):
-            if one is not None:
-                found.setdefault((function, one.file, one.line, one.column), []).append(number)
-        return found
+        places: dict[tuple[int, int, int, int], list[int]] = {}
+        for number, (function, location) in enumerate(zip(self._function_of, self._locations, strict=True)):
+            if location is not None:
+                places.setdefault((function, location.file, location.line, location.column), []).append(number)
+        return places
 
     def following(self, line: int) -> str:
         """The source of the first line from this one on whose source is known."""
@@ -122,19 +124,21 @@ class SiteSources:
             return self._text(*self._tables[self._known[place]]) if place < len(self._known) else ""
         first = max(bisect_right(self._starts, line) - 1, 0)
         for place in range(first, len(self._starts)):
-            one = self._locations[place]
-            if one is not None and self._holds(place) and (text := self._named(one)):
+            location = self._locations[place]
+            if location is not None and self._holds(place) and (text := self._named(location)):
                 return text
         return ""
 
     def _holds(self, place: int) -> bool:
-        """Whether text follows a directive, rather than the next one."""
+        """Return whether text follows a directive, rather than the next one."""
         return place + 1 == len(self._starts) or self._starts[place + 1] > self._starts[place] + 1
 
-    def _named(self, one: Location) -> str:
-        """What a directive names. It is kept: compilers name the same lines again and again."""
-        file = self._numbered.get(one.file)
-        text = self._texts[one.file, one.line] = self._text(file, one.line) if file and one.line else ""
+    def _named(self, location: Location) -> str:
+        """Return the file that a directive names. Cached: compilers name the same lines again and again."""
+        file = self._numbered.get(location.file)
+        text = self._texts[location.file, location.line] = (
+            self._text(file, location.line) if file and location.line else ""
+        )
         return text
 
     def _text(self, file: str, line: int) -> str:
@@ -147,16 +151,20 @@ class SiteSources:
     @cached_property
     def _located(self) -> list[tuple[int, Location | None]]:
         """The ``.loc`` directives with their lines, and None where a function begins; none if none names a source."""
-        found: list[tuple[int, Location | None]] = []
+        located: list[tuple[int, Location | None]] = []
         for function in self._kernel.bodies:
             shift = self._kernel.shift_of(function)
-            found.append((function.span.line + shift, None))
-            found += [(one.span.line + shift, one) for one in _locations_in(function.body or ())]
-        return found if any(one and one.line and self._numbered.get(one.file) for _, one in found) else []
+            located.append((function.span.line + shift, None))
+            located += [(location.span.line + shift, location) for location in _locations_in(function.body or ())]
+        return (
+            located
+            if any(location and location.line and self._numbered.get(location.file) for _, location in located)
+            else []
+        )
 
     @cached_property
     def _locations(self) -> list[Location | None]:
-        return [one for _, one in self._located]
+        return [location for _, location in self._located]
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -183,14 +191,14 @@ class SiteSources:
 
 def _locations_in(body: Sequence[Statement]) -> list[Location]:
     """In the order of the text; by the exact type, since there are as many statements as the kernel has lines."""
-    found: list[Location] = []
+    locations: list[Location] = []
     for node in body:
         kind = type(node)
         if kind is Location:
-            found.append(node)  # type: ignore[arg-type]
+            locations.append(node)  # type: ignore[arg-type]
         elif kind is Scope:
-            found += _locations_in(node.body)  # type: ignore[union-attr]
-    return found
+            locations += _locations_in(node.body)  # type: ignore[union-attr]
+    return locations
 
 
 SiteKind: TypeAlias = Literal["instruction", "block", "loop"]
@@ -247,7 +255,10 @@ class SiteNotes:
         """The instructions, as written, that maps have a record for, by the name of the map."""
         if records:
             places = {id(site.written): place for place, site in reversed(list(enumerate(self.sites)))}
-            self.maps = {name: [places[id(one)] for one in instructions] for name, instructions in records.items()}
+            self.maps = {
+                name: [places[id(instruction)] for instruction in instructions]
+                for name, instructions in records.items()
+            }
 
 
 _MAX_CACHED_KINDS: Final = 4096
@@ -263,7 +274,7 @@ def site_file(probe: str, kernel: Kernel, notes: SiteNotes, image: bytes) -> str
         else writer.block(site, whole=number in recorded)
         for number, site in enumerate(notes.sites)
     ]
-    unchecked = [writer.instruction(each) for each in notes.unchecked]
+    unchecked = [writer.instruction(instruction) for instruction in notes.unchecked]
     maps = json.dumps({name: {"sites": numbers} for name, numbers in notes.maps.items()})
     return (
         f'{{"version": {SITES_FORMAT},\n"files": {json.dumps(list(writer.sources.files))},\n'
@@ -287,35 +298,37 @@ class _SiteWriter:
 
     def block(self, site: NotedSite, *, whole: bool) -> str:
         """A basic block or a loop. ``whole`` tells that its instructions are named, each with its line."""
-        line, rest = self._line_of(site.instruction), ""
+        line, suffix = self._line_of(site.instruction), ""
         if not self._source_of(line) and (following := self.sources.following(line)):
-            rest = f', "following": {following}'
+            suffix = f', "following": {following}'
         if whole:
-            rest += f', "block": [{", ".join(map(self.instruction, site.block))}]'
-        return self.instruction(site.instruction, site.at, site.points, rest)
+            suffix += f', "block": [{", ".join(map(self.instruction, site.block))}]'
+        return self.instruction(site.instruction, site.at, site.points, suffix)
 
-    def instruction(self, one: Instruction, at: str = "", points: tuple[str, ...] = (), rest: str = "") -> str:
+    def instruction(
+        self, instruction: Instruction, at: str = "", points: tuple[str, ...] = (), suffix: str = ""
+    ) -> str:
         """``at`` and ``points`` are those of a site, ``rest`` is what else is told of it."""
-        line, opcode = self._line_of(one), one.opcode
-        copied = access_bytes(one) if opcode == "cp" else None
-        told = _instruction_fields(at, points, opcode, one.modifiers, copied, self._named_space(one))
+        line, opcode = self._line_of(instruction), instruction.opcode
+        copied = access_bytes(instruction) if opcode == "cp" else None
+        fields = _instruction_fields(at, points, opcode, instruction.modifiers, copied, self._named_space(instruction))
         if source := self._source_of(line):
-            return f'{{"line": {line}, {told}, "source": {source}{rest}}}'
-        return f'{{"line": {line}, {told}{rest}}}'
+            return f'{{"line": {line}, {fields}, "source": {source}{suffix}}}'
+        return f'{{"line": {line}, {fields}{suffix}}}'
 
 
 @lru_cache(maxsize=_MAX_CACHED_KINDS)
 def _instruction_fields(
     at: str, points: tuple[str, ...], opcode: str, modifiers: tuple[str, ...], copied: int | None, named_space: str
 ) -> str:
-    """What is the same for all instructions of a name at which the same points are; a copy has its bytes among its
+    """Fields common to all instructions of a name with the same points; a copy has its bytes among its
     operands, and an access without a state space may have one by the variable that it names.
     """
-    one = Instruction(opcode, modifiers, (), MADE_UP)
-    facts = facts_of(one)
+    instruction = Instruction(opcode, modifiers, (), MADE_UP)
+    facts = facts_of(instruction)
     size = copied if opcode == "cp" else facts.bytes
-    told: dict[str, object] = {"at": at, "points": points} if at else {}
-    told |= {
+    fields: dict[str, object] = {"at": at, "points": points} if at else {}
+    fields |= {
         "opcode": facts.opcode,
         "class": facts.work,
         "type": facts.type or None,
@@ -323,4 +336,4 @@ def _instruction_fields(
         "access": facts.access,
         "bytes": size if size is not None and 0 <= size < MAX_SITE_NUMBER else None,
     }
-    return json.dumps({name: value for name, value in told.items() if value is not None})[1:-1]
+    return json.dumps({name: value for name, value in fields.items() if value is not None})[1:-1]

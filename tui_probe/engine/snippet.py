@@ -163,8 +163,10 @@ def merge_saves(snippet: Snippet) -> Snippet:
         return snippet
     values = tuple(value for save in saves for value in save.values)
     merged = Save(saves[-1].map, values, saves[-1].place)
-    kept = [merged if s is saves[-1] else s for s in snippet.statements if not any(s is one for one in saves[:-1])]
-    return Snippet(tuple(kept), snippet.labels, snippet.helpers)
+    statements = [
+        merged if s is saves[-1] else s for s in snippet.statements if not any(s is save for save in saves[:-1])
+    ]
+    return Snippet(tuple(statements), snippet.labels, snippet.helpers)
 
 
 def points_without_effect(probe: Probe) -> list[ProbePoint]:

@@ -56,14 +56,14 @@ class SnippetPtx(NamedTuple):
     text: str
     has_entry: bool
     has_flat: bool
-    """Whether there is exit code for flat launches."""
+    """True if there is exit code for flat launches."""
     carried: int
     """32-bit values that are kept from the entry to the exits."""
     parameters: int
 
 
 def is_graftable(probe: Probe) -> bool:
-    """Whether all that a probe does is at entries and exits of kernels."""
+    """Return whether all that a probe does is at entries and exits of kernels."""
     return all(position.is_kernel for point in probe.points for position in point.positions)
 
 
@@ -98,20 +98,20 @@ def snippet_ptx(
 
 
 def _finds_flat_slot(probe: Probe, after: Sequence[Snippet]) -> bool:
-    """Whether the code at exits finds one slot, by the warp, and that before anything is done for good."""
-    saves = [each for snippet in after for each in snippet.statements if isinstance(each, Save)]
+    """Return whether the code at exits finds one slot, by the warp, and that before anything is done for good."""
+    saves = [statement for snippet in after for statement in snippet.statements if isinstance(statement, Save)]
     if len(saves) != 1 or not saves_uniform_values(probe):
         return False
     own_map = probe.map_named(saves[0].map)
     return own_map.level is Level.WARP and storage_of(probe, own_map).layout is Layout.MARKED
 
 
-def _map_with_words(probe: Probe, words: int, *, sampled: bool) -> Map:
+def _map_with_words(probe: Probe, units: int, *, sampled: bool) -> Map:
     """A map whose slots have room for so many words behind their records. Raises UnsupportedKernelError."""
     for own_map in probe.maps:
         storage = storage_of(probe, own_map)
         left = storage.slot_bytes - storage.record_bytes - MARK_BYTES
-        if storage.layout is Layout.MARKED and left >= words * _HALF_BYTES and not sampled:
+        if storage.layout is Layout.MARKED and left >= units * _HALF_BYTES and not sampled:
             return own_map
     raise UnsupportedKernelError(because("graft-value", probe=probe.name, register=min(probe.registers)))
 
@@ -128,17 +128,17 @@ def _carried_registers(probe: Probe, before: Sequence[Snippet], after: Sequence[
 
 
 def _snippet_registers(snippets: Sequence[Snippet]) -> set[str]:
-    found: set[str] = set()
+    registers: set[str] = set()
     for snippet in snippets:
         for statement in snippet.statements:
             match statement:
                 case SnippetCode(text=text):
-                    found.update(_WORD.findall(text))
+                    registers.update(_WORD.findall(text))
                 case Save(values=values):
-                    found.update(values)
+                    registers.update(values)
                 case Locate():
                     pass
-    return found
+    return registers
 
 
 def _carried_words(probe: Probe, carried: Sequence[str]) -> int:
@@ -172,10 +172,10 @@ class _KernelText:
     def parameters(self) -> list[str]:
         """The names of the parameters that a probed kernel gets, in order."""
         sample = SAMPLE_PARAMETERS if self._sampling else ()
-        return [self._names.parameter(*each) for each in (*probe_parameters(self._probe), *sample)]
+        return [self._names.parameter(*parameter) for parameter in (*probe_parameters(self._probe), *sample)]
 
     def at_entry(self, snippets: Sequence[Snippet], carried: Sequence[str]) -> list[str]:
-        """What runs first, and marks for what is needed later."""
+        """Write the entry code, with marks for values needed later."""
         lines = self._expander.begin()
         lines += [line for snippet in snippets for line in self._expander.lines(snippet, {})]
         saves = any(isinstance(statement, Save) for snippet in snippets for statement in snippet.statements)
@@ -227,7 +227,7 @@ class _KernelText:
         return self._addressing.slot(room.level) + self._addressing.pointer(parameter, slot_bytes)
 
     def _places(self, room: Map, count: int) -> list[str]:
-        """Where in the slot so many words are kept."""
+        """Return the addresses in the slot of ``count`` words that are kept from entry to exit."""
         first = storage_of(self._probe, room).record_bytes + MARK_BYTES
         return [f"{self._addressing.address}+{first + index * _HALF_BYTES}" for index in range(count)]
 

@@ -57,14 +57,14 @@ _ENVIRONMENTS: Final = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 
 class SourcePolicy:
-    """What may be copied by a run in ``folder`` with this ``environment``."""
+    """Rules for the source files that may be copied by a run in ``folder`` with this ``environment``."""
 
     def __init__(self, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> None:
         self._folder = Path.cwd() if folder is None else folder
         self._environment = os.environ if environment is None else environment
 
     def allows(self, path: Path) -> bool:
-        """Whether a file may be copied. False for one that is not there."""
+        """Return whether a file may be copied. False for one that is not there."""
         try:
             real = path.resolve(strict=True)
         except (OSError, RuntimeError, ValueError):
@@ -103,9 +103,9 @@ class SourcePolicy:
                     yield from _link_targets(path)
 
     def _is_narrow(self, root: Path) -> bool:
-        """Whether a folder is not one that holds all of a user's: some installers name the one above a checkout."""
+        """Return whether a directory contains neither HOME nor TMPDIR: installers may name the one above a checkout."""
         return not any(
-            each.is_relative_to(root) for each in (Path(self._environment.get("HOME") or "/"), self._temporary)
+            base.is_relative_to(root) for base in (Path(self._environment.get("HOME") or "/"), self._temporary)
         )
 
     @property
@@ -115,8 +115,8 @@ class SourcePolicy:
     def _is_generated(self, real: Path) -> bool:
         if not real.is_relative_to(self._temporary):
             return False
-        first, *rest = real.relative_to(self._temporary).parts
-        return bool(rest) and _GENERATED.match(first) is not None
+        first, *parts = real.relative_to(self._temporary).parts
+        return bool(parts) and _GENERATED.match(first) is not None
 
 
 def _link_targets(path: Path) -> Iterator[Path]:

@@ -54,7 +54,7 @@ _REGISTER_NAME: Final = re.compile(r"%[A-Za-z_$][\w$.]*")
 
 
 def saves_uniform_values(probe: Probe) -> bool:
-    """Whether all values that a probe saves are those of the warp."""
+    """Return whether all values that a probe saves are those of the warp."""
     points = probe.points
     if not all(position.is_kernel for point in points for position in point.positions):
         return False
@@ -66,15 +66,15 @@ def saves_uniform_values(probe: Probe) -> bool:
 def _is_snippet_uniform(probe: Probe, snippet: Snippet) -> bool:
     if snippet.helpers:
         return False
-    words: list[str] = []
+    names: list[str] = []
     for statement in snippet.statements:
         if isinstance(statement, SnippetCode):
             if "[" in statement.text:
                 return False
-            words += _REGISTER_NAME.findall(statement.text)
+            names += _REGISTER_NAME.findall(statement.text)
         elif isinstance(statement, Save):
-            words += [value for value in statement.values if value.startswith("%")]
-    return all(word in probe.registers or word in _WARP_REGISTERS for word in words)
+            names += [value for value in statement.values if value.startswith("%")]
+    return all(word in probe.registers or word in _WARP_REGISTERS for word in names)
 
 
 _REDUX_VERSION = (7, 0)
@@ -186,7 +186,7 @@ class Summation:
         return sums
 
     def _together(self, own_map: Map, values: tuple[str, ...]) -> bool:
-        """Whether one lane adds for those that have come together: all values, in the lean form numbers alone."""
+        """Return whether one lane adds for all converged lanes: all values, in the lean form only numbers."""
         if not self._reduces or own_map.level is not Level.WARP:
             return False
         return not self._probe.is_lean or any(parse_integer(value) for value in values if value not in self._own)

@@ -130,11 +130,11 @@ def check_blocks(content: bytes) -> None:
 
 
 def _block_sums(registers: dict[str, str]) -> ProbePoint:
-    """What stands at the entry and at the ways out."""
-    kept = [f"%{name}" for name in _BLOCK_FIELDS if name != "threads"]
-    declared = f".reg .b32 {', '.join(name for name in kept if name != '%products')}, %below;\n.reg .b64 %products;\n"
+    """Return the code at the entry and at the exits."""
+    fields = [f"%{name}" for name in _BLOCK_FIELDS if name != "threads"]
+    declared = f".reg .b32 {', '.join(name for name in fields if name != '%products')}, %below;\n.reg .b64 %products;\n"
     begin = declared + "mov.u32 %below, %lanemask_lt;\n"
-    begin += "".join(f"mov.{'u64' if name == '%products' else 'u32'} {name}, 0;\n" for name in kept)
+    begin += "".join(f"mov.{'u64' if name == '%products' else 'u32'} {name}, 0;\n" for name in fields)
     before = parse_snippet(begin, FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
     values = ", ".join("1" if name == "threads" else f"%{name}" for name in _BLOCK_FIELDS)
     after = parse_snippet(f"ADD [ {TRIAL_KERNEL} ] {{{values}}};", FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
@@ -214,9 +214,9 @@ def check_counts_of_sites(content: bytes) -> None:
 
 def _compare_counts(content: bytes, expected: dict[str, int]) -> None:
     sums = [sum(values) for values in zip(*INSTRUCTION_RECORD.iter_unpack(content), strict=True)]
-    for (name, wanted), found in zip(expected.items(), sums, strict=True):
-        if found != wanted:
-            raise TrialFailedError(f"the grafted kernel counted {found} {name.replace('_', ' ')}, not {wanted}")
+    for (name, wanted), total in zip(expected.items(), sums, strict=True):
+        if total != wanted:
+            raise TrialFailedError(f"the grafted kernel counted {total} {name.replace('_', ' ')}, not {wanted}")
 
 
 def _count_probe(level: Level) -> Probe:
@@ -230,7 +230,7 @@ def _count_probe(level: Level) -> Probe:
 
 
 def _instruction_sums(registers: dict[str, str]) -> ProbePoint:
-    """What stands at the entry and at the ways out."""
+    """Return the code at the entry and at the exits."""
     names = [f"%{name}" for name in EXPECTED_INSTRUCTION_COUNTS if name != "threads"]
     set_ = f".reg .b32 {', '.join(names)};\n" + "".join(f"mov.u32 {name}, 0;\n" for name in names)
     before = parse_snippet(set_, FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
@@ -331,19 +331,19 @@ def _check_warp_records(content: bytes) -> None:
 
 def _thread_records(content: bytes) -> list[list[AccessRecord]]:
     """The records of each thread, in the order in which it saved them."""
-    found: list[list[AccessRecord]] = []
+    by_thread: list[list[AccessRecord]] = []
     pitch = _COUNT_ROW_BYTES + MAX_RECORDS * WARP_THREADS * _ACCESS_RECORD.size
     for warp in range(_RECORD_WARPS):
         counts = list(_COUNT_WORD.iter_unpack(content[warp * pitch : warp * pitch + _COUNT_ROW_BYTES]))
         records = [
-            AccessRecord(*each)
-            for each in _ACCESS_RECORD.iter_unpack(content[warp * pitch + _COUNT_ROW_BYTES : (warp + 1) * pitch])
+            AccessRecord(*record)
+            for record in _ACCESS_RECORD.iter_unpack(content[warp * pitch + _COUNT_ROW_BYTES : (warp + 1) * pitch])
         ]
         for lane, (count,) in enumerate(counts):
             if not 1 <= count <= MAX_RECORDS:
                 raise TrialFailedError(f"lane {lane} of warp {warp} counted {count - 1} accesses")
-            found.append([records[lane + WARP_THREADS * index] for index in range(count - 1)])
-    return found
+            by_thread.append([records[lane + WARP_THREADS * index] for index in range(count - 1)])
+    return by_thread
 
 
 def _check_thread_records(number: int, records: Sequence[AccessRecord], own: int, others: set[int]) -> None:

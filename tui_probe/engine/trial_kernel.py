@@ -148,7 +148,7 @@ class TrialCase(NamedTuple):
     map_bytes: tuple[int, ...]
     check: Callable[[bytes], None]
     is_marked: bool = False
-    """Whether it is a marked map of warps, whose address tells flat launches."""
+    """True if it is a marked map of warps, whose address tells flat launches."""
 
 
 def trial_cubin(arch: int, assembler: Assembler, *, others: bool = False, loop: str = "") -> Cubin:

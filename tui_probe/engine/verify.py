@@ -216,7 +216,9 @@ class _SnippetCheck:
                 raise self._error(save.place, f"map {own_map.name} is of sites: make its field {field.name} a u64")
 
     def _addition(self, save: Save, own_map: Map) -> None:
-        """What ADD adds: whole numbers of the probe, no wider than the fields of the one record that it adds to."""
+        """Check the values of ADD: whole numbers of the probe, no wider than the fields of the one record that it adds
+        to.
+        """
         if own_map.cap != 1:
             raise self._error(save.place, f"ADD [ {save.map} ] needs a map with cap = 1: it adds to one record")
         if self._located is not None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """What a person chooses a probe by.
+    """Facts by which a user chooses a probe.
 
     ``weight`` is ``light`` or ``heavy``, of which fewer launches are probed. ``checked`` tells against what its numbers
     are tested, ``records`` what is kept in each map, ``saved`` how many bytes of each are in the result of a launch,
@@ -59,8 +59,8 @@ def describe_probe(probe: Probe) -> CatalogueEntry:
     several = len(probe.maps) > 1
     saved = tuple((f"{own_map.name}: " if several else "") + _saved_text(own_map) for own_map in probe.maps)
     places = tuple(_position_text(point) for point in probe.points)
-    told = (about.title, about.measures, about.unit, about.cost, probe.weight, about.checked)
-    return CatalogueEntry(probe.name, *told, records, saved, places, probe.path, probe.source)
+    texts = (about.title, about.measures, about.unit, about.cost, probe.weight, about.checked)
+    return CatalogueEntry(probe.name, *texts, records, saved, places, probe.path, probe.source)
 
 
 def _position_text(point: ProbePoint) -> str:
@@ -68,9 +68,9 @@ def _position_text(point: ProbePoint) -> str:
     sides = [side for side, snippet in (("before", point.before), ("after", point.after)) if snippet]
     ends = [end for end, snippet in (("entry", point.before), ("exits", point.after)) if snippet]
     instructions = [str(position) for position in point.positions if not position.is_kernel]
-    told = [f"at the kernel's {' and '.join(ends)}"] if len(instructions) < len(point.positions) else []
-    told += [f"{' and '.join(sides)} {', '.join(instructions)}"] if instructions else []
-    return f"{point.name}: {'; '.join(told)}"
+    places = [f"at the kernel's {' and '.join(ends)}"] if len(instructions) < len(point.positions) else []
+    places += [f"{' and '.join(sides)} {', '.join(instructions)}"] if instructions else []
+    return f"{point.name}: {'; '.join(places)}"
 
 
 def _record_text(own_map: Map) -> str:
@@ -85,9 +85,11 @@ def _saved_text(own_map: Map) -> str:
     size = "any number of records" if own_map.cap is None else f"{own_map.cap * own_map.record_bytes} bytes"
     if own_map.cap is None:
         size += f" of {own_map.record_bytes} bytes"
-    whole = f"{size} per {own_map.level.name.lower()}"
-    kept = own_map.reduction
-    return whole if kept is None else f"{kept.record_bytes} bytes per {kept.group}, with --detail {whole}"
+    saved = f"{size} per {own_map.level.name.lower()}"
+    reduction = own_map.reduction
+    return (
+        saved if reduction is None else f"{reduction.record_bytes} bytes per {reduction.group}, with --detail {saved}"
+    )
 
 
 MAX_PROBES: Final = 16
@@ -145,11 +147,13 @@ def choose_probes(texts: Iterable[str], sample: str = "") -> tuple[ChosenProbe, 
     """
     chosen: dict[str, ChosenProbe] = {}
     for name, own in _named_probes(texts):
-        one = ChosenProbe(load_probe(name), own or sample)
-        before = chosen.setdefault(one.name, one)
-        if before.path != one.path or before.sample != one.sample:
-            raise ProbeFileError(f"{name}: the run has a probe {one.name} already; name each once, or rename a file")
-        _refuse_bad_sample(one, own)
+        chosen_probe = ChosenProbe(load_probe(name), own or sample)
+        before = chosen.setdefault(chosen_probe.name, chosen_probe)
+        if before.path != chosen_probe.path or before.sample != chosen_probe.sample:
+            raise ProbeFileError(
+                f"{name}: the run has a probe {chosen_probe.name} already; name each once, or rename a file"
+            )
+        _refuse_bad_sample(chosen_probe, own)
     if len(chosen) > MAX_PROBES:
         raise ProbeFileError(f"{len(chosen)} probes, a run has {MAX_PROBES} at most: leave some out")
     for name in chosen if len(chosen) > 1 else ():
@@ -161,20 +165,20 @@ def choose_probes(texts: Iterable[str], sample: str = "") -> tuple[ChosenProbe, 
     return tuple(chosen.values())
 
 
-def _refuse_bad_sample(one: ChosenProbe, own: str) -> None:
-    if one.sample and one.probe.about.every_block:
-        option = f"-p {one.name}:{own}" if own else "--sample"
+def _refuse_bad_sample(chosen_probe: ChosenProbe, own: str) -> None:
+    if chosen_probe.sample and chosen_probe.probe.about.every_block:
+        option = f"-p {chosen_probe.name}:{own}" if own else "--sample"
         raise ProbeFileError(
-            f"{option}: {one.name} needs every block, so it cannot be sampled; leave out the sample, or choose another"
-            " probe with -p"
+            f"{option}: {chosen_probe.name} needs every block, so it cannot be sampled; leave out the sample, or choose"
+            " another probe with -p"
         )
 
 
 def _named_probes(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Names of probes and their own samples, sets taken apart. A set in a set is not looked for."""
     for text in texts:
-        found = find_set(text)
-        yield from map(split_choice, (text,) if found is None else found.choices)
+        probe_set = find_set(text)
+        yield from map(split_choice, (text,) if probe_set is None else probe_set.choices)
 
 
 def split_choice(text: str) -> tuple[str, str]:
@@ -212,8 +216,8 @@ def find_set(text: str) -> ProbeSet | None:
 @cache
 def built_in_sets() -> dict[str, ProbeSet]:
     """The sets that come with the tool, by name, sorted."""
-    found = (_read_set(path) for path in sorted(built_in_directory().glob("*.toml")))
-    return {each.name: each for each in found if each is not None}
+    sets = (_read_set(path) for path in sorted(built_in_directory().glob("*.toml")))
+    return {probe_set.name: probe_set for probe_set in sets if probe_set is not None}
 
 
 def _read_set(path: Path) -> ProbeSet | None:

@@ -20,7 +20,7 @@ MAIN_STEM: Final = "probe"
 
 
 def built_in_directory() -> Path:
-    """Where the built-in probes are: inside the installed package, or ``probes`` of a source checkout."""
+    """Return the directory of the built-in probes: inside the installed package, or ``probes`` of a source checkout."""
     spec = find_spec("tui_probe.probes")
     if spec is not None and spec.submodule_search_locations:
         return Path(next(iter(spec.submodule_search_locations)))
@@ -28,7 +28,7 @@ def built_in_directory() -> Path:
 
 
 def is_in_probe_folder(file: Path) -> bool:
-    """Whether a file is of a probe's folder: its ``probe.toml`` or ``probe.py``, or a twin beside that."""
+    """Return whether a file is of a probe's folder: its ``probe.toml`` or ``probe.py``, or a twin beside that."""
     folder = file.resolve().parent
     return file.stem == MAIN_STEM or (
         file.suffix == ".toml" and any((folder / (MAIN_STEM + end)).is_file() for end in PROBE_SUFFIXES)
@@ -59,8 +59,8 @@ def probe_files_in(folder: Path) -> dict[str, Path]:
 def built_in_files() -> dict[str, Path]:
     """The files of all built-in probes, by name, sorted."""
     folders = sorted(path for path in built_in_directory().iterdir() if path.is_dir())
-    found = {name: file for folder in folders for name, file in probe_files_in(folder).items()}
-    return dict(sorted(found.items()))
+    files = {name: file for folder in folders for name, file in probe_files_in(folder).items()}
+    return dict(sorted(files.items()))
 
 
 @cache
@@ -68,15 +68,15 @@ def installed_directories() -> dict[str, Path]:
     """The folders of probes that other packages bring, by the module that is each folder. None is imported."""
     from importlib.metadata import entry_points  # takes as long to import as all of this package, and is asked last
 
-    found = {}
+    directories = {}
     for point in entry_points(group=ENTRY_POINT_GROUP):
         try:
             spec = find_spec(point.module)
         except (ImportError, ValueError):
             continue  # told by the registry, which tries to import it
         if spec is not None and spec.origin is not None:
-            found[point.module] = Path(spec.origin).parent
-    return found
+            directories[point.module] = Path(spec.origin).parent
+    return directories
 
 
 def installed_files() -> dict[str, Path]:

@@ -75,7 +75,7 @@ _MAX_SHARED_REGISTERS: Final = 256
 
 @dataclass(slots=True)
 class ProbeContents:
-    """What the tables of a probe file hold together."""
+    """Content of a probe file's tables."""
 
     registers: dict[str, str] = field(default_factory=dict)
     maps: list[Map] = field(default_factory=list)
@@ -152,9 +152,9 @@ def _add_point(
         raise table.error(key, f"is wrong: {error}; write {POSITION_FORMS}") from None
     contents.declare(table, "registers", _declared_registers(table))
     snippets: dict[str, Snippet] = {}
-    for where, one in parsed.items():
-        contents.declare(table, where, one.registers)
-        snippets[where] = merge_saves(one.snippet) if merge else one.snippet
+    for where, parsed_point in parsed.items():
+        contents.declare(table, where, parsed_point.registers)
+        snippets[where] = merge_saves(parsed_point.snippet) if merge else parsed_point.snippet
     guarded, yielding = not table.flag("no_pred"), table.flag("yields")
     contents.points.append(
         ProbePoint(
@@ -195,7 +195,7 @@ def _datamodel_map(table: TomlTable, name: str, parsed: dict[str, ParsedSnippet]
     if record is None or len(sizes) > 2:
         raise table.error("datamodel", "must be level:bytes or level:bytes:cap, such as 'warp:16'")
     cap = _parse_cap(table, "datamodel", sizes[1] if len(sizes) == 2 else 1, dynamic="count")
-    saves = [(one.snippet, one.save_types) for one in parsed.values() if one.save_types]
+    saves = [(point.snippet, point.save_types) for point in parsed.values() if point.save_types]
     if not saves:
         raise table.error("datamodel", "is given, but nothing is saved: add 'SAVE.u64 {%register};'")
     snippet, types = saves[0]

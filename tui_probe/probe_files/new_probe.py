@@ -89,18 +89,18 @@ def probe_template(name: str, language: ProbeLanguage, position: str) -> tuple[s
 
 
 def _usage_lines(file: str, margin: str) -> str:
-    """What to do with the file, a line each."""
+    """Commands to try on the new file, one per line."""
     commands = {
         f"tui-probe check {file} kernels.ptx": "does it fit? How many places does each position match?",
         f"tui-probe run -p {file} -- COMMAND": "then: tui-probe show results",
         "tui-probe help probe-language": "all of the language",
     }
     cells = max(map(len, commands))
-    return "\n".join(f"{margin}{command:<{cells}}   {words}" for command, words in commands.items())
+    return "\n".join(f"{margin}{command:<{cells}}   {text}" for command, text in commands.items())
 
 
 def _refuse_name(name: str) -> None:
-    """What is no word, or would be taken for another probe."""
+    """Refuse a name that is not a word or would be taken for another probe."""
     if not _PROBE_NAME.fullmatch(name) or keyword.iskeyword(name):
         raise UsageError(f"{name!r} is no name for a probe: use letters, digits and _")
     if name == MAIN_STEM:

@@ -126,31 +126,31 @@ def _reduced_parts(table: TomlTable, fields: Mapping[str, Field]) -> list[_Reduc
     """Name, operation, source and base of each field that is kept."""
     if _REDUCED_TABLE not in table:
         return [(name, "sum", field, None) for name, field in fields.items()]
-    kept = table.table(_REDUCED_TABLE)
-    if not kept.values:
+    reduced = table.table(_REDUCED_TABLE)
+    if not reduced.values:
         raise table.error(_REDUCED_TABLE, "is empty: name what is kept, such as waited = 'sum'")
-    return [_reduced_part(kept, name, fields) for name in kept.values]
+    return [_reduced_part(reduced, name, fields) for name in reduced.values]
 
 
-def _reduced_part(kept: TomlTable, name: str, fields: Mapping[str, Field]) -> _ReducedPart:
-    word, *rest = kept.text(name).split() or [""]
-    operation = next((one for one in REDUCTION_OPERATIONS if one == word), None)
+def _reduced_part(reduced: TomlTable, name: str, fields: Mapping[str, Field]) -> _ReducedPart:
+    word, *arguments = reduced.text(name).split() or [""]
+    operation = next((candidate for candidate in REDUCTION_OPERATIONS if candidate == word), None)
     if operation is None:
-        raise kept.error(name, f"is {kept.text(name)!r}: {_REDUCTION_HINT}")
+        raise reduced.error(name, f"is {reduced.text(name)!r}: {_REDUCTION_HINT}")
     base = None
     if operation == "span":
-        if len(rest) < 2 or rest[-2] != "from":
-            raise kept.error(name, "needs a field to begin from, such as 'span elapsed from start'")
-        base = _reduced_field(kept, name, rest[-1], fields)
-        rest = rest[:-2]
-    if len(rest) > 1:
-        raise kept.error(name, f"is {kept.text(name)!r}: {_REDUCTION_HINT}")
-    return name, operation, _reduced_field(kept, name, rest[0] if rest else name, fields), base
+        if len(arguments) < 2 or arguments[-2] != "from":
+            raise reduced.error(name, "needs a field to begin from, such as 'span elapsed from start'")
+        base = _reduced_field(reduced, name, arguments[-1], fields)
+        arguments = arguments[:-2]
+    if len(arguments) > 1:
+        raise reduced.error(name, f"is {reduced.text(name)!r}: {_REDUCTION_HINT}")
+    return name, operation, _reduced_field(reduced, name, arguments[0] if arguments else name, fields), base
 
 
-def _reduced_field(kept: TomlTable, name: str, wanted: str, fields: Mapping[str, Field]) -> Field:
+def _reduced_field(reduced: TomlTable, name: str, wanted: str, fields: Mapping[str, Field]) -> Field:
     if wanted not in fields:
-        raise kept.error(name, f"is of {wanted!r}, which is no field of the map: it has {', '.join(fields)}")
+        raise reduced.error(name, f"is of {wanted!r}, which is no field of the map: it has {', '.join(fields)}")
     return fields[wanted]
 
 

@@ -110,16 +110,16 @@ _MAX_NAME_LENGTH: Final = 40
 
 
 def line_range_probe(text: str) -> str:
-    """How the probe of ``FILE:FIRST-LAST`` is named. Raises UsageError where the text names no lines."""
-    found = _LINE_RANGE.fullmatch(text.strip())
-    if found is None:
+    """Return the name of the probe of ``FILE:FIRST-LAST``. Raises UsageError where the text names no lines."""
+    match = _LINE_RANGE.fullmatch(text.strip())
+    if match is None:
         raise UsageError(f"--between {text}: write FILE:FIRST-LAST, such as attn.py:22-26, or FILE:LINE")
-    if _UNSAFE_CHARACTERS.search(found["file"]):
+    if _UNSAFE_CHARACTERS.search(match["file"]):
         raise UsageError(f"--between {text}: a file with such characters in its name cannot be named")
-    first, last = sorted((int(found["first"]), int(found["last"] or found["first"])))
+    first, last = sorted((int(match["first"]), int(match["last"] or match["first"])))
     if not first:
         raise UsageError(f"--between {text}: lines count from 1")
-    file = re.sub(r"^(\.\./)+", "", posixpath.normpath(found["file"]))
+    file = re.sub(r"^(\.\./)+", "", posixpath.normpath(match["file"]))
     return f"{LINE_RANGE_PREFIX}{file}:{first}" + (f"-{last}" if last > first else "")
 
 
@@ -131,9 +131,9 @@ def line_range_of(name: str) -> str:
 def write_line_range_probe(name: str) -> Path:
     """The file of a probe that is named by its lines. Raises UsageError, and ProbeFileError where it cannot be kept."""
     lines = line_range_of(line_range_probe(line_range_of(name)))
-    words = re.sub(r"\W+", "_", lines, flags=re.ASCII).strip("_")[-_MAX_NAME_LENGTH:]
+    slug = re.sub(r"\W+", "_", lines, flags=re.ASCII).strip("_")[-_MAX_NAME_LENGTH:]
     mark = hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()[:6]
-    name, text = f"probes/between_{words}_{mark}.py", line_range_text(lines)
+    name, text = f"probes/between_{slug}_{mark}.py", line_range_text(lines)
     try:
         return state_file(name) if read_state(name) == text else replace_state(name, text)
     except OSError as error:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MERGED: Final = "merged"
 POSITION_FORMS: Final = "'kernel', instructions, 'ld.global:st.global', or lines of source, 'attn.py:22-26'"
-"""What a person may write, for messages."""
+"""Positions that a user may write, for messages."""
 _POSITION_SEPARATOR: Final = re.compile(r"(?<!:):(?!:)")
 _LINE_RANGE: Final = re.compile(r"(?!(?:PTX|SASS):)([^:]*[^:\s]):(\d{1,9})(?:-(\d{1,9}))?", re.IGNORECASE)
 """``attn.py:22``, ``attn.py:22-26``; a file may have no suffix, as what is compiled at run time often has."""
@@ -48,17 +48,17 @@ def parse_positions(text: str) -> tuple[Position, ...]:
         raise ValueError(
             f"{text!r} is not a position: FILE:FIRST-LAST are lines of a source file, not of PTX, and stand alone"
         )
-    found = []
+    positions = []
     for part in _POSITION_SEPARATOR.split(text):
         name = part.strip()
         match = _POSITION.fullmatch(name)
         if match is None:
             raise ValueError(f"{name!r} is not a position")
-        one = Position("") if match[1] == "kernel" else _opcode_position(*match[1].split("."))
-        if match[2] and (one.is_kernel or one.is_block):
+        position = Position("") if match[1] == "kernel" else _opcode_position(*match[1].split("."))
+        if match[2] and (position.is_kernel or position.is_block):
             raise ValueError(f"{name!r} is not a position: only an instruction is tried again, which '+' is for")
-        found.append(replace(one, retried=bool(match[2])))
-    return tuple(found)
+        positions.append(replace(position, retried=bool(match[2])))
+    return tuple(positions)
 
 
 def _range_position(file: str, first: int, last: int) -> Position:
@@ -97,9 +97,9 @@ def _has_modifiers(modifiers: Sequence[str], wanted: str) -> bool:
 
 
 def suspicious_positions(probe: Probe) -> list[str]:
-    """What is doubtful about the positions of a probe, each said once. A newer PTX may have what is doubted."""
+    """Return doubts about the positions of a probe, each once. A newer PTX may have what is doubted."""
     positions = (position for point in probe.points for position in point.positions)
-    return list(dict.fromkeys(words for position in positions for words in _position_suspicions(position)))
+    return list(dict.fromkeys(suspicion for position in positions for suspicion in _position_suspicions(position)))
 
 
 def _position_suspicions(position: Position) -> Iterator[str]:

@@ -35,7 +35,7 @@ FIELD_BYTES: Final[dict[FieldType, int]] = {"u64": 8, "u32": 4}
 
 
 class Level(Enum):
-    """Who has a slot in a map: each thread, each warp, or each instruction that the probe is at, for all warps.
+    """Owner of a slot in a map: each thread, each warp, or each instruction that the probe is at, for all warps.
 
     The values are those of ``kernel.info``, which has no level of its own for sites: see ``storage``.
     """
@@ -76,7 +76,7 @@ class ReducedField:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """What is saved of a map where that is not all: a record of ``record_bytes`` for each group of its records.
+    """Reduced form of a map in result files: a record of ``record_bytes`` for each group of its records.
 
     A ``group`` is all records of a warp's threads, of a block, or of a launch; those that a kernel did not write take
     no part. The hook reduces when it writes a result file (``hook/src/records/reduce.c``), so kernels and device memory
@@ -90,12 +90,12 @@ class Reduction:
     @property
     def line(self) -> str:
         """As in ``kernel.info``: ``block record 16 min:u64@0:u64@0 span:u32@8:u32@8:u64@0``."""
-        return " ".join([self.group, f"record {self.record_bytes}", *(one.words for one in self.fields)])
+        return " ".join([self.group, f"record {self.record_bytes}", *(field.words for field in self.fields)])
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Where records are kept: a slot for each thread, warp or site, ``cap`` records in a slot.
+    """Storage for records: a slot for each thread, warp or site, ``cap`` records in a slot.
 
     ``fields`` are in the order in which ``SAVE`` lists them; in memory the u64 ones come first.
     ``record_bytes`` may be larger than the fields. ``cap`` is None for a dynamic map, whose number of records
@@ -181,11 +181,11 @@ class SourceRange:
         return f"{self.file}:{self.first}" + (f"-{self.last}" if self.last > self.first else "")
 
     def holds(self, file: str, line: int) -> bool:
-        """Whether a line of source is one of them."""
+        """Return whether a line of source is one of them."""
         return self.first <= line <= self.last and self.is_of(file)
 
     def is_of(self, file: str) -> bool:
-        """Whether they are lines of a file."""
+        """Return whether they are lines of a file."""
         return file == self.file or file.endswith(f"/{self.file}")
 
 
@@ -265,7 +265,7 @@ def _is_skip(statement: SnippetStatement) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ProbeAbout:
-    """What a person wants to know of a probe; "" where the file does not say."""
+    """Description of a probe for users; "" where the file does not say."""
 
     title: str = ""
     measures: str = ""
@@ -275,7 +275,7 @@ class ProbeAbout:
     weight: Weight | None = None
     """``heavy`` if it makes kernels take more than twice as long, or keeps a record of each access; None: not said."""
     every_block: bool = False
-    """Whether its results mean nothing of a sample of blocks."""
+    """True if its results mean nothing of a sample of blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,21 +295,21 @@ class Probe:
     points: tuple[ProbePoint, ...]
     about: ProbeAbout = field(default_factory=ProbeAbout)
     is_lean: bool = False
-    """Whether few registers matter more than time: records are stored in narrow pieces."""
+    """True if few registers matter more than time: records are stored in narrow pieces."""
 
     @property
     def has_lean_form(self) -> bool:
-        """Whether there is a form that takes fewer registers."""
-        return self.has_lean_snippets or any(one.cap != 1 for one in self.maps)
+        """True if there is a form that takes fewer registers."""
+        return self.has_lean_snippets or any(own_map.cap != 1 for own_map in self.maps)
 
     @property
     def has_lean_snippets(self) -> bool:
-        """Whether that form does something else at instructions."""
-        return any(one.lean for one in self.points)
+        """True if that form does something else at instructions."""
+        return any(point.lean for point in self.points)
 
     def lean_form(self) -> Probe:
         """The same probe, with the same maps, made for kernels that have no registers to spare."""
-        points = tuple(replace(one, before=one.lean, lean=None) if one.lean else one for one in self.points)
+        points = tuple(replace(point, before=point.lean, lean=None) if point.lean else point for point in self.points)
         return replace(self, points=points, is_lean=True)
 
     def straight_form(self) -> Probe:
@@ -321,7 +321,7 @@ class Probe:
         """As the file says; where it does not, ``heavy`` if slots have more than 64 bytes, or as many as are needed."""
         if self.about.weight is not None:
             return self.about.weight
-        return "heavy" if any(not 0 <= each.slot_bytes <= _MAX_LIGHT_SLOT for each in self.maps) else "light"
+        return "heavy" if any(not 0 <= own_map.slot_bytes <= _MAX_LIGHT_SLOT for own_map in self.maps) else "light"
 
     def map_named(self, name: str) -> Map:
         """The map of that name. Raises KeyError."""

@@ -20,7 +20,7 @@ _NO_PROBES: Final = "PROBES: dict[str, dict[str, Any]] = {}\n"
 _MULTI_PROBE_CODE: Final = re.compile(
     r"# The same by probe.*\n.*\n|def maps_of\(.*(?:\n(?!def ).*)*\n(?=def )|^from pathlib.*\n", re.MULTILINE
 )
-"""What is for traces of several probes alone: left out of a script that people are to read."""
+"""Part needed only for traces of several probes: left out of scripts meant for readers."""
 
 BEGIN_MARKER: Final = "# BEGIN OF GENERATED CODE: reads the result files of this kernel"
 END_MARKER: Final = "# END OF GENERATED CODE"
@@ -55,18 +55,18 @@ def _map_entries(own_map: Map) -> list[str]:
     if own_map.reduction is None:
         lines.append("    }),")
     else:
-        kept = [one.to for one in own_map.reduction.fields]
+        reduced_names = [field.to for field in own_map.reduction.fields]
         lines.append('    }, metadata={"reduced": np.dtype({')
-        lines += [*_record_dtype(kept, own_map.reduction.record_bytes), "    })}),"]
+        lines += [*_record_dtype(reduced_names, own_map.reduction.record_bytes), "    })}),"]
     entry = "".join(f"{line}\n" for line in lines)
     attempts = f'    "{own_map.name}.attempts": np.dtype("<u4"),\n'
     return [entry] if own_map.cap == 1 else [entry, attempts]
 
 
 def _record_dtype(own_fields: Sequence[Field], size: int) -> list[str]:
-    fields = sorted(own_fields, key=lambda one: one.offset)
-    names, offsets = [one.name for one in fields], [one.offset for one in fields]
-    formats = [f"<u{FIELD_BYTES[one.type]}" for one in fields]
+    fields = sorted(own_fields, key=lambda field: field.offset)
+    names, offsets = [field.name for field in fields], [field.offset for field in fields]
+    formats = [f"<u{FIELD_BYTES[field.type]}" for field in fields]
     record = {"names": names, "formats": formats, "offsets": offsets, "itemsize": size}
     inner = textwrap.wrap(json.dumps(record)[1:-1], 110, break_long_words=False, break_on_hyphens=False)
     return [f"        {line}" for line in inner]

@@ -41,12 +41,12 @@ COUNT_BYTES: Final = 4
 MARK_BYTES: Final = 4
 QUEUE_HEADER: Final = 16
 STRAY_COUNT_OFFSET: Final = 4
-"""Where in the header of a queue the strays are counted."""
+"""Offset of the count of strays in the header of a queue."""
 WARP_THREADS: Final = 32
 SITE_COPIES: Final = 64
 """A power of two: two SMs or three share a copy on the largest GPUs."""
 _MAX_SITE_BYTES: Final = 1 << 20
-"""Where all copies would take more there are fewer: of so many instructions SMs are seldom at the same one."""
+"""Limit for all copies; beyond it there are fewer: with so many sites, SMs seldom use the same one."""
 _MIN_SITE_COPIES: Final = 4
 SITE_PITCH: Final = 256
 
@@ -63,7 +63,7 @@ class Layout(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where a map keeps its records on the device. ``cap`` is 0 if only the launch knows it; of sites, their number."""
+    """Storage of a map's records on the device. ``cap`` is 0 if only the launch knows it; of sites, their number."""
 
     layout: Layout
     record_bytes: int
@@ -115,7 +115,7 @@ class MapSlot:
     storage: Storage | None
     lines: tuple[int, ...] = ()
     reduction: Reduction | None = None
-    """What of it is in the result file, if not all."""
+    """Part of it that is in the result file, if not all."""
 
 
 def map_slots(probe: Probe, sites: Mapping[str, Sequence[int]]) -> list[MapSlot]:
@@ -140,13 +140,13 @@ def map_slots(probe: Probe, sites: Mapping[str, Sequence[int]]) -> list[MapSlot]
 
 
 def probe_parameters(probe: Probe) -> list[tuple[str, str]]:
-    """What a probed kernel is told in parameters of its own, (purpose, name of the map): addresses, then capacities."""
+    """Parameters added to a probed kernel, (purpose, name of the map): addresses, then capacities."""
     addresses = [("map", own_map.name) for own_map in probe.maps]
     return addresses + [("cap", own_map.name) for own_map in probe.maps if own_map.cap is None]
 
 
 def storage_of(probe: Probe, own_map: Map) -> Storage:
-    """How a map of a probe is kept."""
+    """Return the storage of a map of a probe."""
     if own_map.cap == 1:
         layout = Layout.PLAIN if own_map.name in _summed_maps(probe) else Layout.MARKED
     else:

@@ -195,17 +195,17 @@ class ConstantReader:
         token = self._tokens[self.position]
         self.position += 1
         if token.kind is TokenKind.NUMBER:
-            found = _parse_number(token.text)
+            value = _parse_number(token.text)
         elif token.text == "WARP_SZ":
-            found = Integer(32)
+            value = Integer(32)
         elif token.text in ("+", "-", "!", "~"):
-            found = _apply_unary(token.text, self.operand())
+            value = _apply_unary(token.text, self.operand())
         elif token.text == "(":
-            found = self._parenthesised()
+            value = self._parenthesised()
         else:
             raise NotConstantError
         self._depth -= 1
-        return found
+        return value
 
     def _parenthesised(self) -> Constant:
         """``(a)``, or a cast: ``(.u64) a``."""
@@ -217,10 +217,10 @@ class ConstantReader:
                 if not isinstance(value, Integer):
                     raise NotConstantError
                 return Integer.wrapped(value.value, cast == ".u64")
-        found = self.expression()
+        inner = self.expression()
         if not self._accept(")"):
             raise NotConstantError
-        return found
+        return inner
 
     def _accept(self, text: str) -> bool:
         if self.position == len(self._tokens) or self._tokens[self.position].text != text:
@@ -243,7 +243,7 @@ def fold_constant(text: str) -> str:
         return text
     reader = ConstantReader(tokens)
     try:
-        found = reader.expression()
+        value = reader.expression()
     except NotConstantError:
         return text
-    return literal_text(found) if reader.position == len(tokens) else text
+    return literal_text(value) if reader.position == len(tokens) else text

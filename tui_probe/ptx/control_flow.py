@@ -67,14 +67,16 @@ class _ScopeLabels:
         """The blocks that a branch may lead to."""
         if branch.opcode not in ("bra", "brx"):
             return []
-        return sorted({place for one in branch.operands if isinstance(one, Symbol) for place in self._named(one.name)})
+        return sorted(
+            {place for operand in branch.operands if isinstance(operand, Symbol) for place in self._named(operand.name)}
+        )
 
     def _named(self, name: str) -> Iterable[int]:
         """The block of a label, or those of the labels that a list of that name holds."""
         if name in self.places:
             return (self.places[name],)
         if name in self.lists:
-            return [place for each in self.lists[name] if each != name for place in self._named(each)]
+            return [place for listed in self.lists[name] if listed != name for place in self._named(listed)]
         return self._outer._named(name) if self._outer else ()
 
 
@@ -173,12 +175,12 @@ def _immediate_dominators(leads_to: Sequence[Sequence[int]], before: Sequence[Se
     while changed:
         changed = False
         for block in reversed(order[:-1]):
-            known = [one for one in before[block] if one in parents]
-            found = known[0]
+            known = [predecessor for predecessor in before[block] if predecessor in parents]
+            dominator = known[0]
             for other in known[1:]:
-                found = _common_dominator(found, other, parents, rank)
-            changed |= parents.get(block) != found
-            parents[block] = found
+                dominator = _common_dominator(dominator, other, parents, rank)
+            changed |= parents.get(block) != dominator
+            parents[block] = dominator
     return parents
 
 
@@ -199,14 +201,14 @@ def _backward_from_ends(leads_to: Sequence[Sequence[int]]) -> list[int]:
     return order
 
 
-def _common_dominator(one: int, other: int, parents: dict[int, int], rank: dict[int, int]) -> int:
+def _common_dominator(block: int, other: int, parents: dict[int, int], rank: dict[int, int]) -> int:
     """The last block that dominates both."""
-    while one != other:
-        if rank[one] < rank[other]:
-            one = parents[one]
+    while block != other:
+        if rank[block] < rank[other]:
+            block = parents[block]
         else:
             other = parents[other]
-    return one
+    return block
 
 
 def _dominates(head: int, block: int, parents: dict[int, int]) -> bool:
@@ -222,7 +224,9 @@ def _blocks_reaching(tail: int, head: int, before: Sequence[Sequence[int]]) -> s
     seen = {tail} - {head}
     waiting = list(seen)
     while waiting:
-        fresh = [one for one in before[waiting.pop()] if one != head and one not in seen]
+        fresh = [
+            predecessor for predecessor in before[waiting.pop()] if predecessor != head and predecessor not in seen
+        ]
         seen.update(fresh)
         waiting += fresh
     return seen

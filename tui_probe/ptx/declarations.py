@@ -37,7 +37,7 @@ class NotDeclarationError(Exception):
 
 @dataclass(slots=True)
 class _DeclarationHead:
-    """What stands before the names, common to all of them."""
+    """Part before the names, common to all of them."""
 
     space: str = ""
     type: str = ""
@@ -57,12 +57,12 @@ class _DeclarationReader:
 
     def variables(self) -> list[Variable]:
         head = self._head()
-        found = [self._variable(head)]
+        variables = [self._variable(head)]
         while self._accept(","):
-            found.append(self._variable(head))
+            variables.append(self._variable(head))
         if self._next != len(self._tokens):
             raise NotDeclarationError
-        return found
+        return variables
 
     def _peek(self, ahead: int = 0) -> str:
         index = self._next + ahead
@@ -111,7 +111,7 @@ class _DeclarationReader:
         return head
 
     def _skip_pointee(self) -> None:
-        """What ``.ptr`` says of the object pointed to: its state space and alignment."""
+        """Read ``.ptr``, facts of the object pointed to: its state space and alignment."""
         if self._peek()[1:] in SPACES:
             self._next += 1
         if self._accept(".align"):
@@ -247,17 +247,17 @@ class _HeaderReader:
 
     def _parameters(self) -> list[Variable]:
         """A list in parentheses."""
-        found: list[Variable] = []
+        parameters: list[Variable] = []
         depth = 0
         first = self._next + 1
         while text := self._peek():
             depth += (text == "(") - (text == ")")
             if depth == 0 or (depth == 1 and text == ","):
-                found += self._parameter(self._tokens[first : self._next])
+                parameters += self._parameter(self._tokens[first : self._next])
                 first = self._next + 1
             self._next += 1
             if depth == 0:
-                return found
+                return parameters
         raise PtxError("this parameter list is not closed", self._line)
 
     def _parameter(self, tokens: Sequence[Token]) -> list[Variable]:
@@ -272,14 +272,14 @@ class _HeaderReader:
 
     def _attributes(self) -> dict[str, str]:
         """Directives with the text of their arguments."""
-        found: dict[str, str] = {}
+        attributes: dict[str, str] = {}
         while self._peek() not in _HEADER_ENDS and self._tokens[self._next].kind is TokenKind.DOTTED:
             name = self._take()[1:]
             arguments = self._in_parentheses() if name == "attribute" else self._arguments()
-            found[name] = f"{found[name]}, {arguments}" if name in found else arguments
+            attributes[name] = f"{attributes[name]}, {arguments}" if name in attributes else arguments
             if name == "pragma" and self._peek() == ";":
                 self._next += 1
-        return found
+        return attributes
 
     def _arguments(self) -> str:
         """The text up to the next directive."""

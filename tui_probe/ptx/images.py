@@ -77,20 +77,22 @@ class HeldPtx:
         return _texts(_cubin_ptx_texts(content)) if content.startswith(elf.MAGIC) else ()
 
     def may_run_on(self, arch: int | None) -> bool:
-        """Whether a device of ``arch`` (90) can run it, as far as its header tells; None: any device."""
+        """Return whether a device of ``arch`` (90) can run it, as far as its header tells; None: any device."""
         if arch is None or self.entry is None:
             return True
         return self.arch <= arch if self.entry.kind == fatbin.EntryKind.PTX else self.entry.runs_on(arch)
 
     def targets(self) -> list[int]:
-        """What it is for, as far as that is known without decompressing it."""
+        """Architecture, as far as known without decompressing it."""
         if self.entry is None or "texts" in self.__dict__:
             return [text.arch for text in self.texts]
         return [self.arch] if self.entry.kind == fatbin.EntryKind.PTX else []
 
 
 def image_kind(image: bytes, size: int | None = None) -> ImageKind:
-    """What ``image`` is, or an image of ``size`` bytes that begins so. Raises ImageError for anything else."""
+    """Return the kind of ``image``, or of an image of ``size`` bytes that begins so. Raises ImageError for anything
+    else.
+    """
     if image.startswith(elf.MAGIC):
         return "elf"
     if image.startswith(fatbin.FATBIN_MAGIC):
@@ -143,8 +145,8 @@ def choose_ptx(held: Sequence[HeldPtx], entry: str | None = None, arch: int | No
         near = ", ".join(get_close_matches(entry, known, 3) or known[:3]) or "none"
         raise ImageError(because("no-ptx-for-kernel", kernel=entry, others=near))
     if targets := ptx_targets(held):
-        told = ", ".join(f"sm_{target}" for target in targets)
-        raise ImageError(because("ptx-for-other-gpu", targets=told, gpu=f"sm_{arch}"))
+        target_names = ", ".join(f"sm_{target}" for target in targets)
+        raise ImageError(because("ptx-for-other-gpu", targets=target_names, gpu=f"sm_{arch}"))
     raise ImageError(because("no-ptx"))
 
 
@@ -153,14 +155,14 @@ def fitting_ptx(held: Iterable[HeldPtx], arch: int | None = None) -> Iterator[li
 
     Raises ImageError for what cannot be decompressed.
     """
-    fitting = sorted((one for one in held if one.may_run_on(arch)), key=lambda one: one.arch, reverse=True)
-    for _, alike in groupby(fitting, key=lambda one: one.arch):
-        yield [text for one in alike for text in one.texts if arch is None or text.runs_on(arch)]
+    fitting = sorted((ptx for ptx in held if ptx.may_run_on(arch)), key=lambda ptx: ptx.arch, reverse=True)
+    for _, alike in groupby(fitting, key=lambda ptx: ptx.arch):
+        yield [text for ptx in alike for text in ptx.texts if arch is None or text.runs_on(arch)]
 
 
 def ptx_targets(held: Iterable[HeldPtx]) -> list[int]:
     """The architectures that the PTX of an image is for, as far as it is known without decompressing it."""
-    return sorted({target for one in held for target in one.targets()})
+    return sorted({target for ptx in held for target in ptx.targets()})
 
 
 def ptx_of_entries(entries: Iterable[fatbin.FatbinEntry]) -> list[HeldPtx]:
@@ -188,7 +190,7 @@ def _elf_ptx(image: bytes) -> Iterator[HeldPtx]:
 
 def _uncompressed_ptx(text: str) -> HeldPtx:
     known = _texts([text])
-    return HeldPtx(max((one.arch for one in known), default=0), None, known)
+    return HeldPtx(max((ptx.arch for ptx in known), default=0), None, known)
 
 
 def _cubin_ptx_texts(cubin: bytes) -> Iterator[str]:

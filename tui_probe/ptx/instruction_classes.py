@@ -132,10 +132,10 @@ def sass_instruction_count(instruction: Instruction) -> int:
     """About how many machine instructions are executed for an instruction of PTX."""
     modifiers = instruction.modifiers
     if class_of(instruction) == "other":
-        converts = instruction.opcode == "cvt" and any(each in _REAL_TYPES for each in modifiers)
+        converts = instruction.opcode == "cvt" and any(modifier in _REAL_TYPES for modifier in modifiers)
         return int(converts or instruction.opcode in _WARP_OPCODES)
     type_ = modifiers[-1] if modifiers else ""
-    way = next((each for each in modifiers if each in _ROUNDINGS), "")
+    way = next((modifier for modifier in modifiers if modifier in _ROUNDINGS), "")
     way = "rn" if way in _DIRECTED_ROUNDINGS else way
     if "ftz" in modifiers and (way, type_) == ("approx", "f32") and instruction.opcode in _SCALED_OPCODES:
         return 1

@@ -147,22 +147,22 @@ class PtxFacts(NamedTuple):
     bytes: int | None
 
 
-def facts_of(one: Instruction) -> PtxFacts:
+def facts_of(instruction: Instruction) -> PtxFacts:
     """The facts of an instruction. ``bytes`` is None where it moves none, and where its text does not tell."""
-    access = access_kind(one)
+    access = access_kind(instruction)
     return PtxFacts(
-        opcode=full_name(one),
-        work=class_of(one),
-        type=".".join(filter(_TYPE_MODIFIER.fullmatch, one.modifiers)),
-        space=".".join(modifier for modifier in one.modifiers if modifier.partition("::")[0] in _FACT_SPACES),
+        opcode=full_name(instruction),
+        work=class_of(instruction),
+        type=".".join(filter(_TYPE_MODIFIER.fullmatch, instruction.modifiers)),
+        space=".".join(modifier for modifier in instruction.modifiers if modifier.partition("::")[0] in _FACT_SPACES),
         access=access,
-        bytes=access_bytes(one) if access else fragment_bytes(one),
+        bytes=access_bytes(instruction) if access else fragment_bytes(instruction),
     )
 
 
-def full_name(one: Instruction) -> str:
+def full_name(instruction: Instruction) -> str:
     """The opcode with its modifiers: ``ld.global.f32``."""
-    return ".".join((one.opcode, *one.modifiers))
+    return ".".join((instruction.opcode, *instruction.modifiers))
 
 
 _WARPGROUP: Final = 128

@@ -148,7 +148,7 @@ class PtxTarget(NamedTuple):
 
 
 def is_ptx(text: str) -> bool:
-    """Whether the text begins as PTX does."""
+    """Return whether the text begins as PTX does."""
     return _PTX_START.match(text) is not None
 
 

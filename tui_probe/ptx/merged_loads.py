@@ -34,12 +34,12 @@ def alignments(function: Function, symbols: Mapping[str, int]) -> dict[str, int]
         match instruction.operands:
             case (Register(name=name), *_) if instruction.opcode not in ("st", "red", "bra"):
                 written[name].append(instruction)
-    found = dict.fromkeys(written, MAX_ALIGNMENT)
+    divisors = dict.fromkeys(written, MAX_ALIGNMENT)
 
     def of(operand: Operand) -> int:
         match operand:
             case Register(name=name):
-                return found.get(name, 1)
+                return divisors.get(name, 1)
             case Symbol(name=name, offset=offset):
                 return min(symbols.get(name, 1), _number_alignment(offset))
             case Sum(base=base, offset=offset):
@@ -53,9 +53,9 @@ def alignments(function: Function, symbols: Mapping[str, int]) -> dict[str, int]
         changed = False
         for name, writers in written.items():
             known = min(_result_alignment(writer, of) for writer in writers)
-            changed |= known < found[name]
-            found[name] = min(found[name], known)
-    return found
+            changed |= known < divisors[name]
+            divisors[name] = min(divisors[name], known)
+    return divisors
 
 
 def _number_alignment(number: int | None) -> int:
@@ -65,7 +65,7 @@ def _number_alignment(number: int | None) -> int:
 
 
 def _result_alignment(instruction: Instruction, of: Callable[[Operand], int]) -> int:
-    """What divides what an instruction writes."""
+    """Return a divisor of the value that an instruction writes."""
     sources = instruction.operands[1:]
     match instruction.opcode, sources:
         case opcode, _ if opcode in _LEAST_ALIGNED_OPCODES and sources:
@@ -84,7 +84,7 @@ def _result_alignment(instruction: Instruction, of: Callable[[Operand], int]) ->
 
 
 def _product_alignment(*factors: int) -> int:
-    return min(reduce(lambda one, other: one * other, factors), MAX_ALIGNMENT)
+    return min(reduce(lambda product, other: product * other, factors), MAX_ALIGNMENT)
 
 
 # Loads of shared memory that the assembler merges into wider ones.
@@ -98,7 +98,8 @@ _ORDERED: Final = frozenset({"volatile", "relaxed", "acquire", "v2", "v4", "v8"}
 _ORDERING_OPCODES: Final = frozenset(
     {"st", "atom", "red", "bar", "barrier", "membar", "fence", "call", "cp", "mbarrier"}
 )
-"""What may write shared memory, or let others do so: loads do not move from one side of it to the other."""
+"""Instructions that may write shared memory, or let others do so: loads do not move from one side of it to the other.
+"""
 
 
 def merged_loads(function: Function, variables: Iterable[Variable]) -> frozenset[int]:

@@ -154,7 +154,7 @@ class _TokenParser:
         self._depth = 0
 
     def operands(self) -> tuple[Operand, ...]:
-        found: list[Operand] = []
+        operands: list[Operand] = []
         while True:
             start = self._next
             self._depth = 0
@@ -164,9 +164,9 @@ class _TokenParser:
                     raise _NotUnderstoodError
             except _NotUnderstoodError:
                 operand = self._raw(start)
-            found.append(operand)
+            operands.append(operand)
             if not self._accept(","):
-                return tuple(found)
+                return tuple(operands)
 
     def _peek(self) -> str:
         return self._tokens[self._next].text if self._next < len(self._tokens) else ""
@@ -283,7 +283,7 @@ class _TokenParser:
         return node
 
     def _element(self, name: str) -> Element:
-        """What follows ``name[``: a number or a register; sums are not understood alike by assemblers."""
+        """Parse what follows ``name[``: a number or a register; sums are not understood alike by assemblers."""
         index = self._single()
         self._expect("]")
         if isinstance(index, Immediate) and parse_integer(index.text) is not None:
@@ -295,11 +295,11 @@ class _TokenParser:
     def _list(self, closer: str) -> tuple[Operand, ...]:
         if self._accept(closer):
             return ()
-        found = [self._operand()]
+        operands = [self._operand()]
         while self._accept(","):
-            found.append(self._operand())
+            operands.append(self._operand())
         self._expect(closer)
-        return tuple(found)
+        return tuple(operands)
 
     def _offset(self) -> int:
         """``+4``, ``+-4``, ``-4``, ``+4+8``, ``+(2*4)`` or nothing."""

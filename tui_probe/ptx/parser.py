@@ -41,7 +41,7 @@ _STARTS_ITEM: Final = frozenset(
         *("version", "target", "address_size"),
     )
 )
-"""What begins a module's next item, and so ends a declaration of a function that lacks its semicolon."""
+"""Start of a module's next item, which ends a declaration of a function that lacks its semicolon."""
 _FIELDS: Final = ("kind", "name", "parameters", "span", "returns", "linkage", "attributes", "body_span")
 
 
@@ -192,7 +192,7 @@ class _ModuleParser:
         raise PtxError("this '{' is not closed", line_of(self._source, opening))
 
     def _block(self, opening: int) -> Token:
-        """What the brace at ``opening`` begins, as one token."""
+        """Return the text from the brace at ``opening`` to its end, as one token."""
         text = self._source[opening : self._closing_brace(opening, _TO_BRACE_OF_SECTION)]
         return Token(TokenKind.PUNCTUATION, text, opening)
 

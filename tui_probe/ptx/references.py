@@ -45,7 +45,7 @@ def names_in(text: str) -> set[str]:
 
 
 def items_by_name(module: Module) -> dict[str, list[TopLevel]]:
-    """What stands in the module for each name: declarations, the definition, an ``.alias`` directive.
+    """Items of the module by name: declarations, the definition, an ``.alias`` directive.
 
     Variables of one declaration stand for each other, since they cannot be told apart in the text.
     """
@@ -79,13 +79,13 @@ def references(module: Module, function: Function) -> set[str]:
     Its own name is in the set only if something it needs refers to it. Raises PtxError for a damaged body.
     """
     items = items_by_name(module)
-    found: set[str] = set()
+    names: set[str] = set()
     waiting = [direct_references(function)]
     while waiting:
-        new = (waiting.pop() & items.keys()) - found
-        found |= new
+        new = (waiting.pop() & items.keys()) - names
+        names |= new
         waiting += [direct_references(item) for name in new for item in items[name]]
-    return found
+    return names
 
 
 def alias_of(directive: Directive) -> tuple[str, str]:
@@ -172,9 +172,9 @@ def prune_to_kernel(module: Module, entry: str, needed: Iterable[str] | None = N
     kernel = find_entry(module, entry)
     items = items_by_name(module)
     names = references(module, kernel) if needed is None else needed
-    kept = {id(item) for name in names for item in items[name]}
-    kept |= {id(item) for item in items[kernel.name]}
-    functions = [item for item in module.functions() if id(item) in kept]
+    kept_ids = {id(item) for name in names for item in items[name]}
+    kept_ids |= {id(item) for item in items[kernel.name]}
+    functions = [item for item in module.functions() if id(item) in kept_ids]
     locations = "\n".join(
         text for function in functions for text in _location_texts(function.body or (), module.source)
     )
@@ -184,7 +184,7 @@ def prune_to_kernel(module: Module, entry: str, needed: Iterable[str] | None = N
         if isinstance(item, Directive) and item.name != "alias":
             text = _pruned_directive(item, files, strings)
         else:
-            text = module.source[item.span.start : item.span.end] if id(item) in kept else ""
+            text = module.source[item.span.start : item.span.end] if id(item) in kept_ids else ""
         texts.append(text)
     return "\n".join(dict.fromkeys(filter(None, texts))) + "\n"
 
@@ -199,7 +199,7 @@ def _location_texts(statements: Iterable[Statement], source: str) -> Iterator[st
 
 
 def _pruned_directive(directive: Directive, files: set[str], strings: set[str]) -> str:
-    """What stays of a module-scope directive, or ""."""
+    """Return the needed part of a module-scope directive, or ""."""
     match directive.name:
         case "version" | "address_size" | "pragma":
             return directive.text
@@ -219,7 +219,7 @@ def _debug_strings(section: str, wanted: set[str]) -> str:
     if ".debug_str" not in head.split():
         return ""
     _, *parts = _STRING_LABEL.split(body.rpartition("}")[0])
-    kept = [
+    lines = [
         f"{name}:{content.rstrip()}" for name, content in zip(parts[::2], parts[1::2], strict=True) if name in wanted
     ]
-    return "\n".join((f"{head.strip()}\n{{", *kept, "}")) if kept else ""
+    return "\n".join((f"{head.strip()}\n{{", *lines, "}")) if lines else ""

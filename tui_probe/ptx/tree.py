@@ -121,7 +121,7 @@ Operand: TypeAlias = (
 
 @dataclass(slots=True)
 class Span:
-    """Where a node stands in its module's source: characters ``[start, end)``, first line (1-based)."""
+    """Position of a node in its module's source: characters ``[start, end)``, first line (1-based)."""
 
     start: int
     end: int

@@ -67,10 +67,10 @@ class ValueTypes:
 
     def __init__(self, function: Function) -> None:
         self._writers: dict[str, list[tuple[Instruction, int | None]]] = defaultdict(list)
-        for one in _nodes(function.body or ()):
-            if isinstance(one, Instruction):
-                for name, place in _written_registers(one):
-                    self._writers[name].append((one, place))
+        for instruction in _nodes(function.body or ()):
+            if isinstance(instruction, Instruction):
+                for name, place in _written_registers(instruction):
+                    self._writers[name].append((instruction, place))
         self._shared = _SharedStores(function)
         self._known: dict[str, Elements | None] = dict.fromkeys(self._writers, ANYTHING)
         self._settle()
@@ -82,19 +82,21 @@ class ValueTypes:
     def of_stored(self, instruction: Instruction) -> list[tuple[str, Elements | None]]:
         """The registers that a store writes to memory, each with the numbers in it."""
         otherwise = ("int",) if _first_type(instruction) in _INTEGERS else None
-        return [(name, found or otherwise or found) for name, found in self._stored(instruction)]
+        return [(name, elements or otherwise or elements) for name, elements in self._stored(instruction)]
 
     def untold(self, store: Instruction) -> bool:
-        """Whether a store may write numbers though nothing tells of which type, or that they are of one."""
-        kinds = {each for _, elements in self.of_stored(store) for each in (("?",) if elements is None else elements)}
+        """Return whether a store may write numbers though nothing tells of which type, or that they are of one."""
+        kinds = {
+            element for _, elements in self.of_stored(store) for element in (("?",) if elements is None else elements)
+        }
         return len(kinds) > 1 or "?" in kinds
 
-    def _stored(self, one: Instruction) -> list[tuple[str, Elements | None]]:
-        named = _first_type(one)
-        told = ("f16", "f16") if one.opcode == "wmma" and named == "f16" else _PACKED.get(named)
-        size = 32 if one.opcode in ("wmma", "stmatrix") else 8 * (element_bytes(one) or 0)
-        values = (value for value in _flat_operands(one.operands[1:2]) if isinstance(value, Register))
-        return [(value.name, told or _low_elements(self.of_register(value.name), size)) for value in values]
+    def _stored(self, instruction: Instruction) -> list[tuple[str, Elements | None]]:
+        named = _first_type(instruction)
+        elements = ("f16", "f16") if instruction.opcode == "wmma" and named == "f16" else _PACKED.get(named)
+        size = 32 if instruction.opcode in ("wmma", "stmatrix") else 8 * (element_bytes(instruction) or 0)
+        values = (value for value in _flat_operands(instruction.operands[1:2]) if isinstance(value, Register))
+        return [(value.name, elements or _low_elements(self.of_register(value.name), size)) for value in values]
 
     def _settle(self) -> None:
         """Begin with what constants are and take in what each writer says, until nothing changes any more.
@@ -105,23 +107,29 @@ class ValueTypes:
         while changed:
             changed = False
             for name, writers in self._writers.items():
-                found = _common_type([self._known[name], *(self._result(one, place) for one, place in writers)])
-                if found != self._known[name]:
-                    self._known[name], changed = found, True
+                elements = _common_type(
+                    [self._known[name], *(self._result(writer, place) for writer, place in writers)]
+                )
+                if elements != self._known[name]:
+                    self._known[name], changed = elements, True
 
-    def _result(self, one: Instruction, place: int | None) -> Elements | None:
-        """What an instruction writes; ``place`` is the register's in a vector of destinations, or None."""
-        kind = _first_type(one)
-        if any(modifier in _MATRICES for modifier in (one.opcode, *one.modifiers[:1])):
+    def _result(self, instruction: Instruction, place: int | None) -> Elements | None:
+        """Return the elements that an instruction writes; ``place`` is the register's in a vector of destinations, or
+        None.
+        """
+        kind = _first_type(instruction)
+        if any(modifier in _MATRICES for modifier in (instruction.opcode, *instruction.modifiers[:1])):
             return ("f16", "f16") if kind == "f16" else _PACKED.get(kind)
-        if one.opcode in ("ld", "ldu", "ldmatrix"):
-            return self._loaded(one, kind)
-        if kind in _PACKED and (one.opcode in _ARITHMETIC or one.opcode in ("mov", "selp", "tex", "slct")):
+        if instruction.opcode in ("ld", "ldu", "ldmatrix"):
+            return self._loaded(instruction, kind)
+        if kind in _PACKED and (
+            instruction.opcode in _ARITHMETIC or instruction.opcode in ("mov", "selp", "tex", "slct")
+        ):
             return _PACKED[kind]
-        if one.opcode == "selp":
-            return _common_type(self._operand(operand) for operand in one.operands[1:3])
-        if one.opcode in _MOVE_OPCODES and len(one.operands) > 1:
-            return _vector_part(self._operand(one.operands[1]), place, one)
+        if instruction.opcode == "selp":
+            return _common_type(self._operand(operand) for operand in instruction.operands[1:3])
+        if instruction.opcode in _MOVE_OPCODES and len(instruction.operands) > 1:
+            return _vector_part(self._operand(instruction.operands[1]), place, instruction)
         return ("int",) if kind in _INTEGERS else None
 
     def _operand(self, operand: Operand) -> Elements | None:
@@ -136,27 +144,27 @@ class ValueTypes:
                 return _packed_type([self._operand(element) for element in elements])
         return None
 
-    def _loaded(self, one: Instruction, kind: str) -> Elements | None:
+    def _loaded(self, instruction: Instruction, kind: str) -> Elements | None:
         if kind in _PACKED:
             return _PACKED[kind]
-        if one.opcode == "ldmatrix" or any(name.startswith("shared") for name in one.modifiers):
-            element = self._element_of(self._shared.before(one)) or self._element_of(self._shared.all)
-            size = 4 if one.opcode == "ldmatrix" else element_bytes(one) or 0
+        if instruction.opcode == "ldmatrix" or any(name.startswith("shared") for name in instruction.modifiers):
+            element = self._element_of(self._shared.before(instruction)) or self._element_of(self._shared.all)
+            size = 4 if instruction.opcode == "ldmatrix" else element_bytes(instruction) or 0
             if element == _UNDECIDED:
                 return ANYTHING
             return (element,) * (size * 8 // FLOAT_BITS[element]) or None if element in FLOAT_BITS else None
-        vector = any(modifier in VECTORS for modifier in one.modifiers)
+        vector = any(modifier in VECTORS for modifier in instruction.modifiers)
         return ("int",) if kind in _FULL_WIDTH_TYPES and not vector else None
 
     def _element_of(self, stores: Sequence[Instruction]) -> str | None:
         """The one type of number that these store, if they have one."""
-        found: set[str | None] = set()
-        for one in stores:
-            for _, elements in self._stored(one):
-                found.update((None,) if elements is None else elements)
-        if stores and not found:
+        seen: set[str | None] = set()
+        for store in stores:
+            for _, elements in self._stored(store):
+                seen.update((None,) if elements is None else elements)
+        if stores and not seen:
             return _UNDECIDED
-        return next(iter(found)) if len(found) == 1 else None
+        return next(iter(seen)) if len(seen) == 1 else None
 
 
 class _SharedStores:
@@ -169,9 +177,9 @@ class _SharedStores:
         nodes = list(_nodes(function.body or ()))
         targets = {
             operand.name
-            for one in nodes
-            if isinstance(one, Instruction) and one.opcode == "bra"
-            for operand in one.operands
+            for node in nodes
+            if isinstance(node, Instruction) and node.opcode == "bra"
+            for operand in node.operands
             if isinstance(operand, Symbol)
         }
         self.all: tuple[Instruction, ...] = ()
@@ -202,22 +210,22 @@ class _SharedStores:
         return self._before.get(id(load), ())
 
 
-def _spaces(one: Instruction) -> set[str]:
-    return {modifier.partition("::")[0] for modifier in one.modifiers}
+def _spaces(instruction: Instruction) -> set[str]:
+    return {modifier.partition("::")[0] for modifier in instruction.modifiers}
 
 
-def _loads_shared(one: Instruction) -> bool:
-    return one.opcode == "ldmatrix" or (one.opcode == "ld" and "shared" in _spaces(one))
+def _loads_shared(instruction: Instruction) -> bool:
+    return instruction.opcode == "ldmatrix" or (instruction.opcode == "ld" and "shared" in _spaces(instruction))
 
 
-def _stores_shared(one: Instruction) -> bool:
-    return one.opcode == "stmatrix" or (one.opcode == "st" and "shared" in _spaces(one))
+def _stores_shared(instruction: Instruction) -> bool:
+    return instruction.opcode == "stmatrix" or (instruction.opcode == "st" and "shared" in _spaces(instruction))
 
 
-def _writes_shared_otherwise(one: Instruction) -> bool:
-    if one.opcode == "st":
-        return not {"global", "local", "param"}.intersection(_spaces(one))
-    return one.opcode in ("cp", "atom", "red") and "shared" in _spaces(one)
+def _writes_shared_otherwise(instruction: Instruction) -> bool:
+    if instruction.opcode == "st":
+        return not {"global", "local", "param"}.intersection(_spaces(instruction))
+    return instruction.opcode in ("cp", "atom", "red") and "shared" in _spaces(instruction)
 
 
 _SPECIAL: Final = frozenset({"%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%warpid", "%smid", "%clock", "%clock64"})
@@ -231,15 +239,17 @@ def _nodes(body: Iterable[Statement]) -> Iterator[Instruction | Label]:
             yield node
 
 
-def _written_registers(one: Instruction) -> Iterator[tuple[str, int | None]]:
+def _written_registers(instruction: Instruction) -> Iterator[tuple[str, int | None]]:
     """The registers that an instruction writes, with their places in a vector."""
-    if one.opcode in ("st", "red", "bra", "bar") or not one.operands:
+    if instruction.opcode in ("st", "red", "bra", "bar") or not instruction.operands:
         return
-    first = one.operands[0]
+    first = instruction.operands[0]
     if isinstance(first, Pair):
         first = first.first
     if isinstance(first, Vector):
-        yield from ((each.name, place) for place, each in enumerate(first.elements) if isinstance(each, Register))
+        yield from (
+            (element.name, place) for place, element in enumerate(first.elements) if isinstance(element, Register)
+        )
     elif isinstance(first, Register):
         yield first.name, None
 
@@ -252,17 +262,17 @@ def _flat_operands(operands: Iterable[Operand]) -> Iterator[Operand]:
             yield operand
 
 
-def _first_type(one: Instruction) -> str:
+def _first_type(instruction: Instruction) -> str:
     """The first type among the modifiers, which is that of the result."""
-    return next((modifier for modifier in one.modifiers if modifier in _TYPES), "")
+    return next((modifier for modifier in instruction.modifiers if modifier in _TYPES), "")
 
 
 def _common_type(types: Iterable[Elements | None]) -> Elements | None:
-    """What all say, constants aside; None if they differ or one is unknown."""
-    found = set(types) - {ANYTHING}
-    if not found:
+    """Return the type common to all, constants aside; None if they differ or one is unknown."""
+    known = set(types) - {ANYTHING}
+    if not known:
         return ANYTHING
-    return found.pop() if len(found) == 1 else None
+    return known.pop() if len(known) == 1 else None
 
 
 def _packed_type(parts: list[Elements | None]) -> Elements | None:
@@ -276,16 +286,16 @@ def _packed_type(parts: list[Elements | None]) -> Elements | None:
 def _low_elements(elements: Elements | None, size: int) -> Elements | None:
     """The numbers in the lowest ``size`` bits of a value, which are all that a store takes; None if it cuts one."""
     for count in range(1, len(elements or ()) + 1):
-        kept = (elements or ())[:count]
-        if kept == ("int",) or sum(FLOAT_BITS.get(each, size) for each in kept) == size:
-            return kept
+        low = (elements or ())[:count]
+        if low == ("int",) or sum(FLOAT_BITS.get(element, size) for element in low) == size:
+            return low
     return None if elements else elements
 
 
-def _vector_part(whole: Elements | None, place: int | None, one: Instruction) -> Elements | None:
-    """What goes to one register of a vector that a value is unpacked to."""
-    if place is None or not whole or not isinstance(one.operands[0], Vector):
-        return whole
-    number = len(one.operands[0].elements)
-    size, rest = divmod(len(whole), number)
-    return None if rest else whole[place * size : (place + 1) * size]
+def _vector_part(vector: Elements | None, place: int | None, instruction: Instruction) -> Elements | None:
+    """Return the elements in one register of a vector that a value is unpacked to."""
+    if place is None or not vector or not isinstance(instruction.operands[0], Vector):
+        return vector
+    number = len(instruction.operands[0].elements)
+    size, remainder = divmod(len(vector), number)
+    return None if remainder else vector[place * size : (place + 1) * size]

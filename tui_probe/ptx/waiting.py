@@ -62,8 +62,8 @@ def wait_loops(function: Function, is_tried: Callable[[Instruction], bool]) -> l
     search = _LoopSearch(flow, is_tried)
     heads = {head: None for index, block in enumerate(flow.blocks) if any(map(is_tried, block))
              for head in search.heads_around(index)}  # fmt: skip
-    found = [loop for head in heads if (loop := search.wait_at(head)) is not None]
-    return sorted(found, key=lambda loop: loop.tries[0].span.start)
+    loops = [loop for head in heads if (loop := search.wait_at(head)) is not None]
+    return sorted(loops, key=lambda loop: loop.tries[0].span.start)
 
 
 class _LoopSearch:
@@ -86,7 +86,7 @@ class _LoopSearch:
     def wait_at(self, head: int) -> WaitLoop | None:
         """The loop of a head, if all that it does is to wait."""
         inside = self._loops[head]
-        code = [one for index in sorted(inside) for one in self._flow.blocks[index]]
+        code = [instruction for index in sorted(inside) for instruction in self._flow.blocks[index]]
         tries = tuple(filter(self._is_tried, code))
         entered = [index for index in self._before[head] if index not in inside]
         if not (all(map(self._only_waits, code)) and self._has_one_entry(head, inside) and entered):
@@ -96,15 +96,15 @@ class _LoopSearch:
         if not any(_is_asking(self._flow.blocks[index][-1], answers) for index, _ in exits):
             return None
         entries = tuple(edge for index in entered for edge in self._edges(index, head))
-        found = WaitLoop(tries, entries, tuple(edge for exit_ in exits for edge in self._edges(*exit_)))
-        if any(edge.instruction.opcode == "brx" for edge in found.entries):
+        loop = WaitLoop(tries, entries, tuple(edge for exit_ in exits for edge in self._edges(*exit_)))
+        if any(edge.instruction.opcode == "brx" for edge in loop.entries):
             return None
-        return self._with_first_try(found, entered, {out for _, out in exits})
+        return self._with_first_try(loop, entered, {out for _, out in exits})
 
-    def _only_waits(self, one: Instruction) -> bool:
-        if self._is_tried(one):
-            return one.predicate is None
-        return one.opcode in _IDLE_OPCODES or class_of(one) == "integer"
+    def _only_waits(self, instruction: Instruction) -> bool:
+        if self._is_tried(instruction):
+            return instruction.predicate is None
+        return instruction.opcode in _IDLE_OPCODES or class_of(instruction) == "integer"
 
     def _has_one_entry(self, head: int, inside: set[int]) -> bool:
         return head > 0 and all(before in inside for index in inside - {head} for before in self._before[index])
@@ -123,21 +123,23 @@ class _LoopSearch:
         while self._passes_on(index):
             (index,) = self._before[index]
         block = self._flow.blocks[index]
-        tries = [number for number, one in enumerate(block) if self._is_tried(one)]
+        tries = [number for number, instruction in enumerate(block) if self._is_tried(instruction)]
         around = [out for out in self._flow.successors(index) if out in outside]
         if len(entered) != 1 or len(outside) != 1 or not tries or not around:
             return loop
-        rest = block[tries[-1] :]
-        if not (all(map(self._only_waits, rest)) and _is_asking(rest[-1], _depending_on(rest[:1], rest))):
+        following = block[tries[-1] :]
+        if not (
+            all(map(self._only_waits, following)) and _is_asking(following[-1], _depending_on(following[:1], following))
+        ):
             return loop
         exits = (*self._edges(index, around[0]), *loop.exits)
-        return WaitLoop((rest[0], *loop.tries), (Edge(rest[0], "before"),), exits)
+        return WaitLoop((following[0], *loop.tries), (Edge(following[0], "before"),), exits)
 
     def _passes_on(self, index: int) -> bool:
-        """Whether a block between a first try and the loop does nothing of note."""
+        """Return whether a block between a first try and the loop does nothing of note."""
         block = self._flow.blocks[index]
         alone = len(self._before[index]) == 1 and len(self._flow.successors(index)) == 1
-        return alone and all(self._only_waits(one) and not self._is_tried(one) for one in block)
+        return alone and all(self._only_waits(instruction) and not self._is_tried(instruction) for instruction in block)
 
 
 def _is_asking(branch: Instruction, answers: set[str]) -> bool:
@@ -146,14 +148,17 @@ def _is_asking(branch: Instruction, answers: set[str]) -> bool:
 
 def _depending_on(tries: Sequence[Instruction], code: Block) -> set[str]:
     """The registers that hold what the instructions tried say, or what follows from it."""
-    answers = {name for one in tries for name in _operand_registers(one.operands[:1])}
+    answers = {name for attempt in tries for name in _operand_registers(attempt.operands[:1])}
     known = -1
     while known != len(answers):
         known = len(answers)
-        for one in code:
-            read = {*_operand_registers(one.operands[1:]), *([one.predicate.name] if one.predicate else [])}
-            if read & answers and one.opcode != "bra":
-                answers.update(_operand_registers(one.operands[:1]))
+        for instruction in code:
+            read = {
+                *_operand_registers(instruction.operands[1:]),
+                *([instruction.predicate.name] if instruction.predicate else []),
+            }
+            if read & answers and instruction.opcode != "bra":
+                answers.update(_operand_registers(instruction.operands[:1]))
     return answers
 
 
@@ -177,13 +182,15 @@ _PROXY_MODIFIERS: Final = frozenset({"proxy", "mbarrier_init"})
 
 
 def blocks_may_wait(functions: Iterable[Function]) -> bool:
-    """Whether anything in a kernel, or in the functions that it calls, tells a block what others do.
+    """Return whether anything in a kernel, or in the functions that it calls, tells a block what others do.
 
     A call through an address, or of a function that has no body, may.
     """
     known = list(functions)
     bodies = {function.name for function in known if function.body is not None}
-    return any(_may_signal(one, bodies) for function in known for one in instructions_in(function.body or ()))
+    return any(
+        _may_signal(instruction, bodies) for function in known for instruction in instructions_in(function.body or ())
+    )
 
 
 def _may_signal(instruction: Instruction, bodies: set[str]) -> bool:
@@ -196,7 +203,7 @@ def _may_signal(instruction: Instruction, bodies: set[str]) -> bool:
         case "membar" | "multimem":
             return True
         case "fence":
-            return not any(part in _PROXY_MODIFIERS for each in modifiers for part in each.split("::"))
+            return not any(part in _PROXY_MODIFIERS for modifier in modifiers for part in modifier.split("::"))
         case "call":
             return not any(getattr(operand, "name", None) in bodies for operand in instruction.operands)
     return False

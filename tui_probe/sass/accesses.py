@@ -183,7 +183,7 @@ ATOMS: Final = frozenset({0x18C, 0x18D})
 _SWAP_OPERATIONS: Final = frozenset({0x18B, 0x1A9})
 _FLOAT_OPERATIONS: Final = frozenset({0x1A2, 0x1A3, 0x1A6})
 _LONG_BIT: Final = 72
-"""Whether addresses have 64 bits."""
+"""True if addresses have 64 bits."""
 _ATOMIC_UNIFORM_AT: Final = 64
 _ATOMIC_OFFSET_AT: Final = 40
 _TYPE_AT: Final = 73
@@ -220,7 +220,7 @@ def atomic_of(word: Word, arch: int) -> MemoryAccess | None:
 
 
 def _is_known_form(word: Word, arch: int) -> bool:
-    """Whether Ra is a pair, in a form whose uniform registers are known."""
+    """Return whether Ra is a pair, in a form whose uniform registers are known."""
     if not word.field(_LONG_BIT, 1):
         return False
     if word.operation in _SWAP_OPERATIONS or (arch < _AMPERE and not word.field(_UNIFORM, 1)):

@@ -75,7 +75,8 @@ class _NameTable:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """What is taken: ``sections`` and ``symbols`` by number, in order, the nameless first of each among them.
+    """Selected parts of a cubin: ``sections`` and ``symbols`` by number, in order, the nameless first of each among
+    them.
 
     ``contents`` are other ones of sections; ``relocations`` those that sections of relocations shall have, in the old
     numbers, all by default.
@@ -125,12 +126,12 @@ class _ExcerptWriter:
     def _flags(self) -> int:
         """The flags of the file, the top byte of which is the number of the section that tells of its device."""
         flags = self._cubin.header.flags
-        told = flags >> _TOP_BYTE
-        if not self._cubin.is_new_abi or not told:
+        top = flags >> _TOP_BYTE
+        if not self._cubin.is_new_abi or not top:
             return flags
-        if told >= len(self._cubin.sections) or self._cubin.sections[told].name != _DEVICE_NOTE:
+        if top >= len(self._cubin.sections) or self._cubin.sections[top].name != _DEVICE_NOTE:
             raise KeptWholeError("the flags of the file tell something that is not known")
-        return flags & (1 << _TOP_BYTE) - 1 | self._section(told, "the file's head") << _TOP_BYTE
+        return flags & (1 << _TOP_BYTE) - 1 | self._section(top, "the file's head") << _TOP_BYTE
 
     def _section(self, number: int, what: str) -> int:
         if number in self._sections:
@@ -155,7 +156,9 @@ class _ExcerptWriter:
         if section.type in _RELOCATIONS:
             held = self._excerpt.relocations.get(section.number)
             held = self._cubin.relocations(section) if held is None else held
-            return relocation_bytes([one._replace(symbol=self._symbol(one.symbol, section.name)) for one in held])
+            return relocation_bytes(
+                [relocation._replace(symbol=self._symbol(relocation.symbol, section.name)) for relocation in held]
+            )
         if section.name == CALL_GRAPH_SECTION:
             return b"".join(self._pairs(content))
         if section.name == PROTOTYPES:
@@ -184,18 +187,18 @@ class _ExcerptWriter:
         }
 
     def _attributes(self, content: bytes, where: str, *, of_module: bool) -> Iterable[Attribute]:
-        """Those of a section; of the module's those for symbols that were taken."""
-        for each in read_attributes(content):
-            if each.format != SIZED_FORMAT or each.number in ATTRIBUTES_WITHOUT_SYMBOL:
-                yield each
-            elif each.number == EXTERNS:
-                words = (self._symbol(number, where) for number in each.words())
-                yield each._replace(value=b"".join(map(_WORD.pack, words)))
-            elif each.number not in _SYMBOL_ATTRIBUTES or len(each.value) < _WORD.size:
-                raise KeptWholeError(f"{where} has attribute {each.number:#04x}, which is not known")
-            elif not of_module or each.words()[0] in self._symbols:
-                symbol = self._symbol(each.words()[0], where)
-                yield each._replace(value=_WORD.pack(symbol) + each.value[_WORD.size :])
+        """Return the attributes of a section; of the module's those for symbols that were taken."""
+        for attribute in read_attributes(content):
+            if attribute.format != SIZED_FORMAT or attribute.number in ATTRIBUTES_WITHOUT_SYMBOL:
+                yield attribute
+            elif attribute.number == EXTERNS:
+                numbers = (self._symbol(number, where) for number in attribute.words())
+                yield attribute._replace(value=b"".join(map(_WORD.pack, numbers)))
+            elif attribute.number not in _SYMBOL_ATTRIBUTES or len(attribute.value) < _WORD.size:
+                raise KeptWholeError(f"{where} has attribute {attribute.number:#04x}, which is not known")
+            elif not of_module or attribute.words()[0] in self._symbols:
+                symbol = self._symbol(attribute.words()[0], where)
+                yield attribute._replace(value=_WORD.pack(symbol) + attribute.value[_WORD.size :])
 
     def _pairs(self, content: bytes) -> Iterable[bytes]:
         """The marks of the groups of the call graph, and what it tells of calls by functions that were taken.
@@ -237,7 +240,9 @@ class _ExcerptWriter:
         return SECTION_HEADER.pack(changed.name_at, *changed[3:])
 
     def _info(self, section: Section) -> int:
-        """What a section's header tells besides: the number of a section, of a symbol, or of symbols."""
+        """Return the ``info`` that a section's header holds besides: the number of a section, of a symbol, or of
+        symbols.
+        """
         if section.name.startswith(CODE_PREFIX):
             return section.info & ~_SYMBOL_OF_CODE | self._symbol(section.info & _SYMBOL_OF_CODE, section.name)
         if section.number == self._cubin.symbol_section.number:
@@ -259,10 +264,10 @@ class _ExcerptWriter:
         members = [
             None
             if offset == header.segments_at
-            else [one for one in held if _is_in_segment(one, offset, in_file, in_memory)]
+            else [section for section in held if _is_in_segment(section, offset, in_file, in_memory)]
             for _, _, offset, _, _, in_file, in_memory, _ in old
         ]
-        count = sum(one is None or bool(one) for one in members)
+        count = sum(member is None or bool(member) for member in members)
         segments = []
         for (kind, flags, _, address, physical, _, _, align), sections in zip(old, members, strict=True):
             if sections is None:
@@ -275,7 +280,7 @@ class _ExcerptWriter:
 
 
 def _padded_end(out: bytearray, align: int) -> int:
-    """Where something begins that is added at the end."""
+    """Return the aligned start of something added at the end."""
     out += bytes(-len(out) % max(align, 1))
     return len(out)
 
@@ -291,7 +296,7 @@ def _append_content(out: bytearray, align: int, content: bytes, section: Section
 
 
 def _is_in_segment(section: Section, offset: int, in_file: int, in_memory: int) -> bool:
-    """Whether a section is part of what a program header tells of."""
+    """Return whether a section is part of what a program header tells of."""
     if not section.flags & _ALLOCATED:
         return False
     if not section.has_bytes:
@@ -300,7 +305,7 @@ def _is_in_segment(section: Section, offset: int, in_file: int, in_memory: int) 
 
 
 def _extent(sections: list[Section], offsets: Mapping[int, int], contents: Mapping[int, bytes]) -> tuple[int, int, int]:
-    """Where sections begin in the file, their bytes there, and those in memory."""
+    """Return the start of sections in the file, their bytes there, and those in memory."""
     start = offsets[sections[0].number]
     end = in_memory = 0
     for section in sections:

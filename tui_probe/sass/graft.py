@@ -50,7 +50,7 @@ _SIZE_SHIFT: Final = 18
 _MANY_PARAMETERS: Final = 4096
 _MOST_PARAMETERS: Final = 32764
 _SHORT_BASE: Final = 0x160
-"""Where parameters begin on older architectures, unless they have more bytes than lie there."""
+"""Start of parameters on older architectures, unless they have more bytes than lie there."""
 _CODE_ALIGN: Final = 128
 _COUNT_SHIFT: Final = 24
 _INFO_SYMBOL: Final = (1 << _COUNT_SHIFT) - 1
@@ -66,7 +66,7 @@ _SHADOW_PREFIXES: Final = (".nv.merc.", ".nv.capmerc")
 
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """What to put around the instruction at byte offset ``at`` of a kernel.
+    """Code to put around the instruction at byte offset ``at`` of a kernel.
 
     ``before`` runs in all lanes that come there; of an ``EXIT``, in those that its guard lets leave. Behind an ``EXIT``
     there is no ``after``. ``together``: it runs in all lanes, and minds the guard of the instruction itself.
@@ -119,26 +119,26 @@ def apply_splices(
     kernel has besides its own. Raises UnsupportedKernelError.
     """
     _refuse_moved_relocations(target, splices)
-    words = list(target.words)
+    code_words = list(target.words)
     for at, word in (rewritten or {}).items():
-        words[at // WORD_BYTES] = word
+        code_words[at // WORD_BYTES] = word
     exits = dict.fromkeys(target.exits())
     code = _AppendedCode(target.arch, target.code.size)
     for splice in splices:
-        word = words[splice.at // WORD_BYTES]
+        word = code_words[splice.at // WORD_BYTES]
         _refuse_splice(target, splice, word)
         exit_ = code.add(splice, word)
         if splice.at in exits:
             exits[splice.at] = exit_
         like = word.guarded(ALWAYS) if splice.together else word
-        words[splice.at // WORD_BYTES] = branch_word(target.arch, splice.at, code.places[splice], like)
-    words += code.words
-    words += [nop_word()] * (-len(words) % (_CODE_ALIGN // WORD_BYTES))
+        code_words[splice.at // WORD_BYTES] = branch_word(target.arch, splice.at, code.places[splice], like)
+    code_words += code.words
+    code_words += [nop_word()] * (-len(code_words) % (_CODE_ALIGN // WORD_BYTES))
     count = max(target.registers, registers)
     places = sorted({at if exit_ is None else exit_ for at, exit_ in exits.items()})
     shared = shared_variables(target)
     attributes = [*_kernel_attributes(target, places, parameters), *_new_flags(target, flags)]
-    image = _write_cubin(target, words, attributes, parameters, count, shared)
+    image = _write_cubin(target, code_words, attributes, parameters, count, shared)
     branches = tuple(sorted(splice.at for splice in splices))
     patches = _file_patches(image, shared)
     return Grafted(image, branches, target.code.size, count, len(code.words), patches, shared.constants)
@@ -186,8 +186,8 @@ def _refuse_splice(target: GraftTarget, splice: Splice, word: Word) -> None:
     if (word.operation in _CONTROL_FLOW and not moves) or not (word.is_unconditional or splice.together):
         raise UnsupportedKernelError(because("graft-position", at=at))
     if splice.at == 0 and any(
-        one.opcode == BRA and branch_target(target.arch, index * WORD_BYTES, one) == 0
-        for index, one in enumerate(target.words)
+        word.opcode == BRA and branch_target(target.arch, index * WORD_BYTES, word) == 0
+        for index, word in enumerate(target.words)
     ):
         raise UnsupportedKernelError(because("graft-position", at=at))
 
@@ -197,9 +197,9 @@ def _refuse_moved_relocations(target: GraftTarget, splices: Sequence[Splice]) ->
     places = {splice.at for splice in splices}
     for section in target.cubin.relocation_sections():
         if section.info == target.code.number:
-            for one in target.cubin.relocations(section):
-                if one.offset // WORD_BYTES * WORD_BYTES in places:
-                    raise UnsupportedKernelError(because("graft-position", at=f"{one.offset:#06x}"))
+            for relocation in target.cubin.relocations(section):
+                if relocation.offset // WORD_BYTES * WORD_BYTES in places:
+                    raise UnsupportedKernelError(because("graft-position", at=f"{relocation.offset:#06x}"))
 
 
 def _file_patches(image: bytes, shared: SharedVariables) -> tuple[FilePatch, ...]:
@@ -216,20 +216,20 @@ def _parameter_bytes(target: GraftTarget, parameters: int) -> int:
 
 
 def _new_flags(target: GraftTarget, flags: Iterable[Attribute]) -> list[Attribute]:
-    known = {each.number for each in target.attributes}
-    return [each for each in dict.fromkeys(flags) if each.number not in known]
+    known = {attribute.number for attribute in target.attributes}
+    return [flag for flag in dict.fromkeys(flags) if flag.number not in known]
 
 
 def _write_cubin(
     target: GraftTarget,
-    words: list[Word],
+    code_words: list[Word],
     attributes: list[Attribute],
     parameters: int,
     registers: int,
     shared: SharedVariables,
 ) -> bytes:
     cubin = target.cubin
-    code = code_of(words)
+    code = code_of(code_words)
     size = _parameter_bytes(target, parameters)
     if size > (_MANY_PARAMETERS if target.base == _SHORT_BASE else _MOST_PARAMETERS):
         raise UnsupportedKernelError(because("graft-parameters"))
@@ -248,33 +248,35 @@ def _write_cubin(
 
 
 def _kept_sections(cubin: Cubin) -> int:
-    """How many sections stay: all but a second form of the code, which must come last and be mentioned nowhere."""
+    """Return the number of sections that stay: all but a second form of the code, which must come last and be mentioned
+    nowhere.
+    """
     unreal = [section.number for section in cubin.sections if section.name.startswith(_SHADOW_PREFIXES)]
-    kept = len(cubin.sections) - len(unreal)
-    if any(index < kept for index in unreal) or any(
-        kept <= symbol.section < len(cubin.sections) for symbol in cubin.symbols
+    count = len(cubin.sections) - len(unreal)
+    if any(index < count for index in unreal) or any(
+        count <= symbol.section < len(cubin.sections) for symbol in cubin.symbols
     ):
         raise UnsupportedKernelError(because("graft-section", section=cubin.sections[unreal[0]].name))
-    return kept
+    return count
 
 
 def _kernel_attributes(target: GraftTarget, exits: list[int], parameters: int) -> list[Attribute]:
-    """Those of the kernel, with its new parameters and ways out."""
+    """Return the kernel's attributes, with its new parameters and ways out."""
     size = _parameter_bytes(target, parameters)
     added = _added_parameter_attributes(target, parameters)
     result = []
-    for each in target.attributes:
-        if each.number == nv_info.PARAMETER_BANK:
-            result.append(Attribute(SIZED_FORMAT, each.number, each.value[:6] + struct.pack("<H", size)))
-        elif each.number == nv_info.PARAMETERS_SIZE:
-            result.append(short_attribute(each.number, size))
-        elif each.number == nv_info.EXITS:
-            result.append(words_attribute(each.number, *exits))
+    for attribute in target.attributes:
+        if attribute.number == nv_info.PARAMETER_BANK:
+            result.append(Attribute(SIZED_FORMAT, attribute.number, attribute.value[:6] + struct.pack("<H", size)))
+        elif attribute.number == nv_info.PARAMETERS_SIZE:
+            result.append(short_attribute(attribute.number, size))
+        elif attribute.number == nv_info.EXITS:
+            result.append(words_attribute(attribute.number, *exits))
         else:
-            if each.number in (nv_info.PARAMETER, nv_info.LONG_PARAMETER):
+            if attribute.number in (nv_info.PARAMETER, nv_info.LONG_PARAMETER):
                 result += added
                 added = []
-            result.append(_long_form(each) if size > _MANY_PARAMETERS else each)
+            result.append(_long_form(attribute) if size > _MANY_PARAMETERS else attribute)
     if added:
         result += added
         result += _first_parameter_attributes(target, size)
@@ -282,26 +284,30 @@ def _kernel_attributes(target: GraftTarget, exits: list[int], parameters: int) -
 
 
 def _added_parameter_attributes(target: GraftTarget, parameters: int) -> list[Attribute]:
-    """What is told of the parameters that are added, the last one first."""
+    """Return the attributes of the parameters that are added, the last one first."""
     first, offset = target.parameters, target.first_added
     notes = PARAMETER_BYTES << _SIZE_SHIFT | _PARAMETER_NOTES
     added = [
         words_attribute(nv_info.PARAMETER, 0, (first + index) | (offset + index * PARAMETER_BYTES) << 16, notes)
         for index in reversed(range(parameters))
     ]
-    return [_long_form(each) for each in added] if offset + parameters * PARAMETER_BYTES > _MANY_PARAMETERS else added
+    return (
+        [_long_form(attribute) for attribute in added]
+        if offset + parameters * PARAMETER_BYTES > _MANY_PARAMETERS
+        else added
+    )
 
 
-def _long_form(each: Attribute) -> Attribute:
+def _long_form(attribute: Attribute) -> Attribute:
     """An attribute as a kernel with many bytes of parameters has it."""
-    if each.number != nv_info.PARAMETER:
-        return each
-    nothing, place, notes = each.words()
+    if attribute.number != nv_info.PARAMETER:
+        return attribute
+    nothing, place, notes = attribute.words()
     return words_attribute(nv_info.LONG_PARAMETER, nothing, place, notes >> _SIZE_SHIFT)
 
 
 def _first_parameter_attributes(target: GraftTarget, size: int) -> list[Attribute]:
-    """What a kernel that had no parameters must be told of them."""
+    """Return the attributes for a kernel that had no parameters."""
     for symbol in target.cubin.symbols:
         if symbol.section == target.constants.number:
             bank = struct.pack("<IHH", symbol.number, target.base, size)
@@ -314,10 +320,10 @@ def _first_parameter_attributes(target: GraftTarget, size: int) -> list[Attribut
 
 def _with_registers(content: bytes, symbol: int, registers: int) -> bytes:
     return attribute_bytes(
-        words_attribute(each.number, symbol, registers)
-        if each.number == nv_info.REGISTERS and each.words()[:1] == [symbol]
-        else each
-        for each in read_attributes(content)
+        words_attribute(attribute.number, symbol, registers)
+        if attribute.number == nv_info.REGISTERS and attribute.words()[:1] == [symbol]
+        else attribute
+        for attribute in read_attributes(content)
     )
 
 

@@ -71,12 +71,12 @@ def _refuse_other_instructions(target: GraftTarget, after: GraftTarget, grafted:
 
 
 def _changes_lanes(before: Word, now: Word) -> bool:
-    """Whether other lanes take the branch than the instruction was for."""
+    """Return whether other lanes take the branch than the instruction was for."""
     return before.operation == EXIT & 0x1FF and before.field(12, 4) != now.field(12, 4)
 
 
 def _waits_more(before: Word, now: Word) -> bool:
-    """Whether a word tells when its operands were read, which it did not before, and is the same otherwise."""
+    """Return whether a word tells when its operands were read, which it did not before, and is the same otherwise."""
     return before.read_barrier == NO_BARRIER and before.with_field(_READ_BARRIER, 3, now.read_barrier) == now
 
 
@@ -104,18 +104,20 @@ def _without_operand_waits(word: Word) -> Word:
 
 
 def _jump_target(target: GraftTarget, grafted: Grafted) -> set[int]:
-    """Where branches of the kernel led that stand in the added code now."""
-    words = ((at, target.words[at // WORD_BYTES]) for at in grafted.branches)
-    return {branch_target(target.arch, at, word) for at, word in words if word.operation == _BRA}
+    """Return the former targets of branches of the kernel that stand in the added code now."""
+    branches = ((at, target.words[at // WORD_BYTES]) for at in grafted.branches)
+    return {branch_target(target.arch, at, word) for at, word in branches if word.operation == _BRA}
 
 
 def _is_expected_target(target: int, at: int, end: int, back: Collection[int]) -> bool:
-    """Whether a branch leads on in the added code, or back to where an instruction was replaced, or where it led."""
+    """Return whether a branch leads on in the added code, or back to where an instruction was replaced, or where it
+    led.
+    """
     return target in back or at < target < end
 
 
 def _names_only(word: Word, uniform: Collection[int], arch: int) -> bool:
-    """Whether a word names these uniform registers and the second ones of their pairs alone."""
+    """Return whether a word names these uniform registers and the second ones of their pairs alone."""
     names = named_uniform_registers(word, arch)
     return names is not None and all(number & ~1 in uniform for number in names)
 

@@ -56,24 +56,26 @@ def late_predicates(words: Iterable[Word]) -> int:
 
 def uniform_predicates(words: Iterable[Word]) -> frozenset[int]:
     """The predicates of the uniform path that a kernel may write, and so may need."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for word in words:
         if word.operation in _WRITES_ALL:
             return _ALL_PREDICATES
         if word.operation in _UNIFORM_PATH or word.operation in _TO_UNIFORM:
-            found.update(word.field(*at) for at in _PREDICATE_RESULTS)
-    return frozenset(found - {ALWAYS})
+            numbers.update(word.field(*at) for at in _PREDICATE_RESULTS)
+    return frozenset(numbers - {ALWAYS})
 
 
 def snippet_predicates(words: Iterable[Word]) -> list[int]:
     """The predicates of the uniform path that a snippet writes."""
-    found = {word.field(*at) for word in words if word.operation in _WITH_UNIFORM_RESULT for at in _PREDICATE_RESULTS}
-    return sorted(found - {ALWAYS})
+    predicates = {
+        word.field(*at) for word in words if word.operation in _WITH_UNIFORM_RESULT for at in _PREDICATE_RESULTS
+    }
+    return sorted(predicates - {ALWAYS})
 
 
 def needs_uniform(word: Word) -> bool:
-    """Whether a word of a snippet writes or reads a predicate of the uniform path: of ULOP3 and VOTEU the second field
-    is none.
+    """Return whether a word of a snippet writes or reads a predicate of the uniform path: of ULOP3 and VOTEU the second
+    field is none.
     """
     if word.operation not in _WITH_UNIFORM_RESULT:
         return False
@@ -107,7 +109,7 @@ def used_barriers(words: Iterable[Word]) -> frozenset[int]:
 
 
 def snippet_barriers(words: Iterable[Word]) -> list[int]:
-    """Those at which the lanes of a snippet that has no other way of meeting meet again."""
+    """Return the barriers at which the lanes of a snippet that has no other way of meeting meet again."""
     return sorted({word.field(*_BARRIER_FIELDS[0]) for word in words if word.operation in _BARRIER_PATH})
 
 
@@ -170,31 +172,33 @@ _SINGLE_REGISTER_OPERATIONS: Final = frozenset({0x002, 0x006, 0x007, 0x010, 0x01
 _REGISTER_FORM: Final = 1
 _STG: Final = 0x186
 _STORES: Final = frozenset({_STG, 0x18E})
-"""What they store is a register in all forms, which tell of the address."""
+"""Stored operands, a register in all forms, which tell of the address."""
 _STORE_SIZE_FIELD: Final = (73, 3)
 _STORE_SIZE_128: Final = 6
 _SHFL: Final = 0x189
 _LANE_IN_REGISTER: Final = 2
-"""The form of a ``SHFL`` whose lane is in a register and whose bounds are a number: the only one that is known."""
+"""Form of a ``SHFL`` whose lane is in a register and whose bounds are a number: the only one that is known."""
 _SWAPPED: Final = frozenset({2, 3, 7})
 """Forms whose bits 63:32 are the third operand, and whose field of the third is the second."""
 
 
 def register_fields(word: Word) -> tuple[int, ...] | None:
-    """Where a word of a snippet names registers of lanes; None for an instruction that is not known."""
+    """Return the fields in which a word of a snippet names registers of lanes; None for an instruction that is not
+    known.
+    """
     operation = word.operation
     if operation in _UNIFORM_PATH:
         return ()
-    found = _REGISTER_FIELDS.get(operation)
-    if found is None:
+    fields = _REGISTER_FIELDS.get(operation)
+    if fields is None:
         return None
     if operation == _SHFL:
-        return found if word.form == _LANE_IN_REGISTER else None
-    if _RB in found and word.form != _REGISTER_FORM and operation not in _STORES:
-        found = tuple(at for at in found if at != _RB)
-        if word.form in _SWAPPED and _RC not in found:
-            found += (_RC,)
-    return found
+        return fields if word.form == _LANE_IN_REGISTER else None
+    if _RB in fields and word.form != _REGISTER_FORM and operation not in _STORES:
+        fields = tuple(at for at in fields if at != _RB)
+        if word.form in _SWAPPED and _RC not in fields:
+            fields += (_RC,)
+    return fields
 
 
 def with_registers_moved(word: Word, by: int) -> Word:
@@ -210,11 +214,11 @@ def with_registers_moved(word: Word, by: int) -> Word:
 
 def registers_end(word: Word) -> int:
     """The number behind the last register that it may name, 0 for none: of most operations the first of two."""
-    words = (
+    used = (
         4
         if word.operation == _STG and word.field(*_STORE_SIZE_FIELD) == _STORE_SIZE_128
         else 1
         if word.operation in _SINGLE_REGISTER_OPERATIONS
         else 2
     )
-    return max((number + words for at in register_fields(word) or () if (number := word.field(at, 8)) != RZ), default=0)
+    return max((number + used for at in register_fields(word) or () if (number := word.field(at, 8)) != RZ), default=0)

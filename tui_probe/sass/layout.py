@@ -71,7 +71,7 @@ def lay_out(
 
 
 def _growths(cubin: Cubin, contents: Mapping[int, bytes]) -> list[_Growth]:
-    """Where bytes are inserted, in the order of the file."""
+    """Positions at which bytes are inserted, in the order of the file."""
     aligns = [section.align for section in cubin.sections if section.align]
     step = max([_MIN_STEP, *aligns])
     if step > MAX_STEP or any(step % align for align in aligns):
@@ -101,12 +101,12 @@ def _refuse_overlap(cubin: Cubin, grown: Section) -> None:
 
 
 def _moved_start(growths: list[_Growth], position: int) -> int:
-    """Where what began at a position begins now."""
+    """New start of what began at a position."""
     return position + sum(growth.step for growth in growths if growth.at <= position)
 
 
 def _moved_end(growths: list[_Growth], position: int) -> int:
-    """Where what ended at a position ends now."""
+    """New end of what ended at a position."""
     before = sum(growth.step for growth in growths if growth.at < position)
     return position + before + sum(len(growth.added) for growth in growths if growth.at == position)
 

@@ -75,8 +75,8 @@ class Attribute(NamedTuple):
 
     def words(self) -> list[int]:
         """The value as 32-bit numbers."""
-        whole = self.value[: len(self.value) // 4 * 4]
-        return [number for (number,) in struct.iter_unpack("<I", whole)]
+        complete = self.value[: len(self.value) // 4 * 4]
+        return [number for (number,) in struct.iter_unpack("<I", complete)]
 
 
 def read_attributes(content: bytes) -> list[Attribute]:
@@ -146,7 +146,7 @@ class CallGraph:
 
     @classmethod
     def of(cls, cubin: Cubin) -> CallGraph:
-        """That of a cubin; an empty one of a cubin without. Raises ImageError for symbols that are not there."""
+        """Read the table of a cubin, empty if it has none. Raises ImageError for symbols that are not there."""
         calls: dict[int, set[int]] = {}
         by_address: set[int] = set()
         has_addressed = False

@@ -190,7 +190,7 @@ nvdisasm reads them for sm_80, sm_90, sm_100 and sm_120."""
 
 
 def blocks_may_wait(words: Iterable[Word], arch: int) -> bool:
-    """Whether anything in a kernel's code tells a block what others do; True for what is not known, too."""
+    """Return whether anything in a kernel's code tells a block what others do; True for what is not known, too."""
     return any(_may_signal(word, arch) for word in words if not word.never_runs)
 
 

@@ -44,7 +44,7 @@ _OMITTED_PREFIXES: Final = (
     *(".debug_", ".nv_debug_", ".nv_debug.", ".nv.merc.", ".nv.capmerc."),
     *(".rel.debug_", ".rela.debug_", ".rel.nv_debug_", ".rela.nv_debug_"),
 )
-"""What debuggers read, and a second form of the code, which a graft leaves out as well."""
+"""Sections for debuggers, and a second form of the code, which a graft leaves out as well."""
 _RESERVED: Final = ".nv.reservedSmem."
 _SPECIAL_SECTIONS: Final = 0xFF00
 _OBJECTS: Final = frozenset({1, 13})
@@ -84,7 +84,7 @@ class _Pruner:
     @cached_property
     def _code(self) -> dict[int, Section]:
         """All code sections by number: functions of different files may have the same name."""
-        return {one.number: one for one in self.cubin.sections if one.name.startswith(CODE_PREFIX)}
+        return {section.number: section for section in self.cubin.sections if section.name.startswith(CODE_PREFIX)}
 
     @cached_property
     def _graph(self) -> CallGraph:
@@ -143,10 +143,10 @@ class _Pruner:
         raise KeptWholeError(f"section {name} is not known")
 
     def _is_of_reached(self, section: Section, function: str) -> bool:
-        """Whether a section that is a function's is one of those that are taken. Raises KeptWholeError."""
+        """Return whether a section that is a function's is one of those that are taken. Raises KeptWholeError."""
         if section.flags & INFO_LINK:
             return section.info in self._reached
-        named = [one for one in self._code.values() if one.name == CODE_PREFIX + function]
+        named = [section for section in self._code.values() if section.name == CODE_PREFIX + function]
         if len(named) != 1:
             raise KeptWholeError(f"section {section.name} is of none of the functions, or of several")
         return named[0].number in self._reached
@@ -154,13 +154,13 @@ class _Pruner:
     def _take_relocations(self, table: Section, taken: set[int]) -> None:
         section = self.cubin.sections[table.info]
         held, has_dropped = [], False
-        for one in self.cubin.relocations(table):
-            symbol = self.cubin.symbol(one.symbol)
+        for relocation in self.cubin.relocations(table):
+            symbol = self.cubin.symbol(relocation.symbol)
             if symbol.section in taken or not 0 < symbol.section < _SPECIAL_SECTIONS or self._calls_it(section, symbol):
                 self._named.add(symbol.number)
-                held.append(one)
-            elif self._may_use(section, one):
-                if not self._is_of_original(section, one):
+                held.append(relocation)
+            elif self._may_use(section, relocation):
+                if not self._is_of_original(section, relocation):
                     raise KeptWholeError(f"{section.name} has the address of {symbol.name}")
                 has_dropped = True
         if has_dropped and (pointer := self._own_pointer(section, held)):
@@ -168,7 +168,9 @@ class _Pruner:
         self._relocations[table.number] = held
 
     def _is_of_original(self, section: Section, relocation: Relocation) -> bool:
-        """Whether a relocation is for a variable of which the original's is used, so that this one is never read."""
+        """Return whether a relocation is for a variable of which the original's is used, so that this one is never
+        read.
+        """
         if section.name not in VARIABLES:
             return False
         variable = variable_at(self.cubin, section.number, relocation.offset)
@@ -176,10 +178,10 @@ class _Pruner:
 
     def _own_pointer(self, section: Section, held: list[Relocation]) -> str:
         """The name of a variable of which something that is not shared has the address, "" for none."""
-        for one in held:
-            symbol = self.cubin.symbol(one.symbol)
+        for relocation in held:
+            symbol = self.cubin.symbol(relocation.symbol)
             is_variable = symbol.section in self._variables or symbol.kind in _OBJECTS
-            if is_variable and not self._is_of_original(section, one):
+            if is_variable and not self._is_of_original(section, relocation):
                 return symbol.name
         return ""
 
@@ -187,7 +189,7 @@ class _Pruner:
         return section.number in self._reached and symbol.section in self._reached
 
     def _may_use(self, section: Section, relocation: Relocation) -> bool:
-        """Whether the kernel may come to know what a relocation writes."""
+        """Return whether the kernel may come to know what a relocation writes."""
         if section.name == ADDRESS_SECTION:
             read = None if self._calls_by_address else address_offsets(self._words)
             return read is None or overlaps(relocation.offset, read)
@@ -196,39 +198,47 @@ class _Pruner:
     @cached_property
     def _read_variables(self) -> frozenset[int]:
         """The sections of variables whose addresses the kernel may come to know."""
-        found = set()
+        variables = set()
         for table in self.cubin.relocation_sections():
             section = self.cubin.sections[table.info] if table.info < len(self.cubin.sections) else table
             if not self._is_taken(section) or section.name in VARIABLES:
                 continue
-            for one in self.cubin.relocations(table):
-                if section.name != ADDRESS_SECTION or self._may_use(section, one):
-                    found.add(self.cubin.symbol(one.symbol).section)
-        return frozenset(found)
+            for relocation in self.cubin.relocations(table):
+                if section.name != ADDRESS_SECTION or self._may_use(section, relocation):
+                    variables.add(self.cubin.symbol(relocation.symbol).section)
+        return frozenset(variables)
 
     def _with_lines(self, sections: list[int]) -> list[int]:
         """The sections, and the line table with the lines of the taken code alone, if there are any."""
         lines = self.cubin.find(_LINE_SECTION)
-        tables = [one for one in self.cubin.relocation_sections() if lines and one.info == lines.number]
+        tables = [table for table in self.cubin.relocation_sections() if lines and table.info == lines.number]
         if lines is None or len(tables) != 1:
             return sections
-        told = self.cubin.relocations(tables[0])
-        own = [one for one in told if self.cubin.symbol(one.symbol).section in self._reached]
+        relocations = self.cubin.relocations(tables[0])
+        own = [
+            relocation for relocation in relocations if self.cubin.symbol(relocation.symbol).section in self._reached
+        ]
         if not own:
             return sections
         try:
             content, places = self.cut_lines(
-                self.cubin.content(lines), [one.offset for one in told], [one.offset for one in own]
+                self.cubin.content(lines),
+                [relocation.offset for relocation in relocations],
+                [relocation.offset for relocation in own],
             )
         except ImageError:  # a damaged line table takes nothing but the lines
             return sections
         self._contents[lines.number] = content
-        self._relocations[tables[0].number] = [one._replace(offset=places[one.offset]) for one in own]
-        self._named.update(one.symbol for one in own)
+        self._relocations[tables[0].number] = [
+            relocation._replace(offset=places[relocation.offset]) for relocation in own
+        ]
+        self._named.update(relocation.symbol for relocation in own)
         return sorted([*sections, lines.number, tables[0].number])
 
     def _symbols(self, sections: set[int]) -> Iterator[int]:
-        """Those in the sections that are taken, those that something names, and those that stand for all kernels."""
+        """Return the symbols in the sections that are taken, those that something names, and those that stand for all
+        kernels.
+        """
         named = self._named | self._externs() | {0}
         left: set[str] = set()
         variables: set[str] = set()
@@ -246,12 +256,12 @@ class _Pruner:
 
     def _externs(self) -> set[int]:
         """The functions that the attributes of the taken functions name."""
-        found: set[int] = set()
+        externs: set[int] = set()
         for section in self.cubin.sections:
             if section.name.startswith(INFO + ".") and self._is_taken(section):
                 attributes = read_attributes(self.cubin.content(section))
-                found.update(*(each.words() for each in attributes if each.number == EXTERNS))
-        return found
+                externs.update(*(attribute.words() for attribute in attributes if attribute.number == EXTERNS))
+        return externs
 
 
 def kernel_cubin(cubin: Cubin, name: str, wrong: str) -> tuple[Cubin, str]:

@@ -83,17 +83,17 @@ class Snippet:
         """
         target = GraftTarget.of(cubin, name)
         _refuse_stack(cubin)
-        words = target.words[: target.exits()[-1] // 16]
-        if words and words[0].rd == STACK_POINTER and _parameter_offset(words[0]) is not None:
-            words = words[1:]
-        for word in words:
+        code = target.words[: target.exits()[-1] // 16]
+        if code and code[0].rd == STACK_POINTER and _parameter_offset(code[0]) is not None:
+            code = code[1:]
+        for word in code:
             _refuse(word, leaves=leaves)
         registers = target.registers
         if leaves:
-            made, registers = without_uniform(words, registers, target.arch)
-            words = tuple(made)
-        flags = tuple(each for each in target.attributes if each.format == nv_info.FLAG_FORMAT)
-        return cls(target.arch, words, target.base, target.base + leading, registers, flags)
+            made, registers = without_uniform(code, registers, target.arch)
+            code = tuple(made)
+        flags = tuple(attribute for attribute in target.attributes if attribute.format == nv_info.FLAG_FORMAT)
+        return cls(target.arch, code, target.base, target.base + leading, registers, flags)
 
     def uniform_pairs(self) -> list[int]:
         """The even numbers of the pairs of uniform registers that it uses."""
@@ -112,14 +112,14 @@ class Snippet:
             raise UnsupportedKernelError(because("graft-base", found=base, expected=self.base))
         numbers = {number: uniform[number & ~1] | number & 1 for pair in uniform for number in (pair, pair + 1)}
         shift = parameters_at - self.parameters_at
-        words = []
+        code = []
         for word in self.words:
             moved = with_uniform_registers(word, numbers, self.arch) if word.operation not in _MARKS else word
-            words.append(_mark_move(word, numbers, carried, self.arch) or self._shifted(moved, shift))
-        return _with_store_barriers(words)
+            code.append(_mark_move(word, numbers, carried, self.arch) or self._shifted(moved, shift))
+        return _with_store_barriers(code)
 
     def reads_as(self, other: Snippet) -> bool:
-        """Whether ``other``, whose parameters lie elsewhere, is this code with its parameters there."""
+        """Return whether ``other``, whose parameters lie elsewhere, is this code with its parameters there."""
         shift = other.parameters_at - self.parameters_at
         return other.words == tuple(self._shifted(word, shift) for word in self.words)
 
@@ -142,7 +142,7 @@ class KeptRegister(NamedTuple):
 
 
 class UniformAssignment(NamedTuple):
-    """Which even uniform register stands for each pair of the entry's code and of the exits', and which ones carry."""
+    """Even uniform register that stands for each pair of the entry's code and of the exits', and which ones carry."""
 
     entry: dict[int, int]
     exits: dict[int, int]
@@ -151,8 +151,8 @@ class UniformAssignment(NamedTuple):
     @property
     def pairs(self) -> set[int]:
         """The even numbers of all uniform registers that the code uses."""
-        kept = {place.number & ~1 for place in self.carried if place.is_uniform}
-        return {*self.entry.values(), *self.exits.values(), *kept}
+        carried_pairs = {place.number & ~1 for place in self.carried if place.is_uniform}
+        return {*self.entry.values(), *self.exits.values(), *carried_pairs}
 
 
 def assign_uniform_registers(
@@ -175,14 +175,14 @@ def assign_uniform_registers(
     if len(chosen) < len(exits) or (len(single) < carried and above is None):
         raise UnsupportedKernelError(because("graft-uniform"))
     if len(single) < carried:
-        kept = [KeptRegister(False, number) for number in range(above or 0, (above or 0) + carried)]
+        kept_registers = [KeptRegister(False, number) for number in range(above or 0, (above or 0) + carried)]
     else:
-        kept = [KeptRegister(True, number) for number in single[:carried]]
-    taken_pairs = {place.number & ~1 for place in kept if place.is_uniform}
+        kept_registers = [KeptRegister(True, number) for number in single[:carried]]
+    taken_pairs = {place.number & ~1 for place in kept_registers if place.is_uniform}
     others = [
         pair for pair in [*pairs, *range(FIRST_FREE_UNIFORM, UNIFORM_REGISTERS - 1, 2)] if pair not in taken_pairs
     ]
-    return UniformAssignment(dict(zip(entry, dict.fromkeys(others), strict=False)), chosen, kept)
+    return UniformAssignment(dict(zip(entry, dict.fromkeys(others), strict=False)), chosen, kept_registers)
 
 
 def with_initial_wait(words: Sequence[Word]) -> list[Word]:
@@ -192,8 +192,10 @@ def with_initial_wait(words: Sequence[Word]) -> list[Word]:
 
 def with_final_wait(words: Sequence[Word]) -> list[Word]:
     """Code behind which the kernel goes on, once all that this code began is over: it reads and writes registers."""
-    barriers = {one for word in words for one in (word.write_barrier, word.read_barrier) if one != NO_BARRIER}
-    waited = sum(1 << one for one in barriers) & ALL_BARRIERS
+    barriers = {
+        barrier for word in words for barrier in (word.write_barrier, word.read_barrier) if barrier != NO_BARRIER
+    }
+    waited = sum(1 << barrier for barrier in barriers) & ALL_BARRIERS
     return [*words, nop_word().with_stall(_BARRIER_SET).with_wait_mask(waited)] if _has_access(words) else list(words)
 
 
@@ -207,8 +209,8 @@ def _parameter_offset(word: Word) -> int | None:
 
 
 def _refuse_stack(cubin: Cubin) -> None:
-    for each in read_attributes(cubin.content(cubin.section(INFO_PREFIX))):
-        if each.number in (nv_info.FRAME_SIZE, nv_info.STACK_SIZE) and any(each.words()[1:]):
+    for attribute in read_attributes(cubin.content(cubin.section(INFO_PREFIX))):
+        if attribute.number in (nv_info.FRAME_SIZE, nv_info.STACK_SIZE) and any(attribute.words()[1:]):
             raise UnsupportedKernelError(because("graft-snippet", what="a stack"))
 
 

@@ -34,7 +34,7 @@ _NUMBER_FORM: Final = 4
 _MOST_FUNCTION_BYTES: Final = 4 << 20
 """Some seconds of looking at each instruction. The program waits that long for its kernel."""
 _FEWEST_REGISTERS: Final = 24
-"""What a warp may be left with at least."""
+"""Minimum number of registers left to a warp."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,11 @@ class GraftTarget:
         base, size = _parameter_layout(attributes, constants)
         if base + size != constants.size:
             raise UnsupportedKernelError(because("graft-parameters"))
-        words = tuple(words_of(cubin.content(code)))
+        code_words = tuple(words_of(cubin.content(code)))
         registers = _register_count(cubin, symbol)
-        return cls(cubin, symbol, code, info, constants, functions_of(cubin), words, attributes, base, size, registers)
+        return cls(
+            cubin, symbol, code, info, constants, functions_of(cubin), code_words, attributes, base, size, registers
+        )
 
     @property
     def name(self) -> str:
@@ -84,8 +86,8 @@ class GraftTarget:
 
     @property
     def parameters(self) -> int:
-        """How many parameters it has."""
-        return sum(each.number in (nv_info.PARAMETER, nv_info.LONG_PARAMETER) for each in self.attributes)
+        """Number of its parameters."""
+        return sum(attribute.number in (nv_info.PARAMETER, nv_info.LONG_PARAMETER) for attribute in self.attributes)
 
     @property
     def shared_bytes(self) -> int:
@@ -95,12 +97,12 @@ class GraftTarget:
 
     @property
     def first_added(self) -> int:
-        """Where in the parameters the first added one lies."""
+        """Offset of the first added parameter."""
         return -(-self.parameter_bytes // PARAMETER_BYTES) * PARAMETER_BYTES
 
     @property
     def fewest_registers(self) -> int:
-        """What the kernel leaves a warp with at least, where its warps pass registers on to each other."""
+        """Minimum of registers that the kernel leaves a warp, where its warps pass registers on to each other."""
         left = self.registers
         for word in self.words:
             if word.operation == _SET_REGISTERS:
@@ -110,7 +112,7 @@ class GraftTarget:
 
     @cached_property
     def has_unseen_calls(self) -> bool:
-        """Whether it calls functions by addresses which are of none in its module."""
+        """True if it calls functions by addresses which are of none in its module."""
         graph = CallGraph.of(self.cubin)
         own = {self.code.number, *(section.number for section in self.functions)}
         return not graph.has_addressed and not own.isdisjoint(graph.by_address)
@@ -123,11 +125,11 @@ class GraftTarget:
 
     def exits(self) -> list[int]:
         """The byte offset of each ``EXIT``. Raises UnsupportedKernelError if the file tells of others."""
-        found = [index * WORD_BYTES for index, word in enumerate(self.words) if word.operation == _EXIT]
-        told = [each.words() for each in self.attributes if each.number == nv_info.EXITS]
-        if sorted(offset for offsets in told for offset in offsets) != found:
+        offsets = [index * WORD_BYTES for index, word in enumerate(self.words) if word.operation == _EXIT]
+        listed = [attribute.words() for attribute in self.attributes if attribute.number == nv_info.EXITS]
+        if sorted(offset for row in listed for offset in row) != offsets:
             raise UnsupportedKernelError(because("graft-exits"))
-        return found
+        return offsets
 
     def refuse_functions(self) -> None:
         """Raises UnsupportedKernelError if a function may end the kernel, or if there are too many to look through."""
@@ -141,7 +143,7 @@ class GraftTarget:
 
 
 def may_exit(code: bytes) -> bool:
-    """Whether code has an instruction by which lanes leave the kernel. The code of a module may be 100 MB."""
+    """Return whether code has an instruction by which lanes leave the kernel. The code of a module may be 100 MB."""
     low, high = code[::WORD_BYTES], code[1::WORD_BYTES]
     at = low.find(_EXIT & 0xFF)
     while at >= 0:
@@ -152,10 +154,12 @@ def may_exit(code: bytes) -> bool:
 
 
 def _parameter_layout(attributes: tuple[Attribute, ...], constants: Section) -> tuple[int, int]:
-    """Where the parameters begin, and their bytes; a kernel without any has them behind all that is in the section."""
-    for each in attributes:
-        if each.number == nv_info.PARAMETER_BANK:
-            base, size = struct.unpack_from("<HH", each.value.ljust(8, b"\0"), 4)
+    """Return the start of the parameters, and their bytes; a kernel without any has them behind all that is in the
+    section.
+    """
+    for attribute in attributes:
+        if attribute.number == nv_info.PARAMETER_BANK:
+            base, size = struct.unpack_from("<HH", attribute.value.ljust(8, b"\0"), 4)
             return base, size
     return constants.size, 0
 
@@ -172,9 +176,9 @@ def functions_of(cubin: Cubin) -> tuple[Section, ...]:
 
 
 def _register_count(cubin: Cubin, symbol: Symbol) -> int:
-    for each in read_attributes(cubin.content(cubin.section(INFO_PREFIX))):
-        if each.number == nv_info.REGISTERS and each.words()[:1] == [symbol.number]:
-            return [*each.words(), 0][1]
+    for attribute in read_attributes(cubin.content(cubin.section(INFO_PREFIX))):
+        if attribute.number == nv_info.REGISTERS and attribute.words()[:1] == [symbol.number]:
+            return [*attribute.words(), 0][1]
     raise UnsupportedKernelError(because("graft-parameters"))
 
 
@@ -195,7 +199,7 @@ _INDIRECT: Final = frozenset({0x149, 0x14A, 0x14B, 0x158, 0x159})
 _BLOCK_ENDS: Final = frozenset(
     {BSYNC_OPERATION, 0x143, _CALL, BRA_OPERATION, _WARPSYNC, *_INDIRECT, 0x14D, 0x150, 0x15B, 0x15C}
 )
-"""What may lead elsewhere or joins lanes: with the above CALL, EXIT, RET, KILL, BPT."""
+"""Instructions that may branch or join lanes: with the above CALL, EXIT, RET, KILL, BPT."""
 _JUMP_OPERATIONS: Final = frozenset({_CALL, BRA_OPERATION, _WARPSYNC})
 _BYTES_AT, _BYTES_BITS = 32, 32
 _TABLE_HEAD: Final = 3
@@ -233,23 +237,23 @@ def _jump_targets(arch: int, index: int, word: Word) -> Iterator[int]:
 
 
 def _symbol_offsets(target: GraftTarget) -> Iterator[int]:
-    """Where symbols of the kernel's code stand: functions that ptxas put behind it."""
+    """Return the offsets of symbols in the kernel's code: functions that ptxas put behind it."""
     for symbol in target.cubin.symbols:
         if symbol.section == target.code.number and symbol.kind in _CODE_SYMBOLS and not symbol.value % WORD_BYTES:
             yield symbol.value // WORD_BYTES
 
 
 def _table_targets(target: GraftTarget) -> set[int]:
-    """Where branches through registers lead."""
-    told: dict[int, list[int]] = {}
-    for each in target.attributes:
-        if each.number == BRANCH_TARGETS:
-            words = each.words()
-            while len(words) >= _TABLE_HEAD:
-                at, _, count = words[:_TABLE_HEAD]
-                told[at] = words[_TABLE_HEAD : _TABLE_HEAD + count]
-                words = words[_TABLE_HEAD + count :]
+    """Return the targets of branches through registers."""
+    targets: dict[int, list[int]] = {}
+    for attribute in target.attributes:
+        if attribute.number == BRANCH_TARGETS:
+            table = attribute.words()
+            while len(table) >= _TABLE_HEAD:
+                at, _, count = table[:_TABLE_HEAD]
+                targets[at] = table[_TABLE_HEAD : _TABLE_HEAD + count]
+                table = table[_TABLE_HEAD + count :]
     for index, word in enumerate(target.words):
-        if word.operation in _INDIRECT and not told.get(index * WORD_BYTES):
+        if word.operation in _INDIRECT and not targets.get(index * WORD_BYTES):
             raise UnsupportedKernelError(because("graft-branch", at=f"{index * WORD_BYTES:#06x}"))
-    return {place // WORD_BYTES for places in told.values() for place in places}
+    return {place // WORD_BYTES for places in targets.values() for place in places}

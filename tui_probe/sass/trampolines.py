@@ -96,7 +96,7 @@ _MOVE_STALL: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class MarkValue:
-    """What a mark stands for: a ``register``, a ``uniform`` one, or a ``number``."""
+    """Value of a mark: a ``register``, a ``uniform`` one, or a ``number``."""
 
     register: int | None = None
     uniform: int | None = None
@@ -120,7 +120,7 @@ class MarkValue:
 
 @dataclass(frozen=True, slots=True)
 class FreeRegisters:
-    """What a kernel leaves to the snippets in it. ``first`` is the register that stands for their R0; ``uniform``,
+    """Registers that a kernel leaves to its snippets. ``first`` is the register that stands for their R0; ``uniform``,
     ``predicates`` and ``meetings`` say which uniform register, predicate and convergence barrier stands for each of
     theirs. ``scratch`` is a register that none of them names, for the saved predicates; the one behind it is for the
     flag, where a snippet is told of one.
@@ -138,7 +138,7 @@ class FreeRegisters:
     convergence: int
     meetings: Mapping[int, int]
     registers: int
-    """How many a kernel must ask for."""
+    """Number of registers that a kernel must request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,39 +150,41 @@ class InlineCode:
     base: int
     parameters_at: int
     flags: tuple[Attribute, ...] = ()
-    """What the driver is to be told of it."""
+    """Attributes that the driver needs for it."""
 
     @classmethod
     def of(cls, cubin: Cubin, name: str, leading: int, *, leaves: bool = False) -> InlineCode:
-        """That of kernel ``name``, whose first ``leading`` bytes of parameters are not the probe's.
+        """Read the code of kernel ``name``, whose first ``leading`` bytes of parameters are not the probe's.
 
         ``leaves``: it is for ways out, where lanes may end before its end. Raises UnsupportedKernelError for code that
         cannot be taken.
         """
         target = GraftTarget.of(cubin, name)
-        words = target.words[: target.exits()[-1] // WORD_BYTES]
-        if words and words[0].rd == _STACK_POINTER and _constant_offset(words[0]) is not None:
-            words = words[1:]
-        end = len(words) * WORD_BYTES
-        for word in words:
+        code = target.words[: target.exits()[-1] // WORD_BYTES]
+        if code and code[0].rd == _STACK_POINTER and _constant_offset(code[0]) is not None:
+            code = code[1:]
+        end = len(code) * WORD_BYTES
+        for word in code:
             _refuse(word)
         made = tuple(
             branch_word(target.arch, index * WORD_BYTES, end, word) if word.operation == _EXIT and not leaves else word
-            for index, word in enumerate(words)
+            for index, word in enumerate(code)
         )
-        flags = tuple(each for each in target.attributes if each.format == FLAG_FORMAT)
+        flags = tuple(attribute for attribute in target.attributes if attribute.format == FLAG_FORMAT)
         inline = cls(target.arch, _without_waits_for_marks(made), target.base, target.base + leading, flags)
         inline.refuse_meetings()
         return inline
 
     @property
     def parts(self) -> bool:
-        """Whether lanes may part in it."""
+        """True if lanes may part in it."""
         return any(word.operation == _BRA for word in self.words)
 
     @property
     def registers(self) -> int:
-        """How many it needs: up to the highest that it names, or the one behind it where that may be a pair's."""
+        """Number of registers it needs: up to the highest that it names, or the one behind it where that may be a
+        pair's.
+        """
         named_ = [lane_registers.registers_end(word) for word in self.words if not _is_mark(word)]
         loaded = [word.rd + 1 for word in self.words if word.operation == _LDS and word.rd != RZ]
         return max([*named_, *loaded], default=1)
@@ -213,7 +215,7 @@ class InlineCode:
             to = branch_target(self.arch, index * WORD_BYTES, word)
             if not index * WORD_BYTES < to <= end:
                 raise UnsupportedKernelError(because("graft-snippet", what="a loop"))
-            if any(each.operation in _CONVERGENT for each in self.words[to // WORD_BYTES :]):
+            if any(word.operation in _CONVERGENT for word in self.words[to // WORD_BYTES :]):
                 raise UnsupportedKernelError(because("graft-snippet", what="a branch that lanes come back from"))
 
     def placed(self, room: FreeRegisters, sources: Mapping[int, MarkValue]) -> list[Word]:
@@ -264,8 +266,8 @@ def trampoline(
     reads: int = ALWAYS,
     entering: tuple[InlineCode, Mapping[int, MarkValue]] | None = None,
 ) -> list[Word]:
-    """What runs before an instruction. ``reads`` is the predicate that the mark of the flag tells of. ``entering`` is
-    code for all lanes that come by, whatever the instruction's guard says.
+    """Return the code that runs before an instruction. ``reads`` is the predicate that the mark of the flag tells of.
+    ``entering`` is code for all lanes that come by, whatever the instruction's guard says.
     """
     if not inline and entering is None:
         return []
@@ -274,19 +276,19 @@ def trampoline(
     parts = bool(body) and (not displaced.is_unconditional or any(code.parts for code, _ in inline))
     if len(inline) > 1 and any(code.parts for code, _ in inline[:-1]):
         raise UnsupportedKernelError(because("graft-snippet", what="a branch before another snippet"))
-    words = [_new_word(_NOP, _SETTLED_STALL), _save_predicates(room)]
+    code = [_new_word(_NOP, _SETTLED_STALL), _save_predicates(room)]
     if reads != ALWAYS:
-        words += [MarkValue(number=0).move(room.scratch + 1), MarkValue(number=1).move(room.scratch + 1)]
-        words[-1] = words[-1].with_field(12, 4, reads)
-    words += first
+        code += [MarkValue(number=0).move(room.scratch + 1), MarkValue(number=1).move(room.scratch + 1)]
+        code[-1] = code[-1].with_field(12, 4, reads)
+    code += first
     if parts:
         guarded = [] if displaced.is_unconditional else [_skip_branch(room, displaced, len(body))]
-        words += [_begin_convergence(room, len(body) + len(guarded)), *guarded]
-    words += body
+        code += [_begin_convergence(room, len(body) + len(guarded)), *guarded]
+    code += body
     if parts:
-        words.append(_end_convergence(room))
-    words.append(_restore_predicates(room, _pending_barriers([*first, *body])))
-    return words
+        code.append(_end_convergence(room))
+    code.append(_restore_predicates(room, _pending_barriers([*first, *body])))
+    return code
 
 
 def _entry_words(entering: tuple[InlineCode, Mapping[int, MarkValue]] | None, room: FreeRegisters) -> list[Word]:
@@ -299,17 +301,17 @@ def _entry_words(entering: tuple[InlineCode, Mapping[int, MarkValue]] | None, ro
 
 
 def opening_words(inline: InlineCode, room: FreeRegisters, sources: Mapping[int, MarkValue]) -> list[Word]:
-    """What runs before the first instruction, where no predicate holds anything yet. Lanes that part meet again, and
-    what it began is waited for: the next snippet has the same registers.
+    """Return the code that runs before the first instruction, where no predicate holds anything yet. Lanes that part
+    meet again, and what it began is waited for: the next snippet has the same registers.
     """
-    words = inline.placed(room, sources)
-    if pending := _pending_barriers(words):
-        words.append(_new_word(_NOP, _SETTLED_STALL).with_wait_mask(pending))
-    return [_begin_convergence(room, len(words)), *words, _end_convergence(room)] if inline.parts else words
+    code = inline.placed(room, sources)
+    if pending := _pending_barriers(code):
+        code.append(_new_word(_NOP, _SETTLED_STALL).with_wait_mask(pending))
+    return [_begin_convergence(room, len(code)), *code, _end_convergence(room)] if inline.parts else code
 
 
 def flag_value(room: FreeRegisters) -> MarkValue:
-    """What the mark of the flag stands for."""
+    """Return the value of the flag's mark."""
     return MarkValue(register=room.scratch + 1)
 
 
@@ -317,7 +319,7 @@ def least_used_barriers(words: Iterable[Word]) -> tuple[int, ...]:
     """For each barrier of a snippet the one that stands for it: the kernel's least used first."""
     uses = Counter(dict.fromkeys(range(_BARRIERS), 0))
     for word in words:
-        uses.update(one for one in (word.write_barrier, word.read_barrier) if one < _BARRIERS)
+        uses.update(barrier for barrier in (word.write_barrier, word.read_barrier) if barrier < _BARRIERS)
     order = sorted(uses, key=lambda number: (uses[number], -number))
     # ptxas gives numbers from 0 on, and its operands wait for the last one here.
     return (*order[: _BARRIERS - 1], order[0])
@@ -330,7 +332,7 @@ def _pending_barriers(words: Sequence[Word]) -> int:
         if together:
             mask &= ~word.wait_mask
         together = together and word.operation != _BRA
-        mask |= sum(1 << one for one in {word.write_barrier, word.read_barrier} - {NO_BARRIER})
+        mask |= sum(1 << barrier for barrier in {word.write_barrier, word.read_barrier} - {NO_BARRIER})
     return mask & ALL_BARRIERS
 
 
@@ -351,7 +353,7 @@ def _without_waits_for_marks(words: Sequence[Word]) -> tuple[Word, ...]:
     real = 1 << _OPERAND_BARRIER
     for word in words:
         if not _is_mark(word):
-            real |= sum(1 << one for one in {word.write_barrier, word.read_barrier} - {NO_BARRIER})
+            real |= sum(1 << barrier for barrier in {word.write_barrier, word.read_barrier} - {NO_BARRIER})
     return tuple(word.with_wait_mask(word.wait_mask & real) for word in words)
 
 

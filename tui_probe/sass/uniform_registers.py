@@ -67,16 +67,18 @@ _PAIR: Final = 2
 
 def used_uniform_registers(words: Iterable[Word], arch: int) -> frozenset[int]:
     """The uniform registers that instructions may use, some of them perhaps not."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for word in words:
         for at, count in _uniform_fields(word, arch):
             first = uniform_register_at(word, at, arch)
-            found.update(range(first, first + count))
-    return frozenset(number for number in found if number < UNIFORM_REGISTERS)
+            numbers.update(range(first, first + count))
+    return frozenset(number for number in numbers if number < UNIFORM_REGISTERS)
 
 
 def _uniform_fields(word: Word, arch: int) -> Iterable[tuple[int, int]]:
-    """Where uniform registers may be named: the lowest bit, and how many follow one another from that number on."""
+    """Bit fields in which uniform registers may be named: the lowest bit, and how many follow one another from that
+    number on.
+    """
     operation = word.operation
     if operation in _TO_UNIFORM:
         yield _RD, _PAIR
@@ -153,7 +155,9 @@ that they have one."""
 
 
 def exact_uniform_fields(word: Word) -> tuple[int, ...] | None:
-    """Where a word of a snippet names uniform registers; None for an instruction that is not known well enough."""
+    """Return the fields in which a word of a snippet names uniform registers; None for an instruction that is not known
+    well enough.
+    """
     operation = word.operation
     if operation in _SOURCES_OF_UNIFORM:
         sources = _SOURCES_OF_UNIFORM[operation]

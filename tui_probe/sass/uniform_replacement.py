@@ -45,7 +45,7 @@ _MARK_LOAD: Final = 0x184
 _ACCESSES: Final[Mapping[int, tuple[int, int]]] = {0x986: (0x386, 64), 0x981: (0x381, 32)}
 """STG and LDG with a descriptor: what they are without, and where it is."""
 _HAS_DESCRIPTOR, _WIDE_ADDRESS = 76, 90
-"""Whether the uniform register is a descriptor or an offset; whether the address beside it has 64 bits."""
+"""True if the uniform register is a descriptor or an offset; whether the address beside it has 64 bits."""
 _REGISTER_FORM, _CONSTANT_FORM, _UNIFORM_FORM, _UNIFORM_LAST_FORM = 1, 5, 6, 7
 """A uniform second operand, and a uniform third one, which stands in the second one's place then."""
 _RC: Final = 64
@@ -53,7 +53,7 @@ _FORM_AT, _FORM_BITS = 9, 3
 _MASK_AT, _MASK_BITS, _ALL_BYTES = 72, 4, 0xF
 _SIZE_AT, _SIZE_BITS, _PAIR_SIZE = 73, 3, 5
 _OFFSET_AT, _CONSTANT_BITS = 38, 16
-"""Where the offset of a constant is; that of LDCU is a bit lower."""
+"""Bit of the offset of a constant; that of LDCU is a bit lower."""
 _UNIFORM_OPERAND: Final = 91
 _REUSE_AT, _REUSE_BITS = 122, 4
 """Operands kept for the next instruction, which may be another one now."""
@@ -100,7 +100,7 @@ class _OrdinaryRegisters:
 
 @dataclass(slots=True)
 class _UniformDefinitions:
-    """Which instruction made the uniform registers that another names, in code that runs from first to last.
+    """Instructions that made the uniform registers that another names, in code that runs from first to last.
 
     ``kept`` are the indexes of those whose results stay uniform, ``used`` of those whose results still are of use.
     """
@@ -119,7 +119,7 @@ class _UniformDefinitions:
             for at in _uniform_sources(word):
                 number = uniform_register_at(word, at, arch)
                 numbers = (number, number + 1) if word.operation in UNIFORM_MEMORY_FIELDS else (number,)
-                flow.makers[index, at] = {written[one] for one in numbers if one in written}
+                flow.makers[index, at] = {written[number] for number in numbers if number in written}
             if makes_uniform(word):
                 first = uniform_register_at(word, _RD, arch)
                 written |= dict.fromkeys(range(first, first + _result_registers(word)), index)
@@ -146,17 +146,17 @@ class _UniformDefinitions:
         return {at for at, word in enumerate(self.words) if word.operation in _CONSTANT_LOADS} - self.kept
 
     def stays(self, index: int, at: int) -> bool:
-        """Whether the register named there stays a uniform one."""
+        """Return whether the register named there stays a uniform one."""
         return bool(self.makers[index, at] & self.kept)
 
 
 def makes_uniform(word: Word) -> bool:
-    """Whether the result is in uniform registers."""
+    """Return whether the result is in uniform registers."""
     return _RD in (exact_uniform_fields(word) or ())
 
 
 def _forgets_its_uniform(word: Word) -> bool:
-    """Whether it is a mark, or an access that can do without a descriptor."""
+    """Return whether it is a mark, or an access that can do without a descriptor."""
     return word.operation == _MARK_LOAD or word.opcode in _ACCESSES
 
 
@@ -165,7 +165,7 @@ def _uniform_sources(word: Word) -> list[int]:
 
 
 def _result_registers(word: Word) -> int:
-    """How many registers the result takes."""
+    """Return the number of registers of the result."""
     if word.operation in _CONSTANT_LOADS:
         return 2 if word.field(_SIZE_AT, _SIZE_BITS) == _PAIR_SIZE else 1
     return 2 if word.operation == _WIDE_MULTIPLY else 1
@@ -176,7 +176,7 @@ def _has_ordinary_form(word: Word) -> bool:
 
 
 def _ordinary_words(word: Word, index: int, flow: _UniformDefinitions, places: _OrdinaryRegisters) -> list[Word]:
-    """What stands in the place of a word: itself if nothing of it changes."""
+    """Return the replacement of a word: itself if nothing of it changes."""
     if makes_uniform(word):
         if index in flow.kept or (index not in flow.used and word.wait_mask):
             return [word]

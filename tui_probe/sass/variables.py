@@ -65,8 +65,8 @@ class AddressPatch:
 
 @dataclass(frozen=True, slots=True)
 class SharedVariables:
-    """What a kernel shares with its original: addresses to write, constants (name, bytes) to copy, and the contents of
-    sections of relocations without those for them, by number.
+    """Variables that a kernel shares with its original: addresses to write, constants (name, bytes) to copy, and the
+    contents of sections of relocations without those for them, by number.
     """
 
     patches: tuple[AddressPatch, ...] = ()
@@ -75,7 +75,9 @@ class SharedVariables:
 
 
 def shared_variables(target: GraftTarget) -> SharedVariables:
-    """What a kernel and the functions of its module share. Raises UnsupportedKernelError for what is not understood."""
+    """Return the variables that a kernel and the functions of its module share. Raises UnsupportedKernelError for what
+    is not understood.
+    """
     return _Sharing(target).run()
 
 
@@ -114,7 +116,7 @@ class _Sharing:
 
     def _without(self, number: int, left_out: set[Relocation]) -> bytes:
         held = self._cubin.relocations(self._cubin.sections[number])
-        return relocation_bytes([one for one in held if one not in left_out])
+        return relocation_bytes([relocation for relocation in held if relocation not in left_out])
 
     def reachable(self) -> Iterator[tuple[Section, Relocation]]:
         """The relocations of what the kernel can reach, with the section that holds them."""
@@ -134,7 +136,7 @@ class _Sharing:
                     yield table, relocation
 
     def _patch(self, section: Section, relocation: Relocation) -> AddressPatch | None:
-        """What is to be written in the place of a relocation; None if it can stay."""
+        """Return the patch that replaces a relocation; None if it can stay."""
         symbol = self._cubin.symbol(relocation.symbol)
         if symbol.kind in _REFERENCE_KINDS:
             _refuse(symbol.name, "a texture, sampler or surface reference")
@@ -148,7 +150,7 @@ class _Sharing:
         return self._written(section, relocation, variable, addend)
 
     def _addend(self, section: Section, relocation: Relocation) -> int:
-        """What is added to the address. Older architectures have it in the place that is written to."""
+        """Return the offset added to the address. Older architectures have it in the place that is written to."""
         if relocation.addend is not None:
             return relocation.addend
         at = section.offset + relocation.offset
@@ -197,7 +199,9 @@ class _Sharing:
                 yield symbol.name, symbol.size
 
     def _reaches_constants(self) -> bool:
-        """Whether the kernel may read constant memory: in its bank, or by its address, which bank 0 holds somewhere."""
+        """Return whether the kernel may read constant memory: in its bank, or by its address, which bank 0 holds
+        somewhere.
+        """
         if self._target.has_unseen_calls or _read_offsets(self._words, _CONSTANT_BANK) != set():
             return True
         read = _read_offsets(self._words, 0)
@@ -210,23 +214,27 @@ def _is_code(section: Section) -> bool:
 
 def variable_at(cubin: Cubin, section: int, at: int) -> Symbol | None:
     """The variable that has the byte ``at`` of a section; None for memory without a name."""
-    for one in cubin.symbols:
-        if one.kind in _OBJECT_KINDS and one.section == section and one.value <= at < one.value + max(one.size, 1):
-            return one
+    for symbol in cubin.symbols:
+        if (
+            symbol.kind in _OBJECT_KINDS
+            and symbol.section == section
+            and symbol.value <= at < symbol.value + max(symbol.size, 1)
+        ):
+            return symbol
     return None
 
 
 def is_shared(cubin: Cubin, variable: Symbol) -> bool:
-    """Whether a graft uses the original's variable in the place of its own, or refuses the kernel."""
+    """Return whether a graft uses the original's variable in the place of its own, or refuses the kernel."""
     return not _is_private(variable) and _count_objects(cubin, variable.name) == 1
 
 
 def _count_objects(cubin: Cubin, name: str) -> int:
-    return sum(one.kind in _OBJECT_KINDS and one.name == name for one in cubin.symbols)
+    return sum(symbol.kind in _OBJECT_KINDS and symbol.name == name for symbol in cubin.symbols)
 
 
 def _is_private(variable: Symbol) -> bool:
-    """Whether nothing can tell a copy of the variable from the variable."""
+    """Return whether nothing can tell a copy of the variable from the variable."""
     return variable.binding == 0 and _PRIVATE.fullmatch(variable.name) is not None
 
 
@@ -247,8 +255,8 @@ def address_offsets(words: Iterable[Word]) -> set[int] | None:
 
 
 def overlaps(offset: int, read: set[int]) -> bool:
-    """Whether one of the words that are read is part of an address."""
-    return any(offset - _WORD_BYTES < one < offset + _ADDRESS_BYTES for one in read)
+    """Return whether one of the words that are read is part of an address."""
+    return any(offset - _WORD_BYTES < place < offset + _ADDRESS_BYTES for place in read)
 
 
 def _refuse(variable: str, what: str) -> None:

@@ -57,7 +57,7 @@ class Word:
 
     @property
     def form(self) -> int:
-        """What the operand of bits 63:32 is: 1 a register, 2 and 4 a number, 3 and 5 a constant, 6 and 7 uniform."""
+        """Kind of the operand of bits 63:32: 1 a register, 2 and 4 a number, 3 and 5 a constant, 6 and 7 uniform."""
         return self.field(9, 3)
 
     @property
@@ -67,17 +67,17 @@ class Word:
 
     @property
     def guard_negated(self) -> bool:
-        """Whether lanes must not have it."""
+        """True if lanes must not have it."""
         return bool(self.field(15, 1))
 
     @property
     def is_unconditional(self) -> bool:
-        """Whether all active lanes take part."""
+        """True if all active lanes take part."""
         return self.field(12, 4) == ALWAYS
 
     @property
     def never_runs(self) -> bool:
-        """Whether its guard lets no lane execute it."""
+        """True if its guard lets no lane execute it."""
         return self.guard == ALWAYS and self.guard_negated
 
     def guarded(self, guard: int, *, negated: bool = False) -> Word:
@@ -101,7 +101,7 @@ class Word:
 
     @property
     def is_uniform_operand(self) -> bool:
-        """Whether an operand of an instruction of the ordinary path is a uniform register."""
+        """True if an operand of an instruction of the ordinary path is a uniform register."""
         return bool(self.field(91, 1))
 
     @property
@@ -228,7 +228,7 @@ def branch_word(arch: int, at: int, target: int, like: Word | None = None) -> Wo
 
 
 def branch_target(arch: int, at: int, word: Word) -> int:
-    """Where a ``BRA`` at byte offset ``at`` leads."""
+    """Return the target of a ``BRA`` at byte offset ``at``."""
     units, bits = word.field(_OFFSET_AT, _OFFSET_BITS), _OFFSET_BITS
     if arch >= _SPLIT_FROM:
         units, bits = units << _LOW_BITS | word.field(_LOW_AT, _LOW_BITS), bits + _LOW_BITS
@@ -298,14 +298,14 @@ def with_constant_offset(word: Word, offset: int) -> Word:
 
 
 def constant_bytes(word: Word) -> int:
-    """How many bytes it reads; of an instruction that computes with them, the most that it may."""
+    """Return the number of bytes it reads; of an instruction that computes with them, the most that it may."""
     return (
         _LOADED_BYTES.get(word.field(*_WIDTH_FIELD), _WORD_BYTES) if word.operation in CONSTANT_LOADS else _MOST_BYTES
     )
 
 
 def is_indexed_constant(word: Word) -> bool:
-    """Whether a register says which constant is read."""
+    """Return whether a register says which constant is read."""
     if word.operation in CONSTANT_LOADS:
         return word.operation != ULDC and word.ra != RZ
     return word.is_uniform_operand
