@@ -14,13 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from tests.engine.cubin_entries import kernels_in
 from tests.importers import test_nsys_csv
 from tests.importers.export import call, kernel, span, tables, write_export
 from tests.recorded import DATA, H200, SIMULATED, unpacked
 from tests.trace.test_sites import PROBE, WHOLE
 from tui_probe.binaries import elf, line_tables
 from tui_probe.binaries.cubin import Cubin
-from tui_probe.engine.image_kernels import kernels_in
 from tui_probe.errors import ProbeError, UnsupportedKernelError
 from tui_probe.evals.bandwidth.answer import read_products
 from tui_probe.evals.dmat.page_map import read_page_map

@@ -13,11 +13,11 @@ import lz4.block
 import pytest
 import zstandard
 
+from tests.engine.cubin_entries import cubins_in
 from tui_probe.binaries import elf
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.binaries.fatbin import FATBIN_MAGIC, fatbin_entries
 from tui_probe.binaries.line_tables import line_tables, source_places
-from tui_probe.engine.image_kernels import cubins_in
 from tui_probe.errors import ImageError
 from tui_probe.ptx.images import ptx_texts
 from tui_probe.simgpu.register_counts import register_counts

@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.engine.cubin_entries import cubins_in
 from tests.ptx.corpus import FILES
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.binaries.line_tables import cut_table
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafts import GraftedKernel, Grafter
-from tui_probe.engine.image_kernels import cubins_in
 from tui_probe.errors import ProbeError, ToolchainError, UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.sass.excerpt import KeptWholeError

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.engine.cubin_entries import kernels_in
 from tests.ptx.corpus import DATA
 from tests.sass.conftest import ARCHITECTURES, assembled, disassembled
 from tests.sass.kernels import NO_PARAMETERS, SAXPY, SEVERAL, VARIABLES
@@ -20,7 +21,7 @@ from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.cache import Cache
 from tui_probe.engine.graft_gate import GraftGate, OpenGate, TrialPart, trial_part
 from tui_probe.engine.grafts import Grafter
-from tui_probe.engine.image_kernels import find_cubin, kernels_in
+from tui_probe.engine.image_kernels import find_cubin
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.preparer import Preparer
 from tui_probe.engine.snippet_ptx import snippet_ptx

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.ptx.corpus import DATA
 from tests.sass.conftest import ARCHITECTURES
 from tests.sass.kernels import SAXPY, VARIABLES
-from tui_probe.binaries.cubin import SECTION_HEADER, Cubin, is_cubin
+from tui_probe.binaries.cubin import Cubin, is_cubin
+from tui_probe.binaries.elf import SECTION_HEADER
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.sass.layout import lay_out
 from tui_probe.sass.nv_info import attribute_bytes, read_attributes

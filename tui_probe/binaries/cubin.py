@@ -1,4 +1,4 @@
-"""Read a cubin: its sections, symbols and relocations.
+"""A cubin as kernels, symbols and relocations, over the sections that ``elf`` reads.
 
 Cubins are 64-bit little-endian ELF files. A kernel ``k`` has its code in ``.text.k``, what the driver must know of it
 in ``.nv.info.k``, and its parameters in ``.nv.constant0.k``. Both versions of the ABI are read: 7 (to CUDA 12) and 8.
@@ -11,26 +11,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tui_probe.binaries.elf import SECTION_HEADER, NameTable, is_elf, read_header, read_sections
 from tui_probe.errors import ImageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MAGIC: Final = b"\x7fELF"
-HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
-SECTION_HEADER: Final = struct.Struct("<IIQQQQIIQQ")
+    from tui_probe.binaries.elf import Header, Section
+
 SYMBOL: Final = struct.Struct("<IBBHQQ")
-_NO_BYTES: Final = frozenset({8, 0x70000007, 0x70000009, 0x7000000A})
-"""SHT_NOBITS, and the kinds of its own that CUDA has: global, local and shared memory without initial values."""
 CODE_PREFIX: Final = ".text."
-_CLASS_64_LITTLE: Final = b"\x02\x01"
 _CUDA_MACHINE: Final = 190
 _ABI_AT: Final = 8
 _NEW_ABI: Final = 8
 _SYMBOL_TABLE: Final = 2
 _REL: Final = 9
-_SHARED: Final = 16
-"""Maximum number of names that may share one byte of a name table."""
 _RELA: Final = 4
 _REL_ENTRY: Final = struct.Struct("<QII")
 _RELA_ENTRY: Final = struct.Struct("<QIIq")
@@ -38,54 +33,8 @@ _FUNCTION: Final = 2
 _ENTRY_POINT: Final = 0x10
 """Of a symbol's ``other`` byte: a kernel, not a function that kernels call."""
 _DAMAGED_TEXT: Final = "the cubin is damaged or cut off: {}; capture it again"
-_MAX_NAME_OVERLAP: Final = 4
+_MAX_SECTION_OVERLAP: Final = 4
 """Maximum average number of sections per byte of the file: from sm_100 on some (``.nv.merc``) share theirs."""
-
-
-class Header(NamedTuple):
-    """The head of an ELF file."""
-
-    ident: bytes
-    type: int
-    machine: int
-    version: int
-    entry: int
-    segments_at: int
-    sections_at: int
-    flags: int
-    size: int
-    segment_size: int
-    segments: int
-    section_size: int
-    sections: int
-    names: int
-
-
-class Section(NamedTuple):
-    """A section's header, with its name and number."""
-
-    number: int
-    name: str
-    name_at: int
-    type: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    align: int
-    entry_size: int
-
-    @property
-    def end(self) -> int:
-        """End offset of its bytes in the file."""
-        return self.offset + self.size if self.has_bytes else self.offset
-
-    @property
-    def has_bytes(self) -> bool:
-        """True if its content is in the file; else it only has a size in memory."""
-        return self.type not in _NO_BYTES
 
 
 class Symbol(NamedTuple):
@@ -126,9 +75,7 @@ class Cubin:
     @classmethod
     def read(cls, image: bytes) -> Cubin:
         """Raises ImageError for what is no cubin, is damaged or cut off."""
-        if not image.startswith(MAGIC) or image[4:6] != _CLASS_64_LITTLE or len(image) < HEADER.size:
-            raise ImageError("the image is no complete 64-bit little-endian ELF file")
-        header = Header._make(HEADER.unpack_from(image))
+        header = read_header(image)
         if header.machine != _CUDA_MACHINE or header.section_size != SECTION_HEADER.size:
             raise ImageError(_DAMAGED_TEXT.format("it is no ELF file for CUDA"))
         return cls(image, header, tuple(_sections(image, header)))
@@ -173,10 +120,10 @@ class Cubin:
         table = self.symbol_section
         if table.link >= len(self.sections):
             raise ImageError(_DAMAGED_TEXT.format("its symbols have no names"))
-        names, content = _NameTable(self.content(self.sections[table.link])), self.content(table)
+        names, content = NameTable(self.content(self.sections[table.link])), self.content(table)
         complete = content[: len(content) // SYMBOL.size * SYMBOL.size]
         return tuple(
-            Symbol(index, names.at(name), info & 0xF, info >> 4, other, section, value, size)
+            Symbol(index, names.at(name).decode("latin-1"), info & 0xF, info >> 4, other, section, value, size)
             for index, (name, info, other, section, value, size) in enumerate(SYMBOL.iter_unpack(complete))
         )
 
@@ -217,17 +164,12 @@ class Cubin:
 
 def is_cubin(image: bytes) -> bool:
     """Return whether an image is a cubin, as far as its head tells."""
-    return (
-        image.startswith(MAGIC)
-        and image[4:6] == _CLASS_64_LITTLE
-        and len(image) >= HEADER.size
-        and Header._make(HEADER.unpack_from(image)).machine == _CUDA_MACHINE
-    )
+    return is_elf(image) and read_header(image).machine == _CUDA_MACHINE
 
 
 def arch_of(image: bytes) -> int:
     """The architecture of a cubin, by its head alone."""
-    return Cubin(image, Header._make(HEADER.unpack_from(image)), ()).arch
+    return Cubin(image, read_header(image), ()).arch
 
 
 def relocation_bytes(relocations: list[Relocation]) -> bytes:
@@ -239,36 +181,9 @@ def relocation_bytes(relocations: list[Relocation]) -> bytes:
 
 
 def _sections(image: bytes, header: Header) -> Iterator[Section]:
-    end = header.sections_at + header.sections * SECTION_HEADER.size
-    if end > len(image) or header.names >= max(header.sections, 1):
-        raise ImageError(_DAMAGED_TEXT.format("its section table ends behind it"))
-    table = list(SECTION_HEADER.iter_unpack(image[header.sections_at : end]))
-    if not table:
-        return
-    names = _NameTable(image[table[header.names][4] :][: table[header.names][5]])
-    left = _MAX_NAME_OVERLAP * len(image)
-    for index, (name, *fields) in enumerate(table):
-        section = Section(index, names.at(name), name, *fields)
-        if section.end > len(image):
-            raise ImageError(_DAMAGED_TEXT.format(f"its section {section.name} ends behind it"))
+    left = _MAX_SECTION_OVERLAP * len(image)
+    for section in read_sections(image, header):
         left -= section.end - section.offset
         if left < 0:
             raise ImageError(_DAMAGED_TEXT.format("its sections lie over each other"))
         yield section
-
-
-class _NameTable:
-    """A table of names. Names may share their ends, so all of them may be longer than the table, but not by much."""
-
-    def __init__(self, table: bytes) -> None:
-        self._table = table
-        self._left = _SHARED * len(table)
-
-    def at(self, place: int) -> str:
-        """The name that begins there. ImageError for more names than a table of that size can have."""
-        end = self._table.find(b"\0", place)
-        text = self._table[place : end if end >= 0 else len(self._table)]
-        self._left -= len(text)
-        if self._left < 0:
-            raise ImageError(_DAMAGED_TEXT.format("its names do not end"))
-        return text.decode("latin-1")

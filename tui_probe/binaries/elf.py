@@ -1,4 +1,4 @@
-"""Sections of a 64-bit little-endian ELF file, by name: enough for cubins and Linux programs.
+"""Sections of a 64-bit little-endian ELF file: enough for cubins and Linux programs.
 
 Layout after the System V ABI, chapter 4. Sections may share bytes, as those of cubins for sm_100 and later do, so the
 sizes of all together are not bounded: only what is asked for is copied.
@@ -16,18 +16,42 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MAGIC: Final = b"\x7fELF"
-_CLASS_64_LITTLE: Final = b"\x02\x01"
-_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION: Final = struct.Struct("<IIQQQQIIQQ")
-_NO_BITS: Final = 8
+CLASS_64_LITTLE: Final = b"\x02\x01"
+HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
+SECTION_HEADER: Final = struct.Struct("<IIQQQQIIQQ")
+_WITHOUT_BYTES: Final = frozenset({8, 0x70000007, 0x70000009, 0x7000000A})
+"""SHT_NOBITS, and the kinds of its own that CUDA has: global, local and shared memory without initial values."""
 _COMPRESSED: Final = 0x800
 _EXTENDED_INDEX: Final = 0xFFFF
-_SHARED: Final = 16
+_MAX_NAME_OVERLAP: Final = 16
 """Maximum number of names that may share one byte of a name table."""
 
 
-class _Section(NamedTuple):
-    name: int
+class Header(NamedTuple):
+    """The head of an ELF file."""
+
+    ident: bytes
+    type: int
+    machine: int
+    version: int
+    entry: int
+    segments_at: int
+    sections_at: int
+    flags: int
+    size: int
+    segment_size: int
+    segments: int
+    section_size: int
+    sections: int
+    names: int
+
+
+class Section(NamedTuple):
+    """A section's header, with its name and number."""
+
+    number: int
+    name: str
+    name_at: int
     type: int
     flags: int
     address: int
@@ -37,6 +61,16 @@ class _Section(NamedTuple):
     info: int
     align: int
     entry_size: int
+
+    @property
+    def end(self) -> int:
+        """End offset of its bytes in the file."""
+        return self.offset + self.size if self.has_bytes else self.offset
+
+    @property
+    def has_bytes(self) -> bool:
+        """True if its content is in the file; else it only has a size in memory."""
+        return self.type not in _WITHOUT_BYTES
 
 
 class Sections(Mapping[str, bytes]):
@@ -62,6 +96,69 @@ class Sections(Mapping[str, bytes]):
         return name in self._places
 
 
+class NameTable:
+    """A table of names. Names may share their ends, so all of them may be longer than the table, but not by much."""
+
+    def __init__(self, table: bytes) -> None:
+        self._table = table
+        self._left = _MAX_NAME_OVERLAP * len(table)
+
+    def at(self, place: int) -> bytes:
+        """The name that begins there. ImageError for more names than a table of that size can have."""
+        end = self._table.find(b"\0", place)
+        text = self._table[place : end if end >= 0 else len(self._table)]
+        self._left -= len(text)
+        if self._left < 0:
+            raise ImageError("the ELF image is damaged: its names do not end; capture it again")
+        return text
+
+
+def is_elf(image: bytes) -> bool:
+    """Return whether an image begins with the whole head of a 64-bit little-endian ELF file."""
+    return image.startswith(MAGIC) and image[4:6] == CLASS_64_LITTLE and len(image) >= HEADER.size
+
+
+def read_header(image: bytes) -> Header:
+    """Return the head of the file. Raises ImageError for a file that is no 64-bit little-endian ELF."""
+    if not is_elf(image):
+        raise ImageError("the image is no complete 64-bit little-endian ELF file")
+    return Header._make(HEADER.unpack_from(image))
+
+
+def read_sections(image: bytes, header: Header) -> Iterator[Section]:
+    """Yield all sections by number, the nameless first one among them, each checked to lie within the image.
+
+    Raises ImageError for a file that is cut off or damaged.
+    """
+    table, entry_size = header.sections_at, header.section_size
+    if table == 0:
+        return
+    if entry_size < SECTION_HEADER.size:
+        raise ImageError(f"the ELF image has section headers of {entry_size} bytes: it is damaged")
+    first = Section(0, "", *_fields_at(image, table))
+    count = header.sections or first.size  # more sections than 16 bits count: the first header tells
+    names_index = first.link if header.names == _EXTENDED_INDEX else header.names
+    if table + count * entry_size > len(image):
+        raise _cut_off_error("its section table")
+    named = Section(names_index, "", *_fields_at(image, table + names_index * entry_size))
+    names = NameTable(image[named.offset : _checked_end(image, named)])
+    for number in range(count):
+        fields = _fields_at(image, table + number * entry_size)
+        section = Section(number, names.at(fields[0]).decode("latin-1"), *fields)
+        _checked_end(image, section)
+        yield section
+
+
+def section_slices(image: bytes) -> Iterator[tuple[str, slice]]:
+    """Yield the name of each section that has content, in file order, and where in ``image`` the content is.
+
+    Raises ImageError for a file that is cut off or is no 64-bit little-endian ELF.
+    """
+    for section in read_sections(image, read_header(image)):
+        if section.number and section.has_bytes and not section.flags & _COMPRESSED:
+            yield section.name, slice(section.offset, section.end)
+
+
 def wanted_section_slices(image: bytes, is_wanted: Callable[[str], object]) -> Iterator[tuple[str, slice]]:
     """Yield what ``section_slices`` does of the sections whose names are wanted, for those who read all of them.
 
@@ -76,55 +173,17 @@ def wanted_section_slices(image: bytes, is_wanted: Callable[[str], object]) -> I
             yield name, place
 
 
-def section_slices(image: bytes) -> Iterator[tuple[str, slice]]:
-    """Yield the name of each section that has content, in file order, and where in ``image`` the content is.
-
-    Raises ImageError for a file that is cut off or is no 64-bit little-endian ELF.
-    """
-    if not image.startswith(MAGIC) or image[4:6] != _CLASS_64_LITTLE or len(image) < _HEADER.size:
-        raise ImageError("the image is no complete 64-bit little-endian ELF file")
-    fields = _HEADER.unpack_from(image)
-    table, entry_size, count, names_index = fields[6], fields[11], fields[12], fields[13]
-    if table == 0:
-        return
-    if entry_size < _SECTION.size:
-        raise ImageError(f"the ELF image has section headers of {entry_size} bytes: it is damaged")
-    first = _section_at(image, table)
-    count = count or first.size  # more sections than 16 bits count: the first header tells
-    names_index = first.link if names_index == _EXTENDED_INDEX else names_index
-    if table + count * entry_size > len(image):
-        raise ImageError("the ELF image is cut off before the end of its section table: capture it again")
-    names = NameTable(image[_section_slice(image, _section_at(image, table + names_index * entry_size))])
-    for index in range(1, count):
-        section = _section_at(image, table + index * entry_size)
-        if section.type != _NO_BITS and not section.flags & _COMPRESSED:
-            yield names.at(section.name).decode("latin-1"), _section_slice(image, section)
+def _fields_at(image: bytes, offset: int) -> tuple[int, ...]:
+    if offset + SECTION_HEADER.size > len(image):
+        raise _cut_off_error("its section table")
+    return SECTION_HEADER.unpack_from(image, offset)
 
 
-class NameTable:
-    """A table of names. Names may share their ends, so all of them may be longer than the table, but not by much."""
-
-    def __init__(self, table: bytes) -> None:
-        self._table = table
-        self._left = _SHARED * len(table)
-
-    def at(self, place: int) -> bytes:
-        """The name that begins there. ImageError for more names than a table of that size can have."""
-        end = self._table.find(b"\0", place)
-        text = self._table[place : end if end >= 0 else len(self._table)]
-        self._left -= len(text)
-        if self._left < 0:
-            raise ImageError("names in the ELF image do not end: it is damaged; capture it again")
-        return text
+def _checked_end(image: bytes, section: Section) -> int:
+    if section.end > len(image):
+        raise _cut_off_error("a section")
+    return section.end
 
 
-def _section_at(image: bytes, offset: int) -> _Section:
-    if offset + _SECTION.size > len(image):
-        raise ImageError("the ELF image is cut off before the end of its section table: capture it again")
-    return _Section._make(_SECTION.unpack_from(image, offset))
-
-
-def _section_slice(image: bytes, section: _Section) -> slice:
-    if section.offset + section.size > len(image):
-        raise ImageError("the ELF image is cut off before the end of a section: capture it again")
-    return slice(section.offset, section.offset + section.size)
+def _cut_off_error(part: str) -> ImageError:
+    return ImageError(f"the ELF image is cut off before the end of {part}: capture it again")

@@ -36,7 +36,7 @@ def find_cubin(image: bytes, kernel: str, arch: int | None = None) -> tuple[Cubi
 
     Of several that it could run, this is the one that the driver takes. Raises ImageError.
     """
-    for entry in _fitting_entries(image, arch):
+    for entry in fitting_cubins(image_entries(image), arch):
         cubin = _read_cubin(entry)
         if cubin is not None and kernel in cubin.kernels:
             size = len(cubin.image)
@@ -45,17 +45,6 @@ def find_cubin(image: bytes, kernel: str, arch: int | None = None) -> tuple[Cubi
     if arch is None:
         raise ImageError(f"the image has no machine code of {kernel}")
     raise ImageError(because("no-machine-code", gpu=f"sm_{arch}"))
-
-
-def kernels_in(image: bytes, arch: int | None = None) -> dict[str, int]:
-    """The kernels that an image has machine code for, and the newest architecture of each; with ``arch`` (90), the
-    newest that such a device runs. Raises ImageError.
-    """
-    sizes: dict[str, int] = {}
-    for entry in _fitting_entries(image, arch):
-        for name in kernels_of(entry):
-            sizes.setdefault(name, entry.arch)
-    return sizes
 
 
 def fitting_cubins(entries: Iterable[fatbin.FatbinEntry], arch: int | None) -> list[fatbin.FatbinEntry]:
@@ -77,13 +66,6 @@ def entry_of_cubin(image: bytes) -> fatbin.FatbinEntry:
     return fatbin.FatbinEntry(_ELF, arch_of(image), 0, 0, image, 0, len(image))
 
 
-def cubins_in(image: bytes, architectures: Collection[int]) -> Iterator[bytes]:
-    """The cubins of an image for these architectures (90), in order. Raises ImageError."""
-    for entry in _image_entries(image):
-        if entry.kind == _ELF and entry.arch in architectures and is_cubin(content := entry.content()):
-            yield content
-
-
 def _read_cubin(entry: fatbin.FatbinEntry) -> Cubin | None:
     return _read_elf_cubin(entry.alone())
 
@@ -95,11 +77,7 @@ def _read_elf_cubin(entry: fatbin.FatbinEntry) -> Cubin | None:
     return Cubin.read(content) if is_cubin(content) else None
 
 
-def _fitting_entries(image: bytes, arch: int | None) -> list[fatbin.FatbinEntry]:
-    return fitting_cubins(_image_entries(image), arch)
-
-
-def _image_entries(image: bytes) -> Iterator[fatbin.FatbinEntry]:
+def image_entries(image: bytes) -> Iterator[fatbin.FatbinEntry]:
     """The entries of an image, in order, not yet decompressed."""
     kind = image_kind(image)
     if kind == "elf" and is_cubin(image):

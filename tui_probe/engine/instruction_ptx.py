@@ -92,7 +92,7 @@ class SnippetSite:
 
 
 class InstructionPtx:
-    """The kernels of a probe for what was met in one kernel. What lives throughout are ``kept``, registers of its own,
+    """The kernels of a probe for what was met in one kernel. ``live_registers`` live throughout, registers of its own,
     and those by which the maps of ``counted`` know where a slot's next record goes.
 
     Raises UnsupportedKernelError for a probe that needs what machine code does not tell.

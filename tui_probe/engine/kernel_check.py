@@ -47,7 +47,7 @@ def select_kernels(
     known: Collection[int],
     progress: Callable[[float], object] = lambda _: None,
 ) -> list[FoundKernel]:
-    """The kernels of a file that ``words`` name, or all; ``arch`` and ``known`` as for ``KernelFile.kernels``.
+    """The kernels of a file that ``patterns`` name, or all; ``arch`` and ``known`` as for ``KernelFile.kernels``.
 
     Where all words are exact names, the file is read no further than needed. Raises ImageError where there is nothing
     of that name, or no kernel that such a device runs.

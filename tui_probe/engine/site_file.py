@@ -308,7 +308,7 @@ class _SiteWriter:
     def instruction(
         self, instruction: Instruction, at: str = "", points: tuple[str, ...] = (), suffix: str = ""
     ) -> str:
-        """``at`` and ``points`` are those of a site, ``rest`` is what else is told of it."""
+        """``at`` and ``points`` are those of a site, ``suffix`` is the end of its JSON text."""
         line, opcode = self._line_of(instruction), instruction.opcode
         copied = access_bytes(instruction) if opcode == "cp" else None
         fields = _instruction_fields(at, points, opcode, instruction.modifiers, copied, self._named_space(instruction))

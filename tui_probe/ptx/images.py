@@ -173,11 +173,6 @@ def ptx_of_entries(entries: Iterable[fatbin.FatbinEntry]) -> list[HeldPtx]:
     return held.get(fatbin.EntryKind.PTX) or held.get(fatbin.EntryKind.ELF, [])
 
 
-def ptx_of_cubin(cubin: bytes) -> list[HeldPtx]:
-    """The PTX that a cubin keeps. Raises ImageError."""
-    return [_uncompressed_ptx(text) for text in _cubin_ptx_texts(cubin)]
-
-
 def _elf_ptx(image: bytes) -> Iterator[HeldPtx]:
     for name, place in elf.wanted_section_slices(
         image, lambda name: name in FATBIN_SECTIONS or _PTX_SECTION.fullmatch(name)

@@ -10,7 +10,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.binaries.cubin import CODE_PREFIX, HEADER, SECTION_HEADER, SYMBOL, Cubin, relocation_bytes
+from tui_probe.binaries.cubin import CODE_PREFIX, SYMBOL, Cubin, relocation_bytes
+from tui_probe.binaries.elf import HEADER, SECTION_HEADER
 from tui_probe.errors import ProbeError
 from tui_probe.sass.layout import MAX_STEP, SEGMENT
 from tui_probe.sass.nv_info import (
@@ -35,7 +36,8 @@ from tui_probe.sass.nv_info import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tui_probe.binaries.cubin import Relocation, Section
+    from tui_probe.binaries.cubin import Relocation
+    from tui_probe.binaries.elf import Section
     from tui_probe.sass.nv_info import Attribute
 
 PROTOTYPES: Final = ".nv.prototype"

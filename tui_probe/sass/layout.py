@@ -10,13 +10,14 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.binaries.cubin import HEADER, SECTION_HEADER, Cubin
+from tui_probe.binaries.elf import HEADER, SECTION_HEADER
 from tui_probe.errors import ImageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tui_probe.binaries.cubin import Section
+    from tui_probe.binaries.cubin import Cubin
+    from tui_probe.binaries.elf import Section
 
 SEGMENT: Final = struct.Struct("<IIQQQQQQ")
 _MIN_STEP: Final = 128

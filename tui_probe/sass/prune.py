@@ -26,7 +26,8 @@ from tui_probe.sass.words import words_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from tui_probe.binaries.cubin import Relocation, Section, Symbol
+    from tui_probe.binaries.cubin import Relocation, Symbol
+    from tui_probe.binaries.elf import Section
     from tui_probe.sass.words import Word
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from tui_probe.sass.words import EXIT, WORD_BYTES, branch_target, words_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.binaries.cubin import Cubin, Section, Symbol
+    from tui_probe.binaries.cubin import Cubin, Symbol
+    from tui_probe.binaries.elf import Section
     from tui_probe.sass.nv_info import Attribute
     from tui_probe.sass.words import Word
 

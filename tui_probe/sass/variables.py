@@ -19,7 +19,8 @@ from tui_probe.sass.words import constant_bank, constant_bytes, constant_offset,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tui_probe.binaries.cubin import Cubin, Relocation, Section, Symbol
+    from tui_probe.binaries.cubin import Cubin, Relocation, Symbol
+    from tui_probe.binaries.elf import Section
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
