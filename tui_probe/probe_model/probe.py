@@ -244,18 +244,18 @@ class ProbePoint:
     lean: Snippet | None = None
     """Stands in the place of ``before`` in the form of the probe that takes few registers."""
     skips: bool = False
-    """Whether each ``bra.uni`` only skips instructions that would compute the same again."""
+    """True if each ``bra.uni`` only skips instructions that would compute the same again."""
 
     def straight(self) -> ProbePoint:
         """The point without the branches that only skip."""
         if not self.skips:
             return self
-        before, after, lean = (one and _straight(one) for one in (self.before, self.after, self.lean))
+        before, after, lean = (snippet and _straight(snippet) for snippet in (self.before, self.after, self.lean))
         return replace(self, before=before, after=after, lean=lean)
 
 
 def _straight(snippet: Snippet) -> Snippet:
-    return replace(snippet, statements=tuple(one for one in snippet.statements if not _is_skip(one)))
+    return replace(snippet, statements=tuple(statement for statement in snippet.statements if not _is_skip(statement)))
 
 
 def _is_skip(statement: SnippetStatement) -> bool:
@@ -314,7 +314,7 @@ class Probe:
 
     def straight_form(self) -> Probe:
         """The same probe without branches that only skip what would compute the same again."""
-        return replace(self, points=tuple(one.straight() for one in self.points))
+        return replace(self, points=tuple(point.straight() for point in self.points))
 
     @property
     def weight(self) -> Weight:
