@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,7 +72,7 @@ class DeviceMaps:
                 self._maps.append((slot, storage, np.zeros(storage.copies * storage.slot_bytes, np.uint8)))
                 continue
             if storage.cap == 0:
-                storage = Storage(storage.layout, storage.record_bytes, caps[slot.name])
+                storage = replace(storage, cap=caps[slot.name])
                 self._caps.append(np.uint64(caps[slot.name]))
             by_warp = slot.level is Level.WARP or storage.layout is Layout.ROWS
             groups = self.blocks * (self.warps if by_warp else self.threads)
@@ -151,6 +151,8 @@ class DeviceMaps:
         rows = memory.reshape(self.blocks, self.warps, 1 + cap * storage.columns, 32, unit)
         counts = np.ascontiguousarray(rows[:, :, 0, :, :4]).view("<u4").reshape(self.blocks, -1)[:, : self.threads]
         slots = rows[:, :, 1:].transpose(0, 1, 3, 2, 4).reshape(self.blocks, self.warps * 32, cap, record)
+        if storage.even:
+            slots = _expanded(slots.reshape(self.blocks, self.warps, 32, cap, record)).reshape(slots.shape)
         slots = slots[:, : self.threads].copy()
         kept = np.where(counts == 0, cap, counts.astype(np.int64) - 1)
         slots[np.arange(cap) >= kept[:, :, np.newaxis]] = 0
@@ -172,6 +174,18 @@ class DeviceMaps:
             attempts[number] = count - 1 + strays if count else UNKNOWN
         shape = (self.blocks, self.warps)
         return self._counted(slot, storage, slots.reshape(*shape, -1), attempts.reshape(shape))
+
+
+def _expanded(slots: Bytes) -> Bytes:
+    """Records of all lanes where lanes 0 and 1 have saved for their warp: of u64, u32, u32."""
+    records = np.ascontiguousarray(slots).view([("first", "<u8"), ("middle", "<u4"), ("last", "<u4")])[..., 0]
+    alike = (records["last"][:, :, :1] >> 31).astype(bool)
+    first, second = records["first"][:, :, :1], records["first"][:, :, 1:2]
+    lanes = np.arange(32, dtype=np.uint64)[:, np.newaxis]
+    made = np.where(alike, records[:, :, :1], records)
+    made["first"] = np.where(alike, first + lanes * (second - first), records["first"])
+    made["last"] &= 0x7FFFFFFF
+    return made[..., np.newaxis].view(np.uint8)
 
 
 def _divisor(slot: MapSlot) -> int:

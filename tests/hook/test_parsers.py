@@ -217,6 +217,10 @@ def test_kernel_info_round_trip(
         (["0,0"], ["0 sites record 16 cap 4 copies 64"], "refused"),
         (["1,0"], ["0 marked record 16 cap 4 copies 64"], "refused"),
         (["1,0"], [], "refused"),
+        (["0,-1", "0,4"], ["0 rows record 16 cap 0 even", "1 counts"], "read"),
+        (["0,-1", "0,4"], ["0 rows record 8 cap 0 even", "1 counts"], "refused"),
+        (["0,-1", "0,4"], ["0 rows record 16 cap 0 even so", "1 counts"], "refused"),
+        (["0,16"], ["0 marked record 16 cap 1 even"], "refused"),
         (["0,-1", "0,4"], ["0 rows record 16 cap 0"], "refused"),  # nothing counts
         (["0,-1", "0,8"], ["0 rows record 16 cap 0", "1 counts"], "refused"),
         (["0,-1", "1,4"], ["0 rows record 16 cap 0", "1 counts"], "refused"),

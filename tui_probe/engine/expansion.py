@@ -153,6 +153,7 @@ class Expander:
         self._own = {name: names.register(name, kind) for name, kind in probe.registers.items()}
         self._recording = Recording(probe, names, addressing, keeps=keeps)
         self._summation = Summation(probe, names, self._own, reduces=reduces, gathers=gathers)
+        self._exchanges = reduces and not gathers and not probe.is_lean
         self.sites = sites.of_function(names) if sites else SiteRecords(probe, names)
         self.zero: frozenset[str] = frozenset()
         """Registers of the probe that are 0 wherever a snippet is written out from now on."""
@@ -179,10 +180,17 @@ class Expander:
                     lines += self._add(self._probe.map_named(name), values, instruction)
                 case Save(map=name, values=values):
                     own_map = self._probe.map_named(name)
+                    even = own_map.even and self._exchanges and located is None
+                    if even:
+                        before, first = self._operand(0, own_map.fields[0], values[0], helpers, "")
+                        lines += [*before, *self._recording.even(own_map, first)]
                     skip, target = located or self._locate(own_map, lines)
+                    if even:
+                        more, target = self._recording.even_target(target)
+                        lines += more
                     if located is not None:
                         target = replace(target, where="")
-                    lines += self._store(own_map, values, helpers, target)
+                    lines += self._store(own_map, values, helpers, target, even=even)
                     lines += [f"{skip}:"] if any(f" {skip};" in line for line in lines) else []
                     located = None
         return lines
@@ -220,7 +228,13 @@ class Expander:
         ]
 
     def _store(
-        self, own_map: Map, values: tuple[str, ...], helpers: Mapping[str, HelperValue], target: RecordAddress
+        self,
+        own_map: Map,
+        values: tuple[str, ...],
+        helpers: Mapping[str, HelperValue],
+        target: RecordAddress,
+        *,
+        even: bool,
     ) -> list[str]:
         """The stores of one record, in the order of its memory, each as wide as the record's alignment allows."""
         lines: list[str] = []
@@ -228,6 +242,9 @@ class Expander:
         for index, (field, value) in enumerate(zip(own_map.fields, values, strict=True)):
             before, operand = self._operand(index, field, value, helpers, target.where)
             lines += before
+            if even and field is own_map.fields[-1]:
+                marking, operand = self._recording.marked(operand)
+                lines += marking
             operands[field.offset] = field.type, operand
         storage = storage_of(self._probe, own_map)
         # Four registers in a row are worth it where stores are many and registers are not scarce.

@@ -78,10 +78,10 @@ def note_in(text: str) -> str:
 def _storage_line(index: int, slot: MapSlot) -> str:
     if slot.storage is None:
         return f"storage {index} counts"
-    copies = f" copies {slot.storage.copies}" if slot.storage.layout is Layout.SITES else ""
-    return (
-        f"storage {index} {slot.storage.layout.value} record {slot.storage.record_bytes} cap {slot.storage.cap}{copies}"
-    )
+    storage = slot.storage
+    copies = f" copies {storage.copies}" if storage.layout is Layout.SITES else ""
+    even = " even" if storage.even else ""
+    return f"storage {index} {storage.layout.value} record {storage.record_bytes} cap {storage.cap}{copies}{even}"
 
 
 class ProcessLog:

@@ -7,13 +7,21 @@ records were to be saved. Everything else is computed where it is needed.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.summation import saves_uniform_values
 from tui_probe.probe_model.probe import Level
-from tui_probe.probe_model.storage import MARK_BYTES, QUEUE_HEADER, STRAY_COUNT_OFFSET, WARP_THREADS, Layout, storage_of
+from tui_probe.probe_model.storage import (
+    EVEN_MARK,
+    MARK_BYTES,
+    QUEUE_HEADER,
+    STRAY_COUNT_OFFSET,
+    WARP_THREADS,
+    Layout,
+    storage_of,
+)
 
 if TYPE_CHECKING:
     from tui_probe.engine.kernel import UnusedNames
@@ -312,6 +320,47 @@ class Recording:
         ]
         row = WARP_THREADS * storage.unit
         return lines, RecordAddress(self._addressing.address, row, row, room)
+
+    def even(self, own_map: Map, value: str) -> list[str]:
+        """Lines after which ``writes`` holds in the lanes that save a record: all, or two of a warp with ``alike``.
+
+        In these warps 64-bit ``value`` rises evenly from lane to lane, and all lanes have come to the same record.
+        """
+        lanes, lane, step = (self._b32(name) for name in ("lanes", "lane", "step"))
+        low, high, first = self._b32("low"), self._b32("high"), self._names.temporary("first", "b64")
+        alike, attempts = self._pred("alike"), self._attempts(own_map)
+        return [
+            f"activemask.b32 {lanes};",
+            f"mov.b64 {{{low}, {high}}}, {value};",
+            f"shfl.sync.idx.b32 {step}, {low}, 1, 31, {lanes};",
+            f"shfl.sync.idx.b32 {low}, {low}, 0, 31, {lanes};",
+            f"shfl.sync.idx.b32 {high}, {high}, 0, 31, {lanes};",
+            f"mov.b64 {first}, {{{low}, {high}}};",
+            f"sub.u32 {step}, {step}, {low};",
+            f"shfl.sync.idx.b32 {low}, {attempts}, 0, 31, {lanes};",
+            f"mov.u32 {lane}, %laneid;",
+            f"mad.wide.s32 {first}, {lane}, {step}, {first};",
+            f"setp.eq.u64 {alike}, {first}, {value};",
+            f"setp.eq.and.u32 {alike}, {low}, {attempts}, {alike};",
+            f"vote.sync.ballot.b32 {step}, {alike}, {lanes};",
+            f"setp.eq.u32 {alike}, {step}, -1;",
+            f"setp.ne.u32 {self._pred('writes')}, {step}, -1;",
+            f"setp.le.or.u32 {self._pred('writes')}, {lane}, 1, {self._pred('writes')};",
+        ]
+
+    def even_target(self, target: RecordAddress) -> tuple[list[str], RecordAddress]:
+        """The target behind ``even``, for the lanes that save."""
+        writes = self._pred("writes")
+        return [f"and.pred {writes}, {writes}, {target.where};"], replace(target, where=writes)
+
+    def marked(self, word: str) -> tuple[list[str], str]:
+        """The last word of a record with the mark of warps with ``alike``."""
+        marked = self._b32("marked")
+        lines = [
+            f"or.b32 {marked}, {word}, {EVEN_MARK};",
+            f"selp.b32 {marked}, {marked}, {word}, {self._pred('alike')};",
+        ]
+        return lines, marked
 
     def _in_queue(self, own_map: Map, storage: Storage, skip: str) -> tuple[list[str], RecordAddress]:
         """For the lowest lane alone. It is lane 0, whose own count is right, or comes from strays."""

@@ -68,6 +68,7 @@ _POINT_KEYS: Final = (
     "register",
     "registers",
 )
+_EVEN_FIELDS: Final = ["u64", "u32", "u32"]
 _MAX_RECORD: Final = 4096
 _MAX_CAP: Final = 1 << 20
 _MAX_SHARED_REGISTERS: Final = 256
@@ -237,7 +238,10 @@ def _declared_map(table: TomlTable, name: str) -> Map:
     cap = _parse_cap(table, "cap", table.values.get("cap", 1), dynamic="dynamic")
     dynamic = str(table.values.get("type", "array")).lower() == "dynamic"
     made = _make_map(table, key, name, level, fields, record, None if dynamic else cap)
-    return replace(made, reduction=read_reduction(table, level, made.fields, made.cap))
+    even = table.flag("even")
+    if even and (level is not Level.THREAD or made.cap == 1 or [one.type for one in made.fields] != _EVEN_FIELDS):
+        raise table.error("even", "needs a map of threads with several records of the fields u64, u32, u32")
+    return replace(made, reduction=read_reduction(table, level, made.fields, made.cap), even=even)
 
 
 def _parse_cap(table: TomlTable, key: str, value: object, *, dynamic: str) -> int | None:

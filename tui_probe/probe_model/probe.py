@@ -100,7 +100,8 @@ class Map:
     ``fields`` are in the order in which ``SAVE`` lists them; in memory the u64 ones come first.
     ``record_bytes`` may be larger than the fields. ``cap`` is None for a dynamic map, whose number of records
     is known only when the kernel runs. With ``cap`` 1 a later record replaces an earlier one. ``reduction`` is what is
-    saved of its records, None: all of them.
+    saved of its records, None: all of them. ``even``: where the first field of a whole warp's records rises evenly from
+    lane to lane, the first two lanes save for all; the other fields are then those of lane 0.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Map:
     record_bytes: int
     cap: int | None = 1
     reduction: Reduction | None = None
+    even: bool = False
 
     @property
     def slot_bytes(self) -> int:

@@ -8,6 +8,10 @@ Rows: of a thread's records. A warp's lanes lie side by side, so that a store of
 
     A record is cut into columns of ``unit`` bytes, as many as one store writes. The first row has a u32 for each lane:
     1 + its attempts to save, written at its exit; 0 says that it reached none.
+
+    Of an ``even`` map, a record of u64, u32, u32: where the first field of a whole warp rises evenly from lane to lane,
+    and all its lanes have come to the same record, lanes 0 and 1 save theirs, with a mark, and the others nothing. That
+    is a sixteenth of the memory traffic. The hook writes the records of all lanes to the result file.
 Queue: of a warp's records, which lanes save one after another::
 
     slot = u32 count, u32 strays, 8 bytes unused, ``cap`` records of lane 0, ``cap`` records of strays
@@ -43,6 +47,8 @@ QUEUE_HEADER: Final = 16
 STRAY_COUNT_OFFSET: Final = 4
 """Offset of the count of strays in the header of a queue."""
 WARP_THREADS: Final = 32
+EVEN_MARK: Final = 0x80000000
+"""Set in the last word of lanes 0 and 1 where they have saved for their warp."""
 SITE_COPIES: Final = 64
 """A power of two: two SMs or three share a copy on the largest GPUs."""
 _MAX_SITE_BYTES: Final = 1 << 20
@@ -68,6 +74,8 @@ class Storage:
     layout: Layout
     record_bytes: int
     cap: int
+    even: bool = False
+    """In rows: where the highest bit of lane 0's last word is set, lanes 0 and 1 have saved for the warp."""
 
     @property
     def unit(self) -> int:
@@ -151,7 +159,7 @@ def storage_of(probe: Probe, own_map: Map) -> Storage:
         layout = Layout.PLAIN if own_map.name in _summed_maps(probe) else Layout.MARKED
     else:
         layout = Layout.ROWS if own_map.level is Level.THREAD else Layout.QUEUE
-    return Storage(layout, own_map.record_bytes, own_map.cap or 0)
+    return Storage(layout, own_map.record_bytes, own_map.cap or 0, own_map.even)
 
 
 def _summed_maps(probe: Probe) -> set[str]:

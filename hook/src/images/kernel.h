@@ -61,11 +61,14 @@ enum map_level { MAP_THREAD = 0, MAP_WARP = 1 };
 /* The layout of its records on the device; see layout.h. */
 enum map_layout { MAP_PLAIN, MAP_MARKED, MAP_ROWS, MAP_QUEUE, MAP_COUNTS, MAP_SITES };
 
+enum { EVEN_RECORD_BYTES = 16 }; /* of maps whose lanes 0 and 1 may save for their warp */
+
 struct map {
     enum map_level level;
     enum map_layout layout;
     uint32_t record; /* bytes */
     uint32_t cap;    /* records per slot; 0 if each launch has its own */
+    bool even;       /* of MAP_ROWS: lanes 0 and 1 may have saved for their warp */
     uint32_t sites, copies; /* of MAP_SITES: records of the whole launch, and how often each lies on the device */
     struct reduction *reduction; /* what is saved of its records; NULL: all of them. See reduce.h */
 };

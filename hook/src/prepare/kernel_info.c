@@ -66,8 +66,8 @@ static bool become_sites(struct map *map, unsigned long copies)
     return map->level == MAP_WARP && copies && copies <= MOST_COPIES && map->record % sizeof(uint64_t) == 0;
 }
 
-/* Reads the rest of a line behind "storage ": "INDEX LAYOUT record BYTES cap N", of sites with "copies N", or "INDEX
- * counts". */
+/* Reads the rest of a line behind "storage ": "INDEX LAYOUT record BYTES cap N", of sites with "copies N", of rows
+ * with "even" or without, or "INDEX counts". */
 static bool read_storage(const char *text, struct kernel_probe *probe)
 {
     static const char *const names[] = {"plain", "marked", "rows", "queue", "counts", "sites"};
@@ -89,6 +89,10 @@ static bool read_storage(const char *text, struct kernel_probe *probe)
         return false;
     map->record = (uint32_t)record;
     map->cap = (uint32_t)cap;
+    const char *even = strstr(text, " even");
+    map->even = even != NULL;
+    if (even && (even[strlen(" even")] || map->layout != MAP_ROWS || record != EVEN_RECORD_BYTES))
+        return false;
     return map->layout == MAP_SITES ? no_bytes && become_sites(map, copies) : found == 4;
 }
 

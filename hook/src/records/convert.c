@@ -136,9 +136,35 @@ static inline void gather(uint8_t *to, const uint8_t *rows, size_t records, size
         memcpy(to + i * unit, rows + i * unit * WARP_THREADS, unit);
 }
 
-static void gather_lane(const struct map *map, uint8_t *to, const uint8_t *rows, size_t records)
+/* The same of a map whose lanes 0 and 1 may have saved for their warp: then the first field rises evenly from lane to
+ * lane, and the others are those of lane 0. */
+static void gather_even(uint8_t *to, const uint8_t *rows, size_t lane, size_t records)
+{
+    enum { FIRST = sizeof(uint64_t), LAST = EVEN_RECORD_BYTES - sizeof(uint32_t) };
+    for (; records; records--, to += EVEN_RECORD_BYTES, rows += EVEN_RECORD_BYTES * WARP_THREADS) {
+        uint64_t first, second;
+        uint32_t last;
+        memcpy(&last, rows + LAST, sizeof last);
+        memcpy(to, rows + (last & EVEN_MARK ? 0 : lane * EVEN_RECORD_BYTES), EVEN_RECORD_BYTES);
+        if (!(last & EVEN_MARK))
+            continue;
+        memcpy(&first, rows, FIRST);
+        memcpy(&second, rows + EVEN_RECORD_BYTES, FIRST);
+        first += lane * (second - first);
+        last &= ~EVEN_MARK;
+        memcpy(to, &first, FIRST);
+        memcpy(to + LAST, &last, sizeof last);
+    }
+}
+
+static void gather_lane(const struct map *map, uint8_t *to, const uint8_t *rows, size_t lane, size_t records)
 {
     const size_t unit = layout_unit(map), columns = map->record / unit;
+    if (map->even) {
+        gather_even(to, rows, lane, records);
+        return;
+    }
+    rows += lane * unit;
     if (unit == 16)
         gather(to, rows, records, columns, 16);
     else if (unit == 8)
@@ -172,7 +198,7 @@ static bool put_counts(struct conversion *c, uint64_t at, struct warp *warp)
 /* A few records of all lanes at a time, which the first cache holds. */
 static bool put_rows(struct conversion *c, uint64_t at, const struct warp *warp)
 {
-    const size_t record = c->map->record, slot = (size_t)layout_slot(c->map, c->file_cap), unit = layout_unit(c->map);
+    const size_t record = c->map->record, slot = (size_t)layout_slot(c->map, c->file_cap);
     const uint8_t *rows = convert_fetch(c, at, (size_t)warp->most * record * WARP_THREADS);
     uint8_t *to = rows ? output_room(c->records, warp->lanes * slot) : NULL;
     if (!to)
@@ -180,7 +206,7 @@ static bool put_rows(struct conversion *c, uint64_t at, const struct warp *warp)
     for (size_t first = 0; first < warp->most; first += ROWS_AT_A_TIME)
         for (size_t lane = 0; lane < warp->lanes; lane++) {
             size_t n = warp->kept[lane] > first ? warp->kept[lane] - first : 0;
-            gather_lane(c->map, to + lane * slot + first * record, rows + first * record * WARP_THREADS + lane * unit,
+            gather_lane(c->map, to + lane * slot + first * record, rows + first * record * WARP_THREADS, lane,
                         n < ROWS_AT_A_TIME ? n : ROWS_AT_A_TIME);
         }
     for (size_t lane = 0; lane < warp->lanes; lane++)
@@ -192,7 +218,7 @@ static bool put_rows(struct conversion *c, uint64_t at, const struct warp *warp)
  * What is not written there reads as zeros. */
 static bool put_large_rows(struct conversion *c, uint64_t at, const struct warp *warp)
 {
-    const size_t record = c->map->record, row = record * WARP_THREADS, unit = layout_unit(c->map);
+    const size_t record = c->map->record, row = record * WARP_THREADS;
     const uint64_t slot = layout_slot(c->map, c->file_cap);
     struct output *o = c->records;
     if (!output_flush(o))
@@ -203,7 +229,7 @@ static bool put_large_rows(struct conversion *c, uint64_t at, const struct warp 
         for (size_t lane = 0; rows && lane < warp->lanes; lane++) {
             size_t kept = warp->kept[lane] > first ? warp->kept[lane] - first : 0;
             kept = kept < n ? kept : n;
-            gather_lane(c->map, o->bytes, rows + lane * unit, kept);
+            gather_lane(c->map, o->bytes, rows, lane, kept);
             if (!output_write(o->file, o->at + lane * slot + first * record, o->bytes, kept * record))
                 return false;
         }

@@ -30,6 +30,7 @@
 #include "sampling.h"
 
 enum { WARP_THREADS = 32, QUEUE_HEADER_BYTES = 16, SITE_PITCH = 256, REDUCED_HEAD_BYTES = 8 };
+#define EVEN_MARK UINT32_C(0x80000000)
 enum { REDUCED_ABOUT_BYTES = 32 }; /* at most what a file says of a reduced map besides */
 
 /* Capacities of one launch; constant, never freed. */
