@@ -65,7 +65,7 @@ def page_trace(page: str, folder: Path) -> Trace:
 
 
 def page_content(page: str, trace: Trace) -> TableContent[Any]:
-    entry = find_page(page, {})
+    entry = find_page(page)
     assert entry is not None
     assert entry.of_trace is not None
     return entry.of_trace.open(trace, no_progress)
@@ -81,7 +81,7 @@ def screen_texts(page: str, trace: Trace, content: TableContent[Any]) -> list[st
         reader = LogReader(trace.directory / LOG)
         assert reader.page(0, 1, LogFilter()).total
         return [*reader.all_lines(LogFilter())]
-    entry = find_page(page, {})
+    entry = find_page(page)
     assert entry is not None
     assert entry.of_kernel is not None
     opened: list[View] = []

@@ -93,21 +93,21 @@ def bandwidth_page(measured: Bandwidth, *, everything: bool = False) -> TablePag
     card = measured.card
     notes = [CACHES_EXPLANATION, TIMES_EXPLANATION] if card is not None else [TIMES_EXPLANATION]
     rows = [*measured.rates, *measured.swept] if everything else measured.rates
-    words = PageTexts(
+    texts = PageTexts(
         [] if card is None else _page_texts(card), list(cache_findings(measured)), notes, BANDWIDTH_EXPLANATION
     )
-    return TablePage("bandwidth", "Bandwidth", BANDWIDTH_COLUMNS, rows, words, {"device": device_record(card)})
+    return TablePage("bandwidth", "Bandwidth", BANDWIDTH_COLUMNS, rows, texts, {"device": device_record(card)})
 
 
 def _page_texts(card: GpuCard) -> list[tuple[str, str]]:
     """The device, and what its memory could do by its clock and bus."""
-    words = f"{card.name}: {units.counted(card.sms, 'SM')}, L2 {units.size(card.l2_bytes)}, "
-    words += f"{units.size(card.memory_bytes)} of memory"
+    text = f"{card.name}: {units.counted(card.sms, 'SM')}, L2 {units.size(card.l2_bytes)}, "
+    text += f"{units.size(card.memory_bytes)} of memory"
     limit = card.memory_bandwidth
     if limit is None:
-        return [("device", words)]
+        return [("device", text)]
     clock = f"{card.memory_clock_khz / 1000:.0f} MHz × {card.memory_bus_bits} bit × 2"
-    return [("device", words), ("specified", f"{units.rate(limit)} ({clock})")]
+    return [("device", text), ("specified", f"{units.rate(limit)} ({clock})")]
 
 
 def device_record(card: GpuCard | None) -> dict[str, Any] | None:
@@ -179,11 +179,11 @@ class BandwidthBars(Document):
             filled = max(round(room * rate.bytes_per_second / scale), 1)
             mark = min(round(room * (rate.limit or 0.0) / scale), room)
             bar = "█" * filled
-            rest = " " * max(mark - filled, 0) + "│" if mark > filled else ""
+            tail = " " * max(mark - filled, 0) + "│" if mark > filled else ""
             yield (
                 (f"  {pad(clip(safe(rate.what), name), name)} ", ""),
                 (bar, "ramp6"),
-                (pad(rest, room + 1 - filled), "accent"),
+                (pad(tail, room + 1 - filled), "accent"),
                 (pad(end, last, right=True), ""),
             )
 

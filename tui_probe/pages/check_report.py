@@ -265,7 +265,7 @@ def _map_record(own_map: Map) -> dict[str, Any]:
         "level": own_map.level.name.lower(),
         "record_bytes": own_map.record_bytes,
         "cap": own_map.cap,
-        "fields": [{"name": one.name, "type": one.type, "offset": one.offset} for one in own_map.fields],
+        "fields": [{"name": member.name, "type": member.type, "offset": member.offset} for member in own_map.fields],
     }
 
 

@@ -69,7 +69,7 @@ class Comparison(Document):
         self.traces = traces
         self.unmeasured = unmeasured_text(
             unmeasured(pairs),
-            [each for each in alone if alone[each]],
+            [figure for figure in alone if alone[figure]],
             traces=traces,
             unread=any(pair.problems for pair in pairs),
         )
@@ -100,8 +100,8 @@ class Comparison(Document):
 
     def worse(self, limit: float) -> list[ValueChange]:
         """The figures of the program that are worse by more than ``limit``, a share; from 0 anything is more."""
-        found = (change for change in self.rows if change.verdict == "worse" and not change.before.of_probe)
-        return [change for change in found if change.share is None or abs(change.share) > limit]
+        regressions = (change for change in self.rows if change.verdict == "worse" and not change.before.of_probe)
+        return [change for change in regressions if change.share is None or abs(change.share) > limit]
 
     @property
     def warning(self) -> str:
@@ -127,7 +127,7 @@ class Comparison(Document):
     @property
     def worst_change(self) -> ValueChange | None:
         """The figure of the program that got worse by most; None where none did."""
-        return max((each for each in self.worse(0) if each.counts), key=lambda each: each.size, default=None)
+        return max((change for change in self.worse(0) if change.counts), key=lambda change: change.size, default=None)
 
     @property
     def _to_see_first(self) -> tuple[ValueChange, str] | None:
@@ -171,14 +171,14 @@ class Comparison(Document):
     @property
     def _problems(self) -> list[str]:
         """Count results without figures, and give the reason of one of them."""
-        found = list(dict.fromkeys(safe(problem) for pair in self.pairs for problem in pair.problems))
-        return [f"{units.counted(len(found), 'problem')} with results: {found[0]}"] if found else []
+        problems = list(dict.fromkeys(safe(problem) for pair in self.pairs for problem in pair.problems))
+        return [f"{units.counted(len(problems), 'problem')} with results: {problems[0]}"] if problems else []
 
     @property
     def _resized(self) -> list[str]:
         """Count kernels that may do another amount of work; of a single one the verdict says it."""
         sizes = ("blocks", "threads")
-        other = sum(any(each.before.key in sizes and each.change for each in pair.changes) for pair in self.pairs)
+        other = sum(any(change.before.key in sizes and change.change for change in pair.changes) for pair in self.pairs)
         if not other or len(self.pairs) < 2:
             return []
         return [
@@ -209,9 +209,9 @@ class Comparison(Document):
             lines += pair_lines(pair, width, cut)
         for letter, kernels in self.alone.items():
             if kernels:
-                self._lead(len(lines) + 2, (kernel_link(letter, each) for each in kernels))
+                self._lead(len(lines) + 2, (kernel_link(letter, source) for source in kernels))
                 lines += [(), ((f" only in {letter}", "head"),)]
-                lines += [unmatched_line(each.kernel, width) for each in kernels]
+                lines += [unmatched_line(source.kernel, width) for source in kernels]
         if self.traces and any(self.alone.values()):
             lines += [(), *(((f" {words}", "dim"),) for words in wrap(_NO_KERNEL_TEXT, width - 2))]
         return lines
@@ -251,8 +251,8 @@ class Comparison(Document):
             "verdict": self.verdict,
             "notes": self.notes,
             "kernels": [pair.record() for pair in self.pairs],
-            "only_before": [each.kernel.demangled for each in self.alone["A"]],
-            "only_after": [each.kernel.demangled for each in self.alone["B"]],
+            "only_before": [source.kernel.demangled for source in self.alone["A"]],
+            "only_after": [source.kernel.demangled for source in self.alone["B"]],
             "figures": [as_record(CHANGE_COLUMNS, row) for row in self.rows],
         }
 
@@ -282,16 +282,16 @@ class Comparison(Document):
             yield from as_markdown(CHANGE_COLUMNS, pair.changes)
         for letter, kernels in self.alone.items():
             yield ""
-            for each in kernels:
-                yield f"- only in {letter}: `{each.kernel.demangled}`"
+            for source in kernels:
+                yield f"- only in {letter}: `{source.kernel.demangled}`"
 
 
 def compare_sources(one: ViewSource, other: ViewSource, progress: Progress) -> Comparison:
     """Two kernels, or two launches."""
-    found = match_shapes(one, other)
+    matches = match_shapes(one, other)
     pairs = [
-        _kernel_pair(match, _part_of_progress(progress, place, len(found)), alone=len(found) == 1)
-        for place, match in enumerate(found)
+        _kernel_pair(match, _part_of_progress(progress, place, len(matches)), alone=len(matches) == 1)
+        for place, match in enumerate(matches)
     ]
     return Comparison((kernel_side(one), kernel_side(other)), pairs, {"A": [], "B": []}, traces=False)
 
@@ -299,9 +299,11 @@ def compare_sources(one: ViewSource, other: ViewSource, progress: Progress) -> C
 def compare_traces(one: Trace, other: Trace, progress: Progress) -> Comparison:
     """The kernels that both have, by name and then by grid and block, whatever their order."""
     kernels, before, after = match_traces(one, other)
-    found = [match for whole in kernels for match in match_shapes(whole.one, whole.other)]
-    pairs = [_kernel_pair(match, _part_of_progress(progress, place, len(found))) for place, match in enumerate(found)]
-    alone = {"A": [ViewSource(one, each) for each in before], "B": [ViewSource(other, each) for each in after]}
+    matches = [match for whole in kernels for match in match_shapes(whole.one, whole.other)]
+    pairs = [
+        _kernel_pair(match, _part_of_progress(progress, place, len(matches))) for place, match in enumerate(matches)
+    ]
+    alone = {"A": [ViewSource(one, kernel) for kernel in before], "B": [ViewSource(other, kernel) for kernel in after]}
     return Comparison((trace_side(one), trace_side(other)), pairs, alone, traces=True)
 
 
@@ -310,14 +312,14 @@ def _kernel_pair(match: KernelMatch, progress: Progress, *, alone: bool = False)
     name = "" if alone else f"#{kernel.index} {kernel.demangled}{shape_suffix(match.grid, match.block)}"
     named = "" if alone else kernel.demangled
     problems: dict[str, None] = {}
-    found = value_changes(match, progress, problems, named)
+    changes = value_changes(match, progress, problems, named)
     return KernelPair(
         name,
         kernel.index,
         kernel.demangled,
         match.grid,
         match.block,
-        found,
+        changes,
         match.launched_words,
         tuple(problems),
         match.different,

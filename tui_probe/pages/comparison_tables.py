@@ -178,7 +178,7 @@ OVERVIEW_COLUMNS: Final[tuple[Column[KernelPair], ...]] = (
 
 def changed_values(pair: KernelPair) -> list[ValueChange]:
     """The rows of the table of a pair."""
-    return [each for each in pair.changes if each.change]
+    return [change for change in pair.changes if change.change]
 
 
 def heading_rows(pair: KernelPair) -> int:
@@ -188,7 +188,7 @@ def heading_rows(pair: KernelPair) -> int:
 
 def overview_columns(cut: Callable[[str, int], str]) -> Sequence[Column[KernelPair]]:
     """The columns of the table of kernels, with names shortened so."""
-    return [replace(each, shorten=cut) if each.key == "kernel" else each for each in OVERVIEW_COLUMNS]
+    return [replace(column, shorten=cut) if column.key == "kernel" else column for column in OVERVIEW_COLUMNS]
 
 
 def _heading(pair: KernelPair, cells: int, cut: Callable[[str, int], str]) -> str:
@@ -203,8 +203,8 @@ def pair_lines(pair: KernelPair, width: int, cut: Callable[[str, int], str]) -> 
     differ = changed_values(pair)
     same = [each.before for each in pair.changes if each.change == 0]
     alone = [each for each in pair.changes if each.change is None]
-    before = [each.before for each in alone if each.before.value is not None]
-    after = [each.after for each in alone if each.after.value is not None]
+    before = [change.before for change in alone if change.before.value is not None]
+    after = [change.after for change in alone if change.after.value is not None]
     if pair.name and not (differ or before or after):
         return
     yield ()
@@ -219,8 +219,10 @@ def pair_lines(pair: KernelPair, width: int, cut: Callable[[str, int], str]) -> 
 
 def _value_list_lines(head: str, figures: Sequence[KernelValue], width: int) -> Iterator[Line]:
     """Figures and their values one after another."""
-    words = f"{_NO_BREAK_SPACE}· ".join(f"{each.label} {each.text}".replace(" ", _NO_BREAK_SPACE) for each in figures)
-    for number, line in enumerate(wrapped_values(words, width - len(head) - 4) if figures else ()):
+    text = f"{_NO_BREAK_SPACE}· ".join(
+        f"{figure.label} {figure.text}".replace(" ", _NO_BREAK_SPACE) for figure in figures
+    )
+    for number, line in enumerate(wrapped_values(text, width - len(head) - 4) if figures else ()):
         yield ((" " * (len(head) + 2) if number else f" {head} ", "head"), (f" {line}", "dim"))
 
 

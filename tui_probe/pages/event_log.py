@@ -40,8 +40,8 @@ def log_rows(trace: Trace) -> Iterator[LogRow]:
     with open_plain(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(LOG_LINE.most), b""), 1):
             text = printable(line)
-            tag, _, rest = text.partition("]")
-            yield LogRow(number, tag[1:] if tag.startswith("[") and rest else None, text)
+            tag, _, text_after_tag = text.partition("]")
+            yield LogRow(number, tag[1:] if tag.startswith("[") and text_after_tag else None, text)
 
 
 LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
@@ -147,8 +147,8 @@ def _launch_sentence(event: Event) -> str | None:
         case launch_events.LaunchStarted(shape):
             return f"a probed launch of {_shape_text(shape)}"
         case launch_events.MapSize(blocks, level, slots, size, total):
-            each = f"{units.counted(blocks, 'block')} × {units.counted(slots, level)} × {size} bytes"
-            return f"a map of the probe: {each} = {units.size(total)}"
+            extent = f"{units.counted(blocks, 'block')} × {units.counted(slots, level)} × {size} bytes"
+            return f"a map of the probe: {extent} = {units.size(total)}"
         case launch_events.ProbeMemory(size):
             return f"all maps of the launch take {units.size(size)} of device memory"
         case launch_events.LaunchEnded(_, status):
@@ -187,9 +187,9 @@ def _graph_sentence(event: Event) -> str | None:
             how = "with" if probed else "without"
             return f"a replay of graph {graph} {how} probes took {units.duration(ns / 1e9)}"
         case launch_events.GraphChanged(graph, what, reason):
-            said = {"untwinned": "is not probed", "passed": "passed unprobed, though a replay was due",
+            outcome = {"untwinned": "is not probed", "passed": "passed unprobed, though a replay was due",
                     "given back": "gave its probed copy back", "destroyed": "was destroyed"}[what]  # fmt: skip
-            return f"graph {graph} {said}" + (f": {reason.text}" if reason else "")
+            return f"graph {graph} {outcome}" + (f": {reason.text}" if reason else "")
         case _:
             return None
 

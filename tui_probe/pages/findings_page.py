@@ -86,7 +86,11 @@ def open_questions(kernel: Kernel, found: Sequence[ResultFindings]) -> list[Ques
     asked = [finding.asks for each in found for finding in each.findings if finding.asks]
     probes = (probe_named(probe_results.analysis_name(one)) for one in kernel.by_probe() if one.status == "probed")
     answered, text = set().union(*map(_answered_keys, probes)), _pruned_ptx(kernel)
-    left = [each for each in all_questions() if _is_open(each, kernel, answered) and _applies_to_ptx(each, text)]
+    left = [
+        question
+        for question in all_questions()
+        if _is_open(question, kernel, answered) and _applies_to_ptx(question, text)
+    ]
     return sorted(left, key=lambda each: asked.index(each.key) if each.key in asked else len(asked))
 
 
@@ -189,25 +193,25 @@ def question_lines(questions: Sequence[Question], command: str, cells: int, or_k
         return []
     before = f" to ask more: {or_key}" if or_key else " to ask more:"
     lines: list[Line] = [((line, "head"),) for line in command_lines(before, command, cells)]
-    for each in questions[:_MAX_QUESTIONS]:
-        spans: list[Span] = [("  " + pad(each.option, _OPTION_WIDTH), "key")]
-        pages = _opened_pages_text(each.pages, cells - _OPTION_WIDTH - _QUESTION_WIDTH - 3)
-        words = clip(each.words, cells - _OPTION_WIDTH - 2)
+    for question in questions[:_MAX_QUESTIONS]:
+        spans: list[Span] = [("  " + pad(question.option, _OPTION_WIDTH), "key")]
+        pages = _opened_pages_text(question.pages, cells - _OPTION_WIDTH - _QUESTION_WIDTH - 3)
+        text = clip(question.words, cells - _OPTION_WIDTH - 2)
         lines.append(
-            (*spans, (pad(words, _QUESTION_WIDTH), ""), (f" {pages}", "dim")) if pages else (*spans, (words, ""))
+            (*spans, (pad(text, _QUESTION_WIDTH), ""), (f" {pages}", "dim")) if pages else (*spans, (text, ""))
         )
-    rest = [each.option for each in questions[_MAX_QUESTIONS:]]
-    if rest:
-        lines += [(("  " + part, "dim"),) for part in _joined_lines(rest, cells - 2)]
+    other_options = [question.option for question in questions[_MAX_QUESTIONS:]]
+    if other_options:
+        lines += [(("  " + part, "dim"),) for part in _joined_lines(other_options, cells - 2)]
     return lines
 
 
 def _opened_pages_text(pages: Sequence[str], cells: int) -> str:
     """``opens Timeline, Blocks``, or as many as fit and an ellipsis; "" for none."""
     for count in range(len(pages), 0, -1):
-        words = f"opens {', '.join(pages[:count])}{', …' if count < len(pages) else ''}"
-        if width(words) <= cells:
-            return words
+        text = f"opens {', '.join(pages[:count])}{', …' if count < len(pages) else ''}"
+        if width(text) <= cells:
+            return text
     return ""
 
 
@@ -261,12 +265,12 @@ def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) ->
     """The page as text: each kernel with what was found in its newest result, or why it was not probed."""
     for kernel in with_progress(trace.kernels, progress):
         yield f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 16)}: {kernel.status}"
-        found = findings_by_probe(ViewSource(trace, kernel))
+        findings = findings_by_probe(ViewSource(trace, kernel))
         if has_limiter_counts(kernel) and (limit := kernel_limiter(kernel)) is not None:
             yield from (f"  {plain(line)}".rstrip() for line in limiter_lines(limiter_texts(limit), cells - 2))
-        for each in found:
-            yield from (f"  {plain(line)}".rstrip() for line in findings_lines(each, cells - 2))
-        if found:
+        for of_probe in findings:
+            yield from (f"  {plain(line)}".rstrip() for line in findings_lines(of_probe, cells - 2))
+        if findings:
             yield from (f"   {words}" for words in _unprobed_texts(kernel))
         elif kernel.status == "probed":
             yield "   no result was saved"

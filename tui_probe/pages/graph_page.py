@@ -93,9 +93,9 @@ def graph_page(trace: Trace) -> TablePage[GraphLine]:
         return None if line.kernel is None else (trace.directory, line.kernel.index)
 
     notes = [] if rows else [NO_GRAPHS_TEXT]
-    words = PageTexts((), list(_graph_notes(trace)), notes, GRAPHS_ABOUT)
+    texts = PageTexts((), list(_graph_notes(trace)), notes, GRAPHS_ABOUT)
     return TablePage(
-        "graphs", "CUDA graphs", _shown_columns(rows), rows, words, opens=opens if rows else None, ordered=True
+        "graphs", "CUDA graphs", _shown_columns(rows), rows, texts, opens=opens if rows else None, ordered=True
     )
 
 

@@ -67,14 +67,14 @@ def graph_times(trace: Trace, graph: Graph) -> GraphTimes:
     total = sum(ns for ns in known if ns is not None) if timed else None
     lengths = [(ns or 0.0) if timed else _unit(node) for node, ns in zip(graph.nodes, times, strict=True)]
     begins, ends = schedule(graph.nodes, lengths)
-    whole = max(ends, default=0.0) or 1.0
+    duration = max(ends, default=0.0) or 1.0
     probed = recorded_edges(trace, graph)
     around = _around(trace, graph)
     nodes = tuple(
         NodeTimes(
             node, _depth(graph.nodes, node), int(probed[i]), times[i],
             None if total is None or not total or times[i] is None else (times[i] or 0.0) / total,
-            begins[i] / whole, ends[i] / whole, _ranges(trace, around, node),
+            begins[i] / duration, ends[i] / duration, _ranges(trace, around, node),
         )
         for i, node in enumerate(graph.nodes)
     )  # fmt: skip
@@ -130,7 +130,7 @@ def schedule(nodes: Sequence[GraphNode], lengths: Sequence[float]) -> tuple[list
 def _inner_end(nodes: Sequence[GraphNode], ends: Sequence[float], node: GraphNode) -> float:
     if node.kind != "child":
         return 0.0
-    return max((ends[one.index] for one in nodes if one.parent == node.index), default=0.0)
+    return max((ends[inner.index] for inner in nodes if inner.parent == node.index), default=0.0)
 
 
 def recorded_edges(trace: Trace, graph: Graph) -> NDArray[np.int64]:
@@ -154,7 +154,11 @@ def _around(trace: Trace, graph: Graph) -> list[Range]:
     if not captured:
         return []
     begin, end = min(captured), max(captured)
-    return [one for one in trace.ranges if any(first <= end and last >= begin for first, last in one.runs)]
+    return [
+        nvtx_range
+        for nvtx_range in trace.ranges
+        if any(first <= end and last >= begin for first, last in nvtx_range.runs)
+    ]
 
 
 def _ranges(trace: Trace, around: Sequence[Range], node: GraphNode) -> tuple[str, ...]:
@@ -163,7 +167,7 @@ def _ranges(trace: Trace, around: Sequence[Range], node: GraphNode) -> tuple[str
     if number is None:
         return ()
     outside = [one for one in around if any(first <= number <= last for first, last in one.runs)]
-    return tuple(one.text for one in sorted(outside, key=trace.ranges.depth))
+    return tuple(nvtx_range.text for nvtx_range in sorted(outside, key=trace.ranges.depth))
 
 
 def times_by_graph(trace: Trace) -> Mapping[int, GraphTimes]:

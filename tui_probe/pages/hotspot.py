@@ -69,16 +69,16 @@ def find_hotspot(source: ViewSource) -> Hotspot:
 
     Reads results.
     """
-    found = _findings_of_probes(source)
-    unread = next((each for each in found if each.unread), None)
-    worst = _first_flagged([each.worst for each in found])
-    line = next((one for each in found for one in each.findings if one.line), None)
+    findings = _findings_of_probes(source)
+    unread = next((of_probe for of_probe in findings if of_probe.unread), None)
+    worst = _first_flagged([of_probe.worst for of_probe in findings])
+    line = next((finding for of_probe in findings for finding in of_probe.findings if finding.line), None)
     if worst is not None or line is not None:
         return Hotspot(_spot_of_finding(worst or line), _spot_of_finding(line))
     if unread is not None:
         return Hotspot(why=f"the result could not be read: {unread.problem}")
-    marked = _marked_spot(source) if found else None
-    return Hotspot(marked=marked) if marked is not None else _no_hotspot(source, found)
+    marked = _marked_spot(source) if findings else None
+    return Hotspot(marked=marked) if marked is not None else _no_hotspot(source, findings)
 
 
 def _findings_of_probes(source: ViewSource) -> list[ResultFindings]:
@@ -90,7 +90,7 @@ def _findings_of_probes(source: ViewSource) -> list[ResultFindings]:
 
 def _first_flagged(worst: Sequence[Finding | None]) -> Finding | None:
     """Sort findings: flagged ones come first."""
-    known = [each for each in worst if each is not None]
+    known = [finding for finding in worst if finding is not None]
     return next((each for each in known if each.stands_out), known[0] if known else None)
 
 
@@ -109,9 +109,9 @@ def _marked_spot(source: ViewSource) -> PageSpot | None:
             view = kind.open(source, lambda _: None) if kind.missing(source) is None else None
         except (ProbeError, OSError):
             continue
-        found = view.marked() if isinstance(view, Document) else None
-        if found is not None and isinstance(view, Document):
-            return PageSpot(name, _spot_of_line(view, found[0]), found[1])
+        marked = view.marked() if isinstance(view, Document) else None
+        if marked is not None and isinstance(view, Document):
+            return PageSpot(name, _spot_of_line(view, marked[0]), marked[1])
     return None
 
 
@@ -132,7 +132,7 @@ def _no_hotspot(source: ViewSource, found: Sequence[ResultFindings]) -> Hotspot:
     if any(each.probe in telling for each in found):
         return Hotspot(why="nothing stands out in this launch")
     probes = " and ".join(f"-p {each.probe}" for each in found if each.probe) or "what was recorded"
-    asks = next((each.option for each in open_questions(kernel, found) if each.probe in telling), "")
+    asks = next((question.option for question in open_questions(kernel, found) if question.probe in telling), "")
     return Hotspot(why=f"{probes} tells of no place", asks=asks)
 
 
@@ -178,9 +178,11 @@ def _read_flagged_lines(trace: Trace, seconds: float | None) -> Iterator[_Flagge
         if latest is not None and time.monotonic() > latest:
             return
         source = ViewSource(trace, kernel)
-        found = launch_findings(source) if result_bytes(source) <= MAX_UNASKED_BYTES else None
-        if found is not None:
-            yield from (_FlaggedLine(kernel, found.of_blocks(finding)) for finding in found.findings if finding.line)
+        findings = launch_findings(source) if result_bytes(source) <= MAX_UNASKED_BYTES else None
+        if findings is not None:
+            yield from (
+                _FlaggedLine(kernel, findings.of_blocks(finding)) for finding in findings.findings if finding.line
+            )
 
 
 def _kernels_with_lines(trace: Trace) -> Iterator[Kernel]:

@@ -162,8 +162,8 @@ def _launches(row: KernelSnapshot, cells: int) -> Iterator[Line]:
     if row.grid is not None and row.block is not None:
         blocks = row.grid[0] * row.grid[1] * row.grid[2]
         warps = warps_per_block(row.block)
-        sides, whole = units.extent(row.grid), units.counted(blocks, "block")
-        grid = whole if sides == str(blocks) else f"{sides} = {whole}"
+        sides, blocks_text = units.extent(row.grid), units.counted(blocks, "block")
+        grid = blocks_text if sides == str(blocks) else f"{sides} = {blocks_text}"
         yield from _labelled_field(
             "grid", grid + (" (varies between launches; this is the last)" if row.grid_varies else ""), cells
         )
@@ -191,9 +191,9 @@ def _time_lines(row: KernelSnapshot, cells: int) -> Iterator[Line]:
     """Share of the GPU's time, and what the probe adds."""
     time, share = row.gpu_time, row.time_share
     if time is not None:
-        whole = "" if share is None else f", {share:.1%} of that of all kernels"
+        share_text = "" if share is None else f", {share:.1%} of that of all kernels"
         yield from _labelled_field(
-            "GPU time", f"{_time_with_error(time.total_ns, time.total_stderr_ns)} estimated{whole}", cells
+            "GPU time", f"{_time_with_error(time.total_ns, time.total_stderr_ns)} estimated{share_text}", cells
         )
         for label, kind in (("original", time.original), ("probed", time.probed)):
             if kind is not None:
@@ -288,10 +288,10 @@ def _running_chart(trace: Trace, kernel: Kernel) -> Chart | None:
         if probe is None or probe.timeline is None or not 0 < result_bytes(source) <= MAX_UNASKED_BYTES:
             continue
         try:
-            found = probe.timeline(probe_results.read_result(source), lambda _: None)
+            timeline = probe.timeline(probe_results.read_result(source), lambda _: None)
         except (TraceError, OSError):
             continue  # which the findings of the kernel say
-        return _timeline_chart(found)
+        return _timeline_chart(timeline)
     return None
 
 

@@ -152,10 +152,10 @@ def page_names() -> tuple[str, ...]:
 
 
 def _trace_page(name: str) -> TracePage:
-    found = next((page for page in trace_pages() if page.name == name), None)
-    if found is None:
+    match = next((page for page in trace_pages() if page.name == name), None)
+    if match is None:
         raise UsageError(f"a trace has no page {name!r}; it has {', '.join(page_names())}")
-    return found
+    return match
 
 
 def _markdown(trace: Trace, content: TableContent[Any]) -> Iterator[str]:

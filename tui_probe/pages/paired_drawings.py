@@ -33,7 +33,7 @@ class PairedDrawings(Drawing):
         self.one, self.other = one, other
         self.warning = warning
         """Say that one program failed where the other did not; "" else."""
-        cycles = max((each.cycles or 0.0 for each in (one, other)), default=0.0)
+        cycles = max((side.cycles or 0.0 for side in (one, other)), default=0.0)
         if cycles:
             one.stretch(cycles)
             other.stretch(cycles)
@@ -46,7 +46,7 @@ class PairedDrawings(Drawing):
 
     def prepare(self, width: int, height: int) -> Callable[[], None] | None:
         """Work that both have to do."""
-        works = [work for each in (self.one, self.other) if (work := each.prepare(self._half(width), height - 1))]
+        works = [work for side in (self.one, self.other) if (work := side.prepare(self._half(width), height - 1))]
         if not works:
             return None
 
@@ -59,7 +59,7 @@ class PairedDrawings(Drawing):
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         """Both titles, then both drawings."""
         half = self._drawn_half = self._half(width)
-        left, right = (each.draw(half, height - 1, ascii_only=ascii_only) for each in (self.one, self.other))
+        left, right = (side.draw(half, height - 1, ascii_only=ascii_only) for side in (self.one, self.other))
         titles = [((clip(f" {letter}  {each.title}", half), "title"),) for letter, each in
                   (("A", self.one), ("B", self.other))]  # fmt: skip
         return side_by_side([titles[0], *left], [titles[1], *(fit_line(line, half) for line in right)], half, GAP_CELLS)
@@ -70,8 +70,8 @@ class PairedDrawings(Drawing):
 
     def press(self, command: str) -> str | None:
         """Both obey, as far as they know the command."""
-        said = [each.press(command) for each in (self.one, self.other) if command in each.commands()]
-        return next((words for words in said if words), None)
+        texts = [side.press(command) for side in (self.one, self.other) if command in side.commands()]
+        return next((words for words in texts if words), None)
 
     def click(self, column: int, row: int) -> None:
         """The cursor of the one that is pointed at."""
@@ -84,8 +84,8 @@ class PairedDrawings(Drawing):
         """Texts about the cursor of each."""
         said: list[str] = []
         for letter, each in (("A", self.one), ("B", self.other)):
-            words = each.status()
-            said += [f"{letter} {words[0]}", *words[1:]] if words else []
+            parts = each.status()
+            said += [f"{letter} {parts[0]}", *parts[1:]] if parts else []
         return said
 
     def record(self) -> Mapping[str, Any]:
@@ -102,10 +102,10 @@ class PairedDrawings(Drawing):
     def plot(self, axes: Any) -> None:
         """Two pairs of axes in the place of one."""
         axes.set_axis_off()
-        for start, each in ((0.0, self.one), (0.54, self.other)):
+        for start, side in ((0.0, self.one), (0.54, self.other)):
             inner = axes.inset_axes((start, 0.0, 0.46, 1.0))
-            each.plot(inner)
-            inner.set_title(each.title)
+            side.plot(inner)
+            inner.set_title(side.title)
 
 
 def open_pair(name: str, one: ViewSource, other: ViewSource, progress: Progress) -> PairedDrawings:

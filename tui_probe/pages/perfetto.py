@@ -92,7 +92,7 @@ def _complete(intervals: Intervals, per_slot: int, scale: float) -> Iterator[Eve
     for first in range(0, len(intervals), _WRITE_BATCH):
         part = intervals.take(np.arange(first, min(first + _WRITE_BATCH, len(intervals))))
         columns = (part.start, part.end, part.sm, part.slot, part.warp, part.block)
-        for start, end, sm, slot, warp, block in zip(*(each.tolist() for each in columns), strict=True):
+        for start, end, sm, slot, warp, block in zip(*(column.tolist() for column in columns), strict=True):
             args = {"block": block, "start_cycle": start, "cycles": end - start}
             name = f"block {block}"
             if warp >= 0:

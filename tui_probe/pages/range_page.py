@@ -98,12 +98,12 @@ class RangeLine:
 def range_page(trace: Trace, *, together: bool = False) -> TablePage[RangeLine]:
     """All ranges that enclose launches, and the kernels in them; data has those as a field of their range."""
     roots = range_tree(trace, together=together)
-    whole = _total_seconds(trace)
-    rows = [line for root in roots for node in root.walk() for line in _range_lines(trace, node, whole)]
+    total = _total_seconds(trace)
+    rows = [line for root in roots for node in root.walk() for line in _range_lines(trace, node, total)]
     count = sum(line.node.times for line in rows if line.launched is None)
     inside = sum(root.launches for root in roots)
     how = "merged by name, " if together else ""
-    found = [f"{units.counted(count, 'range')}, {how}{units.counted(inside, 'launch')} in them"] if rows else []
+    summary = [f"{units.counted(count, 'range')}, {how}{units.counted(inside, 'launch')} in them"] if rows else []
     notes = [] if rows else [NO_RANGES_TEXT]
     columns = MERGED_RANGE_COLUMNS if together else _range_columns(trace)
 
@@ -115,7 +115,7 @@ def range_page(trace: Trace, *, together: bool = False) -> TablePage[RangeLine]:
         "NVTX ranges",
         [column if _has_values(rows, column) else replace(column, text=None) for column in columns],
         rows,
-        PageTexts((), found, notes, RANGES_ABOUT),
+        PageTexts((), summary, notes, RANGES_ABOUT),
         data_rows=None if together else _ranges_by_start(trace, rows),
         opens=opens if rows else None,
         names=_range_names,
@@ -125,7 +125,7 @@ def range_page(trace: Trace, *, together: bool = False) -> TablePage[RangeLine]:
 def _ranges_by_start(trace: Trace, rows: list[RangeLine]) -> list[RangeLine]:
     """Return the rows of ranges in the order of the trace; the table has those of other threads behind inner ones."""
     lines = {line.node.range.id: line for line in rows if line.node.range is not None and line.launched is None}
-    return [lines[each.id] for each in trace.ranges if each.id in lines]
+    return [lines[nvtx_range.id] for nvtx_range in trace.ranges if nvtx_range.id in lines]
 
 
 def _range_names(line: RangeLine) -> tuple[str, ...]:
@@ -164,14 +164,14 @@ def _role(line: RangeLine) -> str:
 
 def _kernel_records(trace: Trace, node: RangeNode) -> list[dict[str, Any]]:
     """The kernels launched in a range and in its inner ones, as data."""
-    whole = node.kernel_seconds
+    total = node.kernel_seconds
     return [
         {
             "kernel": launched.kernel,
             "demangled": "?" if (kernel := trace.kernels.get(launched.kernel)) is None else kernel.demangled,
             "launches": launched.launches,
             "seconds": launched.seconds,
-            "share": launched.seconds / whole if whole and launched.seconds is not None else None,
+            "share": launched.seconds / total if total and launched.seconds is not None else None,
         }
         for launched in node.everything
     ]
@@ -294,18 +294,22 @@ def range_totals_page(trace: Trace, key: RangeKey, *, together: bool = False) ->
     def opens(line: KernelTotal) -> tuple[Path, int] | None:
         return None if line.kernel is None else (trace.directory, line.kernel.index)
 
-    words = PageTexts([("range", key[0]), ("seen", seen)], about=TOTALS_ABOUT)
+    texts = PageTexts([("range", key[0]), ("seen", seen)], about=TOTALS_ABOUT)
     only = Only("range", key[0])
     return TablePage(
-        "totals", "Kernels of a range", TOTALS_COLUMNS, rows, words, opens=opens, names=_kernel_names, only=only
+        "totals", "Kernels of a range", TOTALS_COLUMNS, rows, texts, opens=opens, names=_kernel_names, only=only
     )
 
 
 def _total_rows(trace: Trace, node: RangeNode) -> list[KernelTotal]:
-    whole = node.kernel_seconds
+    total = node.kernel_seconds
     rows = [
-        KernelTotal(each, trace.kernels.get(each.kernel), each.seconds / whole if whole and each.seconds else None)
-        for each in node.everything
+        KernelTotal(
+            launched,
+            trace.kernels.get(launched.kernel),
+            launched.seconds / total if total and launched.seconds else None,
+        )
+        for launched in node.everything
     ]
     return sorted(rows, key=lambda row: -(row.launched.seconds or 0.0))
 

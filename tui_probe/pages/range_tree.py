@@ -78,12 +78,13 @@ def range_tree(trace: Trace, *, together: bool = False) -> list[RangeNode]:
     outer: dict[int | None, int | None] = {}
     depths: dict[int | None, int] = {None: 0}
     inner: dict[int | None, list[Range]] = {}
-    for each in ranges:
-        parent = each.parent if each.parent in outer else None  # the outer one began before, so its id came before
+    for nvtx_range in ranges:
+        # The outer range began before, so its id came before.
+        parent = nvtx_range.parent if nvtx_range.parent in outer else None
         if depths[parent] == _MAX_DEPTH:
             parent = outer[parent]
-        outer[each.id], depths[each.id] = parent, depths[parent] + 1
-        inner.setdefault(parent, []).append(each)
+        outer[nvtx_range.id], depths[nvtx_range.id] = parent, depths[parent] + 1
+        inner.setdefault(parent, []).append(nvtx_range)
     return _Tree(trace, inner, together=together).nodes([None], 0)
 
 
@@ -157,26 +158,28 @@ class _Tree:
         """Return the nodes directly inside the ranges of these ids."""
         inside = [each for key in outer for each in self._inner.get(key, ())]
         groups: dict[object, list[Range]] = {}
-        for each in inside:
-            groups.setdefault((each.text, each.domain) if self._together else each.id, []).append(each)
+        for nvtx_range in inside:
+            groups.setdefault((nvtx_range.text, nvtx_range.domain) if self._together else nvtx_range.id, []).append(
+                nvtx_range
+            )
         return [self._node(group, depth) for group in groups.values()]
 
     def _node(self, group: Sequence[Range], depth: int) -> RangeNode:
         first = group[0]
-        ids = [each.id for each in group]
-        runs = list(chain.from_iterable(each.runs for each in group))
+        ids = [nvtx_range.id for nvtx_range in group]
+        runs = list(chain.from_iterable(nvtx_range.runs for nvtx_range in group))
         covered = [run for key in ids for each in self._inner.get(key, ()) for run in each.runs]
         everything, epoch = self._launched(runs), self._trace.state.epoch_ns
-        host = [None if each.end_ns is None else each.end_ns - each.start_ns for each in group]
+        host = [None if nvtx_range.end_ns is None else nvtx_range.end_ns - nvtx_range.start_ns for nvtx_range in group]
         return RangeNode(
             text=first.text,
             domain=first.domain,
             thread=first.thread,
             depth=depth,
             times=len(group),
-            launches=sum(each.launches for each in group),
-            probed=sum(each.probed for each in everything),
-            seconds=None if None in host else sum(each for each in host if each is not None) / 1e9,
+            launches=sum(nvtx_range.launches for nvtx_range in group),
+            probed=sum(launched.probed for launched in everything),
+            seconds=None if None in host else sum(time for time in host if time is not None) / 1e9,
             kernel_seconds=_total(everything),
             start_s=None if epoch is None else (first.start_ns - epoch) / 1e9,
             everything=everything,
@@ -190,7 +193,7 @@ class _Tree:
         """Return the p99 time of the ranges of a name, each with the time of its launches; None if one is not known."""
         if len(group) == 1:
             return None
-        times = [_total(self._launched(each.runs)) for each in group]
+        times = [_total(self._launched(nvtx_range.runs)) for nvtx_range in group]
         known = sorted(time for time in times if time is not None)
         return known[-(-99 * len(known) // 100) - 1] if known and len(known) == len(times) else None
 
@@ -200,8 +203,8 @@ class _Tree:
         for first, last in runs:
             codes.update(self._codes[bisect_left(self._numbers, first) : bisect_right(self._numbers, last)])
         kernels = dict.fromkeys(code >> 1 for code in codes)
-        found = [self._counted(kernel, codes[2 * kernel], codes[2 * kernel + 1]) for kernel in kernels]
-        return sorted(found, key=lambda each: (-each.launches, each.kernel))
+        totals = [self._counted(kernel, codes[2 * kernel], codes[2 * kernel + 1]) for kernel in kernels]
+        return sorted(totals, key=lambda total: (-total.launches, total.kernel))
 
     def _counted(self, kernel: int, passed: int, probed: int) -> KernelLaunches:
         if kernel not in self._times:
@@ -213,5 +216,5 @@ class _Tree:
 
 def _total(launched: Sequence[KernelLaunches]) -> float | None:
     """The time of all launches, None if one is not known."""
-    times = [each.seconds for each in launched]
-    return None if None in times or not times else sum(each for each in times if each is not None)
+    times = [launches.seconds for launches in launched]
+    return None if None in times or not times else sum(time for time in times if time is not None)

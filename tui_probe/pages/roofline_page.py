@@ -82,8 +82,8 @@ def roof_lines(roof: Roof, cells: int) -> Iterator[str]:
     """The roof in words."""
     ridge = NOT_MEASURED if roof.ridge is None else f"{roof.ridge:.0f} op/B"
     fp32 = "" if roof.fp32 is None else f", fp32 {scaled_text(roof.fp32)} op/s"
-    words = f"memory {units.rate(roof.bandwidth)}, tensor cores {scaled_text(roof.peak)} op/s{fp32}, ridge at {ridge}"
-    yield from hang_line(words, cells)
+    text = f"memory {units.rate(roof.bandwidth)}, tensor cores {scaled_text(roof.peak)} op/s{fp32}, ridge at {ridge}"
+    yield from hang_line(text, cells)
 
 
 def placed_points(points: Sequence[RooflinePoint], roof: Roof) -> list[tuple[str, RooflinePoint, float, float]]:
@@ -256,9 +256,9 @@ def roofline_page(points: Sequence[RooflinePoint], roof: Roof) -> TablePage[Roof
     """One row per kernel."""
     notes = [ROOFLINE_NOTE] if points else [no_points_text()]
     notes = [*verdict_lines(points, 1000), *notes]
-    words = PageTexts(found=list(roof_lines(roof, 1000)), notes=notes, about=ROOFLINE_ABOUT)
+    texts = PageTexts(found=list(roof_lines(roof, 1000)), notes=notes, about=ROOFLINE_ABOUT)
     shown = roofline_columns(points, roof)
-    return TablePage("roofline", "Roofline", shown, points, words, roof_record(roof), opens=_kernel_target)
+    return TablePage("roofline", "Roofline", shown, points, texts, roof_record(roof), opens=_kernel_target)
 
 
 def open_roofline(points: Sequence[RooflinePoint], roof: Roof, title: str) -> PageSet:
@@ -293,8 +293,8 @@ class RooflineChart(Drawing):
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         head = [((clip(part, width), "title"),) for part in roof_lines(self.roof, width)]
         if not self.shown:
-            said = NO_CHART_NOTE if self.points else no_points_text()
-            body: list[Line] = [((part, "dim"),) for part in hang_line(said, width)]
+            note = NO_CHART_NOTE if self.points else no_points_text()
+            body: list[Line] = [((part, "dim"),) for part in hang_line(note, width)]
         else:
             body = roofline_chart(
                 self.points, self.roof, width, max(height - len(head), 6), self.chosen, ascii_only=ascii_only
@@ -325,7 +325,7 @@ class RooflineChart(Drawing):
 
     def furthest(self) -> str | None:
         """To the kernel furthest below its roof."""
-        shares = [(share, each[1]) for each in self.shown if (share := each[1].share_of(self.roof)) is not None]
+        shares = [(share, mark[1]) for mark in self.shown if (share := mark[1].share_of(self.roof)) is not None]
         if not shares:
             return "no kernel has a share of its roof"
         share, self.chosen = min(shares, key=lambda each: each[0])
@@ -341,7 +341,7 @@ class RooflineChart(Drawing):
     def status(self) -> list[str]:
         """The kernel under the cursor."""
         point = self.chosen
-        sign = next((each[0] for each in self.shown if each[1] is point), "")
+        sign = next((mark[0] for mark in self.shown if mark[1] is point), "")
         if point is None:
             return []
         parts = [
@@ -372,8 +372,8 @@ class RooflineChart(Drawing):
         axes.set_ylabel("operations per second")
         if not self.shown or self.roof.ridge is None:
             return
-        left = min(self.roof.ridge, *(each[2] for each in self.shown)) / 4
-        right = max(self.roof.ridge, *(each[2] for each in self.shown)) * 4
+        left = min(self.roof.ridge, *(mark[2] for mark in self.shown)) / 4
+        right = max(self.roof.ridge, *(mark[2] for mark in self.shown)) * 4
         across = [left, self.roof.ridge, right]
         axes.plot(across, [self.roof.at(x) for x in across])
         for sign, _, x, y in self.shown:

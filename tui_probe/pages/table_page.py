@@ -246,15 +246,15 @@ class TablePage(TableContent[Row], Document):
     def unbroken(self, lines: Sequence[str]) -> list[str]:
         """Notes and findings in one line each, as they are copied."""
         texts = [*self.words.found, *self.words.evidence, *(f"note: {note}" for note in self.words.notes)]
-        found = [*lines]
+        copied = [*lines]
         for text in map(safe, texts):
             parts = [self._margin + part for part in hang_line(text, self._cells)]
-            if len(parts) > 1 and parts[0] in found:
-                at = found.index(parts[0])
-                there = zip(parts, found[at:], strict=False)
+            if len(parts) > 1 and parts[0] in copied:
+                at = copied.index(parts[0])
+                there = zip(parts, copied[at:], strict=False)
                 same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], there))
-                found[at : at + same] = [self._margin + text]
-        return found
+                copied[at : at + same] = [self._margin + text]
+        return copied
 
     def _natural(self) -> list[int]:
         """The width that each column would like to have, by its first rows."""

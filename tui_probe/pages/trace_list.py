@@ -99,7 +99,7 @@ def _time_change(now: RunVerdict, before: RunVerdict) -> str:
     change = now.milliseconds / before.milliseconds - 1
     if abs(change) < _SAME_TIME_SHARE:
         return "time as before"
-    old, new = (units.duration(each / 1e3) for each in (before.milliseconds, now.milliseconds))
+    old, new = (units.duration(value / 1e3) for value in (before.milliseconds, now.milliseconds))
     return f"{_short(now.kernel)} {old} → {new} ({change * 100:+.1f}%)"
 
 
@@ -109,15 +109,15 @@ def run_verdict(trace: Trace) -> RunVerdict:
     timed = [kernel for kernel in measured if kernel.time_share is not None]
     if timed:
         return _kernel_verdict(trace, max(timed, key=lambda kernel: kernel.time_share or 0.0))
-    found = [_kernel_verdict(trace, kernel) for kernel in measured[:_MAX_KERNELS]]
-    return max(found, key=_amount_known, default=RunVerdict())
+    verdicts = [_kernel_verdict(trace, kernel) for kernel in measured[:_MAX_KERNELS]]
+    return max(verdicts, key=_amount_known, default=RunVerdict())
 
 
 def _kernel_verdict(trace: Trace, kernel: Kernel) -> RunVerdict:
-    found = kernel_limiter(kernel)
-    limit = found.limit if found is not None else None
-    told = found.short if found is not None and limit else _flagged_text(trace, kernel)
-    return RunVerdict(kernel.demangled, told, limit, kernel.time_share, kernel.time_ms)
+    limiter = kernel_limiter(kernel)
+    limit = limiter.limit if limiter is not None else None
+    text = limiter.short if limiter is not None and limit else _flagged_text(trace, kernel)
+    return RunVerdict(kernel.demangled, text, limit, kernel.time_share, kernel.time_ms)
 
 
 def _amount_known(found: RunVerdict) -> int:
@@ -126,8 +126,8 @@ def _amount_known(found: RunVerdict) -> int:
 
 def _flagged_text(trace: Trace, kernel: Kernel) -> str:
     """Return the first finding of its probes; "" where a result is too large for this, or cannot be read."""
-    told = summarize_findings(trace, kernel)
-    return told.words if told.found and not any(one.problem for one in told.found) else ""
+    summary = summarize_findings(trace, kernel)
+    return summary.words if summary.found and not any(result.problem for result in summary.found) else ""
 
 
 class VerdictCache:
@@ -150,11 +150,11 @@ class VerdictCache:
         known = _verdict_from_record(self._known.get(name), stamp)
         if known is not None:
             return known
-        found = RunVerdict() if log.st_size > MAX_LOG_BYTES else _verdict_of_directory(directory)
+        verdict = RunVerdict() if log.st_size > MAX_LOG_BYTES else _verdict_of_directory(directory)
         self._known.pop(name, None)
-        self._known[name] = {"stamp": stamp, **asdict(found)}
+        self._known[name] = {"stamp": stamp, **asdict(verdict)}
         self._changed = True
-        return found
+        return verdict
 
     def keep(self) -> None:
         """Write them into the user's state folder, if there are new ones."""
@@ -183,17 +183,17 @@ def _verdict_from_record(kept: object, stamp: list[int]) -> RunVerdict | None:
     """A verdict as the file has it; None where it is of another state of the trace, or is none."""
     if not isinstance(kept, dict) or kept.get("stamp") != stamp:
         return None
-    said = {name: kept.get(name) for name in _FIELD_TYPES}
-    fits = all(isinstance(said[name], kinds) for name, kinds in _FIELD_TYPES.items())
-    return RunVerdict(**said) if fits else None  # type: ignore[arg-type]
+    fields = {name: kept.get(name) for name in _FIELD_TYPES}
+    fits = all(isinstance(fields[name], kinds) for name, kinds in _FIELD_TYPES.items())
+    return RunVerdict(**fields) if fits else None  # type: ignore[arg-type]
 
 
 def _saved_records() -> dict[str, Any]:
     try:
-        found = parse_json(read_state(VERDICTS_FILE) or "{}")
+        records = parse_json(read_state(VERDICTS_FILE) or "{}")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return records if isinstance(records, dict) else {}
 
 
 VERSION: Final = 1
@@ -232,8 +232,8 @@ class ListedRun:
             parts.append(f"kernels {units.count(old.brief.kernels)} → {units.count(new.brief.kernels)}")
         if new.verdict is None or old.verdict is None:
             return "; ".join(parts)
-        told = new.verdict.against(old.verdict, same_probe=old.brief.probe == new.brief.probe)
-        return "; ".join(filter(None, [told, *parts]))
+        text = new.verdict.against(old.verdict, same_probe=old.brief.probe == new.brief.probe)
+        return "; ".join(filter(None, [text, *parts]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,15 +252,15 @@ def runs_by_command(traces: Iterable[Brief], verdicts: Mapping[Path, RunVerdict]
     Runs whose command is not known stand alone.
     """
     found: dict[str, list[Brief]] = {}
-    for each in traces:
-        found.setdefault(each.command or str(each.directory), []).append(each)
+    for brief in traces:
+        found.setdefault(brief.command or str(brief.directory), []).append(brief)
     return [_linked_runs(family, verdicts) for family in found.values()]
 
 
 def _linked_runs(family: Sequence[Brief], verdicts: Mapping[Path, RunVerdict]) -> list[ListedRun]:
     runs: list[ListedRun] = []
-    for each in reversed(family):
-        runs.append(ListedRun(each, verdicts.get(each.directory), runs[-1] if runs else None))
+    for brief in reversed(family):
+        runs.append(ListedRun(brief, verdicts.get(brief.directory), runs[-1] if runs else None))
     return runs[::-1]
 
 
@@ -336,7 +336,7 @@ def run_record(groups: Iterable[Sequence[ListedRun]]) -> dict[str, Any]:
         "commands": [
             {
                 "command": mask_line(runs[0].brief.command) or None,
-                "runs": [{each.key: each.value(run) for each in RUN_COLUMNS if each.value} for run in runs],
+                "runs": [{column.key: column.value(run) for column in RUN_COLUMNS if column.value} for run in runs],
             }
             for runs in groups
         ],

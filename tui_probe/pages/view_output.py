@@ -69,7 +69,7 @@ def csv_of_view(view: View) -> Iterator[str]:
 
 def run_commands(view: View, commands: Sequence[str], size: tuple[int, int]) -> list[str]:
     """Give commands to a view, one after another; what it says to them. Raises ChoiceError for one it does not know."""
-    said = []
+    texts = []
     for command in commands:
         if not isinstance(view, Document):
             if (work := view.prepare(*size)) is not None:
@@ -80,5 +80,5 @@ def run_commands(view: View, commands: Sequence[str], size: tuple[int, int]) -> 
             listed = ", ".join(f"{each} ({known[each]})" for each in COMMANDS if each in known)
             raise ChoiceError(f"this view does not know {command!r}; it knows {listed or 'no commands'}")
         if words := view.press(command):
-            said.append(words)
-    return said
+            texts.append(words)
+    return texts

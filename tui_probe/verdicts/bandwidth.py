@@ -114,8 +114,8 @@ def _card(record: object) -> SavedCard:
     if not isinstance(record, dict):
         raise _InvalidFile("its device is not an object")
     names = ("sms", "l2_bytes", "memory_bytes", "memory_clock_khz", "memory_bus_bits")
-    whole = {name: _integer(record, name) or 0 for name in names}
-    return SavedCard(name=_text(record, "name"), memory_bandwidth=_number(record, "memory_bytes_per_second"), **whole)
+    values = {name: _integer(record, name) or 0 for name in names}
+    return SavedCard(name=_text(record, "name"), memory_bandwidth=_number(record, "memory_bytes_per_second"), **values)
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:

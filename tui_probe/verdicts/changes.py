@@ -219,7 +219,7 @@ def _spread_text(change: ValueChange) -> str:
     if change.before.spread is None and change.after.spread is None:
         return ""
     return ", ".join(
-        "–" if each.spread is None else f"±{100 * each.spread:.0f}%" for each in (change.before, change.after)
+        "–" if figure.spread is None else f"±{100 * figure.spread:.0f}%" for figure in (change.before, change.after)
     )
 
 
@@ -229,15 +229,15 @@ def value_changes(
     """The figures that at least one of the two has, the largest change first; why results have none in ``problems``."""
     before = _values_by_key(match, match.one, lambda share: progress(share / 2), problems)
     after = _values_by_key(match, match.other, lambda share: progress(0.5 + share / 2), problems)
-    found = []
+    changes = []
     for key in dict.fromkeys([*before, *after]):
         one, other = before.get(key), after.get(key)
         if one is None or other is None:
             one, other = one or replace(after[key], value=None), other or replace(before[key], value=None)
         if one.value is not None or other.value is not None:
-            found.append(ValueChange(one, other, kernel, match.grid, match.block))
-    found = [_fair_change(change, before, after, match) for change in found]
-    return sorted(found, key=lambda change: change.place)
+            changes.append(ValueChange(one, other, kernel, match.grid, match.block))
+    changes = [_fair_change(change, before, after, match) for change in changes]
+    return sorted(changes, key=lambda change: change.place)
 
 
 def _fair_change(

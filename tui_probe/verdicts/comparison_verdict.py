@@ -73,17 +73,17 @@ def _same_kernel_texts(pair: KernelPair, unmeasured: str) -> list[str]:
     timed = lead is not None and lead.before.leads
     parts = [f"{_speed_text(lead)}: {lead.words}"] if lead is not None and timed else []
     for verdict in ("better", "worse"):
-        found = [
-            each
-            for each in pair.changes
-            if each.counts and each.verdict == verdict and not (timed and _is_part_of_time(each))
+        judged = [
+            change
+            for change in pair.changes
+            if change.counts and change.verdict == verdict and not (timed and _is_part_of_time(change))
         ]
-        if found:
-            parts.append(f"{'' if parts else 'B is '}{verdict}: {_changes_text(found)}")
+        if judged:
+            parts.append(f"{'' if parts else 'B is '}{verdict}: {_changes_text(judged)}")
     if not parts and not unmeasured:
-        differ = sum(bool(each.change) for each in pair.changes)
+        differ = sum(bool(change.change) for change in pair.changes)
         parts.append("no figure got better or worse" + (f", {differ} differ" if differ else ""))
-    launches = [each for each in pair.changes if each.before.key in _LAUNCHES_KEY and each.change]
+    launches = [change for change in pair.changes if change.before.key in _LAUNCHES_KEY and change.change]
     if launches:
         parts.append("not the same launch: " + ", ".join(each.words for each in launches))
     return parts
@@ -91,8 +91,8 @@ def _same_kernel_texts(pair: KernelPair, unmeasured: str) -> list[str]:
 
 def _different_kernels_text(pair: KernelPair) -> str:
     """Text about two kernels that are not the same: no judgement."""
-    told = next((change for change in pair.changes if change.before.leads and change.change is not None), None)
-    return "different kernels, so neither is better" + (f": {told.words}" if told else "")
+    lead = next((change for change in pair.changes if change.before.leads and change.change is not None), None)
+    return "different kernels, so neither is better" + (f": {lead.words}" if lead else "")
 
 
 def _is_part_of_time(change: ValueChange) -> bool:
@@ -131,9 +131,9 @@ def _matched_text(pairs: Sequence[KernelPair], kernels: int, unmeasured: str) ->
     if not pairs:
         return "no kernel is in both"
     counts = Counter(pair.verdict for pair in pairs if not (unmeasured and pair.verdict == "same"))
-    words = ", ".join(_verdict_count_text(counts[verdict], verdict) for verdict in _VERDICT_ORDER if counts[verdict])
+    counted = ", ".join(_verdict_count_text(counts[verdict], verdict) for verdict in _VERDICT_ORDER if counts[verdict])
     shapes = f" in {units.counted(len(pairs), 'shape')}" if len(pairs) > kernels else ""
-    return f"{units.counted(kernels, 'kernel')} in both{shapes}" + (f": {words}" if words else "")
+    return f"{units.counted(kernels, 'kernel')} in both{shapes}" + (f": {counted}" if counted else "")
 
 
 def _verdict_count_text(count: int, verdict: str) -> str:

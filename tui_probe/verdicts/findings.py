@@ -72,9 +72,9 @@ class ResultFindings:
     @property
     def worst(self) -> Finding | None:
         """The one to look at first that has a place: what stands out, else a line, else what a drawing shows."""
-        placed = [each for each in self.findings if each.page]
-        wanted = (each for each in placed if each.stands_out), (each for each in placed if each.line)
-        return next(chain(*wanted, (each for each in placed if is_drawn(each.page))), None)
+        placed = [finding for finding in self.findings if finding.page]
+        wanted = (finding for finding in placed if finding.stands_out), (finding for finding in placed if finding.line)
+        return next(chain(*wanted, (finding for finding in placed if is_drawn(finding.page))), None)
 
 
 def launch_findings(source: ViewSource) -> ResultFindings | None:
@@ -112,19 +112,19 @@ def findings_by_probe(source: ViewSource) -> list[ResultFindings]:
 
     One where the run had one probe, none where there is no result.
     """
-    found = (launch_findings(each) for each in probe_results.sources_by_probe(source))
-    return [each for each in found if each is not None]
+    results = (launch_findings(each) for each in probe_results.sources_by_probe(source))
+    return [result for result in results if result is not None]
 
 
 def _read_findings(of: ProbeResult) -> list[Finding]:
     probe = probe_named(of.probe)
     if probe is not None and probe.findings is not None:
-        found = [_check_page(of, each) for each in probe.findings(of, probe.analyse(of))]
-        return [*sorted(found, key=lambda finding: finding.order), *_sample_finding(of)]
+        findings = [_check_page(of, each) for each in probe.findings(of, probe.analyse(of))]
+        return [*sorted(findings, key=lambda finding: finding.order), *_sample_finding(of)]
     if of.kernel.matched_nothing:
         return [Finding("kept", "records", f"{NOT_MEASURED} the probe matched nothing")]
-    told = (("first_value", "values", first_value(of)), ("kept", "records", record_counts_text(of.result)))
-    return [Finding(key, label, safe(words)) for key, label, words in told if words]
+    notes = (("first_value", "values", first_value(of)), ("kept", "records", record_counts_text(of.result)))
+    return [Finding(key, label, safe(words)) for key, label, words in notes if words]
 
 
 def _check_page(of: ProbeResult, finding: Finding) -> Finding:
@@ -151,8 +151,8 @@ FLAG: Final = "! "
 
 def key_findings(trace: Trace, kernel: Kernel) -> tuple[tuple[str, Finding], ...]:
     """Return the flagged finding of each probe in its newest result, else its first."""
-    found = findings_by_probe(ViewSource(trace, kernel))
-    return tuple((each.probe, finding) for each in found for finding in _best_findings(each))
+    results = findings_by_probe(ViewSource(trace, kernel))
+    return tuple((result.probe, finding) for result in results for finding in _best_findings(result))
 
 
 def _best_findings(found: ResultFindings) -> list[Finding]:
@@ -184,12 +184,15 @@ def summarize_findings(trace: Trace, kernel: Kernel) -> FindingSummary:
         size = result_bytes(source)
         if size > MAX_UNASKED_BYTES:
             return FindingSummary(f"{units.size(size)} were recorded: open the kernel to read them")
-    found = findings_by_probe(ViewSource(trace, kernel))
-    best = sorted((each for one in found for each in _best_findings(one)), key=lambda finding: not finding.stands_out)
+    results = findings_by_probe(ViewSource(trace, kernel))
+    best = sorted(
+        (finding for result in results for finding in _best_findings(result)),
+        key=lambda finding: not finding.stands_out,
+    )
     mark = FLAG if best and best[0].stands_out else ""
-    problems = [safe(one.problem) for one in found if one.problem]
-    words = [*_limiter_text(kernel), *(finding_text(kernel, each) for each in best), *problems]
-    return FindingSummary(mark + "; ".join(words), tuple(found))
+    problems = [safe(result.problem) for result in results if result.problem]
+    texts = [*_limiter_text(kernel), *(finding_text(kernel, finding) for finding in best), *problems]
+    return FindingSummary(mark + "; ".join(texts), tuple(results))
 
 
 def _limiter_text(kernel: Kernel) -> Iterator[str]:

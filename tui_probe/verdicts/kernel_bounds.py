@@ -63,11 +63,11 @@ def kernel_bounds(trace: Trace) -> tuple[str, list[KernelBound]]:
     else:
         kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
         of, shares = _shares_of_cycles(kernels)
-    found = [
+    bounds = [
         KernelBound(kernel, share, key_findings(trace, kernel), kernel_limiter(kernel))
         for kernel, share in zip(kernels, shares, strict=True)
     ]
-    return of, sorted(found, key=lambda bound: -(bound.share or 0.0))
+    return of, sorted(bounds, key=lambda bound: -(bound.share or 0.0))
 
 
 def _shares_of_cycles(kernels: Sequence[Kernel]) -> tuple[str, list[float | None]]:
@@ -104,9 +104,9 @@ def bounds_section(trace: Trace, cells: int) -> list[str]:
     """The section of the report; none where no kernel had several probes, or one that tells what limits it."""
     if not any(kernel.probings or has_limiter_counts(kernel) for kernel in trace.kernels):
         return []
-    of, found = kernel_bounds(trace)
-    lines = [line for bound in found[:_MAX_KERNELS] for line in _bound_lines(bound, cells)]
-    if found and not of:
+    of, bounds = kernel_bounds(trace)
+    lines = [line for bound in bounds[:_MAX_KERNELS] for line in _bound_lines(bound, cells)]
+    if bounds and not of:
         lines.append(f"no shares: {_no_shares_reason(trace)}")
     elif of == _GPU_TIME:
         graphs = ", and of graphs that were replayed" if trace.graph_ns else ""
@@ -114,7 +114,7 @@ def bounds_section(trace: Trace, cells: int) -> list[str]:
     elif of:
         model = ", those of a model," if trace.state.simulated else ""
         lines.append(f"shares: cycles of probed launches{model} times all launches; of kernels with results")
-    more = len(found) - _MAX_KERNELS
+    more = len(bounds) - _MAX_KERNELS
     return [*lines, *([f"and {units.counted(more, 'kernel')} more"] if more > 0 else [])]
 
 

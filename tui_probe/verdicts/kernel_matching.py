@@ -44,7 +44,7 @@ class KernelMatch:
     @property
     def probes_differ(self) -> bool:
         """Return whether the two ran under different probes, as far as that is known: then their costs differ."""
-        before, after = (each.trace.run_info for each in (self.one, self.other))
+        before, after = (side.trace.run_info for side in (self.one, self.other))
         return bool(before and after and before.probe and after.probe and before.probe != after.probe)
 
     @property
@@ -65,19 +65,19 @@ def result_shape(trace: Trace, row: int) -> LaunchShape | None:
 def match_pair(one: ViewSource, other: ViewSource) -> KernelMatch:
     """Two kernels or launches that are said to be the same."""
     here, there = one.launch or one.kernel, other.launch or other.kernel
-    varies = any(each.launch is None and _varies(each.kernel) for each in (one, other))
+    varies = any(side.launch is None and _varies(side.kernel) for side in (one, other))
     same = not varies and (here.grid, here.block) == (there.grid, there.block)
     return KernelMatch(one, other, here.grid if same else None, here.block if same else None)
 
 
 def match_shapes(one: ViewSource, other: ViewSource) -> list[KernelMatch]:
     """Two kernels as a whole, and shape by shape where both were launched in several of the same."""
-    whole = match_pair(one, other)
+    match = match_pair(one, other)
     if one.launch or other.launch or not (_varies(one.kernel) or _varies(other.kernel)):
-        return [whole]
+        return [match]
     before, after = _shape_counts(one), _shape_counts(other)
     both = [shape for shape, _ in before.most_common() if shape in after][:MAX_SHAPES]
-    return [replace(whole, seen=not both), *(KernelMatch(one, other, *shape, shape) for shape in both)]
+    return [replace(match, seen=not both), *(KernelMatch(one, other, *shape, shape) for shape in both)]
 
 
 def _varies(kernel: Kernel) -> bool:
@@ -99,8 +99,8 @@ def _before_after_text(before: str, after: str) -> str:
 
 def _shape_counts(source: ViewSource) -> Counter[LaunchShape]:
     """The shapes of the launches that have results, and how many have."""
-    found = (result_shape(source.trace, row) for row in source.kernel.result_rows)
-    return Counter(shape for shape in found if shape is not None)
+    shapes = (result_shape(source.trace, row) for row in source.kernel.result_rows)
+    return Counter(shape for shape in shapes if shape is not None)
 
 
 def match_traces(one: Trace, other: Trace) -> tuple[list[KernelMatch], list[Kernel], list[Kernel]]:
@@ -111,29 +111,29 @@ def match_traces(one: Trace, other: Trace) -> tuple[list[KernelMatch], list[Kern
     found: dict[int, KernelMatch] = {}
     there = _kernels_by_name(other)
     for name, here in _kernels_by_name(one).items():
-        rest = there.get(name, [])
-        for kernel, fellow in _pair_kernels(here, rest):
+        candidates = there.get(name, [])
+        for kernel, fellow in _pair_kernels(here, candidates):
             found[kernel.index] = match_pair(ViewSource(one, kernel), ViewSource(other, fellow))
-    taken = {each.other.kernel.index for each in found.values()}
+    taken = {match.other.kernel.index for match in found.values()}
     alone = [kernel for kernel in one.kernels if kernel.index not in found]
     return [found[index] for index in sorted(found)], alone, [k for k in other.kernels if k.index not in taken]
 
 
 def _kernels_by_name(trace: Trace) -> dict[str, list[Kernel]]:
-    found = defaultdict(list)
+    by_name = defaultdict(list)
     for kernel in trace.kernels:
-        found[kernel.name].append(kernel)
-    return found
+        by_name[kernel.name].append(kernel)
+    return by_name
 
 
 def _pair_kernels(here: list[Kernel], there: list[Kernel]) -> Iterator[tuple[Kernel, Kernel]]:
     """First those of the same shape, each at most once, then what is left in order."""
-    left, rest = [], list(there)
+    left, unmatched = [], list(there)
     for kernel in here:
-        same = next((each for each in rest if (each.grid, each.block) == (kernel.grid, kernel.block)), None)
+        same = next((other for other in unmatched if (other.grid, other.block) == (kernel.grid, kernel.block)), None)
         if same is None:
             left.append(kernel)
         else:
-            rest.remove(same)
+            unmatched.remove(same)
             yield kernel, same
-    yield from zip(left, rest, strict=False)
+    yield from zip(left, unmatched, strict=False)

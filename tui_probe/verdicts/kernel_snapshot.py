@@ -38,8 +38,8 @@ def failure_lines(kernels: Iterable[Kernel]) -> Iterator[str]:
     """A line per kernel with failures, up to ``_MAX_LINES``."""
     failed = [kernel for kernel in kernels if kernel.failures]
     for kernel in failed[:_MAX_LINES]:
-        words = "; ".join(located_failures(kernel))
-        yield f"✘ #{kernel.index} {shorten(safe(kernel.demangled), _NAME_WIDTH)}: {words}"
+        text = "; ".join(located_failures(kernel))
+        yield f"✘ #{kernel.index} {shorten(safe(kernel.demangled), _NAME_WIDTH)}: {text}"
     if len(failed) > _MAX_LINES:
         yield f"✘ {len(failed) - _MAX_LINES} more kernels: see the column status"
 

@@ -116,8 +116,8 @@ class KernelValue:
 
 def launch_values(source: ViewSource) -> list[KernelValue]:
     """Return the launches, resources and times of a kernel; times of a simulated GPU are left out."""
-    found = (*_shape_values(source), *_resource_values(source), *_time_values(source))
-    return [replace(figure, pages=_PAGES_BY_VALUE[figure.key]) for figure in found]
+    values = (*_shape_values(source), *_resource_values(source), *_time_values(source))
+    return [replace(figure, pages=_PAGES_BY_VALUE[figure.key]) for figure in values]
 
 
 def median_over_launches(figure: KernelValue, values: Sequence[float]) -> KernelValue:
@@ -235,11 +235,11 @@ def _values_of_result(source: ViewSource, result: AnalysedResult) -> Iterator[Ke
         yield KernelValue(
             "blocks_measured", "blocks measured", result.blocks_measured, _count_text, "neither", pages=("launches",)
         )
-    for each in result.figures:
-        nothing = not each.shown and not each.value  # a count of what seldom occurs
-        if not each.metric.place and not nothing:
-            pages = metric_pages(result.probe, each.metric)
-            yield replace(_value_of_metric(each, simulated=source.trace.state.simulated), pages=pages)
+    for figure in result.figures:
+        nothing = not figure.shown and not figure.value  # a count of what seldom occurs
+        if not figure.metric.place and not nothing:
+            pages = metric_pages(result.probe, figure.metric)
+            yield replace(_value_of_metric(figure, simulated=source.trace.state.simulated), pages=pages)
 
 
 def _value_of_metric(figure: Measurement, *, simulated: bool) -> KernelValue:
@@ -248,8 +248,8 @@ def _value_of_metric(figure: Measurement, *, simulated: bool) -> KernelValue:
     unit = "" if metric.unit in label.split() else metric.unit  # not “span cycles 350 cycles”
 
     def show(number: float) -> str:
-        whole = float(number).is_integer() or abs(number) >= _INTEGER_FROM
-        return f"{units.count(round(number)) if whole else f'{number:.2f}'} {unit}".rstrip()
+        as_integer = float(number).is_integer() or abs(number) >= _INTEGER_FROM
+        return f"{units.count(round(number)) if as_integer else f'{number:.2f}'} {unit}".rstrip()
 
     better: Better = "neither" if simulated and metric.is_time else metric.better
     leads = metric.quantity == "launch cycles"

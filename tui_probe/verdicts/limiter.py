@@ -76,16 +76,16 @@ class KernelLimiter:
         """Source of the counts of instructions; "" where there are none."""
         if not self.counted_in or self.demand.instructions is None:
             return ""
-        told = ", of which the assembler leaves out and merges some" if "PTX" in self.counted_in else ""
-        return f"counted in {' and '.join(self.counted_in)}{told}"
+        note = ", of which the assembler leaves out and merges some" if "PTX" in self.counted_in else ""
+        return f"counted in {' and '.join(self.counted_in)}{note}"
 
     @property
     def short(self) -> str:
         """``memory (L2) 83%``, for a column; ``–`` where it cannot be told."""
-        found = self.verdict
-        if found.limit is None:
+        verdict = self.verdict
+        if verdict.limit is None:
             return NOT_MEASURED
-        return f"{_limiter_name(self.verdict)} {_percent(found.share)}" if _is_unit(found) else found.limit
+        return f"{_limiter_name(self.verdict)} {_percent(verdict.share)}" if _is_unit(verdict) else verdict.limit
 
     @property
     def limit(self) -> str | None:
@@ -109,18 +109,18 @@ class KernelLimiter:
 
     def record(self) -> dict[str, Any]:
         """As data."""
-        found = self.verdict
+        verdict = self.verdict
         return {
-            "limit": found.limit,
-            "level": found.level or None,
-            "share": found.share,
+            "limit": verdict.limit,
+            "level": verdict.level or None,
+            "share": verdict.share,
             "words": self.words,
             "units": [
-                {"unit": each.unit, "level": each.level or None, "share": each.share, "certain": each.certain}
-                for each in found.shares
+                {"unit": share.unit, "level": share.level or None, "share": share.share, "certain": share.certain}
+                for share in verdict.shares
             ],
             "counted_in": list(self.counted_in),
-            "not_measured": list(found.unknown),
+            "not_measured": list(verdict.unknown),
             "command": self.command or None,
         }
 
@@ -151,9 +151,9 @@ def limiter_from_results(
     machine = peak_rates(device, file, simulated=simulated)
     if isinstance(bandwidth, float):
         machine = replace(machine, memory=bandwidth)
-    found = limiter_verdict(demand, machine)
+    verdict = limiter_verdict(demand, machine)
     return KernelLimiter(
-        found, demand, machine, _measuring_command(found, kernels[0].trace), _instruction_sources(kernels)
+        verdict, demand, machine, _measuring_command(verdict, kernels[0].trace), _instruction_sources(kernels)
     )
 
 
@@ -201,9 +201,9 @@ def limiter_summary(kernel: Kernel, of: KernelLimiter | None) -> tuple[str, ...]
 
 def _unmeasured_text(of: KernelLimiter) -> str:
     """Return the note on metrics that were not measured, unless the verdict has it."""
-    told = of.verdict.limit is None and not of.machine.simulated
-    unknown = [each for each in of.verdict.unknown if each != "time" or not of.machine.simulated]
-    return f"not measured: {', '.join(unknown)}" if unknown and not told else ""
+    is_unknown = of.verdict.limit is None and not of.machine.simulated
+    unknown = [unit for unit in of.verdict.unknown if unit != "time" or not of.machine.simulated]
+    return f"not measured: {', '.join(unknown)}" if unknown and not is_unknown else ""
 
 
 def _newest_results(kernel: Kernel) -> Iterator[AnalysedResult]:
@@ -212,7 +212,7 @@ def _newest_results(kernel: Kernel) -> Iterator[AnalysedResult]:
             newest = (
                 analyse_result(one.trace, one, row) for row in islice(reversed(one.result_rows), RESULTS_AVERAGED)
             )
-            yield from (each for each in newest if each.analysis is not None and each.sample is None)
+            yield from (result for result in newest if result.analysis is not None and result.sample is None)
 
 
 def _has_counts(demand: Demand) -> bool:
@@ -221,25 +221,25 @@ def _has_counts(demand: Demand) -> bool:
 
 
 def _demand(results: Sequence[AnalysedResult], kernels: Sequence[Kernel]) -> Demand:
-    found = quantity_means(results)
+    means = quantity_means(results)
     milliseconds = [kernel.time_ms for kernel in kernels if _timed_without_probe(kernel) and kernel.time_ms is not None]
     grids = [kernel.grid for kernel in kernels if kernel.grid is not None and not kernel.grid_varies]
     return Demand(
         seconds=fmean(milliseconds) / 1e3 if milliseconds else None,
         blocks=prod(grids[0]) if grids else None,
-        size=_sum_if_known(found, "bytes read", "bytes written"),
-        sectors=_first_known(found.get("sectors"), _sum_if_known(found, "load sectors", "store sectors")),
-        shared=found.get("shared requests"),
-        memory=found.get("memory instructions"),
-        instructions=found.get("instructions"),
-        fp32=found.get("fp32 instructions"),
-        fp64=found.get("fp64 instructions"),
+        size=_sum_if_known(means, "bytes read", "bytes written"),
+        sectors=_first_known(means.get("sectors"), _sum_if_known(means, "load sectors", "store sectors")),
+        shared=means.get("shared requests"),
+        memory=means.get("memory instructions"),
+        instructions=means.get("instructions"),
+        fp32=means.get("fp32 instructions"),
+        fp64=means.get("fp64 instructions"),
         fp16=_first_known(
-            found.get("half instructions"), _sum_if_known(found, "fp16 instructions", "bf16 instructions")
+            means.get("half instructions"), _sum_if_known(means, "fp16 instructions", "bf16 instructions")
         ),
-        tensor=_first_known(found.get("tensor operations as half"), found.get("tensor operations")),
-        wgmma=found.get("wgmma instructions"),
-        footprint=found.get("footprint"),
+        tensor=_first_known(means.get("tensor operations as half"), means.get("tensor operations")),
+        wgmma=means.get("wgmma instructions"),
+        footprint=means.get("footprint"),
         reach=_reachable_bytes(kernels[0]),
     )
 
@@ -259,7 +259,7 @@ def quantity_means(results: Iterable[AnalysedResult]) -> dict[str, float]:
 
 
 def _sum_if_known(found: Mapping[str, float], *quantities: Quantity) -> float | None:
-    known = [found[each] for each in quantities if each in found]
+    known = [found[quantity] for quantity in quantities if quantity in found]
     return sum(known) if len(known) == len(quantities) else None
 
 
@@ -277,8 +277,8 @@ def _reachable_bytes(kernel: Kernel) -> float | None:
         memory = read_launch_memory(kernel.trace, kernel.trace.launches[at])
     except (TraceError, OSError):
         return None
-    found = {memory.allocation_at(value) for _, value in memory.pointers()} - {None}
-    return float(sum(each.size for each in found if each is not None)) or None
+    allocations = {memory.allocation_at(value) for _, value in memory.pointers()} - {None}
+    return float(sum(allocation.size for allocation in allocations if allocation is not None)) or None
 
 
 def _measuring_command(found: LimiterVerdict, trace: Run) -> str:
@@ -307,27 +307,27 @@ def _percent(share: float | None) -> str:
 
 
 def _verdict_sentence(of: KernelLimiter) -> str:
-    found = of.verdict
-    if _is_unit(found):
-        limit = found.limit or ""
-        name = UNIT_NAMES.get(limit, limit) + (f" ({found.level})" if found.level else "")
-        share = found.share or 0.0
-        if share > 1 and not _is_behind_caches(found):
+    verdict = of.verdict
+    if _is_unit(verdict):
+        limit = verdict.limit or ""
+        name = UNIT_NAMES.get(limit, limit) + (f" ({verdict.level})" if verdict.level else "")
+        share = verdict.share or 0.0
+        if share > 1 and not _is_behind_caches(verdict):
             return f"{name}: busy all the time; its counts come to {_percent(share)}, more than it can do"
         if share > 1:
             return f"{name}: {share:.1f} times what it can carry is asked of it, so caches serve the rest"
         return f"{name}: {_percent(share)} of what {'they' if limit == 'tensor' else 'it'} can do"
-    if found.limit == "latency":
+    if verdict.limit == "latency":
         return f"latency: no unit is busy for {LIMITING_UTILIZATION:.0%} of the time"
-    if found.limit == "too small":
-        return f"too small: {units.counted(found.blocks or 0, 'block')} for {units.counted(found.sms, 'SM')}"
-    if found.limit == "launch":
-        return f"launch: {units.duration(found.seconds)} is about what it takes to launch anything"
+    if verdict.limit == "too small":
+        return f"too small: {units.counted(verdict.blocks or 0, 'block')} for {units.counted(verdict.sms, 'SM')}"
+    if verdict.limit == "launch":
+        return f"launch: {units.duration(verdict.seconds)} is about what it takes to launch anything"
     return _unknown_limiter_text(of)
 
 
 def _is_behind_caches(found: LimiterVerdict) -> bool:
-    return any(each.behind_caches for each in found.shares if (each.unit, each.level) == (found.limit, found.level))
+    return any(share.behind_caches for share in found.shares if (share.unit, share.level) == (found.limit, found.level))
 
 
 def _unknown_limiter_text(of: KernelLimiter) -> str:
@@ -354,24 +354,26 @@ def _utilization_text(of: KernelLimiter) -> str:
     """``memory 34%, issue 12%``: the largest shares; "" where there is no time."""
     if of.machine.simulated:
         parts = [
-            f"{each.name} {_percent(each.share)}" for each in relative_demand(of.demand, of.machine)[1:_UNITS_SHOWN]
+            f"{unit.name} {_percent(unit.share)}" for unit in relative_demand(of.demand, of.machine)[1:_UNITS_SHOWN]
         ]
         return f"the others beside it: {', '.join(parts)}" if parts else ""
-    shares = [each for each in of.verdict.shares if each.share >= _MIN_UTILIZATION_SHOWN] or list(of.verdict.shares[:1])
-    parts = [f"{each.name} {'' if each.certain else '≤ '}{_percent(each.share)}" for each in shares[:_UNITS_SHOWN]]
+    shares = [share for share in of.verdict.shares if share.share >= _MIN_UTILIZATION_SHOWN] or list(
+        of.verdict.shares[:1]
+    )
+    parts = [f"{share.name} {'' if share.certain else '≤ '}{_percent(share.share)}" for share in shares[:_UNITS_SHOWN]]
     return f"busy: {', '.join(parts)}" if parts else ""
 
 
 def _memory_level_text(of: KernelLimiter) -> str:
-    found = of.verdict
+    verdict = of.verdict
     asked = requested_bytes(of.demand)
-    if found.limit != "memory" or asked is None:
+    if verdict.limit != "memory" or asked is None:
         return ""
     touched = _first_known(of.demand.footprint, of.demand.reach)
-    if found.level == "DRAM":
-        told = "by ncu's counters" if of.demand.dram is not None else "it touches more than L2 holds, each byte once"
-        return f"DRAM: {told}"
-    if found.level == "L1":
+    if verdict.level == "DRAM":
+        reason = "by ncu's counters" if of.demand.dram is not None else "it touches more than L2 holds, each byte once"
+        return f"DRAM: {reason}"
+    if verdict.level == "L1":
         return "L1 and shared memory: each request takes them a cycle at least"
     if fits_in_l2(of.demand, of.machine):
         return f"L2: all that it can touch, {units.size(touched)}, fits there"

@@ -98,20 +98,20 @@ def probe_coverage(trace: Trace) -> ProbeCoverage | None:
     kernels = [kernel for kernel in trace.kernels if kernel.launches]
     by_time = trace.graph_ns > 0 or any(kernel.gpu_time is not None for kernel in kernels)
     weights = {kernel.index: _weight(kernel, by_time=by_time) for kernel in kernels}
-    whole = sum(weights.values()) + by_time * trace.graph_ns
-    if not kernels or whole <= 0:
+    total = sum(weights.values()) + by_time * trace.graph_ns
+    if not kernels or total <= 0:
         return None
     groups: defaultdict[str | None, list[Kernel]] = defaultdict(list)
     for kernel in kernels:
         groups[None if kernel.launches_probed else unprobed_reason(kernel)].append(kernel)
     parts = {
-        words: CoveragePart(len(group), sum(weights[kernel.index] for kernel in group) / whole)
+        words: CoveragePart(len(group), sum(weights[kernel.index] for kernel in group) / total)
         for words, group in groups.items()
     }
     probed = parts.pop(None, CoveragePart(0, 0.0))
     left_out = sorted(parts.items(), key=lambda each: (-each[1].share, -each[1].kernels, each[0] or ""))
-    told = tuple((words or "", part) for words, part in left_out)
-    return ProbeCoverage(len(kernels), probed, by_time, told, _graph_coverage(trace, whole))
+    reasons = tuple((words or "", part) for words, part in left_out)
+    return ProbeCoverage(len(kernels), probed, by_time, reasons, _graph_coverage(trace, total))
 
 
 def _graph_coverage(trace: Trace, whole: float) -> GraphCoverage | None:
@@ -188,8 +188,8 @@ def kernel_advice(status: str, why: Reason | None) -> str:
     """
     if status == "probed":
         return ""
-    told = "" if why is None else advice_on(why.code, why.parameters)
-    return told or _ADVICE_BY_STATUS.get(status, "")
+    advice = "" if why is None else advice_on(why.code, why.parameters)
+    return advice or _ADVICE_BY_STATUS.get(status, "")
 
 
 _MAX_NAMED = 4
@@ -225,8 +225,8 @@ def unmatched_kernel_filter(trace: Trace, kernels: Iterable[NamedKernel]) -> str
     ``kernels`` need not be all: while the program runs, others may come.
     """
     asked = None if trace.run_info is None else trace.run_info.options.get("kernels")
-    found = isinstance(asked, str) and {kernel.status for kernel in kernels} == {"excluded"}
-    return asked if found else None
+    all_excluded = isinstance(asked, str) and {kernel.status for kernel in kernels} == {"excluded"}
+    return asked if all_excluded else None
 
 
 def kernel_filter_warning(asked: str, kernels: Iterable[NamedKernel]) -> str:

@@ -137,11 +137,11 @@ def _kernel_point(
     kernels: Sequence[Kernel], bandwidth: Bandwidth | float | None, counters: NcuBytes | None
 ) -> RooflinePoint | None:
     results = list(chain.from_iterable(_unsampled_results(kernel) for kernel in kernels))
-    found = quantity_means(results)
+    means = quantity_means(results)
     limited = limiter_from_results(results, kernels, bandwidth, counters)
-    read, written = found.get("bytes read"), found.get("bytes written")
+    read, written = means.get("bytes read"), means.get("bytes written")
     sizes = None if read is None or written is None else read + written
-    operations = _operations(found)
+    operations = _operations(means)
     if sizes is None and operations is None and limited is None:
         return None
     seconds = None if limited is None else limited.demand.seconds
@@ -158,9 +158,9 @@ def _kernel_point(
 def _operations(found: Mapping[str, float]) -> float | None:
     """Return the rates of matrix instructions, where there are any; else of the others, as far as they were counted."""
     tensor = found.get("tensor operations")
-    if tensor or not any(each in found for each in _FLOAT_QUANTITIES):
+    if tensor or not any(quantity in found for quantity in _FLOAT_QUANTITIES):
         return tensor
-    return sum(found.get(each, 0.0) for each in _FLOAT_QUANTITIES)
+    return sum(found.get(quantity, 0.0) for quantity in _FLOAT_QUANTITIES)
 
 
 def _missing_values(
@@ -184,5 +184,5 @@ def _missing_values(
 
 def _unsampled_results(kernel: Kernel) -> Iterator[AnalysedResult]:
     """The results that can be read and are not of a sample of blocks."""
-    found = analyse_results(kernel.trace, kernel)
-    return (result for result in found if result.analysis is not None and result.sample is None)
+    results = analyse_results(kernel.trace, kernel)
+    return (result for result in results if result.analysis is not None and result.sample is None)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def program_command(trace: Run) -> str:
     """As words for a shell; COMMAND where the trace does not say."""
     run = trace.run_info
-    told = shlex.join(run.command) if run is not None and run.command else trace.state.command
-    return safe(told or "") or "COMMAND"
+    command = shlex.join(run.command) if run is not None and run.command else trace.state.command
+    return safe(command or "") or "COMMAND"
 
 
 BUDGET_OPTIONS: Final = {
@@ -68,13 +68,13 @@ def budget_record(trace: Trace) -> dict[str, Any]:
     ]
     cut = _kernels_with_losses(trace) if trace.state.budgets.keys() - {"log-bytes"} else []
     worst = max(cut, key=_lost_launches, default=None)
-    kept = worst and {
+    largest_loss = worst and {
         "kernel": worst.name,
         "results": len(worst.result_rows),
         "launches": worst.launches,
         "other_kernels": len(cut) - 1,
     }
-    return {"reached": reached, "kept": kept}
+    return {"reached": reached, "kept": largest_loss}
 
 
 def largest_loss_text(rows: Iterable[KernelSnapshot]) -> str:
@@ -223,8 +223,8 @@ def context_error_text(trace: Trace, failed: ContextFailed) -> str:
 
 def _stop_reason(trace: Trace) -> str:
     """Return why launches are not recorded since the last result, as far as that holds for all; "" while they are."""
-    told = [text.partition(" ") for text in trace.state.troubles if text.startswith(_STOP_EVENTS)]
-    word, _, why = told[-1] if told else ("", "", "")
+    stops = [text.partition(" ") for text in trace.state.troubles if text.startswith(_STOP_EVENTS)]
+    word, _, why = stops[-1] if stops else ("", "", "")
     return "" if word == "save-resumed" else why.partition(": ")[0]
 
 
@@ -296,7 +296,7 @@ def exit_text(trace: Trace) -> str:
 
 def _outcome_text(trace: Trace) -> str:
     """Describe the end of the process, with its duration where that is known."""
-    state, words = trace.state, exit_text(trace)
+    state, text = trace.state, exit_text(trace)
     if state.started is None or state.ended is None:
-        return words
-    return f"{words} after {units.elapsed(state.ended - state.started)}"
+        return text
+    return f"{text} after {units.elapsed(state.ended - state.started)}"

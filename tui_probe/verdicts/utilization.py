@@ -216,11 +216,11 @@ def _limiter(
 ) -> tuple[Limiter | None, MemoryLevel, float | None]:
     if not demand.seconds or not shares:
         return None, "", None
-    busy = [each for each in shares if each.share >= LIMITING_UTILIZATION]
-    found = next((each for each in busy if not each.behind_caches), None) or next(iter(busy), None)
-    if found is not None:
-        told = not (found.behind_caches and unknown)
-        return (found.unit, found.level, found.share) if told else (None, "", found.share)
+    busy = [share for share in shares if share.share >= LIMITING_UTILIZATION]
+    busiest = next((unit for unit in busy if not unit.behind_caches), None) or next(iter(busy), None)
+    if busiest is not None:
+        is_known = not (busiest.behind_caches and unknown)
+        return (busiest.unit, busiest.level, busiest.share) if is_known else (None, "", busiest.share)
     largest = shares[0].share
     if demand.seconds <= LAUNCH_OVERHEAD_SECONDS:
         return "launch", "", largest
@@ -233,16 +233,16 @@ def relative_demand(demand: Demand, machine: PeakRates) -> tuple[UnitUtilization
     """Return the need of each unit relative to the largest: possible limiters, where no time was measured."""
     units = _ranked_utilization(demand, machine, 1.0)
     most = units[0].share if units else 0.0
-    return tuple(replace(each, share=each.share / most) for each in units) if most else ()
+    return tuple(replace(unit, share=unit.share / most) for unit in units) if most else ()
 
 
 def _ranked_utilization(demand: Demand, machine: PeakRates, seconds: float) -> tuple[UnitUtilization, ...]:
-    found = [
-        each
-        for each in (*_compute_utilization(demand, machine, seconds), *_memory_utilization(demand, machine, seconds))
-        if each.share
+    units = [
+        unit
+        for unit in (*_compute_utilization(demand, machine, seconds), *_memory_utilization(demand, machine, seconds))
+        if unit.share
     ]
-    possible = (replace(each, certain=each.certain and each.share <= 1) for each in found)
+    possible = (replace(unit, certain=unit.certain and unit.share <= 1) for unit in units)
     return tuple(sorted(possible, key=lambda each: -each.share))
 
 
@@ -259,14 +259,14 @@ def _compute_utilization(demand: Demand, machine: PeakRates, seconds: float) -> 
 
 
 def _memory_utilization(demand: Demand, machine: PeakRates, seconds: float) -> list[UnitUtilization]:
-    found = []
+    units = []
     if (passes := _wavefronts(demand)) and machine.requests:
-        found.append(UnitUtilization("memory", passes / machine.requests / seconds, "L1"))
+        units.append(UnitUtilization("memory", passes / machine.requests / seconds, "L1"))
     if demand.dram is not None and machine.memory:
-        found.append(UnitUtilization("memory", demand.dram / machine.memory / seconds, "DRAM"))
+        units.append(UnitUtilization("memory", demand.dram / machine.memory / seconds, "DRAM"))
     if demand.l2 is not None and machine.l2:
-        found.append(UnitUtilization("memory", demand.l2 / machine.l2 / seconds, "L2"))
-    return found if demand.dram is not None else [*found, *_utilization_without_caches(demand, machine, seconds)]
+        units.append(UnitUtilization("memory", demand.l2 / machine.l2 / seconds, "L2"))
+    return units if demand.dram is not None else [*units, *_utilization_without_caches(demand, machine, seconds)]
 
 
 def _wavefronts(demand: Demand) -> float | None:
@@ -301,7 +301,7 @@ def requested_bytes(demand: Demand) -> float | None:
 
 def fits_in_l2(demand: Demand, machine: PeakRates) -> bool:
     """Return whether all memory that the launch can touch fits into half of the L2 cache, so that it may be there."""
-    touched = [each for each in (demand.footprint, demand.reach) if each is not None]
+    touched = [size for size in (demand.footprint, demand.reach) if size is not None]
     return bool(touched) and machine.l2_size is not None and min(touched) <= machine.l2_size / 2
 
 

@@ -92,12 +92,12 @@ class _MarkedWalk:
     def _replaced(self, right: int, quoted: str) -> Iterator[LinePair]:
         """The line that is quoted, with what may have been left out before it."""
         near = range(self._left, min(self._left + _LOOKAHEAD, len(self._pruned)))
-        found = next((left for left in near if quoted in " ".join(self._pruned[left].split())), None)
-        if found is None:
+        match = next((left for left in near if quoted in " ".join(self._pruned[left].split())), None)
+        if match is None:
             yield LinePair(None, right, "added", "module variables")
             return
-        yield from (LinePair(left, None, "removed") for left in range(self._left, found))
-        self._left = found
+        yield from (LinePair(left, None, "removed") for left in range(self._left, match))
+        self._left = match
         yield self._changed(right, "module variables")
 
     def _original(self, right: int, line: str) -> Iterator[LinePair]:
@@ -108,14 +108,14 @@ class _MarkedWalk:
             yield LinePair(left, right, "same")
             return
         near = range(left, min(left + _LOOKAHEAD, len(self._pruned)))
-        found = next((i for i in near if self._pruned[i] == line or f"{self._pruned[i]}," == line), None)
-        if found is None:
+        match = next((i for i in near if self._pruned[i] == line or f"{self._pruned[i]}," == line), None)
+        if match is None:
             comes = left < len(self._pruned) and self._pruned[left] in self._probed[right + 1 : right + _LOOKAHEAD]
             yield LinePair(None, right, "added") if comes else self._changed(right)
             return
-        yield from (LinePair(i, None, "removed") for i in range(left, found))
-        self._left = found + 1
-        yield LinePair(found, right, "same" if self._pruned[found] == line else "changed", "")
+        yield from (LinePair(i, None, "removed") for i in range(left, match))
+        self._left = match + 1
+        yield LinePair(match, right, "same" if self._pruned[match] == line else "changed", "")
 
 
 _REGISTER: Final = re.compile(r"%([a-z_]+)\d+")
@@ -153,8 +153,8 @@ def align(left: Sequence[str], right: Sequence[str], normalised: Callable[[str],
 
 def _common(pairs: Iterator[tuple[str, str]]) -> int:
     count = 0
-    for one, other in pairs:
-        if one != other:
+    for first, second in pairs:
+        if first != second:
             break
         count += 1
     return count

@@ -247,8 +247,8 @@ class DiffLines:
     def _fold(self, entry: int, cells: int) -> Line:
         start, end = self._runs[-1 - entry]
         first = self.pairs[start]
-        words = f" … {units.counted(end - start, 'unchanged line')} from {(first.left or 0) + 1} on "
-        return ((clip(words, cells), "dim"), ("─" * max(0, cells - len(words)), "rule"))
+        text = f" … {units.counted(end - start, 'unchanged line')} from {(first.left or 0) + 1} on "
+        return ((clip(text, cells), "dim"), ("─" * max(0, cells - len(text)), "rule"))
 
     def _source(self, pair: LinePair) -> str:
         """The place in the source, where it is another than that of the line above."""

@@ -113,23 +113,25 @@ def read_code(kernel: Kernel, progress: Progress) -> KernelSass:
         read_kernel_info(path)  # raises: as PTX such code would be shown wrongly
     graft = None if info is None else info.graft
     paths = {name.removesuffix(".bin"): kernel.file(name) for name in SASS_FILES}
-    found = {side: path for side, path in paths.items() if path is not None}
-    if len(found) < len(paths):
-        raise TraceError(f"kernel #{kernel.index} has no {' and no '.join(paths.keys() - found.keys())}.bin any more")
+    existing = {side: path for side, path in paths.items() if path is not None}
+    if len(existing) < len(paths):
+        raise TraceError(
+            f"kernel #{kernel.index} has no {' and no '.join(paths.keys() - existing.keys())}.bin any more"
+        )
     progress(0.1)
     read = partial(_read_sides, tool) if graft is None else partial(_read_kernel, tool, kernel=kernel)
-    with ThreadPoolExecutor(len(found)) as pool:  # each is a process of its own
-        codes = dict(zip(found, pool.map(read, found.values()), strict=True))
+    with ThreadPoolExecutor(len(existing)) as pool:  # each is a process of its own
+        codes = dict(zip(existing, pool.map(read, existing.values()), strict=True))
     progress(0.8)
     if graft is not None:
         owner = (info.callback if info else None) or "probe"
         return _grafted(f"{tool.path.name} {tool.version}", codes, graft, owner)
-    origins = {side: ptx_lines(path, codes[side]) for side, path in found.items()}
+    origins = {side: ptx_lines(path, codes[side]) for side, path in existing.items()}
     pairs = _probed_lines(kernel) if any(origins["probed"]) else {}
     lines = origins["probed"]
-    told = [None if line is None else pairs.get(line - 1) for line in lines]
-    origins["probed"] = [None if pair is None or pair.left is None else pair.left + 1 for pair in told]
-    named = [pair.owner if pair is not None and pair.change == "added" else None for pair in told]
+    places = [None if line is None else pairs.get(line - 1) for line in lines]
+    origins["probed"] = [None if pair is None or pair.left is None else pair.left + 1 for pair in places]
+    named = [pair.owner if pair is not None and pair.change == "added" else None for pair in places]
     owners = with_labels(named, codes["probed"])
     inserted = [None if owner is None else line for line, owner in zip(lines, named, strict=True)]
     return KernelSass(f"{tool.path.name} {tool.version}", codes, origins, owners, inserted=inserted)
@@ -148,11 +150,15 @@ def _grafted(tool: str, codes: dict[str, SassCode], graft: Graft, owner: str) ->
     pruned = codes["pruned"]
     probed = without_padding(codes["probed"], pruned, graft)
     owners = owners_of_added_lines(probed, graft, owner)
-    kept = [at if own is None else None for at, own in zip(_offsets(probed), owners, strict=True)]
+    pruned_offsets = [at if own is None else None for at, own in zip(_offsets(probed), owners, strict=True)]
     own_sources = ["" if own else source for own, source in zip(owners, probed.sources, strict=True)]
     probed = replace(probed, sources=own_sources)  # nvdisasm repeats the line before; added code has none
     return KernelSass(
-        tool, {"pruned": pruned, "probed": probed}, {"pruned": _offsets(pruned), "probed": kept}, owners, graft
+        tool,
+        {"pruned": pruned, "probed": probed},
+        {"pruned": _offsets(pruned), "probed": pruned_offsets},
+        owners,
+        graft,
     )
 
 
@@ -168,8 +174,8 @@ def _read_kernel(tool: Tool, path: Path, kernel: Kernel) -> SassCode:
     try:
         return _kernel_disassembled(tool, path, path.stat().st_mtime_ns, kernel.name, arch)
     except (ToolchainError, ImageError, OSError) as error:
-        words = str(error)
-        raise TraceError(words if str(path) in words else f"{path}: {words}") from error
+        text = str(error)
+        raise TraceError(text if str(path) in text else f"{path}: {text}") from error
 
 
 @lru_cache(maxsize=16)

@@ -129,13 +129,13 @@ class LineMeasures:
     def head(self, measure: MeasureColumn) -> str:
         """Title of the column."""
         launch = self.of.which.partition(" of ")[0]
-        words = f"{measure.name}, -p {self.of.probe}, {launch}"
+        title = f"{measure.name}, -p {self.of.probe}, {launch}"
         if measure.worst is not None:
-            words += f"; {WORST_MARK} the {measure.most}"
+            title += f"; {WORST_MARK} the {measure.most}"
         without = {line for line, value in measure.values.items() if value is None}
         if without:
-            words += f"; {NOT_MEASURED} not {'executed' if without <= measure.idle else 'counted'}"
-        return words + ("; simulated GPU" if self.of.simulated else "")
+            title += f"; {NOT_MEASURED} not {'executed' if without <= measure.idle else 'counted'}"
+        return title + ("; simulated GPU" if self.of.simulated else "")
 
     def words(self, line: int | None) -> list[str]:
         """All that was measured of a line, what says most at the end; or that it was not executed.
@@ -186,15 +186,17 @@ def measures_of(source: ViewSource) -> LineMeasures | None:
         return None
     source = probe_results.aimed(source, *telling)
     try:
-        found = probe_results.read_result(source)
-        size = found.result.path.stat().st_size
+        result = probe_results.read_result(source)
+        size = result.result.path.stat().st_size
         if size > MAX_UNASKED_BYTES:
-            return LineMeasures(found, (), f"a result of {units.size(size)} is read for the page of lines only")
-        measured = tuple(columns(*line_rows(found)))
-        said = "" if measured else f"{found.which.partition(' of ')[0]}: -p {found.probe} measured no line of it"
-        return LineMeasures(found, measured, said)
+            return LineMeasures(result, (), f"a result of {units.size(size)} is read for the page of lines only")
+        measured = tuple(columns(*line_rows(result)))
+        missing_text = (
+            "" if measured else f"{result.which.partition(' of ')[0]}: -p {result.probe} measured no line of it"
+        )
+        return LineMeasures(result, measured, missing_text)
     except ProbeCodeError as error:
-        return LineMeasures(found, (), str(error))
+        return LineMeasures(result, (), str(error))
     except (TraceError, OSError):
         return None
 
@@ -209,11 +211,11 @@ def line_rows(of: ProbeResult) -> tuple[LineSpec, LineRows]:
     probe = probe_named(of.probe)
     if probe is None or probe.lines is None:
         raise TraceError(f"{of.result.path}: -p {of.probe} tells nothing of single lines")
-    found = probe.lines.rows(of, probe.analyse(of))
+    rows = probe.lines.rows(of, probe.analyse(of))
     if of.result.sample is not None:
-        notes = [*found.notes, f"{sampled_blocks_text(of.result.sample)}: all numbers are of these blocks only"]
-        found = replace(found, notes=notes, silent=())
-    return probe.lines, found
+        notes = [*rows.notes, f"{sampled_blocks_text(of.result.sample)}: all numbers are of these blocks only"]
+        rows = replace(rows, notes=notes, silent=())
+    return probe.lines, rows
 
 
 def columns(lines: LineSpec, found: LineRows) -> list[MeasureColumn]:

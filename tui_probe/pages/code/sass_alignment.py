@@ -35,25 +35,25 @@ def align_sass(
     ``owners`` has the probe of each line of ``right`` that came from an inserted line of PTX, None of the others.
     """
     alignment = Alignment()
-    whole = [(-1, -1), *_anchors(left, right, acting), (len(left), len(right))]
-    for (a, b), (a_end, b_end) in pairwise(whole):
+    anchors = [(-1, -1), *_anchors(left, right, acting), (len(left), len(right))]
+    for (a, b), (a_end, b_end) in pairwise(anchors):
         if a >= 0:
             alignment.pairs.append(_pair(left, right, a, b))
-        kept = [i for i in range(b + 1, b_end) if owners[i] is None]
-        part = align(left[a + 1 : a_end], [right[i] for i in kept], normalised_sass)
+        unowned = [i for i in range(b + 1, b_end) if owners[i] is None]
+        part = align(left[a + 1 : a_end], [right[i] for i in unowned], normalised_sass)
         alignment.problem = alignment.problem or part.problem
-        alignment.pairs += _with_inserted(part, a + 1, kept, range(b + 1, b_end), owners)
+        alignment.pairs += _with_inserted(part, a + 1, unowned, range(b + 1, b_end), owners)
     return alignment
 
 
 def with_labels(owners: Sequence[str | None], code: SassCode) -> list[str | None]:
     """The ``owners`` of the lines of a code, labels included: one between instructions of a probe is of that, too."""
-    found = list(owners)
+    extended = list(owners)
     instructions = [place for place, address in enumerate(code.addresses) if address is not None]
     for before, after in pairwise(instructions):
         if owners[before] == owners[after]:
-            found[before + 1 : after] = [owners[before]] * (after - before - 1)
-    return found
+            extended[before + 1 : after] = [owners[before]] * (after - before - 1)
+    return extended
 
 
 def _pair(left: Sequence[str], right: Sequence[str], a: int, b: int) -> LinePair:
@@ -126,13 +126,13 @@ _TARGET: Final = re.compile(r"\bBRA\b.*?(?:\((\.L_\w+)\)|(0x[0-9a-f]+))\s*$")
 def without_padding(probed: SassCode, pruned: SassCode, graft: Graft) -> SassCode:
     """The probed code without what filled the space between the end of the original and the code that was added."""
     end = max((at for at in pruned.addresses if at is not None), default=-1)
-    kept = [i for i, at in enumerate(probed.addresses) if at is None or not end < at < graft.appended]
-    lines = [probed.lines[i] for i in kept]
+    inside = [i for i, at in enumerate(probed.addresses) if at is None or not end < at < graft.appended]
+    lines = [probed.lines[i] for i in inside]
     return replace(
         probed,
         lines=lines,
-        addresses=[probed.addresses[i] for i in kept],
-        sources=[probed.sources[i] for i in kept],
+        addresses=[probed.addresses[i] for i in inside],
+        sources=[probed.sources[i] for i in inside],
         counts=count_classes(lines),
     )
 

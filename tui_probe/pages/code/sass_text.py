@@ -108,10 +108,10 @@ def count_classes(lines: Iterable[str]) -> Counter[str]:
 @lru_cache(maxsize=65536)
 def line_class(line: str) -> str | None:
     """The class of a line of ``SassCode``; None for a label."""
-    words = line.split()
-    if not line.startswith(" ") or not words:
+    tokens = line.split()
+    if not line.startswith(" ") or not tokens:
         return None
-    return instruction_class(words[1] if words[0].startswith("@") and len(words) > 1 else words[0])
+    return instruction_class(tokens[1] if tokens[0].startswith("@") and len(tokens) > 1 else tokens[0])
 
 
 def instruction_class(opcode: str) -> str:

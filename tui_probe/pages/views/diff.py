@@ -131,10 +131,10 @@ class DiffView(Document):
         return [above + place for place in self.text.anchors(width)]
 
     def _head(self, width: int) -> list[Line]:
-        words = f"+{self.counts['added']} -{self.counts['removed']} ~{self.counts['changed']} lines"
+        text = f"+{self.counts['added']} -{self.counts['removed']} ~{self.counts['changed']} lines"
         if not self.alignment.exact:
-            words += f"; {self.alignment.problem or 'matched by their text: no mark tells what was inserted'}"
-        lines = _field("changes", words, width)
+            text += f"; {self.alignment.problem or 'matched by their text: no mark tells what was inserted'}"
+        lines = _field("changes", text, width)
         if self.registers:
             total = sum(map(len, self.registers.values()))
             kinds = ", ".join(f"{len(each)} .{kind}" for kind, each in self.registers.items())
@@ -146,8 +146,8 @@ class DiffView(Document):
             lines += _field("assembled", self.costs, width)
         if self.measures:
             columns = self.measures.columns
-            words = self.measures.head(columns[self.shown]) if columns else self.measures.said
-            lines += _field("measured", words, width)
+            text = self.measures.head(columns[self.shown]) if columns else self.measures.said
+            lines += _field("measured", text, width)
         return [*lines, ()]
 
     def commands(self) -> Mapping[str, str]:
@@ -224,10 +224,10 @@ def added_registers(lines: Sequence[str]) -> dict[str, list[str]]:
 def _costs(kernel: Kernel) -> str:
     if kernel.registers_probed is None:
         return ""
-    words = f"registers per thread {before_after_text(kernel.registers_pruned, kernel.registers_probed)}"
+    text = f"registers per thread {before_after_text(kernel.registers_pruned, kernel.registers_probed)}"
     if kernel.spills_probed is not None:
-        words += f", spilled bytes {before_after_text(kernel.spills_pruned, kernel.spills_probed)}"
-    return words
+        text += f", spilled bytes {before_after_text(kernel.spills_pruned, kernel.spills_probed)}"
+    return text
 
 
 def _field(label: str, text: str, cells: int) -> list[Line]:

@@ -92,15 +92,15 @@ def _log_section(trace: Trace) -> Iterator[str]:
     with open_plain(path) as file:
         for line in islice(iter(lambda: file.readline(LOG_LINE.most), b""), MAX_ADDED_LINES):
             event = parse_line(line.rstrip(b"\n"))
-            words = event_sentence(event)
-            kind = type(event).__name__ if words else "others"
+            sentence = event_sentence(event)
+            kind = type(event).__name__ if sentence else "others"
             seen[kind] += 1
-            if words and seen[kind] <= EVENTS_PER_KIND:
+            if sentence and seen[kind] <= EVENTS_PER_KIND:
                 yield printable(line.rstrip(b"\n"))
-                yield f"    → {safe(words)}"
-        rest = bool(file.readline())
+                yield f"    → {safe(sentence)}"
+        has_more = bool(file.readline())
     shown = sum(min(count, EVENTS_PER_KIND) for kind, count in seen.items() if kind != "others")
-    more = units.counted(sum(seen.values()) - shown, "more line") + (" and those behind them" if rest else "")
+    more = units.counted(sum(seen.values()) - shown, "more line") + (" and those behind them" if has_more else "")
     yield f"{more} of these kinds and others: the page of events has them"
 
 
@@ -114,9 +114,9 @@ def _kernel_section(kernel: Kernel | None) -> Iterator[str]:
             yield f"{name:<14}{words}: {units.size(path.stat().st_size)}"
     if (info := kernel.info) is not None:
         yield f"kernel.info says: {units.counted(info.parameters, 'parameter')}, {units.counted(len(info.maps), 'map')}"
-        for number, each in enumerate(info.maps):
-            size = "as many bytes as are needed" if each.size < 0 else units.counted(each.size, "byte")
-            yield f"  map {number}: {size} for each {each.level}"
+        for number, map_info in enumerate(info.maps):
+            size = "as many bytes as are needed" if map_info.size < 0 else units.counted(map_info.size, "byte")
+            yield f"  map {number}: {size} for each {map_info.level}"
     yield from _added_lines(kernel)
     if kernel.registers_pruned is not None and kernel.registers_probed is not None:
         yield f"registers per thread: {kernel.registers_pruned} before, {kernel.registers_probed} with the probe"
@@ -152,8 +152,8 @@ def _result_section(trace: Trace, kernel: Kernel | None) -> Iterator[str]:
     header = result.header
     yield f"result/{path.name}, {units.counted(path.stat().st_size, 'byte')}, little-endian"
     grid, block = units.extent(header.grid), units.extent(header.block)
-    said = f"grid {grid}, block {block}, shared memory {header.shared}, {units.counted(header.maps, 'map')}"
-    yield f"0       8 numbers of 4 bytes: {said}"
+    text = f"grid {grid}, block {block}, shared memory {header.shared}, {units.counted(header.maps, 'map')}"
+    yield f"0       8 numbers of 4 bytes: {text}"
     for number, section in enumerate(result.sections):
         at, slots = _HEADER + _SECTION * number, header.blocks * header.slots(section.level)
         if not section.slot_bytes:
@@ -172,8 +172,8 @@ def _analysis_section(trace: Trace, kernel: Kernel | None) -> Iterator[str]:
     if trace.file("read.py") is not None:
         yield "read.py: header, sections, records = parse(FILE); records[MAP][block][slot][record].FIELD"
     yield f"the probe is {safe(probe_name(kernel))}"
-    for each in analyse_results(trace, kernel, most=EVENTS_PER_KIND):
-        yield f"{each.label}: {each.words}"
+    for result in analyse_results(trace, kernel, most=EVENTS_PER_KIND):
+        yield f"{result.label}: {result.words}"
 
 
 def _best_kernel(trace: Trace) -> Kernel | None:

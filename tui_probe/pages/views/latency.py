@@ -80,8 +80,8 @@ class LatencyView(Document):
     def _bars(self, width: int) -> list[Line]:
         """Medians of the parts, one after another, above the original on the same scale."""
         medians = {name: float(np.median(values)) for name, values in self.milliseconds.items()}
-        whole = sum(medians.get(name, 0.0) for name in _BAR_SIGNS)
-        scale = (width - _BAR_LABEL - 1) / max(whole, medians.get("original", 0.0))
+        total = sum(medians.get(name, 0.0) for name in _BAR_SIGNS)
+        scale = (width - _BAR_LABEL - 1) / max(total, medians.get("original", 0.0))
         probed: list[tuple[str, str]] = [(pad("probed", _BAR_LABEL), "dim")]
         done = 0.0
         for name, (sign, role) in _BAR_SIGNS.items():
@@ -91,17 +91,17 @@ class LatencyView(Document):
         if "original" in medians:
             bar = "█" * round(medians["original"] * scale)
             lines.append(((pad("original", _BAR_LABEL), "dim"), (bar, "hue3")))
-        lines += [((part, "dim"),) for part in wrap(self._words(medians, whole), width)]
+        lines += [((part, "dim"),) for part in wrap(self._words(medians, total), width)]
         return lines
 
     def _words(self, medians: Mapping[str, float], whole: float) -> str:
-        words = ", ".join(f"{sign} {name}" for name, (sign, _) in _BAR_SIGNS.items())
+        legend = ", ".join(f"{sign} {name}" for name, (sign, _) in _BAR_SIGNS.items())
         lacking = [name for name in (*_BAR_SIGNS, "original") if name not in medians]
         if lacking:
-            return f"medians: {words}; {' and '.join(lacking)} not measured"
+            return f"medians: {legend}; {' and '.join(lacking)} not measured"
         exposed = whole - medians["original"]
         return (
-            f"medians: {words}; exposed {units.duration(exposed * 1e-3)} per launch, "
+            f"medians: {legend}; exposed {units.duration(exposed * 1e-3)} per launch, "
             f"{whole / medians['original']:.2f}× the original"
         )
 
@@ -125,23 +125,23 @@ class LatencyView(Document):
         groups.append(("cycles", self.inside.values if self.inside else {}))
         for unit, values in groups:
             for name, each in values.items():
-                found = distribution(each)
-                if found is not None:
-                    yield (name, unit, *found.record().values())
+                spread = distribution(each)
+                if spread is not None:
+                    yield (name, unit, *spread.record().values())
 
 
 def _rows(head: str, values: Mapping[str, NDArray[Any]], show: Callable[[float], str]) -> list[Line]:
     lines = [distribution_head(head)]
     for label, each in values.items():
-        found = distribution(each)
-        if found is not None:
-            lines.append(distribution_row(label, found, show))
+        spread = distribution(each)
+        if spread is not None:
+            lines.append(distribution_row(label, spread, show))
     return lines
 
 
 def _record(values: NDArray[Any] | None) -> dict[str, float] | None:
-    found = None if values is None else distribution(values)
-    return None if found is None else found.record()
+    spread = None if values is None else distribution(values)
+    return None if spread is None else spread.record()
 
 
 def _inside(source: ViewSource, progress: Progress) -> Waits | None:

@@ -75,9 +75,9 @@ def launch_lines(trace: Trace, cells: int) -> Iterator[str]:
     first, last = range(LISTED_AT_ENDS), range(total - LISTED_AT_ENDS, total)
     lines = list(table(LAUNCH_COLUMNS, list(_rows(trace, (launches[i] for i in (*first, *last)))), cells))
     yield from lines[:-LISTED_AT_ENDS]
-    rest = units.counted(total - 2 * LISTED_AT_ENDS, "more launch")
+    others = units.counted(total - 2 * LISTED_AT_ENDS, "more launch")
     command = f"tui-probe show launches {shell_word(trace.directory)}:KERNEL"
-    yield from command_lines(f"… {rest}: --format csv has all; of one kernel:", command, cells)
+    yield from command_lines(f"… {others}: --format csv has all; of one kernel:", command, cells)
     yield from lines[-LISTED_AT_ENDS:]
 
 
@@ -112,8 +112,8 @@ def _outcome(row: LaunchRow) -> str:
     probed = f"probed by {row.probe}" if row.probe else "probed"
     if row.place is not None:
         probed += f" as node {row.place.node} of graph {row.place.graph}, replay {row.place.replay}"
-    words = probed if launch.probed else launch.reason or "passed through"
-    return f"{words}, failed with CUDA error {launch.status}" if launch.status else words
+    text = probed if launch.probed else launch.reason or "passed through"
+    return f"{text}, failed with CUDA error {launch.status}" if launch.status else text
 
 
 LAUNCH_COLUMNS: Final[tuple[Column[LaunchRow], ...]] = (
@@ -291,10 +291,10 @@ class Launches(Document):
 
     def status(self) -> list[str]:
         """Count the launches that are left out, and name the order."""
-        told = [self.left_out] if self.left_out else []
+        parts = [self.left_out] if self.left_out else []
         if self.order == LAUNCH_ORDERS[0] and not self.reversed:
-            return told
-        return [*told, f"sorted by {self.order}{', reversed' if self.reversed else ''}"]
+            return parts
+        return [*parts, f"sorted by {self.order}{', reversed' if self.reversed else ''}"]
 
     def choices(self) -> Mapping[str, Any]:
         """The order."""

@@ -79,8 +79,8 @@ class LinesView(Document):
         head = shorten(f"{self.result.name}, {self.result.which}, -p {self.result.probe}", width - 1)
         lines: list[Line] = [((f" {head}", "title"),)]
         if self.found.rows:
-            names, rule, *rest = table(self._columns(), self.found.rows, width - 1)
-            lines += [((f" {names}", "head"),), ((f" {rule}", "rule"),), *(((f" {line}", ""),) for line in rest)]
+            names, rule, *rows = table(self._columns(), self.found.rows, width - 1)
+            lines += [((f" {names}", "head"),), ((f" {rule}", "rule"),), *(((f" {line}", ""),) for line in rows)]
         notes = self.found.notes if self.found.rows else [*self.found.notes, "nothing was recorded of any line"]
         for note in [*notes, *(["simulated GPU"] if self.result.simulated else [])]:
             lines += [((f" {part}", "dim"),) for part in wrap(note, width - 1)]
@@ -145,7 +145,7 @@ class LinesView(Document):
 def _opcodes_or_none(folder: Path | None) -> dict[int, str]:
     """The names of the instructions that the probe is at."""
     try:
-        return {one.line: one.opcode for one in probed_sites(folder).instructions()}
+        return {site.line: site.opcode for site in probed_sites(folder).instructions()}
     except TraceError:
         return {}
 
@@ -213,17 +213,17 @@ class KernelLine:
 def measured_lines(trace: Trace, progress: Progress = no_progress) -> Iterator[KernelLine]:
     """All lines of which something was measured: what probes rank by, such as waste, before the rest, the largest share
     of all kernels first."""
-    found = [line for kernel in with_progress(trace.kernels, progress) for line in _lines_of_kernel(trace, kernel)]
+    lines = [line for kernel in with_progress(trace.kernels, progress) for line in _lines_of_kernel(trace, kernel)]
     wholes: dict[tuple[str, str], float] = {}
-    for line in found:
+    for line in lines:
         wholes[line.probe, line.name] = wholes.get((line.probe, line.name), 0.0) + line.value
-    known = [_with_share(line, wholes) for line in found]
+    known = [_with_share(line, wholes) for line in lines]
     return iter(sorted(known, key=lambda line: (not line.is_first, -line.share, line.kernel.index, line.row.line)))
 
 
 def _with_share(line: KernelLine, wholes: Mapping[tuple[str, str], float]) -> KernelLine:
-    whole = wholes[line.probe, line.name]
-    share = ShareValue(line.value / whole if whole else 0.0)
+    total = wholes[line.probe, line.name]
+    share = ShareValue(line.value / total if total else 0.0)
     return replace(line, share=share)
 
 
@@ -234,12 +234,12 @@ def _lines_of_kernel(trace: Trace, kernel: Kernel) -> Iterator[KernelLine]:
         if probe not in telling or not source.kernel.result_rows or result_bytes(source) > MAX_UNASKED_BYTES:
             continue
         try:
-            lines, found = line_rows(probe_results.read_result(source))
+            lines, rows = line_rows(probe_results.read_result(source))
             opcodes = _opcodes_by_line(kernel.folder)
         except (TraceError, OSError):
             continue
-        name = _ranking_measure(lines, found)
-        for row in found.rows:
+        name = _ranking_measure(lines, rows)
+        for row in rows.rows:
             value = row.found.get(name)
             if isinstance(value, int | float) and row.line:
                 opcode = opcodes.get(row.line)
@@ -255,7 +255,7 @@ def _ranking_measure(lines: LineSpec, found: LineRows) -> str:
 
 
 def _opcodes_by_line(folder: Path | None) -> dict[int, str]:
-    return {one.line: one.opcode for one in reversed(probed_sites(folder).instructions())}
+    return {site.line: site.opcode for site in reversed(probed_sites(folder).instructions())}
 
 
 def _value_text(value: LineValue) -> str:

@@ -116,17 +116,17 @@ def probe_names(kernel: Kernel) -> list[str]:
     """The probes that the kernel had."""
     several = [one.probe for one in kernel.by_probe() if one.probe]
     run = kernel.trace.run_info
-    one = kernel.probe or (run.probe if run is not None else None) or analysis_name(kernel)
-    return several or ([one] if one else [])
+    name = kernel.probe or (run.probe if run is not None else None) or analysis_name(kernel)
+    return several or ([name] if name else [])
 
 
 def find_probe_file(kernel: Kernel, name: str) -> Path | None:
     """The file of a probe of this name; None where there is none."""
     own = path_in_trace(kernel.trace.directory, "probes", f"{name}.toml")
-    whole = kernel.trace.file("probe.toml") if len(probe_names(kernel)) == 1 else None
-    found = [path for path in (own, whole) if path is not None and path.is_file()]
+    of_run = kernel.trace.file("probe.toml") if len(probe_names(kernel)) == 1 else None
+    files = [path for path in (own, of_run) if path is not None and path.is_file()]
     known = {**installed_files(), **built_in_files()}.get(name)
-    return next(iter(found), known)
+    return next(iter(files), known)
 
 
 def read_probe_text(kernel: Kernel, name: str, path: Path) -> ProbeText:
@@ -259,8 +259,8 @@ class ProbeSource(Document):
             return super().place_of_spot(spot, width)
         owner = next((pair.owner for pair in self._pairs if pair.right == spot.probed - 1), "")
         own = [text for text in self.texts if text.name == owner] or self.texts
-        found = ((text, text.origin(self._pairs, spot.probed - 1, self._probed[spot.probed - 1])) for text in own)
-        return next((self._row(text, part) for text, part in found if part is not None), None)
+        origins = ((text, text.origin(self._pairs, spot.probed - 1, self._probed[spot.probed - 1])) for text in own)
+        return next((self._row(text, part) for text, part in origins if part is not None), None)
 
     def _row(self, text: ProbeText, part: ProbeFilePart) -> int:
         return self._rows.index((text, part.first))
@@ -313,8 +313,8 @@ class ProbeSource(Document):
         for text, line in self._rows:
             if line >= 0:
                 part = text.part_at(line)
-                told = (part.name, len(part.sites)) if part else (None, None)
-                yield text.name, line + 1, *told, text.lines[line]
+                origin = (part.name, len(part.sites)) if part else (None, None)
+                yield text.name, line + 1, *origin, text.lines[line]
 
 
 def missing(source: ViewSource) -> str | None:

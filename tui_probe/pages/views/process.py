@@ -63,11 +63,11 @@ def missing(source: ViewSource) -> str | None:
 
 def _open(source: ViewSource, progress: Progress) -> ProcessLogView:
     progress(0.0)
-    found = [(one.probe, path) for one in source.kernel.by_probe() if (path := one.file(LOG_FILE)) is not None]
-    if not found:
+    logs = [(one.probe, path) for one in source.kernel.by_probe() if (path := one.file(LOG_FILE)) is not None]
+    if not logs:
         raise TraceError(f"kernel #{source.kernel.index} has no {LOG_FILE} any more")
     text: list[str] = []
-    for probe, path in found:
+    for probe, path in logs:
         try:
             text += [*([f"-p {probe}:"] if probe else []), *read_lines(path)]
         except OSError as error:

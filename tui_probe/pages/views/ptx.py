@@ -81,12 +81,12 @@ class PtxView(Document):
 
     def _head(self, width: int) -> Line:
         """Name of the text, and what was measured of its lines."""
-        said, role = "", "head"
+        measure, role = "", "head"
         if (measured := self._measured) is not None:
-            said = measured.head(measured.columns[self.shown]) if measured.columns else measured.said
+            measure = measured.head(measured.columns[self.shown]) if measured.columns else measured.said
             role = "head" if measured.columns else "warn"
-        words = "; ".join(filter(None, (f"{self.variant}.ptx", said)))
-        return ((clip(f"{self._beside('PTX:', 'line')}  {words}", width), role),)
+        text = "; ".join(filter(None, (f"{self.variant}.ptx", measure)))
+        return ((clip(f"{self._beside('PTX:', 'line')}  {text}", width), role),)
 
     def _beside(self, pruned: object, own: object) -> str:
         """The number by which other pages name a line, and where it has another one in the text shown, that as well."""

@@ -75,14 +75,14 @@ def run_results_lines(trace: Trace, cells: int, seconds: float | None = None) ->
 
     Reading ends after so many ``seconds``: the kernels that are left are counted.
     """
-    kernels, told = _kernels_with_results(trace), set[str]()
+    kernels, explained = _kernels_with_results(trace), set[str]()
     page = f"tui-probe report {shell_word(trace.directory)} --page results"
     latest = None if seconds is None else time.monotonic() + seconds
     for place, kernel in enumerate(kernels):
         if latest is not None and time.monotonic() > latest:
             yield f"and {units.counted(len(kernels) - place, 'kernel')} more: {page}"
             return
-        yield from _kernel_heading(kernel, cells, told)
+        yield from _kernel_heading(kernel, cells, explained)
         yield from result_lines(trace, kernel, cells, MAX_LISTED, MAX_READ)
 
 
@@ -99,12 +99,12 @@ def results_content(trace: Trace, progress: Progress = no_progress) -> TableCont
 
 def results_page_lines(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:
     """The page as text, or how to get one: the kernels, and what was measured of each."""
-    kernels, told = _kernels_with_results(trace), set[str]()
+    kernels, explained = _kernels_with_results(trace), set[str]()
     in_vain = no_match_lines(trace, cells)
     if not kernels and not in_vain:
         yield "No kernel has results: run a program under a probe: tui-probe run."
     for kernel in with_progress(kernels, progress):
-        yield from _kernel_heading(kernel, cells, told)
+        yield from _kernel_heading(kernel, cells, explained)
         yield from kernel_result_lines(trace, kernel, cells, len(kernels))
     if in_vain:
         yield from ([""] if kernels else [])
@@ -234,13 +234,13 @@ class FieldValues:
 
     def record(self) -> dict[str, Any]:
         """As data."""
-        found = distribution(self.values.astype(np.float64))
+        spread = distribution(self.values.astype(np.float64))
         return {
             "map": self.map,
             "field": self.field,
             "count": len(self.values),
             "least": int(self.values.min()),
-            "median": None if found is None else found.median,
+            "median": None if spread is None else spread.median,
             "most": int(self.values.max()),
             "histogram": [{"from": low, "to": high, "count": number} for low, high, number in self.histogram()],
             "largest": [{"block": b, self.level: s, "value": v} for b, s, v in self.largest],
@@ -280,32 +280,32 @@ class CustomResults(CountTable):
         super().__init__(source, "Results", progress, notes)
         self.values: list[FieldValues] = []
         try:
-            found = probe_results.read_result(source)
-            kernel = found.kernel
+            result = probe_results.read_result(source)
+            kernel = result.kernel
             maps = () if kernel.matched_nothing else custom_maps(kernel.trace.directory, kernel.probe)
-            self.values = list(field_values(found.result, maps))
-            self.which = found.which
+            self.values = list(field_values(result.result, maps))
+            self.which = result.which
         except (TraceError, OSError):
             self.which = ""
 
     def lines(self, width: int) -> Sequence[Line]:
         """The table, then a section for each field."""
         lines = [*super().lines(width)]
-        for each in self.values:
-            lines += [(), *_section(each, self.which, width)]
+        for field_values in self.values:
+            lines += [(), *_section(field_values, self.which, width)]
         return lines
 
     def record(self) -> dict[str, Any]:
         """With the values of each field."""
-        return {**super().record(), "values": [each.record() for each in self.values]}
+        return {**super().record(), "values": [field_values.record() for field_values in self.values]}
 
 
 def _section(values: FieldValues, which: str, width: int) -> Iterator[Line]:
     yield ((f" {values.map}.{values.field} of {which}", "title"),)
-    found = distribution(values.values.astype(np.float64))
-    if found is not None:
+    spread = distribution(values.values.astype(np.float64))
+    if spread is not None:
         yield ((" ", ""), *distribution_head(f"{units.counted(len(values.values), 'value')}"))
-        yield ((" ", ""), *distribution_row("", found, _short))
+        yield ((" ", ""), *distribution_row("", spread, _short))
     rows = values.histogram()
     most = max(number for *_, number in rows)
     cells = min(_BAR, max(width - 34, 4))
@@ -367,7 +367,9 @@ def _table_rows(table: CountTable) -> Iterator[tuple[Sequence[Any], Sequence[obj
 def _open_results(source: ViewSource, progress: Progress) -> CountTable | SeveralTables:
     probed = [one for one in source.kernel.by_probe() if one.probe and one.result_rows]
     if source.launch is None and len(probed) > 1:
-        return SeveralTables([(one.probe or "", _open_table(replace(source, kernel=one), progress)) for one in probed])
+        return SeveralTables(
+            [(kernel.probe or "", _open_table(replace(source, kernel=kernel), progress)) for kernel in probed]
+        )
     return _open_table(source, progress)
 
 

@@ -267,10 +267,10 @@ class SassView(Document):
             return super().place_of_spot(spot, width)
         if self.shown == "pruned" or spot.probed not in self.code.inserted:
             return None
-        found: int | None = self.code.inserted.index(spot.probed)
+        place: int | None = self.code.inserted.index(spot.probed)
         if self.shown == "diff":
-            found = self.text.place_of_right(self.code.inserted.index(spot.probed), width)
-        return None if found is None else found + len(self._head(width))
+            place = self.text.place_of_right(self.code.inserted.index(spot.probed), width)
+        return None if place is None else place + len(self._head(width))
 
     def missing_reason(self, spot: Spot) -> str:
         """The assembler may have made nothing of a line."""
@@ -352,8 +352,8 @@ class SassView(Document):
         known = (side, None if address is None else f"{address:#06x}", pair.change, pair.owner or None)
         values = self.measures.row(self.code.acting[side][place]) if self.measures else []
         ptx_line = self.code.origins[side][place] if self.code.graft is None else None
-        told = line_class(text), code.sources[place] or None, ptx_line
-        return (*known, *told, *values, text.strip())
+        parts = line_class(text), code.sources[place] or None, ptx_line
+        return (*known, *parts, *values, text.strip())
 
 
 def _has_measures(measures: LineMeasures, lines: Sequence[int | None]) -> bool:

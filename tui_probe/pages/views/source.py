@@ -101,8 +101,8 @@ class SourceView(Document):
         margin = MeasureMargin(self._column, set(), width)
         head: list[Line] = []
         if self.measures is not None:
-            words = self.measures.head(self._column) if self._column else self.measures.said or "nothing by line"
-            head = [((clip(f" {words}", width), "head" if self._column else "warn"),)]
+            title = self.measures.head(self._column) if self._column else self.measures.said or "nothing by line"
+            head = [((clip(f" {title}", width), "head" if self._column else "warn"),)]
         return LazyLines(len(self.rows), lambda number: self._line(number, margin, width), head)
 
     @property
@@ -114,8 +114,8 @@ class SourceView(Document):
         row = self.rows[number]
         if row.left_out:
             blank = " " * (margin.cells + 2)
-            words = f"{units.counted(row.left_out, 'line')} without code of this kernel"
-            return ((f"{'…':>{self._digits}}{blank}{words}", "dim"),)
+            text = f"{units.counted(row.left_out, 'line')} without code of this kernel"
+            return ((f"{'…':>{self._digits}}{blank}{text}", "dim"),)
         if not row.line:
             return self._heading(row.file, width)
         return (
@@ -128,8 +128,8 @@ class SourceView(Document):
 
     def _heading(self, file: str, width: int) -> Line:
         folder, _, name = file.rpartition("/")
-        words = f"  {folder}" if self._copies[file] else f"  no copy in the trace: its lines alone are known  {folder}"
-        return (clip(f" {name}", width), "title"), (clip(words, max(0, width - cell_len(name) - 1)), "dim")
+        text = f"  {folder}" if self._copies[file] else f"  no copy in the trace: its lines alone are known  {folder}"
+        return (clip(f" {name}", width), "title"), (clip(text, max(0, width - cell_len(name) - 1)), "dim")
 
     @property
     def _digits(self) -> int:

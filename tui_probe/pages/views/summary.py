@@ -60,9 +60,9 @@ class Summary(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         """The page; in two columns where it is wide."""
-        found = [line for each in self.found for line in findings_lines(each, width, self.keys)]
+        findings = [line for each in self.found for line in findings_lines(each, width, self.keys)]
         limit = list(limiter_lines(self.limit_words, width))
-        return detail_lines(self.row, width, self._more(), found, self._asked, limit)
+        return detail_lines(self.row, width, self._more(), findings, self._asked, limit)
 
     def status(self) -> list[str]:
         """Point to the SASS, since the text about it may be far above."""
@@ -85,8 +85,8 @@ class Summary(Document):
                 parts.append(f"registers {before_after_text(one.registers_pruned, one.registers_probed)}")
             if one.slowdown is not None:
                 parts.append(f"{one.slowdown:.2f}× as long")
-            words = ", ".join(parts) + (f": {one.reason}" if one.reason else "")
-            lines.append(((" " + pad("" if number else "probes", LABEL), "dim"), (safe(words), "")))
+            text = ", ".join(parts) + (f": {one.reason}" if one.reason else "")
+            lines.append(((" " + pad("" if number else "probes", LABEL), "dim"), (safe(text), "")))
         return [*lines, ()] if lines else []
 
     def _more(self) -> list[Line]:
@@ -123,7 +123,7 @@ class Summary(Document):
             "source_files": self.sources,
             "distributions": figures,
             "found": self.found[0].record() if self.found else None,
-            **({"found_by_probe": [each.record() for each in self.found]} if len(self.found) > 1 else {}),
+            **({"found_by_probe": [result.record() for result in self.found]} if len(self.found) > 1 else {}),
             "open_questions": [question.record() for question in self.questions],
             "limited_by": None if self.limited is None else self.limited.record(),
         }
@@ -159,8 +159,8 @@ def source_files(kernel: Kernel) -> list[str]:
     path = kernel.file("pruned.ptx") or kernel.file("original.ptx")
     if path is None or path.stat().st_size > PTX_TEXT.most:
         return []
-    found = (name.decode("utf-8", "replace") for name in _SOURCE_FILES.findall(read_within(path, PTX_TEXT)))
-    return list(dict.fromkeys(found))
+    names = (name.decode("utf-8", "replace") for name in _SOURCE_FILES.findall(read_within(path, PTX_TEXT)))
+    return list(dict.fromkeys(names))
 
 
 def _ratio_text(value: float) -> str:

@@ -90,15 +90,15 @@ class TimelineView(ShownRows):
 
     def _tail_words(self) -> str:
         tail, span = self.tail, self.timeline.span
-        words = "no tail: all SMs end together"
+        text = "no tail: all SMs end together"
         if tail is None:
-            words = "the tail is not known"
+            text = "the tail is not known"
         elif tail.cycles:
-            words = (
+            text = (
                 f"T tail: last {units.count(tail.cycles)} cycles ({tail.cycles / span:.0%}), SMs idle "
                 f"{tail.idle:.0%} of it = {tail.lost:.1%} of all, SM {tail.last_sm} last"
             )
-        return ", ".join([words, *self.launch.left_out()])
+        return ", ".join([text, *self.launch.left_out()])
 
     def _clock_words(self) -> str:
         choice = self.choice if self.rows is None else self.rows.choice
@@ -141,13 +141,13 @@ class TimelineView(ShownRows):
         who = self.launch.block_words(int(each.block[index])) + (
             f" warp {each.warp[index]}" if each.warp[index] >= 0 else ""
         )
-        words = [f"SM {each.sm[index]} slot {each.slot[index]}", who]
-        words.append(f"{units.count(start)} to {units.count(end)}")
+        parts = [f"SM {each.sm[index]} slot {each.slot[index]}", who]
+        parts.append(f"{units.count(start)} to {units.count(end)}")
         gap = self._gap_before(rows, index)
         if gap is not None:
-            words.append(f"{units.count(gap)} after the one before")
+            parts.append(f"{units.count(gap)} after the one before")
         when = "" if start <= self.window.time < end else "not now: "
-        return [*words, f"{when}{cycles_text(end - start, khz)}", *measured]
+        return [*parts, f"{when}{cycles_text(end - start, khz)}", *measured]
 
     def pinned_parts(self) -> int:
         """The place, and which block or warp it is."""
@@ -155,11 +155,11 @@ class TimelineView(ShownRows):
 
     def _gap_before(self, rows: TimelineRows, index: int) -> int | None:
         """Cycles between the interval that was in its slot before and this one. None for the first in its slot."""
-        each = rows.intervals
-        place = (each.sm, each.slot, each.warp)
+        intervals = rows.intervals
+        place = (intervals.sm, intervals.slot, intervals.warp)
         for i in range(index - 1, int(rows.offsets[np.searchsorted(rows.offsets, index, side="right") - 1]) - 1, -1):
             if all(values[i] == values[index] for values in place):
-                return int(each.start[index] - each.end[i])
+                return int(intervals.start[index] - intervals.end[i])
         return None
 
     def measured(self) -> str:
@@ -179,12 +179,12 @@ class TimelineView(ShownRows):
 
     def cells(self) -> Iterator[Sequence[object]]:
         """One row per block, or per warp where these are shown."""
-        each = self.timeline.warps if self.choice.level == "warp" else self.timeline.blocks
+        intervals = self.timeline.warps if self.choice.level == "warp" else self.timeline.blocks
         yield (*_COLUMNS, "cycles")
-        for i in range(len(each)):
-            warp = None if each.warp[i] < 0 else int(each.warp[i])
-            start, end = int(each.start[i]), int(each.end[i])
-            yield int(each.sm[i]), int(each.slot[i]), int(each.block[i]), warp, start, end, end - start
+        for i in range(len(intervals)):
+            warp = None if intervals.warp[i] < 0 else int(intervals.warp[i])
+            start, end = int(intervals.start[i]), int(intervals.end[i])
+            yield int(intervals.sm[i]), int(intervals.slot[i]), int(intervals.block[i]), warp, start, end, end - start
 
     def plot(self, axes: Any) -> None:
         """Every row as a strip, darker where more of its slots ran a block."""
@@ -207,11 +207,11 @@ def _missing(source: ViewSource) -> str | None:
 
 
 def _open(source: ViewSource, progress: Progress) -> TimelineView:
-    found = probe_results.read_result(source)
+    result = probe_results.read_result(source)
     read = known_probe(source.kernel).timeline
     if read is None:
-        raise TraceError(f"{found.result.path}: -p {found.probe} records no times")
-    return TimelineView(read(found, progress))
+        raise TraceError(f"{result.result.path}: -p {result.probe} records no times")
+    return TimelineView(read(result, progress))
 
 
 KIND: Final = ViewKind(

@@ -137,9 +137,9 @@ def _at_longest(view: Moved, rows: TimelineRows, longest: int, last: tuple[int, 
 
 def _interval_name(view: Moved, rows: TimelineRows, index: int) -> str:
     """``block 37 on SM 12``; of a warp that, too."""
-    each = rows.intervals
-    warp = f" warp {each.warp[index]}" if each.warp[index] >= 0 else ""
-    return f"{view.launch.block_words(int(each.block[index]))}{warp} on SM {each.sm[index]}"
+    intervals = rows.intervals
+    warp = f" warp {intervals.warp[index]}" if intervals.warp[index] >= 0 else ""
+    return f"{view.launch.block_words(int(intervals.block[index]))}{warp} on SM {intervals.sm[index]}"
 
 
 def _mark(view: Moved) -> str | None:

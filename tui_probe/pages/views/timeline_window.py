@@ -161,9 +161,9 @@ class ShownRows(Drawing):
         self._sent = spot, self.window.time, self.window.line
 
     def _spot_of(self, rows: TimelineRows, index: int) -> Spot:
-        each = rows.intervals
-        warp = int(each.warp[index])
-        return Spot(block=int(each.block[index]), warp=None if warp < 0 else warp, sm=int(each.sm[index]))
+        intervals = rows.intervals
+        warp = int(intervals.warp[index])
+        return Spot(block=int(intervals.block[index]), warp=None if warp < 0 else warp, sm=int(intervals.sm[index]))
 
     def spot(self) -> Spot:
         """The block that is under the cursor, and when."""
