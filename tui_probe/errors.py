@@ -1,4 +1,4 @@
-"""Every error that tui-probe raises on purpose.
+"""Every error that tui-probe raises on purpose, and the suggestion of a known name in their texts.
 
 ProbeError                 anything below; its text is meant for a person
 ├── PtxError               PTX that cannot be read, or lacks what was asked for
@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tui_probe.reasons import Reason
 
 
@@ -141,3 +143,13 @@ class SimulationError(ProbeError):
 
     printed: bytes = b""
     """What the threads of a kernel had printed until then."""
+
+
+def did_you_mean(word: str, names: Iterable[str], most: int = 1) -> str:
+    """Return ``: did you mean event-log?``, with the ``most`` likely of the names; "" if none is like the word."""
+    import difflib  # here: it takes longer to import than this module, and most runs have no wrong name
+
+    known = list(names)
+    within = [name for name in known if len(word) > 2 and word in name]
+    close = list(dict.fromkeys([*difflib.get_close_matches(word, known, most), *within]))[:most]
+    return f": did you mean {' or '.join(close)}?" if close else ""

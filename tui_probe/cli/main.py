@@ -13,9 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tui_probe.draw.printable import printable_lines
-from tui_probe.errors import ImportFileError, NoDriverError, ProbeError, TargetError, TraceError, UsageError
+from tui_probe.errors import (
+    ImportFileError,
+    NoDriverError,
+    ProbeError,
+    TargetError,
+    TraceError,
+    UsageError,
+    did_you_mean,
+)
 from tui_probe.launcher.target import SCARCE
-from tui_probe.suggestions import did_you_mean
 from tui_probe.version import __version__
 
 from . import completion

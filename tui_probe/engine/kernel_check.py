@@ -15,10 +15,9 @@ from tui_probe.engine.kernel import inserted_instructions
 from tui_probe.engine.kernel_cache import Originals
 from tui_probe.engine.kernel_texts import note_in
 from tui_probe.engine.preparer import KERNEL_FILES, Preparer
-from tui_probe.errors import ImageError
+from tui_probe.errors import ImageError, did_you_mean
 from tui_probe.ptx.images import PtxText
 from tui_probe.reasons import advice_on, because
-from tui_probe.suggestions import did_you_mean
 from tui_probe.toolchain import tool_architectures
 from tui_probe.trace.demangle import demangle
 from tui_probe.trace.kernel_files import read_process_log

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.draw.view import no_progress
-from tui_probe.errors import ChoiceError, TraceError, UsageError
-from tui_probe.suggestions import did_you_mean
+from tui_probe.errors import ChoiceError, TraceError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

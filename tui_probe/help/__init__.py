@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.errors import HelpError
-from tui_probe.suggestions import did_you_mean
+from tui_probe.errors import HelpError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.spans import Line, plain
 from tui_probe.draw.view import Document
-from tui_probe.errors import HelpError
-from tui_probe.suggestions import did_you_mean
+from tui_probe.errors import HelpError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw.spans import to_ascii
 from tui_probe.draw.table import as_json, as_markdown, csv_lines
 from tui_probe.draw.view import no_progress
-from tui_probe.errors import UsageError
+from tui_probe.errors import UsageError, did_you_mean
 from tui_probe.pages.event_log import log_content
 from tui_probe.pages.findings_page import summary_content
 from tui_probe.pages.graph_page import graph_page
@@ -19,7 +19,6 @@ from tui_probe.pages.views.lines import line_page
 from tui_probe.pages.views.results import results_content
 from tui_probe.probekit.page_kinds import TracePage
 from tui_probe.probekit.registry import all_probes
-from tui_probe.suggestions import did_you_mean
 from tui_probe.verdicts.kernel_columns import kernel_content
 from tui_probe.verdicts.run_outcome import head_lines, head_record
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.snippet import ParsedSnippet, merge_saves, parse_snippet
 from tui_probe.engine.verify import verify_probe
-from tui_probe.errors import ProbeFileError
+from tui_probe.errors import ProbeFileError, did_you_mean
 from tui_probe.input_limits import PROBE_FILE, parse_toml
 from tui_probe.probe_files.folders import (
     built_in_files,
@@ -36,7 +36,6 @@ from tui_probe.probe_model.probe import (
     Snippet,
     Weight,
 )
-from tui_probe.suggestions import did_you_mean
 from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
 from tui_probe.draw.shell import shell_word
-from tui_probe.errors import ChoiceError
+from tui_probe.errors import ChoiceError, did_you_mean
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_results import aimed
 from tui_probe.probekit.record_counts import unrecorded_launch_reason
-from tui_probe.suggestions import did_you_mean
 from tui_probe.trace.locate import kernel_filter
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import numpy as np
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
+from tui_probe.errors import did_you_mean
 from tui_probe.reasons import Reason, advice_on, listed_reasons
-from tui_probe.suggestions import did_you_mean
 from tui_probe.trace.launches import CAPTURED
 
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ class InitialPlace:
         self._same: SameKernel | None = None
         """The kernel from which this run was asked for, until it is there or the user chooses one."""
         self._address: Address | None = None
-        """What is still to be selected of the address that the command line named."""
+        """Kernel or launch that the command line named, until it is selected."""
         self._named = False
 
     def take(self, session: Session) -> None:
