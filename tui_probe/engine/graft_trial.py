@@ -14,7 +14,7 @@ import json
 import struct
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.binaries.line_tables import cut_table
 from tui_probe.cuda_driver import DRIVER_LIBRARY, CudaContext
@@ -66,6 +66,26 @@ SAVE [ trial ] {%start, %elapsed, %smid};
 """
 
 
+class _OptionalPart(NamedTuple):
+    """A part of the self-test that few kernels or probes need, by its name in the outcome.
+
+    ``pruned``: the kernel is taken out of its cubin first; ``in_slots``: values are kept in slots.
+    """
+
+    name: str
+    cases: Callable[[], Sequence[TrialCase]]
+    cubin: Callable[[], Cubin]
+    in_slots: bool = False
+    pruned: bool = False
+
+    def run(self, cuda: CudaContext, assembler: Assembler) -> None:
+        """Raises ProbeError where the part fails or cannot be tried."""
+        cubin = self.cubin()
+        alone = prune_cubin(cubin, TRIAL_KERNEL, cut_table) if self.pruned else None
+        for case in self.cases():
+            run_trial(cuda, cubin, assembler, case, in_slots=self.in_slots, alone=alone)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the trial and say how it went."""
     parser = argparse.ArgumentParser(prog="tui_probe.engine.graft_trial")
@@ -77,21 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         assembler = Assembler()
         cuda, cubin = CudaContext(options.driver, options.arch), trial_cubin(options.arch, assembler)
         run_trial(cuda, cubin, assembler, entry_trial())
-        later = dict.fromkeys(("instructions", "pruned", "records", "blocks"), _NOT_TRIED)
-        _print_outcome(outcome | later | {"slots": _NOT_ENDED})
-        outcome["slots"] = _part_outcome(lambda: run_trial(cuda, cubin, assembler, entry_trial(), in_slots=True))
-        _print_outcome(outcome | later | {"instructions": _NOT_ENDED})
-        outcome["instructions"] = _part_outcome(lambda: _run_instruction_trials(cuda, cubin, assembler))
-        _print_outcome(outcome | {"pruned": _NOT_ENDED, "records": _NOT_TRIED, "blocks": _NOT_TRIED})
-        outcome["pruned"] = _part_outcome(
-            lambda: _run_pruned_trial(cuda, trial_cubin(options.arch, assembler, others=True), assembler)
-        )
-        _print_outcome(outcome | {"records": _NOT_ENDED, "blocks": _NOT_TRIED})
-        outcome["records"] = _part_outcome(lambda: run_trial(cuda, cubin, assembler, record_trial()))
-        _print_outcome(outcome | {"blocks": _NOT_ENDED})
-        outcome["blocks"] = _part_outcome(
-            lambda: run_trial(cuda, block_cubin(options.arch, assembler), assembler, block_trial())
-        )
+        _try_parts(cuda, _optional_parts(options.arch, assembler, cubin), assembler, outcome)
     except TrialFailedError as error:
         outcome |= {"outcome": "failed", "words": str(error)}
     except ProbeError as error:
@@ -100,27 +106,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _optional_parts(arch: int, assembler: Assembler, plain: Cubin) -> tuple[_OptionalPart, ...]:
+    """Return the parts in the order in which they are tried: those that most probes need come first."""
+    return (
+        _OptionalPart("slots", lambda: [entry_trial()], lambda: plain, in_slots=True),
+        _OptionalPart("instructions", instruction_trials, lambda: plain),
+        _OptionalPart(
+            "pruned", lambda: [entry_trial()], lambda: trial_cubin(arch, assembler, others=True), pruned=True
+        ),
+        _OptionalPart("records", lambda: [record_trial()], lambda: plain),
+        _OptionalPart("blocks", lambda: [block_trial()], lambda: block_cubin(arch, assembler)),
+    )
+
+
+def _try_parts(
+    cuda: CudaContext, parts: Sequence[_OptionalPart], assembler: Assembler, outcome: dict[str, str]
+) -> None:
+    """Try each part and note its result in ``outcome``, which is printed before each: a part may never end."""
+    names = [part.name for part in parts]
+    for index, part in enumerate(parts):
+        _print_outcome(outcome | {part.name: _NOT_ENDED} | dict.fromkeys(names[index + 1 :], _NOT_TRIED))
+        try:
+            part.run(cuda, assembler)
+            outcome[part.name] = "passed"
+        except ProbeError as error:
+            outcome[part.name] = str(error)
+
+
 def _print_outcome(outcome: dict[str, str]) -> None:
     sys.stdout.write(json.dumps(outcome) + "\n")
     sys.stdout.flush()
-
-
-def _part_outcome(part: Callable[[], None]) -> str:
-    """``passed``, or what went wrong in a part of the trial that few kernels or probes need."""
-    try:
-        part()
-    except ProbeError as error:
-        return str(error)
-    return "passed"
-
-
-def _run_instruction_trials(cuda: CudaContext, cubin: Cubin, assembler: Assembler) -> None:
-    for trial in instruction_trials():
-        run_trial(cuda, cubin, assembler, trial)
-
-
-def _run_pruned_trial(cuda: CudaContext, cubin: Cubin, assembler: Assembler) -> None:
-    run_trial(cuda, cubin, assembler, entry_trial(), alone=prune_cubin(cubin, TRIAL_KERNEL, cut_table))
 
 
 def run_trial(
