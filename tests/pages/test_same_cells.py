@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.bandwidth.made_up import measured
 from tests.fixed_probes import fixed_probes
 from tests.pages.example import write_example
 from tests.pages.graphs import graphs_trace
@@ -21,7 +22,9 @@ from tui_probe.draw.table import as_record, cell, in_tables
 from tui_probe.draw.table_content import TableContent
 from tui_probe.draw.view import Document, View, no_progress
 from tui_probe.errors import TraceError
+from tui_probe.pages.bandwidth_page import open_bandwidth
 from tui_probe.pages.page_registry import find_page, page_names, report_lines
+from tui_probe.pages.roofline_page import open_roofline
 from tui_probe.pages.table_page import TablePage
 from tui_probe.pages.views.results import MetricRow
 from tui_probe.probekit.page_kinds import ViewSource
@@ -32,6 +35,7 @@ from tui_probe.ui.live.kernel_columns import COLUMNS as SCREEN_COLUMNS
 from tui_probe.ui.views.log import LogFilter, LogReader
 from tui_probe.verdicts.kernel_columns import FAILURE_MARK
 from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
+from tui_probe.verdicts.roofline import Roof, RooflinePoint
 
 with fixed_probes():
     PAGES = page_names()
@@ -143,3 +147,21 @@ def test_page_has_same_cells_in_report_data_and_screen(page: str, tmp_path: Path
         if content.report is None or page in TABLE_IN_REPORT:
             cells = shown_cells(content, row, ())
             assert any(has_cells(line, cells) for line in report), f"the report lacks {cells}"
+
+
+POINTS = [RooflinePoint("attn", "flash_attention", 142.6e6, 17.2e9, 49.5e-6, None)]
+DRAWN = {
+    "bars": ("bandwidth", open_bandwidth(measured(), "bw.json")),
+    "chart": ("roofline", open_roofline(POINTS, Roof(peak=989e12, bandwidth=4.6e12), "roofline")),
+}
+"""Drawings, with the table of the same values and the pages that have both."""
+
+
+@pytest.mark.parametrize("drawing", DRAWN)
+def test_drawing_has_cells_of_its_table(drawing: str) -> None:
+    table, pages = DRAWN[drawing]
+    views = {page.name: page.make() for page in pages.pages}
+    rows = [*views[table].cells()]
+    assert len(rows) > 1
+    assert [*views[drawing].cells()] == rows
+    assert views[drawing].record()[table] == views[table].record()[table]

@@ -8,7 +8,7 @@ from tui_probe.draw import units
 from tui_probe.draw.canvas import Canvas
 from tui_probe.draw.spans import clip, hang_line, pad, wrap
 from tui_probe.draw.spans import width as cell_width
-from tui_probe.draw.table import Column, as_record, in_data, safe
+from tui_probe.draw.table import Column, safe
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
@@ -188,14 +188,11 @@ class BandwidthBars(Document):
             )
 
     def record(self) -> Mapping[str, Any]:
-        rates = [as_record(BANDWIDTH_COLUMNS, rate) for rate in self.measured.rates]
-        return {"page": "bars", "device": device_record(self.measured.card), "bandwidth": rates}
+        page = bandwidth_page(self.measured)
+        return {"page": "bars", **page.fields(), "bandwidth": [*page.records()]}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        columns = in_data(BANDWIDTH_COLUMNS)
-        yield [column.key for column in columns]
-        for rate in self.measured.rates:
-            yield [column.value(rate) for column in columns if column.value is not None]
+        return bandwidth_page(self.measured).cells()
 
 
 def _end_text(rate: MeasuredRate) -> str:

@@ -9,7 +9,7 @@ from tui_probe.draw import units
 from tui_probe.draw.canvas import Canvas
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import clip, hang_line, plain
-from tui_probe.draw.table import Column, as_record, in_data, safe
+from tui_probe.draw.table import Column, safe
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Drawing
@@ -355,14 +355,11 @@ class RooflineChart(Drawing):
         return [*parts, *([] if share is None else [f"{share:.0%} of its roof"]), *point.words[:1]]
 
     def record(self) -> Mapping[str, Any]:
-        shown = roofline_columns(self.points, self.roof)
-        return {**roof_record(self.roof), "roofline": [as_record(shown, point) for point in self.points]}
+        page = roofline_page(self.points, self.roof)
+        return {**page.fields(), "roofline": [*page.records()]}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        shown = in_data(roofline_columns(self.points, self.roof))
-        yield [column.key for column in shown]
-        for point in self.points:
-            yield [column.value(point) for column in shown if column.value is not None]
+        return roofline_page(self.points, self.roof).cells()
 
     def plot(self, axes: Any) -> None:
         """Logarithmic axes, the roof, and the kernels by their letters."""
