@@ -21,6 +21,7 @@ ASKED: Final = "_ARGCOMPLETE"
 """The environment variable that a shell sets for a question."""
 _SHELLS: Final = ("bash", "zsh", "fish")
 _NEWEST: Final = 20
+"""Traces that are offered: reading more of them would delay the shell."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.recent import Brief
 
 MOST = 500
+"""Runs listed by default: each costs the reading of both ends of its log."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

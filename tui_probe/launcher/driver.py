@@ -53,6 +53,7 @@ USUAL_FOLDERS = (
     "/run/opengl-driver/lib",
 )
 OWN_LIBRARY_LIMIT = 8 << 20
+"""Larger files are not searched for our own marks: the real driver has tens of MB, our libraries below 1 MB."""
 
 
 @dataclass(frozen=True)

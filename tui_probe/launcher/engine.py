@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from .options import RunOptions
 
 STOP_LIMIT = 10.0
+"""Seconds for kernels under way to be finished."""
 ANSWER_LIMIT = 2.0
+"""Seconds for the counts of the cache, which are for information only."""
 MOST_STARTS = 8
+"""A kernel that kills every engine must not start one per launch for ever."""
 HURRIED = 0.2
 """Instead of both, where the run was asked to end."""
 NAME = b"tui-probe engine"

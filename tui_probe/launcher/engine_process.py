@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from .options import RunOptions
 
 UNUSABLE = 2
+"""Exit status if the probes cannot be used: starting the engine again would not help."""
 _LAUNCH_SECONDS: Final = 60
+"""The hook's own default of ``TUI_PROBE_ENGINE_TIMEOUT``."""
 _LAUNCH_SHARE: Final = 0.75
 """Of the time that a launch waits for the engine, what an assembler has: the launch is to be told why it passes."""
 

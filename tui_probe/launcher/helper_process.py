@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
 PR_SET_NAME = 15
+"""Of ``<linux/prctl.h>``, which Python does not offer."""
 ARG_START = 45  # of the fields of /proc/PID/stat that follow the program's name
 CRASHED = 1
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 BLOCK = 1 << 16
+"""Capacity of a pipe on Linux: one read takes all that a writer can have left in it."""
 OWN_LINE = b"[info] trace in "
 """Begins our line that precedes what the target writes to a file."""
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .options import RunOptions
 
 OWN_DESCRIPTORS: Final = 4096
+"""Descriptors for streams, logs and traces of many processes: the usual limit of 1024 may be too low."""
 
 
 def take_room() -> tuple[int, int]:

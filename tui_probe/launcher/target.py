@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
 _OWNER_BITS: Final = 0o700
+"""Never masked in our own process: a umask of 0777 would make traces that we could not write ourselves."""
 _umask_of_user: list[int] = []
 
 
@@ -38,6 +39,7 @@ def umask_of_program() -> int | None:
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 PR_SET_PDEATHSIG = 1
+"""Of ``<linux/prctl.h>``: the signal that a process gets when its parent ends."""
 SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
 """Errors where there are no descriptors, memory or processes left."""
 JOB_SIGNALS = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGCONT})

@@ -90,6 +90,7 @@ class TraceWatch:
 
 
 BLOCK: Final = 512
+"""Unit of ``st_blocks``, whatever the file system's own block is."""
 LAUNCHER_FILES: Final = ("run.json", "read.py", "tensor.trace")
 SOURCE_FOLDER: Final = "source"
 

@@ -197,6 +197,7 @@ def _parts(attributes: str) -> tuple[str, str] | None:
 GIVE_UP_AFTER = 1.0
 """Seconds from the signal on for which a terminal may take what is left to say."""
 _POLL = 0.05
+"""Seconds between looks for a write that still waits: no event reports its end."""
 
 
 def give_up_later(descriptor: int, waiting: Callable[[], int | None], signal_number: int) -> None:

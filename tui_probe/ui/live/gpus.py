@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.event_types import Device
 
 HISTORY = 240
+"""Samples per GPU: those of the last four minutes."""
 SAMPLE_INTERVAL = 1.0
 
 

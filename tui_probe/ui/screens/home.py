@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.views.view import PaneView
 
 INTERVAL = 3.0
+"""Seconds between looks for new traces: each look reads the directories of all traces."""
 _OF_LIST = frozenset({"enter", "older_runs", *(key.id for key in keys.in_scope("view"))})
 """The ids of the keys that act on the list of traces."""
 SECTIONS = {"recent": "Recent traces", "form": "Start a program", "machine": "This machine"}

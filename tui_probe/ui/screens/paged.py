@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.views.view import PaneView
 
 INTERVAL = 0.25
+"""Seconds between looks at what is being opened: short enough for its progress to seem steady."""
 FIRST = ("leave", "jump", "probe", "worst")
 """Keys that stand before those of the current page, in the line of keys."""
 _SORTS = {"zoom_out": "order", "zoom_out_rows": "order_back"}
