@@ -1,4 +1,8 @@
-"""Bindings by ctypes of the CUDA driver calls that the self-test of grafts makes."""
+"""The CUDA driver through ctypes, for the self-test of grafts and the measurement of bandwidth.
+
+Programs that users run (``evals/programs/gpu.py``, ``simgpu/examples/demo.py``) have bindings of their own: the Python
+that runs them may lack tui_probe.
+"""
 
 from __future__ import annotations
 
@@ -12,71 +16,104 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DRIVER_LIBRARY: Final = "libcuda.so.1"
+Argument = ctypes.c_ulonglong | ctypes.c_uint64 | ctypes.c_uint32
 _MAJOR, _MINOR = 75, 76
 """CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and MINOR."""
 
 
-class CudaContext:
-    """A context on one device. Every failed call raises LaunchError with the call's name and the driver's error."""
+class CudaDevice:
+    """A device with its primary context current. Every failed call raises LaunchError with its name and error."""
 
-    def __init__(self, library: str, arch: int) -> None:
+    def __init__(self, library: str, number: int = 0) -> None:
         try:
             self._library = ctypes.CDLL(library)
         except OSError as error:
             raise LaunchError(f"no CUDA driver: {error}") from error
-        self._call("cuInit", c_uint(0))
+        self.call("cuInit", c_uint(0))
+        self.number = self._choose(number)
         context = c_void_p()
-        self._call("cuDevicePrimaryCtxRetain", byref(context), c_int(self._device_of(arch)))
-        self._call("cuCtxSetCurrent", context)
+        self.call("cuDevicePrimaryCtxRetain", byref(context), c_int(self.number))
+        self.call("cuCtxSetCurrent", context)
+
+    def _choose(self, number: int) -> int:
+        return number
+
+    def call(self, name: str, *arguments: object) -> None:
+        """Call a function of the driver."""
+        status = getattr(self._library, name)(*arguments)
+        if status:
+            text = c_char_p()
+            self._library.cuGetErrorName(c_int(status), byref(text))
+            raise LaunchError(f"{name}: {(text.value or b'unknown error').decode()} ({status})")
+
+    def attribute(self, code: int, device: int | None = None) -> int:
+        """An attribute (CUdevice_attribute) of this or another device."""
+        value = c_int()
+        self.call("cuDeviceGetAttribute", byref(value), c_int(code), c_int(self.number if device is None else device))
+        return value.value
+
+    def load_module(self, image: bytes) -> c_void_p:
+        """Load a cubin, or PTX, which the driver compiles."""
+        module = c_void_p()
+        self.call("cuModuleLoadData", byref(module), c_char_p(image))
+        return module
+
+    def module_function(self, module: c_void_p, name: str) -> c_void_p:
+        """A kernel of a module."""
+        function = c_void_p()
+        self.call("cuModuleGetFunction", byref(function), module, c_char_p(name.encode()))
+        return function
+
+    def launch_kernel(self, function: c_void_p, blocks: int, threads: int, shared: int, *arguments: Argument) -> None:
+        """Launch in the default stream, with ``shared`` bytes of dynamic shared memory; does not wait."""
+        pointers = (c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
+        self.call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared, None, pointers, None)
+
+    def synchronize(self) -> None:
+        """Wait for all that was enqueued."""
+        self.call("cuCtxSynchronize")
+
+
+class CudaContext(CudaDevice):
+    """The first device of an architecture (90), with blocking calls on whole bytes."""
+
+    def __init__(self, library: str, arch: int) -> None:
+        self._arch = arch
+        super().__init__(library)
+
+    def _choose(self, number: int) -> int:
+        count = c_int()
+        self.call("cuDeviceGetCount", byref(count))
+        for device in range(number, count.value):
+            if self.attribute(_MAJOR, device) * 10 + self.attribute(_MINOR, device) == self._arch:
+                return device
+        raise LaunchError(f"no device of sm_{self._arch} can be used")
 
     def load(self, image: bytes) -> CudaModule:
         """Load a cubin."""
-        handle = c_void_p()
-        self._call("cuModuleLoadData", byref(handle), c_char_p(image))
-        return CudaModule(self, handle)
+        return CudaModule(self, self.load_module(image))
 
     def allocate(self, size: int) -> int:
         """The address of so many bytes of device memory, all 0."""
         address = c_ulonglong()
-        self._call("cuMemAlloc_v2", byref(address), c_size_t(size))
-        self._call("cuMemsetD8_v2", address, ctypes.c_ubyte(0), c_size_t(size))
+        self.call("cuMemAlloc_v2", byref(address), c_size_t(size))
+        self.call("cuMemsetD8_v2", address, ctypes.c_ubyte(0), c_size_t(size))
         return address.value
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes of device memory."""
         content = ctypes.create_string_buffer(size)
-        self._call("cuMemcpyDtoH_v2", content, c_ulonglong(address), c_size_t(size))
+        self.call("cuMemcpyDtoH_v2", content, c_ulonglong(address), c_size_t(size))
         return content.raw
 
     def write(self, address: int, content: bytes) -> None:
         """Change device memory."""
-        self._call("cuMemcpyHtoD_v2", c_ulonglong(address), c_char_p(content), c_size_t(len(content)))
+        self.call("cuMemcpyHtoD_v2", c_ulonglong(address), c_char_p(content), c_size_t(len(content)))
 
     def launch(self, function: c_void_p, grid: int, block: int, parameters: Sequence[int]) -> None:
         """Run a kernel whose parameters all have 8 bytes, to its end."""
-        values = [c_ulonglong(value) for value in parameters]
-        pointers = (c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
-        shape = [c_uint(number) for number in (grid, 1, 1, block, 1, 1, 0)]
-        self._call("cuLaunchKernel", function, *shape, c_void_p(0), pointers, c_void_p(0))
-        self._call("cuCtxSynchronize")
-
-    def _device_of(self, arch: int) -> int:
-        count = c_int()
-        self._call("cuDeviceGetCount", byref(count))
-        for device in range(count.value):
-            major, minor = c_int(), c_int()
-            self._call("cuDeviceGetAttribute", byref(major), c_int(_MAJOR), c_int(device))
-            self._call("cuDeviceGetAttribute", byref(minor), c_int(_MINOR), c_int(device))
-            if major.value * 10 + minor.value == arch:
-                return device
-        raise LaunchError(f"no device of sm_{arch} can be used")
-
-    def _call(self, name: str, *arguments: object) -> None:
-        status = getattr(self._library, name)(*arguments)
-        if status:
-            text = c_char_p()
-            self._library.cuGetErrorName(c_int(status), byref(text))
-            raise LaunchError(f"{name}: {(text.value or b'').decode() or f'error {status}'}")
+        self.launch_kernel(function, grid, block, 0, *map(c_ulonglong, parameters))
+        self.synchronize()
 
 
 class CudaModule:
@@ -88,12 +125,10 @@ class CudaModule:
 
     def function(self, name: str) -> c_void_p:
         """A kernel."""
-        function = c_void_p()
-        self._cuda._call("cuModuleGetFunction", byref(function), self._handle, c_char_p(name.encode()))
-        return function
+        return self._cuda.module_function(self._handle, name)
 
     def variable(self, name: str) -> int:
         """The address of a variable."""
         address, size = c_ulonglong(), c_size_t()
-        self._cuda._call("cuModuleGetGlobal_v2", byref(address), byref(size), self._handle, c_char_p(name.encode()))
+        self._cuda.call("cuModuleGetGlobal_v2", byref(address), byref(size), self._handle, c_char_p(name.encode()))
         return address.value

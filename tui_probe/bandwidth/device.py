@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.errors import BandwidthError
+from tui_probe.cuda_driver import CudaDevice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +20,6 @@ _MEMORY_BUS_BITS: Final = 37
 _L2_BYTES: Final = 38
 _SHARED_OPT_IN: Final = 97
 _MAX_DYNAMIC_SHARED: Final = 8  # CUfunction_attribute
-
-Argument = ctypes.c_uint64 | ctypes.c_uint32
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,123 +42,88 @@ class Properties:
         return 2.0 * self.memory_clock_khz * 1e3 * self.memory_bus_bits / 8
 
 
-class Gpu:
-    """Device 0. Every method raises BandwidthError with the driver's own word for what went wrong."""
+class Gpu(CudaDevice):
+    """Device 0, with the asynchronous copies, host memory and events that are timed."""
 
     def __init__(self, driver: Path) -> None:
-        try:
-            self._driver = ctypes.CDLL(str(driver))
-        except OSError as error:
-            raise BandwidthError(f"{driver}: {error}") from error
-        self._call("cuInit", 0)
-        context = ctypes.c_void_p()
-        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
-        self._call("cuCtxSetCurrent", context)
+        super().__init__(str(driver))
         self.properties = self._properties()
-
-    def _call(self, name: str, *arguments: object) -> None:
-        status = getattr(self._driver, name)(*arguments)
-        if status:
-            text = ctypes.c_char_p()
-            self._driver.cuGetErrorName(status, ctypes.byref(text))
-            raise BandwidthError(f"{name}: {(text.value or b'unknown error').decode()} ({status})")
-
-    def _attribute(self, code: int) -> int:
-        value = ctypes.c_int()
-        self._call("cuDeviceGetAttribute", ctypes.byref(value), code, 0)
-        return value.value
 
     def _properties(self) -> Properties:
         name, total = ctypes.create_string_buffer(256), ctypes.c_size_t()
-        self._call("cuDeviceGetName", name, 256, 0)
-        self._call("cuDeviceTotalMem_v2", ctypes.byref(total), 0)
+        self.call("cuDeviceGetName", name, 256, 0)
+        self.call("cuDeviceTotalMem_v2", ctypes.byref(total), 0)
         codes = (_SM_COUNT, _L2_BYTES, _MEMORY_CLOCK_KHZ, _MEMORY_BUS_BITS, _SHARED_OPT_IN)
-        sms, l2, clock, bus, shared = map(self._attribute, codes)
+        sms, l2, clock, bus, shared = map(self.attribute, codes)
         return Properties(name.value.decode(errors="replace"), sms, l2, total.value, clock, bus, shared)
 
     def free_memory(self) -> int:
         """Bytes that nobody uses."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
-        self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        self.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value
-
-    def module(self, ptx: bytes) -> ctypes.c_void_p:
-        """PTX, compiled by the driver for this device."""
-        module = ctypes.c_void_p()
-        self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(ptx))
-        return module
 
     def function(self, module: ctypes.c_void_p, name: str, shared_bytes: int = 0) -> ctypes.c_void_p:
         """A kernel that may use ``shared_bytes`` of dynamic shared memory."""
-        function = ctypes.c_void_p()
-        self._call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+        function = self.module_function(module, name)
         if shared_bytes:
-            self._call("cuFuncSetAttribute", function, _MAX_DYNAMIC_SHARED, shared_bytes)
+            self.call("cuFuncSetAttribute", function, _MAX_DYNAMIC_SHARED, shared_bytes)
         return function
 
     @contextmanager
     def memory(self, size: int) -> Iterator[int]:
         """``size`` bytes of device memory, set to 1s so that pages are there; its address."""
         address = ctypes.c_uint64()
-        self._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
+        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
         try:
-            self._call("cuMemsetD8_v2", address, ctypes.c_ubyte(1), ctypes.c_size_t(size))
+            self.call("cuMemsetD8_v2", address, ctypes.c_ubyte(1), ctypes.c_size_t(size))
             self.synchronize()
             yield address.value
         finally:
-            self._call("cuMemFree_v2", address)
+            self.call("cuMemFree_v2", address)
 
     @contextmanager
     def pinned(self, size: int) -> Iterator[int]:
         """``size`` bytes of page-locked host memory; its address."""
         address = ctypes.c_void_p()
-        self._call("cuMemHostAlloc", ctypes.byref(address), ctypes.c_size_t(size), 0)
+        self.call("cuMemHostAlloc", ctypes.byref(address), ctypes.c_size_t(size), 0)
         try:
             ctypes.memset(address, 1, size)
             yield address.value or 0
         finally:
-            self._call("cuMemFreeHost", address)
-
-    def launch(self, function: ctypes.c_void_p, blocks: int, threads: int, shared: int, *arguments: Argument) -> None:
-        """Launch in the default stream; does not wait."""
-        pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
-        self._call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared, None, pointers, None)
+            self.call("cuMemFreeHost", address)
 
     def copy_to_device(self, device: int, host: int, size: int) -> None:
         """Enqueue a copy."""
-        self._call("cuMemcpyHtoDAsync_v2", ctypes.c_uint64(device), ctypes.c_void_p(host), ctypes.c_size_t(size), None)
+        self.call("cuMemcpyHtoDAsync_v2", ctypes.c_uint64(device), ctypes.c_void_p(host), ctypes.c_size_t(size), None)
 
     def copy_to_host(self, host: int, device: int, size: int) -> None:
         """Enqueue a copy."""
-        self._call("cuMemcpyDtoHAsync_v2", ctypes.c_void_p(host), ctypes.c_uint64(device), ctypes.c_size_t(size), None)
+        self.call("cuMemcpyDtoHAsync_v2", ctypes.c_void_p(host), ctypes.c_uint64(device), ctypes.c_size_t(size), None)
 
     def copy_on_device(self, to: int, start: int, size: int) -> None:
         """Enqueue the driver's own copy."""
-        self._call("cuMemcpyDtoDAsync_v2", ctypes.c_uint64(to), ctypes.c_uint64(start), ctypes.c_size_t(size), None)
-
-    def synchronize(self) -> None:
-        """Wait for all that was enqueued."""
-        self._call("cuCtxSynchronize")
+        self.call("cuMemcpyDtoDAsync_v2", ctypes.c_uint64(to), ctypes.c_uint64(start), ctypes.c_size_t(size), None)
 
     @contextmanager
     def events(self) -> Iterator[tuple[ctypes.c_void_p, ctypes.c_void_p]]:
         """Two events, to record before and after what is timed."""
         pair = ctypes.c_void_p(), ctypes.c_void_p()
         for event in pair:
-            self._call("cuEventCreate", ctypes.byref(event), 0)
+            self.call("cuEventCreate", ctypes.byref(event), 0)
         try:
             yield pair
         finally:
             for event in pair:
-                self._call("cuEventDestroy_v2", event)
+                self.call("cuEventDestroy_v2", event)
 
     def record(self, event: ctypes.c_void_p) -> None:
         """Note the time at which the stream comes here."""
-        self._call("cuEventRecord", event, None)
+        self.call("cuEventRecord", event, None)
 
     def seconds_between(self, start: ctypes.c_void_p, end: ctypes.c_void_p) -> float:
         """Seconds from one event to the other, once both have happened."""
         milliseconds = ctypes.c_float()
-        self._call("cuEventSynchronize", end)
-        self._call("cuEventElapsedTime", ctypes.byref(milliseconds), start, end)
+        self.call("cuEventSynchronize", end)
+        self.call("cuEventElapsedTime", ctypes.byref(milliseconds), start, end)
         return milliseconds.value / 1e3

@@ -26,7 +26,8 @@ from tui_probe.errors import BandwidthError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tui_probe.bandwidth.device import Argument, Gpu
+    from tui_probe.bandwidth.device import Gpu
+    from tui_probe.cuda_driver import Argument
 
 PTX: Final = Path(__file__).parent / "kernels" / "bandwidth.ptx"
 THREADS: Final = 256
@@ -83,7 +84,7 @@ class GpuBench:
         self._gpu = gpu
         self._repeats = repeats
         self._buffer, self._room = buffer, room
-        self._module = gpu.module(PTX.read_bytes())
+        self._module = gpu.load_module(PTX.read_bytes())
 
     @property
     def room(self) -> int:
@@ -113,7 +114,7 @@ class GpuBench:
 
     def _kernel(self, name: str, blocks: int, *arguments: Argument) -> Callable[[], None]:
         """What enqueues a launch of a kernel."""
-        return partial(self._gpu.launch, self._gpu.function(self._module, name), blocks, THREADS, 0, *arguments)
+        return partial(self._gpu.launch_kernel, self._gpu.function(self._module, name), blocks, THREADS, 0, *arguments)
 
     def to_shared(self, blocks: int, stages: int) -> Rate:
         """Device memory to shared memory, with so many blocks and so many stages in flight in each."""
@@ -127,7 +128,7 @@ class GpuBench:
 
         def launch() -> None:
             window = _u64(self._buffer + next(starts))
-            gpu.launch(kernel, blocks, THREADS, shared, window, _word_count(size), _u64(self._buffer))
+            gpu.launch_kernel(kernel, blocks, THREADS, shared, window, _word_count(size), _u64(self._buffer))
 
         rate = self._rate("to_shared", "memory to shared memory", size, gpu.properties.memory_bandwidth, launch)
         return Rate(rate.key, rate.what, rate.size, rate.times, blocks, shared, rate.limit)
