@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.measured import AnalysedResult
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe_results import ProbeResult
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import KernelFacts, Trace
 
     from .analysis import BlockSchedule
 
@@ -122,13 +122,13 @@ _CYCLE_COLUMNS: Final = {**SLOT_TIME_LABELS, "span": "span"}
 _COUNT_COLUMNS: Final = ("warps_missing", "blocks_missing", "blocks_astray")
 
 
-def _kernels(trace: Trace) -> list[Kernel]:
+def _kernels(trace: Trace) -> list[KernelFacts]:
     """Launches with results of this probe."""
     kernels = chain.from_iterable(kernel.by_probe() for kernel in trace.kernels)
     return [kernel for kernel in kernels if kernel.result_rows and _is_shown(kernel)]
 
 
-def _is_shown(kernel: Kernel) -> bool:
+def _is_shown(kernel: KernelFacts) -> bool:
     return any(page.name == REPORT.name for page in known_probe(kernel).pages)
 
 
@@ -153,7 +153,7 @@ def _report_lines(trace: Trace, cells: int) -> Iterator[str]:
         yield ""
 
 
-def _latest_result(trace: Trace, kernel: Kernel) -> AnalysedResult | None:
+def _latest_result(trace: Trace, kernel: KernelFacts) -> AnalysedResult | None:
     """The newest result that can be read."""
     results = (analyse_result(trace, kernel, row) for row in reversed(kernel.result_rows))
     return next((result for result in results if result.analysis), None)

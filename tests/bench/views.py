@@ -71,7 +71,7 @@ def show_texts(lines: int) -> None:
         probed.append(line)
         if i % 3 == 0:
             probed.append(f"\tmov.u32 %tp_{i % 7}, %clock; // tui-probe: bench")
-    of = ProbeResult(kernel, None, "bench", kernel.read(next(RECORDED.glob("result/*.bin"))))
+    of = ProbeResult(kernel.by_probe()[0], None, "bench", kernel.read(next(RECORDED.glob("result/*.bin"))))
     cycles = {line: line * 7 % 1000 for line in range(1, len(pruned), 4)}
     measures = LineMeasures(of, (MeasureColumn(LineMeasure("cycles"), cycles),))
 

@@ -144,7 +144,7 @@ def test_kernels_with_results_come_first_where_none_is_named() -> None:
     trace = open_trace(Path(BLOCKS))
     results = {kernel.index: bool(kernel.result_rows) for kernel in trace.kernels}
     first = next(index for index, has in results.items() if has)
-    trace.kernels[first].result_rows = row_numbers(trace.spill)
+    trace.kernels[first].outcome.result_rows = row_numbers(trace.spill)
     other = next(index for index, has in results.items() if has and index != first)
     assert choose_target(trace, kind_of("summary")).source.kernel.index == other
     assert choose_target(trace, kind_of("summary"), str(first)).source.kernel.index == first

@@ -42,7 +42,7 @@ def page(tool: Tool, trace: Path, *words: str) -> Any:
 def test_each_probe_has_a_folder_and_its_results(several: tuple[Tool, Path]) -> None:
     _, trace = several
     (kernel,) = open_trace(trace).kernels
-    assert list(kernel.probings) == NAMES
+    assert list(kernel.named_probes) == NAMES
     results = open_trace(trace).results
     assert [results.probe(row) for row in kernel.result_rows] == NAMES * 2
     for probed in kernel.by_probe():
@@ -76,7 +76,7 @@ def test_every_page_is_filled_by_the_probe_that_it_needs(several: tuple[Tool, Pa
     assert kind_of(name).missing(ViewSource(read, kernel)) is None
     shown = tool("show", name, str(trace) + ":0")
     assert (shown.returncode, shown.stderr) == (0, "")
-    newest = kernel.with_probe(probe).result_rows[-1]
+    newest = kernel.named_probes[probe].result_rows[-1]
     launch = read.results.launch(newest)
     assert launch is not None
     assert f"launch {read.launches[launch].number}" in shown.stdout

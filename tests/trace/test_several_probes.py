@@ -6,7 +6,6 @@ from pathlib import Path
 
 from tests.trace.make import TraceWriter
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.probekit.probe_results import aimed_by_name
 from tui_probe.probekit.probe_view import no_result_reason
 from tui_probe.trace.follow import TraceFollower, open_trace
 
@@ -33,7 +32,7 @@ def write(folder: Path) -> TraceWriter:
     return writer
 
 
-def test_a_kernel_is_seen_as_each_probe_had_it(tmp_path: Path) -> None:
+def test_by_probe_has_status_results_and_resources_of_each_probe(tmp_path: Path) -> None:
     trace = open_trace(write(tmp_path / "t").directory)
     kernel = trace.kernels[0]
     one, two, three = kernel.by_probe()
@@ -45,7 +44,31 @@ def test_a_kernel_is_seen_as_each_probe_had_it(tmp_path: Path) -> None:
     assert list(kernel.result_rows) == list(range(6))
     assert (one.launches, one.name) == (kernel.launches, kernel.name)
     assert one.by_probe() == (one,)
-    assert kernel.with_probe("nobody") is kernel
+    assert (one.launches_probed, kernel.launches_probed) == (3, 6)
+    assert kernel.by_probe()[0] is one
+
+
+def test_of_result_is_kernel_under_probe_that_made_it(tmp_path: Path) -> None:
+    writer = write(tmp_path / "t")
+    (writer.directory / "result" / "0.000009.bin").write_bytes(b"")
+    writer.lines("[exec] save result/0.000009.bin size 10 kernel 0 launch 5")
+    kernel = open_trace(writer.directory).kernels[0]
+    assert [kernel.of_result(row).probe for row in range(7)] == [*["one", "two"] * 3, None]
+    assert kernel.of_result(0) is kernel.by_probe()[0]
+    assert list(kernel.of_result(6).result_rows) == list(kernel.result_rows)
+
+
+def test_kernel_of_run_with_one_probe_has_one_probed_kernel(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    writer.kernel(0, "k", "probed")
+    writer.launch(0)
+    kernel = open_trace(writer.directory).kernels[0]
+    (probed,) = kernel.by_probe()
+    assert (probed.probe, probed.kernel, probed.by_probe()) == (None, kernel, (probed,))
+    assert (probed.status, probed.way, probed.result_rows) == (kernel.status, kernel.way, kernel.result_rows)
+    assert (probed.launches, probed.launches_probed) == (kernel.launches, kernel.launches_probed)
+    assert kernel.combined_probes == ()
 
 
 def test_a_trace_that_grows_is_read_as_one_that_is_whole(tmp_path: Path) -> None:
@@ -59,8 +82,8 @@ def test_a_trace_that_grows_is_read_as_one_that_is_whole(tmp_path: Path) -> None
             log.write(text[start : start + 97])
         follower.poll()
     kernel = follower.trace.kernels[0]
-    assert {name: list(one.result_rows) for name, one in kernel.probings.items()} == {
-        name: list(one.result_rows) for name, one in whole.probings.items()
+    assert {one.probe: list(one.result_rows) for one in kernel.by_probe()} == {
+        one.probe: list(one.result_rows) for one in whole.by_probe()
     }
 
 
@@ -69,11 +92,11 @@ def test_the_nearest_launch_of_the_same_shape_stands_in(tmp_path: Path) -> None:
     kernel = trace.kernels[0]
     found = []
     for row in range(6):
-        launch = aimed_by_name(ViewSource(trace, kernel, trace.launches[row]), "two").launch
+        launch = ViewSource(trace, kernel, trace.launches[row]).under_named("two").launch
         assert launch is not None
         found.append(launch.number)
     assert found == [1, 1, 3, 3, 5, 5]
-    newest = aimed_by_name(ViewSource(trace, kernel), "two")
+    newest = ViewSource(trace, kernel).under_named("two")
     assert (newest.launch, newest.kernel.probe) == (None, "two")
 
 
@@ -91,14 +114,14 @@ def test_a_probe_whose_name_leads_out_of_the_trace_has_no_files(tmp_path: Path) 
     kernel = open_trace(writer.directory).kernels[0]
     (writer.directory / "probe.toml").write_text("")
     for name in ("../../..", "/"):
-        assert kernel.with_probe(name).folder is None
-        assert kernel.with_probe(name).file("probe.toml") is None
+        assert kernel.named_probes[name].folder is None
+        assert kernel.named_probes[name].file("probe.toml") is None
 
 
 def test_a_damaged_log_cannot_make_any_number_of_probes(tmp_path: Path) -> None:
     writer = write(tmp_path / "t")
     writer.lines(*(f"[probing] 0 probed {FATE} probe p{number} reason -" for number in range(1000)))
-    assert len(open_trace(writer.directory).kernels[0].probings) == 64
+    assert len(open_trace(writer.directory).kernels[0].by_probe()) == 64
 
 
 def test_each_probe_has_its_own_slowdown(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tui_probe.probekit.custom_probe import CustomMap
     from tui_probe.trace.launch_shape import Dim3
-    from tui_probe.trace.model import Kernel as TracedKernel
+    from tui_probe.trace.model import KernelFacts, ProbedKernel
     from tui_probe.trace.result_file import Reduced, ReductionGroup
 
 
@@ -36,7 +36,7 @@ class Result:
     run measured only some blocks (``run --sample``), arrays have those alone, and ``blocks`` their numbers.
     """
 
-    def __init__(self, kernel: TracedKernel, path: Path, launch: Launch | None) -> None:
+    def __init__(self, kernel: ProbedKernel, path: Path, launch: Launch | None) -> None:
         self._kernel = kernel
         self._read = kernel.read(path)
         self.path = path
@@ -142,7 +142,7 @@ class Result:
 class Results(Sequence[Result], TableSequence):
     """The results of one kernel, the oldest first. Files are opened when they are asked for."""
 
-    def __init__(self, kernel: TracedKernel) -> None:
+    def __init__(self, kernel: KernelFacts) -> None:
         self._kernel = kernel
         self._rows = kernel.result_rows
 
@@ -163,7 +163,7 @@ class Results(Sequence[Result], TableSequence):
         path = results.path(row)
         if path is None:
             raise TraceError(f"result/{results.name(row)}: its path in the log leads out of the trace")
-        return Result(self._kernel.with_probe(results.probe(row)), path, self._launch(row))
+        return Result(self._kernel.of_result(row), path, self._launch(row))
 
     def _launch(self, row: int) -> Launch | None:
         number = self._kernel.trace.results.launch(row)

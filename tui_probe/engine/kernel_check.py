@@ -19,8 +19,8 @@ from tui_probe.errors import ImageError, did_you_mean
 from tui_probe.ptx.images import PtxText
 from tui_probe.reasons import advice_on, because
 from tui_probe.toolchain import tool_architectures
-from tui_probe.trace.demangle import demangle
 from tui_probe.trace.kernel_files import read_process_log
+from tui_probe.trace.kernel_identity import demangle
 from tui_probe.trace.sites import read_sites
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tui_probe.errors import ChoiceError, TraceError
 from tui_probe.input_limits import COLLECTION, parse_json
 from tui_probe.probekit.measured import analyse_result
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.probekit.probe_results import aimed, read_result_row
+from tui_probe.probekit.probe_results import read_result_row
 from tui_probe.probekit.probe_view import no_result_reason
 from tui_probe.probekit.view_target import kernels_named
 from tui_probe.trace.follow import open_trace
@@ -149,7 +149,7 @@ class EvaluationInput:
         """Each kernel as one of these probes had it, and the row of its result."""
         for kernel in self.kernels if self.trace is not None else ():
             assert self.trace is not None
-            source = aimed(ViewSource(self.trace, kernel), *probes)
+            source = ViewSource(self.trace, kernel).under(*probes)
             if no_result_reason(source, *probes) is None and (row := self._row(source)) is not None:
                 yield source, row
 

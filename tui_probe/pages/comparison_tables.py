@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.launch_shape import Dim3
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import KernelFacts, Trace
     from tui_probe.verdicts.kernel_values import KernelValue
 
 
@@ -255,7 +255,7 @@ def shape_suffix(grid: Dim3 | None, block: Dim3 | None) -> str:
     return "" if grid is None or block is None else f", grid {units.extent(grid)}, block {units.extent(block)}"
 
 
-def unmatched_line(kernel: Kernel, cells: int) -> Line:
+def unmatched_line(kernel: KernelFacts, cells: int) -> Line:
     """A kernel that one trace alone has."""
     shape = shape_suffix(kernel.grid, kernel.block)
     return ((f"   {shorten(kernel.demangled, max(cells - 4 - cells_of(shape), _MIN_NAME_WIDTH))}", ""), (shape, "dim"))

@@ -15,8 +15,8 @@ from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.view import no_progress, with_progress
 from tui_probe.input_limits import PTX_TEXT
 from tui_probe.pages.views import kind_of, kinds
-from tui_probe.probekit import probe_results
 from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.registry import all_probes, probe_named
 from tui_probe.trace.plain_file import read_within
 from tui_probe.verdicts.findings import findings_by_probe
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.finding import Finding
     from tui_probe.probekit.probe import Probe
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import KernelFacts, Trace
     from tui_probe.verdicts.findings import ResultFindings
 
 
@@ -76,7 +76,7 @@ def all_questions() -> tuple[Question, ...]:
     )
 
 
-def open_questions(kernel: Kernel, found: Sequence[ResultFindings]) -> list[Question]:
+def open_questions(kernel: KernelFacts, found: Sequence[ResultFindings]) -> list[Question]:
     """Return the questions that mean something for a probed kernel and that none of its results answers.
 
     First come those that the findings lead to.
@@ -84,7 +84,7 @@ def open_questions(kernel: Kernel, found: Sequence[ResultFindings]) -> list[Ques
     if kernel.status != "probed":
         return []
     asked = [finding.asks for each in found for finding in each.findings if finding.asks]
-    probes = (probe_named(probe_results.analysis_name(one)) for one in kernel.by_probe() if one.status == "probed")
+    probes = (probe_named(analysis_name(one)) for one in kernel.by_probe() if one.status == "probed")
     answered, text = set().union(*map(_answered_keys, probes)), _pruned_ptx(kernel)
     left = [
         question
@@ -101,7 +101,7 @@ def _answered_keys(probe: Probe | None) -> set[str]:
     return {*probe.answers, *((probe.question.key,) if probe.question else ())}
 
 
-def _is_open(question: Question, kernel: Kernel, answered: set[str]) -> bool:
+def _is_open(question: Question, kernel: KernelFacts, answered: set[str]) -> bool:
     if question is COST_QUESTION:
         return not kernel.times.impacts and not kernel.trace.state.simulated
     return question.key not in answered
@@ -111,7 +111,7 @@ def _applies_to_ptx(question: Question, text: str | None) -> bool:
     return text is None or re.search(question.needs, text) is not None
 
 
-def _pruned_ptx(kernel: Kernel) -> str | None:
+def _pruned_ptx(kernel: KernelFacts) -> str | None:
     path = kernel.file("pruned.ptx")
     if path is None or path.stat().st_size > PTX_TEXT.most:
         return None
@@ -236,7 +236,7 @@ def _joined_lines(options: Sequence[str], cells: int) -> Iterator[str]:
 class FindingRow(NamedTuple):
     """One finding of a kernel's newest result; none where it has no result, or one with a problem."""
 
-    kernel: Kernel
+    kernel: KernelFacts
     found: ResultFindings | None
     finding: Finding | None
 
@@ -282,7 +282,7 @@ def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) ->
     yield from (plain(line).rstrip() for line in question_lines(questions, rerun_command(trace), cells))
 
 
-def _unprobed_texts(kernel: Kernel) -> Iterator[str]:
+def _unprobed_texts(kernel: KernelFacts) -> Iterator[str]:
     """The probes of the run that a kernel does not have, and why."""
     for one in kernel.by_probe():
         if one.status != "probed":

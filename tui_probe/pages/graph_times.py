@@ -199,9 +199,7 @@ def stamped_node_runs(trace: Trace, graph: Graph) -> Mapping[int, NodeRun]:
 def _is_stamped(trace: Trace, graph: Graph) -> bool:
     """Return whether any of its kernels has a probe that reads the timer."""
     kernels = (trace.kernels.get(index) for index in graph.calls)
-    probes = (
-        known_probe(kernel.with_probe(name)) for kernel in kernels if kernel for name in kernel.probings or (None,)
-    )
+    probes = (known_probe(probed) for kernel in kernels if kernel for probed in kernel.by_probe())
     return any(probe.stamps is not None for probe in probes)
 
 
@@ -212,8 +210,7 @@ def _stamps(trace: Trace, graph: Graph, replay: GraphReplay) -> Iterator[tuple[i
         kernel = None if node.kernel is None else trace.kernels.get(node.kernel)
         if result is None or kernel is None:
             continue
-        kernel = kernel.with_probe(trace.results.probe(result))
-        probe = known_probe(kernel)
+        probe = known_probe(kernel.of_result(result))
         if probe.stamps is None:
             continue
         try:

@@ -15,8 +15,8 @@ from tui_probe.draw.view import Document, Spot
 from tui_probe.errors import ProbeError
 from tui_probe.pages.findings_page import open_questions
 from tui_probe.pages.views import kind_of, kinds
-from tui_probe.probekit import probe_results
 from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.verdicts.findings import (
     MAX_UNASKED_BYTES,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tui_probe.probekit.finding import Finding
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import KernelFacts, ProbedKernel, Trace
     from tui_probe.verdicts.findings import ResultFindings
 
 _PAGE_WIDTH: Final = 80
@@ -152,7 +152,7 @@ _NAME_CELLS: Final = 32
 class _FlaggedLine:
     """Findings about a line of a kernel."""
 
-    kernel: Kernel
+    kernel: KernelFacts
     finding: Finding
 
     @property
@@ -185,11 +185,11 @@ def _read_flagged_lines(trace: Trace, seconds: float | None) -> Iterator[_Flagge
             )
 
 
-def _kernels_with_lines(trace: Trace) -> Iterator[Kernel]:
+def _kernels_with_lines(trace: Trace) -> Iterator[ProbedKernel]:
     """Kernels with results of probes that tell of lines, once for each probe; those with most GPU time first."""
     telling = probe_names_where(lambda probe: probe.lines)
     kernels = chain.from_iterable(kernel.by_probe() for kernel in by_time_share(trace.kernels))
-    return (one for one in kernels if one.result_rows and probe_results.analysis_name(one) in telling)
+    return (one for one in kernels if one.result_rows and analysis_name(one) in telling)
 
 
 def _flagged_line_text(worst: _FlaggedLine) -> str:

@@ -16,6 +16,7 @@ from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_results import cycles_text
+from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.record_counts import sampled_blocks_text
 from tui_probe.probekit.registry import probe_named
 from tui_probe.probekit.timelines.busy_rows import BusyRows
@@ -283,8 +284,8 @@ def _mean_by_cell(values: Sequence[float | None], cells: int) -> list[float | No
 
 def _running_chart(trace: Trace, kernel: Kernel) -> Chart | None:
     """Concurrent blocks in the newest launch of which that is known."""
-    for source in probe_results.sources_by_probe(ViewSource(trace, kernel)):
-        probe = probe_named(probe_results.analysis_name(source.kernel) or "")
+    for source in ViewSource(trace, kernel).by_probe():
+        probe = probe_named(analysis_name(source.kernel) or "")
         if probe is None or probe.timeline is None or not 0 < result_bytes(source) <= MAX_UNASKED_BYTES:
             continue
         try:

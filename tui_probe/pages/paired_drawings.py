@@ -9,7 +9,6 @@ from tui_probe.draw.view import Document, Drawing
 from tui_probe.errors import ChoiceError
 from tui_probe.pages.comparison_tables import traces_warning
 from tui_probe.pages.views import kind_of, kinds
-from tui_probe.probekit.probe_results import aimed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -115,7 +114,6 @@ def open_pair(name: str, one: ViewSource, other: ViewSource, progress: Progress)
         missing = kind.missing(source)
         if missing is not None:
             raise ChoiceError(f"{letter} has nothing to show as {name}: {missing}")
-    one, other = (aimed(source, *kind.probes) for source in (one, other))
     views: list[View] = [
         kind.open(one, lambda share: progress(share / 2)),
         kind.open(other, lambda share: progress(0.5 + share / 2)),

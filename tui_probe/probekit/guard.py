@@ -203,7 +203,7 @@ def _view(whose: str, kind: ViewKind) -> ViewKind:
     def opened(*arguments: Any) -> View:
         return guarded_view(whose, kind.open(*arguments))
 
-    return replace(kind, missing=_call(whose, kind.missing), open=_call(whose, opened, _module(kind.open)))
+    return replace(kind, missing=_call(whose, kind.missing), opened=_call(whose, opened, _module(kind.opened)))
 
 
 def _page(whose: str, page: TracePage) -> TracePage:

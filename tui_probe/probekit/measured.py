@@ -17,6 +17,7 @@ from tui_probe.probe_files.templates import line_range_of
 from tui_probe.probekit import custom_probe, probe_results
 from tui_probe.probekit.custom_probe import custom_maps
 from tui_probe.probekit.probe import Probe
+from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.record_counts import sampled_blocks_text
 from tui_probe.probekit.registry import probe_named, probe_names_where
 from tui_probe.trace.kernel_files import Offset
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.metric import MetricValue, Quantity
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.launches import Launch
-    from tui_probe.trace.model import Kernel, Run
+    from tui_probe.trace.model import KernelFacts, ProbedKernel, Run
     from tui_probe.trace.result_file import Sample
 
 
@@ -59,7 +60,7 @@ class AnalysedResult:
     None if the file cannot be read.
     """
 
-    kernel: Kernel
+    kernel: ProbedKernel
     probe: Probe
     file: str
     launch: Launch | None
@@ -101,51 +102,51 @@ class AnalysedResult:
         return f"{text}{sample}{missing if self.threads_missing else ''}{simulated}"
 
 
-def known_probe(kernel: Kernel) -> Probe:
+def known_probe(kernel: KernelFacts) -> Probe:
     """The probe of a kernel, or ``UNKNOWN_PROBE``."""
-    return probe_named(probe_results.analysis_name(kernel)) or UNKNOWN_PROBE
+    return probe_named(analysis_name(kernel)) or UNKNOWN_PROBE
 
 
-def probe_name(kernel: Kernel) -> str:
+def probe_name(kernel: KernelFacts) -> str:
     """Its name, known or not; that of a probe of one's own is its file's, where the trace tells."""
-    if kernel.probings:
-        return ", ".join(kernel.probings)
-    name = probe_results.analysis_name(kernel)
+    if kernel.combined_probes:
+        return ", ".join(kernel.combined_probes)
+    name = analysis_name(kernel)
     run = kernel.trace.run_info
     if name or run is None or not run.probe:
         return name or UNKNOWN_PROBE.name
     return line_range_probe(kernel) or PurePath(run.probe).stem
 
 
-def line_range_probe(kernel: Kernel) -> str:
+def line_range_probe(kernel: KernelFacts) -> str:
     """Return the name of a run's only probe if it measures source lines, else ""."""
     run = kernel.trace.run_info
     name = run.probe if run is not None and run.probe else ""
-    return name if line_range_of(name) and not kernel.probings else ""
+    return name if line_range_of(name) and not kernel.combined_probes else ""
 
 
-def analyse_results(trace: Run, kernel: Kernel, *, most: int | None = None) -> Iterator[AnalysedResult]:
+def analyse_results(trace: Run, kernel: KernelFacts, *, most: int | None = None) -> Iterator[AnalysedResult]:
     """The results of a kernel, analysed, the oldest first, at most ``most`` of them."""
     return (analyse_result(trace, kernel, row) for row in kernel.result_rows[:most])
 
 
-def analyse_result(trace: Run, kernel: Kernel, row: int) -> AnalysedResult:
+def analyse_result(trace: Run, kernel: KernelFacts, row: int) -> AnalysedResult:
     """The result in a row of the result table, which is one of this kernel's, analysed."""
-    kernel = kernel.with_probe(trace.results.probe(row))
-    number, file, probe = trace.results.launch(row), trace.results.name(row), known_probe(kernel)
+    probed = kernel.of_result(row)
+    number, file, probe = trace.results.launch(row), trace.results.name(row), known_probe(probed)
     launch = None if number is None else trace.launches[number]
     result, analysis, problem = None, None, None
     figures: tuple[MetricValue, ...] = ()
     try:
-        result = probe_results.read_result_row(trace, kernel, row)
+        result = probe_results.read_result_row(trace, probed, row)
         analysed = probe.analyse(result)
         figures, analysis = probe.figures_in(analysed), analysed
     except TraceError as error:
         problem = str(error)
     if result is None:
-        return AnalysedResult(kernel, probe, file, launch, analysis, problem)
+        return AnalysedResult(probed, probe, file, launch, analysis, problem)
     header, sample = result.result.header, result.result.sample
-    return AnalysedResult(kernel, probe, file, launch, analysis, problem, header.blocks, sample, figures)
+    return AnalysedResult(probed, probe, file, launch, analysis, problem, header.blocks, sample, figures)
 
 
 def metric_text(figure: MetricValue) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from tui_probe.probekit.recognised import analysis_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tui_probe.draw.table_content import TableContent
     from tui_probe.draw.view import Progress, View
     from tui_probe.trace.launches import Launch
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import KernelFacts, ProbedKernel, Trace
 
 FIXED_PAGES: Final = ("summary", "ptx", "diff", "sass", "process", "launches")
 """Pages of a kernel whose number is the same for every kernel."""
@@ -40,8 +42,48 @@ class ViewSource:
     """Subject of a view: a launch of a kernel (None: the newest that has results for the view)."""
 
     trace: Trace
-    kernel: Kernel
+    kernel: KernelFacts
     launch: Launch | None = None
+
+    def under(self, *analyses: str) -> ViewSource:
+        """The kernel under the first probe with one of these analyses that left a result, and the launch, or the
+        nearest that had this probe. Itself where the run had one probe, or none of these.
+        """
+        return self._under([probed for probed in self._named_probes() if analysis_name(probed) in analyses])
+
+    def under_named(self, *probes: str) -> ViewSource:
+        """``under`` without reading files: a probe of the user that names another's analysis is not found."""
+        return self._under([probed for probed in self._named_probes() if probed.probe in probes])
+
+    def by_probe(self) -> tuple[ViewSource, ...]:
+        """The kernel under each probe of the run, with the launch, or the nearest that had this probe."""
+        return tuple(self._with(probed) for probed in self.kernel.by_probe())
+
+    def _named_probes(self) -> list[ProbedKernel]:
+        return [probed for probed in self.kernel.by_probe() if probed.probe]
+
+    def _under(self, probes: list[ProbedKernel]) -> ViewSource:
+        if not probes:
+            return self
+        if self.launch is not None and self.launch.result is not None:
+            made_by = self.trace.results.probe(self.launch.result)
+            probes.sort(key=lambda probed: probed.probe != made_by)
+        return self._with(next((probed for probed in probes if probed.result_rows), probes[0]))
+
+    def _with(self, probed: ProbedKernel) -> ViewSource:
+        return ViewSource(self.trace, probed, _nearest_launch(self.trace, probed, self.launch))
+
+
+def _nearest_launch(trace: Trace, kernel: ProbedKernel, launch: Launch | None) -> Launch | None:
+    """The launch, or the nearest with a result of the probe, of the same shape if there is one."""
+    if launch is None or launch.result is None or launch.result in kernel.result_rows:
+        return launch
+    rows = [row for result in kernel.result_rows if (row := trace.results.launch(result)) is not None]
+    if not rows:
+        return launch
+    shape = (launch.grid, launch.block, launch.shared)
+    nearest: list[Launch] = sorted((trace.launches[row] for row in rows), key=lambda near: abs(near.row - launch.row))
+    return next((near for near in nearest if (near.grid, near.block, near.shared) == shape), nearest[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +91,15 @@ class ViewKind:
     """A kind of view. ``name`` is the word for ``tui-probe show``, ``title`` that of its page, ``about`` one line.
 
     ``missing`` tells why there is nothing to show and what to do (“run with -p NAME”), None if there is; it reads
-    little. ``open`` reads what is needed; it raises TraceError naming the file.
+    little. ``opened`` makes the view of a kernel under one of ``probes``, and reads what is needed; it raises
+    TraceError naming the file.
     """
 
     name: str
     title: str
     about: str
     missing: Callable[[ViewSource], str | None]
-    open: Callable[[ViewSource, Progress], View]
+    opened: Callable[[ViewSource, Progress], View]
     explanation: tuple[str, ...] = ()
     """Explanation of the page, in paragraphs."""
     order: int = 50
@@ -74,6 +117,10 @@ class ViewKind:
     def probes(self) -> tuple[str, ...]:
         """The probes whose results it shows."""
         return self.fed_by()
+
+    def open(self, source: ViewSource, progress: Progress) -> View:
+        """Open the view of a kernel under the probe that fills it."""
+        return self.opened(source.under(*self.probes), progress)
 
 
 @dataclass(frozen=True, slots=True)

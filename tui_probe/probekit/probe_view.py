@@ -11,7 +11,7 @@ from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.probe_files.folders import PROBE_SUFFIXES
 from tui_probe.probekit.page_kinds import ViewKind
-from tui_probe.probekit.probe_results import aimed, analysis_name
+from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.registry import probe_named, probe_names_where
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.view import Progress, View
     from tui_probe.probekit.page_kinds import ViewSource
-    from tui_probe.trace.model import Kernel
+    from tui_probe.trace.model import KernelFacts
     from tui_probe.trace.run_info import RunInfo
 
 _MOST_PROBES: Final = 3
@@ -27,10 +27,10 @@ _MOST_PROBES: Final = 3
 
 def no_result_reason(source: ViewSource, *probes: str) -> str | None:
     """Return the reason for a missing result of these probes, and advice; None if there is one."""
-    source = aimed(source, *probes)
+    source = source.under(*probes)
     kernel, wanted = source.kernel, _probe_options(probes)
-    if kernel.probings and kernel.status == "probed":
-        return f"the kernel was probed with {', '.join(kernel.probings)}: run with {wanted}"
+    if kernel.combined_probes and kernel.status == "probed":
+        return f"the kernel was probed with {', '.join(kernel.combined_probes)}: run with {wanted}"
     if kernel.status in ("skipped", "failed", "excluded"):
         return f"the kernel was not probed: {kernel.reason or kernel.status}"
     probe = analysis_name(kernel)
@@ -69,7 +69,7 @@ def _probe_options(probes: Sequence[str]) -> str:
     return f"{options} or {units.counted(more, 'other')} (tui-probe probes)" if more > 0 else options
 
 
-def unknown_probe_advice(kernel: Kernel) -> str | None:
+def unknown_probe_advice(kernel: KernelFacts) -> str | None:
     """Return advice for a kernel whose probe is unknown, so that only records are shown; None for a known probe."""
     name = analysis_name(kernel)
     if name is None or probe_named(name) is not None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tui_probe.probe_model.probe import Probe
     from tui_probe.trace.kernel_files import MapInfo
-    from tui_probe.trace.model import Kernel
+    from tui_probe.trace.model import KernelFacts
 
 _HOOKS: Final = ("analyze_hook", "callback", "CALLBACK")
 _PARAMETER: Final = re.compile(r"\.param\s+\.u64\s+(?:param_)?(\w+)")
@@ -36,12 +36,26 @@ def set_assumed_probe(name: str) -> None:
     _assumed[:] = [name]
 
 
-def recognised(kernel: Kernel) -> str | None:
+def analysis_name(kernel: KernelFacts) -> str | None:
+    """The analysis of a kernel's probe by ``kernel.info``; of one of several probes else its name."""
+    info = kernel.info
+    if info is not None and info.callback is not None:
+        return info.callback.removesuffix(".py")
+    return kernel.probe or (recognised(kernel) if _unnamed(kernel) else None)
+
+
+def _unnamed(kernel: KernelFacts) -> bool:
+    """Whether neither the trace nor the command of its run names the probe."""
+    run = kernel.trace.run_info
+    return run is None or run.probe is None
+
+
+def recognised(kernel: KernelFacts) -> str | None:
     """The name of the probe; None where it is not one that is known here."""
     if _assumed:
         return _assumed[0]
     info = kernel.info
-    if info is None or kernel.probings:
+    if info is None or kernel.combined_probes:
         return None
     files = (kernel.trace.file("probe.toml"), kernel.file("pruned.ptx"), kernel.file("probed.ptx"))
     toml, pruned, probed = (None if file is None else (file, file.stat().st_mtime_ns) for file in files)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.metric import MetricValue
     from tui_probe.probekit.page_kinds import ViewKind, ViewSource
     from tui_probe.records.distribution import Distribution
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import KernelFacts, Trace
 
 _SHOWN: Final = {0: "least", 25: "25 %", 50: "median", 75: "75 %", 95: "95 %", 99: "99 %", 100: "most"}
 OF_PAIRS: Final = "ratio of pairs"
@@ -80,7 +80,7 @@ class Spread:
     most: MetricValue
 
 
-def kernel_result_lines(trace: Trace, kernel: Kernel, cells: int, kernels: int) -> Iterator[str]:
+def kernel_result_lines(trace: Trace, kernel: KernelFacts, cells: int, kernels: int) -> Iterator[str]:
     """Return a table of results for one of ``kernels`` kernels, as text; data has every result."""
     share = max(MIN_READ_PER_KERNEL, min(MAX_READ_PER_KERNEL, MAX_READ_IN_ALL // kernels))
     yield from result_lines(trace, kernel, cells, MAX_LISTED_RESULTS, share)
@@ -89,7 +89,7 @@ def kernel_result_lines(trace: Trace, kernel: Kernel, cells: int, kernels: int) 
         yield from command_lines("  … every result: --format csv; one:", command, cells)
 
 
-def result_lines(trace: Trace, kernel: Kernel, cells: int, listed: int, most: int) -> Iterator[str]:
+def result_lines(trace: Trace, kernel: KernelFacts, cells: int, listed: int, most: int) -> Iterator[str]:
     """A line for each of at most ``listed`` results, else the spread of the figures of at most ``most`` of them."""
     rows = kernel.result_rows
     if len(rows) <= listed:

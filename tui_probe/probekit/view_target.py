@@ -9,7 +9,6 @@ from tui_probe.draw import units
 from tui_probe.draw.shell import shell_word
 from tui_probe.errors import ChoiceError, did_you_mean
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.probekit.probe_results import aimed
 from tui_probe.probekit.record_counts import unrecorded_launch_reason
 from tui_probe.trace.locate import kernel_filter
 
@@ -51,7 +50,7 @@ def choose_target(trace: Trace, kind: ViewKind, kernel: str | None = None, launc
             others = (
                 () if kernel is None else tuple(candidate.index for candidate in meant[:place] + meant[place + 1 :])
             )
-            return ViewTarget(aimed(source, *kind.probes), None, others)
+            return ViewTarget(source.under(*kind.probes), None, others)
         why = why or missing
     return ViewTarget(sources[0], why)
 

@@ -1,31 +1,36 @@
-"""Status of a kernel: what became of it with each probe, and failures of its launches."""
+"""Status of a kernel with each probe, its reason, and failures of its launches."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
+
+from tui_probe.trace.kernel_files import ProcessLog, read_grown_log
+from tui_probe.trace.kernel_identity import KernelIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tui_probe.reasons import Reason
     from tui_probe.trace.event_types import ContextFailed
-    from tui_probe.trace.launch_events import FunctionResources
+    from tui_probe.trace.launch_events import FunctionResources, ProbeMode
     from tui_probe.trace.long_column import LongColumn
 
 Status = Literal["pending", "probed", "skipped", "failed", "excluded"]
-"""``pending``: being prepared, or the log ends before its fate is known."""
+"""``pending``: being prepared, or the log ends before that."""
 
 
 @dataclass(slots=True)
-class Probing:
-    """One probe in one kernel. ``function`` is what the driver says of the probed function.
+class ProbeOutcome:
+    """State of a kernel with one probe, or with all of a run together.
+
+    ``function`` has the driver's resources of the probed function.
 
     Where several probes are sized (``run --memusage``) ``probe_bytes`` are those of the launch whose records take most,
-    ``largest`` is its row, and ``device_bytes`` the most that any takes on the device.
+    ``largest`` is its row, and ``device_bytes`` the maximum that any takes on the device.
     """
 
-    probe: str
     result_rows: LongColumn = field(repr=False)
     status: Status = "pending"
     reason: Reason | None = None
@@ -33,12 +38,86 @@ class Probing:
     probe_bytes: int | None = None
     device_bytes: int | None = None
     largest: int | None = None
+    log: ProcessLog | None = field(default=None, repr=False)
+    """``process.log`` as it was read last, at ``log_size`` bytes."""
+    log_size: int = -1
 
-    def larger(self, row: int, size: int, device: int) -> None:
-        """A launch was sized; one with more memory stands for those before."""
+    def decide(self, status: Status, reason: Reason | None = None) -> None:
+        self.status, self.reason = status, reason
+
+    def add_size(self, row: int, size: int, device: int) -> None:
+        """A launch was sized: the one with most memory represents all."""
         if self.largest is None or size > (self.probe_bytes or 0):
             self.largest, self.probe_bytes = row, size
         self.device_bytes = max(self.device_bytes or 0, device)
+
+
+class KernelStatus(KernelIdentity):
+    """Status of a kernel, its reason, and the output of ptxas."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def outcome(self) -> ProbeOutcome:
+        """State with its probe; of a whole kernel that by its own lines in the log."""
+
+    @property
+    @abstractmethod
+    def stated_way(self) -> ProbeMode | None:
+        """Mode in the event log."""
+
+    @property
+    def status(self) -> Status:
+        return self.outcome.status
+
+    @property
+    def stated_reason(self) -> Reason | None:
+        """The reason in the event log."""
+        return self.outcome.reason
+
+    @property
+    def way(self) -> ProbeMode | None:
+        """Mode of the probe; None where it is not inserted. Logs without a mode are older than SASS mode."""
+        return (self.stated_way or "ptx") if self.status == "probed" else None
+
+    @property
+    def process_log(self) -> ProcessLog:
+        """Output of ptxas as it was read last; see ``refresh``."""
+        if self.outcome.log is None:
+            self.refresh()
+        return self.outcome.log or ProcessLog()
+
+    def refresh(self) -> bool:
+        """Read ``process.log`` again if it has grown: an assembler may end after the kernel's status is known."""
+        path = self._path("process.log")
+        grown = None if path is None else read_grown_log(path, self.outcome.log_size)
+        if grown is None:
+            return False
+        self.outcome.log, self.outcome.log_size = grown
+        return True
+
+    @property
+    def why(self) -> Reason | None:
+        """The reason with its code."""
+        if self.stated_reason is None and self.status == "failed":
+            return self.process_log.reason
+        return self.stated_reason
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was not probed; of a probed kernel the remark of the engine, None without one."""
+        return None if (why := self.why) is None else why.text
+
+    @property
+    def reason_code(self) -> str | None:
+        """The code of the reason; None where no version known here writes it."""
+        return None if (why := self.why) is None else why.code
+
+    @property
+    def matched_nothing(self) -> bool:
+        """Whether it was probed, and has none of the instructions or lines that the probe is for."""
+        return self.status == "probed" and self.reason_code == "matched-nothing"
 
 
 _ERROR_NAMES: Final = {

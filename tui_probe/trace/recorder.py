@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.trace.gpu_time import NOT_TIMED
-from tui_probe.trace.kernel_status import Probing
 from tui_probe.trace.launches import UNKNOWN, TimeColumns
-from tui_probe.trace.long_column import row_numbers
 from tui_probe.trace.model import Kernel
 from tui_probe.trace.tally import Tally
 
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 
 _MAX_KERNEL_INDEX: Final = 1 << 18
 _MAX_EARLY: Final = 64
-_MAX_PROBES: Final = 64
 
 
 class Recorder:
@@ -78,29 +75,22 @@ class Recorder:
         kernel = self.kernel(index)
         self.decided.append(index)
         kernel.name = name
-        kernel.status = status
-        kernel.stated_reason = reason
+        kernel.outcome.decide(status, reason)
         kernel.driver_original = figures
 
     def probed_function(self, index: int, figures: FunctionResources, way: ProbeMode | None) -> None:
         """The function that is launched in the place of a kernel."""
         kernel = self.kernel(index)
-        kernel.driver_probed, kernel.stated_way = figures, way
+        kernel.outcome.function, kernel.stated_way = figures, way
 
     def probing(
         self, index: int, probe: str, status: PrepareResult, figures: FunctionResources, reason: Reason | None
     ) -> None:
         """What became of a kernel with one of several probes; ``figures`` are those of the probed function."""
-        one = self._probing(index, probe)
-        if one is not None:
-            one.status, one.reason, one.function = status, reason, figures
-
-    def _probing(self, index: int, probe: str) -> Probing | None:
-        """None in a damaged log that names more probes than a run has."""
-        probings = self.kernel(index).probings
-        if probe not in probings and len(probings) < _MAX_PROBES:
-            probings[probe] = Probing(probe, row_numbers(self.trace.spill))
-        return probings.get(probe)
+        probed = self.kernel(index).under(probe)
+        if probed is not None:
+            probed.outcome.decide(status, reason)
+            probed.outcome.function = figures
 
     def launch(
         self,
@@ -242,10 +232,10 @@ class Recorder:
             return
         self.changed.add(index)
         if device is not None:
-            kernel = self.kernel(index)
-            kernel.device_bytes = max(kernel.device_bytes or 0, device)
-        if probe is not None and (one := self._probing(index, probe)) is not None:
-            one.larger(row, size, device or 0)
+            outcome = self.kernel(index).outcome
+            outcome.device_bytes = max(outcome.device_bytes or 0, device)
+        if probe is not None and (probed := self.kernel(index).under(probe)) is not None:
+            probed.outcome.add_size(row, size, device or 0)
 
     def ended(self, status: int) -> None:
         """What the driver answered to the launch at hand, 0 for success; however often, it ended once."""
@@ -299,9 +289,9 @@ class Recorder:
         if index is None and row is not None and launches.kernel_of(row) != UNKNOWN:
             index = launches.kernel_of(row)
         result = self.trace.results.add(name, size, row)
-        if probe is not None and index is not None and (one := self._probing(index, probe)) is not None:
+        if probe is not None and index is not None and (probed := self.kernel(index).under(probe)) is not None:
             self.trace.results.set_probe(result, probe)
-            one.result_rows.append(result)
+            probed.result_rows.append(result)
         state.results += 1
         state.bytes_written += size
         if row is not None:

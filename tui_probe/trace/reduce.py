@@ -90,7 +90,7 @@ class OlderKernels:
                 self.sized = None
                 self.current = self._functions.get(function) or self._add(function)
                 if succeeded and self.current.status == "pending":
-                    self.current.status = "probed"
+                    self.current.outcome.decide("probed", self.current.stated_reason)
             case _:
                 if self.current is not None:
                     self._prepare(self.current, event)
@@ -98,17 +98,17 @@ class OlderKernels:
     def _prepare(self, kernel: Kernel, event: Event) -> None:
         match event:
             case ImageFound(_, None, _):
-                kernel.status, kernel.stated_reason = "skipped", because("image-unseen")
+                kernel.outcome.decide("skipped", because("image-unseen"))
             case ImageFound(_, str(name), _) | InfoRead(name=name):
                 kernel.name = name
             case KernelFolder(_, folder):
                 kernel.folder_name = folder
             case EngineAnswer("failed", reason):
-                kernel.status, kernel.stated_reason = "failed", reason
+                kernel.outcome.decide("failed", reason)
             case FileStep(step, path) if step.startswith("can't"):
-                kernel.status, kernel.stated_reason = "failed", because("file-error", path=path, error=step)
+                kernel.outcome.decide("failed", because("file-error", path=path, error=step))
             case KernelReady():
-                kernel.status = "probed"
+                kernel.outcome.decide("probed", kernel.stated_reason)
             case _:
                 pass
 

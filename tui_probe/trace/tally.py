@@ -41,7 +41,7 @@ class Tally:
         """The maps of a launch take so many bytes."""
         kernel = self._counted_kernel(row)
         if kernel is not None:
-            kernel.probe_bytes = max(kernel.probe_bytes or 0, size)
+            kernel.outcome.probe_bytes = max(kernel.outcome.probe_bytes or 0, size)
 
     def ended_well(self, row: int) -> None:
         """A probed launch has ended, and none too many have been said to."""
@@ -108,7 +108,7 @@ class Tally:
             kernel.block_varies |= block
             kernel.launches_probed += probed
             if most != UNKNOWN:
-                kernel.probe_bytes = max(kernel.probe_bytes or 0, most)
+                kernel.outcome.probe_bytes = max(kernel.outcome.probe_bytes or 0, most)
 
 
 def _compare(kernel: Kernel, shape: Shape) -> None:

@@ -16,6 +16,7 @@ from tui_probe.probekit.finding import Finding
 from tui_probe.probekit.measured import extent_text, first_value, line_range_probe
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_view import unknown_probe_advice
+from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.record_counts import record_counts_text, sampled_blocks_text
 from tui_probe.probekit.registry import is_drawn, kernel_page_names, probe_named
 from tui_probe.trace.source_lines import SourceLines
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui_probe.probekit.probe_results import ProbeResult
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import KernelFacts, Trace
 
 _CACHE_SIZE: Final = 64
 _SAMPLE_KEY: Final = "sample"
@@ -86,10 +87,10 @@ def launch_findings(source: ViewSource) -> ResultFindings | None:
     row = source.launch.result if source.launch is not None else kernel.newest_result
     if row is None or kernel.status != "probed":
         return None
-    kernel = kernel.with_probe(results.probe(row))
+    kernel = kernel.of_result(row)
     number = results.launch(row)
     launch = None if number is None else source.trace.launches[number].number
-    probe = probe_results.analysis_name(kernel) or line_range_probe(kernel)
+    probe = analysis_name(kernel) or line_range_probe(kernel)
     path = results.path(row)
     try:
         written = path.stat().st_mtime_ns if path is not None and path.is_file() else 0
@@ -112,7 +113,7 @@ def findings_by_probe(source: ViewSource) -> list[ResultFindings]:
 
     One where the run had one probe, none where there is no result.
     """
-    results = (launch_findings(each) for each in probe_results.sources_by_probe(source))
+    results = (launch_findings(each) for each in source.by_probe())
     return [result for result in results if result is not None]
 
 
@@ -149,7 +150,7 @@ MAX_UNASKED_BYTES: Final = 32 << 20
 FLAG: Final = "! "
 
 
-def key_findings(trace: Trace, kernel: Kernel) -> tuple[tuple[str, Finding], ...]:
+def key_findings(trace: Trace, kernel: KernelFacts) -> tuple[tuple[str, Finding], ...]:
     """Return the flagged finding of each probe in its newest result, else its first."""
     results = findings_by_probe(ViewSource(trace, kernel))
     return tuple((result.probe, finding) for result in results for finding in _best_findings(result))
@@ -160,7 +161,7 @@ def _best_findings(found: ResultFindings) -> list[Finding]:
     return [found.of_blocks(finding) for finding in best]
 
 
-def finding_text(kernel: Kernel, finding: Finding) -> str:
+def finding_text(kernel: KernelFacts, finding: Finding) -> str:
     """Return the text of a finding, and the line of source unless the text has it."""
     source = SourceLines.of(kernel.folder).ptx_line(finding.line) if finding.line and kernel.folder else None
     name = f"{PurePath(source.file).name}:{source.line}" if source else ""
@@ -175,12 +176,12 @@ class FindingSummary:
     found: tuple[ResultFindings, ...] = ()
 
 
-def summarize_findings(trace: Trace, kernel: Kernel) -> FindingSummary:
+def summarize_findings(trace: Trace, kernel: KernelFacts) -> FindingSummary:
     """Flagged findings come first in the line, after a ``!``; or why there is nothing, where a result cannot be read.
 
     Reads the newest result of each probe, if it is not large.
     """
-    for source in probe_results.sources_by_probe(ViewSource(trace, kernel)):
+    for source in ViewSource(trace, kernel).by_probe():
         size = result_bytes(source)
         if size > MAX_UNASKED_BYTES:
             return FindingSummary(f"{units.size(size)} were recorded: open the kernel to read them")
@@ -195,7 +196,7 @@ def summarize_findings(trace: Trace, kernel: Kernel) -> FindingSummary:
     return FindingSummary(mark + "; ".join(texts), tuple(results))
 
 
-def _limiter_text(kernel: Kernel) -> Iterator[str]:
+def _limiter_text(kernel: KernelFacts) -> Iterator[str]:
     """Return the limiter, where a probe was to measure it, and could."""
     limit = kernel_limiter(kernel) if has_limiter_counts(kernel) else None
     if limit is not None and limit.limit is not None:

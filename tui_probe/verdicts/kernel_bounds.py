@@ -102,7 +102,7 @@ def _unsampled_values(result: AnalysedResult) -> tuple[MetricValue, ...]:
 
 def bounds_section(trace: Trace, cells: int) -> list[str]:
     """The section of the report; none where no kernel had several probes, or one that tells what limits it."""
-    if not any(kernel.probings or has_limiter_counts(kernel) for kernel in trace.kernels):
+    if not any(kernel.named_probes or has_limiter_counts(kernel) for kernel in trace.kernels):
         return []
     of, bounds = kernel_bounds(trace)
     lines = [line for bound in bounds[:_MAX_KERNELS] for line in _bound_lines(bound, cells)]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.launch_events import ProbeMode
     from tui_probe.trace.launch_shape import Dim3
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import Kernel, KernelFacts, Trace
 
 PROBED_MARK: Final = "+"
 PROBED_NOTE: Final = f"{PROBED_MARK} with the probe: no launch of this kernel without it was timed"
@@ -34,7 +34,7 @@ _MIN_ERROR_SHOWN: Final = 5e-4
 """A doubt below this share is not worth its room."""
 
 
-def share_text(kernel: Kernel) -> str:
+def share_text(kernel: KernelFacts) -> str:
     """``42.1 ±0.8%``: the share of GPU time and one standard error of it; ``±–`` where that is not known."""
     time, share = kernel.gpu_time, kernel.time_share
     if time is None or share is None:
@@ -45,10 +45,10 @@ def share_text(kernel: Kernel) -> str:
     return f"{share:.1%}" if doubt < _MIN_ERROR_SHOWN else f"{100 * share:.1f} ±{doubt:.1%}"
 
 
-def _in_milliseconds(figure: Callable[[GpuTime], float | None]) -> Callable[[Kernel], float | None]:
+def _in_milliseconds(figure: Callable[[GpuTime], float | None]) -> Callable[[KernelFacts], float | None]:
     """A figure in ns of a kernel's times, as milliseconds."""
 
-    def value(kernel: Kernel) -> float | None:
+    def value(kernel: KernelFacts) -> float | None:
         time = kernel.gpu_time
         ns = None if time is None else figure(time)
         return None if ns is None else ns / 1e6
@@ -56,8 +56,8 @@ def _in_milliseconds(figure: Callable[[GpuTime], float | None]) -> Callable[[Ker
     return value
 
 
-def _duration_text(value: Callable[[Kernel], float | None]) -> Callable[[Kernel], str]:
-    def text(kernel: Kernel) -> str:
+def _duration_text(value: Callable[[KernelFacts], float | None]) -> Callable[[KernelFacts], str]:
+    def text(kernel: KernelFacts) -> str:
         ms, time = value(kernel), kernel.gpu_time
         mark = PROBED_MARK if time is not None and time.with_probe else ""
         return NOT_MEASURED if ms is None else units.duration(ms / 1e3) + mark
@@ -65,26 +65,26 @@ def _duration_text(value: Callable[[Kernel], float | None]) -> Callable[[Kernel]
     return text
 
 
-def _timed_variant(kernel: Kernel) -> str | None:
+def _timed_variant(kernel: KernelFacts) -> str | None:
     time = kernel.gpu_time
     return None if time is None else "probed" if time.with_probe else "original"
 
 
-def _sample_count(figure: Callable[[GpuTime], int]) -> Callable[[Kernel], int | None]:
+def _sample_count(figure: Callable[[GpuTime], int]) -> Callable[[KernelFacts], int | None]:
     return lambda kernel: None if kernel.gpu_time is None else figure(kernel.gpu_time)
 
 
 _MEDIAN: Final = _in_milliseconds(lambda time: time.shown.median_ns)
 _P99: Final = _in_milliseconds(lambda time: time.shown.p99_ns)
 
-TIME_TABLE_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
+TIME_TABLE_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("share", None, "share", share_text, rank=1),
     Column("median", None, "median", _duration_text(_MEDIAN), rank=1),
     Column("p99", None, "p99", _duration_text(_P99), rank=2),
 )
 """As a person reads them."""
 
-TIME_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
+TIME_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("time_share", lambda k: k.time_share),
     Column("time_of", _timed_variant),
     Column("time_samples", _sample_count(lambda time: time.shown.samples)),
@@ -102,7 +102,7 @@ TIME_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
 """As data: of launches without the probe, or with it where no other was timed (``time_of``)."""
 
 
-def shown_columns(columns: Sequence[Column[Kernel]], kernels: Collection[Kernel]) -> list[Column[Kernel]]:
+def shown_columns(columns: Sequence[Column[KernelFacts]], kernels: Collection[Kernel]) -> list[Column[KernelFacts]]:
     """Return the columns for a table of such kernels: where no launch was timed those of times are in data alone, and
     where all probes are in PTX that of the mode.
     """
@@ -150,7 +150,7 @@ def mode_text(way: ProbeMode | None) -> str:
     return {"ptx": "PTX", "graft": "graft", None: NOT_MEASURED}[way]
 
 
-def probed_record(kernel: Kernel) -> dict[str, Any]:
+def probed_record(kernel: KernelFacts) -> dict[str, Any]:
     """A kernel as one of several probes had it, as data."""
     return {
         "probe": kernel.probe,
@@ -164,12 +164,12 @@ def probed_record(kernel: Kernel) -> dict[str, Any]:
     }
 
 
-def status_text(kernel: Kernel) -> str:
+def status_text(kernel: KernelFacts) -> str:
     """The status, marked where something went wrong with launches of the kernel."""
     return f"{kernel.status} {FAILURE_MARK}" if kernel.failures else kernel.status
 
 
-KERNEL_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
+KERNEL_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("index", lambda k: k.index, "#", lambda k: str(k.index)),
     Column("name", lambda k: k.name),
     Column("demangled", lambda k: k.demangled, "kernel", lambda k: k.demangled, False, 0, 24, shorten),
@@ -217,7 +217,7 @@ def coverage_record(trace: Trace) -> dict[str, Any]:
     return {"covered": None if part is None else part.record()}
 
 
-def kernel_content(trace: Trace) -> TableContent[Kernel]:
+def kernel_content(trace: Trace) -> TableContent[KernelFacts]:
     """Return the page of all kernels, those that take most of the GPU time first."""
     return TableContent(
         "kernels",

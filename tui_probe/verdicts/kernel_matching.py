@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui_probe.trace.launch_shape import Dim3
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import Kernel, KernelFacts, Trace
 
 LaunchShape: TypeAlias = "tuple[Dim3, Dim3]"
 """Grid and block of a launch."""
@@ -80,7 +80,7 @@ def match_shapes(one: ViewSource, other: ViewSource) -> list[KernelMatch]:
     return [replace(match, seen=not both), *(KernelMatch(one, other, *shape, shape) for shape in both)]
 
 
-def _varies(kernel: Kernel) -> bool:
+def _varies(kernel: KernelFacts) -> bool:
     return kernel.grid_varies or kernel.block_varies
 
 

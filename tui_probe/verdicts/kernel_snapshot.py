@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.launch_events import ProbeMode
     from tui_probe.trace.launch_shape import Dim3
-    from tui_probe.trace.model import Kernel
+    from tui_probe.trace.model import Kernel, KernelFacts
 
 _MAX_LINES: Final = 8
 _NAME_WIDTH: Final = 40
@@ -29,7 +29,7 @@ _NAME_WIDTH: Final = 40
 _PTX_LINE: Final = re.compile(r" at line (\d{1,9})\b")
 
 
-def located_failures(kernel: Kernel) -> tuple[str, ...]:
+def located_failures(kernel: KernelFacts) -> tuple[str, ...]:
     """The failures of a kernel; a bad access with the line of source. Reads the kernel's PTX."""
     return tuple(safe(_locate(kernel, text)) for text in kernel.failures)
 
@@ -44,7 +44,7 @@ def failure_lines(kernels: Iterable[Kernel]) -> Iterator[str]:
         yield f"✘ {len(failed) - _MAX_LINES} more kernels: see the column status"
 
 
-def _locate(kernel: Kernel, text: str) -> str:
+def _locate(kernel: KernelFacts, text: str) -> str:
     match = _PTX_LINE.search(text)
     if match is None:
         return text
@@ -58,11 +58,11 @@ def _locate(kernel: Kernel, text: str) -> str:
     return text[: match.end()] + shown + text[match.end() :]
 
 
-def _executed_ptx(kernel: Kernel) -> Iterator[tuple[str, Path]]:
+def _executed_ptx(kernel: KernelFacts) -> Iterator[tuple[str, Path]]:
     """The PTX of each probe, and of launches that ran unprobed: the log does not name the probe of the last launch."""
     for one in kernel.by_probe():
         if one.status == "probed" and (path := one.file("probed.ptx")) is not None:
-            yield f"{one.probe}/probed.ptx" if len(kernel.probings) > 1 else "probed.ptx", path
+            yield f"{one.probe}/probed.ptx" if len(kernel.combined_probes) > 1 else "probed.ptx", path
     if kernel.launches_probed < kernel.launches and (path := kernel.file("original.ptx")) is not None:
         yield "original.ptx", path
 
@@ -165,7 +165,7 @@ _LOG_FIELDS = [name for name in _COPIED_FIELDS if name not in _FOLDER_FIELDS]
 _NO_FOLDER_FIELDS = dict.fromkeys(_FOLDER_FIELDS)
 
 
-def kernel_snapshot(kernel: Kernel, device: Device | None) -> KernelSnapshot:
+def kernel_snapshot(kernel: KernelFacts, device: Device | None) -> KernelSnapshot:
     """A copy of ``kernel`` as it is now. Reads its ``process.log`` the first time, and the PTX of a bad access."""
     values = {name: getattr(kernel, name) for name in _COPIED_FIELDS}
     values["failures"] = located_failures(kernel)
@@ -180,7 +180,7 @@ def kernel_snapshot(kernel: Kernel, device: Device | None) -> KernelSnapshot:
     )
 
 
-def snapshot_from_log(kernel: Kernel, device: Device | None) -> KernelSnapshot:
+def snapshot_from_log(kernel: KernelFacts, device: Device | None) -> KernelSnapshot:
     """Return a snapshot of a kernel from the log alone: no file is read."""
     values = {name: getattr(kernel, name) for name in _LOG_FIELDS}
     values |= _NO_FOLDER_FIELDS
@@ -190,11 +190,11 @@ def snapshot_from_log(kernel: Kernel, device: Device | None) -> KernelSnapshot:
     )
 
 
-def _trend(kernel: Kernel) -> tuple[float, ...]:
+def _trend(kernel: KernelFacts) -> tuple[float, ...]:
     time = kernel.gpu_time
     return () if time is None else kernel.samples.last(TREND_LAUNCHES, probed=time.with_probe)
 
 
-def may_have_folder(kernel: Kernel) -> bool:
+def may_have_folder(kernel: KernelFacts) -> bool:
     """Return whether the engine may have left a folder: a process may launch many kernels that the engine never saw."""
     return kernel.folder_name is not None or kernel.status in ("probed", "failed", "pending")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.probekit.measured import analyse_result, comparable_results, extent_text
-from tui_probe.probekit.probe_results import sources_by_probe
 from tui_probe.verdicts.kernel_matching import result_shape
 
 if TYPE_CHECKING:
@@ -184,7 +183,7 @@ def probe_values(
     each once.
     """
     found: dict[str, KernelValue] = {}
-    sources = sources_by_probe(source)
+    sources = source.by_probe()
     for place, one in enumerate(sources):
         for figure in _values_of_probe(one, _part_of_progress(progress, place, len(sources)), problems, shape):
             found.setdefault(figure.key, figure)  # of several probes that count it the first

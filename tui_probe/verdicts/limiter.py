@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tui_probe.bandwidth.rates import Bandwidth
     from tui_probe.probekit.measured import AnalysedResult
     from tui_probe.probekit.metric import Quantity
-    from tui_probe.trace.model import Kernel, Run
+    from tui_probe.trace.model import KernelFacts, Run
 
 RESULTS_AVERAGED: Final = 5
 """Results of a kernel whose mean is taken, of each probe that counts any of it."""
@@ -125,14 +125,14 @@ class KernelLimiter:
         }
 
 
-def kernel_limiter(kernel: Kernel) -> KernelLimiter | None:
+def kernel_limiter(kernel: KernelFacts) -> KernelLimiter | None:
     """Return the limiter of a kernel by its newest results; None where the counts for a verdict are missing."""
     return limiter_from_results(list(_newest_results(kernel)), [kernel])
 
 
 def limiter_from_results(
     results: Sequence[AnalysedResult],
-    kernels: Sequence[Kernel],
+    kernels: Sequence[KernelFacts],
     bandwidth: Bandwidth | float | None = None,
     counters: NcuBytes | None = None,
 ) -> KernelLimiter | None:
@@ -157,7 +157,7 @@ def limiter_from_results(
     )
 
 
-def _instruction_sources(kernels: Sequence[Kernel]) -> tuple[str, ...]:
+def _instruction_sources(kernels: Sequence[KernelFacts]) -> tuple[str, ...]:
     """Return the code that the probes of the verdict are in."""
     ways = {
         one.way
@@ -185,13 +185,13 @@ def limiter_texts(of: KernelLimiter) -> tuple[str, ...]:
     )
 
 
-def has_limiter_counts(kernel: Kernel) -> bool:
+def has_limiter_counts(kernel: KernelFacts) -> bool:
     """Return whether a probe of a kernel counts all that a verdict is made of."""
     probes = (known_probe(one) for one in kernel.by_probe() if one.result_rows)
     return any(set(LIMITER_QUANTITIES) <= {metric.quantity for metric in probe.metrics} for probe in probes)
 
 
-def limiter_summary(kernel: Kernel, of: KernelLimiter | None) -> tuple[str, ...]:
+def limiter_summary(kernel: KernelFacts, of: KernelLimiter | None) -> tuple[str, ...]:
     """Return the first lines of the page of a kernel; nothing of one that was not probed."""
     if of is not None:
         return limiter_texts(of)
@@ -206,7 +206,7 @@ def _unmeasured_text(of: KernelLimiter) -> str:
     return f"not measured: {', '.join(unknown)}" if unknown and not is_unknown else ""
 
 
-def _newest_results(kernel: Kernel) -> Iterator[AnalysedResult]:
+def _newest_results(kernel: KernelFacts) -> Iterator[AnalysedResult]:
     for one in kernel.by_probe():
         if any(metric.quantity in _COUNTED_QUANTITIES for metric in known_probe(one).metrics):
             newest = (
@@ -220,7 +220,7 @@ def _has_counts(demand: Demand) -> bool:
     return any(each is not None for each in counted)
 
 
-def _demand(results: Sequence[AnalysedResult], kernels: Sequence[Kernel]) -> Demand:
+def _demand(results: Sequence[AnalysedResult], kernels: Sequence[KernelFacts]) -> Demand:
     means = quantity_means(results)
     milliseconds = [kernel.time_ms for kernel in kernels if _timed_without_probe(kernel) and kernel.time_ms is not None]
     grids = [kernel.grid for kernel in kernels if kernel.grid is not None and not kernel.grid_varies]
@@ -244,7 +244,7 @@ def _demand(results: Sequence[AnalysedResult], kernels: Sequence[Kernel]) -> Dem
     )
 
 
-def _timed_without_probe(kernel: Kernel) -> bool:
+def _timed_without_probe(kernel: KernelFacts) -> bool:
     """Return whether its time is that of the kernel without a probe."""
     return bool(kernel.times.originals_ms) or kernel.gpu_time is None or not kernel.gpu_time.with_probe
 
@@ -267,7 +267,7 @@ def _first_known(*values: float | None) -> float | None:
     return next((value for value in values if value is not None), None)
 
 
-def _reachable_bytes(kernel: Kernel) -> float | None:
+def _reachable_bytes(kernel: KernelFacts) -> float | None:
     """Bytes of the allocations that the parameters of its newest launch with a result point to; None for no such."""
     row = kernel.newest_result
     at = None if row is None else kernel.trace.results.launch(row)

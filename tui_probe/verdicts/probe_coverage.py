@@ -20,7 +20,7 @@ from tui_probe.trace.launches import CAPTURED
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import Kernel, KernelFacts, Trace
 
 _MAX_REASONS: Final = 3
 _OF_LIBRARY: Final = "of "
@@ -249,7 +249,7 @@ def remark_lines(trace: Trace, cells: int) -> list[str]:
 
 
 def _remarked_kernels(trace: Trace, cells: int, *, matched_nothing: bool) -> list[str]:
-    groups: defaultdict[str, list[Kernel]] = defaultdict(list)
+    groups: defaultdict[str, list[KernelFacts]] = defaultdict(list)
     for kernel in chain.from_iterable(each.by_probe() for each in trace.kernels):
         if kernel.status == "probed" and kernel.reason and kernel.matched_nothing is matched_nothing:
             groups[kernel.reason].append(kernel)
@@ -258,7 +258,7 @@ def _remarked_kernels(trace: Trace, cells: int, *, matched_nothing: bool) -> lis
 
 def _kernel_lines(trace: Trace, cells: int) -> list[str]:
     """Kernels that were not probed, together by what became of them."""
-    groups: defaultdict[tuple[str, str], list[Kernel]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str], list[KernelFacts]] = defaultdict(list)
     for kernel in trace.kernels:
         for one in kernel.by_probe() if kernel.status == "probed" else (kernel,):
             if one.status != "probed":
@@ -271,7 +271,7 @@ def _kernel_lines(trace: Trace, cells: int) -> list[str]:
     return [line for words, kernels in grouped for line in _kernel_group_lines(words, kernels, cells)]
 
 
-def _kernel_group_lines(words: str, kernels: list[Kernel], cells: int) -> list[str]:
+def _kernel_group_lines(words: str, kernels: list[KernelFacts], cells: int) -> list[str]:
     """Kernels of which the same is said: how many, and the first by name."""
     launches = sum(kernel.launches for kernel in kernels)
     counts = f"{units.counted(len(kernels), 'kernel')}, {units.counted(launches, 'launch')}"
@@ -312,5 +312,5 @@ def _unprobed_launch_counts(trace: Trace) -> Counter[tuple[int, Reason]]:
     return found
 
 
-def _kernel_name(kernel: Kernel, cells: int) -> str:
+def _kernel_name(kernel: KernelFacts, cells: int) -> str:
     return shorten(safe(kernel.demangled), cells - len(f"  #{kernel.index} ") - 2)

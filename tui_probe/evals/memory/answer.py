@@ -13,7 +13,7 @@ from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.evals.answer import Answer, Table, compare_published
 from tui_probe.evals.evaluation import PROGRAMS_PLACEHOLDER, PYTHON_PLACEHOLDER, Collection, nothing_measured_error
 from tui_probe.input_limits import PROGRAM_OUTPUT
-from tui_probe.probekit.probe_results import analysis_name
+from tui_probe.probekit.recognised import analysis_name
 from tui_probe.trace.device_memory import peak_allocated
 from tui_probe.trace.plain_file import read_start
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.evals.evaluation import Setting
     from tui_probe.evals.inputs import EvaluationInput
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import Kernel, KernelFacts, Trace
 
 PROBES: Final = ("block_sched", "gmem_bytes", "tensorop_count", "dmat")
 MODELS: Final = (
@@ -84,14 +84,17 @@ def read_sizes(given: EvaluationInput) -> list[Sizes]:
     if trace is None:
         return []
     kernels = [candidate for candidate in given.kernels if not _was_skipped(candidate)]
-    several = list(dict.fromkeys(name for kernel in kernels for name in kernel.probings))
+    several = list(dict.fromkeys(name for kernel in kernels for name in kernel.named_probes))
     if several:
-        return [_sizes(given, trace, name, [candidate.with_probe(name) for candidate in kernels]) for name in several]
+        return [
+            _sizes(given, trace, name, [kernel.named_probes.get(name, kernel) for kernel in kernels])
+            for name in several
+        ]
     probe = _probe(trace)
     return [] if probe is None else [_sizes(given, trace, probe, kernels)]
 
 
-def _sizes(given: EvaluationInput, trace: Trace, probe: str, kernels: Sequence[Kernel]) -> Sizes:
+def _sizes(given: EvaluationInput, trace: Trace, probe: str, kernels: Sequence[KernelFacts]) -> Sizes:
     sized = [kernel.probe_bytes for kernel in kernels if kernel.probe_bytes is not None]
     on_device = [kernel.device_bytes for kernel in kernels if kernel.device_bytes is not None]
     printed = _program_bytes(given.path)
@@ -136,7 +139,7 @@ def _program_bytes(directory: Path) -> int | None:
     return None
 
 
-def _sizing_method(trace: Trace, kernels: Sequence[Kernel]) -> str:
+def _sizing_method(trace: Trace, kernels: Sequence[KernelFacts]) -> str:
     """By the launches that were sized: of a run with several probes, those that stand for this one."""
     largest = [kernel.largest_sized for kernel in kernels if kernel.largest_sized is not None]
     of_these = {trace.launches[row].reason_code for row in largest}

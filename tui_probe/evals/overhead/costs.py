@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw.table import safe
 from tui_probe.errors import TraceError
 from tui_probe.input_limits import PROBE_FILE, parse_toml
-from tui_probe.probekit.probe_results import analysis_name
+from tui_probe.probekit.recognised import analysis_name
 from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:

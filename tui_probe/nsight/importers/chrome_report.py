@@ -21,7 +21,7 @@ from tui_probe.nsight.importers.nsys_model import (
     ranks,
     thread_number,
 )
-from tui_probe.trace.demangle import demangle
+from tui_probe.trace.kernel_identity import demangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.code.sass_text import SassCode
     from tui_probe.toolchain import Tool
     from tui_probe.trace.kernel_files import Graft
-    from tui_probe.trace.model import Kernel
+    from tui_probe.trace.model import KernelFacts
 
 SASS_FILES: Final = ("pruned.bin", "probed.bin")
 ORIGINAL_SIDE: Final = "original.bin"
@@ -65,12 +65,12 @@ class KernelSass:
         return self.graft is None and any(line is not None for line in self.origins["pruned"])
 
 
-def has_both_sides(kernel: Kernel) -> bool:
+def has_both_sides(kernel: KernelFacts) -> bool:
     """Is the machine code of the pruned and of the probed kernel in the trace?"""
     return all(kernel.file(name) is not None for name in SASS_FILES)
 
 
-def has_original(kernel: Kernel) -> bool:
+def has_original(kernel: KernelFacts) -> bool:
     """Is the image that the program loaded in the trace, and more than PTX text?"""
     path = kernel.file(ORIGINAL_SIDE)
     if path is None:
@@ -82,7 +82,7 @@ def has_original(kernel: Kernel) -> bool:
         return False
 
 
-def missing_code_reason(kernel: Kernel) -> str | None:
+def missing_code_reason(kernel: KernelFacts) -> str | None:
     """Return why there is no SASS, or nothing to read it with."""
     if not has_both_sides(kernel) and not has_original(kernel):
         absent = " and ".join(name for name in SASS_FILES if kernel.file(name) is None)
@@ -90,7 +90,7 @@ def missing_code_reason(kernel: Kernel) -> str | None:
     return None if find_disassembler() is not None else f"no nvdisasm on this machine: {NVDISASM_HINT}"
 
 
-def read_original(kernel: Kernel, progress: Progress) -> tuple[str, SassCode]:
+def read_original(kernel: KernelFacts, progress: Progress) -> tuple[str, SassCode]:
     """Return the disassembler's name, and the SASS that the program loaded. Raises TraceError if it is unreadable."""
     tool, path = _disassembler(), kernel.file(ORIGINAL_SIDE)
     if path is None:
@@ -106,7 +106,7 @@ def _disassembler() -> Tool:
     return tool
 
 
-def read_code(kernel: Kernel, progress: Progress) -> KernelSass:
+def read_code(kernel: KernelFacts, progress: Progress) -> KernelSass:
     """Both codes. Raises TraceError if one is absent or cannot be read."""
     tool, info = _disassembler(), kernel.info
     if info is None and kernel.way == "graft" and (path := kernel.file("kernel.info")) is not None:
@@ -166,7 +166,7 @@ def _offsets(code: SassCode) -> list[int | None]:
     return [None if at is None else Offset(at) for at in code.addresses]
 
 
-def _read_kernel(tool: Tool, path: Path, kernel: Kernel) -> SassCode:
+def _read_kernel(tool: Tool, path: Path, kernel: KernelFacts) -> SassCode:
     """The code of this kernel alone, out of an image that may have hundreds."""
     device = kernel.trace.state.device
     major, _, minor = ("" if device is None else device.capability).partition(".")
@@ -194,7 +194,7 @@ def _disassembled(tool: Tool, path: Path, changed: int) -> SassCode:
     return parse_sass(disassemble(tool, path))
 
 
-def _probed_lines(kernel: Kernel) -> dict[int, LinePair]:
+def _probed_lines(kernel: KernelFacts) -> dict[int, LinePair]:
     """Origin of each line of probed.ptx, counted from 0; empty where that is not exactly known."""
     paths = [kernel.file(name) for name in ("pruned.ptx", "probed.ptx")]
     try:
@@ -211,12 +211,12 @@ _PTX_FILES: Final = ("original.ptx", "pruned.ptx", "probed.ptx")
 SASS_PAGE_HINT: Final = "the page SASS shows its machine code"
 
 
-def has_only_sass(kernel: Kernel) -> bool:
+def has_only_sass(kernel: KernelFacts) -> bool:
     """Is there machine code of a kernel in the trace, and no PTX?"""
     return not any(kernel.file(name) for name in _PTX_FILES) and (has_both_sides(kernel) or has_original(kernel))
 
 
-def no_ptx_reason(kernel: Kernel, otherwise: str) -> str:
+def no_ptx_reason(kernel: KernelFacts, otherwise: str) -> str:
     """Return why there is no PTX to show, and where else to look: ``otherwise`` where no more is known."""
     if not has_only_sass(kernel):
         return kernel.reason or otherwise

@@ -184,7 +184,7 @@ def measures_of(source: ViewSource) -> LineMeasures | None:
     telling = probe_names_where(lambda probe: probe.lines)
     if no_result_reason(source, *telling) is not None:
         return None
-    source = probe_results.aimed(source, *telling)
+    source = source.under(*telling)
     try:
         result = probe_results.read_result(source)
         size = result.result.path.stat().st_size

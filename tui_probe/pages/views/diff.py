@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.pages.code.line_measures import LineMeasures
     from tui_probe.probekit.page_kinds import ViewSource
-    from tui_probe.trace.model import Kernel
+    from tui_probe.trace.model import KernelFacts
 
 _LABEL: Final = 12
 _REGISTERS: Final = re.compile(r"\s*\.reg\s+\.(\w+)\s+([^;]+);")
@@ -40,7 +40,7 @@ class DiffView(Document):
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: KernelFacts,
         pruned: list[str],
         probed: list[str],
         sources: SourceLines,
@@ -221,7 +221,7 @@ def added_registers(lines: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def _costs(kernel: Kernel) -> str:
+def _costs(kernel: KernelFacts) -> str:
     if kernel.registers_probed is None:
         return ""
     text = f"registers per thread {before_after_text(kernel.registers_pruned, kernel.registers_probed)}"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import ViewSource
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import Kernel, KernelFacts, Trace
 
 EVENTS_PER_KIND: Final = 2
 """Lines of the log that are explained of each kind; the others are counted."""
@@ -58,7 +58,7 @@ _KERNEL_FILES: Final = (
 )
 
 
-def walk_lines(trace: Trace, cells: int, kernel: Kernel | None = None) -> Iterator[str]:
+def walk_lines(trace: Trace, cells: int, kernel: KernelFacts | None = None) -> Iterator[str]:
     """The whole walk, as lines of at most ``cells`` cells. Without a ``kernel`` the first with a result is taken."""
     chosen = kernel or _best_kernel(trace)
     for title, lines in (
@@ -104,7 +104,7 @@ def _log_section(trace: Trace) -> Iterator[str]:
     yield f"{more} of these kinds and others: the page of events has them"
 
 
-def _kernel_section(kernel: Kernel | None) -> Iterator[str]:
+def _kernel_section(kernel: KernelFacts | None) -> Iterator[str]:
     if kernel is None:
         yield "no kernel was prepared"
         return
@@ -122,7 +122,7 @@ def _kernel_section(kernel: Kernel | None) -> Iterator[str]:
         yield f"registers per thread: {kernel.registers_pruned} before, {kernel.registers_probed} with the probe"
 
 
-def _added_lines(kernel: Kernel) -> Iterator[str]:
+def _added_lines(kernel: KernelFacts) -> Iterator[str]:
     """Lines that only the probed text has."""
     pruned, probed = kernel.file("pruned.ptx"), kernel.file("probed.ptx")
     if pruned is None or probed is None:
@@ -138,7 +138,7 @@ def _text_lines(path: Path) -> list[str]:
     return [line.strip() for line in read_start(path, PTX_TEXT).decode("utf-8", "replace").splitlines()]
 
 
-def _result_section(trace: Trace, kernel: Kernel | None) -> Iterator[str]:
+def _result_section(trace: Trace, kernel: KernelFacts | None) -> Iterator[str]:
     row = None if kernel is None else kernel.newest_result
     path = None if row is None else trace.results.path(row)
     if kernel is None or path is None:
@@ -165,7 +165,7 @@ def _result_section(trace: Trace, kernel: Kernel | None) -> Iterator[str]:
         yield "the sections are those of older systems: 8 bytes for the size of all slots, 8 for where they begin"
 
 
-def _analysis_section(trace: Trace, kernel: Kernel | None) -> Iterator[str]:
+def _analysis_section(trace: Trace, kernel: KernelFacts | None) -> Iterator[str]:
     if kernel is None:
         yield "no result was saved"
         return

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe import Waits
-    from tui_probe.trace.model import Kernel
+    from tui_probe.trace.model import KernelFacts
 
 _BAR_SIGNS: Final = {"prologue": ("▒", "hue1"), "kernel": ("█", "hue0"), "epilogue": ("░", "hue2")}
 _BAR_LABEL: Final = 10
@@ -42,7 +42,7 @@ _BAR_LABEL: Final = 10
 class LatencyView(Document):
     """One kernel: medians over its timed launches, and its newest result."""
 
-    def __init__(self, kernel: Kernel, inside: Waits | None) -> None:
+    def __init__(self, kernel: KernelFacts, inside: Waits | None) -> None:
         self.title = f"Latency of {kernel.demangled}"
         self.name = f"#{kernel.index} {safe(kernel.demangled)}"
         self.inside = inside

@@ -328,7 +328,7 @@ def missing(source: ViewSource) -> str | None:
 
 
 def _open(source: ViewSource, progress: Progress) -> Launches:
-    return Launches(source.kernel, source.trace, read_parameters(source.trace, source.kernel.index, progress))
+    return Launches(source.kernel.kernel, source.trace, read_parameters(source.trace, source.kernel.index, progress))
 
 
 KIND: Final = ViewKind(

@@ -21,6 +21,7 @@ from tui_probe.probekit import probe_results
 from tui_probe.probekit.lines import ShareValue
 from tui_probe.probekit.page_kinds import ViewKind, ViewSource
 from tui_probe.probekit.probe_view import no_result_reason
+from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.records.probed_sites import probed_sites
 from tui_probe.trace.kernel_files import long_position, short_position
@@ -229,8 +230,8 @@ def _with_share(line: KernelLine, wholes: Mapping[tuple[str, str], float]) -> Ke
 
 def _lines_of_kernel(trace: Trace, kernel: Kernel) -> Iterator[KernelLine]:
     telling = probe_names_where(lambda probe: probe.lines)
-    for source in probe_results.sources_by_probe(ViewSource(trace, kernel)):
-        probe = probe_results.analysis_name(source.kernel) or ""
+    for source in ViewSource(trace, kernel).by_probe():
+        probe = analysis_name(source.kernel) or ""
         if probe not in telling or not source.kernel.result_rows or result_bytes(source) > MAX_UNASKED_BYTES:
             continue
         try:
@@ -329,7 +330,7 @@ def _lines_notes(trace: Trace, rows: Sequence[KernelLine]) -> Iterator[str]:
 def has_line_measures(trace: Trace) -> bool:
     """Return whether the probe of some kernel measures lines, and has a result."""
     telling = probe_names_where(lambda probe: probe.lines)
-    return any(kernel.result_rows and probe_results.analysis_name(each) in telling for kernel in trace.kernels
+    return any(kernel.result_rows and analysis_name(each) in telling for kernel in trace.kernels
                for each in kernel.by_probe())  # fmt: skip
 
 

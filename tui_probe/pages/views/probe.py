@@ -18,7 +18,7 @@ from tui_probe.probe_files.folders import built_in_files, installed_files
 from tui_probe.probe_files.loading import read_probe
 from tui_probe.probe_model.positions import matches
 from tui_probe.probekit.page_kinds import ViewKind
-from tui_probe.probekit.probe_results import analysis_name
+from tui_probe.probekit.recognised import analysis_name
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import instructions_in
 from tui_probe.trace.kernel_files import Offset, long_position
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.code.alignment import LinePair
     from tui_probe.probe_model.probe import ProbePoint
     from tui_probe.probekit.page_kinds import ViewSource
-    from tui_probe.trace.model import Kernel
+    from tui_probe.trace.model import KernelFacts
 
 # The file of the probe that a kernel had, and which part of it put a line into the kernel.
 #
@@ -112,7 +112,7 @@ class ProbeText:
         return next((part for part in self.parts if part.at_kernel and part.has(before=begun <= 1)), None)
 
 
-def probe_names(kernel: Kernel) -> list[str]:
+def probe_names(kernel: KernelFacts) -> list[str]:
     """The probes that the kernel had."""
     several = [one.probe for one in kernel.by_probe() if one.probe]
     run = kernel.trace.run_info
@@ -120,7 +120,7 @@ def probe_names(kernel: Kernel) -> list[str]:
     return several or ([name] if name else [])
 
 
-def find_probe_file(kernel: Kernel, name: str) -> Path | None:
+def find_probe_file(kernel: KernelFacts, name: str) -> Path | None:
     """The file of a probe of this name; None where there is none."""
     own = path_in_trace(kernel.trace.directory, "probes", f"{name}.toml")
     of_run = kernel.trace.file("probe.toml") if len(probe_names(kernel)) == 1 else None
@@ -129,7 +129,7 @@ def find_probe_file(kernel: Kernel, name: str) -> Path | None:
     return next(iter(files), known)
 
 
-def read_probe_text(kernel: Kernel, name: str, path: Path) -> ProbeText:
+def read_probe_text(kernel: KernelFacts, name: str, path: Path) -> ProbeText:
     """The file of a probe, and where its parts are in this kernel. TraceError if it cannot be read."""
     try:
         data = read_within(path, PROBE_FILE)
@@ -158,7 +158,7 @@ def _parts(
         yield ProbeFilePart(table, first, last, points.get(name), tuple(sorted(sites.get(name, ()))))
 
 
-def _sites(kernel: Kernel, name: str, points: Mapping[str, ProbePoint]) -> dict[str, set[int]]:
+def _sites(kernel: KernelFacts, name: str, points: Mapping[str, ProbePoint]) -> dict[str, set[int]]:
     """The places of each point: as the engine wrote down, else as ``pruned.ptx`` tells."""
     found: dict[str, set[int]] = {}
     written = None if kernel.folder is None else read_sites(kernel.folder)

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.custom_probe import CustomMap
     from tui_probe.probekit.metric import MetricValue
     from tui_probe.probekit.page_kinds import ViewSource
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import KernelFacts, ProbedKernel, Trace
     from tui_probe.trace.results import Result
 
 
@@ -112,7 +112,7 @@ def results_page_lines(trace: Trace, cells: int, progress: Progress = no_progres
         yield from (part for line in in_vain for part in hang_line(f"  {line}", cells))
 
 
-def kernel_results_lines(trace: Trace, kernel: Kernel, cells: int, kernels: int) -> Iterator[str]:
+def kernel_results_lines(trace: Trace, kernel: KernelFacts, cells: int, kernels: int) -> Iterator[str]:
     """Results of each probe of one of so many ``kernels``, under its name. Nothing without results."""
     for one in kernel.by_probe():
         if one.result_rows:
@@ -120,7 +120,7 @@ def kernel_results_lines(trace: Trace, kernel: Kernel, cells: int, kernels: int)
             yield from kernel_result_lines(trace, one, cells, kernels)
 
 
-def _kernels_with_results(trace: Trace) -> list[Kernel]:
+def _kernels_with_results(trace: Trace) -> list[ProbedKernel]:
     """The kernels that have results, once for each probe; those with most GPU time first.
 
     One in which a probe of one's own matched nothing is not among them: it is told with all others of which that holds.
@@ -133,7 +133,7 @@ def _kernels_with_results(trace: Trace) -> list[Kernel]:
     ]
 
 
-def _kernel_heading(kernel: Kernel, cells: int, told: set[str]) -> Iterator[str]:
+def _kernel_heading(kernel: KernelFacts, cells: int, told: set[str]) -> Iterator[str]:
     """The kernel and its probe; and how to read the lines of a probe that was not ``told`` of yet."""
     name = safe(probe_name(kernel))
     yield from hang_line(f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 24)}  {name}", cells)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.code.line_measures import LineMeasures
     from tui_probe.pages.code.sass_text import SassCode
     from tui_probe.probekit.page_kinds import ViewSource
-    from tui_probe.trace.model import Kernel
+    from tui_probe.trace.model import KernelFacts
 
 _ORIGINAL_CLASS_CELLS, _ORIGINAL_NUMBER_CELLS = 14, 9
 _ORIGINAL_TITLE: Final = "original"
@@ -38,7 +38,7 @@ _ORIGINAL_KEYS: Final = ("side", "address", "class", "source", "text")
 class SassOriginal(Document):
     """The code of one kernel out of its image, with the source lines that it carries."""
 
-    def __init__(self, kernel: Kernel, tool: str, code: SassCode) -> None:
+    def __init__(self, kernel: KernelFacts, tool: str, code: SassCode) -> None:
         self.title = f"Machine code of {kernel.demangled}"
         self.tool, self.code = tool, code
 
@@ -115,7 +115,7 @@ _DIFF_KEYS: Final = ("side", "address", "change", "probe", "class", "source", "p
 class SassView(Document):
     """Both codes, or their difference; ``level`` goes to the next, ``unit`` to the next thing that was measured."""
 
-    def __init__(self, kernel: Kernel, code: KernelSass, measures: LineMeasures | None = None) -> None:
+    def __init__(self, kernel: KernelFacts, code: KernelSass, measures: LineMeasures | None = None) -> None:
         self.title = f"Machine code of {kernel.demangled}"
         self.code, self.codes = code, code.codes
         self.shown = _SHOWN_SIDES[0]

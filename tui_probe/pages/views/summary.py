@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import ViewSource
-    from tui_probe.trace.model import Kernel
+    from tui_probe.trace.model import KernelFacts
     from tui_probe.verdicts.findings import ResultFindings
 
 _SOURCE_FILES: Final = re.compile(rb'^\s*\.file\s+\d+\s+"((?:[^"\\]|\\.)*)"', re.MULTILINE)
@@ -144,7 +144,7 @@ def _finding_rank(found: ResultFindings) -> tuple[bool, float]:
     return min((finding.order for finding in found.findings), default=(True, 0.0))
 
 
-def benchmark_times(kernel: Kernel) -> dict[str, list[float]]:
+def benchmark_times(kernel: KernelFacts) -> dict[str, list[float]]:
     """Return the benchmark of a kernel's launches: times in ms and the slowdown."""
     columns = {
         "original": kernel.times.originals_ms,
@@ -154,7 +154,7 @@ def benchmark_times(kernel: Kernel) -> dict[str, list[float]]:
     return {label: list(values) for label, values in columns.items() if values}
 
 
-def source_files(kernel: Kernel) -> list[str]:
+def source_files(kernel: KernelFacts) -> list[str]:
     """The source files that the kernel's PTX names, in its order."""
     path = kernel.file("pruned.ptx") or kernel.file("original.ptx")
     if path is None or path.stat().st_size > PTX_TEXT.most:

@@ -351,7 +351,7 @@ class LiveScreen(ViewScreen):
         """Run the program again, with a probe or with one to choose."""
         source, process, option = self.current_selection.source(), self.process, f"-p {probe}" if probe else ""
         if source is not None:
-            self.probe_app.run_again(source.trace.directory, source.kernel, option)
+            self.probe_app.run_again(source.trace.directory, source.kernel.kernel, option)
         elif process is not None:
             self.probe_app.run_again(process.directory, None, option)
 

@@ -11,7 +11,6 @@ from tui_probe.pages.comparison import Comparison, compare_sources, compare_trac
 from tui_probe.pages.comparison_tables import linked_page
 from tui_probe.pages.paired_drawings import open_pair, shared_drawings
 from tui_probe.pages.views import FIXED_PAGES, kind_of
-from tui_probe.probekit.probe_results import aimed_by_name
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui.live.current_selection import launch_words, with_newest
 from tui_probe.ui.live.kernel_table import names_of
@@ -56,7 +55,7 @@ class SideScreen(PagedScreen):
     @property
     def about(self) -> ViewSource:
         """The launch that is shown: of several probes of the run one that the page can show."""
-        return aimed_by_name(self._at, *kind_of(self.current).probes)
+        return self._at.under_named(*kind_of(self.current).probes)
 
     def title_line(self, cells: int) -> tuple[Line, Line]:
         """The side, the kernel and its trace; which launch is shown."""

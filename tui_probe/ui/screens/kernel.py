@@ -11,7 +11,6 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import width
 from tui_probe.draw.view import Spot
 from tui_probe.pages.views import FIXED_PAGES, PROBE_PAGE_NUMBER, kind_of, page_number
-from tui_probe.probekit.probe_results import aimed_by_name
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.ui import keys
 from tui_probe.ui.live.current_selection import has_several, launch_words, newer_result, step_applies, with_newest
@@ -115,7 +114,7 @@ class KernelScreen(PagedScreen):
     def about(self) -> ViewSource | None:
         """The launch that is shown: of several probes of the run one that the page can show."""
         at = self._at
-        return None if at is None else aimed_by_name(at, *kind_of(self.current).probes)
+        return None if at is None else at.under_named(*kind_of(self.current).probes)
 
     def look(self) -> None:
         """Show another kernel if the table lost this one; read what grows again while it is still launched."""
@@ -201,7 +200,7 @@ class KernelScreen(PagedScreen):
 
     def _ask(self, option: str) -> None:
         if self._at is not None:
-            self.probe_app.run_again(self._at.trace.directory, self._at.kernel, option)
+            self.probe_app.run_again(self._at.trace.directory, self._at.kernel.kernel, option)
 
     def leave(self) -> None:
         """To the screen before."""

@@ -13,7 +13,6 @@ from tui_probe.draw.view import Cancelled, Document
 from tui_probe.errors import ProbeError
 from tui_probe.pages.table_page import TablePage
 from tui_probe.pages.views import FIXED_PAGES, SHARED_PAGES, kinds, page_number
-from tui_probe.probekit.probe_results import aimed
 from tui_probe.ui.views.document_view import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
 from tui_probe.ui.views.table_views import RowsView
@@ -61,7 +60,7 @@ def page_spec(kind: ViewKind, source: ViewSource) -> PageSpec:
 
 def _open(kind: ViewKind, source: ViewSource, progress: Progress) -> View | NoView:
     missing = kind.missing(source)
-    return kind.open(aimed(source, *kind.probes), progress) if missing is None else NoView(missing)
+    return kind.open(source, progress) if missing is None else NoView(missing)
 
 
 class Opening:

@@ -1,0 +1,130 @@
+"""Times of a kernel: by a benchmark, which runs each launch with and without the probe, else by sampled launches."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from array import array
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING
+
+from tui_probe.trace.gpu_time import gpu_time
+from tui_probe.trace.kernel_identity import KernelIdentity
+
+if TYPE_CHECKING:
+    from tui_probe.trace.gpu_time import GpuTime, TimeSamples, VariantTime
+    from tui_probe.trace.launch_events import Benchmark
+    from tui_probe.trace.long_column import LongColumn
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkTimes:
+    """Times of a kernel by a benchmark, one number per timed launch: milliseconds, and probed / original time."""
+
+    impacts: array[float] = field(default_factory=lambda: array("d"))
+    originals_ms: array[float] = field(default_factory=lambda: array("d"))
+    probed_ms: array[float] = field(default_factory=lambda: array("d"))
+    prologues_ms: array[float] = field(default_factory=lambda: array("d"))
+    epilogues_ms: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, event: Benchmark) -> None:
+        """Add the times of one launch; values that are not times are left out."""
+        for column, value in (
+            (self.impacts, event.impact),
+            (self.originals_ms, event.original),
+            (self.probed_ms, event.kernel),
+            (self.prologues_ms, event.prologue),
+            (self.epilogues_ms, event.epilogue),
+        ):
+            if value is not None and 0 < value < float("inf"):
+                column.append(value)
+
+
+class KernelTiming(KernelIdentity):
+    """Times of a kernel, by a benchmark or by sampled launches. Its probed launches are those of its probe."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def times(self) -> BenchmarkTimes:
+        """Times by a benchmark."""
+
+    @property
+    @abstractmethod
+    def samples(self) -> TimeSamples:
+        """GPU times of its sampled launches."""
+
+    @property
+    @abstractmethod
+    def gpu_time(self) -> GpuTime | None:
+        """GPU time of all its launches by its samples; None on a simulated GPU."""
+
+    @property
+    @abstractmethod
+    def launches(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def result_rows(self) -> LongColumn:
+        """Rows of its results in the result table, the oldest first."""
+
+    @property
+    @abstractmethod
+    def combined_probes(self) -> tuple[str, ...]:
+        """Names of the probes that this has together: those of a run with several; none under one probe."""
+
+    @property
+    def _probed_time(self) -> GpuTime | None:
+        """The same, its probed launches those of one probe: None where they were of several."""
+        if self.probe is None:
+            return None if self.combined_probes else self.gpu_time
+        if self.gpu_time is None:
+            return None
+        launches = (self.trace.results.launch(row) for row in self.result_rows)
+        numbers = {self.trace.launches[row].number for row in launches if row is not None}
+        return gpu_time(self.samples.with_probed(numbers), self.launches)
+
+    @property
+    def time_share(self) -> float | None:
+        """Its part of the GPU time of all timed kernels and graphs, from 0 to 1."""
+        time, whole = self.gpu_time, self.trace.gpu_ns
+        return None if time is None or whole <= 0 else time.total_ns / whole
+
+    @property
+    def slowdown(self) -> float | None:
+        """Probed time / original time: the median of a benchmark's pairs, else the ratio of means of sampled launches.
+
+        None on a simulated GPU, and of several probes together.
+        """
+        measured = self._measured(self.times.impacts)
+        return measured if measured is not None or (time := self._probed_time) is None else time.slowdown
+
+    @property
+    def slowdown_pairs(self) -> int:
+        """Pairs of an original and a probed launch that it is the median of; 0 where it is by sampled launches."""
+        return len(self.times.impacts)
+
+    @property
+    def slowdown_doubt(self) -> float | None:
+        """One standard error of the slowdown by sampled launches; None by a benchmark, and where it is not known."""
+        return None if self.times.impacts or (time := self._probed_time) is None else time.slowdown_doubt
+
+    @property
+    def time_ms(self) -> float | None:
+        """Median time of the original in milliseconds, by a benchmark, else by sampled launches."""
+        measured = self._measured(self.times.originals_ms)
+        return measured if measured is not None or (time := self.gpu_time) is None else _median_ms(time.original)
+
+    @property
+    def time_probed_ms(self) -> float | None:
+        """Median time of the probed kernel in milliseconds, likewise."""
+        measured = self._measured(self.times.probed_ms)
+        return measured if measured is not None or (time := self._probed_time) is None else _median_ms(time.probed)
+
+    def _measured(self, values: array[float]) -> float | None:
+        return median(values) if values and not self.trace.state.simulated else None
+
+
+def _median_ms(time: VariantTime | None) -> float | None:
+    return None if time is None else time.median_ns / 1e6
