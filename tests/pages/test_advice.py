@@ -18,17 +18,17 @@ FULL_DISK = "./trace/Nov21_024500_7/kernel/0_a9/original.bin: No space left on d
 @pytest.mark.parametrize("written", [FULL_DISK, f"{FULL_DISK} code disk-full"])
 def test_a_full_disk_is_no_full_trace(written: str) -> None:
     """The path has 'trace' in it, and 'kernel'."""
-    told = kernel_advice("failed", read_reason(written))
-    assert "--max-trace-bytes" not in told
-    assert "The disk of the trace is full" in told
-    assert "--tracedir" in told
+    advice = kernel_advice("failed", read_reason(written))
+    assert "--max-trace-bytes" not in advice
+    assert "The disk of the trace is full" in advice
+    assert "--tracedir" in advice
 
 
 @pytest.mark.parametrize("written", ["out of host memory", "out of host memory code host-memory"])
 def test_host_memory_is_no_probe_memory(written: str) -> None:
-    told = kernel_advice("failed", read_reason(written))
-    assert "--max-probe-memory" not in told
-    assert "host memory" in told
+    advice = kernel_advice("failed", read_reason(written))
+    assert "--max-probe-memory" not in advice
+    assert "host memory" in advice
 
 
 def test_each_has_its_own_advice() -> None:

@@ -17,5 +17,5 @@ def test_parts_follow_each_other() -> None:
 @given(st.lists(st.floats(0, 1e9), min_size=3, max_size=3), st.floats(1, 3), st.integers(1, 200))
 @settings(deadline=None)
 def test_the_whole_bar_is_as_long_as_the_sum(parts: list[float], more: float, cells: int) -> None:
-    whole = sum(parts) * more + 1
-    assert abs(len(bar(parts, whole, cells)) - sum(parts) / whole * cells) <= 0.5 + 1e-6
+    total = sum(parts) * more + 1
+    assert abs(len(bar(parts, total, cells)) - sum(parts) / total * cells) <= 0.5 + 1e-6

@@ -128,8 +128,8 @@ def test_comparison_text(name: str, capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("name", SIDES)
 def test_csv_has_the_figures_of_the_document(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     sides, status = SIDES[name], int(name == "h200-traces")
-    found = json.loads(told(capfd, *sides, "--format", "json", status=status))
-    rows = [{**row, "warning": found["warning"]} for row in found["figures"]]
+    record = json.loads(told(capfd, *sides, "--format", "json", status=status))
+    rows = [{**row, "warning": record["warning"]} for row in record["figures"]]
     check_csv(told(capfd, *sides, "--format", "csv", status=status), rows)
 
 
@@ -141,22 +141,22 @@ def test_markdown(name: str, capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("pair")
 def test_every_difference_that_was_planted_is_found(capfd: pytest.CaptureFixture[str]) -> None:
-    found = document(capfd, "before", "after")
-    assert found["verdict"].startswith(
+    record = document(capfd, "before", "after")
+    assert record["verdict"].startswith(
         "6 kernels in both in 8 shapes: 2 better, 2 worse, 4 same; the largest change: matmul"
     )
-    kernels = {(each["kernel"].partition("(")[0], *(each["grid"] or [None])[:1]): each for each in found["kernels"]}
+    kernels = {(each["kernel"].partition("(")[0], *(each["grid"] or [None])[:1]): each for each in record["kernels"]}
     assert {key: each["verdict"] for key, each in kernels.items()} == {
         ("matmul", 16): "better", ("softmax_kernel", 16): "worse", ("copy_kernel", 16): "same",
         ("twice", 4): "same", ("twice", 8): "same", ("resized_kernel", None): "same",
         ("resized_kernel", 8): "worse", ("resized_kernel", 64): "better",
     }  # fmt: skip
     assert kernels["matmul", 16]["figure"] == "time_ms"
-    figures = {(row["kernel"], row["figure"]): row for row in found["figures"] if row["grid"] != [8, 1, 1]}
+    figures = {(row["kernel"], row["figure"]): row for row in record["figures"] if row["grid"] != [8, 1, 1]}
     assert figures["softmax_kernel", "time_ms"]["share"] == pytest.approx(0.05)
     spills = figures["matmul(float const*, float const*, float*, int)", "spills"]
     assert (spills["before"], spills["after"], spills["verdict"]) == (32, 0, "better")
-    assert (found["only_before"], found["only_after"]) == (["gone(float*)"], ["added(float*)"])
+    assert (record["only_before"], record["only_after"]) == (["gone(float*)"], ["added(float*)"])
 
 
 @pytest.mark.usefixtures("pair")
@@ -206,8 +206,8 @@ def test_a_change_within_what_launches_vary_is_none() -> None:
     assert (clear.within_noise, clear.verdict) == (False, "worse")
     few = ValueChange(launches(1.0, 1.8), launches(1.2, 1.9))
     assert (few.within_noise, few.before.spread, few.verdict) == (False, None, "worse")
-    said = pair_verdict(KernelPair("", 0, "k", None, None, [noisy]))
-    assert said.startswith("B is as fast as A, the difference is within what launches vary")
+    verdict = pair_verdict(KernelPair("", 0, "k", None, None, [noisy]))
+    assert verdict.startswith("B is as fast as A, the difference is within what launches vary")
 
 
 def test_time_comes_before_counts_that_went_from_0() -> None:
@@ -249,24 +249,24 @@ def test_failed_program_is_reported_before_the_verdict(
 ) -> None:
     before, after = write_pair(tmp_path)
     sides = str(before), write_ending(after, **ended)
-    said = f"B's program failed: A exit status 0, B {words}"
-    assert told(capfd, *sides, "--width", "120").startswith(f" {said}; what follows may be of less work\n 6 kernels")
-    assert told(capfd, *sides, "--format", "md").startswith(f"**{said}")
-    found = document(capfd, *sides)
-    assert found["warning"].startswith(said)
-    assert found["endings"] == {"before": "exit status 0", "after": words}
-    assert [*found].index("warning") < [*found].index("verdict")
+    warning = f"B's program failed: A exit status 0, B {words}"
+    assert told(capfd, *sides, "--width", "120").startswith(f" {warning}; what follows may be of less work\n 6 kernels")
+    assert told(capfd, *sides, "--format", "md").startswith(f"**{warning}")
+    record = document(capfd, *sides)
+    assert record["warning"].startswith(warning)
+    assert record["endings"] == {"before": "exit status 0", "after": words}
+    assert [*record].index("warning") < [*record].index("verdict")
     assert main(["compare", *sides, "--fail-if-worse", "50"]) == 5
-    assert f"no verdict: {said}" in capfd.readouterr().err
+    assert f"no verdict: {warning}" in capfd.readouterr().err
     assert main(["compare", *sides, "--fail-if-worse", "5"]) == 1, "what is worse is worse"
 
 
 def test_forms_without_room_for_a_warning_give_it_on_stderr(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     before, after = write_pair(tmp_path)
-    said = (
+    expected = (
         "tui-probe: warning: B's program failed: A exit status 0, B exit status 1; what follows may be of less work\n"
     )
-    for ending, words in ((0, ""), (1, said)):
+    for ending, words in ((0, ""), (1, expected)):
         write_ending(after, exit_status=ending)
         for more in (["--format", "csv"], ["--view", "timeline"], ["--view", "timeline", "--format", "csv"]):
             kernel = ":0" if "--view" in more else ""
@@ -366,11 +366,11 @@ def test_nothing_measured_is_no_pass(capfd: pytest.CaptureFixture[str], tmp_path
     one, other = (write_run(tmp_path / name) for name in ("one", "other"))
     measured = write_run(tmp_path / "measured", measured=True)
     for sides, words in (((one, other), "either run"), ((one, measured), "A"), ((measured, other), "B")):
-        said = f"nothing was measured by {words}"
-        assert told(capfd, *sides, "--width", "120").startswith(f" {said}; 2 kernels in both\n")
-        assert document(capfd, *sides)["verdict"] == f"{said}; 2 kernels in both"
+        reason = f"nothing was measured by {words}"
+        assert told(capfd, *sides, "--width", "120").startswith(f" {reason}; 2 kernels in both\n")
+        assert document(capfd, *sides)["verdict"] == f"{reason}; 2 kernels in both"
         assert main(["compare", *sides, "--fail-if-worse", "5"]) == 5
-        assert f"no verdict: {said}" in capfd.readouterr().err
+        assert f"no verdict: {reason}" in capfd.readouterr().err
         assert main(["compare", *sides, "--fail-if-worse", "5", "--figures", "blocks"]) == 0, "it was asked for"
         capfd.readouterr()
     assert told(capfd, f"{one}:copy", f"{other}:copy").startswith(" nothing was measured of either\n")
@@ -397,15 +397,15 @@ def test_no_kernel_in_both_is_nothing_to_compare(capfd: pytest.CaptureFixture[st
 
 @pytest.mark.usefixtures("traces")
 def test_two_traces_kernel_by_kernel(capfd: pytest.CaptureFixture[str]) -> None:
-    found = document(capfd, "one", "other")
-    figures = {(row["kernel"], row["figure"]): row for row in found["figures"]}
+    record = document(capfd, "one", "other")
+    figures = {(row["kernel"], row["figure"]): row for row in record["figures"]}
     times = figures["softmax_kernel", "launches"]
     assert (times["before"], times["after"], times["change"]) == (1, 1, 0)
     slowdown = next(row for key, row in figures.items() if key[1] == "slowdown")
     assert (slowdown["before"], slowdown["after"], slowdown["change"]) == (pytest.approx(1.2), None, None)
     cycles = next(row for key, row in figures.items() if key[1] == "running_cycles")
     assert cycles["verdict"] is None
-    problem, device = found["notes"][1:]
+    problem, device = record["notes"][1:]
     assert problem.startswith("2 problems with results: one/result/")
     assert device == "the device differs: NVIDIA H100 80GB HBM3, and Simulated GPU"
 
@@ -432,8 +432,8 @@ def test_drawings_side_by_side(name: str, unpacked_traces: Path, capfd: pytest.C
     before, after = DRAWN[name]
 
     def shown(size: tuple[int, int], ascii_only: bool) -> str:
-        words = ["--width", str(size[0]), "--height", str(size[1]), *(["--ascii"] if ascii_only else [])]
-        text = told(capfd, str(unpacked_traces / before), after, "--view", name, *words)
+        options = ["--width", str(size[0]), "--height", str(size[1]), *(["--ascii"] if ascii_only else [])]
+        text = told(capfd, str(unpacked_traces / before), after, "--view", name, *options)
         assert text.count("\n") == size[1]
         return text
 
@@ -450,12 +450,12 @@ def test_a_drawing_that_there_is_not_has_exit_status_2(capfd: pytest.CaptureFixt
 
 
 def test_drawings_side_by_side_have_one_scale(capfd: pytest.CaptureFixture[str]) -> None:
-    words = [f"{H200}/demo:4", ":5", "--view", "timeline", "--width", "120", "--height", "20"]
-    lines = told(capfd, *words).splitlines()
+    arguments = [f"{H200}/demo:4", ":5", "--view", "timeline", "--width", "120", "--height", "20"]
+    lines = told(capfd, *arguments).splitlines()
     assert lines[0] == f" A  Timeline of launch 4 of #4 matmul{' ' * 24} B  Timeline of launch 5 of #5 reduction"
     busy = [len(half.rstrip()) - len("▶SM 0–9       ") for half in (lines[2][:59], lines[2][61:])]
     assert busy[1] / busy[0] == pytest.approx(1834 / 7140, abs=0.03), "the shorter one is drawn as much shorter"
-    rows = list(csv.DictReader(io.StringIO(told(capfd, *words, "--format", "csv"))))
+    rows = list(csv.DictReader(io.StringIO(told(capfd, *arguments, "--format", "csv"))))
     assert {row["side"] for row in rows} == {"A", "B"}
     assert main(["compare", f"{H200}/demo:4", ":5", "--view", "dmat"]) == 1
     assert "A has nothing to show as dmat" in capfd.readouterr().err
@@ -476,13 +476,13 @@ def test_incomparable_sides(sides: tuple[str, ...], said: str, capfd: pytest.Cap
 
 def test_launches_of_other_sizes_are_reported(capfd: pytest.CaptureFixture[str]) -> None:
     kernels = str(H200 / "dmat"), str(H200 / "demo")
-    words = "of 7 have different grids or blocks: totals grow with the work, shares do not"
-    assert words in told(capfd, *kernels, "--width", "100")
+    note = "of 7 have different grids or blocks: totals grow with the work, shares do not"
+    assert note in told(capfd, *kernels, "--width", "100")
 
 
 def test_fewer_but_larger_blocks_an_sm_are_not_worse(capfd: pytest.CaptureFixture[str]) -> None:
     demo = str(H200 / "demo")
-    found = told(capfd, f"{demo}:zero_fill", f"{demo}:coalesced_store", "--width", "100")
-    (line,) = [line for line in found.splitlines() if line.startswith(" blocks per SM")]
+    text = told(capfd, f"{demo}:zero_fill", f"{demo}:coalesced_store", "--width", "100")
+    (line,) = [line for line in text.splitlines() if line.startswith(" blocks per SM")]
     assert "▼ -8" in line
     assert line.endswith("%"), "neither better nor worse: occupancy judges"

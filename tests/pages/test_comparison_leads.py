@@ -51,9 +51,9 @@ def test_a_figure_leads_to_the_page_that_shows_it(trace: Path, figure: str, page
 
 def test_times_lead_to_the_launches(tmp_path: Path) -> None:
     before, after = write_pair(tmp_path)
-    found = leads(compare_traces(open_trace(before), open_trace(after), lambda _: None))
-    assert linked_page(found["time_ms"]) == ("launches", "")
-    assert found["time_ms"].source.trace.directory == after
+    pages = leads(compare_traces(open_trace(before), open_trace(after), lambda _: None))
+    assert linked_page(pages["time_ms"]) == ("launches", "")
+    assert pages["time_ms"].source.trace.directory == after
 
 
 def test_every_metric_names_pages_that_there_are() -> None:

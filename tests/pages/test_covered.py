@@ -33,9 +33,9 @@ def closed(writer: TraceWriter, index: int, library: str, *, ns: int | None = No
 
 
 def sentence(writer: TraceWriter) -> str:
-    found = probe_coverage(open_trace(writer.directory))
-    assert found is not None
-    return found.sentence
+    coverage = probe_coverage(open_trace(writer.directory))
+    assert coverage is not None
+    return coverage.sentence
 
 
 def test_shares_are_of_gpu_time_and_libraries_are_named_as_people_call_them(writer: TraceWriter) -> None:
@@ -138,11 +138,11 @@ def test_the_report_says_it_first_and_json_has_it(writer: TraceWriter) -> None:
     closed(writer, 1, "libcufft.so.12")
     trace = open_trace(writer.directory)
     lines = run_report(trace, width=200).splitlines()
-    told = next(line for line in lines if line.startswith("Probed "))
-    assert told == (
+    sentence = next(line for line in lines if line.startswith("Probed "))
+    assert sentence == (
         "Probed kernels: 50% of launches (1 of 2 kernels); not: 1 kernel of cuFFT (by choice: --machine-code all)"
     )
-    assert lines.index(told) < next(number for number, line in enumerate(lines) if line.startswith("#"))
+    assert lines.index(sentence) < next(number for number, line in enumerate(lines) if line.startswith("#"))
     record = json.loads("".join(report_lines(trace, "kernels", "json")))["covered"]
     assert record == {
         "kernels": 2,

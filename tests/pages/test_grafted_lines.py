@@ -131,9 +131,9 @@ def test_findings_and_figures_name_offsets(trace: Trace) -> None:
     assert finding.words.startswith(f"STG {STORE:#06x} calls.cu:23, 32.0 sectors per request, 4 would do")
     record = json.loads(json.dumps(finding.record()))
     assert (record["ptx_line"], record["offset"]) == (None, STORE)
-    told = summarize_findings(trace, trace.kernels[0]).words + "\n".join(flagged_lines(trace, 100))
-    assert f"{STORE:#06x}" in told
-    assert "PTX" not in told
+    text = summarize_findings(trace, trace.kernels[0]).words + "\n".join(flagged_lines(trace, 100))
+    assert f"{STORE:#06x}" in text
+    assert "PTX" not in text
 
 
 def test_damaged_line_table_loses_only_its_lines() -> None:

@@ -22,7 +22,7 @@ def test_words(tmp_path: Path) -> None:
     maps = [(1, records), (1, attempts.view(np.uint8)), (32, one)]
     path = tmp_path / "1.000000.bin"
     path.write_bytes(result_bytes((2, 1, 1), (40, 1, 1), maps, about=[(2, 8, b""), (3, 4, b""), (1, 16, b"\x0d")]))
-    words = "kept 5 of 2 001 records (unknown for 1 slot); 3 of 4 slots written"
-    assert record_counts_text(read_result(path)) == words
+    text = "kept 5 of 2 001 records (unknown for 1 slot); 3 of 4 slots written"
+    assert record_counts_text(read_result(path)) == text
     path.write_bytes(result_bytes((2, 1, 1), (40, 1, 1), maps))
     assert record_counts_text(read_result(path)) == ""

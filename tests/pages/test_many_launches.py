@@ -73,9 +73,9 @@ def test_data_has_every_row(trace: Trace, page: str, rows: int) -> None:
 
 def test_launches_are_those_at_both_ends(trace: Trace) -> None:
     lines = list(report_lines(trace, "launches", width=200))
-    rest = next(place for place, line in enumerate(lines) if line.startswith("…"))
-    assert lines[rest].startswith("… 1 000 more launches: --format csv has all")
-    assert (lines[rest - 1].split()[0], lines[rest + 1].split()[0]) == ("99", "1100")
+    elided = next(place for place, line in enumerate(lines) if line.startswith("…"))
+    assert lines[elided].startswith("… 1 000 more launches: --format csv has all")
+    assert (lines[elided - 1].split()[0], lines[elided + 1].split()[0]) == ("99", "1100")
     assert lines[-1].split()[0] == str(LAUNCHES - 1)
 
 

@@ -119,14 +119,14 @@ def test_the_measured_lines_are_stepped_through(trace: Trace) -> None:
 @pytest.mark.parametrize("width", [80, 120])
 def test_every_line_of_pruned_ptx_has_its_place(trace: Trace, name: str, commands: str, width: int) -> None:
     view = opened(trace, name, commands)
-    found = {view.ptx_line(number, width): number for number in reversed(range(len(view.lines(width))))}
+    numbers = {view.ptx_line(number, width): number for number in reversed(range(len(view.lines(width))))}
     for line in range(1, 35):
         place = view.place_of(line, width)
         assert place is not None
         shown = view.ptx_line(place, width)
         assert shown == line or (commands == "" and shown is not None and shown < line)  # in a folded run
-        if line in found:
-            assert found[line] == place
+        if line in numbers:
+            assert numbers[line] == place
     assert view.place_of(1000, width) is None
 
 
@@ -257,11 +257,11 @@ def test_few_lanes_are_the_worst() -> None:
     ]
     measure = LineMeasure("lanes per execution", better="higher")
     lines = LineSpec((measure,), measure.name, lambda *_: LineRows([]))
-    found = columns(lines, LineRows([LineRow(line, None, values) for line, values in rows]))
-    assert [column.name for column in found] == ["lanes per execution", "executions"]
-    assert found[0].span(5) == (" 8.00▂!", "warn")
-    assert found[0].values[9] is None
-    assert 9 in found[0].idle
+    measured = columns(lines, LineRows([LineRow(line, None, values) for line, values in rows]))
+    assert [column.name for column in measured] == ["lanes per execution", "executions"]
+    assert measured[0].span(5) == (" 8.00▂!", "warn")
+    assert measured[0].values[9] is None
+    assert 9 in measured[0].idle
 
 
 def test_nothing_stands_out_where_all_are_alike_and_a_measured_nought_is_one() -> None:

@@ -42,8 +42,8 @@ def inserted(trace: Trace, words: str, time: int = 1) -> int:
     """The line of ``probed.ptx``, counted from 1, that has these words for so many times."""
     path = trace.kernels[0].file("probed.ptx")
     assert path is not None
-    found = [number for number, line in enumerate(path.read_text().split("\n"), 1) if words in line]
-    return found[time - 1]
+    numbers = [number for number, line in enumerate(path.read_text().split("\n"), 1) if words in line]
+    return numbers[time - 1]
 
 
 def told(view: ProbeSource, spot: Spot) -> str | None:

@@ -64,11 +64,11 @@ SUMMED = ("step × 2", "forward × 2", "layer 0 × 2", "layer 1 × 2", "backward
 def test_merged_ranges_have_mean_p99_and_share(trace: Trace) -> None:
     step, _ = range_tree(trace, together=True)
     forward, backward = step.inner
-    one = [node.kernel_seconds for root in range_tree(trace)[:2] for node in root.inner if node.text == "forward"]
-    assert forward.kernel_seconds == pytest.approx(sum(time or 0 for time in one))
+    times = [node.kernel_seconds for root in range_tree(trace)[:2] for node in root.inner if node.text == "forward"]
+    assert forward.kernel_seconds == pytest.approx(sum(time or 0 for time in times))
     assert (forward.mean, forward.p99) == (
-        pytest.approx(sum(time or 0 for time in one) / 2),
-        max(time or 0 for time in one),
+        pytest.approx(sum(time or 0 for time in times) / 2),
+        max(time or 0 for time in times),
     )
     assert (backward.mean, backward.p99) == (None, None), "cublas_dgrad was never timed"
     rows = {line.node.text: line for line in range_page(trace, together=True).rows if line.launched is None}

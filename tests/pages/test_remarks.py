@@ -25,11 +25,11 @@ def test_report_lists_remarks_apart_from_probes_that_matched_nothing(tmp_path: P
     writer.kernel(1, "empty", reason=f"{NOTHING} code matched-nothing")
     writer.launch(0)
     writer.launch(1)
-    found = sections(writer.directory)
-    assert "#0 lean" in found[REMARKS]
-    assert "#1 empty" in found[NO_MATCH_NOTE]
-    assert "#1" not in found[REMARKS]
-    assert "#0" not in found[NO_MATCH_NOTE]
+    remarks = sections(writer.directory)
+    assert "#0 lean" in remarks[REMARKS]
+    assert "#1 empty" in remarks[NO_MATCH_NOTE]
+    assert "#1" not in remarks[REMARKS]
+    assert "#0" not in remarks[NO_MATCH_NOTE]
 
 
 def test_report_has_no_empty_section_of_remarks(tmp_path: Path) -> None:

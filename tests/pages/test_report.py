@@ -186,7 +186,7 @@ def test_the_head_says_where_the_log_breaks_off(tmp_path: Path) -> None:
     writer.start()
     writer.kernel(0, "fill")
     writer.launch(0)
-    whole = len(writer.log.read_bytes())
+    size = len(writer.log.read_bytes())
     writer.launch(0)
     (writer.directory / "result" / "0.001001.bin").write_bytes(b"a result that the log names further on")
     writer.exit()
@@ -194,7 +194,7 @@ def test_the_head_says_where_the_log_breaks_off(tmp_path: Path) -> None:
     assert cut not in run_report(open_trace(writer.directory), width=200), "nothing says that the program ended"
     writer.run_json()
     assert cut not in run_report(open_trace(writer.directory), width=200)
-    writer.log.write_bytes(writer.log.read_bytes()[:whole])
+    writer.log.write_bytes(writer.log.read_bytes()[:size])
     assert f"log       {cut}" in run_report(open_trace(writer.directory), width=200)
     assert head_record(open_trace(writer.directory))["run"]["log_cut"]
     writer.run_json(exit_status=None, signal=9)

@@ -76,8 +76,8 @@ def test_certain_limiter_is_a_verdict_despite_missing_data(traces: list[Path]) -
 def test_eight_blocks_keep_no_unit_busy_whatever_was_not_counted(traces: list[Path]) -> None:
     (point,) = roofline_points([open_trace(traces[0])], 4e12)
     lacking = "sectors, requests to shared memory, tensor operations, fp32, fp64 and fp16 instructions, instructions"
-    words = ("too small: 8 blocks for 132 SMs", "busy: memory ≤ 25%", f"not measured: {lacking}")
-    assert (point.limit, point.words[:3]) == ("too small", words)
+    texts = ("too small: 8 blocks for 132 SMs", "busy: memory ≤ 25%", f"not measured: {lacking}")
+    assert (point.limit, point.words[:3]) == ("too small", texts)
 
 
 @pytest.mark.parametrize(
@@ -148,12 +148,12 @@ def test_the_chart_puts_the_point_below_its_roof() -> None:
 def test_the_command(traces: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     measured = tmp_path / "bandwidth.json"
     measured.write_text('{"bandwidth": [{"key": "memory_read", "bytes_per_second": 4e12}]}')
-    words = ["roofline", *map(str, traces), "--bandwidth", str(measured), "--peak", "1000T"]
-    assert main([*words, "--format", "json"]) == 0
+    command = ["roofline", *map(str, traces), "--bandwidth", str(measured), "--peak", "1000T"]
+    assert main([*command, "--format", "json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["ridge"] == 250
     assert record["roofline"][0]["share_of_roof"] == pytest.approx(0.5)
-    assert main([*words, "--ascii"]) == 0
+    assert main([*command, "--ascii"]) == 0
     text = capsys.readouterr().out
     assert text.isascii()
     assert "of what it can do" in text or "not measured" in text
@@ -186,8 +186,8 @@ def test_counters_of_ncu_tell_the_level_of_memory(
         for metric, value in ({"gpu__time_duration.sum": 1} | counted).items()
     ]
     table.write_text(HEADINGS + "\n".join(rows) + "\n")
-    words = ["roofline", *map(str, traces), "--bandwidth", "4T", "--peak", "1000T", "--ncu", str(table)]
-    assert main([*words, "--format", "json"]) == 0
+    command = ["roofline", *map(str, traces), "--bandwidth", "4T", "--peak", "1000T", "--ncu", str(table)]
+    assert main([*command, "--format", "json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["roofline"]
     assert (found["bound"], found["busy"]) == (bound, pytest.approx(busy, rel=0.001))
 
@@ -198,18 +198,18 @@ def test_the_settings_name_a_measurement(
     measured = tmp_path / "bw.json"
     measured.write_text('{"bandwidth": [{"key": "memory_read", "bytes_per_second": 4e12}]}')
     monkeypatch.setattr("tui_probe.cli.roofline.user_settings", lambda: Settings(bandwidth=measured))
-    words = ["roofline", *map(str, traces), "--peak", "1000T", "--format", "json"]
-    assert main(words) == 0
+    command = ["roofline", *map(str, traces), "--peak", "1000T", "--format", "json"]
+    assert main(command) == 0
     assert json.loads(capsys.readouterr().out)["ridge"] == 250
-    assert main([*words, "--bandwidth", "2T"]) == 0
+    assert main([*command, "--bandwidth", "2T"]) == 0
     assert json.loads(capsys.readouterr().out)["ridge"] == 500
 
 
 def test_page_explains_itself(traces: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["roofline", *map(str, traces), "--bandwidth", "4T", "--peak", "1000T"]
-    assert main([*words]) == 0
+    command = ["roofline", *map(str, traces), "--bandwidth", "4T", "--peak", "1000T"]
+    assert main([*command]) == 0
     plain_text = capsys.readouterr().out
-    assert main([*words, "--explain"]) == 0
+    assert main([*command, "--explain"]) == 0
     explained = capsys.readouterr().out
     assert explained.startswith(plain_text)
     assert "The roof is the machine's limit" in explained
@@ -219,14 +219,14 @@ def point(name: str, demangled: str, size: float, tensor: float, seconds: float)
     """A kernel whose every unit was counted, on an H200."""
     demand = Demand(seconds, 2048, size, size / 32, 0, size / 512, size / 128, size / 2048, 0, 0, tensor, 1)
     machine = peak_rates(Device(0, 132, 1_980_000, "9.0", "NVIDIA H200"))
-    found = KernelLimiter(limiter_verdict(demand, machine), demand, machine, "")
+    limiter = KernelLimiter(limiter_verdict(demand, machine), demand, machine, "")
     return RooflinePoint(
-        name, demangled, size, tensor, seconds, None, None, found.verdict, limiter_texts(found), found.limit
+        name, demangled, size, tensor, seconds, None, None, limiter.verdict, limiter_texts(limiter), limiter.limit
     )
 
 
 def test_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [
+    points = [
         RooflinePoint("attn", "flash_attention", 142.6e6, 17.2e9, 49.5e-6, None),
         point("gemm", "void gemm<128, 64>(float*, int)", 403e6, 137e9, 213e-6),
         point("copy", "copy_kernel(float*, int)", 1.07e9, 0, 252e-6),
@@ -235,7 +235,7 @@ def test_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def shown(width: int, ascii_only: bool) -> str:
         monkeypatch.setenv("COLUMNS", str(width))
-        text = "\n".join(line.rstrip() for line in lines(found, Roof(989e12, 4.6e12), "table")) + "\n"
+        text = "\n".join(line.rstrip() for line in lines(points, Roof(989e12, 4.6e12), "table")) + "\n"
         return to_ascii(text) if ascii_only else text
 
     golden_widths("roofline.txt", shown)

@@ -42,10 +42,10 @@ void unused() {
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
-    found = write_measured(tmp_path / "trace")
-    (found.directory / SOURCE_FOLDER).mkdir()
-    (found.directory / SOURCE_FOLDER / copy_name(FILE)).write_text(TEXT)
-    return found
+    directory = write_measured(tmp_path / "trace")
+    (directory.directory / SOURCE_FOLDER).mkdir()
+    (directory.directory / SOURCE_FOLDER / copy_name(FILE)).write_text(TEXT)
+    return directory
 
 
 def opened(trace: Trace, commands: str = "") -> SourceView:
@@ -138,8 +138,8 @@ def test_shares_are_left_out_and_words_are_those_of_the_first(trace: Trace) -> N
         MeasureColumn(LineMeasure("value", "first"), {3: "NaN", 4: "inf"}),
         MeasureColumn(LineMeasure("warps"), {3: 7, 4: 7}),
     )
-    found = measures_by_row(LineMeasures(of.of, columns), {0: [4, 3], 1: [9]})
-    assert [(column.name, column.values) for column in found.columns] == [("value", {0: "NaN"})]
+    measures = measures_by_row(LineMeasures(of.of, columns), {0: [4, 3], 1: [9]})
+    assert [(column.name, column.values) for column in measures.columns] == [("value", {0: "NaN"})]
 
 
 def test_near() -> None:
@@ -174,8 +174,8 @@ def test_two_marks_ask_for_the_time_between(trace: Trace) -> None:
 def test_lines_without_code_are_those_of_what_was_inlined_there(trace: Trace) -> None:
     view = opened(trace, "fold")
     view.mark(row_of(view, 3), 120)
-    said = "strides.cu:2-3: R measures the time there, of what was inlined there: they have no other code"
-    assert view.mark(row_of(view, 2), 120) == said
+    note = "strides.cu:2-3: R measures the time there, of what was inlined there: they have no other code"
+    assert view.mark(row_of(view, 2), 120) == note
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     ],
 )
 def test_a_line_in_words(line: bytes, words: str | None) -> None:
-    said = event_sentence(parse_line(line))
-    assert said == (words or "milliseconds before, in and after the probed kernel: 1, –, 2")
+    sentence = event_sentence(parse_line(line))
+    assert sentence == (words or "milliseconds before, in and after the probed kernel: 1, –, 2")
 
 
 @pytest.mark.parametrize(("log", "sections"), [("old", "older"), ("new", "current")])

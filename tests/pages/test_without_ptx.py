@@ -97,8 +97,8 @@ def test_added_code_stands_below_the_instruction_that_it_replaced(trace: Trace) 
     record = view.record()
     assert json.loads(json.dumps(record)) == record
     lines = [line for line in record["lines"] if line["address"]]
-    kept = [line for line in lines if line["side"] == "pruned"]
-    assert [line["address"] for line in kept if line["change"] == "changed"] == ["0x0000", "0x0090"]
+    pruned = [line for line in lines if line["side"] == "pruned"]
+    assert [line["address"] for line in pruned if line["change"] == "changed"] == ["0x0000", "0x0090"]
     assert not [line for line in lines if line["change"] == "removed"]
     added = [line for line in lines if line["change"] == "added"]
     assert {line["probe"] for line in added} == {"block_sched"}
@@ -113,8 +113,8 @@ def test_added_code_stands_below_the_instruction_that_it_replaced(trace: Trace) 
 def test_instructions_that_stayed_have_their_offsets(trace: Trace) -> None:
     code = read_code(trace.kernels[0], no_progress)
     assert code.acting["pruned"] == code.codes["pruned"].addresses
-    kept = [at for at in code.acting["probed"] if at is not None]
-    assert kept == [at for at in code.codes["pruned"].addresses if at is not None]
+    offsets = [at for at in code.acting["probed"] if at is not None]
+    assert offsets == [at for at in code.codes["pruned"].addresses if at is not None]
     assert not code.known
 
 
@@ -137,9 +137,9 @@ def test_measurement_is_at_the_instruction_of_its_offset(trace: Trace, monkeypat
     view.press("fold")
     lines = list(text_lines(view_lines(view, 120, None)))
     (place,) = (number for number, line in enumerate(lines) if "4711" in line and "LDG" in line)
-    told = view.about(place, 120)
-    assert told[-1] == f"offset {load:#06x}"
-    assert "4711" in " ".join(told).replace(" ", "")
+    parts = view.about(place, 120)
+    assert parts[-1] == f"offset {load:#06x}"
+    assert "4711" in " ".join(parts).replace(" ", "")
     assert view.ptx_line(place, 120) == load
     rows = [line for line in view.record()["lines"] if line["requests"] is not None]
     assert [(row["side"], row["address"], row["ptx_line"]) for row in rows] == [
@@ -149,10 +149,10 @@ def test_measurement_is_at_the_instruction_of_its_offset(trace: Trace, monkeypat
 
 @pytest.mark.parametrize("page", ["ptx", "diff"])
 def test_pages_of_ptx_name_the_page_that_has_the_code(trace: Trace, page: str) -> None:
-    said = [choose_target(trace, kind_of(page), kernel).missing or "" for kernel in ("0", "1")]
-    assert said[0].startswith("it was probed in its machine code and has no PTX")
-    assert said[1].startswith("no PTX in image")
-    assert all(words.endswith("the page SASS shows its machine code") for words in said)
+    reasons = [choose_target(trace, kind_of(page), kernel).missing or "" for kernel in ("0", "1")]
+    assert reasons[0].startswith("it was probed in its machine code and has no PTX")
+    assert reasons[1].startswith("no PTX in image")
+    assert all(words.endswith("the page SASS shows its machine code") for words in reasons)
 
 
 def test_the_first_page_leads_to_the_machine_code(trace: Trace) -> None:

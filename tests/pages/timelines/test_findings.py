@@ -24,9 +24,9 @@ RECORDED = Path(__file__).parents[2] / "data" / "h200"
 
 
 def findings(source: ViewSource) -> dict[str, Finding]:
-    found = launch_findings(source)
-    assert found is not None
-    return {finding.key: finding for finding in found.findings}
+    result = launch_findings(source)
+    assert result is not None
+    return {finding.key: finding for finding in result.findings}
 
 
 @pytest.fixture
@@ -40,18 +40,18 @@ def recorded(name: str, kernel: int) -> ViewSource:
 
 
 def test_the_straggler_the_idle_sm_and_the_tail_are_named(source: ViewSource) -> None:
-    found = findings(source)
-    straggler = found["slowest_block"]
+    by_key = findings(source)
+    straggler = by_key["slowest_block"]
     assert (
         straggler.words == f"block {planted.STRAGGLER} on SM {planted.STRAGGLER_SM}, 4.00× the median of 1 000 cycles"
     )
     assert straggler.stands_out
-    assert found["idle_sms"].words == "1 of 6 SMs ran no block"
-    tail = found["tail"]
+    assert by_key["idle_sms"].words == "1 of 6 SMs ran no block"
+    tail = by_key["tail"]
     assert tail.values["tail_share"] == pytest.approx((planted.SPAN - planted.END) / planted.SPAN)
     assert tail.stands_out
     assert tail.page == "timeline"
-    assert found["waves"].values["waves"] == pytest.approx(50 / (12 * 6))
+    assert by_key["waves"].values["waves"] == pytest.approx(50 / (12 * 6))
 
 
 def test_a_tail_asks_which_warps_make_it(source: ViewSource) -> None:
@@ -60,18 +60,18 @@ def test_a_tail_asks_which_warps_make_it(source: ViewSource) -> None:
 
 def test_gpu_cycles_are_times_and_the_probe_was_timed() -> None:
     source = recorded("attention_blocks", 1)
-    found = findings(source)
-    assert "78 549 cycles (39.7 µs)" in found["slots"].words
-    assert found["waves"].words == "0.97: 256 blocks, 2 at once on each of 132 SMs"
-    assert not any(finding.stands_out for finding in found.values())
+    by_key = findings(source)
+    assert "78 549 cycles (39.7 µs)" in by_key["slots"].words
+    assert by_key["waves"].words == "0.97: 256 blocks, 2 at once on each of 132 SMs"
+    assert not any(finding.stands_out for finding in by_key.values())
     assert "--benchmark" not in [question.option for question in open_questions(source.kernel, [])]
 
 
 def test_the_main_loop_of_attention_is_named(tmp_path: Path) -> None:
     trace = unpacked("attention_progress", tmp_path)
-    found = findings(ViewSource(trace, trace.kernels[1]))
-    assert found["main_loop"].words.startswith("PTX:452, 31 744 iterations of 2 480 cycles")
-    assert found["warps"].words.startswith("1 024, median 83 658 cycles")
+    by_key = findings(ViewSource(trace, trace.kernels[1]))
+    assert by_key["main_loop"].words.startswith("PTX:452, 31 744 iterations of 2 480 cycles")
+    assert by_key["warps"].words.startswith("1 024, median 83 658 cycles")
 
 
 @pytest.mark.parametrize("name", ["planted", "attention_blocks"])

@@ -124,8 +124,8 @@ def roles_of(lines: list[Line], sign: str) -> set[str]:
 
 @given(st.lists(st.integers(0, 5000), max_size=30), st.integers(1, 2000), st.integers(1, 9))
 def test_grades_follow_durations(cycles: list[int], median: int, far: int) -> None:
-    found = LengthGrades(median, median * (1.1 + far)).grades(np.array(cycles, dtype=np.int64))
-    for each, grade in zip(cycles, found.tolist(), strict=True):
+    grades = LengthGrades(median, median * (1.1 + far)).grades(np.array(cycles, dtype=np.int64))
+    for each, grade in zip(cycles, grades.tolist(), strict=True):
         part = each / median
         assert grade == (3 if part > 1.1 + far else 2 if part >= 1.1 else 1 if part >= 0.9 else 0) or min(
             abs(part - edge) for edge in (0.9, 1.1, 1.1 + far)
@@ -227,9 +227,9 @@ def test_the_cursor_is_on_what_the_worst_place_names_where_rows_share_lines(size
 
 def named_place(words: str | None) -> tuple[str, str]:
     """The SM and the block that a message names."""
-    found = re.search(r"(block \d+(?: \(.*?\))?) on SM (\d+)", words or "")
-    assert found is not None, words
-    return found[2], found[1]
+    match = re.search(r"(block \d+(?: \(.*?\))?) on SM (\d+)", words or "")
+    assert match is not None, words
+    return match[2], match[1]
 
 
 def test_an_idle_sm_is_named_where_rows_share_lines(view: TimelineView) -> None:
