@@ -44,8 +44,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def source_of(trace: Path, folder: Path, kernel: int = 0, launch: int | None = 0) -> ViewSource:
-    opened = open_trace(unpacked(trace, folder))
-    return ViewSource(opened, opened.kernels[kernel], None if launch is None else opened.launches[launch])
+    recorded = open_trace(unpacked(trace, folder))
+    return ViewSource(recorded, recorded.kernels[kernel], None if launch is None else recorded.launches[launch])
 
 
 def opened(name: str, source: ViewSource) -> View:
