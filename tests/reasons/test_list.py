@@ -33,6 +33,20 @@ def test_each_reason_is_whole(listed: ListedReason) -> None:
     assert not any(re.fullmatch(r"\{\w+\}", older) for older in listed.older if listed.code != "driver-error")
 
 
+def test_each_reason_is_raised() -> None:
+    """A reason that nothing raises any more is deleted with its sentence and advice."""
+    hook = PACKAGE.parent / "hook"
+    c = "\n".join(path.read_text() for path in hook.rglob("*.[ch]"))
+    python = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+    named = set(re.findall(r"\b[A-Z0-9_]+\b", c))
+    raised = {
+        listed.code
+        for listed in LISTED
+        if {listed.name, f"REASON_{listed.name}"} & named or f'"{listed.code}"' in python
+    }
+    assert {listed.code for listed in LISTED} - raised == set()
+
+
 def test_no_two_reasons_are_the_same() -> None:
     text = (PACKAGE / "reasons" / "reasons.def").read_text()
     assert len(LISTED) == text.count("\nREASON(")
@@ -58,7 +72,7 @@ def test_a_damaged_list_is_refused(text: str, words: str) -> None:
 
 def test_a_reason_is_made_as_listed() -> None:
     assert because("trace-full", bytes=1000).text == "trace is full (1000 bytes)"
-    assert because("function-exits", line=7, function="f").text == "line 7: function f ends the kernel with exit"
+    assert because("no-address", line=7, instruction="bar").text == "line 7: bar has no ADDR: it does not access memory"
     assert because("ptx-unreadable", words="two\nlines\tand a tab").text == "two lines and a tab"
     with pytest.raises(KeyError):
         because("no-such-reason")

@@ -48,7 +48,7 @@ def test_sentences_of_logs_without_codes_are_known(data: st.DataObject) -> None:
     [
         ("context was destroyed", "context-destroyed"),
         ("the probed launch failed", "launch-failed"),
-        ("line 4: function f ends the kernel with exit", "function-exits"),
+        ("line 4: ld has no ADDR: it does not access memory", "no-address"),
         ("line 9: this '{' is not closed", "ptx-unreadable"),
         ("kernel.info is about another kernel", "kernel-info"),
         ("./trace/a/kernel/0_a/kernel.info: No such file or directory", "file-error"),

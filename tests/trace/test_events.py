@@ -54,7 +54,7 @@ KNOWN = [
     ("[time] launch 9 kernel 2 key 5 probed ns 0 for 1 host 88 x", n.GpuTimed(9, 2, 5, True, 0, 1, 88)),
     ("[time] launch 9 kernel 2 key 5 probed ns 0 for 1 hosts", n.GpuTimed(9, 2, 5, True, 0, 1, None)),
     ("[exec] save-failed 1.000000.bin 28 No space left", p.Trouble("save-failed 1.000000.bin 28 No space left")),
-    ("[exec] save-full trace is full (9 bytes): allow", p.Trouble("save-full trace is full (9 bytes): allow")),
+    ("[exec] save-paused trace is full (9 bytes): allow", p.Trouble("save-paused trace is full (9 bytes): allow")),
     (
         "[budget] trace-bytes reached limit 1000 used 990: allow more with --max-trace-bytes",
         p.BudgetEvent("trace-bytes", True, 1000, 990, "allow more with --max-trace-bytes"),
@@ -195,6 +195,9 @@ def test_each_kind_of_line(line: str, event: Event) -> None:
         "[time] launch 9 kernel 2 original ns 4096",
         "[time] launch 9 kernel 2 original ns 4096 for 1host 7",
         "[kernel] 3 odd registers 32 local 0 shared 0 blocks 8 name f reason -",
+        "[kernel] 3 excluded registers 32 local 0 shared 0 blocks 8 name f reason -",  # the hook writes filtered
+        "[exec] save-full trace is full (9 bytes): allow",
+        "[exec] can't-save result/1.000000.bin",
     ],
 )
 def test_other_lines_are_unknown_and_kept(line: str) -> None:

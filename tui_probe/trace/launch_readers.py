@@ -68,7 +68,6 @@ PREPARE_RESULTS: Final[dict[bytes, PrepareResult]] = {
     b"probed": "probed",
     b"skipped": "skipped",
     b"failed": "failed",
-    b"excluded": "excluded",
     b"filtered": "excluded",
 }
 """What a log says of a kernel; ``filtered`` is how the hook writes that it was excluded."""
@@ -122,7 +121,7 @@ _PROBED_FUNCTION: Final = (
 )
 
 _PREPARED: Final = (
-    "{INDEX} (probed|skipped|failed|excluded|filtered) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
+    "{INDEX} (probed|skipped|failed|filtered) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
     r"name (\S*)(?: reason (.*))?"
 )
 
@@ -285,8 +284,8 @@ LAUNCHES: Final[Readers] = {
         ),
         *TROUBLE,
     ),
-    **dict.fromkeys((b"save-failed", b"descriptors-closed", b"can't-save", b"graft"), TROUBLE),
-    **dict.fromkeys((b"save-full", b"save-paused", b"save-resumed"), TROUBLE),
+    **dict.fromkeys((b"save-failed", b"descriptors-closed", b"graft"), TROUBLE),
+    **dict.fromkeys((b"save-paused", b"save-resumed"), TROUBLE),
     b"prologue": (
         (
             Pattern("prologue {MS} kernel {MS} epilogue {MS} ratio {MS}"),

@@ -134,7 +134,7 @@ NO_PTXAS_NOTE: Final = (
     " nvidia-cuda-nvcc, or set CUDA_HOME to a CUDA toolkit"
 )
 _UNSAVED_REASON: Final = "the process was killed or exited past its exit handlers (help limits)"
-_STOP_EVENTS: Final = ("save-full ", "save-paused ", "save-resumed ")
+_STOP_EVENTS: Final = ("save-paused ", "save-resumed ")
 _LABEL_WIDTH: Final = 10
 _MIN_WIDTH: Final = 20
 _KERNEL_NAME_WIDTH: Final = 40
