@@ -1,4 +1,4 @@
-"""What the engine inserted is found exactly; any two texts are put side by side without losing a line."""
+"""Alignment of PTX texts: insertions of the engine are found exactly; any two texts align without losing a line."""
 
 from __future__ import annotations
 

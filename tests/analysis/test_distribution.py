@@ -9,19 +9,19 @@ from tui_probe.records.distribution import distribution
 
 
 def test_percentiles_of_a_hundred_and_one_values() -> None:
-    found = distribution(np.arange(101))
-    assert found is not None
-    assert found.percentiles == (0, 1, 5, 25, 50, 75, 95, 99, 100)
-    assert (found.least, found.median, found.most, found.mean, found.count) == (0, 50, 100, 50, 101)
-    assert found.spread == pytest.approx(98 / 50)
-    assert found.fence == 75 + 3 * 50
-    assert found.record()["p99"] == 99
+    spread = distribution(np.arange(101))
+    assert spread is not None
+    assert spread.percentiles == (0, 1, 5, 25, 50, 75, 95, 99, 100)
+    assert (spread.least, spread.median, spread.most, spread.mean, spread.count) == (0, 50, 100, 50, 101)
+    assert spread.spread == pytest.approx(98 / 50)
+    assert spread.fence == 75 + 3 * 50
+    assert spread.record()["p99"] == 99
 
 
 def test_outliers_lie_above_the_fence() -> None:
-    found = distribution(np.array([100] * 50 + [102] * 50 + [500]))
-    assert found is not None
-    assert 102 < found.fence < 500
+    spread = distribution(np.array([100] * 50 + [102] * 50 + [500]))
+    assert spread is not None
+    assert 102 < spread.fence < 500
 
 
 def test_nothing_has_no_distribution() -> None:

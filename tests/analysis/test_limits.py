@@ -1,4 +1,4 @@
-"""What limits kernels whose counts and times are known, on an H200: unit by unit, on paper."""
+"""Limiter verdicts on an H200 for kernels with known counts and times, unit by unit, on paper."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NOTHING = Demand(
 
 
 def limit(machine: PeakRates = H200, **asked: float | None) -> tuple[str | None, str, float | None]:
-    found = limiter_verdict(replace(NOTHING, **asked), machine)  # type: ignore[arg-type]
-    return found.limit, found.level, found.share
+    verdict = limiter_verdict(replace(NOTHING, **asked), machine)  # type: ignore[arg-type]
+    return verdict.limit, verdict.level, verdict.share
 
 
 def test_a_copy_at_nine_tenths_of_the_bandwidth() -> None:
@@ -73,9 +73,9 @@ def test_shared_memory_and_requests_take_a_cycle_each() -> None:
 def test_l1_is_unknown_without_shared_memory() -> None:
     """Of a matrix product that counts 0.11 without and 0.8 with the requests to shared memory."""
     asked = {"sectors": 4 * 0.11 * CYCLES * 100e-6, "memory": None}
-    found = limiter_verdict(replace(NOTHING, shared=None, **asked), H200)
-    assert [each.name for each in found.shares] == ["memory"]
-    assert found.unknown == ("requests to shared memory",)
+    verdict = limiter_verdict(replace(NOTHING, shared=None, **asked), H200)
+    assert [share.name for share in verdict.shares] == ["memory"]
+    assert verdict.unknown == ("requests to shared memory",)
     assert limit(shared=0.69 * CYCLES * 100e-6, **asked) == ("memory", "L1", pytest.approx(0.8))
 
 
@@ -94,13 +94,17 @@ def test_a_certain_unit_goes_before_memory_that_caches_may_serve() -> None:
 
 
 def test_more_than_a_unit_can_do_is_not_certain_but_goes_before_memory_behind_caches() -> None:
-    """What the assembler leaves out of PTX is counted, too."""
+    """Work that the assembler removes from PTX is counted, too."""
     issued, requests = 1.12 * 4 * CYCLES * 100e-6, 0.78 * CYCLES * 100e-6
-    found = limiter_verdict(
+    verdict = limiter_verdict(
         replace(NOTHING, instructions=issued, shared=requests, sectors=1.5 * 4.8e12 * 100e-6 / 32), H200
     )
-    assert {each.name: each.certain for each in found.shares} == {"memory": False, "issue": False, "memory (L1)": True}
-    assert (found.limit, found.share) == ("issue", pytest.approx(1.12))
+    assert {share.name: share.certain for share in verdict.shares} == {
+        "memory": False,
+        "issue": False,
+        "memory (L1)": True,
+    }
+    assert (verdict.limit, verdict.share) == ("issue", pytest.approx(1.12))
 
 
 def test_latency_bound_without_a_busy_unit() -> None:
@@ -110,8 +114,8 @@ def test_latency_bound_without_a_busy_unit() -> None:
 
 
 def test_unmeasured_unit_may_be_the_limiter() -> None:
-    found = limiter_verdict(replace(NOTHING, fp32=1000, tensor=None), H200)
-    assert (found.limit, found.unknown) == (None, ("tensor operations",))
+    verdict = limiter_verdict(replace(NOTHING, fp32=1000, tensor=None), H200)
+    assert (verdict.limit, verdict.unknown) == (None, ("tensor operations",))
     assert limiter_verdict(replace(NOTHING, seconds=None, fp32=1000), H200).unknown == ("time",)
 
 

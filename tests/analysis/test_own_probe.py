@@ -41,8 +41,8 @@ def result(tmp_path: Path) -> Result:
 
 
 def test_figures(result: Result) -> None:
-    found = {figure.key: figure.value for figure in analyse_custom(result, (SUMS, ONCE, MANY)).figures()}
-    assert found == {
+    values = {figure.key: figure.value for figure in analyse_custom(result, (SUMS, ONCE, MANY)).figures()}
+    assert values == {
         "sums.n": 6,
         "once.written": 3, "once.slots": 4,
         "once.a.least": 5, "once.a.most": 2**63, "once.b.least": 1, "once.b.most": 3,
@@ -54,10 +54,10 @@ def test_figures(result: Result) -> None:
 def test_records_too_many_to_look_at(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are counted all the same."""
     monkeypatch.setattr("tui_probe.probekit.custom_probe.MAX_READ_BYTES", 10)
-    found = {
+    values = {
         figure.key: (figure.value, figure.shown) for figure in analyse_custom(result, (SUMS, ONCE, MANY)).figures()
     }
-    assert (found["once.written"], found["once.a.least"]) == ((3, True), (None, False))
+    assert (values["once.written"], values["once.a.least"]) == ((3, True), (None, False))
 
 
 @pytest.mark.parametrize("maps", [(SUMS,), (SUMS, ONCE), (SUMS, ONCE, MANY, MANY), (ONCE, SUMS, MANY)])

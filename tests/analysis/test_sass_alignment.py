@@ -21,11 +21,11 @@ LINES = st.lists(st.tuples(CODES, st.none() | st.integers(1, 6), st.booleans()),
 def unique(lines: list[tuple[str, int | None, bool]]) -> list[int | None]:
     """Each line of PTX once, as ``doing`` gives it."""
     seen: set[int | None] = set()
-    found = []
+    pairs = []
     for _, line, inserted in lines:
-        found.append(None if inserted or line in seen else line)
+        pairs.append(None if inserted or line in seen else line)
         seen.add(line)
-    return found
+    return pairs
 
 
 @given(LINES, LINES)
@@ -35,10 +35,10 @@ def test_each_line_appears_once_and_in_order(
     left = [(text, line, False) for text, line, _ in left]
     owners = ["probe" if inserted else None for _, _, inserted in right]
     texts = [text for text, _, _ in left], [text for text, _, _ in right]
-    found = align_sass(*texts, (unique(left), unique(right)), owners)
-    assert [pair.left for pair in found.pairs if pair.left is not None] == list(range(len(left)))
-    assert [pair.right for pair in found.pairs if pair.right is not None] == list(range(len(right)))
-    for pair in found.pairs:
+    aligned = align_sass(*texts, (unique(left), unique(right)), owners)
+    assert [pair.left for pair in aligned.pairs if pair.left is not None] == list(range(len(left)))
+    assert [pair.right for pair in aligned.pairs if pair.right is not None] == list(range(len(right)))
+    for pair in aligned.pairs:
         if pair.right is not None and owners[pair.right]:
             assert (pair.left, pair.change, pair.owner) == (None, "added", "probe")
         if pair.change == "same":
@@ -50,14 +50,14 @@ def test_each_line_appears_once_and_in_order(
 @given(st.lists(st.integers(0, 9), max_size=8, unique=True))
 def test_maximum_number_of_lines_is_aligned(seconds: list[int]) -> None:
     pairs = list(enumerate(seconds))
-    found = _rising(pairs)
-    assert set(found) <= set(pairs)
-    assert found == sorted(found)
-    assert [second for _, second in found] == sorted(second for _, second in found)
+    chain = _rising(pairs)
+    assert set(chain) <= set(pairs)
+    assert chain == sorted(chain)
+    assert [second for _, second in chain] == sorted(second for _, second in chain)
     rising = (
         some for size in range(len(pairs), 0, -1) for some in combinations(seconds, size) if list(some) == sorted(some)
     )
-    assert len(found) == len(next(rising, ()))
+    assert len(chain) == len(next(rising, ()))
 
 
 def texts_of(found: Alignment, left: list[str], right: list[str]) -> list[tuple[str, str, str]]:
@@ -81,8 +81,8 @@ def test_labels_between_instructions_of_the_probe_are_of_the_probe() -> None:
 def test_load_pairs_with_load_and_probe_with_nothing() -> None:
     left = ["    MOV R1, R2", "    LDG.E R3, [R4]", "    LDG.E R5, [R6]"]
     right = ["    LDG.E R9, [R8]", "    MOV R1, R2", "    LDG.E.64 R3, [R4]"]
-    found = align_sass(left, right, ([None, 7, 9], [None, None, 9]), ["dmat", None, None])
-    assert texts_of(found, left, right) == [
+    aligned = align_sass(left, right, ([None, 7, 9], [None, None, 9]), ["dmat", None, None])
+    assert texts_of(aligned, left, right) == [
         ("added", "", "LDG.E R9, [R8]"),
         ("same", "MOV R1, R2", "MOV R1, R2"),
         ("removed", "LDG.E R3, [R4]", ""),

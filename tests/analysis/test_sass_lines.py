@@ -1,4 +1,4 @@
-"""Which line of PTX an instruction came from, and which of several does what the line says."""
+"""Source line in PTX of each SASS instruction, and the one of several that does the work of the line."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def test_each_access_came_from_its_line(tmp_path: Path, side: str) -> None:
     code = parse_sass((DATA / f"{side}.txt").read_text())
     lines = ptx_lines(cubin, code)
     ptx = (DATA / f"{side}.ptx").read_text().split("\n")
-    told = [
+    rows = [
         (text.split()[0], ptx[line - 1])
         for text, line in zip(code.lines, instruction_purposes(code, lines), strict=True)
         if line
     ]
-    assert [one for one in told if one[0].startswith("LDG")] == [
+    assert [row for row in rows if row[0].startswith("LDG")] == [
         ("LDG.E", "ld.global.f32 %f1, [%rd4];"),
         ("LDG.E", "ld.global.f32 %f2, [%rd5];"),
     ]
-    assert ("STG.E.64", "st.global.v2.f32 [%rd6], {%f3, %f3};") in told
+    assert ("STG.E.64", "st.global.v2.f32 [%rd6], {%f3, %f3};") in rows
     assert lines[code.lines.index("strides:")] is None
 
 

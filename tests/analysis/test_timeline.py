@@ -34,11 +34,11 @@ def of(start: list, elapsed: list, sm: list, *, device_sms: int | None = None) -
 
 def rows(intervals: Intervals) -> dict[tuple[int, int, int], list[tuple[int, int, int]]]:
     """(block, start, end) by SM, slot and warp."""
-    found = defaultdict(list)
+    by_row = defaultdict(list)
     for i in range(len(intervals)):
         where = (int(intervals.sm[i]), int(intervals.slot[i]), int(intervals.warp[i]))
-        found[where].append((int(intervals.block[i]), int(intervals.start[i]), int(intervals.end[i])))
-    return dict(found)
+        by_row[where].append((int(intervals.block[i]), int(intervals.start[i]), int(intervals.end[i])))
+    return dict(by_row)
 
 
 def test_blocks_take_the_slot_that_was_free_for_longest() -> None:
@@ -146,11 +146,11 @@ def test_slots_are_as_many_as_the_block_schedule_counts(launch: Columns) -> None
 def test_busy_cycles_are_those_of_the_intervals(launch: Columns, cuts: list[int]) -> None:
     start, elapsed, row = (np.array(values, dtype=np.int64) for values in launch)
     edges = np.array(sorted(cuts))
-    found = BusyRows(start, start + elapsed, row, 4).covered(0, 4, edges)
+    covered = BusyRows(start, start + elapsed, row, 4).covered(0, 4, edges)
     for r in range(4):
         for j in range(len(edges) - 1):
             inside = np.minimum(start + elapsed, edges[j + 1]) - np.maximum(start, edges[j])
-            assert found[r, j] == np.maximum(inside, 0)[row == r].sum()
+            assert covered[r, j] == np.maximum(inside, 0)[row == r].sum()
     everything = BusyRows(start, start + elapsed, row, 4).covered(0, 4, np.array([0, 100, 10_000]))
     assert everything.sum() == elapsed.sum()
 

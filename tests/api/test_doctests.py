@@ -20,11 +20,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_package() -> None:
-    found = doctest.testmod(tui_probe)
-    assert (found.attempted > 4, found.failed) == (True, 0)
+    outcome = doctest.testmod(tui_probe)
+    assert (outcome.attempted > 4, outcome.failed) == (True, 0)
 
 
 def test_the_page() -> None:
     page = Path(tui_probe.__file__).parent / "help" / "python-api.md"
-    found = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
-    assert (found.attempted > 10, found.failed) == (True, 0)
+    outcome = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert (outcome.attempted > 10, outcome.failed) == (True, 0)

@@ -33,8 +33,8 @@ def test_package_import_is_cheap() -> None:
     code = (
         "import sys, tui_probe; print(sorted({'numpy', 'rich', 'textual', 'tui_probe.api.traces'} & set(sys.modules)))"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "[]\n"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout == "[]\n"
 
 
 def test_results_are_structured_arrays_by_map() -> None:

@@ -1,4 +1,4 @@
-"""What is in the PTX corpus, and what the built-in probes do to it.
+"""Contents of the PTX corpus, and the effect of the built-in probes on it.
 
     python -m tests.bench.corpus [--probes [NAME …]]
 
@@ -27,7 +27,7 @@ from tui_probe.ptx.tree import Module
 
 @dataclass(frozen=True)
 class Contents:
-    """What one file holds. ``families`` are its opcodes, without their modifiers."""
+    """Contents of one file. ``families`` are its opcodes, without their modifiers."""
 
     name: str
     bytes: int
@@ -41,20 +41,20 @@ class Contents:
     def of(cls, file: CorpusFile) -> Contents:
         source = file.read_text()
         module = parse(source)
-        found = instructions(module)
+        count = instructions(module)
         return cls(
             name=file.name,
             bytes=file.path.stat().st_size,
             kernels=len(module.entries()),
             lines=source.count("\n"),
-            instructions=len(found),
-            families=frozenset(instruction.opcode for instruction in found),
-            forms=frozenset(".".join((instruction.opcode, *instruction.modifiers)) for instruction in found),
+            instructions=len(count),
+            families=frozenset(instruction.opcode for instruction in count),
+            forms=frozenset(".".join((instruction.opcode, *instruction.modifiers)) for instruction in count),
         )
 
 
 def contents() -> list[Contents]:
-    """What each file of the corpus holds."""
+    """Contents of each file of the corpus."""
     return [Contents.of(file) for file in FILES]
 
 

@@ -15,7 +15,7 @@ CONTROL = "control"
 
 @dataclass(frozen=True)
 class Cost:
-    """What one probe costs one kernel. What was not measured is None, and ``reason`` says why."""
+    """Cost of one probe in one kernel. Unmeasured values are None, and ``reason`` says why."""
 
     kernel: str
     probe: str

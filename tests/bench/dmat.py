@@ -1,4 +1,4 @@
-"""What it takes to see the accesses of a launch: from the result file to the first picture, and to one zoomed in.
+"""Time until the accesses of a launch are visible: from the result file to the first picture, and to a zoomed one.
 
     python -m tests.bench.dmat [--large] [--repeats 3]
 
@@ -103,7 +103,7 @@ def write_result(write: object, blocks: int) -> None:
 
 
 def measured(directory: Path) -> dict[str, float]:
-    """What a fresh process measures."""
+    """Measurements of a fresh process."""
     command = [sys.executable, "-m", "tests.bench.dmat", "--measure", str(directory)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found: dict[str, float] = json.loads(output)
@@ -156,12 +156,12 @@ def seconds_to_read(path: Path) -> float:
 
 def show(name: str, runs: list[dict[str, float]]) -> None:
     """One line of the table."""
-    found = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+    medians = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
     figures = (
-        f"{found['accesses']:,.0f}",
-        *(f"{found[key]:.3f}" for key in ("read", "first", "busy")),
-        f"{found['first'] / found['read']:.1f}",
-        f"{found['zoomed']:.3f}",
+        f"{medians['accesses']:,.0f}",
+        *(f"{medians[key]:.3f}" for key in ("read", "first", "busy")),
+        f"{medians['first'] / medians['read']:.1f}",
+        f"{medians['zoomed']:.3f}",
         f"{max(run['resident'] for run in runs):.0f}",
     )
     print(f"{name:<10}" + "".join(f"{figure:>{cells}}" for figure, cells in zip(figures, CELLS, strict=True)))

@@ -1,4 +1,4 @@
-"""How many machine instructions ptxas makes of PTX instructions that it expands, where numbers are of the usual size.
+"""Machine instructions that ptxas makes of PTX instructions that it expands, for numbers of the usual size.
 
     python -m tests.bench.expansions [--arch 80 90 100]
 
@@ -68,8 +68,8 @@ def executed(target: GraftTarget) -> int:
         seen.add(at)
         block = blocks[at]
         last = target.words[block[-1]]
-        words = [target.words[place] for place in block]
-        count += sum(operation_name(word, target.arch) not in ("NOP", "BSYNC") for word in words)
+        code = [target.words[place] for place in block]
+        count += sum(operation_name(word, target.arch) not in ("NOP", "BSYNC") for word in code)
         following = block.stop
         if operation_name(last, target.arch) == "EXIT" and last.is_unconditional:
             break
@@ -86,7 +86,7 @@ def executed(target: GraftTarget) -> int:
 
 
 def assembled(operation: str, kind: str, arch: int) -> int | None:
-    """What a kernel with an operation executes; None where the architecture has none such."""
+    """Count the executed instructions of a kernel with an operation; None if the architecture does not have it."""
     text = HEAD.format(version=ptx_version(arch), arch=arch, type=kind, operation=operation)
     with tempfile.TemporaryDirectory() as folder:
         source, binary = Path(folder) / "k.ptx", Path(folder) / "k.bin"
@@ -118,8 +118,8 @@ def main(arguments: Iterable[str] | None = None) -> None:
     print(f"{'':24}", *(f"sm_{arch}".rjust(7) for arch in options.arch))
     for operations, operands in ((ONE_OPERAND, 1), (TWO_OPERANDS, 2)):
         for operation in operations:
-            found = [numbers(operation, arch, operands) for arch in options.arch]
-            print(f"{operation:24}", *(("–" if each is None else str(each)).rjust(7) for each in found), flush=True)
+            counts = [numbers(operation, arch, operands) for arch in options.arch]
+            print(f"{operation:24}", *(("–" if each is None else str(each)).rjust(7) for each in counts), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What becomes of kernels without PTX: grafted, or refused, by the code of the reason.
+"""Outcomes for kernels without PTX: grafted, or refused, by the code of the reason.
 
     python -m tests.bench.grafts [--probe NAME …] [--arch 90 …] [--most N] [--check N] [FILE …]
 
@@ -43,7 +43,7 @@ PROBES = ("block_sched", *COUNTING, *(f"{name}_by_line" for name in COUNTING), *
 
 @dataclass
 class Tally:
-    """How many kernels were grafted, at how many single instructions, and the names of those refused by the code of
+    """Numbers of grafted kernels and of single instructions, and the names of refused ones by the code of
     the reason.
     """
 
@@ -65,22 +65,22 @@ class Tally:
 
 def tally(cubins: Iterable[Cubin], grafter: Grafter, most: int = 1 << 30) -> Tally:
     """Graft the kernels of cubins, ``most`` of them."""
-    found = Tally()
+    tally = Tally()
     for cubin in cubins:
         last = b""
         for name in cubin.kernels:
-            if found.kernels >= most:
-                return found
+            if tally.kernels >= most:
+                return tally
             try:
                 made = _grafted(grafter, cubin, name)
                 last = made.probed
-                found.grafted += 1
-                found.sites += made.sites.count('"offset"')
+                tally.grafted += 1
+                tally.sites += made.sites.count('"offset"')
             except ProbeError as error:
                 code = error.reason.code if error.reason else None
-                found.refused.setdefault(code or type(error).__name__, []).append(name)
-        found.images += [last] if last else []
-    return found
+                tally.refused.setdefault(code or type(error).__name__, []).append(name)
+        tally.images += [last] if last else []
+    return tally
 
 
 def _grafted(grafter: Grafter, cubin: Cubin, name: str) -> GraftedKernel:
@@ -119,8 +119,8 @@ def of_file(path: Path, architectures: Iterable[int]) -> list[Cubin]:
 
 
 def refused_by_nvdisasm(images: Iterable[bytes]) -> list[str]:
-    """What nvdisasm says of files that it does not read, or in which it finds instructions that there are not."""
-    tool, said = find_disassembler(), []
+    """Messages of nvdisasm about files that it does not read, or in which it finds unknown instructions."""
+    tool, failures = find_disassembler(), []
     if tool is None:
         raise ProbeError("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
     with tempfile.TemporaryDirectory() as folder:
@@ -130,8 +130,8 @@ def refused_by_nvdisasm(images: Iterable[bytes]) -> list[str]:
             done = subprocess.run([tool.path, "-c", path], capture_output=True, text=True, check=False)
             unknown = re.findall(r".*(?:INVALID|\?\?\?).*", done.stdout)
             if done.returncode or "error" in done.stderr or unknown:
-                said.append("\n".join([done.stderr.strip(), *unknown[:3]]))
-    return said
+                failures.append("\n".join([done.stderr.strip(), *unknown[:3]]))
+    return failures
 
 
 def main() -> None:

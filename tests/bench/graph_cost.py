@@ -1,4 +1,4 @@
-"""What a replay of a CUDA graph costs the host and the device: native, seen, sampled by default, all probed.
+"""Cost of a CUDA graph's replay on host and device: native, seen, sampled by default, all probed.
 
     python -m tests.bench.graph_cost [--nodes 100] [--replays 1000] [--repeats 3] [--variants native seen ...] [--sim]
 
@@ -90,7 +90,7 @@ def simulated() -> dict[str, str]:
 
 
 def read_trace(trace: Path, replays: int, figures: dict[str, list[float]]) -> None:
-    """What the trace tells of the graph."""
+    """Values of the graph in the trace."""
     (graph,) = times_by_graph(open_trace(trace)).values()
     if graph.graph.replays != replays:
         raise SystemExit(f"{graph.graph.replays} replays are in the trace, of {replays}")

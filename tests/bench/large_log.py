@@ -1,4 +1,4 @@
-"""What an event.log of gigabytes costs: its last page, a search, a filter, and opening the trace.
+"""Cost of an event.log of gigabytes: its last page, a search, a filter, and opening the trace.
 
     python -m tests.bench.large_log [--megabytes 1000] [--kernels 1000] [--folder DIR]
 

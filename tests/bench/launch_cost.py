@@ -1,4 +1,4 @@
-"""What a launch costs the host: native, passed through, without times, switched off, sampled by default, all probed.
+"""Cost of a launch on the host: native, unprobed, without times, switched off, sampled by default, all probed.
 
     python -m tests.bench.launch_cost [--launches 2000] [--rounds 15] [--repeats 3] [--variants native sampled ...]
 
@@ -117,8 +117,8 @@ def show_assembler(folder: Path, first_launch: float) -> None:
         subprocess.run(command, check=True, capture_output=True)
         taken.append((time.perf_counter() - start) * 1e3)
     alone = statistics.median(taken)
-    rest = first_launch - alone
-    print(f"first probed launch {first_launch:.1f} ms, the assembler alone {alone:.1f} ms, the rest {rest:.1f} ms")
+    overhead = first_launch - alone
+    print(f"first probed launch {first_launch:.1f} ms, the assembler alone {alone:.1f} ms, the rest {overhead:.1f} ms")
 
 
 if __name__ == "__main__":

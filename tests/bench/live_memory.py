@@ -57,9 +57,9 @@ def main() -> None:
         for number in range(options.kernels):
             trace.kernel(f"kernel_{number}")
         content = trace.result(0, trace.launch(0)).read_bytes()
-        found = read(trace, options, content) if options.reader else asyncio.run(watch(trace, options, content))
+        memory = read(trace, options, content) if options.reader else asyncio.run(watch(trace, options, content))
     half = PARTS // 2
-    growth = (found[-1][1] - found[half - 1][1]) / (found[-1][0] - found[half - 1][0])
+    growth = (memory[-1][1] - memory[half - 1][1]) / (memory[-1][0] - memory[half - 1][0])
     print(f"last half: {growth:+.2f} bytes per launch, of at most {MOST_PER_LAUNCH}")
     sys.exit(growth > MOST_PER_LAUNCH)
 
@@ -122,7 +122,7 @@ def append(trace: TraceWriter, options: Namespace, content: bytes, seconds: floa
 
 
 async def frame(stage: Stage) -> None:
-    """What the screen does twice a second."""
+    """Do the work of one live frame, as the screen does twice a second."""
     stage.app.feed.poll()
     stage.live.tick()
     await stage.settle()

@@ -1,4 +1,4 @@
-"""What ``tui-probe open`` of a long trace feels like on a terminal; part of ``python -m tests.bench.open_trace``.
+"""Response of ``tui-probe open`` to a long trace on a terminal; part of ``python -m tests.bench.open_trace``.
 
 Seconds by the clock from the start of the command, Python's imports among them: when the screen says that it reads,
 when the table of kernels stands, and when the folders of all kernels have been read. Meanwhile keys are pressed: how

@@ -1,4 +1,4 @@
-"""What reading a long trace costs: opening it, one row per kernel, the next look at a live one, the index of its log.
+"""Cost of reading a long trace: opening it, one row per kernel, the next look at a live one, the index of its log.
 
     python -m tests.bench.open_trace [--lines 1000000] [--kernels 10000] [--new 100000] [--launches 100000]
                                      [--index-bytes 1000000000] [--rounds 3]
@@ -74,10 +74,10 @@ def show(root: Path, options: argparse.Namespace) -> None:
             best[what] = min(cost, best.get(what, cost))
     print(f"{'':<48}{'log MB':>8}{'clock s':>9}{'CPU s':>9}{'ratio':>8}{'MB':>7}")
     for what, cost in best.items():
-        words = MEASURED[what][0].format(**vars(options))
+        label = MEASURED[what][0].format(**vars(options))
         ratio = cost.cpu / best["newlines"].cpu
         print(
-            f"{words:<48}{sizes[what] / 1e6:>8.0f}{cost.clock:>9.3f}{cost.cpu:>9.3f}{ratio:>8.1f}{cost.megabytes:>7.0f}"
+            f"{label:<48}{sizes[what] / 1e6:>8.0f}{cost.clock:>9.3f}{cost.cpu:>9.3f}{ratio:>8.1f}{cost.megabytes:>7.0f}"
         )
     print(min((open_on_terminal(paths["open"], root) for _ in range(options.rounds)), key=attrgetter("table")))
 
@@ -104,8 +104,8 @@ def make(root: Path, options: argparse.Namespace) -> dict[str, Path]:
 
 def in_own_process(what: str, path: Path) -> Cost:
     command = [sys.executable, "-m", "tests.bench.open_trace", "--measure", what, str(path)]
-    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-    return Cost(*map(float, said.split()))
+    output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return Cost(*map(float, output.split()))
 
 
 def measured(work: Work) -> Cost:
@@ -118,11 +118,11 @@ def measured(work: Work) -> Cost:
 
 def find_newlines(directory: Path) -> Work:
     def work() -> int:
-        found = 0
+        count = 0
         with (directory / "event.log").open("rb") as file:
             while data := file.read(SLICE):
-                found += len(np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n")))
-        return found
+                count += len(np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n")))
+        return count
 
     return work
 
@@ -132,7 +132,7 @@ def open_whole(directory: Path) -> Work:
 
 
 def open_with_first_rows(directory: Path) -> Work:
-    """What the screen needs for its table: for each kernel a row of what the log tells."""
+    """Make the rows of the screen's table from the log."""
 
     def work() -> None:
         trace = open_trace(directory)
@@ -142,7 +142,7 @@ def open_with_first_rows(directory: Path) -> Work:
 
 
 def open_with_rows(directory: Path) -> Work:
-    """What it has in the end: rows with what the folder of each kernel tells."""
+    """Make the rows that the table has in the end, with values from each kernel's directory."""
 
     def work() -> None:
         trace = open_trace(directory)
@@ -182,7 +182,7 @@ MEASURED: dict[str, tuple[str, Callable[[Path], Work]]] = {
     "launches": ("opening {launches} launches of 10 kernels", open_whole),
     "index": ("index of a log of {index_bytes} bytes", index_lines),
 }
-"""What is measured, in words, and what makes it ready."""
+"""Measurements by name: title, and the function that prepares each."""
 
 
 if __name__ == "__main__":

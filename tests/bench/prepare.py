@@ -1,4 +1,4 @@
-"""What preparing a kernel takes: our own part, the assembler, both together, and from the cache.
+"""Cost of preparing a kernel: our own part, the assembler, both together, and from the cache.
 
     python -m tests.bench.prepare [--probe block_sched] [--rounds 9] [--most-own-ms MS]
 

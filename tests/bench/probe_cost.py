@@ -1,4 +1,4 @@
-"""What probes cost: slowdown and added registers, beside naive probes that measure the same.
+"""Cost of probes: slowdown and added registers, compared with naive probes that measure the same.
 
     python -m tests.bench.probe_cost [--kernels NAME …] [--probes NAME …] [--arch sm_90] [--out FILE.md]
                                      [--programs DIR | --cutlass DIR] [--minutes N] [--no-gpu | --corpus DIRECTORY]
@@ -90,14 +90,14 @@ def measured_costs(
             rows = [workload for workload in workloads if workload.program == program]
             started = time.monotonic()
             if started - began > 60 * minutes:
-                yield from (Cost(one.name, variant.probe, variant.naive, reason="out of time") for one in rows)
+                yield from (Cost(row.name, variant.probe, variant.naive, reason="out of time") for row in rows)
             elif rows:
                 try:
                     kernels = profile(command, variant, rows, folder)
                     yield from (cost_of(workload, variant, kernels) for workload in rows)
                 except ProgramError as error:
                     print(error, file=sys.stderr)
-                    yield from (Cost(one.name, variant.probe, variant.naive, reason="program failed") for one in rows)
+                    yield from (Cost(row.name, variant.probe, variant.naive, reason="program failed") for row in rows)
                 took = time.monotonic() - started
                 print(f"{variant.file} on {program}: {took:.1f} s", file=sys.stderr, flush=True)
 
@@ -126,8 +126,8 @@ def profile(command: list[str], variant: Variant, rows: list[Workload], folder: 
         done = subprocess.run([*tool, "run", *options, "--", *command], capture_output=True, text=True, check=False)
         trace = re.search(r"\[info\] trace in (.+)", done.stderr)
         if done.returncode or trace is None:
-            said = f"{done.stdout}{done.stderr}"[-2000:]
-            raise ProgramError(f"{' '.join(command)} ended with status {done.returncode}:\n{said}")
+            output = f"{done.stdout}{done.stderr}"[-2000:]
+            raise ProgramError(f"{' '.join(command)} ended with status {done.returncode}:\n{output}")
         report = [*tool, "report", trace[1].strip(), "--format", "json"]
         text = subprocess.run(report, capture_output=True, text=True, check=True).stdout
     kernels: list[dict[str, object]] = json.loads(text)["kernels"]

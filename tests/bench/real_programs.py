@@ -1,4 +1,4 @@
-"""What the profiler costs real programs: time, disk, and whether they do the same.
+"""Cost of the profiler in real programs: time, disk, and equal output.
 
     python -m tests.bench.real_programs [NAME …] [--options "" "-p dmat" …] [--seconds 60] [--out FILE.json]
 
@@ -52,7 +52,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Row:
+class ProgramCost:
     """A program with one set of options, beside itself alone. ``disk`` in bytes as the file system counts them."""
 
     program: str
@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    rows: list[Row] = []
+    rows: list[ProgramCost] = []
     with tempfile.TemporaryDirectory() as name:
         commands = prepared(Path(name), options.names)
         warm_up(commands, options.options, options.seconds, Path(name))
@@ -98,7 +98,7 @@ def main() -> None:
 
 
 def prepared(folder: Path, names: list[str]) -> dict[str, list[str]]:
-    """How each program is started; those that cannot be are named on stderr with the reason."""
+    """Return the command of each program; programs that cannot run are named on stderr with the reason."""
     chosen = [
         path
         for path in sorted(PROGRAMS.iterdir())
@@ -117,7 +117,7 @@ def prepared(folder: Path, names: list[str]) -> dict[str, list[str]]:
 
 
 def problem_of(path: Path, folder: Path) -> str:
-    """Why a program cannot run here, else ""; programs of CUDA C++ are built into the folder."""
+    """Return the reason why a program cannot run here, else ""; CUDA C++ programs are built into the folder."""
     if path.suffix == ".cu":
         return built(path, folder / path.stem)
     package = next(needed for prefix, needed in NEEDS.items() if path.stem.startswith(prefix))
@@ -172,7 +172,7 @@ def started(command: list[str], limit: float, folder: Path) -> Outcome:
     return Outcome(done.returncode, done.stdout, done.stderr, time.perf_counter() - begin)
 
 
-def measure(program: str, command: list[str], choices: list[str], limit: float, folder: Path) -> list[Row]:
+def measure(program: str, command: list[str], choices: list[str], limit: float, folder: Path) -> list[ProgramCost]:
     """The program alone, then profiled."""
     alone = started(command, limit, folder)
     if alone.status:
@@ -181,7 +181,7 @@ def measure(program: str, command: list[str], choices: list[str], limit: float, 
     return [profiled(program, command, choice, alone, limit, folder) for choice in choices]
 
 
-def profiled(program: str, command: list[str], choice: str, alone: Outcome, limit: float, folder: Path) -> Row:
+def profiled(program: str, command: list[str], choice: str, alone: Outcome, limit: float, folder: Path) -> ProgramCost:
     """One run under the profiler; its trace is looked at and removed."""
     root = folder / "trace"
     outcome = started([*tool(choice, root), *command], 4 * limit, folder)
@@ -194,7 +194,7 @@ def profiled(program: str, command: list[str], choice: str, alone: Outcome, limi
     disk = sum({(stat.st_dev, stat.st_ino): stat.st_blocks * 512 for stat in map(os.lstat, files)}.values())
     results = sum(path.parent.name == "result" for path in files)
     shutil.rmtree(root, ignore_errors=True)
-    return Row(
+    return ProgramCost(
         program, choice, alone.seconds, outcome.seconds, same, disk, results, len(kernels),
         sum(kernel["status"] == "probed" for kernel in kernels), covered(kernels), slowdowns(kernels),
         dict(Counter(kernel["reason"] for kernel in kernels if kernel["status"] != "probed")),
@@ -217,8 +217,8 @@ def reported(root: Path) -> list[dict[str, Any]]:
 def covered(kernels: list[dict[str, Any]]) -> float | None:
     """The share of GPU time that was in kernels of which a launch was probed."""
     timed = [(kernel["time_total_ms"], kernel["launches_probed"]) for kernel in kernels if kernel["time_total_ms"]]
-    whole = sum(time for time, _ in timed)
-    return sum(time for time, probed in timed if probed) / whole if whole else None
+    total = sum(time for time, _ in timed)
+    return sum(time for time, probed in timed if probed) / total if total else None
 
 
 def slowdowns(kernels: list[dict[str, Any]]) -> dict[str, float]:
@@ -229,7 +229,7 @@ def slowdowns(kernels: list[dict[str, Any]]) -> dict[str, float]:
     }
 
 
-def line(row: Row) -> str:
+def line(row: ProgramCost) -> str:
     marks = "same" if row.same else "DIFFERS"
     share = "–" if row.covered is None else f"{row.covered:.1%}"
     slow = list(row.slowdowns.values())
@@ -240,7 +240,7 @@ def line(row: Row) -> str:
     )
 
 
-def show(rows: list[Row], choices: list[str]) -> None:
+def show(rows: list[ProgramCost], choices: list[str]) -> None:
     """Median, worst and the budgets, by set of options."""
     for choice in choices:
         chosen = [row for row in rows if row.options == choice and row.program != STARTING]
@@ -251,7 +251,7 @@ def show(rows: list[Row], choices: list[str]) -> None:
             print(f"{choice or 'default'}: {sentence(chosen)}")
 
 
-def sentence(rows: list[Row]) -> str:
+def sentence(rows: list[ProgramCost]) -> str:
     worst = max(rows, key=lambda row: row.ratio)
     median = statistics.median(row.ratio for row in rows)
     return (

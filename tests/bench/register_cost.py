@@ -1,4 +1,4 @@
-"""What probes cost the kernels of a corpus in registers, by the assembler alone: percentiles, spills, blocks that fit.
+"""Registers that probes add to the kernels of a corpus, from the assembler only: percentiles, spills, resident blocks.
 
 ``python -m tests.bench.probe_cost --corpus DIRECTORY`` prints the table; DIRECTORY is what
 ``python -m tests.bench.ptx_corpus DIRECTORY`` made. What is assembled is remembered there, by content. Figures are in
@@ -41,7 +41,7 @@ NO_TOOL = Tool(Path(), (0, 0), "")
 
 @dataclass(frozen=True)
 class Assembled:
-    """What ptxas made of a text; ``spilled`` are bytes of a thread, stores and loads together."""
+    """Resources of an assembled text; ``spilled`` are bytes of a thread, stores and loads together."""
 
     registers: int
     spilled: int
@@ -56,7 +56,7 @@ class Assembled:
 
 
 @dataclass(frozen=True)
-class Row:
+class RegisterCost:
     """One kernel with one probe. ``reason`` is why there is no ``after``."""
 
     kernel: str
@@ -70,7 +70,7 @@ class Row:
 
     @property
     def no_longer_fits(self) -> bool:
-        """Whether that block has the registers without the probe alone."""
+        """True if that block has enough registers without the probe only."""
         most = max_registers_for(self.threads)
         return bool(self.before and self.after and self.before.registers <= most < self.after.registers)
 
@@ -90,31 +90,31 @@ class Measuring:
         os.environ["CUDA_HOME"] = index["toolkit"]
         self._memory = directory / "assembled.json"
         self._known: dict[str, dict[str, Any]] = json.loads(self._memory.read_text()) if self._memory.exists() else {}
-        self._files = [(directory / "kernels" / one["file"], one["kernel"]) for one in index["kernels"]]
+        self._files = [(directory / "kernels" / entry["file"], entry["kernel"]) for entry in index["kernels"]]
         self._arch = arch
         self._assembler = Assembler()
         self._tool = self._assembler.tools()[0].version
         self._lock = Lock()
 
-    def rows(self, probes: Sequence[str]) -> list[Row]:
+    def rows(self, probes: Sequence[str]) -> list[RegisterCost]:
         """Every kernel with every probe, kernel by kernel."""
         chosen = [load_probe(name) for name in probes]
         with ThreadPoolExecutor(2) as pool:
             of_kernels = pool.map(lambda file: self._rows(file[0], file[1], chosen), self._files)
-            found = [row for rows in of_kernels for row in rows]
+            rows_ = [row for rows in of_kernels for row in rows]
         self._memory.write_text(json.dumps(self._known))
-        return found
+        return rows_
 
-    def _rows(self, path: Path, name: str, probes: Sequence[Probe]) -> list[Row]:
+    def _rows(self, path: Path, name: str, probes: Sequence[Probe]) -> list[RegisterCost]:
         text = path.read_text()
         try:
             before = self._assembled(text, name)
         except ProbeError as error:
-            return [Row(path.stem, probe.name, None, None, first_line(error)) for probe in probes]
+            return [RegisterCost(path.stem, probe.name, None, None, first_line(error)) for probe in probes]
         kernel = Kernel.of(parse(text), name)
         return [self._row(path.stem, kernel, before, probe) for probe in probes]
 
-    def _row(self, stem: str, kernel: Kernel, before: Assembled, probe: Probe) -> Row:
+    def _row(self, stem: str, kernel: Kernel, before: Assembled, probe: Probe) -> RegisterCost:
         def assembled(form: KernelForm) -> Assembled:
             made = build_probed_ptx(kernel, probe.lean_form() if form.is_lean else probe, most=form.most)
             return self._assembled(made.ptx, kernel.entry.name)
@@ -129,9 +129,9 @@ class Measuring:
             chosen = (
                 FormChooser(kernel, probe, 0, tried).choose(before.report, assembled(KernelForm()).report).trial.form
             )
-            return Row(stem, probe.name, before, assembled(chosen), "", chosen, largest_block(kernel))
+            return RegisterCost(stem, probe.name, before, assembled(chosen), "", chosen, largest_block(kernel))
         except ProbeError as error:
-            return Row(stem, probe.name, before, None, first_line(error))
+            return RegisterCost(stem, probe.name, before, None, first_line(error))
 
     def _assembled(self, text: str, entry: str) -> Assembled:
         key = hashlib.sha256(f"{self._tool} {self._arch}\n{text}".encode()).hexdigest()
@@ -161,7 +161,7 @@ def percentile(values: Sequence[int], share: float) -> int:
     return sorted(values)[max(0, math.ceil(len(values) * share / 100) - 1)]
 
 
-def register_table(rows: Sequence[Row]) -> str:
+def register_table(rows: Sequence[RegisterCost]) -> str:
     """One line for each probe."""
     head = [
         "probe",
@@ -185,7 +185,7 @@ def register_table(rows: Sequence[Row]) -> str:
     return markdown([*head, ""], [[*line, ""] for line in lines])
 
 
-def figures(rows: Sequence[Row]) -> list[str]:
+def figures(rows: Sequence[RegisterCost]) -> list[str]:
     """Percentiles of added registers; kernels that spill, and blocks that no longer fit, which was not so before; the
     forms that were taken; how many times the instructions there are, in the middle of the kernels.
     """
@@ -200,7 +200,7 @@ def figures(rows: Sequence[Row]) -> list[str]:
     return [*numbers, str(spill), str(unfit), str(limited), str(lean), f"{grown / 100:.2f} ×"]
 
 
-def refusals(rows: Sequence[Row]) -> str:
-    """Why kernels were not probed, the most frequent first."""
+def refusals(rows: Sequence[RegisterCost]) -> str:
+    """Reasons of unprobed kernels, the most frequent first."""
     counts = Counter((row.probe, row.reason) for row in rows if row.reason)
     return "\n".join(f"{number} × {probe}: {reason}" for (probe, reason), number in counts.most_common(20))

@@ -54,9 +54,9 @@ def named(words: list[Word], arch: int) -> list[str]:
 
 def unlike(cubins: Iterable[Cubin], arch: int) -> list[tuple[Word, str, str]]:
     """Words whose names differ: ours, "" for none, and that of nvdisasm."""
-    words = [word for _, word in sorted(examples(cubins).items())]
-    pairs = [(word, operation_name(word, arch), name) for word, name in zip(words, named(words, arch), strict=True)]
-    return [each for each in pairs if not each[1] or each[1] not in each[2]]
+    code = [word for _, word in sorted(examples(cubins).items())]
+    pairs = [(word, operation_name(word, arch), name) for word, name in zip(code, named(code, arch), strict=True)]
+    return [pair for pair in pairs if not pair[1] or pair[1] not in pair[2]]
 
 
 def main() -> None:

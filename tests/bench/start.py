@@ -1,4 +1,4 @@
-"""What `tui-probe run` costs beyond a program's own time, and where that time goes.
+"""Cost of `tui-probe run` beyond a program's own time, by phase.
 
     python -m tests.bench.start [--kernels 3] [--rounds 7] [--site 0.25] [--driver PATH | --stub]
 
@@ -64,9 +64,9 @@ class Bench:
             [*tool, str(self.folder / "start"), str(self.kernels)],
             env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True,
         )  # fmt: skip
-        whole = time.monotonic() * 1e3 - begun
+        total = time.monotonic() * 1e3 - begun
         stamps = (line.split() for line in done.stdout.splitlines()[:MOMENTS])
-        return {name: float(moment) - begun for name, moment in stamps} | {"whole": whole}
+        return {name: float(moment) - begun for name, moment in stamps} | {"whole": total}
 
     def profiled(self, *, warm: bool, report: bool) -> dict[str, float]:
         """One run under the tool."""
@@ -108,14 +108,16 @@ def build_stub(folder: Path) -> Path:
 
 
 def environment(folder: Path, driver: Path | None, site: float) -> dict[str, str]:
-    """That of all runs: nothing of the user's, and a Python that starts as slowly as is wished."""
+    """Environment of all runs: nothing of the user's, and a Python that starts as slowly as requested."""
     own = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CACHE", "CONFIG", "STATE")}
     path = f"{folder}:{HERE.parents[1]}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")
-    found = os.environ | own | {"PYTHONPATH": path, "TUI_PROBE_BENCH_SITE": str(site), "TUI_PROBE_MIN_FREE_DISK": "0"}
-    found["TUI_PROBE_BENCH_PYTHONS"] = str(folder / "pythons")
+    environment = (
+        os.environ | own | {"PYTHONPATH": path, "TUI_PROBE_BENCH_SITE": str(site), "TUI_PROBE_MIN_FREE_DISK": "0"}
+    )
+    environment["TUI_PROBE_BENCH_PYTHONS"] = str(folder / "pythons")
     if driver is not None:
-        found["LD_LIBRARY_PATH"] = f"{driver.parent}:{found.get('LD_LIBRARY_PATH', '')}".rstrip(":")
-    return found
+        environment["LD_LIBRARY_PATH"] = f"{driver.parent}:{environment.get('LD_LIBRARY_PATH', '')}".rstrip(":")
+    return environment
 
 
 def measure(bench: Bench, options: argparse.Namespace) -> None:
@@ -138,8 +140,8 @@ def measure(bench: Bench, options: argparse.Namespace) -> None:
     for kind, runs in found.items():
         taken = middle(runs)
         first = taken["first"] - taken["main"] - (own["first"] - own["main"])
-        whole = taken["whole"]
-        row = (own["whole"], whole, whole - own["whole"], taken["main"], first, whole - taken["end"])
+        total = taken["whole"]
+        row = (own["whole"], total, total - own["whole"], taken["main"], first, total - taken["end"])
         sys.stdout.write(f"{kind:<24}{''.join(f'{value:>8.0f}' for value in row)}\n")
     if options.stamps:
         show_stamps(bench)
@@ -151,7 +153,7 @@ def middle(runs: list[dict[str, float]]) -> dict[str, float]:
 
 
 def show_stamps(bench: Bench) -> None:
-    """What one run reached when."""
+    """Times at which one run reached its phases."""
     log = bench.folder / "pythons"
     log.unlink(missing_ok=True)
     begun = time.monotonic() * 1e3

@@ -31,20 +31,20 @@ def tallied(probe: str, arch: int) -> Tally:
 
 @pytest.mark.parametrize("arch", [80, 90, 100])
 def test_kernels_are_grafted_or_refused_for_a_known_reason(arch: int) -> None:
-    found = tallied("block_sched", arch)
-    assert found.grafted > 20
-    assert found.refused.keys() <= UNDERSTOOD, "\n".join(found.lines())
+    tally = tallied("block_sched", arch)
+    assert tally.grafted > 20
+    assert tally.refused.keys() <= UNDERSTOOD, "\n".join(tally.lines())
     if find_disassembler() is not None:
-        assert refused_by_nvdisasm(found.images[:3]) == []
+        assert refused_by_nvdisasm(tally.images[:3]) == []
 
 
 @pytest.mark.parametrize(
     ("arch", "probe"), due([(90, "gmem_sectors"), (86, "gmem_sectors_by_line"), (100, "tensorop_count")])
 )
 def test_counts_at_instructions_are_grafted_or_refused_for_a_known_reason(arch: int, probe: str) -> None:
-    found = tallied(probe, arch)
-    assert found.grafted > 20
-    assert found.sites > 10
-    assert found.refused.keys() <= UNDERSTOOD | AT_INSTRUCTIONS, "\n".join(found.lines())
+    tally = tallied(probe, arch)
+    assert tally.grafted > 20
+    assert tally.sites > 10
+    assert tally.refused.keys() <= UNDERSTOOD | AT_INSTRUCTIONS, "\n".join(tally.lines())
     if find_disassembler() is not None:
-        assert refused_by_nvdisasm(found.images[:5]) == []
+        assert refused_by_nvdisasm(tally.images[:5]) == []

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.bench.ptx_corpus.__main__ import anonymous, different
-from tests.bench.register_cost import Assembled, Row, percentile, refusals, register_table
+from tests.bench.register_cost import Assembled, RegisterCost, percentile, refusals, register_table
 from tui_probe.engine.probed_forms import KernelForm
 from tui_probe.ptx.parser import parse
 
 ROWS = [
-    Row("a", "heavy", Assembled(32, 0, 100), Assembled(40, 0, 150), threads=1024),
-    Row("b", "heavy", Assembled(60, 0, 100), Assembled(72, 8, 200), "", KernelForm(72), 1024),
-    Row("c", "heavy", Assembled(60, 4, 100), Assembled(72, 8, 300), "", KernelForm(72, is_lean=True), 512),
-    Row("d", "heavy", Assembled(60, 0, 100), None, "no room", threads=1024),
+    RegisterCost("a", "heavy", Assembled(32, 0, 100), Assembled(40, 0, 150), threads=1024),
+    RegisterCost("b", "heavy", Assembled(60, 0, 100), Assembled(72, 8, 200), "", KernelForm(72), 1024),
+    RegisterCost("c", "heavy", Assembled(60, 4, 100), Assembled(72, 8, 300), "", KernelForm(72, is_lean=True), 512),
+    RegisterCost("d", "heavy", Assembled(60, 0, 100), None, "no room", threads=1024),
 ]
 
 
@@ -45,11 +45,11 @@ STORE = """.version 8.0
 
 def test_kernels_differing_only_in_names_count_once() -> None:
     seen: set[str] = set()
-    found = [
+    costs = [
         different(parse(STORE.replace("NAME", name).replace("OUT", value)), seen)
         for name, value in (("_Z3one", "1"), ("_Z3two", "1"), ("_Z5three", "2"))
     ]
-    assert [list(each) for each in found] == [["_Z3one"], [], ["_Z5three"]]
+    assert [list(cost) for cost in costs] == [["_Z3one"], [], ["_Z5three"]]
 
 
 def test_names_of_registers_and_instructions_stay() -> None:

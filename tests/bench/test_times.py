@@ -21,6 +21,6 @@ def test_worst_case_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     truth = {"long": Times(10, 1000.0), "short": Times(10, 40.0)}
     samples = {"long": Times(10, 1080.0, samples=3), "short": Times(10, 65.0, samples=9, host_bound=9)}
     show("made up", compared(truth, samples))
-    told = capsys.readouterr().out
-    assert "totals of long kernels, % off (5)           8.00  long" in told
-    assert "means of short kernels, us off (3)          2.50  short" in told
+    output = capsys.readouterr().out
+    assert "totals of long kernels, % off (5)           8.00  long" in output
+    assert "means of short kernels, us off (3)          2.50  short" in output

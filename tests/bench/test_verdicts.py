@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bench.verdicts import SOURCE, Row, base, bound, compared, ncu_shares, table
+from tests.bench.verdicts import SOURCE, KernelVerdict, base, bound, compared, ncu_shares, table
 from tests.importers.files import real
 from tests.recorded import H200, unpacked
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def row(bound_: str | None, memory: float, compute: float) -> Row:
-    return Row("k", bound_, bound_, "", {"memory": memory, "compute": compute})
+def row(bound_: str | None, memory: float, compute: float) -> KernelVerdict:
+    return KernelVerdict("k", bound_, bound_, "", {"memory": memory, "compute": compute})
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_the_bound_of_ncu_is_the_larger_share_from_60_per_cent(memory: float, co
 
 def test_unknown_verdict_agrees_with_nothing() -> None:
     assert not row(None, 10.0, 10.0).agrees
-    assert not Row("k", "latency", "neither", "", {}).agrees
+    assert not KernelVerdict("k", "latency", "neither", "", {}).agrees
 
 
 def test_ties_are_marked() -> None:
@@ -44,8 +44,8 @@ def test_ties_are_marked() -> None:
 
 def test_verdicts_are_memory_compute_or_neither() -> None:
     limits = ("memory", "tensor", "fp32", "fp64", "fp16", "issue", "latency", "too small", "launch", None)
-    found = [bound(limit) for limit in limits]
-    assert found == ["memory", *["compute"] * 5, *["neither"] * 3, None]
+    bounds = [bound(limit) for limit in limits]
+    assert bounds == ["memory", *["compute"] * 5, *["neither"] * 3, None]
 
 
 def test_shares_of_a_real_file(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_shares_of_a_real_file(tmp_path: Path) -> None:
 
 def test_a_recorded_trace_has_a_row_per_kernel(tmp_path: Path) -> None:
     path = real(tmp_path, "ncu/vec_full.csv")
-    rows = {each.name: each for each in compared(unpacked(H200 / "demo_bytes", tmp_path), path)}
+    rows = {figure.name: figure for figure in compared(unpacked(H200 / "demo_bytes", tmp_path), path)}
     assert (rows["zero_fill"].limit, rows["zero_fill"].ncu) == ("launch", None)
     assert len(rows) == 7
 

@@ -1,4 +1,4 @@
-"""What a frame of the timeline costs, at a hundred thousand and at ten million blocks.
+"""Cost of a frame of the timeline, at a hundred thousand and at ten million blocks.
 
     python -m tests.bench.timeline [--blocks 100000 10000000] [--size 200x50] [--frames 15]
 

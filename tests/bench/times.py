@@ -53,7 +53,7 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Row:
+class KernelTimes:
     """One kernel in both; shares are of all kernels, from 0 to 1."""
 
     name: str
@@ -89,20 +89,20 @@ def main() -> None:
         return
     if problem := missing():
         parser.error(problem)
-    found = {}
+    times = {}
     with tempfile.TemporaryDirectory() as name:
         for model in options.models:
             truth = profiled(model, options.steps, Path(name))
             for choice in options.options:
                 rows = compared(truth, sampled(model, options.steps, choice, Path(name)))
                 show(f"{model}, {choice or 'default options'}", rows)
-                found[f"{model} {choice}".strip()] = [asdict(row) for row in rows]
+                times[f"{model} {choice}".strip()] = [asdict(row) for row in rows]
     if options.out:
-        options.out.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        options.out.write_text(json.dumps(times, indent=1), encoding="utf-8")
 
 
 def missing() -> str:
-    """What this machine lacks; "" if nothing."""
+    """Return the missing tool or device of this machine; "" if it has all."""
     try:
         import torch
     except ImportError:
@@ -179,7 +179,7 @@ def sampled(model: str, steps: int, choice: str, folder: Path) -> dict[str, Time
     return dict(found)
 
 
-def compared(truth: dict[str, Times], samples: dict[str, Times]) -> list[Row]:
+def compared(truth: dict[str, Times], samples: dict[str, Times]) -> list[KernelTimes]:
     """The kernels of both, those that take most first.
 
     Names that only one of the two writes in its way are compared without their parameters, kernels that share such a
@@ -188,9 +188,9 @@ def compared(truth: dict[str, Times], samples: dict[str, Times]) -> list[Row]:
     left, right = ({squeezed(name): times for name, times in side.items()} for side in (truth, samples))
     common = left.keys() & right.keys()
     left, right = (merged(side, common) for side in (left, right))
-    whole = [sum(times.total_us for times in side.values()) or 1.0 for side in (left, right)]
+    totals = [sum(times.total_us for times in side.values()) or 1.0 for side in (left, right)]
     rows = [
-        Row(name, one, other, one.total_us / whole[0], other.total_us / whole[1])
+        KernelTimes(name, one, other, one.total_us / totals[0], other.total_us / totals[1])
         for name in left.keys() | right.keys()
         for one, other in [(left.get(name, Times()), right.get(name, Times()))]
     ]
@@ -208,7 +208,7 @@ def merged(side: dict[str, Times], common: Iterable[str]) -> dict[str, Times]:
     return found
 
 
-def show(title: str, rows: list[Row]) -> None:
+def show(title: str, rows: list[KernelTimes]) -> None:
     print(
         f"\n{title}\n{'kernel':<44}{'launches':>15}{'mean us':>17}{'ratio':>7}{'raw':>7}{'share %':>13}{'samples':>13}"
     )
@@ -222,8 +222,8 @@ def show(title: str, rows: list[Row]) -> None:
             f"{row.ratio:>7.3f}{raw:>7.3f}{100 * row.profiler_share:>6.1f} {100 * row.sampled_share:>6.1f}"
             f"{other.samples:>6} {other.host_bound:>4} host"
         )
-    whole = [sum(getattr(row, side).total_us for row in rows) for side in ("profiler", "sampled")]
-    print(f"all kernels: {whole[0] / 1e3:.1f} ms and {whole[1] / 1e3:.1f} ms, ratio {whole[1] / whole[0]:.3f}")
+    totals = [sum(getattr(row, side).total_us for row in rows) for side in ("profiler", "sampled")]
+    print(f"all kernels: {totals[0] / 1e3:.1f} ms and {totals[1] / 1e3:.1f} ms, ratio {totals[1] / totals[0]:.3f}")
     both = [row for row in rows if row.profiler.launches and row.sampled.samples]
     long = [row for row in both if row.profiler.mean_us >= LONG_US]
     short = [row for row in both if row.profiler.mean_us < LONG_US]
@@ -231,7 +231,7 @@ def show(title: str, rows: list[Row]) -> None:
     tell("means of short kernels, us off (3)", [(row.off_us, row.name) for row in short])
     tell("shares, points off (2)", [(row.off_points, row.name) for row in rows])
     untimed = sum(row.profiler.total_us for row in rows if not row.sampled.samples)
-    print(f"kernels that were not timed take {100 * untimed / whole[0]:.1f} % of the time by torch.profiler")
+    print(f"kernels that were not timed take {100 * untimed / totals[0]:.1f} % of the time by torch.profiler")
 
 
 def tell(promise: str, found: list[tuple[float, str]]) -> None:

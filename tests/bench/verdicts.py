@@ -48,7 +48,7 @@ KINDS: Final = {"memory": "memory", "latency": "neither", "too small": "neither"
 
 
 @dataclass(frozen=True)
-class Row:
+class KernelVerdict:
     """One kernel: our verdict in words, what it comes to, and ncu's shares in per cent by ``SHARES``."""
 
     name: str
@@ -71,7 +71,7 @@ class Row:
 
     @property
     def tied(self) -> bool:
-        """Whether both shares limit, and which is larger is chance."""
+        """Return True if both shares limit and the larger one is chance."""
         both = [self.shares.get(each, 0.0) for each in ("memory", "compute")]
         return min(both) >= LEAST - TIE and abs(both[0] - both[1]) <= TIE
 
@@ -101,8 +101,8 @@ def main(words: Sequence[str] | None = None) -> int:
             tables = {title: compared(trace, csv, chosen.bandwidth) for title, trace in traces.items()}
     for title, rows in tables.items():
         print("\n".join([*([title, ""] if len(tables) > 1 else []), *table(rows), ""]))
-    told = [row.bound is not None for rows in tables.values() for row in rows]
-    return 0 if told and all(told) else 1
+    decided = [row.bound is not None for rows in tables.values() for row in rows]
+    return 0 if decided and all(decided) else 1
 
 
 def built(folder: Path, arch: str, *, alone: bool = False) -> Path:
@@ -135,7 +135,7 @@ def probed(folder: Path, arch: str, *, alone: bool) -> Path:
 
 
 def counters(folder: Path, program: Path) -> Path:
-    """What ncu counts of the program: a CSV file."""
+    """Profile the program with ncu and return its CSV file."""
     csv = folder / "ncu.csv"
     ncu = shutil.which("ncu") or "/usr/local/cuda/bin/ncu"
     command = [ncu, "--section", "SpeedOfLight", "--csv", "--log-file", str(csv), "--clock-control", "none"]
@@ -149,17 +149,17 @@ def run(command: list[str], what: str) -> None:
         sys.exit(f"verdicts: could not {what}: {' '.join(command)}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
 
 
-def compared(trace: Path, csv: Path, bandwidth: Path | None = None) -> list[Row]:
+def compared(trace: Path, csv: Path, bandwidth: Path | None = None) -> list[KernelVerdict]:
     """A row for each kernel of the trace, with the median of each share over ncu's launches of it."""
     shares = ncu_shares(csv)
-    found = roofline_points([open_trace(trace)], None if bandwidth is None else read_bandwidth(bandwidth))
-    return [_row(point, shares.get(base(point.demangled), {})) for point in found]
+    points = roofline_points([open_trace(trace)], None if bandwidth is None else read_bandwidth(bandwidth))
+    return [_row(point, shares.get(base(point.demangled), {})) for point in points]
 
 
-def _row(point: RooflinePoint, shares: Mapping[str, float]) -> Row:
+def _row(point: RooflinePoint, shares: Mapping[str, float]) -> KernelVerdict:
     limit = point.verdict.limit if point.verdict else None
     busy = next((words.removeprefix("busy: ") for words in point.words if words.startswith("busy: ")), "")
-    return Row(base(point.demangled), point.limit, bound(limit), busy, shares)
+    return KernelVerdict(base(point.demangled), point.limit, bound(limit), busy, shares)
 
 
 def bound(limit: str | None) -> str | None:
@@ -177,16 +177,18 @@ def ncu_shares(csv: Path) -> dict[str, dict[str, float]]:
     report = read_ncu([csv])
     values: dict[tuple[str, str], list[float]] = {}
     for launch, metric, value in zip(report.launch, report.metric, report.value, strict=True):
-        found = report.metrics[metric]
-        if found.unit == "%" and found.name in SHARES:
-            values.setdefault((base(report.launches[launch].kernel), SHARES[found.name]), []).append(float(value))
+        metric_value = report.metrics[metric]
+        if metric_value.unit == "%" and metric_value.name in SHARES:
+            values.setdefault((base(report.launches[launch].kernel), SHARES[metric_value.name]), []).append(
+                float(value)
+            )
     shares: dict[str, dict[str, float]] = {}
     for (kernel, share), several in values.items():
         shares.setdefault(kernel, {})[share] = median(several)
     return shares
 
 
-def table(rows: Iterable[Row]) -> list[str]:
+def table(rows: Iterable[KernelVerdict]) -> list[str]:
     """Markdown, and how many agree."""
     rows = list(rows)
     lines = ["| kernel | ours | bound | ncu | memory | compute | DRAM | L2 | L1 | agrees | how busy, by us |",

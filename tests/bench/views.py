@@ -1,4 +1,4 @@
-"""What views cost: opening a long diff and a long text with what was measured of their lines, a key at 200×50.
+"""Cost of views: opening a long diff and a long text with measured lines, a key at 200×50.
 
     python -m tests.bench.views [--diff-lines 20000]
 
@@ -33,7 +33,7 @@ ENTER = "\r"
 PAGES = {"table": "jk", "2": "jk", "3": ".,", "6": "or", "8": "da"}
 """Pages of the screen, the kernel table first, and keys that change what each shows."""
 SHOWN = {"2": "probed.ptx", "3": "changes", "6": "probe mem"}
-"""What says that a page is there."""
+"""Text that shows that a page is open."""
 READING: dict[str, Callable[[DocumentView], object]] = {
     "j": lambda view: view.move(1),
     ".": lambda view: view.command("next"),
@@ -99,7 +99,7 @@ def opened(document: Document) -> DocumentView:
 
 
 def redrawn(view: DocumentView, press: Callable[[DocumentView], object]) -> None:
-    """What the screen does at a key."""
+    """Do the work of the screen at a key."""
     press(view)
     assert view.draw(200, 50)
     assert view.status()

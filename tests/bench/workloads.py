@@ -39,11 +39,11 @@ WORKLOADS = (
     Workload("gather", "gather", "python", "torch_gather.sm_90a.ptx"),
     TILED,
 )
-"""Those of the published table, and the tiled matmul, which is no part of the means."""
+"""Workloads of the published table, and the tiled matmul, which is no part of the means."""
 
 
 def commands(folder: Path, built: Path | None, cutlass: Path | None) -> tuple[dict[str, list[str]], list[str]]:
-    """How each program is started, and what cannot be: sentences with the reasons.
+    """Commands of the programs, and sentences with the reasons for missing ones.
 
     Native programs come from ``built``, or are compiled into ``folder``, those of CUTLASS with its headers.
     """

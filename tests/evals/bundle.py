@@ -71,29 +71,29 @@ def bundle(
 def keep_counts(table: Path) -> str | None:
     """Leave out of a table of ncu what an expression for metrics brought along. Returns what was left out, in words."""
     lines = table.read_text().splitlines(keepends=True)
-    kept = [line for line in lines if not DERIVED.search(line)]
-    if len(kept) == len(lines):
+    log_lines = [line for line in lines if not DERIVED.search(line)]
+    if len(log_lines) == len(lines):
         return None
-    table.write_text("".join(kept))
-    left_out = f"{len(lines) - len(kept):,} of {len(lines):,} lines".replace(",", " ")
+    table.write_text("".join(log_lines))
+    left_out = f"{len(lines) - len(log_lines):,} of {len(lines):,} lines".replace(",", " ")
     return f"{left_out} are left out of its table: rates and means of operations of tensor cores, whose sums are kept"
 
 
 def keep_recorded(log: Path) -> str | None:
     """Leave out of a log the launches before and after the part that was recorded. Returns how many, in words."""
     lines = log.read_bytes().splitlines(keepends=True)
-    kept = [line for line in lines if not (line.startswith(PASSED) and line.endswith(SWITCHED_OFF))]
-    if len(kept) == len(lines):
+    log_lines = [line for line in lines if not (line.startswith(PASSED) and line.endswith(SWITCHED_OFF))]
+    if len(log_lines) == len(lines):
         return None
-    log.write_bytes(b"".join(kept))
-    left_out = units.counted(len(lines) - len(kept), "launch")
+    log.write_bytes(b"".join(log_lines))
+    left_out = units.counted(len(lines) - len(log_lines), "launch")
     return f"left out of its log: {left_out} while recording was switched off"
 
 
 def copy_trace(trace: Path, target: Path, *, results: bool, of_kernels: Sequence[str]) -> None:
     texts = [trace / name for name in KEPT]
-    found = (path for form in ("*/*", "*/*/*") for path in (trace / "kernel").glob(form))  # with several probes deeper
-    texts += [path for path in found if path.name in of_kernels]
+    paths = (path for form in ("*/*", "*/*/*") for path in (trace / "kernel").glob(form))  # with several probes deeper
+    texts += [path for path in paths if path.name in of_kernels]
     for path in filter(Path.is_file, texts):
         copy = target / path.relative_to(trace)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def keep_picture(trace: Path, target: Path) -> None:
 def size_of(path: Path) -> int:
     """Bytes of a file, or of all in a folder."""
     files = path.rglob("*") if path.is_dir() else [path]
-    return sum(each.stat().st_size for each in files if each.is_file())
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def main() -> None:

@@ -42,7 +42,7 @@ def test_all_figures_are_there(tmp_path: Path) -> None:
     assert answer.tables["bandwidth"]["bytes_per_second"] == pytest.approx([rate.bytes_per_second for rate in rates])
     assert answer.tables["products"]["milliseconds"].tolist() == [1.0, 4.0]
     assert answer.tables["products"]["operations_per_second"][0] == pytest.approx(2 * 4096 * 700 * 100_000 / 1e-3)
-    ours = {each.published.key: each.ours for each in answer.compared}
+    ours = {figure.published.key: figure.ours for figure in answer.compared}
     assert (ours["product_100k"], ours["product_400k"]) == (1.0, 4.0)
     assert answer.notes == []
 
@@ -56,7 +56,7 @@ def test_bandwidth_text(tmp_path: Path) -> None:
 def test_saved_result_only(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("bandwidth", write_result(tmp_path / "bw.json"))
     assert "products" not in answer.tables
-    assert {each.ours for each in answer.compared if each.published.unit == "ms"} == {None}
+    assert {figure.ours for figure in answer.compared if figure.published.unit == "ms"} == {None}
 
 
 def test_wrong_files_say_what_to_run(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What tui-probe shows without a trace: the bundled traces of one H200, every table and figure of them."""
+"""Text of tui-probe without a trace: the bundled traces of one H200, every table and figure of them."""
 
 from __future__ import annotations
 

@@ -53,9 +53,9 @@ def test_all_ways_to_fill_run_on_the_simulated_gpu(folder: Path, capsys: pytest.
 
 def test_failing_program_is_reported(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main([*SCHEDULING, "--only", "plain", "--out", str(folder), "--python", "/bin/false"]) == 4
-    told = capfd.readouterr().err
-    assert f"failed with exit status 1: see {folder}/plain.log" in told
-    assert "holds no trace (plain: failed" in told
+    errors = capfd.readouterr().err
+    assert f"failed with exit status 1: see {folder}/plain.log" in errors
+    assert "holds no trace (plain: failed" in errors
 
 
 def test_words_that_do_not_go_together(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

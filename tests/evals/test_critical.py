@@ -28,7 +28,7 @@ def of_ncu(name: str, folder: Path, known_as: str) -> Path:
 
 def test_coalesced_and_strided_stores_as_published(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("critical", of_ncu("numba_stores", tmp_path, "stores"))
-    ours = {each.published.key: each.ours for each in answer.compared}
+    ours = {figure.published.key: figure.ours for figure in answer.compared}
     assert (ours["coalesced_requests"], ours["coalesced_sectors"]) == (256, 1024)
     assert (ours["strided_requests"], ours["strided_sectors"]) == (256, 2048)
     assert ours["llama_fp32_sectors"] is None

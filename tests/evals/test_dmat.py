@@ -1,4 +1,4 @@
-"""How launches walk through memory: from traces, from page maps of existing systems, and from pictures as data."""
+"""Walks of launches through memory: from traces, from page maps of existing systems, and from pictures as data."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ def test_dmat_of_a_page_map(tmp_path: Path) -> None:
 def test_a_picture_as_data_stands_for_the_results(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "dmat", str(trace), "--format", "json", "--width", "200", "--height", "80"]) == 0
     text = capsys.readouterr().out
-    whole = tui_probe.evaluate("dmat", trace)
+    answer = tui_probe.evaluate("dmat", trace)
     (trace / "accesses.json.gz").write_bytes(gzip.compress(text.encode()))
     for result in (trace / "result").iterdir():
         result.unlink()
-    kept = tui_probe.evaluate("dmat", trace)
+    from_picture = tui_probe.evaluate("dmat", trace)
     for key in ("accesses", "kept"):
-        assert kept.tables["walks"][key].tolist() == whole.tables["walks"][key].tolist()
-    assert kept.tables["walks"]["kernel"].tolist() == ["stream"]
+        assert from_picture.tables["walks"][key].tolist() == answer.tables["walks"][key].tolist()
+    assert from_picture.tables["walks"]["kernel"].tolist() == ["stream"]
     alone = trace.parent / "walk.json"
     alone.write_text(text)
     assert tui_probe.evaluate("dmat", alone).tables["bands"]["band"].tolist() == ["query", "key", "out"]

@@ -1,4 +1,4 @@
-"""What all evaluations have in common: they are found, they explain themselves, and say what is missing."""
+"""Common behavior of all evaluations: they are found, explain themselves, and name what is missing."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def test_an_evaluation_explains_itself(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_runs_can_be_given_on_the_command_line(name: str, simulated: bool) -> None:
     collections = evaluation_module.evaluation_named(name).collect(Setting(simulated=simulated))
-    assert len({each.name for each in collections}) == len(collections)
-    for each in collections:
-        parsed = parsers("run")[0].parse_args(["run", *each.options, "--", *each.argv])
-        assert parsed.ncu or parsed.launches, f"{each.name}: its launches go by a default"
-        program = each.argv[1] if len(each.argv) > 1 else ""
+    assert len({collection.name for collection in collections}) == len(collections)
+    for collection in collections:
+        parsed = parsers("run")[0].parse_args(["run", *collection.options, "--", *collection.argv])
+        assert parsed.ncu or parsed.launches, f"{collection.name}: its launches go by a default"
+        program = collection.argv[1] if len(collection.argv) > 1 else ""
         assert "{programs}" not in program or Path(program.replace("{programs}", str(PROGRAMS_FOLDER))).is_file()
 
 
@@ -62,8 +62,8 @@ def test_collecting_commands_are_listed(name: str, capsys: pytest.CaptureFixture
     shown = capsys.readouterr().out
     for each in evaluation_module.evaluation_named(name).collect(Setting()):
         (line,) = (line for line in shown.splitlines() if line.startswith(f"{each.name}: "))
-        words = shlex.split(line.partition(": ")[2])
-        assert words[:2] == ["tui-probe", "run"]
+        command = shlex.split(line.partition(": ")[2])
+        assert command[:2] == ["tui-probe", "run"]
         assert "{" not in line
 
 

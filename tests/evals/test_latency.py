@@ -68,7 +68,7 @@ def test_parts_of_a_call_with_the_original_and_ncu(tmp_path: Path) -> None:
     assert [bar["label"] for bar in bars] == ["block_sched", "  under ncu", "dmat", "  under ncu"]
     assert (bars[0]["prologue"], bars[0]["kernel"], bars[0]["ncu"], bars[1]["ncu"]) == (0.1, 0.95, None, 20.0)
     lines = AnswerDocument(answer).lines(100)
-    golden("latency.txt", "\n".join(plain(each).rstrip() for each in lines).replace(str(tmp_path), "…") + "\n")
+    golden("latency.txt", "\n".join(plain(line).rstrip() for line in lines).replace(str(tmp_path), "…") + "\n")
 
 
 def test_one_run_has_all_operations(tmp_path: Path) -> None:
@@ -130,4 +130,4 @@ def test_collected_on_the_simulated_gpu(
     assert [(row["operation"], row["probe"]) for row in document["tables"]["latency"]] == [("sums", "block_sched")]
     assert "ncu: left out: it says nothing on the simulated GPU" in document["notes"]
     written = [(tmp_path / "out" / name / "stdout.log").read_text() for name in ("original", "block_sched")]
-    assert all(json.loads(each)["right"] for each in written)
+    assert all(json.loads(line)["right"] for line in written)

@@ -94,7 +94,7 @@ def test_means_with_and_without_rows_that_spill(tmp_path: Path, study: Path) -> 
 
 def test_published_means_are_compared_only_with_published_kernels(tmp_path: Path, study: Path) -> None:
     answer = tui_probe.evaluate("overhead", [collected(tmp_path / "c"), study])
-    ours = {each.published.key: each.ours for each in answer.compared}
+    ours = {figure.published.key: figure.ours for figure in answer.compared}
     assert ours == {"light_slowdown": pytest.approx(1.04), "light_registers": 2.0, "dmat_slowdown": 6.0}
 
 
@@ -108,7 +108,7 @@ def test_a_trace_of_any_name_is_a_row(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("overhead", write(tmp_path / "some_trace", "block_sched", (1.5,), (8, 9)))
     assert answer.tables["overhead"]["kernel"].tolist() == ["attention_forward"]
     assert answer.tables["overhead"]["block_sched_slowdown"].tolist() == [1.5]
-    assert all(each.ours is None for each in answer.compared)
+    assert all(figure.ours is None for figure in answer.compared)
 
 
 def test_a_kernel_that_was_not_timed_says_why(tmp_path: Path) -> None:
@@ -211,12 +211,21 @@ def test_a_study_is_collected_and_shown(
     (tmp_path / "s.toml").write_text(
         f'probes = ["block_sched"]\nrepeats = 2\n[[kernel]]\nname = "my fill"\nkernel = "fill_"\ncommand = {command}\n'
     )
-    words = ["eval", "overhead", str(tmp_path / "s.toml"), "--run", "--sim", "--out", str(tmp_path / "out"), "--json"]
-    assert main(words) == 0
+    arguments = [
+        "eval",
+        "overhead",
+        str(tmp_path / "s.toml"),
+        "--run",
+        "--sim",
+        "--out",
+        str(tmp_path / "out"),
+        "--json",
+    ]
+    assert main(arguments) == 0
     (row,) = json.loads(capfd.readouterr().out)["tables"]["overhead"]
     assert row["kernel"] == "my fill"
     assert row["block_sched_added"] >= 0
     assert row["block_sched_slowdown"] is None, "the simulated GPU has no times"
     assert not list((tmp_path / "out").glob("*/result/*.bin"))
-    assert main(words) == 0
+    assert main(arguments) == 0
     assert "collected before" in capfd.readouterr().err

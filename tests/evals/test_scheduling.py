@@ -34,12 +34,12 @@ def test_sums_and_means_on_paper(tmp_path: Path) -> None:
     assert answer.said[0] == "No.block:5 Running:208 Scheduling:10(cycle)"
     assert answer.tables["sms"]["sm"].tolist() == [3, 9]
     assert answer.tables["sms"]["share"].tolist() == [pytest.approx(10 / 193), 0]
-    assert all(each.ours is None for each in answer.compared)
+    assert all(figure.ours is None for figure in answer.compared)
 
 
 def test_fill_of_the_published_grid_has_its_own_row(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("scheduling", write_fill(tmp_path / "t"))
-    ours = {each.published.key: each.ours for each in answer.compared}
+    ours = {figure.published.key: figure.ours for figure in answer.compared}
     assert ours["share"] == pytest.approx(100 * 29758 / (6943 + 29758), abs=0.01)
     (slots,) = answer.tables["schedules"]["slots"]
     assert slots == pytest.approx(10, abs=0.1)

@@ -45,7 +45,7 @@ def test_exclusive_and_shared_on_paper(tmp_path: Path) -> None:
     assert table["together"].tolist() == [1, 2]
     assert table["spread"].tolist() == [pytest.approx(0.04), pytest.approx(0.25)]
     assert table["p50"].tolist() == [101, 175]
-    assert [each.ours for each in answer.compared] == [pytest.approx(25.0)]
+    assert [figure.ours for figure in answer.compared] == [pytest.approx(25.0)]
     assert sorted(answer.arrays["cycles of other"].tolist()) == [160, 170, 180, 200]
     assert answer.said[-1].startswith("a shared block takes 1.73× as long as an exclusive one, 2 at a time: 1.15×")
     assert list(answer.drawings) == ["a", "b"]
@@ -84,22 +84,22 @@ def progress_of(clocks: list[list[list[int]]], starts: list[list[int]]) -> WarpP
 
 
 def test_speeds_are_means_over_the_warps_of_a_block() -> None:
-    found = block_speeds(
+    speeds = block_speeds(
         progress_of([[[100, 200, 300], [100, 150, 400]], [[50, 60, 80], [50, 60]]], [[90, 90], [40, 40]])
     )
-    assert found is not None
-    assert found.progress.tolist() == [25, 75]
-    assert found.speed[0].tolist() == [
+    assert speeds is not None
+    assert speeds.progress.tolist() == [25, 75]
+    assert speeds.speed[0].tolist() == [
         pytest.approx(1000 * (1 / 100 + 1 / 50) / 2),
         pytest.approx(1000 * (1 / 100 + 1 / 250) / 2),
     ]
-    assert found.speed[1].tolist() == [100, 50]
+    assert speeds.speed[1].tolist() == [100, 50]
 
 
 def test_clocks_that_wrap_around_go_on() -> None:
-    found = block_speeds(progress_of([[[2**32 - 10, 90, 190]]], [[2**32 - 20]]))
-    assert found is not None
-    assert found.speed.tolist() == [[10, 10]]
+    speeds = block_speeds(progress_of([[[2**32 - 10, 90, 190]]], [[2**32 - 20]]))
+    assert speeds is not None
+    assert speeds.speed.tolist() == [[10, 10]]
 
 
 def test_without_a_loop_there_are_no_speeds() -> None:

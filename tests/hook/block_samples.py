@@ -1,4 +1,4 @@
-"""Which launches are recorded for a sample of their blocks, and of which: the hook's rule, in Python.
+"""Reference in Python of the hook's rule for sampled blocks: the launches, and the blocks of each.
 
 A launch gets a share of what is left of the run's bytes (``share``). If its file would take more, or its maps more
 device memory than one launch may have, the records of a power of two of its blocks are kept: of so many as fit, sixteen
@@ -28,7 +28,7 @@ class Sample:
 
 
 def disk_bytes(size: int) -> int:
-    """What a file of so many bytes takes: whole pages, and its entry in a folder."""
+    """Return the disk space of a file of so many bytes: whole pages, and its directory entry."""
     return -(-size // PAGE) * PAGE + ENTRY
 
 
@@ -52,10 +52,10 @@ def map_bytes(blocks: int, per_block: int) -> int:
 
 
 def recorded(blocks: int, per_block: int, room: int, device: int) -> Sample | None:
-    """What is recorded of a launch with one map; None: nothing. ``room`` is its share, ``device`` its memory."""
+    """Return recorded blocks of a launch with one map, None for none. ``room``: its share, ``device``: its memory."""
     about = HEADER + PER_MAP
-    whole = map_bytes(blocks, per_block)
-    if whole <= device and disk_bytes(about + whole) <= room:
+    full_size = map_bytes(blocks, per_block)
+    if full_size <= device and disk_bytes(about + full_size) <= room:
         return Sample(0, 1, blocks)
     saved = max(room - disk_bytes(about), 0)
     most = 1

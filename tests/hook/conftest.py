@@ -31,7 +31,7 @@ Prepare = Callable[[Path, str], str | None]
 
 @dataclass
 class Build:
-    """Where one build of the hook and the stub driver lies."""
+    """Directories of one build of the hook and the stub driver."""
 
     hook: Path
     stub: Path
@@ -239,7 +239,7 @@ class ResultFile:
 
 @dataclass
 class Run:
-    """What a run left behind."""
+    """Output of one run."""
 
     status: int
     stdout: str
@@ -270,12 +270,12 @@ class Run:
     @property
     def codes(self) -> list[str]:
         """The codes of the reasons in event.log, each once, in order."""
-        found = (CODED.fullmatch(line) for line in self.written_log)
-        return list(dict.fromkeys(match["code"] for match in found if match))
+        matches = (CODED.fullmatch(line) for line in self.written_log)
+        return list(dict.fromkeys(match["code"] for match in matches if match))
 
     @property
     def milliseconds_given_up(self) -> list[int]:
-        """How long the hook had waited each time it gave up waiting for records."""
+        """Waits of the hook for records, each time that it gave up."""
         return [int(line.split()[-2]) for line in self.lines(r"\[e\w+\] gave up waiting")]
 
     def lines(self, pattern: str) -> list[str]:
@@ -284,8 +284,8 @@ class Run:
 
     def fates(self) -> list[tuple[str, str, str]]:
         """(status, name, reason) of each kernel, in order."""
-        found = [re.match(r"\[kernel\] \d+ (\w+) .* name (\S+) reason (.*)", line) for line in self.log]
-        return [match.groups() for match in found if match]  # type: ignore[misc]
+        matches = [re.match(r"\[kernel\] \d+ (\w+) .* name (\S+) reason (.*)", line) for line in self.log]
+        return [match.groups() for match in matches if match]  # type: ignore[misc]
 
     @property
     def results(self) -> list[ResultFile]:

@@ -62,9 +62,9 @@ def module(image: bytes = PTX) -> c_void_p:
 
 def function(owner: c_void_p, name: str) -> c_void_p:
     """A function of a module."""
-    found = c_void_p()
-    call("cuModuleGetFunction", byref(found), owner, name.encode())
-    return found
+    handle = c_void_p()
+    call("cuModuleGetFunction", byref(handle), owner, name.encode())
+    return handle
 
 
 def library(image: bytes = PTX) -> c_void_p:
@@ -76,9 +76,9 @@ def library(image: bytes = PTX) -> c_void_p:
 
 def kernel(owner: c_void_p, name: str) -> c_void_p:
     """A kernel of a library."""
-    found = c_void_p()
-    call("cuLibraryGetKernel", byref(found), owner, name.encode())
-    return found
+    handle = c_void_p()
+    call("cuLibraryGetKernel", byref(handle), owner, name.encode())
+    return handle
 
 
 def word(value: int = 0) -> c_uint64:
@@ -90,7 +90,7 @@ def word(value: int = 0) -> c_uint64:
 
 
 def read(memory: c_uint64) -> int:
-    """What the eight bytes hold: the stub's device memory is host memory."""
+    """Return the eight bytes at an address: the stub's device memory is host memory."""
     return c_uint64.from_address(memory.value).value
 
 
@@ -132,13 +132,13 @@ def wait_for(done: Callable[[], object]) -> None:
 
 
 def logged(start: str) -> int:
-    """How many lines of this process's event.log begin so."""
+    """Count the lines of this process's event.log with this start."""
     (directory,) = Path(os.environ["TUI_PROBE_TRACE_ROOT"]).glob(f"*_{os.getpid()}")
     return sum(line.startswith(start) for line in (directory / "event.log").read_text().splitlines())
 
 
 def called(line: str) -> int:
-    """How many times the stub driver has recorded this line."""
+    """Count the records of this line in the stub driver."""
     return Path(os.environ["STUB_LOG"]).read_text().splitlines().count(line)
 
 

@@ -58,7 +58,7 @@ def export_table(which):  # type: ignore[no-untyped-def]
 
 
 def start_nvtx() -> int:
-    """What the first NVTX call of a process does. Returns whether the tool took the ranges."""
+    """Do the first NVTX call of a process. Returns whether the tool took the ranges."""
     tool = ctypes.CDLL(os.environ["NVTX_INJECTION64_PATH"])
     return int(tool.InitializeInjectionNvtx2(export_table))
 

@@ -61,10 +61,10 @@ def arm(tmp_path_factory: pytest.TempPathFactory) -> Build:
 def emulated(host: Host, program: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a program of that machine, linked with the hook."""
     environment = host.environment(**more)
-    told = {name: text for name, text in environment.items() if name.startswith(("TUI_PROBE_", "STUB_"))}
-    told |= {"LD_LIBRARY_PATH": str(host.built.hook.parent)}
-    given = [word for name, text in told.items() for word in ("-E", f"{name}={text}")]
-    plain = {name: text for name, text in environment.items() if name != "LD_PRELOAD" and name not in told}
+    passed_on = {name: text for name, text in environment.items() if name.startswith(("TUI_PROBE_", "STUB_"))}
+    passed_on |= {"LD_LIBRARY_PATH": str(host.built.hook.parent)}
+    given = [word for name, text in passed_on.items() for word in ("-E", f"{name}={text}")]
+    plain = {name: text for name, text in environment.items() if name != "LD_PRELOAD" and name not in passed_on}
     command = [EMULATOR, "-L", str(SYSROOT), *given, str(program)]
     return subprocess.run(command, env=plain, capture_output=True, text=True, check=False, timeout=100)
 

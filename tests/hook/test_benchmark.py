@@ -15,12 +15,14 @@ SAMPLE = re.compile(
 
 
 def samples(run: Run) -> list[tuple[str, ...]]:
-    """Which of prologue, kernel, epilogue, original, impact were measured, and the launch."""
-    found = [SAMPLE.fullmatch(line) for line in run.lines(r"\[benchmark\] prologue")]
-    assert all(found)
-    assert all(re.fullmatch(r"-|\d+\.\d{6}", number) for match in found if match for number in match.groups()[:5])
+    """Return the measured times among prologue, kernel, epilogue, original, impact, and the launch."""
+    matches = [SAMPLE.fullmatch(line) for line in run.lines(r"\[benchmark\] prologue")]
+    assert all(matches)
+    assert all(re.fullmatch(r"-|\d+\.\d{6}", number) for match in matches if match for number in match.groups()[:5])
     return [
-        ("".join("-" if number == "-" else "x" for number in match.groups()[:5]), match[8]) for match in found if match
+        ("".join("-" if number == "-" else "x" for number in match.groups()[:5]), match[8])
+        for match in matches
+        if match
     ]
 
 

@@ -1,4 +1,4 @@
-"""What all processes of a run may use together, and the switch that lets launches pass: the program never notices."""
+"""Budgets that all processes of a run share, and the switch for recording: the program never notices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def under(host: Host, page: ControlPage, script: str, **environment: str) -> Run
 
 
 def disk_bytes(folder: Path) -> int:
-    """What all files of a folder take in blocks, as du counts them."""
+    """Return the disk blocks of all files of a folder, as du counts them."""
     return sum(path.lstat().st_blocks * 512 for path in (folder, *folder.rglob("*")))
 
 
@@ -204,7 +204,7 @@ call("cuStreamEndCapture", s, byref(graph))
 
 
 def test_the_first_launches_of_a_kernel_do_not_take_all(host: Host, page: ControlPage) -> None:
-    """Where the user has named no launches: two kernels, the first of which would fill the trace."""
+    """Default shares without --launches: of two kernels, the first would fill the trace."""
     page["trace_bytes.limit"], page["result_files.limit"], page["shares"] = 8 << 20, 1000, 1
     host.engine.maps = "0,64"  # type: ignore[union-attr]
     script = """
@@ -332,8 +332,8 @@ for rate in (1, 1 << 40, 2):
 """
     run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
     assert run.stdout.splitlines() == ["1 True", f"{1 << 40} False", "2 True"], run.stderr
-    told = run.lines(r"\[budget\] write-rate thins limit (\d+) .*")
-    assert [line.split()[4] for line in told] == ["1", "2"]
+    limits = run.lines(r"\[budget\] write-rate thins limit (\d+) .*")
+    assert [line.split()[4] for line in limits] == ["1", "2"]
 
 
 def test_the_rate_is_no_limit_where_launches_are_named(host: Host, page: ControlPage) -> None:
@@ -497,8 +497,8 @@ def test_log_drops_and_counts_lines_of_loads(host: Host, page: ControlPage) -> N
     assert run.status == 0, run.stderr
     assert (run.directory / "event.log").stat().st_size < 9500
     (dropped,) = run.lines(r"\[budget\] dropped lines mod \d+ bin \d+: allow more with --max-log-bytes")
-    mod, kept = int(dropped.split()[4]), len(run.lines(r"\[mod\]"))
-    assert mod + kept == 602  # with the first module and its function
+    mod, modules = int(dropped.split()[4]), len(run.lines(r"\[mod\]"))
+    assert mod + modules == 602  # with the first module and its function
 
 
 def test_new_kernels_share_a_row_once_the_log_has_no_reserve(host: Host, page: ControlPage) -> None:

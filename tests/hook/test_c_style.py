@@ -13,9 +13,9 @@ QUESTION = re.compile(r"/\* (?:What|That|Whether|Which|Why|Where|How|Who|When)\b
 
 
 def sources() -> list[Path]:
-    found = [path for path in (ROOT / "hook").rglob("*") if path.suffix in {".c", ".h", ".S"}]
-    assert len(found) > 200
-    return sorted(found)
+    paths = [path for path in (ROOT / "hook").rglob("*") if path.suffix in {".c", ".h", ".S"}]
+    assert len(paths) > 200
+    return sorted(paths)
 
 
 def test_directories_have_at_most_40_files() -> None:

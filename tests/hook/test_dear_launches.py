@@ -44,13 +44,13 @@ def under(host: Host, page: ControlPage, script: str, **environment: str) -> Run
 
 def samples(run: Run) -> list[tuple[tuple[int, int, int], int, int, int]]:
     """(grid, first, step, count) of each result; of one with all blocks the count is 0."""
-    found = []
+    sizes = []
     for path in sorted((run.directory / "result").glob("*.bin")):
         data = path.read_bytes()
         x, y, z, first, step, count = struct.unpack("<6I", data[-24:])
         is_sample = data[-32:-24] == b"sampled\1"
-        found.append(((x, y, z), first, step, count) if is_sample else (struct.unpack("<3I", data[:12]), 0, 1, 0))
-    return found
+        sizes.append(((x, y, z), first, step, count) if is_sample else (struct.unpack("<3I", data[:12]), 0, 1, 0))
+    return sizes
 
 
 def test_a_launch_that_is_too_dear_is_recorded_for_a_sample_of_blocks(
@@ -240,8 +240,8 @@ print(read(w))
 
 
 def expected(limit: int, blocks: int, block: int, used: int, log: int, files: list[int]) -> Sample | None:
-    kept = max(limit // 8 - log, 0)
-    left = max(limit - used - kept, 0)
+    budget = max(limit // 8 - log, 0)
+    left = max(limit - used - budget, 0)
     room = share(left, sum(map(disk_bytes, files)), first=not files)
     return recorded(blocks, per_block(block), room, MEMORY // 16)
 
@@ -259,13 +259,13 @@ def test_blocks_are_sampled_by_the_rule(host: Host, page: ControlPage, seed: int
     assert run.status == 0, run.stderr
     *states, total = run.stdout.splitlines()
     assert total == str(len(launches))
-    found = {grid[0]: Sample(first, step, count or grid[0]) for grid, first, step, count in samples(run)}
+    by_grid = {grid[0]: Sample(first, step, count or grid[0]) for grid, first, step, count in samples(run)}
     wanted = {}
     for (limit, grid, block), state in zip(launches[2:], states[2:], strict=True):
         sample = expected(limit, grid, block, *json.loads(state))
         if sample is not None:
             wanted[grid] = sample
-    assert {grid: found[grid] for grid in grids if grid in found} == wanted
+    assert {grid: by_grid[grid] for grid in grids if grid in by_grid} == wanted
     assert any(sample.count < grid for grid, sample in wanted.items())
     assert any(sample.count == grid for grid, sample in wanted.items())
 
@@ -304,8 +304,8 @@ def answering(engine: Engine) -> None:
 
 def saved(run: Run) -> list[str]:
     """The probes of the results, by launch."""
-    found = (re.search(r"launch (\d+) probe (\S+)$", line) for line in run.lines(r"\[exec\] save "))
-    return [name for _, name in sorted((int(match[1]), match[2]) for match in found if match)]
+    matches = (re.search(r"launch (\d+) probe (\S+)$", line) for line in run.lines(r"\[exec\] save "))
+    return [name for _, name in sorted((int(match[1]), match[2]) for match in matches if match)]
 
 
 def test_a_probe_that_is_refused_leaves_the_launch_to_another(host: Host, page: ControlPage, serving: Engine) -> None:

@@ -122,7 +122,7 @@ print(read(w))
 
 
 def test_dropped_results_take_no_room_in_the_trace(host: Host, small_disk: Path) -> None:
-    """What is booked for a result is free again when the disk had no room for it."""
+    """The reservation of a result is free again when the disk had no room for it."""
     script = """
 launch(f, w)
 wait_for(lambda: logged("[exec] save result") == 1)

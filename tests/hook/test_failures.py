@@ -178,9 +178,9 @@ def test_engine_leaves_a_wrong_kernel_info(host: Host, serving: Engine, info: st
         return "ok\t<id>\tprobed.bin"
 
     serving.answer = answer
-    status, found = only_fate(host)
+    status, state = only_fate(host)
     assert status == "failed"
-    assert found.endswith(reason)
+    assert state.endswith(reason)
 
 
 def test_driver_refuses_the_probed_module(host: Host) -> None:
@@ -352,7 +352,7 @@ print(read(w), logged("[exec] save"))
 
 
 def disk_bytes(folder: Path) -> int:
-    """What all files of a folder take in blocks, as du counts them."""
+    """Return the disk blocks of all files of a folder, as du counts them."""
     return sum(path.lstat().st_blocks * 512 for path in (folder, *folder.rglob("*")))
 
 

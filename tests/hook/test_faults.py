@@ -1,4 +1,4 @@
-"""What can befall the place of the traces: the program is not harmed, and what was whole stays readable."""
+"""Faults of the trace directory: the program is not harmed, and complete files stay readable."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_folder_of_traces_that_is_taken_away(host: Host) -> None:
 def test_complete_results_of_a_killed_process_can_be_read(host: Host) -> None:
     run = host.python(PROGRAM.format(after=FIRST_WRITTEN + "launch(f, w); os.kill(os.getpid(), 9)"))
     assert run.status == -9
-    whole = [ResultFile.read(path) for path in (run.directory / "result").glob("[!.]*.bin")]
-    assert len(whole) >= 4
-    assert all(len(result.maps[0][2]) == 2 * 2 * 16 for result in whole)
+    results = [ResultFile.read(path) for path in (run.directory / "result").glob("[!.]*.bin")]
+    assert len(results) >= 4
+    assert all(len(result.maps[0][2]) == 2 * 2 * 16 for result in results)
     assert all(re.match(r"\[\w+\]", line) for line in run.written_log)

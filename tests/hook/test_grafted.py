@@ -90,11 +90,11 @@ def test_a_kernel_without_ptx_runs_with_what_the_engine_made(host: Host, cubin: 
     (kernel,) = open_trace(run.directory).kernels
     assert (kernel.way, kernel.launches_probed) == ("graft", 2)
     info = (run.directory / "kernel").glob("*/kernel.info")
-    words = [line.split() for line in next(info).read_text().splitlines()]
-    patches = [each[1:] for each in words if each[0] == "patch"]
+    fields = [line.split() for line in next(info).read_text().splitlines()]
+    patches = [field[1:] for field in fields if field[0] == "patch"]
     assert patches
-    assert {each[3] for each in patches} == {"shared_variable"}
-    assert ["constant", "shared_constant", "8"] in words
+    assert {field[3] for field in patches} == {"shared_variable"}
+    assert ["constant", "shared_constant", "8"] in fields
     expected = bytearray(next((run.directory / "kernel").glob("*/probed.bin")).read_bytes())
     for kind, offset, addend, _ in patches:
         value = variable + int(addend)

@@ -50,7 +50,7 @@ def counts(run: Run) -> dict[str, int]:
 
 
 def check_what_is_kept(run: Run, launches: int = 300) -> None:
-    """What is there is whole and in the log; the rest is counted."""
+    """Written results are complete and in the log; the rest is counted."""
     count = counts(run)
     assert count["launches"] == count["probed"] == launches
     assert count["dropped"] + len(run.lines(r"\[exec\] save ")) == launches

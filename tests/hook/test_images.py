@@ -1,4 +1,4 @@
-"""Which images are captured, and what of them is kept."""
+"""Captured images, and the part of each that is stored."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def captured(
     assert (run.status, run.stderr) == (0, "")
     (line,) = run.lines(r"\[bin\]")
     ((_, _, reason),) = run.fates()
-    kept = list((run.directory / "kernel").glob("*/original.bin"))
-    return line.removeprefix("[bin] type "), reason, kept[0].read_bytes() if kept else None
+    copies = list((run.directory / "kernel").glob("*/original.bin"))
+    return line.removeprefix("[bin] type "), reason, copies[0].read_bytes() if copies else None
 
 
 @pytest.mark.parametrize("form", ["data", "library", "file", "library file", "options"])
@@ -124,8 +124,8 @@ def test_elf_without_ptx_is_kept_for_its_machine_code(host: Host, tmp_path: Path
 
 def test_machine_code_is_skipped_when_switched_off(host: Host, tmp_path: Path) -> None:
     image = elf({".text.add": b"\1\2\3\4"})
-    found = captured(host, tmp_path, image, TUI_PROBE_MACHINE_CODE="off")
-    assert found == (f"elf size {len(image)}", "no PTX in image", None)
+    capture = captured(host, tmp_path, image, TUI_PROBE_MACHINE_CODE="off")
+    assert capture == (f"elf size {len(image)}", "no PTX in image", None)
 
 
 WHOLE_ELF = elf({".nv_debug_ptx_txt": PTX})
@@ -134,14 +134,14 @@ WHOLE_FATBIN = fatbin(PLAIN, PACKED)
 
 @pytest.mark.parametrize("size", [4, 20, 63, 64, 80, len(WHOLE_ELF) - 65, len(WHOLE_ELF) - 1])
 def test_truncated_elf_file(host: Host, tmp_path: Path, size: int) -> None:
-    _, reason, kept = captured(host, tmp_path, WHOLE_ELF[:size], "file")
-    assert (reason, kept) == ("no PTX in image", None)
+    _, reason, copies = captured(host, tmp_path, WHOLE_ELF[:size], "file")
+    assert (reason, copies) == ("no PTX in image", None)
 
 
 @pytest.mark.parametrize("size", [4, 15, 16, 40, len(WHOLE_FATBIN) - 1])
 def test_truncated_fatbin_file(host: Host, tmp_path: Path, size: int) -> None:
-    _, reason, kept = captured(host, tmp_path, WHOLE_FATBIN[:size], "file")
-    assert (reason, kept) == ("no PTX in image", None)
+    _, reason, copies = captured(host, tmp_path, WHOLE_FATBIN[:size], "file")
+    assert (reason, copies) == ("no PTX in image", None)
 
 
 def test_fatbin_entry_that_reaches_beyond_its_container(host: Host, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How the hook gets into a program, and that nothing of the driver's is lost on the way."""
+"""Interposition: the ways of the hook into a program, without a loss of driver functions."""
 
 from __future__ import annotations
 

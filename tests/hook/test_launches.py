@@ -21,9 +21,9 @@ print(read(w))
 
 
 def records(blocks: int, slots: int, size: int) -> bytes:
-    """What the stub's probed kernel writes."""
-    words = [(block << 32 | slot + 1,) * (size // 8) for block in range(blocks) for slot in range(slots)]
-    return b"".join(struct.pack(f"<{len(each)}Q", *each) for each in words)
+    """Records that the stub's probed kernel writes."""
+    records = [(block << 32 | slot + 1,) * (size // 8) for block in range(blocks) for slot in range(slots)]
+    return b"".join(struct.pack(f"<{len(record)}Q", *record) for record in records)
 
 
 def test_program_runs_as_without_the_hook(host: Host) -> None:

@@ -33,8 +33,8 @@ def told(host: Host) -> Path:
 
 
 def opened(host: Host, program: Path, way: str, name: str | Path, **more: str) -> Run:
-    told = str(host.directory / "beside")
-    return host.command(str(program), way, str(name), TUI_PROBE_BESIDE=told, **more)
+    path = str(host.directory / "beside")
+    return host.command(str(program), way, str(name), TUI_PROBE_BESIDE=path, **more)
 
 
 PRELOADED = {"LD_AUDIT": ""}

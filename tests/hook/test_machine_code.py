@@ -34,8 +34,8 @@ def test_fatbin_parts_for_other_devices_are_excluded(host: Host, tmp_path: Path,
 
 
 def test_machine_code_runs_on_later_minor_versions(host: Host, tmp_path: Path) -> None:
-    kept = captured(host, tmp_path, fatbin(SM_80, SM_90, SM_91, SM_100), STUB_CC_MINOR="1")
-    assert kept[1:] == ("-", fatbin(SM_90, SM_91))
+    capture = captured(host, tmp_path, fatbin(SM_80, SM_90, SM_91, SM_100), STUB_CC_MINOR="1")
+    assert capture[1:] == ("-", fatbin(SM_90, SM_91))
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_ptx_that_runs_wins(host: Host, tmp_path: Path, entries: list[bytes], ke
 
 def test_devices_named_only_in_ptx_text_come_with_machine_code(host: Host, tmp_path: Path) -> None:
     """PTX for sm_90a does not run on a device of 9.1, and the entry's header has no letter."""
-    found = captured(host, tmp_path, fatbin(SM_90, PTX_90), STUB_CC_MINOR="1")
-    assert found[2] == fatbin(PTX_90) + fatbin(SM_90)
+    capture = captured(host, tmp_path, fatbin(SM_90, PTX_90), STUB_CC_MINOR="1")
+    assert capture[2] == fatbin(PTX_90) + fatbin(SM_90)
 
 
 def test_no_machine_code_for_this_device(host: Host, tmp_path: Path) -> None:
@@ -386,7 +386,7 @@ print(read(w))
 
 
 def probed_grids(host: Host, grids: str, call: str = "cuLaunchKernel", cluster: int = 0, **more: str) -> list[bool]:
-    """Whether launches of these grids had the probe; each ran once."""
+    """Return a flag per launch of these grids: it had the probe. Each ran once."""
     run = host.python(WAITING.format(grids=grids, call=call, cluster=cluster), **more)
     assert run.stdout == f"{grids.count(',')}\n", run.stderr
     assert set(run.codes) <= {"residency"}
@@ -396,16 +396,16 @@ def probed_grids(host: Host, grids: str, call: str = "cuLaunchKernel", cluster: 
 @pytest.mark.parametrize("call", ["cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchKernelEx"])
 def test_nonresident_blocks_are_launched_unprobed(host: Host, call: str) -> None:
     """132 SMs: 1056 blocks fit without the probe, 792 with it."""
-    found = probed_grids(host, "792, 793, 1056, 1057,", call, STUB_BLOCKS="8", STUB_BLOCKS_PROBED="6")
-    assert found == [True, False, False, True]
+    grids = probed_grids(host, "792, 793, 1056, 1057,", call, STUB_BLOCKS="8", STUB_BLOCKS_PROBED="6")
+    assert grids == [True, False, False, True]
 
 
 @pytest.mark.parametrize("call", ["cuLaunchKernel", "cuLaunchCooperativeKernel"])
 def test_blocks_that_cannot_wait_need_not_be_resident(host: Host, engine: Engine, call: str) -> None:
     """But the driver refuses a cooperative launch whose blocks are not."""
     engine.independent = True
-    found = probed_grids(host, "792, 793, 1056, 1057,", call, STUB_BLOCKS="8", STUB_BLOCKS_PROBED="6")
-    assert found == ([True] * 4 if call == "cuLaunchKernel" else [True, False, False, True])
+    grids = probed_grids(host, "792, 793, 1056, 1057,", call, STUB_BLOCKS="8", STUB_BLOCKS_PROBED="6")
+    assert grids == ([True] * 4 if call == "cuLaunchKernel" else [True, False, False, True])
 
 
 def test_a_green_context_has_fewer_sms(host: Host) -> None:
@@ -416,8 +416,8 @@ def test_a_green_context_has_fewer_sms(host: Host) -> None:
 def test_nonresident_clusters_are_launched_unprobed(host: Host) -> None:
     """Clusters of 4: 240 blocks fit without the probe, 160 with it."""
     settings = {"STUB_BLOCKS": "8", "STUB_BLOCKS_PROBED": "8", "STUB_CLUSTERS": "60", "STUB_CLUSTERS_PROBED": "40"}
-    found = probed_grids(host, "160, 164, 240, 244,", "cuLaunchKernelEx", 4, **settings)
-    assert found == [True, False, False, True]
+    grids = probed_grids(host, "160, 164, 240, 244,", "cuLaunchKernelEx", 4, **settings)
+    assert grids == [True, False, False, True]
 
 
 def test_the_driver_is_asked_once_per_shape_of_blocks(host: Host) -> None:

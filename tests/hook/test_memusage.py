@@ -31,8 +31,8 @@ def sized(host: Host, script: str, **more: str) -> Run:
 
 def memory(run: Run) -> list[tuple[int, int, int]]:
     """(bytes of the records, bytes on the device, launch)."""
-    words = [line.split() for line in run.lines(r"\[exec\] probe-mem")]
-    return [(int(line[2]), int(line[5]), int(line[7])) for line in words]
+    fields = [line.split() for line in run.lines(r"\[exec\] probe-mem")]
+    return [(int(line[2]), int(line[5]), int(line[7])) for line in fields]
 
 
 def reasons(run: Run) -> list[str]:

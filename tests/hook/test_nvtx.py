@@ -26,9 +26,9 @@ def run(times=1):
 def ranges(run: Run) -> list[tuple[str, str, str, str]]:
     """(text, domain, parent's text, launches) of each range, in the order of the log."""
     assert run.status == 0, run.stderr
-    found = [LINE.fullmatch(line) for line in run.lines(r"\[nvtx\]")]
-    matches = [match for match in found if match]
-    assert len(matches) == len(found)
+    lines = [LINE.fullmatch(line) for line in run.lines(r"\[nvtx\]")]
+    matches = [match for match in lines if match]
+    assert len(matches) == len(lines)
     texts = {match[1]: match[8] for match in matches} | {"0": ""}
     return [(match[8], match[7], texts.get(match[2], "?"), match[6]) for match in matches]
 

@@ -148,10 +148,10 @@ def test_none_of_very_many_launches_is_left_out_of_the_count(
     """Faster than any GPU: what the log has no room for is counted, and launches do not wait."""
     run = host.command("env", "-u", "STUB_LOG", str(counting), str(threads), str(launches), str(kernels), **AUTO)
     assert run.status == 0, run.stderr
-    told = [*recorded(run, "grid"), *recorded(run, "backup"), *packed(run)]
-    assert len(set(told)) == len(told)
+    lines = [*recorded(run, "grid"), *recorded(run, "backup"), *packed(run)]
+    assert len(set(lines)) == len(lines)
     everything = threads * launches + kernels
-    assert len(told) + lost(run) == everything
+    assert len(lines) + lost(run) == everything
     assert re.match(rf"\[exit\] launches {everything} probed ", run.lines(r"\[exit\] launches")[0])
     assert len((run.directory / "event.log").read_bytes()) < 10 * everything
 

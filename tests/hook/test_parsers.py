@@ -34,7 +34,7 @@ def parsers(built: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def parse(program: Path, kind: int, inputs: list[bytes]) -> list[list[str]]:
-    """What the parsers made of each input."""
+    """Return the parsers' output for each input."""
     data = b"".join(struct.pack("<II", kind, len(each)) + each for each in inputs)
     environment = {"ASAN_OPTIONS": "detect_leaks=0"}
     run = subprocess.run([program], input=data, capture_output=True, check=False, env=environment)
@@ -90,8 +90,8 @@ def test_fatbins_keep_exactly_their_ptx_entries(
         for kind, payload, header in entries
     ]
     image = fatbin(*[entry for _, entry in made])
-    kept = [entry for kind, entry in made if kind == 1]
-    expected = fatbin(*kept) if kept else b""
+    ptx_entries = [entry for kind, entry in made if kind == 1]
+    expected = fatbin(*ptx_entries) if ptx_entries else b""
     assert parse(parsers, 0, [image + tail]) == [["fatbin", str(len(image)), str(len(expected)), str(sum(expected))]]
 
 
@@ -120,13 +120,13 @@ def test_fatbins_keep_what_a_device_can_run(parsers: Path, entries: list[tuple[i
     code = [each for kind, target, each in made if kind == 2 and target // 10 == device // 10 and target <= device]
     ptx = [each for kind, _, each in made if kind == 1]
     targets = [target for kind, target, _ in made if kind == 1]
-    kept = (fatbin(*ptx) if ptx else b"") + (fatbin(*code) if code else b"")
+    image = (fatbin(*ptx) if ptx else b"") + (fatbin(*code) if code else b"")
     ((verdict, outcome, size, total, _),) = parse(
         parsers, 3, [struct.pack("<I", device) + fatbin(*[each for *_, each in made])]
     )
     assert int(verdict) == max((ptx_verdict(target, device) for target in targets), default=0)
     if any(kind == 2 for kind, *_ in made):
-        assert (outcome, int(size), int(total)) == ("made" if kept else "refused", len(kept), sum(kept))
+        assert (outcome, int(size), int(total)) == ("made" if image else "refused", len(image), sum(image))
 
 
 def ptx_verdict(target: int, device: int) -> int:
@@ -238,7 +238,7 @@ def test_kernel_info_round_trip(
     ],
 )
 def test_storage_lines_go_with_their_maps(parsers: Path, maps: list[str], storage: list[str], outcome: str) -> None:
-    lines = ["add", "2", str(len(maps)), *maps, *[f"storage {each}" for each in storage]]
+    lines = ["add", "2", str(len(maps)), *maps, *[f"storage {kind}" for kind in storage]]
     ((found, *_),) = parse(parsers, 1, ["\n".join(lines).encode()])
     assert found == outcome
 
@@ -278,9 +278,9 @@ def sampled(spec: str, blocks: int) -> range | None:
         return range(int(first), min(int(last) + 1, blocks)) if int(first) <= int(last) else None
     if not int(one):
         return None
-    each = max(blocks // int(one), 1)
-    each -= each >= 16 and each % 2 == 0
-    return range(0, each * min(int(one), blocks), each)
+    blocks_each = max(blocks // int(one), 1)
+    blocks_each -= blocks_each >= 16 and blocks_each % 2 == 0
+    return range(0, blocks_each * min(int(one), blocks), blocks_each)
 
 
 @SOME
@@ -291,8 +291,8 @@ def sampled(spec: str, blocks: int) -> range | None:
     )
 )
 def test_samples(parsers: Path, specs: list[tuple[str, int]]) -> None:
-    found = parse(parsers, 2, [f"{spec} {blocks}".encode() for spec, blocks in specs])
-    for (outcome, *numbers), (spec, blocks) in zip(found, specs, strict=True):
+    samples = parse(parsers, 2, [f"{spec} {blocks}".encode() for spec, blocks in specs])
+    for (outcome, *numbers), (spec, blocks) in zip(samples, specs, strict=True):
         expected = sampled(spec, blocks)
         assert (outcome == "read") == (expected is not None)
         if expected is not None:

@@ -116,7 +116,7 @@ def test_reasons_come_from_the_list_only() -> None:
 
 
 def test_every_reason_is_used() -> None:
-    """What nothing makes is no reason, but those of earlier versions, which say so, and ``disk-low``, which is there
+    """Each reason is raised somewhere, except those of earlier versions, which say so, and ``disk-low``, which is there
     for who watches the disk.
     """
     hook = "".join(file.read_text() for file in HOOK_SOURCES.rglob("*.c"))

@@ -68,7 +68,7 @@ class Case:
 
 
 def answers(program: Path, requests: list[bytes]) -> list[bytes | None]:
-    """What is left in each case; None where the line is refused."""
+    """Return the reduced records of each case; None where the line is refused."""
     run = subprocess.run([program], input=b"".join(requests), capture_output=True, check=False)
     assert run.returncode == 0, run.stderr.decode()
     found: list[bytes | None] = []
@@ -118,9 +118,9 @@ def cases(draw: st.DrawFn) -> Case:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(some=st.lists(cases(), min_size=1, max_size=10))
 def test_any_records(program: Path, some: list[Case]) -> None:
-    """Where what is left takes no less room than the records, the map stays as it is."""
-    found = answers(program, [case.request(case.reduction.line) for case in some])
-    for case, left in zip(some, found, strict=True):
+    """A map stays as it is if its reduced form takes no less room than the records."""
+    reduced = answers(program, [case.request(case.reduction.line) for case in some])
+    for case, left in zip(some, reduced, strict=True):
         size = reduced_size(case.reduction, len(case.slots), case.threads)
         expected = reduced_bytes(case.reduction, case.slots, case.saved) if size < case.slots.size else b""
         assert left == expected

@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parent
 
 # LeakSanitizer needs ptrace, which containers often forbid.
 FEWER = {"BUSY_LAUNCHES": "6"}
-"""Where launches wait for each other, or each has many records, which take ten times as long under a sanitizer."""
+"""Tests in which launches wait for each other or have many records: ten times as long under a sanitizer."""
 OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:exitcode=99",
     "UBSAN_OPTIONS": "halt_on_error=1:exitcode=98",
@@ -89,10 +89,10 @@ def test_records_of_every_layout(sanitized: Build, program: Path, tmp_path: Path
 @pytest.mark.parametrize("mode", ["traced", "benchmark"])
 def test_program_that_knows_nothing_of_sanitizers(sanitized: Build, tmp_path: Path, engine: Engine, mode: str) -> None:
     name = {"address,undefined": "libasan.so", "thread": "libtsan.so"}[sanitized.sanitizer]
-    found = subprocess.run(["cc", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
+    process = subprocess.run(["cc", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
     host = Host(sanitized, tmp_path, engine)
     options = OPTIONS | {
-        "LD_PRELOAD": f"{Path(found.stdout.strip()).resolve()} {sanitized.hook}",
+        "LD_PRELOAD": f"{Path(process.stdout.strip()).resolve()} {sanitized.hook}",
         "PYTHONMALLOC": "malloc",
     }
     if mode == "benchmark":

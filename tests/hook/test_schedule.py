@@ -1,4 +1,4 @@
-"""Which launches the schedule probes: the rule in C beside the same rule in Python, for programs made at random."""
+"""Launch schedule: the rule in C compared with the same rule in Python, for random programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHAPES = 16
 Shape = tuple[int, ...]
 """Grid, block, dynamic shared memory, cluster: ten numbers."""
 Row = tuple[int, int, Shape]
-"""How many launches in a row, of which kernel and shape."""
+"""Number of launches in a row, with kernel and shape."""
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def compiled(built: Build, folder: Path, sanitizer: str) -> Path:
 
 
 def ask(program: Path, rows: list[Row], *, heavy: bool = False, threads: int = 1) -> list[tuple[int, ...]]:
-    """What the hook's own code says of these launches."""
+    """Return the decisions of the hook's own code for these launches."""
     lines = [f"{int(heavy)} {threads}"] + [" ".join(map(str, (count, kernel, *shape))) for count, kernel, shape in rows]
     # the sanitizer looks for leaks with ptrace, which is not allowed everywhere, and keys are kept for good
     run = subprocess.run(
@@ -109,13 +109,13 @@ class Schedule:
         return self.orders.setdefault((kernel, order), Key(number, seed_of(f"kernel_{kernel}", SHAPES + order)))
 
     def launches(self, rows: list[Row]) -> list[tuple[int, bool]]:
-        said = []
+        choices = []
         for count, kernel, shape in rows:
             key = self.key(kernel, shape)
             if not count:
                 key.again()
-            said += [(key.id, key.launch(self.divisor)) for _ in range(count)]
-        return said
+            choices += [(key.id, key.launch(self.divisor)) for _ in range(count)]
+        return choices
 
 
 SIZES = st.sampled_from([1, 2, 3, 7, 64, 100, 5000])
@@ -149,8 +149,8 @@ ONE = (64, 1, 1, 128, 1, 1, 0, 0, 0, 0)
 
 
 def probed_launches(program: Path, kernel: int, count: int, *, heavy: bool) -> list[int]:
-    said = ask(program, [(count, kernel, ONE)], heavy=heavy)
-    return [n for n, (_, probed) in enumerate(said) if probed]
+    choices = ask(program, [(count, kernel, ONE)], heavy=heavy)
+    return [n for n, (_, probed) in enumerate(choices) if probed]
 
 
 @pytest.mark.parametrize(("heavy", "most"), [(False, 130), (True, 21)])

@@ -33,24 +33,24 @@ def answering(engine: Engine, *, sampled: str = "", refused: str = "") -> None:
     """The engine of a run with three probes: those ``sampled`` measure a sample, those ``refused`` refuse kernels."""
 
     def answer(directory: Path, name: str) -> str:
-        said = []
+        choices = []
         for probe in NAMES.split(":"):
             if probe in refused.split(":"):
-                said.append(REFUSED)
+                choices.append(REFUSED)
                 continue
             engine.sampled = probe in sampled.split(":")
             (directory / probe).mkdir()
             engine.write_probed(directory / probe, name)
-            said.append("ok\t<id>\tprobed.bin")
-        return "\n".join(said)
+            choices.append("ok\t<id>\tprobed.bin")
+        return "\n".join(choices)
 
     engine.answer = answer
 
 
 def saved(run: Run) -> list[str]:
     """The probes of the results, by launch."""
-    found = (re.search(r"launch (\d+) probe (\S+)$", line) for line in run.lines(r"\[exec\] save "))
-    by_launch = {int(match[1]): match[2] for match in found if match}
+    matches = (re.search(r"launch (\d+) probe (\S+)$", line) for line in run.lines(r"\[exec\] save "))
+    by_launch = {int(match[1]): match[2] for match in matches if match}
     return [by_launch.get(number, "-") for number in range(max(by_launch, default=-1) + 1)]
 
 

@@ -25,9 +25,9 @@ class Time(NamedTuple):
 def times(run: Run) -> list[Time]:
     """The times in event.log, in the order of their launches."""
     assert not [line for line in run.calls if "EVENT" in line or "FORBIDDEN" in line]
-    found = [LINE.fullmatch(line) for line in run.lines(r"\[time\] launch")]
-    assert all(found)
-    groups = [match.groups() for match in found if match]
+    matches = [LINE.fullmatch(line) for line in run.lines(r"\[time\] launch")]
+    assert all(matches)
+    groups = [match.groups() for match in matches if match]
     return sorted(
         Time(int(a), int(b), kind, int(ns), int(w), None if host is None else int(host))
         for a, b, kind, ns, w, host in groups
@@ -46,27 +46,27 @@ MANY = "f = function(m, 'add')\nfor _ in range(2000): launch(f)"
 @pytest.mark.parametrize("kind", ["original", "probed"])
 def test_a_sample_that_grows_slowly_stands_for_all_launches(host: Host, kind: str) -> None:
     host.engine.maps = "1,8"  # type: ignore[union-attr]
-    found = timed(host, MANY, TUI_PROBE_FILTER="add" if kind == "original" else "")
-    launches = [time.launch for time in found]
-    assert {(time.kernel, time.kind) for time in found} == {(0, kind)}
+    times = timed(host, MANY, TUI_PROBE_FILTER="add" if kind == "original" else "")
+    launches = [time.launch for time in times]
+    assert {(time.kernel, time.kind) for time in times} == {(0, kind)}
     assert launches[:8] == list(range(8)), "the first launches of a kernel are all timed"
     assert len(launches) == len(set(launches)) < 300
     assert launches[-1] > 1000
     gaps = [after - before for before, after in zip([-1, *launches], launches, strict=False)]
-    assert [time.weight for time in found] == gaps, "each stands for those since the one before it"
+    assert [time.weight for time in times] == gaps, "each stands for those since the one before it"
 
 
 def test_kernels_without_ptx_are_timed_too(host: Host) -> None:
     script = "f = function(module(b'\\x7fELF' + b'\\0' * 60), 'add')\nfor _ in range(3): launch(f)"
-    found = timed(host, script)
-    assert [(time.launch, time.kind, time.weight) for time in found] == [(n, "original", 1) for n in range(3)]
+    times = timed(host, script)
+    assert [(time.launch, time.kind, time.weight) for time in times] == [(n, "original", 1) for n in range(3)]
 
 
 def test_an_original_is_timed_right_after_a_probed_launch(host: Host) -> None:
     script = "f = function(m, 'add')\nfor _ in range(40): launch(f)\nlaunch(f)\nlaunch(f)"
-    found = timed(host, script, TUI_PROBE_LAUNCHES="0,1,40")
-    assert [time.launch for time in found if time.kind == "probed"] == [0, 1, 40]
-    assert {2, 41} <= {time.launch for time in found if time.kind == "original"}
+    times = timed(host, script, TUI_PROBE_LAUNCHES="0,1,40")
+    assert [time.launch for time in times if time.kind == "probed"] == [0, 1, 40]
+    assert {2, 41} <= {time.launch for time in times if time.kind == "original"}
 
 
 def test_times_are_those_between_the_events_less_the_empty_pair(host: Host) -> None:
@@ -93,8 +93,8 @@ def test_event_cost_is_measured_around_an_empty_kernel(host: Host, tmp_path: Pat
 
 @pytest.mark.parametrize("queue", ["0", "100"])
 def test_launches_that_the_device_waits_for_are_marked(host: Host, queue: str) -> None:
-    found = timed(host, "launch(function(m, 'add'))", TUI_PROBE_FILTER="add", STUB_QUEUE=queue, STUB_SLOW_LAUNCH="3")
-    (time,) = found
+    times = timed(host, "launch(function(m, 'add'))", TUI_PROBE_FILTER="add", STUB_QUEUE=queue, STUB_SLOW_LAUNCH="3")
+    (time,) = times
     assert (time.host is None) == (queue == "100")
     assert time.host is None or 3_000_000 <= time.host < 2_000_000_000
 
@@ -161,7 +161,7 @@ first, second = function(m, "first"), function(m, "second")
 
 @pytest.mark.parametrize("attribute", ["6, 1", "7, 0"])
 def test_no_event_comes_between_launches_that_overlap(host: Host, attribute: str) -> None:
-    """What comes before a programmatic dependent launch is known once it has been met."""
+    """The work before a programmatic dependent launch is known once the launch has been met."""
     script = f"{OVERLAPPING}for _ in range(4):\n    launch(first)\n    overlap(second, {attribute})\n"
     assert [time.launch for time in timed(host, script)] == [0]
 
@@ -182,8 +182,8 @@ for _ in range(3):
     call("cuCtxSetCurrent", first)
 launch(f)
 """
-    found = timed(host, script, TUI_PROBE_FILTER="add", STUB_QUEUE="20")
-    assert [time.launch for time in found] == list(range(16))
+    times = timed(host, script, TUI_PROBE_FILTER="add", STUB_QUEUE="20")
+    assert [time.launch for time in times] == list(range(16))
 
 
 def test_a_context_goes_though_its_kernels_do_not_end(host: Host) -> None:
@@ -213,8 +213,8 @@ def test_a_launch_that_fails_has_no_time(host: Host) -> None:
 
 
 def test_the_original_in_the_place_of_a_probed_launch_is_timed(host: Host) -> None:
-    found = timed(host, "launch(function(m, 'add'))", STUB_FAIL_PROBED="701")
-    assert [(time.launch, time.kind) for time in found] == [(0, "original")]
+    times = timed(host, "launch(function(m, 'add'))", STUB_FAIL_PROBED="701")
+    assert [(time.launch, time.kind) for time in times] == [(0, "original")]
 
 
 def test_a_forked_child_starts_anew(host: Host) -> None:
@@ -228,7 +228,7 @@ context()
 launch(function(module(), "add"))
 """
     run = host.python("import sys\n" + script, TUI_PROBE_FILTER="add")
-    logs = [(each / "event.log").read_text() for each in run.directories]
+    logs = [(folder / "event.log").read_text() for folder in run.directories]
     assert [log.count("[time] launch 0 kernel 0 key 0 original") for log in logs] == [1, 1]
 
 
@@ -245,7 +245,7 @@ threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
 for t in threads: t.start()
 for t in threads: t.join()
 """
-    found = timed(host, script, TUI_PROBE_FILTER="kernel")
-    assert {time.kernel for time in found} == set(range(4))
-    assert len({time.launch for time in found}) == len(found)
-    assert all(time.weight >= 1 for time in found)
+    times = timed(host, script, TUI_PROBE_FILTER="kernel")
+    assert {time.kernel for time in times} == set(range(4))
+    assert len({time.launch for time in times}) == len(times)
+    assert all(time.weight >= 1 for time in times)

@@ -48,8 +48,8 @@ class Launch:
             attempts[block, thread] = len(made)
             for place, (cycle, address, line) in enumerate(made[:capacity]):
                 clock = (START + self.entries[block] + cycle) & 0xFFFFFFFF
-                found = (clock, address >> 5 & 0xFFFFFFFF) if compact else (address, clock, line)
-                records[block, thread, place] = found
+                fields = (clock, address >> 5 & 0xFFFFFFFF) if compact else (address, clock, line)
+                records[block, thread, place] = fields
         maps = [(32, as_bytes(warps)), (1, as_bytes(records))] + ([(1, as_bytes(attempts))] if counted else [])
         return result_bytes((self.blocks, 1, 1), (self.threads, 1, 1), maps)
 

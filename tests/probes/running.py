@@ -60,8 +60,8 @@ def result_of(
     probed, info = probed_kernel(Kernel.of(tree, name), own, sampled=sample is not None)
     known = parse_kernel_info(info.splitlines())
     assert known.variables == ()
-    sites = {one.name: known.sites.get(index, ()) for index, one in enumerate(own.maps)}
-    dynamic = {one.name: ESTIMATE for one in own.maps if one.cap is None}
+    sites = {map_.name: known.sites.get(index, ()) for index, map_ in enumerate(own.maps)}
+    dynamic = {map_.name: ESTIMATE for map_ in own.maps if map_.cap is None}
     maps = DeviceMaps(own, grid, block, dynamic, sites, sample, detail=detail)
     copies = [argument.copy() for argument in arguments]
     function = compile_kernel(parse(probed), name)

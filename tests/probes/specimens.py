@@ -55,7 +55,7 @@ MATMUL = Specimen(example("matmul"), (ONES * 0, ONES, ONES, np.int32(64)), (4, 4
 
 
 def specimen_of(probe: str) -> Specimen:
-    """What the probe is shown with."""
+    """Launches that show the probes."""
     module = f"tests.probes.test_{built_in_files()[probe].parent.name}"
     if find_spec(module) is None:
         return MATMUL

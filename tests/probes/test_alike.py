@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 GRID = 64
 EACH = {"load_requests": 2, "load_sectors": 64}
-"""What each warp counts; there are two in a block."""
+"""Counts of each warp; there are two in a block."""
 
 
 class Sampling(Writer):
@@ -93,8 +93,8 @@ def test_a_comparison_takes_the_median_of_one_kind(
 ) -> None:
     trace = trace_of(writer, *blocks)
     problems: dict[str, None] = {}
-    found = probe_values(ViewSource(trace, trace.kernels[0]), no_progress, problems)
-    assert {figure.key: figure.value for figure in found}["load_sectors"] == sectors
+    values = probe_values(ViewSource(trace, trace.kernels[0]), no_progress, problems)
+    assert {figure.key: figure.value for figure in values}["load_sectors"] == sectors
     assert [words.rpartition(": ")[2] for words in problems] == ([] if said is None else [said])
 
 
@@ -129,8 +129,8 @@ def test_words_in_the_live_table_say_of_which_blocks_they_are(writer: Sampling) 
 def test_data_has_the_blocks_of_each_number(writer: Sampling) -> None:
     trace = trace_of(writer, GRID, 16)
     page = json.loads("\n".join(report_lines(trace, "results", "json")))
-    found = {(row["launch"], row["blocks_measured"]) for row in page["results"] if row["figure"] == "load_sectors"}
-    assert found == {(0, GRID), (1, 16)}
+    launches = {(row["launch"], row["blocks_measured"]) for row in page["results"] if row["figure"] == "load_sectors"}
+    assert launches == {(0, GRID), (1, 16)}
     metrics = tui_probe.open(writer.directory).kernels[0].metrics()
     assert metrics["load_sectors"].tolist() == [8192, 2048]
     assert (metrics["blocks"].tolist(), metrics["blocks_measured"].tolist()) == ([GRID, GRID], [GRID, 16])

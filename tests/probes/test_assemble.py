@@ -86,7 +86,16 @@ def test_check_only_problems_are_refused(instruction: str, said: str, ptxas: Too
 
 @pytest.mark.parametrize("name", PROBES)
 def test_a_probe_tells_about_itself(name: str) -> None:
-    told = describe_probe(load_probe(name))
-    assert all((told.title, told.measures, told.unit, told.cost, told.checked, told.records))
+    description = describe_probe(load_probe(name))
+    assert all(
+        (
+            description.title,
+            description.measures,
+            description.unit,
+            description.cost,
+            description.checked,
+            description.records,
+        )
+    )
     assert name in [probe.name for probe in known_probes()]
     assert load_probe(name).callback == name

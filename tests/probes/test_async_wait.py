@@ -35,7 +35,7 @@ SPECIMEN = Specimen(WAITS, (np.zeros(256, np.float32), np.arange(256, dtype=np.f
 
 
 def waits_of(folder: Path, text: str, name: str, *arguments: Any, threads: int) -> CountsByLine[AsyncWaits]:
-    """What the probe finds in a launch of one block."""
+    """Analyse a launch of one block."""
     kernel = Kernel.of(parse(text), name)
     (folder / "pruned.ptx").write_text(kernel.pruned)
     sites = parse_kernel_info(probed_kernel(kernel, PROBE)[1].splitlines()).sites[0]
@@ -47,9 +47,9 @@ def staged(folder: Path, delay: int) -> list[AsyncWaits]:
     """The waits of the producer and of its consumers, the producer late by ``delay`` rounds at each tile."""
     folder.mkdir()
     values, out = np.arange(128 * TILES, dtype=np.float32), np.zeros(128, np.float32)
-    found = waits_of(folder, WAITS, "staged", out, values, np.int32(TILES), np.int32(delay), threads=160)
-    assert found.whole.by_kind == {"mbarrier": found.whole.waited}
-    return [of_line(line) for line in found.lines]
+    analysis = waits_of(folder, WAITS, "staged", out, values, np.int32(TILES), np.int32(delay), threads=160)
+    assert analysis.whole.by_kind == {"mbarrier": analysis.whole.waited}
+    return [of_line(line) for line in analysis.lines]
 
 
 def test_consumers_wait_for_a_producer_as_long_as_it_is_late(tmp_path: Path) -> None:
@@ -67,16 +67,16 @@ def test_consumers_wait_for_a_producer_as_long_as_it_is_late(tmp_path: Path) -> 
 def test_groups_of_copies(tmp_path: Path) -> None:
     """The first wait begins when both copies are issued; the second one has nothing left but the rest of the second."""
     values, out = np.arange(256, dtype=np.float32), np.zeros(128, np.float32)
-    found = waits_of(tmp_path, WAITS, "groups", out, values, threads=32)
-    assert [kind_of(line.opcode) for line in found.lines] == ["cp_async", "cp_async", "bulk", "bulk"]
-    first, last, read, written = (of_line(line) for line in found.lines)
+    analysis = waits_of(tmp_path, WAITS, "groups", out, values, threads=32)
+    assert [kind_of(line.opcode) for line in analysis.lines] == ["cp_async", "cp_async", "bulk", "bulk"]
+    first, last, read, written = (of_line(line) for line in analysis.lines)
     assert [one.waits for one in (first, last, read, written)] == [1] * 4
     at_once = 2 * COSTS["integer"]
     assert COPY_LATENCY / 2 < first.waited < COPY_LATENCY + copy_cycles(512)
     assert last.waited == at_once, "what comes behind the first wait takes longer than the second copy"
     assert read.waited == copy_cycles(512) - 2 * COSTS["integer"], "since it was issued and committed"
     assert COPY_LATENCY / 2 < written.waited < COPY_LATENCY
-    assert found.whole.by_kind == {"cp_async": first.waited + last.waited, "bulk": read.waited + written.waited}
+    assert analysis.whole.by_kind == {"cp_async": first.waited + last.waited, "bulk": read.waited + written.waited}
 
 
 def test_one_copy_to_the_cycle(tmp_path: Path) -> None:
@@ -91,15 +91,15 @@ def test_one_copy_to_the_cycle(tmp_path: Path) -> None:
     cp.async.wait_group 0;
     ret;"""
     text = entry(body, ".param .u64 in")
-    found = waits_of(tmp_path, text, "kernel", np.zeros(4, np.uint32), threads=32)
-    assert found.whole.waited == COPY_LATENCY + copy_cycles(512) - 2 * COSTS["integer"]
+    analysis = waits_of(tmp_path, text, "kernel", np.zeros(4, np.uint32), threads=32)
+    assert analysis.whole.waited == COPY_LATENCY + copy_cycles(512) - 2 * COSTS["integer"]
 
 
 def test_a_wait_by_the_library_is_one(tmp_path: Path) -> None:
     """A first try and a loop with sleep between the tries."""
     values, out = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
-    found = waits_of(tmp_path, WAITS, "first_try", out, values, threads=256)
-    (line,) = found.lines
+    analysis = waits_of(tmp_path, WAITS, "first_try", out, values, threads=256)
+    (line,) = analysis.lines
     assert of_line(line).waits == 8
     assert of_line(line).waited > 8 * copy_cycles(1024)
 

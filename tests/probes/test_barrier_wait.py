@@ -38,13 +38,13 @@ def test_every_warp_counts_its_barriers(tmp_path: Path) -> None:
     size, tiles = 64, 4
     a = np.ones((size, size), np.float32)
     arguments = np.zeros_like(a), a, a, np.int32(size)
-    found = analyse(
+    analysis = analyse(
         result_of(tmp_path, "barrier_wait", example("matmul"), *arguments, grid=(tiles, tiles), block=(16, 16))
     )
-    assert found.barriers == tiles * tiles * 8 * 2 * tiles
-    assert found.waited >= found.barriers
-    assert found.longest * tiles * tiles * 8 >= found.waited
-    assert found.threads_missing == 0
+    assert analysis.barriers == tiles * tiles * 8 * 2 * tiles
+    assert analysis.waited >= analysis.barriers
+    assert analysis.longest * tiles * tiles * 8 >= analysis.waited
+    assert analysis.threads_missing == 0
 
 
 def test_early_warps_wait_for_late_ones(tmp_path: Path) -> None:

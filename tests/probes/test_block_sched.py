@@ -125,13 +125,13 @@ def test_more_blocks_than_are_held_together_have_the_same_schedule(
     file.write_bytes(block_sched_result(start, elapsed, sm))
     if kept == "blocks":
         monkeypatch.setattr(Result, "reduced", lambda *_: one_per_block(start, elapsed, sm))
-    whole = analyse(read_result(file))
+    complete = analyse(read_result(file))
     monkeypatch.setattr(block_times, "_BLOCKS_PER_BATCH", 64)
     monkeypatch.setattr(analysis, "_TOGETHER", 150)
-    found = analyse(read_result(file))
-    for field in fields(whole):
-        assert np.array_equal(getattr(found, field.name), getattr(whole, field.name)), field.name
-    assert len(whole.sm) == 4
+    reduced = analyse(read_result(file))
+    for field in fields(complete):
+        assert np.array_equal(getattr(reduced, field.name), getattr(complete, field.name)), field.name
+    assert len(complete.sm) == 4
 
 
 def one_per_block(start: np.ndarray, elapsed: np.ndarray, sm: np.ndarray) -> Reduced:
@@ -211,9 +211,9 @@ def test_any_blocks_agree_with_the_definition(file: Path, pairs: list[tuple[int,
     blocks = [(start, start + elapsed) for start, elapsed in pairs]
     slots, running, scheduling, ramp, tail = schedule_by_heap(blocks)
     schedule = analysed(file, [s for s, _ in pairs], [e for _, e in pairs], [0] * len(pairs))
-    found = schedule.sm_running[0], schedule.sm_scheduling[0], schedule.sm_ramp[0], schedule.sm_tail[0]
+    parts = schedule.sm_running[0], schedule.sm_scheduling[0], schedule.sm_ramp[0], schedule.sm_tail[0]
     assert schedule.sm_slots.tolist() == [slots]
-    assert found == (running / slots, scheduling / slots, ramp / slots, tail / slots)
+    assert parts == (running / slots, scheduling / slots, ramp / slots, tail / slots)
     span = max(end for _, end in blocks) - min(start for start, _ in blocks)
     assert schedule.span == pytest.approx(span)
 
@@ -223,12 +223,12 @@ def test_blocks_that_are_looked_at_in_parts_are_the_same(file: Path, monkeypatch
     start = [[1000, 0], [0, 0], [2000, 1990], [3000, 3000], [4000, 4010]]
     elapsed = [[100, 0], [0, 0], [100, 100], [50, 60], [70, 80]]
     sm = [[1, 0], [0, 0], [1, 1], [2, 3], [2, 2]]
-    whole = analysed(file, start, elapsed, sm, threads=64)
+    analysis = analysed(file, start, elapsed, sm, threads=64)
     monkeypatch.setattr("tui_probe.records.block_times._BLOCKS_PER_BATCH", 2)
     parts = analysed(file, start, elapsed, sm, threads=64)
-    assert schedule_line(parts) == schedule_line(whole)
+    assert schedule_line(parts) == schedule_line(analysis)
     assert (parts.warps_missing, parts.blocks_missing, parts.blocks_astray) == (1, 1, 1)
-    assert parts.sm_running.tolist() == whole.sm_running.tolist()
+    assert parts.sm_running.tolist() == analysis.sm_running.tolist()
 
 
 def test_in_words_the_tail_is_that_of_a_launch_and_data_keeps_its_keys() -> None:

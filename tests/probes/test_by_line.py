@@ -1,4 +1,4 @@
-"""What each instruction counts is what it does on paper, and the sums are those of the probes without lines."""
+"""Counts of each instruction equal those on paper, and sums those of the probes without lines."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ def test_the_sums_are_those_of_the_probe_without_lines(tmp_path: Path, probe: st
     """All but the most that one warp waited at barriers, which is no sum."""
     text, arguments, options = LAUNCHES[launch]
     analyse: Callable[..., Any] = ANALYSES[probe].analyse
-    whole = analyse(result_of(tmp_path, probe, text, *arguments, **options))
-    if isinstance(whole, barrier_wait.BarrierWaits):
-        whole = replace(whole, longest=None)
-    assert by_line(tmp_path, probe, text, *arguments, **options).whole == whole
+    totals = analyse(result_of(tmp_path, probe, text, *arguments, **options))
+    if isinstance(totals, barrier_wait.BarrierWaits):
+        totals = replace(totals, longest=None)
+    assert by_line(tmp_path, probe, text, *arguments, **options).whole == totals
 
 
 def test_the_store_that_does_not_coalesce(tmp_path: Path) -> None:
-    found = by_line(
+    analysis = by_line(
         tmp_path,
         "gmem_sectors",
         example("strided_store"),
@@ -112,12 +112,12 @@ def test_the_store_that_does_not_coalesce(tmp_path: Path) -> None:
         grid=(32,),
         block=(256,),
     )
-    (line,) = found.lines
+    (line,) = analysis.lines
     assert gmem_sectors.requests_and_sectors(line) == (256, 2048)
     assert line.source is not None
     assert (line.source.file.rpartition("/")[2], line.source.line) == ("strided_store.cu", 4)
     assert line.opcode == "st.global.u32"
-    assert {figure.key: figure.value for figure in figures_in("gmem_sectors_by_line", found)}["worst_value"] == 8
+    assert {figure.key: figure.value for figure in figures_in("gmem_sectors_by_line", analysis)}["worst_value"] == 8
 
 
 def test_each_instruction_has_its_own_count(tmp_path: Path) -> None:
@@ -142,23 +142,23 @@ def test_accesses_that_are_not_counted(tmp_path: Path) -> None:
 def test_bytes_of_each_line_of_saxpy(tmp_path: Path) -> None:
     """Of 5000 elements x and y are loaded and y is stored, 4 bytes each: 5120 threads, of which 120 have none."""
     text, arguments, options = LAUNCHES["saxpy"]
-    found = by_line(tmp_path, "gmem_bytes", text, *arguments, **options)
-    assert [(line.opcode, gmem_bytes.bytes_of(line)) for line in found.lines] == [
+    analysis = by_line(tmp_path, "gmem_bytes", text, *arguments, **options)
+    assert [(line.opcode, gmem_bytes.bytes_of(line)) for line in analysis.lines] == [
         ("ld.global.f32", 20000),
         ("ld.global.f32", 20000),
         ("st.global.f32", 20000),
     ]
-    assert found.worst == (found.lines[0], 20000)
+    assert analysis.worst == (analysis.lines[0], 20000)
 
 
 def test_bytes_of_each_copy(tmp_path: Path) -> None:
     """Of b whole rows of 16 bytes, but only 6 bytes of the last three; lanes of one copy read different sizes."""
     text, arguments, options = LAUNCHES["pipeline"]
-    found = by_line(tmp_path, "gmem_bytes", text, *arguments, **options)
+    analysis = by_line(tmp_path, "gmem_bytes", text, *arguments, **options)
     d, a, b, _ = arguments
-    copies = [line for line in found.lines if (line.opcode or "").startswith("cp.async")]
+    copies = [line for line in analysis.lines if (line.opcode or "").startswith("cp.async")]
     assert sum(line.sums["copied"] for line in copies) == a.nbytes + b.nbytes - 3 * 10
-    assert sum(line.sums["stored"] for line in found.lines if line not in copies) == d.nbytes
+    assert sum(line.sums["stored"] for line in analysis.lines if line not in copies) == d.nbytes
     assert all(line.sums["stored"] == 0 for line in copies)
 
 
@@ -179,35 +179,35 @@ def test_copies_by_tensor_map_leave_no_line_with_the_most_bytes(tmp_path: Path) 
     changed[1]["tensor_loads"], changed[1]["loaded"] = 7, 0
     path = tmp_path / "tensor.bin"
     path.write_bytes(result.path.read_bytes().replace(records.tobytes(), changed.tobytes()))
-    found = gmem_bytes.analyse_lines(read_result(path), (1, 2, 3))
-    assert [gmem_bytes.bytes_of(line) for line in found.lines] == [20000, None, 20000]
-    assert found.worst is None
-    figures = {figure.key: figure.value for figure in figures_in("gmem_bytes_by_line", found)}
+    analysis = gmem_bytes.analyse_lines(read_result(path), (1, 2, 3))
+    assert [gmem_bytes.bytes_of(line) for line in analysis.lines] == [20000, None, 20000]
+    assert analysis.worst is None
+    figures = {figure.key: figure.value for figure in figures_in("gmem_bytes_by_line", analysis)}
     assert (figures["read"], figures["tensor_loads"], figures["worst_line"]) == (None, 7, None)
 
 
 def test_multiply_adds_of_each_line_are_m_n_k(tmp_path: Path) -> None:
     """Every tile of m16n8k16 is computed once; the lines of the unrolled product have equal parts."""
     text, arguments, options = LAUNCHES["triton"]
-    found = by_line(tmp_path, "tensorop_count", text, *arguments, **options)
-    executed = [tensorop_count.instructions_of(line) for line in found.lines]
-    assert [line.sums["multiply_adds"] for line in found.lines] == [16 * 8 * 16 * count for count in executed]
-    assert {(line.opcode or "")[: len("mma.sync")] for line in found.lines} == {"mma.sync"}
+    analysis = by_line(tmp_path, "tensorop_count", text, *arguments, **options)
+    executed = [tensorop_count.instructions_of(line) for line in analysis.lines]
+    assert [line.sums["multiply_adds"] for line in analysis.lines] == [16 * 8 * 16 * count for count in executed]
+    assert {(line.opcode or "")[: len("mma.sync")] for line in analysis.lines} == {"mma.sync"}
     warps, parts = 2 * 3 * 4, 96 // 32
     assert set(executed) == {warps * parts}
-    figures = {figure.key: figure.value for figure in figures_in("tensorop_count_by_line", found)}
+    figures = {figure.key: figure.value for figure in figures_in("tensorop_count_by_line", analysis)}
     assert figures["operations"] == 2 * 128 * 192 * 96
-    assert figures["worst_value"] == 128 * 192 * 96 // len(found.lines)
+    assert figures["worst_value"] == 128 * 192 * 96 // len(analysis.lines)
 
 
 def test_fragments_of_each_line(tmp_path: Path) -> None:
     """48³ multiply-adds by what is left of a loop unrolled by four, which 9 warps execute three times."""
     text, arguments, options = LAUNCHES["fragments"]
-    found = by_line(tmp_path, "tensorop_count", text, *arguments, **options)
-    *never, line = sorted(found.lines, key=tensorop_count.instructions_of)
+    analysis = by_line(tmp_path, "tensorop_count", text, *arguments, **options)
+    *never, line = sorted(analysis.lines, key=tensorop_count.instructions_of)
     assert {tensorop_count.multiply_adds_of(each) for each in never} == {0}
     assert (tensorop_count.instructions_of(line), tensorop_count.multiply_adds_of(line)) == (27, 48**3)
-    assert found.worst == (line, 48**3)
+    assert analysis.worst == (line, 48**3)
 
 
 def test_warpgroup_instructions_are_counted_without_a_branch() -> None:
@@ -235,18 +235,18 @@ def test_lanes_that_make_no_whole_instruction(tmp_path: Path) -> None:
 
 def test_a_late_warp_is_waited_for_at_the_first_barrier(tmp_path: Path) -> None:
     """Warp 2 of four works some rounds, the others none: three wait for it, in proportion, and then none at all."""
-    one = "mul.lo.u32 %r2, %r2, ROUNDS;"
-    late = UNEVEN.replace(one, "setp.eq.u32 %p1, %r2, 2;\nselp.u32 %r2, ROUNDS, 0, %p1;")
+    multiply = "mul.lo.u32 %r2, %r2, ROUNDS;"
+    late = UNEVEN.replace(multiply, "setp.eq.u32 %p1, %r2, 2;\nselp.u32 %r2, ROUNDS, 0, %p1;")
     assert late != UNEVEN
     waited = {}
     for rounds in (0, 20, 40):
         text = entry(late.replace("ROUNDS", str(rounds)))
-        found = by_line(tmp_path, "barrier_wait", text, block=(128,))
-        assert [line.opcode for line in found.lines] == ["bar.sync", "barrier.sync"]
-        assert [barrier_wait.of_line(line).barriers for line in found.lines] == [4, 4]
-        waited[rounds] = [barrier_wait.of_line(line).waited for line in found.lines]
+        analysis = by_line(tmp_path, "barrier_wait", text, block=(128,))
+        assert [line.opcode for line in analysis.lines] == ["bar.sync", "barrier.sync"]
+        assert [barrier_wait.of_line(line).barriers for line in analysis.lines] == [4, 4]
+        waited[rounds] = [barrier_wait.of_line(line).waited for line in analysis.lines]
         if rounds:
-            assert found.worst == (found.lines[0], waited[rounds][0])
+            assert analysis.worst == (analysis.lines[0], waited[rounds][0])
     instructions = 4
     (first, second), (_, second_late) = waited[0], waited[20]
     assert second == second_late == waited[40][1] == first
@@ -258,52 +258,52 @@ def test_a_late_warp_is_waited_for_at_the_first_barrier(tmp_path: Path) -> None:
 def test_a_column_of_a_tile(tmp_path: Path) -> None:
     """32 rows of 32 words: all lanes in one bank. The load and the store are told apart."""
     text, arguments, options = LAUNCHES["columns"]
-    found = by_line(tmp_path, "smem_conflicts", text, *arguments, **options)
-    assert [smem_conflicts.of_line(line).degree for line in found.lines] == [32, 32]
-    assert [line.sums for line in found.lines] == [{"accesses": 1, "passes": 32, "conflicts": 31}] * 2
-    assert [line.opcode for line in found.lines] == ["ld.shared.b32", "st.shared.b32"]
+    analysis = by_line(tmp_path, "smem_conflicts", text, *arguments, **options)
+    assert [smem_conflicts.of_line(line).degree for line in analysis.lines] == [32, 32]
+    assert [line.sums for line in analysis.lines] == [{"accesses": 1, "passes": 32, "conflicts": 31}] * 2
+    assert [line.opcode for line in analysis.lines] == ["ld.shared.b32", "st.shared.b32"]
 
 
 def test_lanes_of_each_branch(tmp_path: Path) -> None:
     """20 lanes leave a loop one by one: see ``test_divergence``."""
     text, arguments, options = LAUNCHES["loop"]
-    found = by_line(tmp_path, "divergence", text, *arguments, **options)
-    rows = [(line.opcode, *divergence.executions_and_lanes(line)) for line in found.lines]
+    analysis = by_line(tmp_path, "divergence", text, *arguments, **options)
+    rows = [(line.opcode, *divergence.executions_and_lanes(line)) for line in analysis.lines]
     assert rows == [
         ("bra", 3 * 20, 3 * 210),
         ("st.shared.u32", 3 * 19, 3 * (19 + 18 + 17)),
         ("bra", 3 * 19, 3 * 190),
         ("atom.shared.add.u32", 3, 3 * 20),
     ]
-    assert found.worst is not None
-    assert found.worst[1] == (19 + 18 + 17) / 19
+    assert analysis.worst is not None
+    assert analysis.worst[1] == (19 + 18 + 17) / 19
 
 
 def test_an_instruction_that_never_ran(tmp_path: Path) -> None:
     """No thread has an element: the store has a line, with nothing in it."""
     arguments = np.zeros(16, np.uint32), np.uint32(0)
-    found = by_line(tmp_path, "gmem_sectors", example("strided_store"), *arguments)
-    assert [gmem_sectors.requests_and_sectors(line) for line in found.lines] == [(0, 0)]
-    assert found.worst is None
-    assert gmem_sectors.sectors_per_request(found.lines[0]) is None
+    analysis = by_line(tmp_path, "gmem_sectors", example("strided_store"), *arguments)
+    assert [gmem_sectors.requests_and_sectors(line) for line in analysis.lines] == [(0, 0)]
+    assert analysis.worst is None
+    assert gmem_sectors.sectors_per_request(analysis.lines[0]) is None
 
 
 def test_a_kernel_without_such_instructions(tmp_path: Path) -> None:
-    found = by_line(tmp_path, "smem_conflicts", entry("ret;"))
-    assert found.lines == ()
-    assert found.whole == smem_conflicts.BankConflicts(0, 0, 0, 0)
+    analysis = by_line(tmp_path, "smem_conflicts", entry("ret;"))
+    assert analysis.lines == ()
+    assert analysis.whole == smem_conflicts.BankConflicts(0, 0, 0, 0)
 
 
 def test_instructions_of_a_loop(tmp_path: Path) -> None:
     """The tiled product: of 128 warps each reads its tiles 4 times, and stores once."""
     text, arguments, options = LAUNCHES["matmul"]
-    found = by_line(tmp_path, "inst_mix", text, *arguments, **options)
-    executed = {line.opcode: inst_mix.executions_of(line) for line in found.lines}
+    analysis = by_line(tmp_path, "inst_mix", text, *arguments, **options)
+    executed = {line.opcode: inst_mix.executions_of(line) for line in analysis.lines}
     assert (executed["st.global.f32"], executed["ld.global.f32"], executed["bar.sync"]) == (128, 4 * 128, 4 * 128)
-    worst = found.worst
+    worst = analysis.worst
     assert worst is not None
     assert worst[1] == max(executed.values())
-    kinds = {line.opcode: inst_mix.classes_of(line) for line in found.lines}
+    kinds = {line.opcode: inst_mix.classes_of(line) for line in analysis.lines}
     assert (kinds["fma.rn.f32"], kinds["bar.sync"], kinds["ld.shared.f32"]) == ("fp32", "barrier", "load")
     (tmp_path / "other").mkdir()
     result = result_of(tmp_path / "other", "inst_mix_by_line", text, *arguments, **options)

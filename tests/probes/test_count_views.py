@@ -69,7 +69,7 @@ def test_damaged_result_is_reported_with_the_others(trace: Trace) -> None:
 
 def test_unknown_counts_are_none(trace: Trace) -> None:
     launches = json.loads(json.dumps(opened(MEMORY, trace, 0).record()))["launches"]
-    assert [each["read"] for each in launches] == [256 * 6, 2 * (2**40 + 512), None]
+    assert [launch["read"] for launch in launches] == [256 * 6, 2 * (2**40 + 512), None]
     assert launches[1]["threads_missing"] == 3
 
 

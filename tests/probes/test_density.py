@@ -64,8 +64,10 @@ def test_a_raster_counts_each_access_once_and_in_its_cell(
         row = next((i for i in range(grid.rows) if int(grid.low[i]) <= address < int(grid.high[i])), None)
         if row is not None and grid.start <= time < grid.end:
             expected[row, (time - grid.start) * grid.columns // (grid.end - grid.start)] += 1
-    found = raster(accesses.parts(), grid, quiet)
-    assert {(int(r), int(c)): int(found[r, c]) for r, c in zip(*np.nonzero(found), strict=True)} == dict(expected)
+    grid_counts = raster(accesses.parts(), grid, quiet)
+    assert {(int(r), int(c)): int(grid_counts[r, c]) for r, c in zip(*np.nonzero(grid_counts), strict=True)} == dict(
+        expected
+    )
     edges = grid.column_edges()
     assert (edges[0], edges[-1]) == (grid.start, grid.end)
     for _, column in expected:
@@ -97,8 +99,8 @@ def test_a_large_result_shows_the_same(tmp_path_factory: pytest.TempPathFactory,
     assert large.pyramid.counts.sum() == len(launch.points())
     assert (large.end, large.survey.kept) == (small.end, small.survey.kept)
     if small.bands:
-        whole = Grid(0, large.pyramid.grid.end, 1, *(np.array([at], np.uint64) for at in (0, 1 << 63)))
-        assert large.pyramid.seen_through(whole).sum() == len(launch.points())
+        full_grid = Grid(0, large.pyramid.grid.end, 1, *(np.array([at], np.uint64) for at in (0, 1 << 63)))
+        assert large.pyramid.seen_through(full_grid).sum() == len(launch.points())
 
 
 def test_unsampled_accesses_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,15 +120,15 @@ def test_blocks_and_warps_add_up_to_the_grid(tmp_path_factory: pytest.TempPathFa
     accesses = opened(tmp_path_factory.mktemp("dmat"), launch.content(6))
     low, high = np.array([0], np.uint64), np.array([1 << 63], np.uint64)
     grid = Grid(0, 200_000, 5, low, high)
-    whole = raster(accesses.parts(), grid, quiet)
+    full_raster = raster(accesses.parts(), grid, quiet)
     blocks = [raster(accesses.parts(Selection(block)), grid, quiet) for block in range(launch.blocks)]
     warps = [
         raster(accesses.parts(Selection(block, warp)), grid, quiet)
         for block in range(launch.blocks)
         for warp in range(-(-launch.threads // 32))
     ]
-    assert (whole == sum(blocks)).all()
-    assert (whole == sum(warps)).all()
+    assert (full_raster == sum(blocks)).all()
+    assert (full_raster == sum(warps)).all()
 
 
 def test_a_thread_that_made_more_accesses_than_it_kept(tmp_path: Path) -> None:

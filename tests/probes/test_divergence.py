@@ -24,10 +24,12 @@ SPECIMEN = strided_store(5000)
 def test_the_last_warps_of_a_store(tmp_path: Path) -> None:
     """All 256 warps reach the branch whole; 5000 threads store, in 156 whole warps and one of 8 lanes."""
     arguments = np.zeros(16384, np.uint32), np.uint32(5000)
-    found = analyse(result_of(tmp_path, "divergence", example("strided_store"), *arguments, grid=(32,), block=(256,)))
-    assert found == Divergence(branches=256, branch_lanes=8192, accesses=157, access_lanes=5000, threads_missing=0)
-    assert found.lanes_per_branch == 32
-    assert found.lanes_per_access == 5000 / 157
+    analysis = analyse(
+        result_of(tmp_path, "divergence", example("strided_store"), *arguments, grid=(32,), block=(256,))
+    )
+    assert analysis == Divergence(branches=256, branch_lanes=8192, accesses=157, access_lanes=5000, threads_missing=0)
+    assert analysis.lanes_per_branch == 32
+    assert analysis.lanes_per_access == 5000 / 157
 
 
 LOOP = """
@@ -51,15 +53,15 @@ ret;
 def test_lanes_leave_a_loop_one_by_one(tmp_path: Path) -> None:
     """Threads 0 to 19 of each block: 20, 19, … 1 lanes at the head; 19, 18, … 1 at the loop's end. Lanes 1 to 19 store
     when their counter is 2, 1 and 0: 19 + 18 + 17 times in all, from the first round to the 19th."""
-    found = analyse(result_of(tmp_path, "divergence", entry(LOOP), grid=(3,), block=(20,)))
-    assert (found.branches, found.branch_lanes) == (3 * (20 + 19), 3 * (210 + 190))
-    assert (found.accesses, found.access_lanes) == (3 * (19 + 1), 3 * (19 + 18 + 17 + 20))
+    analysis = analyse(result_of(tmp_path, "divergence", entry(LOOP), grid=(3,), block=(20,)))
+    assert (analysis.branches, analysis.branch_lanes) == (3 * (20 + 19), 3 * (210 + 190))
+    assert (analysis.accesses, analysis.access_lanes) == (3 * (19 + 1), 3 * (19 + 18 + 17 + 20))
 
 
 def test_without_branches_there_is_no_mean(tmp_path: Path) -> None:
-    found = analyse(result_of(tmp_path, "divergence", entry("ret;")))
-    assert found == Divergence(0, 0, 0, 0, 0)
-    assert found.lanes_per_branch is None
+    analysis = analyse(result_of(tmp_path, "divergence", entry("ret;")))
+    assert analysis == Divergence(0, 0, 0, 0, 0)
+    assert analysis.lanes_per_branch is None
 
 
 def test_fewer_active_lanes_are_a_step_back(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

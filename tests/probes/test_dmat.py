@@ -50,9 +50,9 @@ def flat(accesses: Accesses) -> dict[str, np.ndarray[Any, Any]]:
 @pytest.mark.parametrize(("name", "stride", "sectors"), [("coalesced_store", 1, 1024), ("strided_store", 2, 2048)])
 def test_8192_threads_store_side_by_side_and_two_apart(tmp_path: Path, name: str, stride: int, sectors: int) -> None:
     accesses = recorded(tmp_path, example(name), np.zeros(16384, np.uint32), np.uint32(8192), grid=(32,), block=(256,))
-    found = flat(accesses)
-    np.testing.assert_array_equal(found["addresses"] - found["addresses"][0], np.arange(8192) * 4 * stride)
-    np.testing.assert_array_equal(found["warps"], np.arange(8192) // 32)
+    result = flat(accesses)
+    np.testing.assert_array_equal(result["addresses"] - result["addresses"][0], np.arange(8192) * 4 * stride)
+    np.testing.assert_array_equal(result["warps"], np.arange(8192) // 32)
     (row,) = by_line(accesses, tmp_path).rows
     assert (row.accesses, row.requests, row.sectors) == (8192, 256, sectors)
     assert row.code is not None
@@ -67,10 +67,10 @@ def test_records_of_a_thread_are_in_order_and_after_its_warp_began(tmp_path: Pat
     a = np.ones((size, size), np.float32)
     arguments = np.zeros_like(a), a, a, np.int32(size)
     accesses = recorded(tmp_path, example("matmul"), *arguments, grid=(tiles, tiles), block=(16, 16))
-    found = flat(accesses)
-    each = found["times"].astype(np.int64).reshape(tiles * tiles, 256, 2 * tiles + 1)
-    assert np.all(np.diff(each, axis=2) > 0)
-    assert np.all(each[:, :, 0] > np.repeat(accesses.entry, 32, axis=1))
+    result = flat(accesses)
+    times = result["times"].astype(np.int64).reshape(tiles * tiles, 256, 2 * tiles + 1)
+    assert np.all(np.diff(times, axis=2) > 0)
+    assert np.all(times[:, :, 0] > np.repeat(accesses.entry, 32, axis=1))
     table = by_line(accesses, tmp_path)
     loads, stores = tiles**2 * 8 * tiles * 2, tiles**2 * 8
     assert table.total("load") == (loads, 4 * loads)
@@ -132,10 +132,10 @@ picks = st.lists(st.one_of(st.integers(0, 900), st.integers(0, 12), st.just(4000
 def test_the_same_as_gmem_sectors(tmp_path: Path, predicate: bool, picked: list[int], kind: tuple[str, int]) -> None:
     text, table = gather(*kind, predicate=predicate), np.zeros(1100 * kind[1], np.uint8)
     arguments = table, np.array(picked, np.uint32)
-    found = by_line(recorded(tmp_path, text, *arguments, block=(64,)), tmp_path)
+    analysis = by_line(recorded(tmp_path, text, *arguments, block=(64,)), tmp_path)
     counts = count_sectors(result_of(tmp_path, "gmem_sectors", text, *arguments, block=(64,)))
-    assert found.total("load") == (counts.load_requests, counts.load_sectors)
-    assert found.total("store") == (counts.store_requests, counts.store_sectors)
+    assert analysis.total("load") == (counts.load_requests, counts.load_sectors)
+    assert analysis.total("store") == (counts.store_requests, counts.store_sectors)
 
 
 def test_cp_async(tmp_path: Path) -> None:
@@ -162,12 +162,12 @@ def test_generic_addresses_in_global_memory(tmp_path: Path) -> None:
 def test_compact_records_have_the_same_sectors_and_times(tmp_path: Path) -> None:
     arguments = *[np.zeros(8192, np.float32)] * 2, np.float32(1), np.int32(5000)
     options: dict[str, Any] = {"grid": (32,), "block": (256,)}
-    whole = flat(recorded(tmp_path, example("saxpy"), *arguments, **options))
+    full = flat(recorded(tmp_path, example("saxpy"), *arguments, **options))
     compact = recorded(tmp_path, example("saxpy"), *arguments, probe="dmat_compact", **options)
-    found = flat(compact)
-    assert len(found["addresses"]) == 3 * 5000
-    np.testing.assert_array_equal(found["addresses"], whole["addresses"] // 32 * 32)
-    np.testing.assert_array_equal(found["warps"], whole["warps"])
+    result = flat(compact)
+    assert len(result["addresses"]) == 3 * 5000
+    np.testing.assert_array_equal(result["addresses"], full["addresses"] // 32 * 32)
+    np.testing.assert_array_equal(result["warps"], full["warps"])
     with pytest.raises(TraceError, match="compact records name no instructions"):
         by_line(compact, tmp_path)
 

@@ -1,4 +1,4 @@
-"""What a picture of accesses costs on the line to a terminal."""
+"""Bytes that a picture of accesses sends to a terminal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_frame_is_at_most_25_kilobytes(tmp_path: Path, colouring: Any, busy: b
 
 
 def frame_bytes(view: Dmat) -> int:
-    """What a terminal of 200 × 50 cells gets: styles as the widgets join them, every cell once."""
+    """Return the output for a terminal of 200 × 50 cells: styles as the widgets join them, every cell once."""
     console = Console(color_system="256", force_terminal=True, width=200, legacy_windows=False)
     style = PALETTES["dark"].style
     total = 0

@@ -63,9 +63,9 @@ def test_other_pictures(name: str, ascii_only: bool, tmp_path: Path) -> None:
     options, commands = CASES[name]
     write_dmat(tmp_path / "trace", **options)
     view = opened(tmp_path / "trace")
-    said = run_commands(view, commands, (80, 24))
+    message = run_commands(view, commands, (80, 24))
     lines = drawn(view, 80, 24, ascii_only=ascii_only)
-    below = [to_ascii(line) if ascii_only else line for line in (*said, *view.status())]  # as the screen does
+    below = [to_ascii(line) if ascii_only else line for line in (*message, *view.status())]  # as the screen does
     text = "".join(f"{line}\n" for line in [*lines, *below])
     golden("dmat/choices.txt", text, name, ascii_only=ascii_only)
 
@@ -291,9 +291,9 @@ def test_every_command_does_something_or_says_why_not(view: Dmat) -> None:
     for command in list(view.commands()):
         prepared(view)
         before = (view.window, view.time, view.address, view.selection, view.colouring, view.unit, len(view.marks))
-        words = view.press(command)
+        message = view.press(command)
         after = (view.window, view.time, view.address, view.selection, view.colouring, view.unit, len(view.marks))
-        assert words or before != after or command in ("fit", "up", "down", "left", "right", "start", "end"), command
+        assert message or before != after or command in ("fit", "up", "down", "left", "right", "start", "end"), command
 
 
 MOVES = st.sampled_from(["left", "right", "up", "down", "next", "mark", "zoom_in", "zoom_in_rows"])
@@ -397,7 +397,7 @@ def test_whoever_goes_elsewhere_stops_the_reading(tmp_path: Path) -> None:
 
 
 class Axes:
-    """What is done to matplotlib's axes."""
+    """Stand-in that records calls to matplotlib's axes."""
 
     def __init__(self) -> None:
         self.done: list[tuple[str, Any, Any]] = []

@@ -1,4 +1,4 @@
-"""What the summary says first: the findings of every built-in probe, run on the simulated GPU."""
+"""Findings in the summary, of every built-in probe, run on the simulated GPU."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def source_of(traces: dict[str, Trace], probe: str) -> ViewSource:
 
 
 def found_of(traces: dict[str, Trace], probe: str) -> ResultFindings:
-    found = launch_findings(source_of(traces, probe))
-    assert found is not None
-    assert found.problem is None
-    return found
+    findings = launch_findings(source_of(traces, probe))
+    assert findings is not None
+    assert findings.problem is None
+    return findings
 
 
 def test_every_built_in_probe_has_findings(traces: dict[str, Trace]) -> None:
@@ -149,9 +149,9 @@ def test_damaged_result_is_reported(tmp_path: Path) -> None:
     writer.save(0, writer.launch(0), b"not a result")
     writer.kernel(1, "l", "skipped", reason="no PTX in image")
     trace = open_trace(writer.directory)
-    found = launch_findings(ViewSource(trace, trace.kernels[0]))
-    assert found is not None
-    assert found.problem is not None
-    assert "result/" in found.problem
+    findings = launch_findings(ViewSource(trace, trace.kernels[0]))
+    assert findings is not None
+    assert findings.problem is not None
+    assert "result/" in findings.problem
     assert launch_findings(ViewSource(trace, trace.kernels[1])) is None
     assert open_questions(trace.kernels[1], []) == []

@@ -195,6 +195,6 @@ def test_gather_and_scatter(
 
 def test_ideal_has_as_many_digits_as_touched_sectors() -> None:
     counted = MemorySectors(30, 132, 30, 240, 0, 0, 0, 0, 0, load_ideal=110, store_ideal=120)
-    words = [finding.words for finding in _sectors(counted, "")]
-    assert words[0].endswith("4.4 sectors each, 3.7 would do")
-    assert words[1].endswith("8.0 sectors each, 4 would do")
+    texts = [finding.words for finding in _sectors(counted, "")]
+    assert texts[0].endswith("4.4 sectors each, 3.7 would do")
+    assert texts[1].endswith("8.0 sectors each, 4 would do")

@@ -169,8 +169,8 @@ def test_mistakes_in_declarations_are_reported(declare: Any, words: str) -> None
 def test_numbers_of_a_metric_are_numbers_of_python() -> None:
     np = pytest.importorskip("numpy")
     values = [np.int64(3), np.float32(0.5), float("nan"), float("inf"), True, None]
-    found = [Metric("n", "n", read=gives(value)).of(None).value for value in values]
-    assert found == [3, 0.5, None, None, 1, None]
-    assert [type(value) for value in found[:2]] == [int, float]
+    read_values = [Metric("n", "n", read=gives(value)).of(None).value for value in values]
+    assert read_values == [3, 0.5, None, None, 1, None]
+    assert [type(value) for value in read_values[:2]] == [int, float]
     with pytest.raises(TypeError, match="metric n: 'many' is no number"):
         Metric("n", "n", read=gives("many")).of(None)

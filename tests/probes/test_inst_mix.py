@@ -35,9 +35,9 @@ def mix(**executed: int) -> InstructionMix:
 @pytest.mark.parametrize(("count", "inside"), [(8192, 256), (5000, 157), (0, 0)])
 def test_strided_store(mixed: Callable[..., InstructionMix], count: int, inside: int) -> None:
     """All warps: 2 ld.param, 3 mov; mad, setp; bra, ret. Those inside: cvta; shl, mul, add; st."""
-    found = mixed(example("strided_store"), np.zeros(16384, np.uint32), np.uint32(count), grid=(32,), block=(256,))
-    assert found == mix(other=5 * 256 + inside, integer=2 * 256 + 3 * inside, branch=2 * 256, store=inside)
-    assert found.share("fp32") is None
+    analysis = mixed(example("strided_store"), np.zeros(16384, np.uint32), np.uint32(count), grid=(32,), block=(256,))
+    assert analysis == mix(other=5 * 256 + inside, integer=2 * 256 + 3 * inside, branch=2 * 256, store=inside)
+    assert analysis.share("fp32") is None
 
 
 LOOP = """
@@ -75,19 +75,21 @@ def test_a_warp_goes_round_as_often_as_its_last_lane(mixed: Callable[..., Instru
     An addition under a predicate that never holds counts, since it is issued.
     """
     text = entry(LOOP.replace("bar.warp.sync 0x55555555", "bar.warp.sync 0xaaaaa"))
-    found = mixed(text, block=(20,))
-    assert found == mix(other=3, integer=20 + 19 + 2, branch=20 + 19 + 1 + 1 + 1, fp32=19, fp64=19 + 1, barrier=1 + 1)
-    assert found.share("fp64") == 20 / 39
+    analysis = mixed(text, block=(20,))
+    assert analysis == mix(
+        other=3, integer=20 + 19 + 2, branch=20 + 19 + 1 + 1 + 1, fp32=19, fp64=19 + 1, barrier=1 + 1
+    )
+    assert analysis.share("fp64") == 20 / 39
 
 
 def test_matrix_product_through_tensor_cores(mixed: Callable[..., InstructionMix]) -> None:
     depth = 64
     a, b, d = np.ones((16, depth), np.float16), np.ones((depth, 8), np.float16), np.zeros((16, 8), np.float16)
-    found = mixed(simulated("matrices"), d, a, b, np.int32(depth), name="pipeline").executed
-    assert found["tensor"] == depth // 16
-    assert found["load"] == 2 * depth // 16 + 2 * depth // 16
-    assert found["store"] == 2 * 4, "two results of four bytes, stored byte by byte"
-    assert found["barrier"] == 3 * depth // 16
+    analysis = mixed(simulated("matrices"), d, a, b, np.int32(depth), name="pipeline").executed
+    assert analysis["tensor"] == depth // 16
+    assert analysis["load"] == 2 * depth // 16 + 2 * depth // 16
+    assert analysis["store"] == 2 * 4, "two results of four bytes, stored byte by byte"
+    assert analysis["barrier"] == 3 * depth // 16
 
 
 @pytest.mark.parametrize(

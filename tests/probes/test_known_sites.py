@@ -1,4 +1,4 @@
-"""What a probe found of lines is the same from ``sites.json`` alone as from ``pruned.ptx`` alone."""
+"""Line measurements are the same from ``sites.json`` as from ``pruned.ptx``."""
 
 from __future__ import annotations
 

@@ -69,22 +69,22 @@ def test_data(trace: Trace) -> None:
 
 def test_every_probe_says_its_result_in_a_line(trace: Trace) -> None:
     results = (result for kernel in trace.kernels for result in analyse_results(trace, kernel))
-    words = dict(zip(RUNS, (result.words for result in results), strict=True))
-    assert not any("no analysis" in said for said in words.values())
-    assert "sectors per request 8.00" in words["dmat"]
-    assert "first at PTX line" in words["nan_check"]
-    assert "most time at PTX line" in words["program_progress"]
-    assert "main loop at line" in words["warp_progress"]
-    assert "lanes per access 31.85, fewest lanes at PTX line" in words["divergence_by_line"]
+    texts = dict(zip(RUNS, (result.words for result in results), strict=True))
+    assert not any("no analysis" in said for said in texts.values())
+    assert "sectors per request 8.00" in texts["dmat"]
+    assert "first at PTX line" in texts["nan_check"]
+    assert "most time at PTX line" in texts["program_progress"]
+    assert "main loop at line" in texts["warp_progress"]
+    assert "lanes per access 31.85, fewest lanes at PTX line" in texts["divergence_by_line"]
     assert (
         "sectors per store 8.00, wasted of stores 50.00 %, most sectors per request at PTX line"
-        in words["gmem_sectors_by_line"]
+        in texts["gmem_sectors_by_line"]
     )
-    assert "operations 12 288, multiply-adds 6 144, mma 3, most" in words["tensorop_count_by_line"]
-    assert "barriers 1 024, cycles per barrier " in words["barrier_wait_by_line"]
-    assert "most of a warp" not in words["barrier_wait_by_line"]
-    assert "written 16 384 B, most bytes at PTX line" in words["gmem_bytes_by_line"]
-    assert "conflict degree 32.00, highest degree at PTX line" in words["smem_conflicts_by_line"]
+    assert "operations 12 288, multiply-adds 6 144, mma 3, most" in texts["tensorop_count_by_line"]
+    assert "barriers 1 024, cycles per barrier " in texts["barrier_wait_by_line"]
+    assert "most of a warp" not in texts["barrier_wait_by_line"]
+    assert "written 16 384 B, most bytes at PTX line" in texts["gmem_bytes_by_line"]
+    assert "conflict degree 32.00, highest degree at PTX line" in texts["smem_conflicts_by_line"]
 
 
 def test_simulated_nanoseconds_are_no_times(trace: Trace) -> None:

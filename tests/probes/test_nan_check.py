@@ -47,9 +47,9 @@ def saxpy(tmp_path: Path, planted: dict[int, float], count: int = 300) -> NanChe
 
 
 def test_a_planted_nan(tmp_path: Path) -> None:
-    found = saxpy(tmp_path, {203: math.nan})
-    assert (found.stores, len(found.found), found.unchecked) == (1, 1, ())
-    first = found.first
+    analysis = saxpy(tmp_path, {203: math.nan})
+    assert (analysis.stores, len(analysis.found), analysis.unchecked) == (1, 1, ())
+    first = analysis.first
     assert first is not None
     assert (first.block, first.thread, first.kind, first.words) == ((2, 0, 0), (11, 0, 0), "f32", "NaN (f32)")
     assert "st.global" in (tmp_path / "pruned.ptx").read_text().splitlines()[first.line - 1]
@@ -58,20 +58,20 @@ def test_a_planted_nan(tmp_path: Path) -> None:
 
 
 def test_all_finite(tmp_path: Path) -> None:
-    found = saxpy(tmp_path, {})
-    assert (found.stores, found.first) == (0, None)
-    assert [figure.key for figure in figures_in("nan_check", found) if figure.shown] == ["stores"]
+    analysis = saxpy(tmp_path, {})
+    assert (analysis.stores, analysis.first) == (0, None)
+    assert [figure.key for figure in figures_in("nan_check", analysis) if figure.shown] == ["stores"]
 
 
 def test_the_earliest_of_several(tmp_path: Path) -> None:
     """Of one warp the lowest lane; of blocks the one that stores first by the simulated GPU's timer."""
-    found = saxpy(tmp_path, {5: math.inf, 3: -math.inf, 100: math.nan, 299: math.nan})
-    assert found.stores == 3
-    times = [one.time_ns for one in found.found]
+    analysis = saxpy(tmp_path, {5: math.inf, 3: -math.inf, 100: math.nan, 299: math.nan})
+    assert analysis.stores == 3
+    times = [store.time_ns for store in analysis.found]
     assert times == sorted(times)
-    first = next(one for one in found.found if one.block[0] == 0)
+    first = next(store for store in analysis.found if store.block[0] == 0)
     assert (first.thread[0], first.value) == (3, -math.inf)
-    assert {figure.key: figure.label for figure in figures_in("nan_check", found)}["first_line"].startswith("first ")
+    assert {figure.key: figure.label for figure in figures_in("nan_check", analysis)}["first_line"].startswith("first ")
 
 
 BITS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
@@ -114,14 +114,14 @@ def test_any_type_and_vector(tmp_path: Path, kind: str, vector: int, planted: di
     for thread, value in planted.items():
         values[thread * vector + thread % vector] = value
     arguments = np.zeros(32 * vector, dtype), values
-    found = checked(tmp_path, store(kind, dtype.itemsize * 8, vector), *arguments)
-    assert found.stores == (1 if planted else 0)
-    assert found.unchecked == ()
-    if found.first:
+    analysis = checked(tmp_path, store(kind, dtype.itemsize * 8, vector), *arguments)
+    assert analysis.stores == (1 if planted else 0)
+    assert analysis.unchecked == ()
+    if analysis.first:
         lowest = min(planted)
-        assert found.first.thread == (lowest, 0, 0)
-        assert found.first.kind == kind
-        assert found.first.value == -planted[lowest] or math.isnan(planted[lowest])
+        assert analysis.first.thread == (lowest, 0, 0)
+        assert analysis.first.kind == kind
+        assert analysis.first.value == -planted[lowest] or math.isnan(planted[lowest])
 
 
 PACKED = """
@@ -142,12 +142,12 @@ ret;
 @pytest.mark.parametrize(("low", "high"), [(1, 2), (math.nan, 1), (2, math.inf), (-math.inf, math.nan), (65504, -3)])
 def test_two_numbers_in_one_register(tmp_path: Path, kind: str, low: float, high: float) -> None:
     text = entry(PACKED.format(kind=kind), ".param .u64 out, .param .f32 low, .param .f32 high")
-    found = checked(tmp_path, text, np.zeros(1, np.uint32), np.float32(low), np.float32(high))
+    analysis = checked(tmp_path, text, np.zeros(1, np.uint32), np.float32(low), np.float32(high))
     wrong = [value for value in (low, high) if not math.isfinite(value)]
-    assert found.stores == bool(wrong)
-    if found.first:
-        assert found.first.kind == kind
-        assert found.first.value == wrong[0] or math.isnan(wrong[0])
+    assert analysis.stores == bool(wrong)
+    if analysis.first:
+        assert analysis.first.kind == kind
+        assert analysis.first.value == wrong[0] or math.isnan(wrong[0])
 
 
 WIDE = """
@@ -186,8 +186,8 @@ add.u32 %r1, %r1, 1;
 st.global.u32 [%rd1], %r1;
 ret;
 """
-    found = checked(tmp_path, entry(body, ".param .u64 out"), np.full(1, 0x7FC00000, np.uint32))
-    assert (found.stores, found.unchecked) == (0, ())
+    analysis = checked(tmp_path, entry(body, ".param .u64 out"), np.full(1, 0x7FC00000, np.uint32))
+    assert (analysis.stores, analysis.unchecked) == (0, ())
 
 
 def test_unknowable_counts_are_reported(tmp_path: Path) -> None:
@@ -200,10 +200,10 @@ ld.global.v2.b32 {%r1, %r2}, [%rd1];
 st.global.v2.b32 [%rd1+8], {%r2, %r1};
 ret;
 """
-    found = checked(tmp_path, entry(body, ".param .u64 out"), np.full(4, 0x7FC00000, np.uint32))
-    assert found.stores == 0
-    assert [one.opcode for one in found.unchecked] == ["st.global.v2.b32"]
-    assert {figure.key for figure in figures_in("nan_check", found) if figure.shown} == {"stores", "unchecked"}
+    analysis = checked(tmp_path, entry(body, ".param .u64 out"), np.full(4, 0x7FC00000, np.uint32))
+    assert analysis.stores == 0
+    assert [site.opcode for site in analysis.unchecked] == ["st.global.v2.b32"]
+    assert {figure.key for figure in figures_in("nan_check", analysis) if figure.shown} == {"stores", "unchecked"}
 
 
 def test_triton_softmax(tmp_path: Path) -> None:
@@ -212,10 +212,10 @@ def test_triton_softmax(tmp_path: Path) -> None:
     values = np.zeros((rows, columns), np.float32)
     values[1, 7] = math.inf
     text, out = example("softmax"), np.zeros_like(values)
-    found = checked(tmp_path, text, out, values, np.int32(columns), grid=(rows,), block=(64,), shared=256)
-    assert {one.block for one in found.found} == {(1, 0, 0)}
-    assert found.stores == 2
-    assert all(math.isnan(one.value) for one in found.found)
+    analysis = checked(tmp_path, text, out, values, np.int32(columns), grid=(rows,), block=(64,), shared=256)
+    assert {store.block for store in analysis.found} == {(1, 0, 0)}
+    assert analysis.stores == 2
+    assert all(math.isnan(store.value) for store in analysis.found)
 
 
 def test_triton_matrix_product_in_half_precision(tmp_path: Path) -> None:
@@ -225,11 +225,11 @@ def test_triton_matrix_product_in_half_precision(tmp_path: Path) -> None:
     a[5, 3] = np.inf
     extra = [np.zeros(1, np.uint64)] * 2
     arguments = a, b, np.zeros((m, n), np.float16), np.int32(m), np.int32(n), np.int32(k), *extra
-    found = checked(tmp_path, simulated("triton_matmul"), *arguments, block=(128,), shared=3 * 8192)
-    assert found.unchecked == ()
-    assert found.stores > 0
-    assert {one.kind for one in found.found} == {"f16"}
-    assert {one.value for one in found.found} == {math.inf}
+    analysis = checked(tmp_path, simulated("triton_matmul"), *arguments, block=(128,), shared=3 * 8192)
+    assert analysis.unchecked == ()
+    assert analysis.stores > 0
+    assert {store.kind for store in analysis.found} == {"f16"}
+    assert {store.value for store in analysis.found} == {math.inf}
 
 
 @pytest.mark.parametrize("name", ["attn_fwd.sm_90a", "triton_matmul.sm_80", "triton_softmax.sm_90a"])

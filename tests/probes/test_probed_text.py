@@ -1,4 +1,4 @@
-"""What each probe inserts into a small kernel, against texts that were looked at."""
+"""Text that each probe inserts into a small kernel, compared with reviewed texts."""
 
 from __future__ import annotations
 

@@ -28,35 +28,35 @@ def ran(tmp_path: Path, rounds: np.ndarray[Any, Any], block: int = 32) -> Progra
 
 def test_rounds_of_a_loop(tmp_path: Path) -> None:
     """Three blocks: before the loop, the loop as often as told, after it."""
-    found = ran(tmp_path, np.repeat(np.array([1, 5, 9, 2], np.uint32), 32), block=64)
-    assert {block.line: (block.visits, block.warps) for block in found.blocks} == {
+    analysis = ran(tmp_path, np.repeat(np.array([1, 5, 9, 2], np.uint32), 32), block=64)
+    assert {block.line: (block.visits, block.warps) for block in analysis.blocks} == {
         FIRST: (4, 4), HEAD: (17, 4), LAST: (4, 4),
     }  # fmt: skip
-    progress = found.progress
+    progress = analysis.progress
     before = int((progress.pace["clock"][:, :, 0] - progress.warps["start"].astype(np.uint32)).sum())
-    assert found.unknown == 0
-    assert found.cycles == int(progress.warps["elapsed"].sum()) - before
-    head = next(block for block in found.blocks if block.line == HEAD)
-    assert found.blocks[0] is head
+    assert analysis.unknown == 0
+    assert analysis.cycles == int(progress.warps["elapsed"].sum()) - before
+    head = next(block for block in analysis.blocks if block.line == HEAD)
+    assert analysis.blocks[0] is head
     assert head.cycles_per_visit == head.cycles / 17
 
 
 def test_warp_positions(tmp_path: Path) -> None:
-    found = ran(tmp_path, np.repeat(np.array([1, 100], np.uint32), 32), block=64)
-    elapsed = found.progress.warps["elapsed"][0]
-    assert found.where(-1).tolist() == [[0, 0]]
-    assert found.where(int(elapsed[0]) + 1).tolist() == [[-1, HEAD]]
-    assert found.where(int(elapsed[1]) + 1).tolist() == [[-1, -1]]
+    analysis = ran(tmp_path, np.repeat(np.array([1, 100], np.uint32), 32), block=64)
+    elapsed = analysis.progress.warps["elapsed"][0]
+    assert analysis.where(-1).tolist() == [[0, 0]]
+    assert analysis.where(int(elapsed[0]) + 1).tolist() == [[-1, HEAD]]
+    assert analysis.where(int(elapsed[1]) + 1).tolist() == [[-1, -1]]
 
 
 def test_more_blocks_than_room(tmp_path: Path) -> None:
-    found = ran(tmp_path, np.full(32, 1000, np.uint32))
-    assert found.progress.reached.tolist() == [[1002]]
-    assert {block.line: block.visits for block in found.blocks} == {FIRST: 1, HEAD: 255}
-    assert 0 < found.unknown < found.cycles
-    late = int(found.progress.warps["elapsed"][0, 0]) - 1
-    assert found.where(late).tolist() == [[-2]]
-    assert {figure.key for figure in figures_in("program_progress", found) if figure.shown} >= {
+    analysis = ran(tmp_path, np.full(32, 1000, np.uint32))
+    assert analysis.progress.reached.tolist() == [[1002]]
+    assert {block.line: block.visits for block in analysis.blocks} == {FIRST: 1, HEAD: 255}
+    assert 0 < analysis.unknown < analysis.cycles
+    late = int(analysis.progress.warps["elapsed"][0, 0]) - 1
+    assert analysis.where(late).tolist() == [[-2]]
+    assert {figure.key for figure in figures_in("program_progress", analysis) if figure.shown} >= {
         "blocks_kept",
         "unknown_share",
     }

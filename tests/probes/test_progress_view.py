@@ -49,10 +49,10 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> ViewSource:
 @pytest.fixture
 def view(source: ViewSource) -> ProgressView:
     assert PROGRESS.missing(source) is None
-    found = PROGRESS.open(source, no_progress)
-    assert isinstance(found, ProgressView)
-    text_of(found, (80, 24))
-    return found
+    view = PROGRESS.open(source, no_progress)
+    assert isinstance(view, ProgressView)
+    text_of(view, (80, 24))
+    return view
 
 
 def test_the_worst_place_is_the_end_of_the_slowest_warp(view: ProgressView) -> None:
@@ -81,16 +81,16 @@ def write_known(directory: Path) -> ViewSource:
     number = np.arange(96)
     block, reached = number // 4, 40 + number % 4
     begun = 200 + 30 * block + 5000 * (block % 3)
-    each = np.where(number == PLANTED, 250, 100)
+    cycles = np.where(number == PLANTED, 250, 100)
     warps, pace = np.zeros(96, WARP), np.zeros((96, 128), PACE)
     warps["sm"] = block % 4
     warps["start"] = begun + warps["sm"].astype(np.uint64) * np.uint64(10**7)
     warps["time"] = 10**15 + begun * 1000 // 1980
-    warps["elapsed"] = 150 + reached * each
-    kept = np.arange(128) < reached[:, np.newaxis]
-    clock = warps["start"].astype(np.int64)[:, np.newaxis] + 50 + each[:, np.newaxis] * np.arange(128)
-    pace["clock"], pace["line"] = np.where(kept, clock, 0), np.where(kept, 77, 0)
-    maps = [(32, each.view(np.uint8).reshape(24, 4, -1)) for each in (warps, pace, reached.astype("<u4"))]
+    warps["elapsed"] = 150 + reached * cycles
+    recorded = np.arange(128) < reached[:, np.newaxis]
+    clock = warps["start"].astype(np.int64)[:, np.newaxis] + 50 + cycles[:, np.newaxis] * np.arange(128)
+    pace["clock"], pace["line"] = np.where(recorded, clock, 0), np.where(recorded, 77, 0)
+    maps = [(32, cycles.view(np.uint8).reshape(24, 4, -1)) for cycles in (warps, pace, reached.astype("<u4"))]
     about = [(1, WARP.itemsize, b"\xff" * 12), (2, PACE.itemsize, b""), (3, 4, b"")]
     content = result_bytes((24, 1, 1), (128, 1, 1), maps, about=about)
     writer.save(0, writer.launch(0, (24, 1, 1), (128, 1, 1)), content)
@@ -103,17 +103,17 @@ def test_goldens(tmp_path: Path) -> None:
 
 
 def test_sms_are_aligned_by_the_timer_and_the_rate_is_measured(tmp_path: Path) -> None:
-    found = PROGRESS.open(write_known(tmp_path / "t"), no_progress)
-    assert isinstance(found, ProgressView)
-    assert found.launch.clock_khz == pytest.approx(1_980_000, rel=1e-3)
-    assert found.launch.clock_words == "as measured"
-    starts = found.paces.warps.start - found.paces.warps.start.min()
-    known = 30 * found.paces.warps.block + 5000 * (found.paces.warps.block % 3)
-    error = found.launch.timeline.clocks.error
+    view = PROGRESS.open(write_known(tmp_path / "t"), no_progress)
+    assert isinstance(view, ProgressView)
+    assert view.launch.clock_khz == pytest.approx(1_980_000, rel=1e-3)
+    assert view.launch.clock_words == "as measured"
+    starts = view.paces.warps.start - view.paces.warps.start.min()
+    known = 30 * view.paces.warps.block + 5000 * (view.paces.warps.block % 3)
+    error = view.launch.timeline.clocks.error
     assert error is not None
     assert error < 20
     assert np.abs(starts - known).max() <= error + 1
-    assert found.paces.time.max() == found.paces.warps.end.max()
+    assert view.paces.time.max() == view.paces.warps.end.max()
 
 
 def test_planted_warp_is_the_only_outlier(view: ProgressView) -> None:
@@ -149,9 +149,9 @@ def test_to_the_straggler(view: ProgressView) -> None:
 
 
 def test_zooming_computes_another_picture(view: ProgressView) -> None:
-    whole = text_of(view, (80, 24))
-    assert after(view, "zoom_in") != whole
-    assert after(view, "zoom_out") == whole
+    picture = text_of(view, (80, 24))
+    assert after(view, "zoom_in") != picture
+    assert after(view, "zoom_out") == picture
     assert view.prepare(80, 24) is None
 
 
@@ -187,12 +187,12 @@ def test_a_picture_for_matplotlib(view: ProgressView) -> None:
 
 def test_the_same_result_has_a_timeline(source: ViewSource) -> None:
     assert timeline.KIND.missing(source) is None
-    found = timeline.KIND.open(source, no_progress)
-    assert isinstance(found, timeline.TimelineView)
-    assert len(after(found, "level", "level", size=(120, 40))) == 40
-    assert len(found.timeline.warps) == WARPS
-    longest = int(found.timeline.warps.duration.argmax())
-    assert (found.timeline.warps.block[longest], found.timeline.warps.warp[longest]) == (21, 1)
+    view = timeline.KIND.open(source, no_progress)
+    assert isinstance(view, timeline.TimelineView)
+    assert len(after(view, "level", "level", size=(120, 40))) == 40
+    assert len(view.timeline.warps) == WARPS
+    longest = int(view.timeline.warps.duration.argmax())
+    assert (view.timeline.warps.block[longest], view.timeline.warps.warp[longest]) == (21, 1)
 
 
 def test_another_probe_is_named(tmp_path: Path) -> None:

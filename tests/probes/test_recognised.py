@@ -1,4 +1,4 @@
-"""Which probe a trace was made with, where it does not say so."""
+"""Recognition of a trace's probe if the trace does not name it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_probe_is_recognised_by_its_file(
     trace = open_trace(writer.directory)
     (kernel,) = trace.kernels
     assert analysis_name(kernel) == "block_sched"
-    found = [one.analysis for one in analyse_results(trace, kernel)]
-    assert [(one.running, one.scheduling) for one in found] == [(200, 20)] * 3
+    analyses = [analysis.analysis for analysis in analyse_results(trace, kernel)]
+    assert [(analysis.running, analysis.scheduling) for analysis in analyses] == [(200, 20)] * 3
 
 
 def test_probe_is_recognised_by_its_analysis(tmp_path: Path) -> None:

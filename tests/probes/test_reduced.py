@@ -1,4 +1,4 @@
-"""What is kept of a launch without ``--detail`` tells the same numbers as all of its records."""
+"""Reduced results, without ``--detail``, have the same numbers as all records."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ KEPT = {"gmem_bytes": 64, "gmem_sectors": 96, "inst_mix": 104, "tensorop_count":
 def both(folder: Path, probe: str, launch: str, **more: Any) -> tuple[Result, Result]:
     """All records of a launch, and what is kept of them."""
     text, arguments, how = LAUNCHES[launch]
-    found = []
+    results = []
     for name, detail in (("all", True), ("kept", False)):
         (folder / name).mkdir()
-        found.append(result_of(folder / name, probe, text, *arguments, **how, **more, detail=detail))
-    return found[0], found[1]
+        results.append(result_of(folder / name, probe, text, *arguments, **how, **more, detail=detail))
+    return results[0], results[1]
 
 
 def told(probe: str, result: Result) -> Any:
@@ -48,33 +48,33 @@ def told(probe: str, result: Result) -> Any:
 @pytest.mark.parametrize("probe", COUNTED)
 @pytest.mark.parametrize("launch", ["strided", "matmul", "fragments", "uneven"])
 def test_sums_of_a_launch(tmp_path: Path, launch: str, probe: str) -> None:
-    whole, kept = both(tmp_path, probe, launch)
-    assert (whole.group(0), kept.group(0)) == (None, "launch")
-    assert kept.about[0].record_bytes == KEPT[probe]
-    assert told(probe, kept) == told(probe, whole)
+    whole, reduced = both(tmp_path, probe, launch)
+    assert (whole.group(0), reduced.group(0)) == (None, "launch")
+    assert reduced.about[0].record_bytes == KEPT[probe]
+    assert told(probe, reduced) == told(probe, whole)
 
 
 @pytest.mark.parametrize("probe", COUNTED)
 def test_sums_of_a_sample_of_blocks(tmp_path: Path, probe: str) -> None:
-    whole, kept = both(tmp_path, probe, "strided", sample=range(1, 32, 3))
-    assert kept.group(0) == "launch"
-    assert told(probe, kept) == told(probe, whole)
+    whole, reduced = both(tmp_path, probe, "strided", sample=range(1, 32, 3))
+    assert reduced.group(0) == "launch"
+    assert told(probe, reduced) == told(probe, whole)
 
 
 def test_a_launch_of_one_warp_is_kept_as_it_is(tmp_path: Path) -> None:
     """Its sums would take no less room than its record."""
-    whole, kept = both(tmp_path, "gmem_bytes", "columns")
-    assert kept.group(0) is None
-    assert kept.path.read_bytes() == whole.path.read_bytes()
+    whole, reduced = both(tmp_path, "gmem_bytes", "columns")
+    assert reduced.group(0) is None
+    assert reduced.path.read_bytes() == whole.path.read_bytes()
 
 
 @pytest.mark.parametrize("launch", ["strided", "matmul", "uneven", "saxpy"])
 def test_schedules_of_blocks(tmp_path: Path, launch: str) -> None:
-    whole, kept = both(tmp_path, "block_sched", launch)
-    assert (whole.group(0), kept.group(0)) == (None, "block")
-    for field in fields(schedule := analyse(kept)):
+    whole, reduced = both(tmp_path, "block_sched", launch)
+    assert (whole.group(0), reduced.group(0)) == (None, "block")
+    for field in fields(schedule := analyse(reduced)):
         np.testing.assert_array_equal(getattr(schedule, field.name), getattr(analyse(whole), field.name))
-    lines, all_lines = timeline_of(kept, one_clock=True), timeline_of(whole, one_clock=True)
+    lines, all_lines = timeline_of(reduced, one_clock=True), timeline_of(whole, one_clock=True)
     for name in ("start", "end", "sm", "slot", "block"):
         np.testing.assert_array_equal(getattr(lines.blocks, name), getattr(all_lines.blocks, name))
     assert (lines.tail(), lines.span, lines.warps_missing) == (all_lines.tail(), all_lines.span, 0)
@@ -84,8 +84,8 @@ def test_schedules_of_blocks(tmp_path: Path, launch: str) -> None:
 
 
 def test_barriers_of_each_warp_are_not_known_of_sums(tmp_path: Path) -> None:
-    whole, kept = both(tmp_path, "barrier_wait", "uneven")
-    of = (SimpleNamespace(result=each, probe="barrier_wait", which="launch 0") for each in (whole, kept))
+    whole, reduced = both(tmp_path, "barrier_wait", "uneven")
+    of = (SimpleNamespace(result=each, probe="barrier_wait", which="launch 0") for each in (whole, reduced))
     known, unknown = (waits(each, lambda _: None) for each in of)  # type: ignore[arg-type]
     assert [len(values) for values in known.values.values()] == [8, 8]
     assert (unknown.values, unknown.unknown) == ({}, tuple(known.values))
@@ -97,10 +97,10 @@ def test_figures_without_an_analysis(tmp_path: Path) -> None:
     for probe in ("gmem_bytes", "barrier_wait"):
         (folder := tmp_path / probe).mkdir()
         own = load_probe(probe)
-        maps = [_custom_map(own, one) for one in own.maps]
-        whole, kept = (
+        maps = [_custom_map(own, map_) for map_ in own.maps]
+        whole, reduced = (
             {figure.key: figure.value for figure in custom_probe.analyse_custom(each, maps).figures()}
             for each in both(folder, probe, "matmul")
         )
-        assert {key: kept[key] for key in whole} == whole
-    assert kept["barrier_wait.longest.least"] == kept["barrier_wait.longest.most"] > 0
+        assert {key: reduced[key] for key in whole} == whole
+    assert reduced["barrier_wait.longest.least"] == reduced["barrier_wait.longest.most"] > 0

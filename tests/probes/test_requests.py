@@ -40,6 +40,6 @@ def test_sectors_are_those_that_the_lanes_touched_together(
         len(touched[thread // 32, time]) for (_, thread), made in launch.accesses.items() for time, _, _ in made
     ]
     (part,) = accesses.parts()
-    found = sectors_of_requests(part)
-    assert found.dtype == np.float64
-    assert found.tolist() == expected
+    sectors = sectors_of_requests(part)
+    assert sectors.dtype == np.float64
+    assert sectors.tolist() == expected

@@ -1,4 +1,4 @@
-"""What belongs to one probe is in its folder: the rest of the program knows no probe by name."""
+"""Code of a probe is in its folder only: no other module names a probe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_no_module_names_a_built_in_probe() -> None:
     names = sorted(built_in_files(), key=len, reverse=True)
     assert len(names) > 10
     word = re.compile(rf"(?<![a-z0-9.])(?:{'|'.join(names)})(?![a-z0-9])", re.IGNORECASE)
-    found = [
+    imports = [
         f"{path.relative_to(PACKAGE)}:{number}: {line.strip()}"
         for path in sorted(PACKAGE.rglob("*.py"))
         if path.relative_to(PACKAGE).parts[0]
@@ -29,4 +29,4 @@ def test_no_module_names_a_built_in_probe() -> None:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if word.search(line)
     ]
-    assert [line.partition(": ")[2] for line in found] == [CHOICE], "\n".join(found)
+    assert [line.partition(": ")[2] for line in imports] == [CHOICE], "\n".join(imports)

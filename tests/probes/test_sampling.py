@@ -42,24 +42,24 @@ def measured(folder: Path, *arguments: Any, **how: Any) -> Result:
 @pytest.mark.parametrize("launch", ["strided", "loop"])
 def test_records_are_those_of_a_run_of_all_blocks(tmp_path: Path, launch: str, probe: str) -> None:
     text, arguments, how = LAUNCHES[launch]
-    whole = measured(tmp_path, probe, text, *arguments, **how)
-    blocks = range(1, whole.header.blocks, 2)
+    unsampled = measured(tmp_path, probe, text, *arguments, **how)
+    blocks = range(1, unsampled.header.blocks, 2)
     some = measured(tmp_path, probe, text, *arguments, **how, sample=blocks)
-    assert some.header == whole.header
+    assert some.header == unsampled.header
     assert some.blocks == blocks
-    np.testing.assert_array_equal(some.maps[0], whole.maps[0][blocks])
+    np.testing.assert_array_equal(some.maps[0], unsampled.maps[0][blocks])
 
 
 def test_every_map_of_a_probe_with_records_and_counts(tmp_path: Path) -> None:
     text, arguments, how = LAUNCHES["matmul"]
-    whole = measured(tmp_path, "dmat", text, *arguments, **how)
+    unsampled = measured(tmp_path, "dmat", text, *arguments, **how)
     some = measured(tmp_path, "dmat", text, *arguments, **how, sample=range(2, 12, 3))
     kept, attempts = some.kept(1), some.attempts(1)
     assert kept is not None
     assert attempts is not None
-    np.testing.assert_array_equal(attempts, whole.attempts(1)[2:12:3])  # type: ignore[index]
-    records, all_records = (each.maps[1].view([("address", "<u8"), ("rest", "<u8")]) for each in (some, whole))
-    lines = [np.frombuffer(each.maps[1].tobytes(), "<u4")[3::4] for each in (some, whole)]
+    np.testing.assert_array_equal(attempts, unsampled.attempts(1)[2:12:3])  # type: ignore[index]
+    records, all_records = (each.maps[1].view([("address", "<u8"), ("rest", "<u8")]) for each in (some, unsampled))
+    lines = [np.frombuffer(each.maps[1].tobytes(), "<u4")[3::4] for each in (some, unsampled)]
     assert set(lines[0]) == set(lines[1])
     assert len(np.unique(records["address"])) <= len(np.unique(all_records["address"]))
     written = some.written(0)
@@ -79,9 +79,9 @@ def test_sums_of_lines_cover_only_the_sample(tmp_path: Path, launch: str, probe:
     record = np.dtype([(f"field{place}", "<u8") for place in range(fields)])
 
     def sums(sample: range | None) -> Any:
-        found = measured(tmp_path, probe, text, *arguments, **how, sample=sample).sites(0, record)
-        assert found is not None
-        return found.view("<u8").astype(np.int64)
+        sites = measured(tmp_path, probe, text, *arguments, **how, sample=sample).sites(0, record)
+        assert sites is not None
+        return sites.view("<u8").astype(np.int64)
 
     blocks = int(np.prod(how["grid"]))
     assert len(sites) * fields == len(sums(None))
@@ -126,8 +126,8 @@ def test_metric_text_of_a_sample(tmp_path: Path) -> None:
     """Only threads of measured blocks can be missing. The last of these blocks has none that stores."""
     text, arguments, how = LAUNCHES["strided"]
     sampled = measured(tmp_path, "gmem_bytes", text, *arguments, **how, sample=range(0, 32, 8))
-    found = gmem_bytes.analyse(sampled)
-    assert (found.threads_missing, found.stored, sampled.threads) == (0, 3 * 256 * 4, 4 * 256)
+    analysis = gmem_bytes.analyse(sampled)
+    assert (analysis.threads_missing, analysis.stored, sampled.threads) == (0, 3 * 256 * 4, 4 * 256)
 
 
 def test_schedules_are_not_derived_from_a_sample(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_schedules_are_not_derived_from_a_sample(tmp_path: Path) -> None:
 
 
 def test_text_of_a_short_snippet_has_no_branch() -> None:
-    """What saves nothing is not branched around; adding to a site is not either."""
+    """No branch goes around a snippet that saves nothing, nor around an addition to a site."""
     short = probed_kernel(Kernel.of(parse(example("saxpy")), "saxpy"), load_probe("gmem_bytes"), sampled=True)[0]
     line = next(line for line in short.splitlines() if "add.u32 %tp_loaded" in line)
     assert "@" not in line

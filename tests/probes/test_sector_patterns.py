@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WARP, SECTOR = 32, 32
 INACTIVE = 0xFFFFFFFF
 MIDDLE = 1 << 14
-"""Where patterns begin in a table of twice as many bytes, so that strides may be negative."""
+"""Start of patterns in a table of twice as many bytes, so that strides may be negative."""
 STRIDES = (0, 1, 2, 3, 8, 33, -1, -2)
 STARTS = (0, 1, 5, 31)
 SIZES = {"u8": 1, "u16": 2, "u32": 4, "v2.b32": 8, "v4.b32": 16}
@@ -93,9 +93,13 @@ def launched(request: pytest.FixtureRequest) -> tuple[str, np.ndarray[Any, Any],
     kind: str = request.param
     size = SIZES[kind]
     offsets = patterns(size, np.random.default_rng(size))
-    one = counted(offsets, size)
-    none = np.zeros_like(one)
-    return kernel(kind), offsets, {"load": one + np.array([1, 4, 4]), "store": one, "copy": one if size >= 4 else none}
+    record = counted(offsets, size)
+    none = np.zeros_like(record)
+    return (
+        kernel(kind),
+        offsets,
+        {"load": record + np.array([1, 4, 4]), "store": record, "copy": record if size >= 4 else none},
+    )
 
 
 @pytest.mark.parametrize("form", ["plain", "lean", "straight"])
@@ -109,9 +113,9 @@ def test_sectors_of_each_warp_equal_a_count_of_its_addresses(
     records = result.records(0, RECORD)
     for operation, rows in expected.items():
         for column, name in enumerate(("requests", "sectors", "ideal")):
-            found = records[f"{operation}_{name}"].ravel()
-            wrong = np.flatnonzero(found != rows[:, column])
-            assert not len(wrong), (operation, name, offsets[wrong[0]], found[wrong[0]], rows[wrong[0]])
+            counts = records[f"{operation}_{name}"].ravel()
+            wrong = np.flatnonzero(counts != rows[:, column])
+            assert not len(wrong), (operation, name, offsets[wrong[0]], counts[wrong[0]], rows[wrong[0]])
 
 
 def test_sectors_by_line_are_the_sums_over_warps(
@@ -123,5 +127,5 @@ def test_sectors_by_line_are_the_sums_over_warps(
     sites = result.sites(0, SITE)
     assert sites is not None
     for operation, rows in expected.items():
-        found = [int(sites[f"{operation}_{name}"].sum()) for name in ("requests", "sectors", "ideal")]
-        assert found == rows.sum(axis=0).tolist()
+        counts = [int(sites[f"{operation}_{name}"].sum()) for name in ("requests", "sectors", "ideal")]
+        assert counts == rows.sum(axis=0).tolist()

@@ -63,8 +63,8 @@ def by_the_rule(indices: np.ndarray[Any, Any], size: int) -> tuple[int, int, int
                 word = (index * size + byte) // 4
                 banks[word % 32].add(word)
         if banks:
-            now, words = max(map(len, banks.values())), sum(map(len, banks.values()))
-            accesses, passes, conflicts = accesses + 1, passes + now, conflicts + now - -(-words // 32)
+            now, distinct = max(map(len, banks.values())), sum(map(len, banks.values()))
+            accesses, passes, conflicts = accesses + 1, passes + now, conflicts + now - -(-distinct // 32)
     return accesses, passes, conflicts
 
 
@@ -79,8 +79,10 @@ lanes = st.lists(st.one_of(st.integers(0, 1000), st.integers(0, 5), st.just(NOWH
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12)
 def test_any_addresses(tmp_path: Path, kind: str, size: int, picked: list[int]) -> None:
     indices = np.array(picked, np.uint32)
-    found = analyse(result_of(tmp_path, "smem_conflicts", access(kind, size), indices, block=(64,)))
-    assert (found.accesses, found.passes, found.conflicts) == tuple(2 * count for count in by_the_rule(indices, size))
+    analysis = analyse(result_of(tmp_path, "smem_conflicts", access(kind, size), indices, block=(64,)))
+    assert (analysis.accesses, analysis.passes, analysis.conflicts) == tuple(
+        2 * count for count in by_the_rule(indices, size)
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,9 +103,9 @@ def test_any_addresses(tmp_path: Path, kind: str, size: int, picked: list[int]) 
 def test_strides(tmp_path: Path, stride: int, kind: str, size: int, passes: int, conflicts: int) -> None:
     indices = np.arange(32, dtype=np.uint32) * stride
     assert indices[-1] * size < 16384
-    found = analyse(result_of(tmp_path, "smem_conflicts", access(kind, size), indices))
-    assert found == BankConflicts(accesses=2, passes=2 * passes, conflicts=2 * conflicts, threads_missing=0)
-    assert found.degree == passes / (passes - conflicts)
+    analysis = analyse(result_of(tmp_path, "smem_conflicts", access(kind, size), indices))
+    assert analysis == BankConflicts(accesses=2, passes=2 * passes, conflicts=2 * conflicts, threads_missing=0)
+    assert analysis.degree == passes / (passes - conflicts)
 
 
 def test_tiled_matrix_product(tmp_path: Path) -> None:
@@ -112,6 +114,6 @@ def test_tiled_matrix_product(tmp_path: Path) -> None:
     a = np.ones((size, size), np.float32)
     arguments = np.zeros_like(a), a, a, np.int32(size)
     options: dict[str, Any] = {"grid": (tiles, tiles), "block": (16, 16)}
-    found = analyse(result_of(tmp_path, "smem_conflicts", example("matmul"), *arguments, **options))
+    analysis = analyse(result_of(tmp_path, "smem_conflicts", example("matmul"), *arguments, **options))
     accesses = tiles * tiles * 8 * tiles * (2 + 32)
-    assert found == BankConflicts(accesses, accesses, 0, 0)
+    assert analysis == BankConflicts(accesses, accesses, 0, 0)

@@ -127,27 +127,32 @@ def test_clocks_come_together_within_the_error(
     true = np.array([when for _, when in begun], dtype=np.float64)
     clock = (np.array(zeros, dtype=np.uint64)[sm] + np.rint(true / rate).astype(np.uint64)).astype(np.uint64)
     time = (np.uint64(10**18 // tick * tick) + (true // tick).astype(np.uint64) * np.uint64(tick)).astype(np.uint64)
-    found = align_clocks(sm, clock, time)
-    if found is None or found.error_ns is None:
+    alignment = align_clocks(sm, clock, time)
+    if alignment is None or alignment.error_ns is None:
         return
-    assert found.tick_ns is not None
-    assert found.tick_ns % tick == 0
-    assert found.rate_error is not None
-    assert abs(found.ns_per_cycle - rate) <= found.rate_error + 1e-6 * rate
-    said = found.nanoseconds(sm, clock)
-    off = (said - said[:, np.newaxis]) - (true - true[:, np.newaxis])
+    assert alignment.tick_ns is not None
+    assert alignment.tick_ns % tick == 0
+    assert alignment.rate_error is not None
+    assert abs(alignment.ns_per_cycle - rate) <= alignment.rate_error + 1e-6 * rate
+    times = alignment.nanoseconds(sm, clock)
+    off = (times - times[:, np.newaxis]) - (true - true[:, np.newaxis])
     span = (true.max() - true.min()) / rate
-    assert np.abs(off).max() <= found.error_ns + found.rate_error * span + 2 * rate + 1e-6 * span
+    assert np.abs(off).max() <= alignment.error_ns + alignment.rate_error * span + 2 * rate + 1e-6 * span
 
 
 def test_a_launch_too_short_to_measure_the_rate() -> None:
     sm, time = np.array([0, 0, 1]), np.full(3, 10**18, np.uint64)
     start = np.array([5, 8, 2**40], np.uint64)
     assert align_clocks(sm, start, time) is None
-    found = align_clocks(sm, start, time, 2_000_000)
-    assert found is not None
-    assert (found.ns_per_cycle, found.rate_error, found.error_ns, found.tick_ns) == (0.5, None, None, None)
-    assert found.nanoseconds(sm, start).tolist() == [0, 1.5, 0.75]
+    alignment = align_clocks(sm, start, time, 2_000_000)
+    assert alignment is not None
+    assert (alignment.ns_per_cycle, alignment.rate_error, alignment.error_ns, alignment.tick_ns) == (
+        0.5,
+        None,
+        None,
+        None,
+    )
+    assert alignment.nanoseconds(sm, start).tolist() == [0, 1.5, 0.75]
     assert align_clocks(sm[:0], start[:0], time[:0]) is None
 
 
@@ -163,15 +168,15 @@ def test_a_short_launch_is_aligned_within_what_a_busy_gpu_keeps(slower: float, b
     true = np.array([when for _, when in begun], dtype=np.float64)
     clock = ((sm + 1).astype(np.uint64) << np.uint64(40)) + np.rint(true / rate).astype(np.uint64)
     time = (np.uint64(10**18) + true.astype(np.uint64)) // tick * tick
-    found = align_clocks(sm, clock, time, 2_000_000)
-    assert found is not None
-    if found.error_ns is None or found.rate_error is not None:
+    alignment = align_clocks(sm, clock, time, 2_000_000)
+    assert alignment is not None
+    if alignment.error_ns is None or alignment.rate_error is not None:
         return
     later = np.full(sm.shape, 80_000, dtype=np.uint64)  # cycles: all SMs look at their clocks at one time
     now = ((sm + 1).astype(np.uint64) << np.uint64(40)) + later
-    said = found.nanoseconds(sm, now)
-    assert np.ptp(said) <= found.error_ns + 4 * rate
-    assert f"±{found.clocks().error} cycles, assuming" in found.clocks().words()
+    times = alignment.nanoseconds(sm, now)
+    assert np.ptp(times) <= alignment.error_ns + 4 * rate
+    assert f"±{alignment.clocks().error} cycles, assuming" in alignment.clocks().words()
 
 
 def test_a_rate_that_the_pairs_bound_better_than_the_highest_clock() -> None:

@@ -18,13 +18,13 @@ def test_sectors_of_the_example(tmp_path: Path, natives: Path) -> None:
     run, trace = tool.run(EXAMPLE, "-p", "gmem_sectors")
     assert (run.returncode, run.stdout) == (alone.returncode, alone.stdout)
     page = json.loads(tool("report", str(trace), "--page", "results", "--format", "json").stdout)
-    found = {(row["name"], row["figure"]): row["value"] for row in page["results"]}
-    assert found["coalesced_store", "store_requests"] == 512
-    assert found["coalesced_store", "store_sectors"] == 2048
-    assert found["strided_store", "store_sectors"] == 4096
-    assert found["saxpy", "load_requests"] == 1024
-    assert found["saxpy", "sectors_per_load"] == 4
-    assert found["zero_fill", "sectors_per_load"] is None
+    values = {(row["name"], row["figure"]): row["value"] for row in page["results"]}
+    assert values["coalesced_store", "store_requests"] == 512
+    assert values["coalesced_store", "store_sectors"] == 2048
+    assert values["strided_store", "store_sectors"] == 4096
+    assert values["saxpy", "load_requests"] == 1024
+    assert values["saxpy", "sectors_per_load"] == 4
+    assert values["zero_fill", "sectors_per_load"] is None
     assert {row["threads_missing"] for row in page["results"]} == {0}
 
 

@@ -139,7 +139,7 @@ def _extents(given: Sequence[int]) -> tuple[int, int, int]:
 def evaluate(
     instructions: str, inputs: Sequence[np.ndarray[Any, Any]], output: np.dtype[Any], uniform: str = ""
 ) -> np.ndarray[Any, Any]:
-    """What PTX ``instructions`` leave in ``%d`` for each element of ``inputs``, which they find in ``%a``, ``%b``, ….
+    """Return ``%d`` after PTX ``instructions`` for each element of ``inputs``, which are in ``%a``, ``%b``, ….
 
     Registers are untyped, of the width of the arrays; a boolean array is a predicate. ``%p0`` to ``%p3`` and
     ``%t0`` to ``%t3`` (32 bits) may be used freely. The inputs named in ``uniform`` come from a parameter: their first

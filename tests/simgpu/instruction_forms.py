@@ -44,7 +44,7 @@ class Form:
         return [_values(kind, generator) for kind in self.read]
 
     def same(self, found: Array, other: Array) -> Array:
-        """Where two results agree: bit by bit, but that any NaN is NaN."""
+        """Return the mask of equal results: equal bits, or NaN in both."""
         left, right = _parts(found, self.written), _parts(other, self.written)
         agree = left == right
         if self.written not in INTEGERS:
@@ -97,7 +97,7 @@ def _is_nan(parts: Array, kind: str) -> Array:
 
 
 def _holds(kind: str, other: str) -> bool:
-    """Whether an integer type has all numbers of another: ``.sat`` is then none of its forms."""
+    """Return True if an integer type has all numbers of another, which then has no ``.sat`` form."""
     wider = BITS[kind] > BITS[other]
     return wider and (kind[0] == other[0] or kind[0] == "s")
 

@@ -106,10 +106,10 @@ def _check(case: Case, operands: list[tuple[Any, ...]], uniform: str) -> None:
     columns = [np.array(column, DTYPES[kind]) for column, kind in zip(zip(*operands, strict=True), kinds, strict=True)]
     with np.errstate(all="ignore"):
         wanted = np.array([case.expected(*row) for row in operands], DTYPES[case.output])
-        found = evaluate(case.instruction, columns, DTYPES[case.output], uniform)
+        result = evaluate(case.instruction, columns, DTYPES[case.output], uniform)
     # Or NaN, which is not equal to itself.
-    same = (found == wanted) | ((found != found) & (wanted != wanted))
-    for row, good, given, expected in zip(operands, same, found, wanted, strict=True):
+    same = (result == wanted) | ((result != result) & (wanted != wanted))
+    for row, good, given, expected in zip(operands, same, result, wanted, strict=True):
         assert good, f"{case.instruction} of {row} gave {given}, not {expected} (uniform: {uniform or 'none'})"
 
 
@@ -126,12 +126,12 @@ def rounded(exact: Fraction, kind: str, mode: str = "rn") -> float:
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
     exponent -= size < Fraction(2) ** exponent
     unit = Fraction(2) ** max(exponent - precision + 1, smallest)
-    units, rest = divmod(size, unit)
+    units, remainder = divmod(size, unit)
     up = {
-        "rn": rest * 2 > unit or (rest * 2 == unit and units % 2 == 1),
+        "rn": remainder * 2 > unit or (remainder * 2 == unit and units % 2 == 1),
         "rz": False,
-        "rm": exact < 0 and rest > 0,
-        "rp": exact > 0 and rest > 0,
+        "rm": exact < 0 and remainder > 0,
+        "rp": exact > 0 and remainder > 0,
     }[mode]
     result = (units + up) * unit
     limit = (2 - Fraction(2) ** (1 - precision)) * Fraction(2) ** largest

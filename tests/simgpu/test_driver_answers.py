@@ -46,12 +46,16 @@ def launch(module: int, parameters: bytes = b"", start_cycle: int = 0) -> protoc
 def test_module_is_logged_completely(server: Server) -> None:
     loaded = load(server, ptx.COUNTER)
     assert (loaded.target, loaded.kernels) == (80, ("count",))
-    told = {variable.name: variable for variable in loaded.variables}
-    assert told["counter"] == protocol.Variable(
+    variables = {variable.name: variable for variable in loaded.variables}
+    assert variables["counter"] == protocol.Variable(
         "counter", protocol.VariableSpace.GLOBAL, 4, 4, (5).to_bytes(4, "little")
     )
-    assert (told["table"].space, told["table"].size, told["table"].align) == (protocol.VariableSpace.CONST, 16, 8)
-    assert told["table"].initial == b"\1\2\3" + bytes(13)
+    assert (variables["table"].space, variables["table"].size, variables["table"].align) == (
+        protocol.VariableSpace.CONST,
+        16,
+        8,
+    )
+    assert variables["table"].initial == b"\1\2\3" + bytes(13)
 
 
 def test_a_kernel_uses_its_variables_where_they_were_placed(server: Server, memory: np.ndarray) -> None:
@@ -144,5 +148,5 @@ def test_a_mistake_of_ours_is_an_answer(server: Server, monkeypatch: pytest.Monk
     monkeypatch.setattr("tui_probe.simgpu.executor.execute", fail)
     status, failure = ask(server, launch(loaded.module))
     assert status is Status.NOT_SUPPORTED
-    said = "the simulated GPU failed, which is a mistake in tui-probe: ZeroDivisionError: two words"
-    assert failure == protocol.Failure(said)
+    messages = "the simulated GPU failed, which is a mistake in tui-probe: ZeroDivisionError: two words"
+    assert failure == protocol.Failure(messages)

@@ -108,8 +108,8 @@ def test_a_failed_assertion_is_error_710_until_the_context_ends(
     for _ in range(2):
         with fails(Code.ASSERT):
             driver.cuCtxSynchronize()
-    said = capfd.readouterr()
-    assert "a.cu:12: k(): block (0, 0, 0), thread (2, 0, 0): assertion `x > 0` failed" in said.err
+    output = capfd.readouterr()
+    assert "a.cu:12: k(): block (0, 0, 0), thread (2, 0, 0): assertion `x > 0` failed" in output.err
 
 
 def test_printed_output_appears_at_the_end(driver: Driver, capfd: pytest.CaptureFixture[str]) -> None:
@@ -183,9 +183,9 @@ print([code(launch, nothing, grid, cluster, out) for grid, cluster in (
 driver.cuFuncSetAttribute(nothing, 14, 1)
 print(code(launch, nothing, (16, 1, 1), (16, 1, 1), out))
 """
-    said = on_hopper(environment, library, program, str(COMPILED / "clusters.ptx"))
+    messages = on_hopper(environment, library, program, str(COMPILED / "clusters.ptx"))
     # Eight SMs with 32 blocks of 64 threads each hold 64 clusters of four.
-    assert said.split("\n") == ["9 0 233472 232448 1", "64", "True", "[912, 912, 912, 0]", "0", ""]
+    assert messages.split("\n") == ["9 0 233472 232448 1", "64", "True", "[912, 912, 912, 0]", "0", ""]
 
 
 def test_cluster_attributes_of_a_kernel(environment: dict[str, str], library: Path) -> None:

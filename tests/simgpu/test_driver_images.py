@@ -61,9 +61,9 @@ def test_a_cubin_for_a_later_gpu(driver: Driver, capfd: pytest.CaptureFixture[st
 def test_machine_code_only(driver: Driver, capfd: pytest.CaptureFixture[str]) -> None:
     with fails(Code.NO_BINARY):
         driver.load((DATA / "image.no_ptx.cubin").read_bytes())
-    said = capfd.readouterr().err
-    assert said.startswith("tui-probe simulated GPU: no PTX in image: the simulated GPU executes PTX alone")
-    assert "instead of nvJitLink" in said
+    errors = capfd.readouterr().err
+    assert errors.startswith("tui-probe simulated GPU: no PTX in image: the simulated GPU executes PTX alone")
+    assert "instead of nvJitLink" in errors
 
 
 @pytest.mark.parametrize(

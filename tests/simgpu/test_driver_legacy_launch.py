@@ -1,4 +1,4 @@
-"""What programs ask of a driver besides launching: shapes set beforehand, the best size of a block, aligned memory."""
+"""Driver functions besides launching: shapes set beforehand, the best size of a block, aligned memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the library exports, and what cuGetProcAddress gives for a name, a version and a kind of default stream."""
+"""Exports of the library, and results of cuGetProcAddress by name, version and kind of default stream."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def test_unsupported_call_names_the_workaround(
     for _ in range(2):
         with fails(Code.NOT_SUPPORTED):
             getattr(loaded_driver, name)()
-    said = capfd.readouterr().err
-    assert said.count(f"tui-probe simulated GPU: {name}: the simulated GPU {way_out}") == 1
+    errors = capfd.readouterr().err
+    assert errors.count(f"tui-probe simulated GPU: {name}: the simulated GPU {way_out}") == 1
 
 
 def test_there_are_no_private_tables(loaded_driver: Driver, capfd: pytest.CaptureFixture[str]) -> None:
@@ -114,9 +114,9 @@ def test_runtime_table_is_missing_and_the_workaround_is_reported(
     for _ in range(2):
         with fails(Code.NOT_FOUND):
             loaded_driver.cuGetExportTable(ctypes.byref(table), runtime)
-    said = capfd.readouterr().err
-    assert said.count("this program uses the CUDA runtime (cudart)") == 1
-    assert "an NVIDIA GPU; or compile its kernels with nvcc -ptx" in said
+    errors = capfd.readouterr().err
+    assert errors.count("this program uses the CUDA runtime (cudart)") == 1
+    assert "an NVIDIA GPU; or compile its kernels with nvcc -ptx" in errors
 
 
 @pytest.mark.skipif(find_spec("nvidia") is None, reason="no CUDA runtime: install nvidia-cuda-runtime")

@@ -63,8 +63,8 @@ def test_allocations_are_aligned_apart_and_accounted_for(driver: Driver, operati
     for address in held:
         driver.cuMemFree_v2(U64(address))
     assert memory_info(driver) == (TOTAL, TOTAL)
-    whole = driver.allocate(TOTAL)  # what was freed has grown together again
-    driver.cuMemFree_v2(U64(whole))
+    block = driver.allocate(TOTAL)  # what was freed has grown together again
+    driver.cuMemFree_v2(U64(block))
 
 
 def test_double_free_and_free_from_the_middle_are_errors(driver: Driver) -> None:

@@ -52,7 +52,7 @@ def begin(environment: dict[str, str], program: str, *arguments: object) -> subp
 
 def servers(mark: str) -> list[int]:
     """The servers whose environment has the variable ``MARK`` set to this."""
-    found = []
+    requests = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -60,8 +60,8 @@ def servers(mark: str) -> list[int]:
             except OSError:  # it has ended, or is not ours
                 continue
             if b"tui_probe.simgpu" in command and f"MARK={mark}".encode() in variables.split(b"\0"):
-                found.append(int(entry.name))
-    return found
+                requests.append(int(entry.name))
+    return requests
 
 
 def wait_for_end(process: int) -> None:

@@ -195,19 +195,19 @@ def test_fields_at_every_position(kind: str, data: st.DataObject) -> None:
             zip(*operands, strict=True), (DTYPES[f"u{bits_of(kind)}"], np.uint32, np.uint32), strict=True
         )
     ]
-    found = evaluate(f"bfe.{kind} %d, %a, %b, %c;", columns, DTYPES[kind]).tolist()
-    assert found == [field(a, b, c, kind) for a, b, c in operands]
+    result = evaluate(f"bfe.{kind} %d, %a, %b, %c;", columns, DTYPES[kind]).tolist()
+    assert result == [field(a, b, c, kind) for a, b, c in operands]
     base = np.full(len(operands), 0x5A5A5A5A, columns[0].dtype)
-    found = evaluate(f"bfi.b{bits_of(kind)} %d, %a, %e, %b, %c;", [*columns, base], base.dtype).tolist()
-    assert found == [inserted(a, 0x5A5A5A5A, b, c, kind) for a, b, c in operands]
+    result = evaluate(f"bfi.b{bits_of(kind)} %d, %a, %e, %b, %c;", [*columns, base], base.dtype).tolist()
+    assert result == [inserted(a, 0x5A5A5A5A, b, c, kind) for a, b, c in operands]
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 255), rows("u32 u32 u32"))
 def test_lop3_is_its_table(table: int, operands: list[tuple[int, int, int]]) -> None:
     columns = [np.array(column, np.uint32) for column in zip(*operands, strict=True)]
-    found = evaluate(f"lop3.b32 %d, %a, %b, %c, {table:#x};", columns, np.dtype(np.uint32))
-    for (a, b, c), given_ in zip(operands, found.tolist(), strict=True):
+    result = evaluate(f"lop3.b32 %d, %a, %b, %c, {table:#x};", columns, np.dtype(np.uint32))
+    for (a, b, c), given_ in zip(operands, result.tolist(), strict=True):
         for bit in range(32):
             index = (a >> bit & 1) << 2 | (b >> bit & 1) << 1 | (c >> bit & 1)
             assert given_ >> bit & 1 == table >> index & 1
@@ -217,8 +217,8 @@ def test_lop3_is_its_table(table: int, operands: list[tuple[int, int, int]]) -> 
 def test_lop3_with_a_predicate(name: str, combine: Callable[[list[bool]], bool]) -> None:
     a = np.array([1, 0, 1, 0], np.uint32)
     flags = np.array([True, True, False, False])
-    found = evaluate(f"lop3.{name}.b32 %t0|%d, %a, %a, %a, 0x80, %b;", [a, flags], np.dtype(np.bool_))
-    assert found.tolist() == [combine([bool(x), bool(flag)]) for x, flag in zip(a, flags, strict=True)]
+    result = evaluate(f"lop3.{name}.b32 %t0|%d, %a, %a, %a, 0x80, %b;", [a, flags], np.dtype(np.bool_))
+    assert result.tolist() == [combine([bool(x), bool(flag)]) for x, flag in zip(a, flags, strict=True)]
 
 
 @pytest.mark.parametrize("mode", ["f4e", "b4e", "rc8", "ecl", "ecr", "rc16"])
@@ -233,10 +233,10 @@ def test_permute_modes(mode: str) -> None:
         "rc16": ["1010", "3232", "1010", "3232"],
     }
     low = np.full(4, 0x03020100, np.uint32)
-    found = evaluate(
+    result = evaluate(
         f"prmt.b32.{mode} %d, %a, %b, %c;", [low, low + 0x04040404, np.arange(4, dtype=np.uint32)], low.dtype
     )
-    assert found.tolist() == [int("".join(f"0{digit}" for digit in pattern), 16) for pattern in patterns[mode]]
+    assert result.tolist() == [int("".join(f"0{digit}" for digit in pattern), 16) for pattern in patterns[mode]]
 
 
 def bytes_of(value: int, kind: str, width: int = 8) -> list[int]:

@@ -248,15 +248,15 @@ SEQUENTIAL = {
 def test_lanes_act_one_after_the_other(name: str, rows: list[tuple[int, int, int]]) -> None:
     places, a, b = (np.array(column, np.uint32) for column in zip(*rows, strict=True))
     memory, old = np.arange(64, dtype=np.uint32) % 7, np.zeros(len(rows), np.uint32)
-    expected, found = memory.tolist(), []
+    expected, seen = memory.tolist(), []
     for place, first, second in rows:
-        found.append(expected[place])
+        seen.append(expected[place])
         expected[place] = SEQUENTIAL[name](expected[place], first, second)
     last = ", %b" if name == "cas.b32" else ""
     function = compiled(ATOMIC.format(instruction=f"atom.global.{name} %old, [%m], %a{last};"))
     Device().launch(function, memory, old, places, a, b, block=(len(rows),))
     assert memory.tolist() == expected
-    assert old.tolist() == found
+    assert old.tolist() == seen
 
 
 def test_half_precision_atomics() -> None:

@@ -29,7 +29,7 @@ def run(
     machine: Machine | None = None,
     directive: str = "",
 ) -> list[int]:
-    """What a kernel leaves at ``%rd1``; ``%r1`` is the thread, ``%r2`` the rank, ``%r3`` the block."""
+    """Return the words that a kernel leaves at ``%rd1``; ``%r1`` is the thread, ``%r2`` the rank, ``%r3`` the block."""
     source = f"{HOPPER}.visible .entry k(.param .u64 out) {directive} {{ {REGISTERS} {body} ret; }}"
     output = like.copy()
     extents = (cluster, 1, 1) if cluster else (0, 0, 0)
@@ -219,11 +219,11 @@ def test_a_store_that_the_mbarrier_of_another_block_counts() -> None:
         {WAIT} mov.u64 %rd8, %clock64; sub.u64 %rd8, %rd8, %rd7; cvt.u32.u64 %r12, %rd8;
         ld.shared.v2.u32 {{%r10, %r11}}, [mine+8];
         mad.wide.u32 %rd1, %r3, 16, %rd1; st.global.v4.u32 [%rd1], {{%r10, %r11, %r12, 0}}; {SYNC}"""
-    found = run(body, np.zeros((2, 4), np.uint32), blocks=2, cluster=2)
-    assert [row[:2] for row in found] == [[1, 101], [0, 100]]
+    result = run(body, np.zeros((2, 4), np.uint32), blocks=2, cluster=2)
+    assert [row[:2] for row in result] == [[1, 101], [0, 100]]
     # The clock is read before its own instruction counts; the branch behind the wait is one more.
     waited = COSTS["integer"] + COPY_LATENCY + copy_cycles(8) + COSTS["integer"]
-    assert [row[2] for row in found] == [waited] * 2
+    assert [row[2] for row in result] == [waited] * 2
 
 
 def test_useless_mbarrier_count_is_refused() -> None:

@@ -127,8 +127,8 @@ def test_to_shorter_floats(to: str, source: str, mode: str, data: st.DataObject)
 @given(rows("f32 f32"))
 def test_to_bfloat16(given_: list[tuple[float, float]]) -> None:
     columns = [np.array(column, np.float32) for column in zip(*given_, strict=True)]
-    found = evaluate("cvt.rn.bf16x2.f32 %d, %a, %b;", columns, np.dtype(np.uint32))
-    for row, packed in zip(zip(*columns, strict=True), found.tolist(), strict=True):
+    result = evaluate("cvt.rn.bf16x2.f32 %d, %a, %b;", columns, np.dtype(np.uint32))
+    for row, packed in zip(zip(*columns, strict=True), result.tolist(), strict=True):
         # The first operand is the upper half.
         for value, bits in zip(row, (packed >> 16, packed & 0xFFFF), strict=True):
             number = float(np.array([bits << 16], np.uint32).view(np.float32)[0])
@@ -155,16 +155,16 @@ def test_integral_floats_and_saturation() -> None:
 
 def test_tf32_keeps_ten_bits_of_fraction() -> None:
     values_ = np.array([1 + 2**-11, 1 + 2**-12, -1 - 3 * 2**-11, np.inf], np.float32)
-    found = evaluate("cvt.rna.tf32.f32 %d, %a;", [values_], np.dtype(np.float32))
-    assert found.tolist() == [1 + 2**-10, 1.0, -1 - 2**-9, np.inf]
+    result = evaluate("cvt.rna.tf32.f32 %d, %a;", [values_], np.dtype(np.float32))
+    assert result.tolist() == [1 + 2**-10, 1.0, -1 - 2**-9, np.inf]
 
 
 def test_packing_saturates() -> None:
     a, b, c = (np.array([value], np.int32) for value in (300, -5, 0x1234))
-    found = evaluate("cvt.pack.sat.u8.s32.b32 %d, %a, %b, %c;", [a, b, c], np.dtype(np.uint32))
-    assert found.tolist() == [0x1234FF00]
-    found = evaluate("cvt.pack.sat.s16.s32 %d, %a, %b;", [a * 1000, b], np.dtype(np.uint32))
-    assert found.tolist() == [0x7FFFFFFB]
+    result = evaluate("cvt.pack.sat.u8.s32.b32 %d, %a, %b, %c;", [a, b, c], np.dtype(np.uint32))
+    assert result.tolist() == [0x1234FF00]
+    result = evaluate("cvt.pack.sat.s16.s32 %d, %a, %b;", [a * 1000, b], np.dtype(np.uint32))
+    assert result.tolist() == [0x7FFFFFFB]
 
 
 def test_tf32_rounds_as_specified() -> None:
@@ -177,13 +177,13 @@ def test_tf32_rounds_as_specified() -> None:
 
 def test_satfinite_keeps_results_finite() -> None:
     values_ = np.array([1e6, -np.inf, 65519.0, 65520.0, np.nan, 1.5], np.float32)
-    found = evaluate("cvt.rn.satfinite.f16.f32 %d, %a;", [values_], np.dtype(np.uint16))
-    assert found.tolist() == [0x7BFF, 0xFBFF, 0x7BFF, 0x7BFF, 0x7FFF, 0x3E00]
+    result = evaluate("cvt.rn.satfinite.f16.f32 %d, %a;", [values_], np.dtype(np.uint16))
+    assert result.tolist() == [0x7BFF, 0xFBFF, 0x7BFF, 0x7BFF, 0x7FFF, 0x3E00]
     largest = np.array([3.4028234e38, -3.4028234e38, np.inf, np.nan, 1.5], np.float32)
-    found = evaluate("cvt.rn.satfinite.bf16.f32 %d, %a;", [largest], np.dtype(np.uint16))
-    assert found.tolist() == [0x7F7F, 0xFF7F, 0x7F7F, 0x7FFF, 0x3FC0]
-    found = evaluate("cvt.rna.satfinite.tf32.f32 %d, %a;", [largest], np.dtype(np.uint32))
-    assert found.tolist() == [0x7F7FE000, 0xFF7FE000, 0x7F7FE000, 0x7FFFFFFF, 0x3FC00000]
+    result = evaluate("cvt.rn.satfinite.bf16.f32 %d, %a;", [largest], np.dtype(np.uint16))
+    assert result.tolist() == [0x7F7F, 0xFF7F, 0x7F7F, 0x7FFF, 0x3FC0]
+    result = evaluate("cvt.rna.satfinite.tf32.f32 %d, %a;", [largest], np.dtype(np.uint32))
+    assert result.tolist() == [0x7F7FE000, 0xFF7FE000, 0x7F7FE000, 0x7FFFFFFF, 0x3FC00000]
 
 
 @pytest.mark.parametrize("mode", ["rz", "rm", "rp"])
@@ -194,16 +194,16 @@ def test_directed_conversions_to_halves(mode: str, read: str) -> None:
         given_ = (generator.standard_normal(300) * 10.0 ** generator.integers(-9, 6, 300)).astype(DTYPES[read])
     else:
         given_ = generator.integers(0, 2**15, 300).astype(DTYPES[read]) * DTYPES[read].type(3)
-    found = evaluate(f"cvt.{mode}.f16.{read} %d, %a;", [given_], np.dtype(np.float16))
-    for value, half in zip(given_, found.astype(np.float64).tolist(), strict=True):
+    result = evaluate(f"cvt.{mode}.f16.{read} %d, %a;", [given_], np.dtype(np.float16))
+    for value, half in zip(given_, result.astype(np.float64).tolist(), strict=True):
         assert half == rounded(rational(value), "f16", mode), value
 
 
 @pytest.mark.parametrize("form", ["rn.relu.f16.f32", "rz.relu.bf16.f32", "rn.relu.tf32.f32"])
 def test_relu_gives_no_negative_zero(form: str) -> None:
     kind = np.dtype(np.uint32 if "tf32" in form else np.uint16)
-    found = evaluate(f"cvt.{form} %d, %a;", [np.array([-0.0, -1.0, 0.0], np.float32)], kind)
-    assert not found.any()
+    result = evaluate(f"cvt.{form} %d, %a;", [np.array([-0.0, -1.0, 0.0], np.float32)], kind)
+    assert not result.any()
 
 
 def test_halves_of_subnormal_singles_are_rounded_with_ftz_as_without() -> None:

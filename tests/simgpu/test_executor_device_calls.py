@@ -145,9 +145,9 @@ class Allocating:
         self._kernel = compile_kernel(tree, "allocates")
 
     def addresses(self, size: int, threads: int, kept: int = 0) -> list[int]:
-        found = np.zeros(threads, np.uint64)
-        self._device.launch(self._kernel, found, np.uint64(size), np.uint32(kept), block=(threads,))
-        return sorted(int(address) for address in found)
+        addresses = np.zeros(threads, np.uint64)
+        self._device.launch(self._kernel, addresses, np.uint64(size), np.uint32(kept), block=(threads,))
+        return sorted(int(address) for address in addresses)
 
 
 def test_pieces_of_the_heap_do_not_overlap() -> None:
@@ -158,8 +158,8 @@ def test_pieces_of_the_heap_do_not_overlap() -> None:
 
 def test_freed_memory_is_reused_and_the_rest_lasts() -> None:
     module = Allocating()
-    kept = module.addresses(1000, 8, kept=3)[:3]
-    assert not set(kept) & set(module.addresses(1000, 8))
+    addresses = module.addresses(1000, 8, kept=3)[:3]
+    assert not set(addresses) & set(module.addresses(1000, 8))
     assert module.addresses(HEAP_BYTES // 2, 1)[0], "pieces that were freed are joined"
 
 

@@ -41,8 +41,8 @@ def agree(
 ) -> None:
     """The instruction gives the exact result, rounded. Signs of zeros are not compared."""
     inputs = columns(given_, kind)
-    found = evaluate(instruction, inputs, DTYPES[kind]).astype(np.float64)
-    for row, value in zip(zip(*inputs, strict=True), found.tolist(), strict=True):
+    result = evaluate(instruction, inputs, DTYPES[kind]).astype(np.float64)
+    for row, value in zip(zip(*inputs, strict=True), result.tolist(), strict=True):
         if all(np.isfinite(operand) for operand in row):
             wanted = rounded(exact(*(rational(operand) for operand in row)), kind, mode)
             assert value == wanted, f"{instruction} of {row}"
@@ -88,8 +88,8 @@ def test_bfloat16_is_rounded_once(given_: list[tuple[float, ...]]) -> None:
     """Each operand is cut to bfloat16 first; the result comes back as its bits."""
     inputs = [(column.view(np.uint32) >> 16).astype(np.uint16) for column in columns(given_, "f32")]
     numbers = [(column.astype(np.uint32) << 16).view(np.float32) for column in inputs]
-    found = evaluate("fma.rn.bf16 %d, %a, %b, %c;", inputs, np.dtype(np.uint16))
-    for row, value in zip(zip(*numbers, strict=True), (found.astype(np.uint32) << 16).view(np.float32), strict=True):
+    result = evaluate("fma.rn.bf16 %d, %a, %b, %c;", inputs, np.dtype(np.uint16))
+    for row, value in zip(zip(*numbers, strict=True), (result.astype(np.uint32) << 16).view(np.float32), strict=True):
         a, b, c = (rational(operand) for operand in row)
         assert float(value) == rounded(a * b + c, "bf16")
 
@@ -146,8 +146,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_are_near_those_of_numpy(name: str) -> None:
     values = np.linspace(0.01, 30, 1000).astype(np.float32)
-    found = evaluate(f"{name} %d, %a;", [values], values.dtype)
-    np.testing.assert_allclose(found, FUNCTIONS[name](values.astype(np.float64)), rtol=2e-7, atol=1e-7)
+    result = evaluate(f"{name} %d, %a;", [values], values.dtype)
+    np.testing.assert_allclose(result, FUNCTIONS[name](values.astype(np.float64)), rtol=2e-7, atol=1e-7)
 
 
 def test_special_values_of_functions() -> None:
@@ -164,11 +164,11 @@ def test_special_values_of_functions() -> None:
 
 def test_flush_to_zero_and_saturation() -> None:
     values = np.array([1e-40, -1e-40, 0.5, 2.0, -3.0, np.nan], np.float32)
-    one = np.ones_like(values)
-    flushed = evaluate("mul.ftz.f32 %d, %a, %b;", [values, one], values.dtype)
+    ones = np.ones_like(values)
+    flushed = evaluate("mul.ftz.f32 %d, %a, %b;", [values, ones], values.dtype)
     assert flushed[:3].tolist() == [0.0, 0.0, 0.5]
     assert np.signbit(flushed[:2]).tolist() == [False, True]
-    assert evaluate("mul.f32 %d, %a, %b;", [values, one], values.dtype)[0] != 0
+    assert evaluate("mul.f32 %d, %a, %b;", [values, ones], values.dtype)[0] != 0
     assert evaluate("add.sat.f32 %d, %a, 0f00000000;", [values], values.dtype)[2:].tolist() == [0.5, 1.0, 0.0, 0.0]
     rectified = evaluate(
         "fma.rn.relu.f16 %d, %a, %b, %b;", [np.array([-3, 3], np.float16), np.ones(2, np.float16)], np.dtype(np.float16)
@@ -206,20 +206,20 @@ def test_arithmetic_of_bfloat16(given_: list[tuple[int, int]]) -> None:
     with np.errstate(invalid="ignore"):  # as infinity times zero, which is not compared
         exact = {"add": a + b, "sub": a - b, "mul": a * b, "min": np.fmin(a, b), "max": np.fmax(a, b)}
     for name, results in exact.items():
-        found = brain(evaluate(f"{name}.bf16 %d, %a, %b;", inputs, inputs[0].dtype))
+        result = brain(evaluate(f"{name}.bf16 %d, %a, %b;", inputs, inputs[0].dtype))
         expected = [rounded(rational(value), "bf16") for value in results[number]]
-        assert found[number].tolist() == expected, name
+        assert result[number].tolist() == expected, name
     less = evaluate("setp.lt.bf16 %d, %a, %b;", inputs, np.dtype(np.bool_))
     assert less.tolist() == (a < b).tolist()
     assert (brain(evaluate("neg.bf16 %d, %a;", inputs[:1], inputs[0].dtype))[number] == -a[number]).all()
-    whole = evaluate("cvt.rzi.s32.bf16 %d, %a;", inputs[:1], np.dtype(np.int32))
-    assert (whole[number] == np.clip(np.trunc(a[number]), -(2.0**31), 2.0**31 - 1)).all()
+    truncated = evaluate("cvt.rzi.s32.bf16 %d, %a;", inputs[:1], np.dtype(np.int32))
+    assert (truncated[number] == np.clip(np.trunc(a[number]), -(2.0**31), 2.0**31 - 1)).all()
 
 
 def test_integers_to_bfloat16_are_rounded_once() -> None:
     values_ = np.array([1, 257, 258, 259, -16777217, 2**31 - 1, 33685505], np.int32)
-    found = brain(evaluate("cvt.rn.bf16.s32 %d, %a;", [values_], np.dtype(np.uint16)))
-    assert found.tolist() == [rounded(rational(value), "bf16") for value in values_]
+    result = brain(evaluate("cvt.rn.bf16.s32 %d, %a;", [values_], np.dtype(np.uint16)))
+    assert result.tolist() == [rounded(rational(value), "bf16") for value in values_]
 
 
 def test_signs_and_classes() -> None:
@@ -334,11 +334,11 @@ def test_directed_quotients_and_roots(kind: str, mode: str, data: st.DataObject)
 def test_sums_that_cancel_are_minus_zero_when_rounding_down() -> None:
     one, other = np.array([1.0, 0.0, 0.0, -0.0]), np.array([-1.0, -0.0, 0.0, -0.0])
     for instruction in ("add.rm.f64 %d, %a, %b;", "fma.rm.f64 %d, %a, 0d3FF0000000000000, %b;"):
-        found = evaluate(instruction, [one, other], np.dtype(np.float64))
-        assert np.signbit(found).tolist() == [True, True, False, True]
+        result = evaluate(instruction, [one, other], np.dtype(np.float64))
+        assert np.signbit(result).tolist() == [True, True, False, True]
         short = instruction.replace("f64", "f32").replace("0d3FF0000000000000", "0f3F800000")
-        found = evaluate(short, [one.astype(np.float32), other.astype(np.float32)], np.dtype(np.float32))
-        assert np.signbit(found).tolist() == [True, True, False, True]
+        result = evaluate(short, [one.astype(np.float32), other.astype(np.float32)], np.dtype(np.float32))
+        assert np.signbit(result).tolist() == [True, True, False, True]
 
 
 def brains(*numbers: float) -> np.ndarray[Any, Any]:
@@ -353,22 +353,22 @@ def test_extremes_of_bfloat16_and_of_sizes() -> None:
     assert with_nan[[0, 2]].tolist() == brains(2, -3).tolist()
     assert ((with_nan[[1, 3, 4]] & 0x7FFF) > 0x7F80).all()
     x, y = np.array([1, -3, 5, -2], np.float32), np.array([-2, -4, 4, np.nan], np.float32)
-    found = evaluate("min.xorsign.abs.f32 %d, %a, %b;", [x, y], np.dtype(np.float32))
-    assert found[:3].tolist() == [-1, 3, 4]
-    assert abs(found[3]) == 2
+    result = evaluate("min.xorsign.abs.f32 %d, %a, %b;", [x, y], np.dtype(np.float32))
+    assert result[:3].tolist() == [-1, 3, 4]
+    assert abs(result[3]) == 2
     assert np.isnan(evaluate("min.NaN.xorsign.abs.f32 %d, %a, %b;", [x, y], np.dtype(np.float32))[3])
 
 
 def test_products_of_bfloat16_without_negative_ones() -> None:
     a, b, c = brains(2, -2, math.nan, 1, -0.0), brains(3, 3, 1, 1, 1), brains(1, 1, 1, -1, -0.0)
-    found = evaluate("fma.rn.relu.bf16 %d, %a, %b, %c;", [a, b, c], np.dtype(np.uint16))
-    assert found[[0, 1, 3, 4]].tolist() == brains(7, 0, 0, 0).tolist()
-    assert found[2] & 0x7FFF > 0x7F80
+    result = evaluate("fma.rn.relu.bf16 %d, %a, %b, %c;", [a, b, c], np.dtype(np.uint16))
+    assert result[[0, 1, 3, 4]].tolist() == brains(7, 0, 0, 0).tolist()
+    assert result[2] & 0x7FFF > 0x7F80
 
 
 def test_halves_too_small_to_be_normal_are_zero_with_ftz() -> None:
-    tiny, one = np.array([6e-8, -6e-8, 2.0], np.float16), np.array([1, 1, 2], np.float16)
-    found = evaluate("mul.ftz.f16 %d, %a, %b;", [tiny, one], np.dtype(np.float16))
-    assert found.tolist() == [0, 0, 4]
-    assert np.signbit(found).tolist() == [False, True, False]
-    assert evaluate("mul.f16 %d, %a, %b;", [tiny, one], np.dtype(np.float16)).tolist()[0] != 0
+    tiny, factor = np.array([6e-8, -6e-8, 2.0], np.float16), np.array([1, 1, 2], np.float16)
+    result = evaluate("mul.ftz.f16 %d, %a, %b;", [tiny, factor], np.dtype(np.float16))
+    assert result.tolist() == [0, 0, 4]
+    assert np.signbit(result).tolist() == [False, True, False]
+    assert evaluate("mul.f16 %d, %a, %b;", [tiny, factor], np.dtype(np.float16)).tolist()[0] != 0

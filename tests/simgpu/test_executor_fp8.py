@@ -20,7 +20,7 @@ LARGEST = {"e4m3x2": 448, "e5m2x2": 57344}
 
 
 def number(code: int, name: str) -> float:
-    """What a code stands for: one sign bit, then exponent, fraction and bias as the format says."""
+    """Return the value of a code: one sign bit, then exponent, fraction and bias of the format."""
     _, fraction_bits, bias = FORMATS[name]
     sign = -1.0 if code >> 7 else 1.0
     exponent, fraction = (code & 0x7F) >> fraction_bits, code & ((1 << fraction_bits) - 1)
@@ -45,12 +45,12 @@ def nearest(value: float, name: str) -> int:
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_code_is_a_half(name: str) -> None:
     codes = np.arange(256, dtype=np.uint16)
-    found = evaluate(f"cvt.rn.f16x2.{name} %d, %a;", [codes | (codes[::-1] << 8)], np.dtype(np.uint32))
-    halves = found.view(np.float16).reshape(-1, 2)
+    result = evaluate(f"cvt.rn.f16x2.{name} %d, %a;", [codes | (codes[::-1] << 8)], np.dtype(np.uint32))
+    halves = result.view(np.float16).reshape(-1, 2)
     expected = [number(code, name) for code in range(256)]
     assert np.array_equal(halves[:, 0], np.array(expected, np.float16), equal_nan=True)
     assert np.array_equal(halves[:, 1], np.array(expected[::-1], np.float16), equal_nan=True)
-    nan = found.view(np.uint16).reshape(-1, 2)[0x7F, 0]
+    nan = result.view(np.uint16).reshape(-1, 2)[0x7F, 0]
     assert nan == 0x7FFF
     positive = evaluate(f"cvt.rn.relu.f16x2.{name} %d, %a;", [codes], np.dtype(np.uint32)).view(np.float16)[::2]
     assert not (positive < 0).any()
@@ -62,12 +62,12 @@ def test_every_code_comes_back(name: str, source: str) -> None:
     codes = [code for code in range(256) if math.isfinite(number(code, name))]
     exact = np.array([number(code, name) for code in codes], np.float32)
     if source == "f32":
-        found = evaluate(f"cvt.rn.satfinite.{name}.f32 %d, %a, %b;", [exact[::-1], exact], PAIR)
+        result = evaluate(f"cvt.rn.satfinite.{name}.f32 %d, %a, %b;", [exact[::-1], exact], PAIR)
     else:
         pairs = np.stack([exact, exact[::-1]], axis=-1).astype(np.float16).view(np.uint32)[:, 0]
-        found = evaluate(f"cvt.rn.satfinite.{name}.f16x2 %d, %a;", [pairs], PAIR)
-    assert (found & 0xFF).tolist() == codes
-    assert (found >> 8).tolist() == codes[::-1]
+        result = evaluate(f"cvt.rn.satfinite.{name}.f16x2 %d, %a;", [pairs], PAIR)
+    assert (result & 0xFF).tolist() == codes
+    assert (result >> 8).tolist() == codes[::-1]
 
 
 NEAR: st.SearchStrategy[Any] = st.builds(math.ldexp, st.integers(-(2**6), 2**6), st.integers(-20, 12)) | values("f32")
@@ -78,8 +78,8 @@ NEAR: st.SearchStrategy[Any] = st.builds(math.ldexp, st.integers(-(2**6), 2**6),
 @given(data=st.data())
 def test_rounding_is_to_the_nearest_code(name: str, data: st.DataObject) -> None:
     given_ = np.array(data.draw(st.lists(NEAR, min_size=1, max_size=12)), np.float32)
-    found = evaluate(f"cvt.rn.satfinite.{name}.f32 %d, 0f00000000, %a;", [given_], PAIR)
-    assert found.tolist() == [nearest(float(value), name) for value in given_]
+    result = evaluate(f"cvt.rn.satfinite.{name}.f32 %d, 0f00000000, %a;", [given_], PAIR)
+    assert result.tolist() == [nearest(float(value), name) for value in given_]
 
 
 EDGES = [1e9, -np.inf, np.nan, -0.0]

@@ -87,7 +87,7 @@ def test_a_function_without_body_is_an_error_only_when_called() -> None:
 
 
 def returned(function: str, call: str, count: int = 32) -> list[int]:
-    """What a kernel that does ``call`` for each thread leaves in ``%r1``; ``%r2`` holds the thread's index."""
+    """Return ``%r1`` after ``call`` in each thread; ``%r2`` holds the thread's index."""
     source = f"""
     {function}
     .visible .entry calls(.param .u64 out) {{

@@ -130,23 +130,23 @@ def test_products_of_two_words_with_carries(operands: list[tuple[int, int, int, 
     """a·b + (e:c), by mad.lo.cc and madc.hi."""
     inputs = [np.array(column, np.uint32) for column in zip(*operands, strict=True)]
     program = "mad.lo.cc.u32 %t0, %a, %b, %c; madc.hi.u32 %t1, %a, %b, %e; mov.b64 %d, {%t0, %t1};"
-    found = evaluate(program, inputs, np.dtype(np.uint64))
-    assert found.tolist() == [(a * b + (e << 32) + c) % (1 << 64) for a, b, c, e in operands]
+    result = evaluate(program, inputs, np.dtype(np.uint64))
+    assert result.tolist() == [(a * b + (e << 32) + c) % (1 << 64) for a, b, c, e in operands]
 
 
 def test_the_carry_of_one_thread_is_not_that_of_another() -> None:
     a = np.array([0xFFFFFFFF, 1, 0xFFFFFFFF], np.uint32)
-    found = evaluate("add.cc.u32 %t0, %a, 1; addc.u32 %d, 0, 0;", [a], np.dtype(np.uint32))
-    assert found.tolist() == [1, 0, 1]
+    result = evaluate("add.cc.u32 %t0, %a, 1; addc.u32 %d, 0, 0;", [a], np.dtype(np.uint32))
+    assert result.tolist() == [1, 0, 1]
 
 
 def test_a_difference_leaves_the_carry_of_the_machine() -> None:
     """As ptxas has it: a - b is a + ~b + 1, and its carry, which ``addc`` takes, is 1 where nothing was borrowed."""
     a, b = np.array([0, 1, 5, 5], np.uint32), np.array([1, 0, 5, 6], np.uint32)
-    found = evaluate("sub.cc.u32 %t0, %a, %b; addc.u32 %d, 0, 0;", [a, b], np.dtype(np.uint32))
-    assert found.tolist() == [0, 1, 1, 0]
-    found = evaluate("add.cc.u32 %t0, %a, %b; subc.u32 %d, 7, 0;", [a, ~b], np.dtype(np.uint32))
-    assert found.tolist() == [6, 7, 6, 6]  # 0 + ~1, 1 + ~0, 5 + ~5 and 5 + ~6: one carries
+    result = evaluate("sub.cc.u32 %t0, %a, %b; addc.u32 %d, 0, 0;", [a, b], np.dtype(np.uint32))
+    assert result.tolist() == [0, 1, 1, 0]
+    result = evaluate("add.cc.u32 %t0, %a, %b; subc.u32 %d, 7, 0;", [a, ~b], np.dtype(np.uint32))
+    assert result.tolist() == [6, 7, 6, 6]  # 0 + ~1, 1 + ~0, 5 + ~5 and 5 + ~6: one carries
 
 
 @settings(max_examples=10, deadline=None)

@@ -112,14 +112,14 @@ def test_loops_with_several_ways_out() -> None:
     )
     expected = []
     for row in data.tolist():
-        found, skipped = -1, 0
+        result, skipped = -1, 0
         for k, value in enumerate(row):
             if value < 0:
                 skipped += 1
             elif value == 55 or value > 1000:
-                found = k if value == 55 else -2
+                result = k if value == 55 else -2
                 break
-        expected.append([found, skipped])
+        expected.append([result, skipped])
     assert output.tolist() == expected
 
 

@@ -126,10 +126,10 @@ def test_matrices_stored_to_shared_memory(count: int, form: str) -> None:
         stmatrix.sync.aligned.m8n8.x{count}{form}.shared.b16 [%r9], {{{names}}};
         bar.sync 0; mad.wide.u32 %rd2, %r8, 16, %rd2;
         ld.shared.v4.b32 {{%r0, %r1, %r2, %r3}}, [%r9]; st.global.v4.b32 [%rd2], {{%r0, %r1, %r2, %r3}}; ret; }}"""
-    words = np.random.default_rng(1).integers(0, 2**32, (4, 32)).astype(np.uint32)
+    data = np.random.default_rng(1).integers(0, 2**32, (4, 32)).astype(np.uint32)
     out = np.zeros((32, 8), np.uint16)
-    Device().launch(compiled(source), out, words)
-    matrices = words[:count].view(np.uint16).reshape(count, 8, 8)
+    Device().launch(compiled(source), out, data)
+    matrices = data[:count].view(np.uint16).reshape(count, 8, 8)
     rows = matrices.swapaxes(1, 2) if form else matrices
     assert (out[: 8 * count] == rows.reshape(-1, 8)).all()
     assert not out[8 * count :].any()
@@ -159,8 +159,10 @@ def test_numbers_of_eight_bits(left: str, right: str) -> None:
         for register in range(2):
             b[place + 16 * register : place + 16 * register + 4, row] = eight_bits(right)[codes[1][lane, register]]
     exact = (a @ b + 1).astype(np.float32)
-    found = [[out[row % 8 * 4 + column // 2, column % 2 + 2 * (row // 8)] for column in range(8)] for row in range(16)]
-    np.testing.assert_allclose(found, exact, rtol=1e-6)
+    product = [
+        [out[row % 8 * 4 + column // 2, column % 2 + 2 * (row // 8)] for column in range(8)] for row in range(16)
+    ]
+    np.testing.assert_allclose(product, exact, rtol=1e-6)
 
 
 MULTIPLY = """.visible .entry multiplies() {{

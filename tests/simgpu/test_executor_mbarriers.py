@@ -73,7 +73,7 @@ GENERIC = (
 
 
 def run(body: str, *, threads: int = 1, number: int = 0, size: int = 4096) -> Outputs:
-    """What each thread wrote: four numbers."""
+    """Return the four numbers that each thread wrote."""
     out = np.zeros((threads, 4), np.uint64)
     data = (np.arange(size) % 251).astype(np.uint8)
     Device().launch(compiled(KERNEL.format(body=body)), out, data, np.uint32(number), block=(threads,))
@@ -103,8 +103,8 @@ def test_a_phase_ends_with_its_last_arrival() -> None:
     add.u32 %r9, %r9, %r12;
     st.global.v4.u32 [%rd1], {%r6, %r7, %r8, %r9};
     """
-    found = run(body).view(np.uint32)[0, :4].tolist()
-    assert found == [3, 2, 3, 2 + 4], "pending before each arrival; the phase before is over, this one is not"
+    result = run(body).view(np.uint32)[0, :4].tolist()
+    assert result == [3, 2, 3, 2 + 4], "pending before each arrival; the phase before is over, this one is not"
 
 
 def test_who_drops_out_is_expected_no_more() -> None:
@@ -141,20 +141,20 @@ def test_a_phase_waits_for_the_bytes_that_are_expected() -> None:
 @pytest.mark.parametrize("rounds", [0, 20, 2000])
 def test_who_waits_comes_through_when_the_phase_ends(wait: str, rounds: int) -> None:
     """Two thousand rounds take longer than one try does."""
-    found = run(OTHERS_WORK.replace("WAIT", wait), threads=64, number=rounds).astype(np.int64)
-    arrived = found[0, 0]
-    reached, through = found[32, :2]
+    result = run(OTHERS_WORK.replace("WAIT", wait), threads=64, number=rounds).astype(np.int64)
+    arrived = result[0, 0]
+    reached, through = result[32, :2]
     least = reached + COSTS["integer"] + COSTS["shared"]
     overhead = 2 * COSTS["integer"] + 2 * COSTS["shared"] if wait is TRY else 5 * COSTS["integer"] + COSTS["shared"]
     assert max(arrived, least) <= through <= max(arrived, least) + overhead
     assert bool(arrived - reached > TRY_WAIT_CYCLES) == (rounds == 2000)
-    assert (found[32:] == found[32]).all()
+    assert (result[32:] == result[32]).all()
 
 
 def test_a_test_does_not_wait() -> None:
     """It is over by the first test whose time is behind the arrival, not before."""
-    found = run(OTHERS_WORK.replace("WAIT", TEST), threads=64, number=50).astype(np.int64)
-    arrived, through = found[0, 0], found[32, 1]
+    result = run(OTHERS_WORK.replace("WAIT", TEST), threads=64, number=50).astype(np.int64)
+    arrived, through = result[0, 0], result[32, 1]
     a_round = COSTS["shared"] + COSTS["integer"]
     assert arrived <= through <= arrived + a_round + COSTS["integer"]
 

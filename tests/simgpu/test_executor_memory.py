@@ -87,14 +87,14 @@ def test_generic_addresses() -> None:
     output = np.zeros(64, np.int32)
     Device().launch(kernel("memory", "generic"), output, memory, block=(64,))
     shared = [1000 + i for i in range(64)]
-    found = []
+    values = []
     for i in range(64):
         if i % 3 == 1:
             shared[(i + 1) % 64] += 7
     for i in range(64):
         own = (10 * i + 7, shared[(i + 1) % 64], (i, 5)[i & 1] + 7)[i % 3]
-        found.append(own + shared[i] + (20000, 10000, 0)[i % 3])
-    assert output.tolist() == found
+        values.append(own + shared[i] + (20000, 10000, 0)[i % 3])
+    assert output.tolist() == values
 
 
 def test_variables_of_the_module() -> None:
@@ -122,15 +122,15 @@ def test_initial_values_of_variables() -> None:
     .extern .global .u32 elsewhere;
     .global .v4 .f32 quad;
     """)
-    found = {variable.name: variable for variable in module_variables(tree)}
-    assert list(found) == ["bytes", "half", "third", "rows", "where", "quad"]
-    assert found["bytes"].initial == bytes([1, 2, 255, 0, 0, 0])
-    assert found["half"].initial == struct.pack("<f", 0.5)
-    assert found["third"].initial == struct.pack("<d", 0.25)
-    assert found["rows"].initial == struct.pack("<4h", 1, -1, 2, -2)
-    assert found["where"].initial == bytes(16) + struct.pack("<Q", 9)
-    assert found["where"].relocations == (Relocation(0, "bytes", 4), Relocation(8, "half", 0))
-    assert (found["quad"].size, found["quad"].align) == (16, 16)
+    variables = {variable.name: variable for variable in module_variables(tree)}
+    assert list(variables) == ["bytes", "half", "third", "rows", "where", "quad"]
+    assert variables["bytes"].initial == bytes([1, 2, 255, 0, 0, 0])
+    assert variables["half"].initial == struct.pack("<f", 0.5)
+    assert variables["third"].initial == struct.pack("<d", 0.25)
+    assert variables["rows"].initial == struct.pack("<4h", 1, -1, 2, -2)
+    assert variables["where"].initial == bytes(16) + struct.pack("<Q", 9)
+    assert variables["where"].relocations == (Relocation(0, "bytes", 4), Relocation(8, "half", 0))
+    assert (variables["quad"].size, variables["quad"].align) == (16, 16)
 
 
 def test_indices_past_32_bits() -> None:

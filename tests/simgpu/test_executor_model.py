@@ -1,4 +1,4 @@
-"""When and where blocks run: schedules worked out by hand."""
+"""Block schedules of the model, compared with schedules worked out by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEEN = np.dtype([("start", "<i8"), ("end", "<i8"), ("sm", "<u4"), ("warp", "<u4"
 def run(
     machine: Machine, trips: list[int], threads: int = 32, start_cycle: int = 0
 ) -> tuple[np.ndarray[Any, Any], int]:
-    """What lane 0 of each warp saw (blocks × warps), and the cycles of the launch."""
+    """Return the values that lane 0 of each warp saw (blocks × warps), and the cycles of the launch."""
     seen = np.zeros((len(trips), -(-threads // 32)), SEEN)
     device = Device(machine=machine)
     execution = device.launch(
@@ -273,8 +273,8 @@ def test_executed_blocks_follow_the_greedy_schedule(trips: list[int]) -> None:
     alone = {trip: launched_alone(trip) - Machine().block_launch_cycles for trip in set(trips)}
     placed = greedy(SMALL, 2, [alone[trip] for trip in trips])
     starts = (seen["start"][:, 0] - FIRST_READ).tolist()
-    found = list(zip(seen["sm"][:, 0].tolist(), seen["warp"][:, 0].tolist(), starts, strict=True))
-    assert found == placed
+    seen_order = list(zip(seen["sm"][:, 0].tolist(), seen["warp"][:, 0].tolist(), starts, strict=True))
+    assert seen_order == placed
     assert cycles == max(start + alone[trip] for (_, _, start), trip in zip(placed, trips, strict=True))
 
 

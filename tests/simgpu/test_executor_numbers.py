@@ -85,8 +85,8 @@ def test_half_precision() -> None:
         assert sums[i] == rounded(h * h + rational(half[i] + np.float16(0.5)), "f16")
         assert pairs[i].tolist() == [(half[i] + half[i]) * half[i], (-half[i] - half[i]) * half[i]]
         product = rounded(rational(brain[i]) * rational(1.5), "bf16")
-        found = np.array([int(brains[i]) << 16], np.uint32).view(np.float32)[0]
-        assert found in {
+        number = np.array([int(brains[i]) << 16], np.uint32).view(np.float32)[0]
+        assert number in {
             rounded(rational(product) + rational(0.25), "bf16"),
             # The compiler may fuse the product and the sum.
             rounded(rational(brain[i]) * rational(1.5) + rational(0.25), "bf16"),
@@ -131,7 +131,7 @@ def test_64_bit_integers() -> None:
         # Sums of 32-bit numbers wrap in C where they are of type int or unsigned.
         exact[5] = counted % 2**32
         exact[7] = ((ux & 0xFFFFFF) * (uy & 0xFFFFFF) + abs(x32 - y32) + 3 + (x32 * y32 >> 32)) % 2**32
-        found = output[:, i].tolist()
-        for number, (given, wanted) in enumerate(zip(found, exact, strict=True)):
+        column = output[:, i].tolist()
+        for number, (given, wanted) in enumerate(zip(column, exact, strict=True)):
             bits = 32 if number in (5, 7) else 64
             assert given % 2**bits == wanted % 2**bits, number

@@ -108,11 +108,11 @@ def test_swizzled_rows(swizzle: int) -> None:
     """Pieces of 16 bytes of a row are exchanged by the number of the row, in groups of eight, four, two."""
     span = SPANS[swizzle]
     tensor = np.random.default_rng(1).integers(1, 100, (32, span)).astype(np.uint8)
-    found = np.frombuffer(copied(tensor, (span, 16), (0, 8), swizzle=swizzle), np.uint8).reshape(-1, 16)
+    result = np.frombuffer(copied(tensor, (span, 16), (0, 8), swizzle=swizzle), np.uint8).reshape(-1, 16)
     pieces = tensor[8:24].reshape(-1, 16)
     for number, piece in enumerate(pieces):
         turn = number * 16 // 128 % (span // 16)
-        assert (found[number ^ turn] == piece).all()
+        assert (result[number ^ turn] == piece).all()
 
 
 def test_use_without_a_map_is_refused() -> None:

@@ -14,7 +14,7 @@ TABLE = ".global .align 16 .b32 table[8] = {10, 11, 12, 13, 14, 15, 16, 17};"
 
 
 def left(instructions: str, block: tuple[int, ...] = (1,), grid: tuple[int, ...] = (1,)) -> list[int]:
-    """What the last thread leaves in ``%r1`` to ``%r4``."""
+    """Return ``%r1`` to ``%r4`` of the last thread."""
     stores = "".join(f"st.global.u32 [%rd1+{4 * i}], %r{i + 1};" for i in range(4))
     source = f"""{TABLE} .visible .entry moves(.param .u64 out) {{ {DECLARATIONS}
         {instructions} ld.param.u64 %rd1, [out]; {stores} ret; }}"""

@@ -11,10 +11,10 @@ from tui_probe.errors import SimulationError
 
 
 def launched(product: Product, image: np.ndarray, fragments: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
-    words = np.zeros((128, 8), np.uint32)
+    data = np.zeros((128, 8), np.uint32)
     a = np.uint64(product.a.descriptor if product.a else 0)
-    Device().launch(compiled(product.source), words, image, fragments, a, np.uint64(product.b.descriptor), block=(128,))
-    return product.result(words)
+    Device().launch(compiled(product.source), data, image, fragments, a, np.uint64(product.b.descriptor), block=(128,))
+    return product.result(data)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)

@@ -100,9 +100,9 @@ def test_compaction() -> None:
     values = integers(0, 100, 1000)
     output, size = np.zeros(1000, np.int32), np.zeros(1, np.uint32)
     Device().launch(kernel("warps", "compact"), output, size, values, np.int32(1000), grid=(8,), block=(128,))
-    kept = [x for x in values.tolist() if x % 3 == 0]
-    assert size[0] == len(kept)
-    assert Counter(output[: len(kept)].tolist()) == Counter(kept)
+    multiples = [x for x in values.tolist() if x % 3 == 0]
+    assert size[0] == len(multiples)
+    assert Counter(output[: len(multiples)].tolist()) == Counter(multiples)
 
 
 def test_lane_masks() -> None:

@@ -39,8 +39,8 @@ def test_estimate_counts_values_in_use_together() -> None:
 
 
 def test_estimate_keeps_values_through_loops() -> None:
-    kept = "".join(f"mov.b32 %r{number}, 1;" for number in range(20))
+    body = "".join(f"mov.b32 %r{number}, 1;" for number in range(20))
     used = "".join(f"add.u32 %r20, %r20, %r{number};" for number in range(20))
-    once = estimate(f".reg .b32 %r<30>; {kept} {used}")
-    looped = estimate(f".reg .b32 %r<30>; .reg .pred %p; {kept} L: {used} @%p bra L;")
+    once = estimate(f".reg .b32 %r<30>; {body} {used}")
+    looped = estimate(f".reg .b32 %r<30>; .reg .pred %p; {body} L: {used} @%p bra L;")
     assert looped == once + 1

@@ -33,11 +33,11 @@ class Operand:
         return self.start >> 4 | self.leading >> 4 << 16 | self.stride >> 4 << 32 | self.swizzle << 62
 
     def place(self, line: int, inner: int, size: int) -> int:
-        """Where the element of ``size`` bytes of a line (a row of A, a column of B) is."""
+        """Return the offset of the element of ``size`` bytes of a line (a row of A, a column of B)."""
         down, right = (inner, line) if self.transposed else (line, inner)
-        piece, rest = divmod(right * size, 16)
+        piece, remainder = divmod(right * size, 16)
         across = _ACROSS[self.swizzle]
-        address = self.start + down % 8 * 16 * across + rest
+        address = self.start + down % 8 * 16 * across + remainder
         if not self.swizzle:
             steps = (piece, down // 8) if self.transposed else (down // 8, piece)
             address += steps[0] * self.stride + steps[1] * self.leading
@@ -118,13 +118,13 @@ copy:
 
     def _fragments(self, words: Array) -> Array:
         elements = self._decoded(words.view(np.uint8).reshape(128, 4, -1, self.size))
-        each = elements.shape[-1]
+        width = elements.shape[-1]
         left = np.zeros((64, self.depth))
         for thread in range(128):
             for register in range(4):
                 row = thread // 32 * 16 + thread % 32 // 4 + register % 2 * 8
-                first = thread % 4 * each + register // 2 * 4 * each
-                left[row, first : first + each] = elements[thread, register]
+                first = thread % 4 * width + register // 2 * 4 * width
+                left[row, first : first + width] = elements[thread, register]
         return left
 
     def _decoded(self, pieces: Array) -> Array:
@@ -157,14 +157,14 @@ copy:
 
     def result(self, words: Array) -> Array:
         """D of what the threads stored, shape (128, 8) of 32-bit words."""
-        found = np.zeros((64, COLUMNS))
+        product = np.zeros((64, COLUMNS))
         kind = {"f32": np.float32, "f16": np.float16, "s32": np.int32}[self.types[0]]
         values = words.view(kind)[:, :8].astype(float)
         for thread in range(128):
             for number in range(8):
                 row = thread // 32 * 16 + thread % 32 // 4 + number // 2 % 2 * 8
-                found[row, number // 4 * 8 + thread % 4 * 2 + number % 2] = values[thread, number]
-        return found
+                product[row, number // 4 * 8 + thread % 4 * 2 + number % 2] = values[thread, number]
+        return product
 
 
 @functools.cache

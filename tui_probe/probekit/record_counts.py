@@ -67,8 +67,8 @@ def unrecorded_launch_reason(trace: Trace, number: int) -> str | None:
 def _nearest(trace: Trace, kernel: Kernel, number: int) -> list[int]:
     """The recorded launches of the kernel before and after it."""
     numbers = [launch.number for launch in (trace.launches[row] for row in kernel.rows) if launch.number is not None]
-    before = [each for each in numbers if each < number]
-    after = [each for each in numbers if each > number]
+    before = [other for other in numbers if other < number]
+    after = [other for other in numbers if other > number]
     return [*([max(before)] if before else []), *([min(after)] if after else [])]
 
 

@@ -243,11 +243,11 @@ class CountTable(Document):
 
     def _rows(self) -> Iterator[list[object]]:
         keys = self._keys()[2:-4]
-        for each in self.results:
-            values = {figure.key: figure.value for figure in each.figures}
-            number = None if each.launch is None else each.launch.number
-            counted = each.blocks, each.blocks_measured, each.threads_missing
-            yield [number, f"result/{each.file}", *(values.get(key) for key in keys), *counted, each.problem]
+        for result in self.results:
+            values = {figure.key: figure.value for figure in result.figures}
+            number = None if result.launch is None else result.launch.number
+            counted = result.blocks, result.blocks_measured, result.threads_missing
+            yield [number, f"result/{result.file}", *(values.get(key) for key in keys), *counted, result.problem]
 
 
 def count_kind(name: str, title: str, about: str, explanation: tuple[str, ...], order: int) -> ViewKind:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Module, TopLevel
 
 ARCHIVE: Final = b"!<arch>\n"
-"""Magic of an archive of objects. The runtime's device libraries contain SASS only, and programs here use none of it."""
+"""Magic of an archive of objects. The runtime's device libraries have SASS only, which no program here uses."""
 
 
 _PTX_ONLY: Final = (

@@ -32,14 +32,14 @@ _NAMED = re.compile(r"[%$]?[A-Za-z_][\w$.]*|//.*")
 
 def different(module: Module, seen: set[str]) -> dict[str, str]:
     """The kernels of a file that do something, and that none of those ``seen`` equals but for names."""
-    found = {}
+    texts = {}
     for entry in module.entries():
         text = prune_to_kernel(module, entry.name)
         digest = hashlib.sha256(anonymous(text).encode()).hexdigest()
         if digest not in seen and len(text) <= MOST_BYTES and re.search(r"\b(ld|st|atom|red)\.", text):
             seen.add(digest)
-            found[entry.name] = text
-    return found
+            texts[entry.name] = text
+    return texts
 
 
 def anonymous(text: str) -> str:

@@ -24,7 +24,7 @@ REQUIREMENTS: Final = (
     "cupy-cuda13x==14.2.0",
     "triton==3.9.0",
 )
-"""What is installed. nvcc needs a host compiler beside them (g++)."""
+"""Packages that are installed. nvcc also needs a host compiler (g++)."""
 SOURCES: Final = "llama-cpp-python==0.3.36"
 """A source distribution, which holds the kernels of ggml."""
 _GGML: Final = "/vendor/llama.cpp/ggml/"
@@ -43,7 +43,7 @@ class Packages:
 
     @property
     def toolkit(self) -> Path:
-        """What a CUDA_HOME is: it has ``bin``, ``include`` and ``lib``."""
+        """Directories of a CUDA_HOME: ``bin``, ``include`` and ``lib``."""
         (found,) = (self._folder / "environment" / "lib").glob("python3*/site-packages/nvidia/cu13")
         return found
 

@@ -76,7 +76,7 @@ def compile_kernel(function, signature: dict[str, str], constants: dict[str, int
 
 
 if __name__ == "__main__":
-    half, single, whole = "*fp16", "*fp32", "*i32"
+    half, single, integer = "*fp16", "*fp32", "*i32"
     compile_kernel(
         triton_softmax, {"output": single, "values": single, "stride": "i32", "columns": "i32"}, {"block": 1024}
     )
@@ -92,4 +92,6 @@ if __name__ == "__main__":
         {"bm": 64, "bn": 32, "size": 64},
         num_stages=2,
     )
-    compile_kernel(triton_scan, {"values": whole, "bins": whole, "largest": whole, "count": "i32"}, {"block": 256})
+    compile_kernel(
+        triton_scan, {"values": integer, "bins": integer, "largest": integer, "count": "i32"}, {"block": 256}
+    )

@@ -37,13 +37,13 @@ class Noted:
 
 def chosen(names: tuple[str, ...]) -> list[str]:
     seen: Counter[str] = Counter()
-    found = []
+    kernels = []
     for name in names:
         base = name.partition("<")[0]
         seen[base] += 1
         if seen[base] <= OF_A_TEMPLATE:
-            found.append(name)
-    return found
+            kernels.append(name)
+    return kernels
 
 
 def compiled(nvrtc: ctypes.CDLL, code: str, names: list[str], options: list[str]) -> str | None:

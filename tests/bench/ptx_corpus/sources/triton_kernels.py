@@ -101,8 +101,8 @@ def sort(x, out, block: tl.constexpr):
 @triton.jit
 def dropout(x, out, n, seed, p, block: tl.constexpr):
     i = tl.program_id(0) * block + tl.arange(0, block)
-    kept = tl.rand(seed, i) > p
-    tl.store(out + i, tl.where(kept, tl.load(x + i, i < n) / (1 - p), 0.0), i < n)
+    mask = tl.rand(seed, i) > p
+    tl.store(out + i, tl.where(mask, tl.load(x + i, i < n) / (1 - p), 0.0), i < n)
 
 
 @triton.jit
