@@ -7,6 +7,7 @@ it imports for types alone and in functions.
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -92,6 +93,16 @@ def test_every_room_has_its_floor(found: dict[str, set[str]]) -> None:
     placed = {room.strip() for layer in layers for room in layer.split("|")}
     rooms = {".".join(name.split(".")[:2]) for name in found if name.startswith("tui_probe.")}
     assert rooms - {"tui_probe.__main__"} | {"probes"} == placed
+
+
+def test_architecture_shows_the_layers() -> None:
+    """The picture in ARCHITECTURE.md has the lines of the contract, in its order."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(one["layers"] for one in contracts if one["type"] == "layers")
+    expected = [layer.replace("tui_probe.", "").split(" | ") for layer in layers]
+    picture = (ROOT / "ARCHITECTURE.md").read_text().split("```")[1].split("\n\n")[0].strip().splitlines()
+    shown = [re.match(r"\w+(?: \| \w+)*", line.replace("/NAME", "")) for line in picture]
+    assert [line and line[0].split(" | ") for line in shown] == expected
 
 
 def test_front_ends_hold_no_analysis(found: dict[str, set[str]]) -> None:
