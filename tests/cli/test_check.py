@@ -51,7 +51,7 @@ BROKEN = "\n.visible .entry broken()\n{\n\tfrobnicate;\n\tret;\n}\n"
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to be in, and an assembler that says the same everywhere."""
     tool = tmp_path / "tools" / "ptxas"
     tool.parent.mkdir()
@@ -66,9 +66,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def no_ptxas(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def no_ptxas(work_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("tui_probe.engine.assembler.find_tools", lambda _: [])
-    return here
+    return work_folder
 
 
 class Outcome:
@@ -92,35 +92,35 @@ class Outcome:
         return record
 
 
-def test_check_without_file_checks_probe(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = Outcome(("block_sched",), capsys, here)
+def test_check_without_file_checks_probe(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = Outcome(("block_sched",), capsys, work_folder)
     assert (outcome.status, outcome.err) == (0, "")
     golden("check_probe.txt", outcome.out)
 
 
-def test_every_fate_of_a_kernel(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = Outcome(("block_sched", "kernels.ptx", "--out", "made"), capsys, here)
+def test_every_fate_of_a_kernel(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = Outcome(("block_sched", "kernels.ptx", "--out", "made"), capsys, work_folder)
     assert (outcome.status, outcome.err) == (1, "")
     golden("check_kernels.txt", outcome.out)
-    refused, store, broken = sorted((here / "made").iterdir())
+    refused, store, broken = sorted((work_folder / "made").iterdir())
     assert {path.name for path in store.iterdir()} == FILES
     unmade = {"probed.ptx", "probed.bin", "kernel.info", "sites.json"}
     assert {path.name for path in refused.iterdir()} == FILES - unmade
-    assert (store / "original.bin").read_text() == (here / "kernels.ptx").read_text()
+    assert (store / "original.bin").read_text() == (work_folder / "kernels.ptx").read_text()
     assert "frobnicate" in (broken / "process.log").read_text()
 
 
-def test_assembler_messages_name_no_removed_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_assembler_messages_name_no_removed_file(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without --out the kernels' folders do not stay."""
-    outcome = Outcome(("block_sched", "kernels.ptx", "--kernel", "broken"), capsys, here)
+    outcome = Outcome(("block_sched", "kernels.ptx", "--kernel", "broken"), capsys, work_folder)
     assert outcome.status == 1
     assert "  reason    ptxas 13.0.1: Not a name of any known instruction: 'frobnicate'\n" in outcome.out
     assert "  ptxas     line 6 of probed.ptx, " in outcome.out
     assert "tui-probe-check" not in outcome.out
 
 
-def test_json(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = Outcome(("block_sched", "kernels.ptx", "--out", "made", "--format", "json"), capsys, here)
+def test_json(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = Outcome(("block_sched", "kernels.ptx", "--out", "made", "--format", "json"), capsys, work_folder)
     assert outcome.status == 1
     path = load_probe("block_sched").path
     golden("check_kernels.json", outcome.out.replace(str(path), "PROBE"))
@@ -149,49 +149,51 @@ def test_without_an_assembler(no_ptxas: Path, capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_kernels_are_named_exactly_or_by_a_pattern(
-    here: Path, capsys: pytest.CaptureFixture[str], words: list[str], meant: list[str]
+    work_folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], meant: list[str]
 ) -> None:
     options = [option for word in words for option in ("--kernel", word)]
-    record = Outcome(("block_sched", "kernels.ptx", *options, "--format", "json"), capsys, here).record()
+    record = Outcome(("block_sched", "kernels.ptx", *options, "--format", "json"), capsys, work_folder).record()
     assert [kernel["name"] for kernel in record["kernels"]] == meant
 
 
-def test_an_exact_name_wins(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "two.ptx").write_text(HEADER + STORE + STORE.replace("store", "store_all"))
+def test_an_exact_name_wins(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work_folder / "two.ptx").write_text(HEADER + STORE + STORE.replace("store", "store_all"))
     argv = ("block_sched", "two.ptx", "--format", "json", "--kernel")
     for word, meant in (("store", ["store"]), ("stor", ["store", "store_all"])):
-        record = Outcome((*argv, word), capsys, here).record()
+        record = Outcome((*argv, word), capsys, work_folder).record()
         assert [kernel["name"] for kernel in record["kernels"]] == meant
 
 
 @pytest.mark.parametrize(
     ("word", "meant"), [("stroe", "store"), ("leafing", "leaving or _Z7leavingi"), ("_Z7leafingi", "_Z7leavingi")]
 )
-def test_a_kernel_that_is_not_there(here: Path, capsys: pytest.CaptureFixture[str], word: str, meant: str) -> None:
-    outcome = Outcome(("block_sched", "kernels.ptx", "--kernel", word), capsys, here)
+def test_a_kernel_that_is_not_there(
+    work_folder: Path, capsys: pytest.CaptureFixture[str], word: str, meant: str
+) -> None:
+    outcome = Outcome(("block_sched", "kernels.ptx", "--kernel", word), capsys, work_folder)
     assert (outcome.status, outcome.out) == (1, "")
     assert outcome.err.startswith(f"tui-probe: error: kernels.ptx: no kernel {word} among the 3 in it: did you mean ")
     assert meant in outcome.err
 
 
-def test_few_kernels_are_listed_where_none_is_meant(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_few_kernels_are_listed_where_none_is_meant(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ("block_sched", "kernels.ptx", "-k")
     message = "among the 3 in it; there are leaving, store, broken"
-    assert f"no kernel nosuch {message}\n" in Outcome((*argv, "nosuch"), capsys, here).err
-    (here / "kernels.ptx").write_text(HEADER + "".join(STORE.replace("store", f"kernel_{n}") for n in range(6)))
-    assert Outcome((*argv, "nosuch"), capsys, here).err.endswith("no kernel nosuch among the 6 in it\n")
+    assert f"no kernel nosuch {message}\n" in Outcome((*argv, "nosuch"), capsys, work_folder).err
+    (work_folder / "kernels.ptx").write_text(HEADER + "".join(STORE.replace("store", f"kernel_{n}") for n in range(6)))
+    assert Outcome((*argv, "nosuch"), capsys, work_folder).err.endswith("no kernel nosuch among the 6 in it\n")
 
 
-def test_a_pattern_that_is_none(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pattern_that_is_none(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is taken as text, such as ``(int)``; where no name has that, it is said that it is no expression."""
-    err = Outcome(("block_sched", "kernels.ptx", "-k", "["), capsys, here).err
+    err = Outcome(("block_sched", "kernels.ptx", "-k", "["), capsys, work_folder).err
     assert "no kernel [ among the 3 in it; it is no regular expression: unterminated character set" in err
     assert err.endswith("; there are leaving, store, broken\n")
 
 
 @pytest.mark.parametrize("name", ["attn_fwd.sm_90a.cubin", "image.host.o", "image.speed.fatbin", "image.size.fatbin"])
-def test_images_of_every_kind(here: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    outcome = Outcome(("block_sched", str(DATA / name), "--format", "json"), capsys, here)
+def test_images_of_every_kind(work_folder: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    outcome = Outcome(("block_sched", str(DATA / name), "--format", "json"), capsys, work_folder)
     record = outcome.record()
     assert outcome.status == 0
     assert record["image"]["bytes"] == (DATA / name).stat().st_size
@@ -220,24 +222,24 @@ def test_with_the_real_assembler(tmp_path: Path, capsys: pytest.CaptureFixture[s
 )
 @pytest.mark.parametrize("kernel", [(), ("--kernel", "zero")])
 def test_a_file_for_other_gpus_says_so_once(
-    here: Path, capsys: pytest.CaptureFixture[str], name: str, arch: str, held: str, kernel: tuple[str, ...]
+    work_folder: Path, capsys: pytest.CaptureFixture[str], name: str, arch: str, held: str, kernel: tuple[str, ...]
 ) -> None:
     argv = ("block_sched", str(DATA / name), "--arch", arch, *kernel)
-    outcome = Outcome(argv, capsys, here)
+    outcome = Outcome(argv, capsys, work_folder)
     assert (outcome.status, outcome.out) == (1, "")
     assert f"{name}: it has no kernel for a GPU of {arch}, but {held}" in outcome.err
-    record = Outcome((*argv, "--format", "json"), capsys, here).record()
+    record = Outcome((*argv, "--format", "json"), capsys, work_folder).record()
     assert f"but {held}" in record["error"]
     assert record["kernels"] == []
 
 
-def test_an_earlier_check_leaves_nothing_behind(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_earlier_check_leaves_nothing_behind(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ("block_sched", "kernels.ptx", "--kernel", "store", "--out", "made")
-    Outcome(argv, capsys, here)
-    (here / "kernels.ptx").write_text(HEADER + STORE.replace("mov.u32", "frobnicate"))
-    (folder,) = (here / "made").iterdir()
+    Outcome(argv, capsys, work_folder)
+    (work_folder / "kernels.ptx").write_text(HEADER + STORE.replace("mov.u32", "frobnicate"))
+    (folder,) = (work_folder / "made").iterdir()
     (folder / "notes").touch()
-    assert Outcome(argv, capsys, here).status == 1
+    assert Outcome(argv, capsys, work_folder).status == 1
     assert {path.name for path in folder.iterdir()} == FILES - {"pruned.bin", "probed.bin"} | {"notes"}
 
 
@@ -256,32 +258,32 @@ PROBE = '[map.m]\nlevel = "warp"\nregs = { x = "u64" }\n[probe.p]\nposition = "k
         ((), "PROBE"),
     ],
 )
-def test_usage(here: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str) -> None:
-    outcome = Outcome(words, capsys, here)
+def test_usage(work_folder: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str) -> None:
+    outcome = Outcome(words, capsys, work_folder)
     assert (outcome.status, outcome.out) == (2, "")
     assert complaint in outcome.err
 
 
-def test_a_refused_probe(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "bad.toml").write_text(PROBE % "st.global.u32 [%rd1], 1;\nSAVE [ m ] {%clock64};")
+def test_a_refused_probe(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work_folder / "bad.toml").write_text(PROBE % "st.global.u32 [%rd1], 1;\nSAVE [ m ] {%clock64};")
     reason = "bad.toml, line 7: 'st.global.u32 [%rd1], 1;' writes memory: use SAVE"
     for words in (("bad.toml",), ("bad.toml", "kernels.ptx")):
-        outcome = Outcome(words, capsys, here)
+        outcome = Outcome(words, capsys, work_folder)
         assert (outcome.status, outcome.out, outcome.err) == (1, "", f"tui-probe: error: {reason}\n")
-    outcome = Outcome(("bad.toml", "kernels.ptx", "--format", "json"), capsys, here)
+    outcome = Outcome(("bad.toml", "kernels.ptx", "--format", "json"), capsys, work_folder)
     assert (outcome.status, outcome.err) == (1, "")
     record = outcome.record()
     assert (record["version"], record["error"], record["kernels"]) == (1, reason, [])
 
 
-def test_a_probe_that_meets_nothing_in_the_kernel(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_probe_that_meets_nothing_in_the_kernel(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     probe = (PROBE % "SAVE [ m ] {%clock64};").replace('position = "kernel"', 'position = "ld.gloabl"')
-    (here / "nowhere.toml").write_text(probe)
-    outcome = Outcome(("nowhere.toml", "kernels.ptx"), capsys, here)
+    (work_folder / "nowhere.toml").write_text(probe)
+    outcome = Outcome(("nowhere.toml", "kernels.ptx"), capsys, work_folder)
     assert "note      nowhere matched no instruction of this kernel, which has no ld.gloabl\n" in outcome.out
     doubt = "ld.gloabl: no instruction of PTX is known to be .gloabl: did you mean global?"
     assert f"doubtful    {doubt}\n" in outcome.out
-    assert Outcome(("nowhere.toml", "--format", "json"), capsys, here).record()["probe"]["doubts"] == [doubt]
+    assert Outcome(("nowhere.toml", "--format", "json"), capsys, work_folder).record()["probe"]["doubts"] == [doubt]
 
 
 @pytest.mark.parametrize(
@@ -292,17 +294,19 @@ def test_a_probe_that_meets_nothing_in_the_kernel(here: Path, capsys: pytest.Cap
         (b"\x7fELF", ""),
     ],
 )
-def test_files_without_kernels(here: Path, capsys: pytest.CaptureFixture[str], content: bytes, complaint: str) -> None:
-    (here / "image").write_bytes(content)
-    outcome = Outcome(("block_sched", "image"), capsys, here)
+def test_files_without_kernels(
+    work_folder: Path, capsys: pytest.CaptureFixture[str], content: bytes, complaint: str
+) -> None:
+    (work_folder / "image").write_bytes(content)
+    outcome = Outcome(("block_sched", "image"), capsys, work_folder)
     assert outcome.status == 1
     assert outcome.err.startswith("tui-probe: error: image: ")
     assert complaint in outcome.err
 
 
-def test_an_out_that_cannot_be_written(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "taken").touch()
-    outcome = Outcome(("block_sched", "kernels.ptx", "--out", "taken"), capsys, here)
+def test_an_out_that_cannot_be_written(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work_folder / "taken").touch()
+    outcome = Outcome(("block_sched", "kernels.ptx", "--out", "taken"), capsys, work_folder)
     assert outcome.status == 1
     assert "--out taken" in outcome.err
 
@@ -331,8 +335,8 @@ def test_a_probe_of_values_needs_ptx(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert [kernel["reason_code"] for kernel in outcome.record()["kernels"]] == ["needs-instructions"]
 
 
-def test_a_kernel_named_as_the_probe(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = Outcome(("kernels.ptx", "probe.toml"), capsys, here)
+def test_a_kernel_named_as_the_probe(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = Outcome(("kernels.ptx", "probe.toml"), capsys, work_folder)
     assert outcome.status == 2
     assert "kernels.ptx is no probe: the probe comes first, tui-probe check PROBE kernels.ptx" in outcome.err
 
@@ -375,8 +379,8 @@ def test_without_an_architecture_the_newest_of_each_image_is_taken(
     }  # fmt: skip
 
 
-def test_the_newest_that_the_assembler_knows(here: Path) -> None:
-    tool = here / "old_ptxas"
+def test_the_newest_that_the_assembler_knows(work_folder: Path) -> None:
+    tool = work_folder / "old_ptxas"
     tool.write_text("""#!/bin/sh\necho "--gpu-name (-arch) Allowed values: 'compute_100','sm_80','sm_90','sm_90a'"\n""")
     tool.chmod(0o755)
     known = tool_architectures(Tool(tool, (12, 0), "12.0"))
@@ -396,12 +400,12 @@ esac
 
 
 @pytest.fixture
-def knowing(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    tool = here.parent / "tools" / "knowing_ptxas"
+def knowing(work_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    tool = work_folder.parent / "tools" / "knowing_ptxas"
     tool.write_text(KNOWING)
     tool.chmod(0o755)
     monkeypatch.setattr("tui_probe.engine.assembler.find_tools", lambda _: [Tool(tool, (13, 0), "13.0.1")])
-    return here
+    return work_folder
 
 
 def write_target(folder: Path, target: str, text: str = STORE) -> None:
@@ -468,13 +472,13 @@ def test_file_without_a_kernel_for_an_older_gpu_names_its_target(
     assert outcome.err == "tui-probe: error: made.ptx: it has no kernel for a GPU of sm_75, but PTX for sm_80\n"
 
 
-def test_many_kernels_are_listed_in_groups(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_many_kernels_are_listed_in_groups(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kernels = [STORE.replace("store", f"store_{number}") for number in range(70)]
-    (here / "many.ptx").write_text(HEADER + REFUSED + "".join(kernels) + BROKEN)
-    outcome = Outcome(("block_sched", "many.ptx"), capsys, here)
+    (work_folder / "many.ptx").write_text(HEADER + REFUSED + "".join(kernels) + BROKEN)
+    outcome = Outcome(("block_sched", "many.ptx"), capsys, work_folder)
     assert (outcome.status, outcome.err) == (1, "")
     golden("check_many.txt", outcome.out)
-    record = Outcome(("block_sched", "many.ptx", "--format", "json"), capsys, here).record()
+    record = Outcome(("block_sched", "many.ptx", "--format", "json"), capsys, work_folder).record()
     assert len(record["kernels"]) == 72
     assert record["totals"] == {
         "kernels": 72,
@@ -485,12 +489,12 @@ def test_many_kernels_are_listed_in_groups(here: Path, capsys: pytest.CaptureFix
 
 
 def test_nothing_is_left_of_kernels_whose_files_are_not_wanted(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    work_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TMPDIR", str(here))
+    monkeypatch.setenv("TMPDIR", str(work_folder))
     monkeypatch.setattr("tempfile.tempdir", None)
-    assert Outcome(("block_sched", "kernels.ptx", "--kernel", "store"), capsys, here).status == 0
-    assert [path.name for path in here.iterdir()] == ["kernels.ptx"]
+    assert Outcome(("block_sched", "kernels.ptx", "--kernel", "store"), capsys, work_folder).status == 0
+    assert [path.name for path in work_folder.iterdir()] == ["kernels.ptx"]
 
 
 def test_an_interrupt_waits_for_no_kernel(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ async def test_from_the_summary_to_a_run_that_answers(demo: Path) -> None:
         assert "which accesses are not coalesced?" in stage.text
         await stage.press(*"coalesced")
         await stage.pilot.press("enter")
-    assert asked(session) == (demo, ("-p", "gmem_sectors_by_line"))
+    assert rerun_request(session) == (demo, ("-p", "gmem_sectors_by_line"))
 
 
 @pytest.mark.parametrize("word", ["waste", "wasted", "traffic", "uncoalesced", "lines"])
@@ -58,7 +58,7 @@ async def test_words_of_the_matter_find_the_probe(demo: Path, word: str) -> None
         assert "ask: which accesses are not coalesced?" in stage.text
 
 
-def asked(session: Session) -> tuple[Path, tuple[str, ...]] | None:
+def rerun_request(session: Session) -> tuple[Path, tuple[str, ...]] | None:
     """The trace and the options of what is to be run."""
     return None if session.again is None else (session.again.trace, session.again.options)
 
@@ -104,7 +104,7 @@ async def test_the_time_between_two_marks_on_the_source_is_asked_for_first(demo:
         await stage.press("R")
         assert "▌--between zero_fill.cu:1-2  how long is each warp there?" in stage.text
         await stage.pilot.press("enter")
-    assert asked(session) == (demo, ("--between", "zero_fill.cu:1-2"))
+    assert rerun_request(session) == (demo, ("--between", "zero_fill.cu:1-2"))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ async def test_a_run_that_left_the_kernel_out_goes_on_with_it(
         await stage.press(*key, "space", *"kernel")
         assert words in stage.text
         await stage.pilot.press("enter")
-    assert asked(session) == (trace.directory, options)
+    assert rerun_request(session) == (trace.directory, options)
 
 
 async def test_from_the_live_screen_as_before(demo: Path) -> None:
@@ -138,7 +138,7 @@ async def test_from_the_live_screen_as_before(demo: Path) -> None:
         assert "Run again, to ask" in stage.text
         await stage.press(*"before")
         await stage.pilot.press("enter")
-    assert asked(session) == (demo, ())
+    assert rerun_request(session) == (demo, ())
 
 
 async def test_an_empty_page_asks_for_its_probe_first(demo: Path) -> None:
@@ -164,7 +164,7 @@ async def test_the_palette_knows_questions(demo: Path) -> None:
         await stage.press("backspace", "backspace", "backspace", "enter")
         assert "▌-p gmem_sectors_by_line  which accesses are not coalesced?" in stage.text
         await stage.pilot.press("enter")
-    assert asked(session) == (demo, ("-p", "gmem_sectors_by_line"))
+    assert rerun_request(session) == (demo, ("-p", "gmem_sectors_by_line"))
 
 
 @pytest.mark.parametrize("running", [True, False])
@@ -230,7 +230,7 @@ async def test_keys_typed_at_once_wait_for_the_questions(demo: Path, monkeypatch
             await stage.pilot.press(key)
         known.set()
         await stage.until(lambda: session.again is not None, "nothing was chosen")
-    assert asked(session) == (demo, ())
+    assert rerun_request(session) == (demo, ())
 
 
 async def test_a_menu_that_was_left_does_not_come_back(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -292,7 +292,7 @@ class ProbeApp(OpenApp):
     def _take_offer(self, menu: PickScreen, offered: RerunOffer) -> None:
         if not offered.problem:
             menu.take([replace(choice, value=partial(offered.take, choice.value)) for choice in offered.choices])
-        elif not menu.left:
+        elif not menu.was_closed:
             menu.dismiss(None)
             self.speaking.notice(offered.problem)
             if offered.command:

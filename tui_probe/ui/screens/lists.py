@@ -93,8 +93,8 @@ class FittedScreen(ModalScreen[Result], Generic[Result, ListKind]):
                 self.app.post_message(events.Key(event.key, event.character))
 
     @property
-    def left(self) -> bool:
-        """Was it left before it had anything to show?"""
+    def was_closed(self) -> bool:
+        """Was it closed before it had anything to show?"""
         return self not in self.app.screen_stack
 
 
