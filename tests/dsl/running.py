@@ -58,16 +58,18 @@ def run_saxpy(probe: Probe, x: np.ndarray[Any, Any] | None = None) -> Run:
     x_address, y_address = device.upload(x), device.upload(y)
     text, info = probed_kernel(Kernel.of(parse(SAXPY), "saxpy"), probe)
     lines = parse_kernel_info(info.splitlines()).sites
-    maps = DeviceMaps(probe, (GRID,), (BLOCK,), sites={one.name: lines.get(i, ()) for i, one in enumerate(probe.maps)})
+    maps = DeviceMaps(
+        probe, (GRID,), (BLOCK,), sites={own_map.name: lines.get(i, ()) for i, own_map in enumerate(probe.maps)}
+    )
     kernel = compile_kernel(parse(text), "saxpy")
     arguments = [np.uint64(y_address), np.uint64(x_address), np.float32(2), np.uint32(COUNT)]
     device.launch(kernel, *arguments, *maps.arguments, grid=(GRID,), block=(BLOCK,))
     np.testing.assert_array_equal(device.download(y_address, y), np.float32(2) * x + y)
     in_file = maps.of_file()
-    slots = [one for one in in_file if one.kind != COUNTS]
-    records = {one.name: _records(one, kept) for one, kept in zip(probe.maps, slots, strict=True)}
-    counts = [int(one.slots.view(np.uint32).sum()) for one in in_file if one.kind == COUNTS]
-    attempts = dict(zip([one.name for one in probe.maps if one.cap != 1], counts, strict=True))
+    slots = [own_map for own_map in in_file if own_map.kind != COUNTS]
+    records = {own_map.name: _records(own_map, kept) for own_map, kept in zip(probe.maps, slots, strict=True)}
+    counts = [int(own_map.slots.view(np.uint32).sum()) for own_map in in_file if own_map.kind == COUNTS]
+    attempts = dict(zip([own_map.name for own_map in probe.maps if own_map.cap != 1], counts, strict=True))
     return Run(records, attempts, x_address, y_address)
 
 

@@ -48,7 +48,9 @@ def test_ptxas_accepts(name: str, accepts: Callable[[str], int]) -> None:
 def test_block_sched_is_what_the_built_in_probe_is() -> None:
     ours, built_in = program("block_sched"), load_probe("block_sched")
     assert ours.callback == built_in.callback
-    assert ours.maps == tuple(replace(each, reduction=None) for each in built_in.maps)  # the language has sums alone
+    assert ours.maps == tuple(
+        replace(own_map, reduction=None) for own_map in built_in.maps
+    )  # the language has sums alone
     np.testing.assert_array_equal(run_saxpy(ours).records["block_sched"], run_saxpy(built_in).records["block_sched"])
 
 
@@ -132,11 +134,11 @@ def test_nan_check() -> None:
     x = np.arange(COUNT, dtype=np.float32)
     x[5], x[60] = np.nan, np.inf
     run = run_saxpy(program("nan_check"), x)
-    found = run.records["found"]
-    assert np.flatnonzero(found["number"]).tolist() == [5, 60]
-    assert found["number"].max() == 1
-    assert found["address"][[5, 60]].tolist() == [run.y + 20, run.y + 240]
-    values = found["bits"][[5, 60]].view(np.float32)
+    records = run.records["found"]
+    assert np.flatnonzero(records["number"]).tolist() == [5, 60]
+    assert records["number"].max() == 1
+    assert records["address"][[5, 60]].tolist() == [run.y + 20, run.y + 240]
+    values = records["bits"][[5, 60]].view(np.float32)
     assert np.isnan(values[0])
     assert values[1] == np.inf
 
@@ -196,15 +198,15 @@ def test_operands() -> None:
     np.testing.assert_array_equal(fma["result"].view(np.float32), 2 * x + 1)
     # Of the two loads the later one, of y, is kept.
     np.testing.assert_array_equal(loaded["address"], run.y + 4 * np.arange(COUNT, dtype=np.uint64))
-    one = int(np.float32(1).view(np.uint32))
-    np.testing.assert_array_equal(loaded["value"], np.full(COUNT, one + 1, np.uint64))
+    one_bits = int(np.float32(1).view(np.uint32))
+    np.testing.assert_array_equal(loaded["value"], np.full(COUNT, one_bits + 1, np.uint64))
 
 
 def test_lines() -> None:
     pruned = Kernel.of(parse(SAXPY), "saxpy").pruned.splitlines()
     lines = [number for number, text in enumerate(pruned, 1) if "ld.global" in text or "st.global" in text]
-    found = run_saxpy(program("lines")).records["places"].tolist()
-    assert found == [(line, line - 1) for line in lines for _ in range(COUNT)]
+    records = run_saxpy(program("lines")).records["places"].tolist()
+    assert records == [(line, line - 1) for line in lines for _ in range(COUNT)]
 
 
 def test_constants() -> None:

@@ -92,13 +92,13 @@ class DeviceMaps:
 
     def of_file(self) -> list[FileMap]:
         """The maps in the order of the file; counts follow theirs."""
-        found = []
+        maps_found = []
         for slot, storage, memory in self._maps:
             convert = {Layout.ROWS: self._rows, Layout.QUEUE: self._queue, Layout.MARKED: self._marked}
             convert[Layout.SITES] = self._sites
             made = convert.get(storage.layout, self._plain)(slot, storage, memory)
-            found += made if self.detail or slot.reduction is None else [self._reduced(slot.reduction, made[0])]
-        return found
+            maps_found += made if self.detail or slot.reduction is None else [self._reduced(slot.reduction, made[0])]
+        return maps_found
 
     def _reduced(self, reduction: Reduction, whole: FileMap) -> FileMap:
         """What is left of a map, unless that takes as much room as all of it."""
@@ -113,13 +113,13 @@ class DeviceMaps:
     def save(self, path: Path, shared: int = 0) -> None:
         """Write a result file."""
         maps = self.of_file()
-        data = [(one.divisor, one.slots) for one in maps]
-        about = [(one.kind, one.record, one.marks) for one in maps]
-        whole = result_bytes(_three(self.grid), _three(self.block), data, shared=shared, about=about)
+        data = [(file_map.divisor, file_map.slots) for file_map in maps]
+        about = [(file_map.kind, file_map.record, file_map.marks) for file_map in maps]
+        content = result_bytes(_three(self.grid), _three(self.block), data, shared=shared, about=about)
         if self.sample is not None:
             numbers = *_three(self.launched), self.sample.start, self.sample.step, len(self.sample)
-            whole += bytes(-len(whole) % 8) + b"sampled\1" + struct.pack("<6I", *numbers)
-        path.write_bytes(whole)
+            content += bytes(-len(content) % 8) + b"sampled\1" + struct.pack("<6I", *numbers)
+        path.write_bytes(content)
 
     def _slots(self, level: Level) -> int:
         return self.warps if level is Level.WARP else self.threads
@@ -154,8 +154,8 @@ class DeviceMaps:
         if storage.even:
             slots = _expanded(slots.reshape(self.blocks, self.warps, 32, cap, record)).reshape(slots.shape)
         slots = slots[:, : self.threads].copy()
-        kept = np.where(counts == 0, cap, counts.astype(np.int64) - 1)
-        slots[np.arange(cap) >= kept[:, :, np.newaxis]] = 0
+        saved = np.where(counts == 0, cap, counts.astype(np.int64) - 1)
+        slots[np.arange(cap) >= saved[:, :, np.newaxis]] = 0
         attempts = np.where(counts == 0, UNKNOWN, counts.astype(np.int64) - 1)
         return self._counted(slot, storage, slots.reshape(self.blocks, self.threads, -1), attempts)
 
@@ -167,10 +167,10 @@ class DeviceMaps:
         for number, queue in enumerate(queues):
             count, strays = (int(value) for value in queue[:8].view("<u4"))
             records = queue[16:].reshape(2, cap, record)
-            kept = min(count - 1, cap) if count else cap
-            more = min(strays, cap - kept)
-            slots[number, :kept] = records[0, :kept]
-            slots[number, kept : kept + more] = records[1, :more]
+            saved = min(count - 1, cap) if count else cap
+            more = min(strays, cap - saved)
+            slots[number, :saved] = records[0, :saved]
+            slots[number, saved : saved + more] = records[1, :more]
             attempts[number] = count - 1 + strays if count else UNKNOWN
         shape = (self.blocks, self.warps)
         return self._counted(slot, storage, slots.reshape(*shape, -1), attempts.reshape(shape))

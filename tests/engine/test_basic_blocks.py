@@ -27,8 +27,10 @@ before = "SAVE [ pace ] {{%clock, {value}}};"
 
 def heads(body: str) -> list[str]:
     """The first operands of the instructions that begin loops, which name them."""
-    found = loop_heads(parse(entry(body)).entries()[0])
-    return [str(one.operands[-1].text) for one in found if isinstance(one.operands[-1], Immediate)]
+    loops = loop_heads(parse(entry(body)).entries()[0])
+    return [
+        str(instruction.operands[-1].text) for instruction in loops if isinstance(instruction.operands[-1], Immediate)
+    ]
 
 
 NESTED = """
@@ -82,8 +84,8 @@ def test_blocks_hold_every_instruction_once() -> None:
     for path in CORPUS:
         for function in parse(path.read_text()).entries():
             blocks = basic_blocks(function)
-            assert [id(one) for block in blocks for one in block] == [
-                id(one) for one in function_instructions(function)
+            assert [id(instruction) for block in blocks for instruction in block] == [
+                id(instruction) for instruction in function_instructions(function)
             ]
             first = {id(block[0]) for block in blocks}
             assert all(id(head) in first for head in loop_heads(function))
@@ -95,8 +97,8 @@ def test_line_is_that_of_the_pruned_text() -> None:
         for function in module.entries():
             kernel = Kernel.of(module, function.name)
             lines = kernel.pruned.splitlines()
-            for one in function_instructions(kernel.entry):
-                assert kernel.text(one.span).splitlines()[0] in lines[kernel.line_of(one) - 1]
+            for instruction in function_instructions(kernel.entry):
+                assert kernel.text(instruction.span).splitlines()[0] in lines[kernel.line_of(instruction) - 1]
 
 
 def test_line_of_a_loop_and_of_an_instruction() -> None:

@@ -65,20 +65,23 @@ def test_blocks_report_all_their_instructions(arch: int, tmp_path: Path) -> None
     """By the listing of nvdisasm, up to the padding behind the code."""
     cubin = block_cubin(arch, Assembler())
     target = GraftTarget.of(cubin, "trial")
-    found = find_probed_parts(block_trial().probe, target)
+    parts = find_probed_parts(block_trial().probe, target)
     listing = [re.sub(r"^@!?U?P\w+ ", "", text) for _, text in sorted(texts(cubin.image, tmp_path).items())]
     own_jump = [f"BRA {WORD_BYTES * index:#x}" for index in range(len(listing))]
     counted = [text for index, text in enumerate(listing) if text != "NOP" and not text.startswith(own_jump[index])]
-    told: Counter[str] = Counter()
-    for block in found.blocks:
-        told.update({code.point.name: code.number for code in block.codes})
-    assert told["instructions"] == told["classes"]
+    counts: Counter[str] = Counter()
+    for block in parts.blocks:
+        counts.update({code.point.name: code.number for code in block.codes})
+    assert counts["instructions"] == counts["classes"]
     nops = sum(text == "NOP" for text in listing)
-    assert len(counted) - 1 <= told["instructions"] <= len(counted) + nops
+    assert len(counted) - 1 <= counts["instructions"] <= len(counted) + nops
     sums = sum(text.startswith("FADD") for text in listing)
-    assert told["sum of %sums"] + len([one for one in found.sites if one.places[0].point.name == "sums"]) == sums
-    assert told["sum of %products"] == sum(text.startswith("DMUL") for text in listing)
-    assert told["barriers"] == sum(operation_class(word, arch) == "barrier" for word in target.words)
+    assert (
+        counts["sum of %sums"] + len([probed for probed in parts.sites if probed.places[0].point.name == "sums"])
+        == sums
+    )
+    assert counts["sum of %products"] == sum(text.startswith("DMUL") for text in listing)
+    assert counts["barriers"] == sum(operation_class(word, arch) == "barrier" for word in target.words)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -86,13 +89,13 @@ def test_each_block_has_its_code_at_one_of_its_own_instructions(arch: int, tmp_p
     cubin = block_cubin(arch, Assembler())
     made = Grafter(block_trial().probe, Assembler(), sampled=False).graft(cubin, "trial")
     target = GraftTarget.of(cubin, "trial")
-    firsts = sorted(one.first for one in find_probed_parts(block_trial().probe, target).blocks)
-    places = sorted(one.at for one in find_probed_parts(block_trial().probe, target).blocks)
+    firsts = sorted(probed.first for probed in find_probed_parts(block_trial().probe, target).blocks)
+    places = sorted(probed.at for probed in find_probed_parts(block_trial().probe, target).blocks)
     assert all(first <= at for first, at in zip(firsts, places, strict=True))
     assert all(at < later for at, later in itertools.pairwise(places))
     assert not [text for text in texts(made.probed, tmp_path).values() if "INVALID" in text or "???" in text]
-    (told,) = parse_sites(made.sites.encode())
-    assert sorted(one.instruction.line for one in told.sites if one.at == "block") == firsts
+    (counts,) = parse_sites(made.sites.encode())
+    assert sorted(probed.instruction.line for probed in counts.sites if probed.at == "block") == firsts
 
 
 def test_blocks_of_nothing_but_branches_have_it_at_the_branch(tmp_path: Path) -> None:
@@ -121,16 +124,16 @@ def test_merged_instructions_count_as_executed(arch: int, tmp_path: Path) -> Non
     """Four loads of shared memory are one; a multiplication under a guard is told of by its own lanes alone."""
     target = GraftTarget.of(cubin_of(WIDE, "wide", arch, tmp_path), "wide")
     names = [operation_name(word, arch) for word in target.words]
-    found = find_probed_parts(load_probe("what_limits"), target)
-    told: Counter[str] = Counter()
-    for block in found.blocks:
-        told.update({code.point.name: code.number for code in block.codes})
+    parts = find_probed_parts(load_probe("what_limits"), target)
+    counts: Counter[str] = Counter()
+    for block in parts.blocks:
+        counts.update({code.point.name: code.number for code in block.codes})
     assert names.count("LDS") == 1
-    assert told["sum of %shared_passes"] == names.count("LDS") + names.count("STS")
+    assert counts["sum of %shared_passes"] == names.count("LDS") + names.count("STS")
     guarded = [word for word in target.words if operation_name(word, arch) == "FMUL" and not word.is_unconditional]
     free = names.count("FMUL") - len(guarded)
-    assert told["sum of %fp32_operations"] == 2 * names.count("FFMA") + names.count("FADD") + free
-    assert [place.point.name for one in found.sites for place in one.places].count("fp32_singles") == len(guarded)
+    assert counts["sum of %fp32_operations"] == 2 * names.count("FFMA") + names.count("FADD") + free
+    assert [place.point.name for probed in parts.sites for place in probed.places].count("fp32_singles") == len(guarded)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -110,8 +110,8 @@ def test_read_script_as_a_module(tmp_path: Path) -> None:
         assert (ends.shape, moves.shape, attempts.shape) == ((4, 2, 1), (4, 45, 3), (4, 45, 1))
         assert ends.dtype.names == ("time", "smid")
         assert theirs["is ends"].ravel().tolist() == [True, False, False, True, False, False, False, False]
-        kept = theirs["is moves"].sum(axis=2).ravel()[:5].tolist()
-        assert kept == [0, 1, 3, 3, 3]  # random bytes are not zeros
+        saved = theirs["is moves"].sum(axis=2).ravel()[:5].tolist()
+        assert saved == [0, 1, 3, 3, 3]  # random bytes are not zeros
 
 
 def test_a_sample_of_the_blocks(tmp_path: Path) -> None:
@@ -166,8 +166,8 @@ def test_the_room_is_that_of_the_launch(
     path = two_maps(folder / "room.bin", room, attempts)
     result = names_of(folder, TWO_MAPS)["read"](str(path))
     assert result.maps["moves"].shape == (4, 45, room)
-    kept = [room if count == UNKNOWN else min(count, room) for count in np.resize(attempts, 180).tolist()]
-    assert result.written["moves"].sum(axis=2).ravel().tolist() == kept
+    saved = [room if count == UNKNOWN else min(count, room) for count in np.resize(attempts, 180).tolist()]
+    assert result.written["moves"].sum(axis=2).ravel().tolist() == saved
 
 
 def test_unwritten_slot_is_distinguished_from_a_zero(tmp_path: Path) -> None:
@@ -238,9 +238,9 @@ before = "SAVE [ m ] {{%smid, %clock64}};"
     assert (result.reduced, result.maps["m"].shape) == ({"m": group}, (*shape, 1))
     np.testing.assert_array_equal(result.maps["m"]["first"][:, :, 0], ours.records["first"])
     np.testing.assert_array_equal(result.written["m"][:, :, 0], ours.saved)
-    said = alone(tmp_path, probe, "read.py", "1.bin").stdout
+    output = alone(tmp_path, probe, "read.py", "1.bin").stdout
     groups = shape[0] * shape[1]
-    assert f"  m: {groups if group == 'launch' else groups * 3 // 4} of {groups} records, one per {group}" in said
+    assert f"  m: {groups if group == 'launch' else groups * 3 // 4} of {groups} records, one per {group}" in output
 
 
 @pytest.mark.parametrize("size", [0, 31, 40, 100])
@@ -270,7 +270,7 @@ def test_every_built_in_probe_gets_a_readable_script(tmp_path: Path, name: str) 
     for own_map in probe.maps:
         assert maps[own_map.name].itemsize == own_map.record_bytes
         assert {name: kind[1] for name, kind in maps[own_map.name].fields.items()} == {
-            one.name: one.offset for one in own_map.fields
+            record.name: record.offset for record in own_map.fields
         }
 
 
@@ -279,11 +279,13 @@ def test_parse_gives_lists_by_map_block_and_slot(tmp_path: Path) -> None:
     header, sections, records = names_of(tmp_path, TWO_MAPS)["parse"](str(path))
     result = names_of(tmp_path, TWO_MAPS)["read"](str(path))
     assert (header.gridDimX, header.gridDimZ, header.blockDimY, header.sharedMemBytes) == (2, 2, 9, 64)
-    assert [(one.size, one.warpDiv) for one in sections] == [(16, 32), (48, 1), (4, 1)]
+    assert [(record.size, record.warpDiv) for record in sections] == [(16, 32), (48, 1), (4, 1)]
     ends = result.maps["ends"]
     assert len(records["ends"]) == 4
     assert records["ends"][0][0][0].time == ends["time"][0, 0, 0]
-    assert [one.smid for block in records["ends"] for slot in block for one in slot] == ends["smid"].ravel().tolist()
+    assert [record.smid for block in records["ends"] for slot in block for record in slot] == ends[
+        "smid"
+    ].ravel().tolist()
     assert records["moves.attempts"][0][1][0].value == 1
 
 
@@ -291,8 +293,8 @@ def test_parse_of_what_a_run_kept_of_each_block(tmp_path: Path) -> None:
     """One record per block, in the place of its warps."""
     script = names_of(tmp_path, BLOCK_SCHED)
     record = script["MAPS"]["block_sched"].metadata["reduced"]
-    kept = [(100, 7, 3), (110, 8, 2), (120, 9, 3), (130, 1, 2)]
-    left = struct.pack("<II", 2, 16) + np.array(kept, record).tobytes() + b"\x0f"
+    saved = [(100, 7, 3), (110, 8, 2), (120, 9, 3), (130, 1, 2)]
+    left = struct.pack("<II", 2, 16) + np.array(saved, record).tobytes() + b"\x0f"
     path = result_file(tmp_path / "1.bin", [(0, 32)], [b""], [(5, 16, left)])
     blocks = script["parse"](str(path))[2]["block_sched"]
-    assert [(block[0][0].start, block[0][0].elapsed, block[0][0].smid) for block in blocks] == kept
+    assert [(block[0][0].start, block[0][0].elapsed, block[0][0].smid) for block in blocks] == saved

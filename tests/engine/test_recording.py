@@ -134,9 +134,9 @@ def test_warps_keep_no_record_twice_and_lose_none_without_counting_it(
     """Each step of a warp has one record, by its lowest lane there; strays of one step may come in several groups."""
     to, since = of_threads(steps), of_threads(begin)
     result = run(tmp_path, probe("warp", cap, dynamic=dynamic), to, since, {"whole": cap, "short": cap})
-    attempts, kept = result.attempts(0), result.kept(0)
+    attempts, saved = result.attempts(0), result.kept(0)
     assert attempts is not None
-    assert kept is not None
+    assert saved is not None
     records = result.records(0, RECORD)
     for block in range(GRID):
         for warp in range(WARPS):
@@ -144,9 +144,9 @@ def test_warps_keep_no_record_twice_and_lose_none_without_counting_it(
             alone = max(int(to[at][0]) - int(since[at][0]), 0)
             steps_there = {s for end, start in zip(to[at], since[at], strict=True) for s in range(start, end)}
             assert attempts[block, warp] >= len(steps_there)
-            assert kept[block, warp] == min(attempts[block, warp], cap)
-            own = records[block, warp, : kept[block, warp]]
-            assert not records[block, warp, kept[block, warp] :].view(np.uint8).any()
+            assert saved[block, warp] == min(attempts[block, warp], cap)
+            own = records[block, warp, : saved[block, warp]]
+            assert not records[block, warp, saved[block, warp] :].view(np.uint8).any()
             of_lane_0 = own[: min(alone, cap)]
             assert of_lane_0["step"].tolist() == [int(since[at][0]) + i for i in range(len(of_lane_0))]
             assert (of_lane_0["lane"] == 0).all()

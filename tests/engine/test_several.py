@@ -95,9 +95,9 @@ def test_a_form_for_samples_is_made_on_demand(tmp_path: Path, ptxas: Tool) -> No
         answer = preparers.prepare_sampled(1, directory, "sm_80", "store")
         preparers.close()
         assert (answer.outcome, answer.text) == ("ok", "probed.bin")
-        whole, sampled = ((directory / "two" / own / "kernel.info").read_text() for own in ("", "sampled"))
-        assert sampled.replace("blocks sampled\n", "") == whole
-        assert sampled != whole
+        unsampled, sampled = ((directory / "two" / own / "kernel.info").read_text() for own in ("", "sampled"))
+        assert sampled.replace("blocks sampled\n", "") == unsampled
+        assert sampled != unsampled
         assert not (directory / "one" / "sampled").exists()
     assert "[cache]" in (directory / "two" / "sampled" / "process.log").read_text()
 
@@ -129,7 +129,10 @@ def test_a_file_is_put_in_the_place_of_what_is_there(tmp_path: Path, there: str 
     assert put_link(made, path)
     assert path.samefile(made)
     put_file(path, b"new")
-    assert (path.read_bytes(), sorted(each.name for each in tmp_path.iterdir())) == (b"new", ["made", "path"])
+    assert (path.read_bytes(), sorted(path_there.name for path_there in tmp_path.iterdir())) == (
+        b"new",
+        ["made", "path"],
+    )
 
 
 def test_impossible_link_is_reported(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ def hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_silent_tool_is_asked_once_and_named(hanging: Path, tmp_path: Path) -> None:
     assert toolchain.find_tools() == toolchain.find_tools() == []
     assert (tmp_path / "asked").read_text() == "\n"
-    found = gpu.cuda_tool("ptxas", "")
-    assert (found.state, found.found) == ("warn", f"{hanging} does not answer --version")
+    check = gpu.cuda_tool("ptxas", "")
+    assert (check.state, check.found) == ("warn", f"{hanging} does not answer --version")
     assert gpu.cuda_tool("nvdisasm", "advice").state != "ok"
 
 
@@ -38,5 +38,5 @@ def test_another_one_is_used(hanging: Path, tmp_path: Path, monkeypatch: pytest.
     toolchain.find_tools()
     monkeypatch.setattr(toolchain, "_VERSION_SECONDS", 20)
     monkeypatch.setattr(toolchain, "candidate_paths", lambda _: iter([hanging, good]))
-    assert [each.path for each in toolchain.find_tools()] == [good]
+    assert [tool.path for tool in toolchain.find_tools()] == [good]
     assert gpu.cuda_tool("ptxas", "").found == f"12.1.105, {good}; {hanging} does not answer --version"

@@ -30,9 +30,9 @@ CUBINS = ("attn_fwd.sm_90a.cubin", "triton_add.sm_90a.cubin")
 def written(kernel: Kernel, probe: str, image: bytes = b"") -> ProbeSites:
     """What is read from the file of a kernel with one probe."""
     notes = build_probed_ptx(kernel, PROBES[probe]).notes
-    (found,) = parse_sites(site_file(probe, kernel, notes, image).encode())
-    assert found.probe == probe
-    return found
+    (sites,) = parse_sites(site_file(probe, kernel, notes, image).encode())
+    assert sites.probe == probe
+    return sites
 
 
 def compared(folder: Path, module: Module, image: bytes) -> int:
@@ -40,27 +40,29 @@ def compared(folder: Path, module: Module, image: bytes) -> int:
     number = 0
     (folder / "original.bin").write_bytes(image)
     (folder / "original.ptx").write_text(module.source)
-    for name in [each.name for each in module.entries()][:6]:
+    for name in [item.name for item in module.entries()][:6]:
         kernel = Kernel.of(module, name)
         (folder / "pruned.ptx").write_text(kernel.pruned)
         try:
-            found = {probe: written(kernel, probe, image) for probe in PROBES}
+            sites = {probe: written(kernel, probe, image) for probe in PROBES}
         except UnsupportedKernelError:
             continue
         if kernel.bodies != [kernel.entry]:
             continue
-        same_as_parsed(found, SitesFromPtx(folder))
+        same_as_parsed(sites, SitesFromPtx(folder))
         number += 1
     return number
 
 
 def same_as_parsed(found: dict[str, ProbeSites], older: SitesFromPtx) -> None:
-    parsed = {(one.line, one.opcode): one for one in older.instructions()}
+    parsed = {(instruction.line, instruction.opcode): instruction for instruction in older.instructions()}
     for probe in ("dmat", "gmem_bytes_by_line", "inst_mix_by_line", "nan_check"):
-        for one in found[probe].instructions():
-            assert one == parsed[one.line, one.opcode]
+        for instruction in found[probe].instructions():
+            assert instruction == parsed[instruction.line, instruction.opcode]
     accesses = {line for (line, name) in parsed if parsed[line, name].access and is_global(name)}
-    assert {one.line for one in found["dmat"].instructions() if is_global(one.opcode)} == accesses
+    assert {
+        instruction.line for instruction in found["dmat"].instructions() if is_global(instruction.opcode)
+    } == accesses
     assert list(found["nan_check"].unchecked) == older.unchecked()
     sites = found["inst_mix_by_line"].maps["sites"]
     blocks = older.blocks([site.instruction.line for site in sites])
@@ -72,8 +74,8 @@ def same_as_parsed(found: dict[str, ProbeSites], older: SitesFromPtx) -> None:
 
 
 def is_global(name: str) -> bool:
-    words = name.split(".")
-    return "global" in words and "bulk" not in words
+    opcode_parts = name.split(".")
+    return "global" in opcode_parts and "bulk" not in opcode_parts
 
 
 @pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.name)
@@ -126,18 +128,18 @@ def test_all_parts_of_a_file() -> None:
     kernel = Kernel.of(parse(text), "kernel")
     probe = toml_probe(PROBE)
     notes = build_probed_ptx(kernel, probe).notes
-    (found,) = parse_sites(site_file(probe.name, kernel, notes, b"").encode())
+    (sites,) = parse_sites(site_file(probe.name, kernel, notes, b"").encode())
     first = kernel.pruned.splitlines().index("ld.param.u64 %rd1, [a];") + 1
     seven, nine = SourceLine("/src/a b.cu", 7), SourceLine("/src/a b.cu", 9)
     load = SiteInstruction(first + 2, "ld.global.v2.u32", "load", "u32", "global", "load", 8, seven)
     store = SiteInstruction(first + 4, "st.global.u32", "store", "u32", "global", "store", 4, nine)
     name = "cp.async.ca.shared.global"
     copy = SiteInstruction(first + 5, name, "load", "", "shared.global", "copy", 16, nine)
-    assert found.sites == (
+    assert sites.sites == (
         Site("instruction", ("first", "second"), load),
         Site("instruction", ("second",), store),
         Site("instruction", ("first",), copy),
         Site("loop", ("around",), load),
     )
-    assert found.maps == {"sums": found.sites[:3]}
-    assert found.unchecked == ()
+    assert sites.maps == {"sums": sites.sites[:3]}
+    assert sites.unchecked == ()

@@ -29,9 +29,12 @@ def runs(position: str, text: str = STRIDES, name: str = "strides") -> list[list
     """The lines of PTX of each run."""
     tree = parse(text)
     kernel = Kernel.of(tree, name)
-    (found,) = parse_positions(position)
-    assert found.source is not None
-    return [[kernel.line_of(one) for one in run] for run in source_runs(kernel, kernel.entry, found.source)]
+    (matches,) = parse_positions(position)
+    assert matches.source is not None
+    return [
+        [kernel.line_of(instruction) for instruction in run]
+        for run in source_runs(kernel, kernel.entry, matches.source)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -59,8 +62,8 @@ def test_inlined_instructions_have_the_line_of_the_call(position: str, calls: se
     """Both calls of a function with three barriers, the first of which is in its line 8."""
     text = prune_to_kernel(parse((EXAMPLES / "softmax.ptx").read_text()), "softmax")
     lines = ["", *text.splitlines()]
-    found = [line for run in runs(position, text, "softmax") for line in run if "bar.sync" in lines[line]]
-    inlined = [int(lines[line - 1].split()[-2]) for line in found]
+    matches = [line for run in runs(position, text, "softmax") for line in run if "bar.sync" in lines[line]]
+    inlined = [int(lines[line - 1].split()[-2]) for line in matches]
     assert set(inlined) == calls
     assert len(inlined) == len(calls) * (1 if position == "softmax.cu:8" else 3)
 
@@ -72,7 +75,7 @@ def test_lines_that_cannot_be(wrong: str) -> None:
 
 
 def test_opcodes_are_no_files() -> None:
-    assert [each.opcode for each in parse_positions("ld.global:st.global")] == ["ld", "st"]
+    assert [position.opcode for position in parse_positions("ld.global:st.global")] == ["ld", "st"]
 
 
 def spent(folder: Path, position: str) -> int:

@@ -38,9 +38,9 @@ def test_line_range_probe(text: str, lines: str) -> None:
     probe = load_probe(name)
     verify_probe(probe)
     assert probe.about.title == f"How long each warp is in {lines}, with what was inlined there"
-    named = {str(each.source) for point in probe.points for each in point.positions if each.source}
+    named = {str(item.source) for point in probe.points for item in point.positions if item.source}
     assert named == {lines}
-    assert [each.name for each in probe.maps] == ["between"], "so that runs before and after a change are compared"
+    assert [item.name for item in probe.maps] == ["between"], "so that runs before and after a change are compared"
 
 
 def test_each_has_a_file_of_its_own_that_is_written_again(state: Path) -> None:

@@ -36,7 +36,7 @@ def test_a_name_with_a_sample_is_taken_apart(name: str, sample: str) -> None:
 
 @given(st.lists(st.sampled_from(NAMES), min_size=1, max_size=6))
 def test_each_probe_is_there_once_in_the_order_of_the_names(names: list[str]) -> None:
-    assert [each.name for each in choose_probes(names)] == list(dict.fromkeys(names))
+    assert [probe.name for probe in choose_probes(names)] == list(dict.fromkeys(names))
 
 
 @given(st.text(max_size=30))
@@ -52,7 +52,7 @@ def test_whatever_is_written_is_understood_or_refused_in_words(text: str) -> Non
 
 def test_a_sample_of_ones_own_goes_before_that_of_all() -> None:
     chosen = choose_probes(["dmat:1/64", "gmem_sectors"], "1/4")
-    assert [(each.name, each.sample) for each in chosen] == [("dmat", "1/64"), ("gmem_sectors", "1/4")]
+    assert [(probe.name, probe.sample) for probe in chosen] == [("dmat", "1/64"), ("gmem_sectors", "1/4")]
 
 
 @pytest.mark.parametrize(
@@ -72,20 +72,20 @@ def test_impossible_choice_is_refused_with_a_reason(texts: list[str], words: str
 
 
 def test_the_same_twice_is_one() -> None:
-    assert [each.name for each in choose_probes(["dmat", "dmat"])] == ["dmat"]
+    assert [probe.name for probe in choose_probes(["dmat", "dmat"])] == ["dmat"]
 
 
 def test_the_probes_of_all_sets_are_there() -> None:
     assert "survey" in built_in_sets()
-    for each in built_in_sets().values():
-        assert len(choose_probes([each.name])) == len(each.choices) > 1
-        assert each.title
+    for probe in built_in_sets().values():
+        assert len(choose_probes([probe.name])) == len(probe.choices) > 1
+        assert probe.title
 
 
 def test_a_set_of_ones_own_is_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('probes = ["dmat:1/8", "inst_mix"]\n')
-    assert [(each.name, each.sample) for each in choose_probes([str(path)])] == [("dmat", "1/8"), ("inst_mix", "")]
+    assert [(probe.name, probe.sample) for probe in choose_probes([str(path)])] == [("dmat", "1/8"), ("inst_mix", "")]
     path.write_text('probes = "dmat"\n')
     with pytest.raises(ProbeFileError, match="probes must be a list of names"):
         find_set(str(path))

@@ -40,15 +40,15 @@ def reduction(more: str, table: str = "", level: str = "warp", cap: int = 1) -> 
 
 
 def test_without_a_table_the_sums_are_kept() -> None:
-    found = reduction('reduce = "launch"')
-    assert found is not None
-    assert found.line == "launch record 16 sum:u64@0:u32@8 sum:u64@8:u64@0"
+    reduced = reduction('reduce = "launch"')
+    assert reduced is not None
+    assert reduced.line == "launch record 16 sum:u64@0:u32@8 sum:u64@8:u64@0"
 
 
 def test_fields_are_laid_out_like_those_of_a_map() -> None:
-    found = reduction('reduce = "block"', TABLE)
-    assert found is not None
-    assert found.line == (
+    reduced = reduction('reduce = "block"', TABLE)
+    assert reduced is not None
+    assert reduced.line == (
         "block record 40 first:u32@24:u32@8 max:u64@0:u64@0 min:u64@8:u64@0 span:u32@28:u32@8:u64@0"
         " sum:u64@16:u32@8 same:u32@32:u32@8"
     )
@@ -96,6 +96,6 @@ class m:
 def leave():
     m.add(1)
 """
-    found = read_probe(text.encode(), Path("probe.py")).maps[0].reduction
-    assert found is not None
-    assert found.line == "block record 8 sum:u64@0:u32@0"
+    reduced = read_probe(text.encode(), Path("probe.py")).maps[0].reduction
+    assert reduced is not None
+    assert reduced.line == "block record 8 sum:u64@0:u32@0"

@@ -30,8 +30,8 @@ def test_the_start_is_a_probe(
     assert capsys.readouterr().out == f"waits{suffix}\n"
     probe = load_probe(f"waits{suffix}")
     verify_probe(probe)
-    assert [each.name for each in probe.maps] == ["waits"]
-    assert any(each.source for point in probe.points for each in point.positions) is (position != "ld.global")
+    assert [item.name for item in probe.maps] == ["waits"]
+    assert any(item.source for point in probe.points for item in point.positions) is (position != "ld.global")
     assert main(["check", f"waits{suffix}"]) == 0
 
 

@@ -51,8 +51,8 @@ def shape(node: Any) -> Any:
         return {key: tokens(value) for key, value in node.items()}
     if not is_dataclass(node):
         return node
-    kept = [field.name for field in fields(node) if field.name not in ("span", "body_span", "source", "files")]
-    values = [(name, getattr(node, name)) for name in kept]
+    names = [field.name for field in fields(node) if field.name not in ("span", "body_span", "source", "files")]
+    values = [(name, getattr(node, name)) for name in names]
     return [
         type(node).__name__,
         *(tokens(value) if name in TEXT_FIELDS and isinstance(value, str) else shape(value) for name, value in values),
@@ -68,5 +68,5 @@ def statements(body: Iterable[Statement]) -> Iterator[Statement]:
 
 
 def instructions(module: Module) -> list[Instruction]:
-    found = (node for function in module.functions() for node in statements(function.body or []))
-    return [node for node in found if isinstance(node, Instruction)]
+    nodes = (node for function in module.functions() for node in statements(function.body or []))
+    return [node for node in nodes if isinstance(node, Instruction)]

@@ -60,12 +60,12 @@ def test_cubin_without_ptx() -> None:
 @pytest.mark.parametrize(("name", "entry"), [("attn_fwd.sm_90a", "attn_fwd"), ("triton_add.sm_90a", "add")])
 def test_cubin_of_triton_gives_its_ptx_line_by_line(name: str, entry: str) -> None:
     """The assembler keeps each line without comments, but for those of debug information, which it leaves empty."""
-    found = find_ptx(image(f"{name}.cubin"), entry, arch=90).split("\n")
+    ptx_lines = find_ptx(image(f"{name}.cubin"), entry, arch=90).split("\n")
     written = corpus(f"{name}.ptx").split("\n")
-    assert len(found) == len(written)
-    for kept, line in zip(found, written, strict=True):
-        assert tokens(kept) == tokens(line) or (
-            not kept and line.split()[0] in (".loc", ".file", ".b8", ".b32", ".b64")
+    assert len(ptx_lines) == len(written)
+    for ptx_line, line in zip(ptx_lines, written, strict=True):
+        assert tokens(ptx_line) == tokens(line) or (
+            not ptx_line and line.split()[0] in (".loc", ".file", ".b8", ".b32", ".b64")
         )
 
 
@@ -81,11 +81,11 @@ def test_bytes_that_are_not_utf8_are_replaced() -> None:
 
 @pytest.mark.parametrize("compress", ["", "lz4", "zstd"])
 def test_several_containers_with_padding_between(compress: str) -> None:
-    one, two = ptx("sm_80", "a"), ptx("sm_80", "b", "c")
-    data = fatbin_of((80, one), compress=compress) + b"\0" * 24 + fatbin_of((80, two), compress=compress) + b"\0" * 8
-    assert [text.text for text in ptx_texts(data)] == [one, two]
+    first, two = ptx("sm_80", "a"), ptx("sm_80", "b", "c")
+    data = fatbin_of((80, first), compress=compress) + b"\0" * 24 + fatbin_of((80, two), compress=compress) + b"\0" * 8
+    assert [text.text for text in ptx_texts(data)] == [first, two]
     assert find_ptx(data, "c") == two
-    assert find_ptx(data, "a") == one
+    assert find_ptx(data, "a") == first
 
 
 def test_names_match_exactly() -> None:
@@ -157,9 +157,9 @@ def test_damaged_fatbin(compress: str, offset: int, value: bytes, message: str) 
 @pytest.mark.parametrize("packed", [bytes, program])
 def test_images_for_other_gpus_are_not_decompressed(compress: str, packed: Callable[[bytes], bytes]) -> None:
     ours, newer = ptx("sm_90", "k"), ptx("sm_120", "k", "newer")
-    whole = fatbin_of((90, ours), (120, newer), compress=compress)
-    at = whole.index(fatbin_of((120, newer), compress=compress)[16 + 64 :][:24])  # behind the headers
-    data = packed(whole[:at] + b"\xff" * 16 + whole[at + 16 :])
+    container = fatbin_of((90, ours), (120, newer), compress=compress)
+    at = container.index(fatbin_of((120, newer), compress=compress)[16 + 64 :][:24])  # behind the headers
+    data = packed(container[:at] + b"\xff" * 16 + container[at + 16 :])
     assert find_ptx(data, "k", arch=90) == ours
     assert find_ptx(data, "k", arch=100) == ours
     with pytest.raises(ImageError, match="no PTX for the kernel newer in the image; it has PTX for k"):
@@ -172,8 +172,8 @@ def test_images_for_other_gpus_are_not_decompressed(compress: str, packed: Calla
 
 def test_older_ptx_is_not_decompressed_where_newer_will_do() -> None:
     older, ours = ptx("sm_80", "k", "old"), ptx("sm_90", "k")
-    whole = fatbin_of((80, older), (90, ours), compress="lz4")
-    data = whole[: 16 + 64] + b"\xff" * 16 + whole[16 + 64 + 16 :]
+    container = fatbin_of((80, older), (90, ours), compress="lz4")
+    data = container[: 16 + 64] + b"\xff" * 16 + container[16 + 64 + 16 :]
     assert find_ptx(data, "k", arch=90) == ours
     with pytest.raises(ImageError, match=r"damaged|cannot be read"):
         find_ptx(data, "old", arch=90)

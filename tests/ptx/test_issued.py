@@ -16,8 +16,8 @@ EXPANDED = ("sqrt.rn.f32", "rcp.rn.f64", "div.rn.f32", "rem.u32", "div.u64", "ex
 
 def instruction(text: str) -> Instruction:
     module = parse(f".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{{\n{text}\n}}\n")
-    (found,) = (each for each in module.entries()[0].body or () if isinstance(each, Instruction))
-    return found
+    (instruction_found,) = (item for item in module.entries()[0].body or () if isinstance(item, Instruction))
+    return instruction_found
 
 
 @pytest.mark.parametrize("operation", EXPANDED)

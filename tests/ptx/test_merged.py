@@ -40,12 +40,12 @@ def left(text: str, name: str = "kernel") -> tuple[int, int]:
     """Loads of shared memory, and those that are part of no other one."""
     kernel = Kernel.of(parse(text), name)
     loads = [
-        one
-        for one in instructions_in(kernel.entry.body or ())
-        if one.opcode == "ld" and {"shared", "shared::cta"} & {*one.modifiers}
+        load
+        for load in instructions_in(kernel.entry.body or ())
+        if load.opcode == "ld" and {"shared", "shared::cta"} & {*load.modifiers}
     ]
     merged = merged_loads(kernel.entry, kernel.variables)
-    return len(loads), sum(id(one) not in merged for one in loads)
+    return len(loads), sum(id(load) not in merged for load in loads)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ again:
 	setp.lt.u32 %p1, %r5, 4096;
 	@%p1 bra again;"""
     kernel = Kernel.of(parse(KERNEL.format(body=body)), "kernel")
-    found = alignments(kernel.entry, {"tile": 16})
-    assert {name: found[name] for name in ("%r1", "%r2", "%r5", "%rd1", "%r6", "%r7")} == {
+    divisors = alignments(kernel.entry, {"tile": 16})
+    assert {name: divisors[name] for name in ("%r1", "%r2", "%r5", "%rd1", "%r6", "%r7")} == {
         "%r1": 1, "%r2": 16, "%r5": 8, "%rd1": 8, "%r6": 4, "%r7": 1,
     }  # fmt: skip

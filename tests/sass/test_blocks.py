@@ -55,13 +55,13 @@ def led_to(image: bytes, folder: Path) -> set[int]:
     path = folder / "labels.cubin"
     path.write_bytes(image)
     done = subprocess.run([tool.path, "-c", path], capture_output=True, text=True, check=True)
-    found, waits = set(), False
+    classes, waits = set(), False
     for line in done.stdout.splitlines():
         waits = waits or bool(_LABEL.match(line))
         if waits and (match := _TEXT.match(line)):
-            found.add(int(match[1], 16))
+            classes.add(int(match[1], 16))
             waits = False
-    return found
+    return classes
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -80,12 +80,12 @@ def test_a_block_begins_at_each_label_and_behind_each_jump(arch: int, tmp_path: 
     labels = led_to(cubin.image, tmp_path)
     assert len(labels) > 10
     # Labels that only tables of the file tell of stand at EXIT and at instructions of warps.
-    told = {
+    starts = {
         at
         for at in labels - begins
         if operation_name(target.words[at // WORD_BYTES], arch) in ("EXIT", "VOTEU", "REDUX")
     }
-    assert labels <= begins | told
+    assert labels <= begins | starts
     assert [at for block in blocks for at in block] == list(range(len(target.words)))
     for block in blocks:
         assert not {operation_name(target.words[at], arch) for at in block[:-1]} & {
@@ -107,8 +107,8 @@ def test_branches_through_registers_lead_where_the_file_says(assembled: Callable
     assert len(blocks) == len(loads) == len(_WAYS)
     untold = GraftTarget(
         target.cubin, target.symbol, target.code, target.info, target.constants, target.functions, target.words,
-        tuple(each for each in target.attributes if each.number != 0x34), target.base, target.parameter_bytes,
-        target.registers,
+        tuple(attribute for attribute in target.attributes if attribute.number != 0x34), target.base,
+        target.parameter_bytes, target.registers,
     )  # fmt: skip
     with pytest.raises(UnsupportedKernelError) as caught:
         basic_blocks(untold)
@@ -122,11 +122,11 @@ def test_classes_are_those_of_ptx(assembled: Callable[[str, int], Cubin]) -> Non
     ld.global.v2.f32 {%f1, %f2}, [%d+8]; fma.rn.f32 %f3, %f1, %f2, %f1; cvt.f64.f32 %g1, %f3; mul.f64 %g2, %g1, %g1;
     atom.global.add.u32 %r5, [%d+40], %r4; bar.sync 0; st.global.f64 [%d+16], %g2; st.global.b32 [%d+24], %r5; ret; }"""
     target = GraftTarget.of(assembled(text, 90), "k")
-    found = {operation_name(word, 90): operation_class(word, 90) for word in target.words}
+    classes = {operation_name(word, 90): operation_class(word, 90) for word in target.words}
     expected = {
         "LDG": "load", "FFMA": "fp32", "DMUL": "fp64", "F2F": "other", "ATOMG": "atomic", "BAR": "barrier",
         "STG": "store", "EXIT": "branch", "NOP": "other",
     }  # fmt: skip
-    assert expected.items() <= found.items()
+    assert expected.items() <= classes.items()
     halves = {operation_class(word, 90) for word in target.words if operation_name(word, 90) == "HFMA2"}
     assert halves == {"fp16", "bf16"}

@@ -99,8 +99,11 @@ def test_a_kernel_without_parameters(
 def test_more_than_4096_bytes_of_parameters(assembled: Callable[[str, int], Cubin]) -> None:
     new = GraftTarget.of(assembled(MANY_PARAMETERS, 90), "many")
     after = GraftTarget.of(Cubin.read(apply_splices(new, everywhere(new), 1, 8).image), "many")
-    assert [each.words()[1:] for each in after.attributes if each.number == 0x45] == [[1 | 4096 << 16, 8], [0, 4092]]
-    assert not [each for each in after.attributes if each.number == 0x17]
+    assert [attribute.words()[1:] for attribute in after.attributes if attribute.number == 0x45] == [
+        [1 | 4096 << 16, 8],
+        [0, 4092],
+    ]
+    assert not [attribute for attribute in after.attributes if attribute.number == 0x17]
     old = GraftTarget.of(assembled(MANY_PARAMETERS, 80), "many")
     with pytest.raises(UnsupportedKernelError) as refused:
         apply_splices(old, everywhere(old), 1, 8)
@@ -117,10 +120,10 @@ def test_variables_are_those_of_the_original(assembled: Callable[[str, int], Cub
     cubin = Cubin.read(grafted.image)
     addresses = cubin.section(".nv.constant4")
     left = {
-        cubin.symbol(one.symbol).name
+        cubin.symbol(relocation.symbol).name
         for table in cubin.relocation_sections()
         if table.info == addresses.number
-        for one in cubin.relocations(table)
+        for relocation in cubin.relocations(table)
     }
     assert left == {"$str", "vprintf"}
     assert all(patch.kind == "abs64" and addresses.offset <= patch.offset < addresses.end for patch in grafted.patches)
@@ -183,9 +186,9 @@ def test_places_that_cannot_be_replaced(assembled: Callable[[str, int], Cubin], 
 
 def test_a_loop_to_the_first_instruction(assembled: Callable[[str, int], Cubin]) -> None:
     target = GraftTarget.of(assembled(SAXPY, 90), "saxpy")
-    words = (*target.words[:5], branch_word(90, 5 * 16, 0), *target.words[6:])
+    code = (*target.words[:5], branch_word(90, 5 * 16, 0), *target.words[6:])
     with pytest.raises(UnsupportedKernelError) as refused:
-        apply_splices(replace(target, words=words), [Splice(0, ADDED)], 1, 8)
+        apply_splices(replace(target, words=code), [Splice(0, ADDED)], 1, 8)
     assert refused.value.reason.code == "graft-position"
 
 

@@ -42,9 +42,9 @@ def test_a_barrier_for_results_and_operands_is_still_waited_for(both: bool, tmp_
         cubin = Cubin.read(with_one_barrier_for_both(cubin))
     snippet = InlineCode.of(cubin, "snippet", 0, leaves=True)
     marks = {0x184, 0x188}
-    released = {one for word in snippet.words if word.operation not in marks
-                for one in (word.write_barrier, word.read_barrier)} - {NO_BARRIER}  # fmt: skip
-    awaited = {one for word in snippet.words for one in range(6) if word.wait_mask >> one & 1}
+    released = {barrier for word in snippet.words if word.operation not in marks
+                for barrier in (word.write_barrier, word.read_barrier)} - {NO_BARRIER}  # fmt: skip
+    awaited = {barrier for word in snippet.words for barrier in range(6) if word.wait_mask >> barrier & 1}
     redux = [word for word in snippet.words if word.operation == 0x1C4]
     assert len(redux) == 2
     assert {word.write_barrier for word in redux} - {NO_BARRIER} <= awaited <= released | {5}
@@ -53,7 +53,7 @@ def test_a_barrier_for_results_and_operands_is_still_waited_for(both: bool, tmp_
 def with_one_barrier_for_both(cubin: Cubin) -> bytes:
     """The file with the read barrier of each REDUX that has a write barrier set to that."""
     image = bytearray(cubin.image)
-    section = next(one for one in cubin.sections if one.name == ".text.snippet")
+    section = next(barrier for barrier in cubin.sections if barrier.name == ".text.snippet")
     for at in range(section.offset, section.end, 16):
         bits = int.from_bytes(image[at : at + 16], "little")
         write = bits >> 110 & 7
