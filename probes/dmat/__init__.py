@@ -75,7 +75,7 @@ METRICS: Final = (*_TABLE_METRICS, *_COUNT_METRICS[1:])
 
 
 def figures(found: AccessTable | AccessCount) -> tuple[MetricValue, ...]:
-    """Those that there are."""
+    """Metrics of a table or a count, those that it has."""
     return metric_values(_TABLE_METRICS if isinstance(found, AccessTable) else _COUNT_METRICS, found)
 
 
@@ -94,15 +94,15 @@ def findings(of: ProbeResult, found: AccessTable | AccessCount) -> Iterator[Find
 
 
 def findings_of_compact(of: ProbeResult, found: AccessTable | AccessCount) -> Iterator[Finding]:
-    """How many there were: which are not coalesced another probe tells."""
+    """Yield the number of accesses; compact records do not show which are uncoalesced."""
     del of
     if isinstance(found, AccessCount):
         yield _access_count(found, "coalescing")
 
 
 def _access_count(found: AccessCount, asks: str) -> Finding:
-    words = f"{units.count(found.accesses)}, at most {units.count(found.capacity)} kept per thread"
-    return Finding("accesses", "accesses", words, "dmat", asks=asks, values={"accesses": found.accesses})
+    text = f"{units.count(found.accesses)}, at most {units.count(found.capacity)} kept per thread"
+    return Finding("accesses", "accesses", text, "dmat", asks=asks, values={"accesses": found.accesses})
 
 
 def _worst_access(found: AccessTable) -> Iterator[Finding]:
@@ -116,8 +116,8 @@ def _worst_access(found: AccessTable) -> Iterator[Finding]:
         return
     worst, wasted = found_worst
     needed = ((worst.ideal or 0) / worst.requests) if worst.requests else 0.0
-    words = f"{_where(worst)}, {worst.sectors_per_request or 0:.1f} sectors per request"
-    words += f", {units.tenths(needed)} would do"
+    text = f"{_where(worst)}, {worst.sectors_per_request or 0:.1f} sectors per request"
+    text += f", {units.tenths(needed)} would do"
     values = {
         "sectors_per_request": worst.sectors_per_request,
         "used": worst.used,
@@ -126,7 +126,7 @@ def _worst_access(found: AccessTable) -> Iterator[Finding]:
     }
     gain = Gain(SECTOR * wasted, SECTOR * sectors, "B")
     much = wasted > _FLAGGED_SHARE * sectors
-    yield Finding("worst_access", "worst access", words, "lines", worst.line, much, values=values, gain=gain)
+    yield Finding("worst_access", "worst access", text, "lines", worst.line, much, values=values, gain=gain)
 
 
 def _where(row: LineAccesses) -> str:
@@ -135,18 +135,18 @@ def _where(row: LineAccesses) -> str:
 
 def _all_accesses(found: AccessTable) -> Finding:
     requests, sectors = found.requests, found.sectors
-    words = units.count(found.accesses) if found.accesses is not None else f"{units.count(found.kept)} kept"
-    words += f" in {units.counted(requests, 'request')}"
+    text = units.count(found.accesses) if found.accesses is not None else f"{units.count(found.kept)} kept"
+    text += f" in {units.counted(requests, 'request')}"
     if requests:
-        words += f", {sectors / requests:.1f} sectors per request"
+        text += f", {sectors / requests:.1f} sectors per request"
     if found.kept != found.accesses:
-        words += f"; kept: the first {units.count(found.capacity)} of each thread, {units.count(found.kept)} in all"
+        text += f"; kept: the first {units.count(found.capacity)} of each thread, {units.count(found.kept)} in all"
     values = {"accesses": found.accesses, "kept": found.kept, "requests": requests, "sectors": sectors}
-    return Finding("accesses", "accesses", words, "dmat", values=values)
+    return Finding("accesses", "accesses", text, "dmat", values=values)
 
 
 def _rows(of: ProbeResult, found: AccessTable | AccessCount) -> LineRows:
-    """Who asks for the table waits for that of a large result."""
+    """Read the table of a launch; a large result takes a while."""
     table = by_line(accesses_of(of), of.kernel.folder) if isinstance(found, AccessCount) else found
     rows = [
         LineRow(

@@ -135,13 +135,13 @@ _SAMPLE_TIME_SHARE: Final = 0.15
 """The part of the time that the sample takes."""
 _COLUMNS, _ROWS = 1024, 512
 _END_MARGIN: Final = 1.05
-"""How much later than the sample's the last access may be."""
+"""Largest delay of the last access after that of the sample."""
 _MAX_TABLE_ENTRIES: Final = 1 << 21
 _MARGIN: Final = 64 << 10
 _MAX_CYCLES: Final = 1 << 48
 """Cycles: more than a day."""
 _MAX_ADDRESS: Final = 1 << 57
-"""Where the addresses of GPUs end."""
+"""End of GPU addresses."""
 
 
 @dataclass(frozen=True, slots=True)

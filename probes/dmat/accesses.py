@@ -57,7 +57,7 @@ class Selection:
 
 
 def began_ns(result: Result) -> int:
-    """When the first warp began, in ns of %globaltimer; TraceError if none left a record."""
+    """Return the start of the first warp in ns of %globaltimer. Raises TraceError if no warp left a record."""
     times = result.one_record(0, WARP)["time"]
     if not times.any():
         raise TraceError(f"{result.path}: no warp left a record; the kernel was cut off, or the probe did not run")
@@ -89,12 +89,12 @@ class Records:
         if threads.step in (None, 1):
             return self._read(first, last)[:, threads]
         chosen = range(*threads.indices(self.shape[1]))
-        found = np.empty((max(last - first, 0), len(chosen), self.shape[2]), self.dtype)
+        records = np.empty((max(last - first, 0), len(chosen), self.shape[2]), self.dtype)
         step = max(_PIECE_RECORDS // max(self.shape[1] * self.shape[2], 1), 1)
         for at in range(first, last, step):  # all of them at once would be many times what is kept
             end = min(at + step, last)
-            found[at - first : end - first] = self._read(at, end)[:, threads]
-        return found
+            records[at - first : end - first] = self._read(at, end)[:, threads]
+        return records
 
     def _read(self, first: int, last: int) -> NDArray[Any]:
         return self.result.some_records(self.index, self.dtype, first, max(first, last))
@@ -119,9 +119,9 @@ class Accesses:
     cycles_per_ns: float | None
     """The clock rate as the warps' clocks and timers tell; None where they do not."""
     memory: LaunchMemory
-    """What was allocated, which tells the upper bits of the addresses of compact records."""
+    """Allocations, which give the upper bits of the addresses of compact records."""
     long: bool = False
-    """Whether warps may run for 2**31 cycles or more, so that their clocks have to be unwrapped."""
+    """True if warps may run for 2**31 cycles or more, so that their clocks must be unwrapped."""
 
     @property
     def compact(self) -> bool:
@@ -193,7 +193,7 @@ class RecordPart:
         self._records = self._keep = None
 
     def _counts(self) -> NDArray[Any] | None:
-        """How many records each thread kept; None where the result does not tell it of all of them."""
+        """Records that each thread kept; None if the result does not have all counts."""
         if self.accesses.attempts is None:
             return None
         attempts = self.accesses.attempts[self.blocks, self.threads]
@@ -360,7 +360,7 @@ def accesses_of(of: ProbeResult, memory: LaunchMemory | None = None) -> Accesses
 def _entries(
     begun: NDArray[Any], *, simulated: bool, clock_khz: int | None
 ) -> tuple[ClockAxis, NDArray[np.int64], float | None]:
-    """When each warp began, in cycles from the first on, how SMs were put beside each other, and the clock rate."""
+    """Return the start of each warp in cycles since the first, the alignment of the SMs, and the clock rate."""
     start, sm = begun["start"].reshape(-1), begun["sm"].reshape(-1)
     ran = start > 0
     entry = np.zeros(start.shape, dtype=np.int64)

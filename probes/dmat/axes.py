@@ -111,7 +111,7 @@ def _cut(low: int, high: int, places: list[_NamedRange]) -> Iterator[tuple[_Name
 
 
 def _goes_on(band: Band, place: _NamedRange | None, low: int) -> bool:
-    """Whether bytes from ``low`` on, in ``place``, belong to the band before them."""
+    """Return True if bytes from ``low`` on, in ``place``, belong to the band before them."""
     if place is None:
         return band.name == "" and low - band.end < _GAP
     return band.origin == place.start and band.tensor is place.tensor
@@ -204,7 +204,7 @@ class AddressAxis:
         return place if place >= 0 and address < self.bands[place].end else None
 
     def place(self, address: int) -> float:
-        """Where on the axis an address is; one between bands is where the next begins."""
+        """Return the position of an address on the axis; one between bands is at the start of the next."""
         number = min(bisect_right(self.bands, address, key=lambda band: band.end), len(self.bands) - 1)
         band, low, high = self.bands[number], *self._edges[number : number + 2]
         return low + min(max((address - band.start) / band.size, 0.0), 1.0) * (high - low)
@@ -217,7 +217,7 @@ class AddressAxis:
         return min(band.start + int(share * band.size), band.end - 1)
 
     def strips(self, low: float, high: float, rows: int) -> list[Strip]:
-        """What is visible from ``low`` to ``high``, in at most ``rows`` rows; one is between bands if they fit."""
+        """Return the visible part from ``low`` to ``high`` in at most ``rows`` rows, one between bands if they fit."""
         cuts = []
         for number, band in enumerate(self.bands):
             begin, end = self._edges[number : number + 2]

@@ -47,7 +47,7 @@ _SECTOR_BITS: Final = np.uint64(5)
 
 @dataclass(frozen=True, slots=True)
 class LineAccesses:
-    """What one instruction did in one launch. ``code`` is None if ``pruned.ptx`` does not have it."""
+    """Accesses of one instruction in one launch. ``code`` is None if ``pruned.ptx`` does not have it."""
 
     line: int
     code: AccessLine | None
@@ -144,11 +144,11 @@ def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
         for line in counts["accesses"]
     ]
     rows.sort(key=lambda row: (-row.sectors, row.line))
-    kept = sum(row.accesses for row in rows)
+    recorded = sum(row.accesses for row in rows)
     named = (each.line for each in code.values() if "global" in each.spaces and "bulk" not in each.opcode.split("."))
-    silent = tuple(line for line in named if line not in counts["accesses"]) if kept == accesses.made else ()
-    footprint = SECTOR * len(touched) if kept == accesses.made else None
-    return AccessTable(tuple(rows), accesses.made, kept, accesses.capacity, silent=silent, footprint=footprint)
+    silent = tuple(line for line in named if line not in counts["accesses"]) if recorded == accesses.made else ()
+    footprint = SECTOR * len(touched) if recorded == accesses.made else None
+    return AccessTable(tuple(rows), accesses.made, recorded, accesses.capacity, silent=silent, footprint=footprint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def _requests_of_whole_warps(lines: LineNumbers, sectors: NDArray[np.uint64]) ->
 
 @dataclass(frozen=True, slots=True)
 class AccessCount:
-    """How many accesses there were and were kept: what is told of a result without reading its records."""
+    """Numbers of all and of recorded accesses, available without reading the records."""
 
     accesses: int | None
     threads: int
@@ -248,9 +248,9 @@ def lanes_of_requests(part: RecordPart) -> NDArray[np.float64]:
     order = np.lexsort((times, warps))
     request = np.append(True, (np.diff(warps[order]) != 0) | (np.diff(times[order]) != 0))
     numbers = np.cumsum(request) - 1
-    found = np.empty(len(order), dtype=np.float64)
-    found[order] = np.bincount(numbers)[numbers]
-    return found
+    ratios = np.empty(len(order), dtype=np.float64)
+    ratios[order] = np.bincount(numbers)[numbers]
+    return ratios
 
 
 def sectors_by_request(
@@ -265,9 +265,9 @@ def sectors_by_request(
     request = np.append(True, (np.diff(warps) != 0) | (times[1:] != times[:-1]))
     new = request | np.append(True, sectors[1:] != sectors[:-1])
     numbers = np.cumsum(request) - 1
-    found = np.empty(len(order), dtype=np.float64)
-    found[order] = np.bincount(numbers, new)[numbers]
-    return found
+    ratios = np.empty(len(order), dtype=np.float64)
+    ratios[order] = np.bincount(numbers, new)[numbers]
+    return ratios
 
 
 def _sectors_of_whole_warps(sectors: NDArray[np.uint64]) -> NDArray[np.float64]:

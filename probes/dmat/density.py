@@ -50,7 +50,7 @@ class Grid:
 
 
 class Finder:
-    """Where accesses lie on a grid: row × (columns + 1) + column.
+    """Positions of accesses on a grid: row × (columns + 1) + column.
 
     Times outside the window are in one column more, addresses outside all rows in one row more.
     """
@@ -174,10 +174,10 @@ def each_part(
         waiting = [pool.submit(work, part) for part in parts[: _WORKERS + 1]]
         try:
             for done in range(1, len(parts) + 1):
-                found = waiting.pop(0).result()
+                counts = waiting.pop(0).result()
                 if (following := done + _WORKERS) < len(parts):
                     waiting.append(pool.submit(work, parts[following]))
-                yield found
+                yield counts
                 progress(done / len(parts))
         finally:
             for future in waiting:
@@ -192,7 +192,7 @@ class Pyramid:
     counts: NDArray[np.int64]
 
     def fine_enough(self, grid: Grid) -> bool:
-        """Whether each column, and each row but the narrowest of a band, covers at least one of the pyramid's own."""
+        """Return True if each column, and each row but the narrowest of a band, covers one of the pyramid's or more."""
         own = (self.grid.end - self.grid.start) / self.grid.columns
         if (grid.end - grid.start) / grid.columns < own:
             return False
@@ -224,6 +224,6 @@ class Pyramid:
             return spread
         columns = np.searchsorted(edges, own, side="right") - 1
         inside = (columns >= 0) & (columns < grid.columns)
-        found = np.zeros((grid.columns, grid.rows), dtype=np.int64)
-        np.add.at(found, columns[inside], part.T[inside])
-        return found.T
+        counts = np.zeros((grid.columns, grid.rows), dtype=np.int64)
+        np.add.at(counts, columns[inside], part.T[inside])
+        return counts.T

@@ -123,7 +123,7 @@ class Painter:
 
     @property
     def knows_kinds(self) -> bool:
-        """Whether loads can be told from stores."""
+        """True if loads and stores are distinguishable."""
         return bool(self.code) and not self.map.accesses.compact
 
     @cached_property
@@ -148,14 +148,14 @@ class Painter:
         return strips, Grid(start, max(round(wish.window.end), start + columns), columns, low, high)
 
     def coarse(self, wish: FrameRequest) -> Frame | None:
-        """What the pyramid shows of a window, at once; None where it cannot."""
+        """Return the pyramid's picture of a window without reading records; None if it has none."""
         if self.map.pyramid is None or wish.selection != Selection() or wish.counted.colouring != "bands":
             return None
         strips, grid = self._outline(wish)
         return Frame(wish.counted, strips, grid, self.map.pyramid.seen_through(grid), exact=False)
 
     def fine_enough(self, frame: Frame) -> bool:
-        """Whether a coarse frame is as good as can be seen."""
+        """Return True if a coarse frame shows as much as is visible."""
         return self.map.pyramid is not None and self.map.pyramid.fine_enough(frame.grid)
 
     def paint(self, wish: FrameRequest, progress: Callable[[float], None]) -> Frame:
@@ -209,7 +209,7 @@ class Painter:
         return min(found, default=None, key=lambda access: abs(access[0] - (near or 0.0)))
 
     def look(self, wish: FrameRequest, spot: Patch, progress: Callable[[float], None]) -> CellDetail | None:
-        """What the accesses of a spot are; None where too much of a large result would have to be read."""
+        """Return the detail of the accesses of a spot; None if too much of a large result would have to be read."""
         parts = self.map.parts(wish.selection, spot.start, spot.end)
         if len(parts) > _MOST_PARTS:
             return None
@@ -240,7 +240,7 @@ def _nearest(part: RecordPart, near: float) -> tuple[int, int] | None:
 
 
 def _chosen(kinds: NDArray[np.bool_], part: RecordPart) -> NDArray[np.bool_]:
-    """Which records are of lines that ``kinds`` chooses."""
+    """Return the mask of records whose lines ``kinds`` selects."""
     lines = part.lines()
     if lines is None:
         return np.zeros(part.kept, dtype=np.bool_)

@@ -51,7 +51,7 @@ class PictureState(Protocol):
         """The number in the grid of the block at a place among those that were measured."""
 
     def read_out(self, frame: Frame) -> ReadOut:
-        """What is under the cursor."""
+        """Cell under the cursor."""
 
     def selection_text(self) -> str:
         """The selection in words."""

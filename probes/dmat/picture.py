@@ -161,7 +161,7 @@ def draw_time(canvas: Canvas, x: int, y: int, frame: Frame, cycles_per_ns: float
 
 
 def legend(frame: Frame, colouring: Colouring, *, ascii_only: bool) -> str:
-    """What the characters mean."""
+    """Return the legend of the characters."""
     if colouring == "sectors" and frame.wasted is not None:
         return "0-9 #: tenths of the moved sectors that are wasted, # all"
     if colouring == "sectors":

@@ -36,7 +36,7 @@ class ReadOut:
 
     @property
     def address(self) -> int:
-        """That of the first access in the cell, else where the cell begins."""
+        """Address of the first access in the cell, else of the start of the cell."""
         first = None if self.detail is None else self.detail.first
         return self.spot.low if first is None else first[1]
 
@@ -70,14 +70,14 @@ class ReadOut:
         return lines
 
     def place(self) -> Iterator[str]:
-        """Where: band, offset, index and shape, address, cycles."""
+        """Position: band, offset, index and shape, address, cycles."""
         low, high = self.spot.low, self.spot.high - 1
         first = None if self.detail is None else self.detail.first
         if self.band is not None:
             index, tensor = self.index, self.band.tensor
-            words = "" if index is None else f" [{', '.join(map(str, index))}]"
-            words += "" if tensor is None or not tensor.shape else f" of {tensor.words}"
-            yield f"{self.band.name} +{self.address - self.band.origin:#x}{words}"
+            text = "" if index is None else f" [{', '.join(map(str, index))}]"
+            text += "" if tensor is None or not tensor.shape else f" of {tensor.words}"
+            yield f"{self.band.name} +{self.address - self.band.origin:#x}{text}"
         yield f"{self.address:#x}" if first is not None else f"{low:#x} to {high:#x}"
         if first is not None:
             yield f"cycle {units.count(first[0])}"
@@ -88,7 +88,7 @@ class ReadOut:
             yield "zoom in to see which"
 
     def makers(self) -> Iterator[str]:
-        """Who, what matters most first: the instruction, sectors per request, loads and stores, warps."""
+        """Origin, most important first: instruction, sectors per request, loads and stores, warps."""
         detail = self.detail
         if detail is None or not detail.accesses:
             return
@@ -114,7 +114,7 @@ class ReadOut:
         return f"{code.opcode} {short_position(code.line)}{source}"
 
     def used(self) -> float | None:
-        """What the lanes asked for, of the bytes in the sectors that were moved.
+        """Return the share of requested bytes in the sectors that were moved.
 
         None where the PTX does not tell how much that is, and where lanes share addresses, so that it is more.
         """

@@ -87,10 +87,10 @@ class Dmat(VisibleAccesses):
         bottom = canvas.height - LINES_AROUND - told + 1
         draw_time(canvas, gutter, bottom, frame, self.cycles_per_ns if self.unit == "time and bytes" else None)
         self._draw_cursor(canvas, frame, gutter, bottom)
-        words = f"{legend(frame, self.colouring, ascii_only=ascii_only)} · {self.selection_text()}"
-        canvas.text(0, bottom + 2, clip(words, canvas.width), "dim")
-        for line, words in enumerate(self.read_out(frame).lines(canvas.width, told)):
-            canvas.text(0, bottom + 3 + line, words, "" if line else "soft")
+        text = f"{legend(frame, self.colouring, ascii_only=ascii_only)} · {self.selection_text()}"
+        canvas.text(0, bottom + 2, clip(text, canvas.width), "dim")
+        for line, text in enumerate(self.read_out(frame).lines(canvas.width, told)):
+            canvas.text(0, bottom + 3 + line, text, "" if line else "soft")
 
     def _draw_head(self, canvas: Canvas) -> None:
         totals = self.totals()
@@ -99,7 +99,7 @@ class Dmat(VisibleAccesses):
         draw_head(canvas, what, self.found.which, self.found.name, totals, role)
 
     def totals(self) -> str:
-        """How many accesses there were, and how many of them were kept."""
+        """Numbers of all and of recorded accesses."""
         kept, made = self.map.survey.kept, self.map.accesses.made
         if made is None:
             return f"{units.counted(kept, 'access')} kept, total unknown"
@@ -184,7 +184,7 @@ class Dmat(VisibleAccesses):
         return no_record_reason(self, spot)
 
     def no_target_reason(self) -> str:
-        """Where nothing was accessed, and where the records name no instruction."""
+        """Notes on parts without accesses and on records without an instruction."""
         if not self.painter.knows_kinds:
             return "these records do not tell which instruction made them: -p dmat does"
         return "no access is here: . goes to the next one in this row, ! to the worst"
@@ -198,7 +198,7 @@ class Dmat(VisibleAccesses):
         return self.painter.code[line].line if line in self.painter.code else line
 
     def status(self) -> list[str]:
-        """How the picture is to be read: colouring, part of the launch, what is not exact."""
+        """Notes on reading the picture: colouring, part of the launch, inexact values."""
         parts = [COLOURINGS[self.colouring], self.selection_text()]
         share = self.window.cycles / self.end
         if share < 1:
@@ -276,13 +276,13 @@ class Dmat(VisibleAccesses):
 
 def _open(source: ViewSource, progress: Progress) -> View:
     progress(0.0)
-    found = probe_results.read_result(source)
-    memory = read_launch_memory(source.trace, found.launch)
-    tensors = read_tensors(source.trace, None if found.launch is None else found.launch.time_ns)
-    accesses = accesses_of(found, memory)
+    result = probe_results.read_result(source)
+    memory = read_launch_memory(source.trace, result.launch)
+    tensors = read_tensors(source.trace, None if result.launch is None else result.launch.time_ns)
+    accesses = accesses_of(result, memory)
     folder = source.kernel.folder
     code = access_lines(folder) if folder is not None and not accesses.compact else {}
-    return Dmat(found, read_map(accesses, memory, tensors, progress), code)
+    return Dmat(result, read_map(accesses, memory, tensors, progress), code)
 
 
 DMAT: Final = probe_view(

@@ -36,13 +36,13 @@ class WantedAccess:
 
     @property
     def words(self) -> str:
-        """What was not found: ``no access of PTX line 28 was recorded``."""
+        """Message for a search without a result: ``no access of PTX line 28 was recorded``."""
         line = self.selection.line
         return f"no access{'' if line is None else f' of {long_position(line)}'} was recorded there"
 
 
 def wanted_access(view: PictureState, spot: Spot) -> WantedAccess | None:
-    """What a spot is in the records: an access of one of its lines, and of its block; None where it is neither."""
+    """Return the mask of records of a spot: accesses of its lines and of its block; None if it names neither."""
     line = next((line for ptx in spot.ptx if (line := _recorded_line(view, ptx)) is not None), None)
     blocks = view.found.result.blocks
     block = blocks.index(spot.block) if spot.block is not None and spot.block in blocks else None
@@ -52,14 +52,14 @@ def wanted_access(view: PictureState, spot: Spot) -> WantedAccess | None:
 
 
 def _recorded_line(view: PictureState, ptx: int) -> int | None:
-    """What records hold of a line of ``pruned.ptx``: it, or the number of an instruction of machine code."""
+    """Return the form of a line of ``pruned.ptx`` in records: the line, or the number of a SASS instruction."""
     if not view.painter.knows_kinds:
         return None
     return next((line for line, code in view.painter.code.items() if code.line == ptx), None)
 
 
 def no_record_reason(view: PictureState, spot: Spot) -> str:
-    """Why a spot is nothing in the records; "" where it tells of no line and no block."""
+    """Return the reason why no record is of a spot; "" if it names no line and no block."""
     if spot.ptx and view.painter.knows_kinds:
         return f"{long_position(spot.ptx[0])} is no access to global memory"
     return "" if spot.block is None else f"nothing was recorded of block {spot.block}"
@@ -106,11 +106,11 @@ class VisibleAccesses(Drawing):
     unit: str
     marks: list[tuple[float, int]]
     seeking: bool
-    """Whether the next picture is to have the cursor where most sectors are wasted."""
+    """True if the next picture places the cursor at the most excessive sectors."""
     nothing_wasted: bool
-    """Whether there was no such place when it was looked for last."""
+    """True if the last search found no such position."""
     frame: Frame | None
-    """What is shown now; behind ``wish`` while it is being made."""
+    """Picture on the screen; older than ``wish`` while the next one is made."""
     wish: FrameRequest | None
     gutter: int
     """Cells left of the picture."""
@@ -134,9 +134,9 @@ class VisibleAccesses(Drawing):
         self._wanted: WantedAccess | None = None
         """An access that the cursor is to go to."""
         self._sent: tuple[Patch, Selection] | None = None
-        """What the cursor was sent to, and where that is: others may have more accesses there."""
+        """Requested spot of the cursor and its position: other positions may have more accesses of it."""
         self.not_found_reason = ""
-        """Why the cursor did not go there."""
+        """Reason why the cursor did not move there."""
 
     # -- what it is
 
@@ -171,14 +171,12 @@ class VisibleAccesses(Drawing):
     def selection_text(self) -> str:
         """The selection in words."""
         sample, block, warp = self.found.result.sample, self.selection.block, self.selection.warp
-        words = "the whole grid" if sample is None else sampled_blocks_text(sample)
+        text = "the whole grid" if sample is None else sampled_blocks_text(sample)
         if block is not None:
-            words = f"block {self.block_number(block)}" + ("" if warp is None else f" warp {warp}")
+            text = f"block {self.block_number(block)}" + ("" if warp is None else f" warp {warp}")
         line = self.selection.line
         code = None if line is None else self.painter.code.get(line)
-        return (
-            words if line is None else f"{'' if code is None else f'{code.opcode} '}{short_position(line)} of {words}"
-        )
+        return text if line is None else f"{'' if code is None else f'{code.opcode} '}{short_position(line)} of {text}"
 
     def busiest_warp(self) -> int:
         """The warp, counted through the grid, that made most accesses under the cursor; 0 where that is not known."""
@@ -284,7 +282,7 @@ class VisibleAccesses(Drawing):
         return Patch(*frame.times(frame.column_at(self.time)), *frame.addresses(frame.row_at(self.address)))
 
     def read_out(self, frame: Frame) -> ReadOut:
-        """What is under the cursor."""
+        """Cell under the cursor."""
         row, column = frame.row_at(self.address), frame.column_at(self.time)
         spot = self._patch(frame)
         number = self.space.band_of(spot.low)

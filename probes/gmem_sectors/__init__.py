@@ -109,11 +109,11 @@ def _worst_line(worst: LineWaste, sectors: int) -> Finding:
     line, wasted, touched = worst.line, worst.wasted or 0, sectors_per_request(worst.line)
     needed = ratio(worst.ideal or 0, worst.requests) or 0.0
     where = place(line.line, line.source, line.opcode)
-    words = f"{where}, {touched or 0:.1f} sectors per request, {tenths(needed)} would do"
+    text = f"{where}, {touched or 0:.1f} sectors per request, {tenths(needed)} would do"
     values = {"sectors_per_request": touched, "sectors_needed": needed, "wasted_share": wasted / sectors}
     much = wasted > _FLAGGED_SHARE * sectors
     gain = Gain(SECTOR * wasted, SECTOR * sectors, "B")
-    return Finding("worst_access", "worst access", words, "lines", line.line, much, values=values, gain=gain)
+    return Finding("worst_access", "worst access", text, "lines", line.line, much, values=values, gain=gain)
 
 
 def _sectors(found: MemorySectors, asks: str) -> Iterator[Finding]:
@@ -124,14 +124,14 @@ def _sectors(found: MemorySectors, asks: str) -> Iterator[Finding]:
         mean = ratio(sectors, requests)
         if mean is None:
             continue
-        words = f"{units.counted(requests, 'request')}, {mean:.1f} sectors each"
+        text = f"{units.counted(requests, 'request')}, {mean:.1f} sectors each"
         wasted = None if ideal is None else sectors - ideal
-        words += "" if ideal is None else f", {tenths(ideal / requests)} would do" if wasted else ", as few as would do"
+        text += "" if ideal is None else f", {tenths(ideal / requests)} would do" if wasted else ", as few as would do"
         more = asks if (mean > _COALESCED if wasted is None else wasted > 0) else ""
         values = {"requests": requests, "sectors": sectors, "sectors_per_request": mean, "ideal_sectors": ideal}
         gain = Gain(SECTOR * wasted, SECTOR * sectors, "B") if wasted and asks else None
         much = bool(asks) and wasted is not None and wasted > _FLAGGED_SHARE * sectors
-        yield Finding(f"{name}s", f"{name}s", words, "sectors", stands_out=much, asks=more, values=values, gain=gain)
+        yield Finding(f"{name}s", f"{name}s", text, "sectors", stands_out=much, asks=more, values=values, gain=gain)
 
 
 def _rows(of: ProbeResult, counted: CountsByLine[MemorySectors]) -> LineRows:
@@ -174,8 +174,8 @@ _SECTORS_SCALE: Final = "coalesced: 4 sectors for 4 bytes per lane, 8 for 8 and 
 def notes(found: MemorySectors) -> list[str]:
     """Loads and stores of the newest launch, and what their numbers mean."""
     ratios = (("load", found.sectors_per_load), ("store", found.sectors_per_store))
-    said = [f"a {name} touches {ratio:.2f} sectors of 32 B" for name, ratio in ratios if ratio is not None]
-    return [*said, _SECTORS_SCALE] if said else []
+    sentences = [f"a {name} touches {ratio:.2f} sectors of 32 B" for name, ratio in ratios if ratio is not None]
+    return [*sentences, _SECTORS_SCALE] if sentences else []
 
 
 SECTORS: Final = count_kind(

@@ -50,15 +50,15 @@ _COUNTS: Final = (
 _IDEALS: Final = ("load_ideal", "store_ideal", "copy_ideal")
 _EXCLUDED_COUNTS: Final = ("matrix_accesses", "generic_accesses")
 RECORD: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, *_IDEALS, *_EXCLUDED_COUNTS, "threads")])
-"""What ``gmem_sectors`` saves for each warp: sums over its lanes."""
+"""Record of ``gmem_sectors`` per warp: sums over its lanes."""
 RECORD_WITHOUT_IDEAL: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, *_EXCLUDED_COUNTS, "threads")])
-"""What it saved before it told how few sectors would do."""
+"""Record of ``gmem_sectors`` before it had the ideal number of sectors."""
 SITE: Final = site_dtype(*_COUNTS, *_IDEALS, *_EXCLUDED_COUNTS)
-"""What ``gmem_sectors_by_line`` keeps for each instruction."""
+"""Record of ``gmem_sectors_by_line`` per instruction."""
 SITE_WITHOUT_IDEAL: Final = site_dtype(*_COUNTS, *_EXCLUDED_COUNTS)
 _WARP: Final = 32
 _GLOBAL_IN_MACHINE_CODE: Final = ("LDG", "STG")
-"""How names of instructions begin there: LDG, LDGSTS, STG."""
+"""Prefixes of SASS opcodes that are counted: LDG, LDGSTS, STG."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +114,8 @@ def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = No
     """The same by line, of ``gmem_sectors_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
     record = SITE if result.maps and _fits(result, SITE) else SITE_WITHOUT_IDEAL
     lines = line_sums(result, record, "gmem_sectors_by_line", sites, folder)
-    whole = _of_sums(line_totals(lines, record), threads_missing=0)
-    return CountsByLine(whole, lines, worst_line(lines, sectors_per_request))
+    totals = _of_sums(line_totals(lines, record), threads_missing=0)
+    return CountsByLine(totals, lines, worst_line(lines, sectors_per_request))
 
 
 def _summed(result: Result) -> CounterSums:
@@ -144,17 +144,17 @@ def _of_sums(sums: dict[str, int], threads_missing: int) -> MemorySectors:
     loads = {f"load_{what}": sums[f"load_{what}"] + sums[f"copy_{what}"] for what in ("requests", "sectors")}
     matrices = {"matrix_accesses": sums["matrix_accesses"] // _WARP}
     counts = {name: sums[name] for name in (*_COUNTS, *_EXCLUDED_COUNTS)} | loads | matrices
-    told = "load_ideal" in sums
+    has_ideal = "load_ideal" in sums
     return MemorySectors(
         **counts,
         threads_missing=threads_missing,
-        load_ideal=sums["load_ideal"] + sums["copy_ideal"] if told else None,
-        store_ideal=sums["store_ideal"] if told else None,
+        load_ideal=sums["load_ideal"] + sums["copy_ideal"] if has_ideal else None,
+        store_ideal=sums["store_ideal"] if has_ideal else None,
     )
 
 
 def is_counted(line: LineSums) -> bool:
-    """Whether requests and sectors of a line are counted; wmma and generic accesses are not."""
+    """Return True if requests and sectors of a line are counted; wmma and generic accesses are not."""
     if line.opcode is None or line.opcode.startswith(_GLOBAL_IN_MACHINE_CODE):
         return True
     return ".global" in line.opcode and not line.opcode.startswith("wmma.")
@@ -197,8 +197,8 @@ class LineWaste:
 def waste_of_lines(lines: Iterable[LineSums], folder: Path | None) -> list[LineWaste]:
     """The lines, what is wasted most first; those that are not counted last."""
     code = access_lines(folder) if folder else {}
-    found = [_line_waste(line, code.get(line.line)) for line in lines]
-    return sorted(found, key=lambda each: (not is_counted(each.line), -(each.wasted or 0), -each.sectors))
+    line_wastes = [_line_waste(line, code.get(line.line)) for line in lines]
+    return sorted(line_wastes, key=lambda each: (not is_counted(each.line), -(each.wasted or 0), -each.sectors))
 
 
 def _line_waste(line: LineSums, code: AccessLine | None) -> LineWaste:
