@@ -11,7 +11,7 @@ import numpy as np
 from tui_probe.nsight.importers.nsys_model import UNKNOWN, Device
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -27,18 +27,29 @@ _DETAIL: Final = re.compile(r"(\w+):(\S+)")
 _LATEST: Final = 1 << 62
 """Ns from which on a time is none; with the base of a file, which is half of it at most, it has 64 bits."""
 _MOST: Final = (1 << 31) - 1
-_REMEMBERED: Final = 1 << 15
+_REMEMBERED: Final = 1 << 14
+_WIDTHS: Final = ("b", "h", "i", "q")
+"""Typecodes of integers, the narrowest first."""
 
 
 class IntegerRows:
-    """Rows of integers as columns by name, of 64 bits (``q``) or 32 (``i``)."""
+    """Rows of integers as columns by name, each of the fewest bits that hold its numbers so far."""
 
-    def __init__(self, codes: Mapping[str, str]) -> None:
-        self._columns = {name: array(code) for name, code in codes.items()}
+    def __init__(self, names: Iterable[str]) -> None:
+        self._columns = {name: array(_WIDTHS[0]) for name in names}
 
     def add(self, *values: int) -> None:
-        for column, value in zip(self._columns.values(), values, strict=True):
-            column.append(value)
+        for name, value in zip(self._columns, values, strict=True):
+            try:
+                self._columns[name].append(value)
+            except OverflowError:
+                self._widen(name, value)
+
+    def _widen(self, name: str, value: int) -> None:
+        """Add a number that needs more bits than those before it."""
+        code = next(code for code in _WIDTHS if array(code).itemsize * 8 > value.bit_length())
+        self._columns[name] = array(code, self._columns[name])
+        self._columns[name].append(value)
 
     def taken(self) -> dict[str, NDArray[Any]]:
         """The columns, which are no copies and are not kept here: each goes when it is not used any more."""
@@ -69,8 +80,8 @@ class _Distinct:
         return place
 
 
-_TIMES: Final = {"start": "q", "end": "q"}
-_WHERE: Final = {"device": "i", "context": "i", "stream": "i"}
+_TIMES: Final = ("start", "length")
+QUEUE: Final = ("device", "context", "stream")
 SHAPE: Final = ("grid x", "grid y", "grid z", "block x", "block y", "block z")
 LAUNCH: Final = (*SHAPE, "registers", "shared")
 
@@ -83,12 +94,12 @@ class Collector:
         self.names: dict[str, int] = {}
         self.paths: dict[tuple[str, ...], int] = {(): 0}
         """Scopes around kernels, the outermost first."""
-        self.kernels = IntegerRows(_TIMES | _WHERE | dict.fromkeys(("correlation", "name", "path", "launch"), "i"))
-        self.launches = _Distinct(IntegerRows(dict.fromkeys(LAUNCH, "i")))
-        """Launch parameters, of which a kernel has a position: many kernels have the same."""
-        self.copies = IntegerRows(_TIMES | _WHERE)
-        self.calls = IntegerRows({"thread": "i", **_TIMES, "correlation": "i"})
-        self.ranges = IntegerRows(_TIMES | {"thread": "i", "name": "i"})
+        self.kernels = IntegerRows((*_TIMES, "correlation", "kind"))
+        self.kinds = _Distinct(IntegerRows((*QUEUE, "name", "path", *LAUNCH)))
+        """Stream, name and launch parameters, of which a kernel has a position: many kernels have the same."""
+        self.copies = IntegerRows((*_TIMES, *QUEUE))
+        self.calls = IntegerRows((*_TIMES, "thread", "correlation"))
+        self.ranges = IntegerRows((*_TIMES, "thread", "name"))
         self.threads: dict[tuple[object, object], int] = {}
         """Threads of the host by process and thread, as the file names them."""
         self.devices: dict[int, Device] = {}
@@ -193,7 +204,8 @@ class Collector:
         self, name: str, where: tuple[int, ...], correlation: int, launch: tuple[int, ...], path: tuple[str, ...]
     ) -> None:
         code, scopes = self.names.setdefault(name, len(self.names)), self.paths.setdefault(path, len(self.paths))
-        self.kernels.add(*where, correlation, code, scopes, self.launches.place(launch))
+        start, end, *queue = where
+        self.kernels.add(start, end - start, correlation, self.kinds.place((*queue, code, scopes, *launch)))
 
     def _of_jax(
         self, name: str, start: int, end: int, details: Mapping[str, Any], process: object, thread: object
@@ -204,7 +216,7 @@ class Collector:
             return
         found = dict(_DETAIL.findall(str(details.get("kernel_details", ""))))
         if "memcpy_details" in details or "memset_details" in details:
-            self.copies.add(start, end, self._gpus[process], UNKNOWN, stream)
+            self.copies.add(start, end - start, self._gpus[process], UNKNOWN, stream)
             return
         shape = (*_sides(found.get("grid", "").split(",")), *_sides(found.get("block", "").split(",")))
         shared = [_natural_number(found.get(key)) for key in ("static_shared", "dynamic_shared")]
@@ -229,14 +241,14 @@ class Collector:
 
     def _copy(self, start: int, end: int, details: Mapping[str, Any], thread: int) -> None:
         stream, context = _natural_number(details.get("stream"), thread), _natural_number(details.get("context"))
-        self.copies.add(start, end, _natural_number(details.get("device"), 0), context, stream)
+        self.copies.add(start, end - start, _natural_number(details.get("device"), 0), context, stream)
 
     def _call(self, start: int, end: int, thread: int, correlation: object) -> None:
         if (number := _natural_number(correlation)) != UNKNOWN:
-            self.calls.add(thread, start, end, number)
+            self.calls.add(start, end - start, thread, number)
 
     def _range(self, name: str, start: int, end: int, thread: int) -> None:
-        self.ranges.add(start, end, thread, self.names.setdefault(name, len(self.names)))
+        self.ranges.add(start, end - start, thread, self.names.setdefault(name, len(self.names)))
 
 
 def _key(value: object) -> object:

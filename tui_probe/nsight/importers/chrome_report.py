@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.nsight.importers.chrome_events import SHAPE
+from tui_probe.nsight.importers.chrome_events import QUEUE, SHAPE
 from tui_probe.nsight.importers.nsys_host import CallsByKey
 from tui_probe.nsight.importers.nsys_model import (
     UNKNOWN,
@@ -15,7 +15,9 @@ from tui_probe.nsight.importers.nsys_model import (
     Kernels,
     NsysReport,
     ProjectedRange,
+    SharedRows,
     Stream,
+    compact,
     distinct_rows,
     process_number,
     ranks,
@@ -24,11 +26,12 @@ from tui_probe.nsight.importers.nsys_model import (
 from tui_probe.trace.kernel_identity import demangle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from tui_probe.nsight.importers.chrome_events import Collector
+    from tui_probe.nsight.importers.nsys_model import Column
 
 
 def scopes(kernels: Kernels, path: NDArray[np.int64], paths: Sequence[tuple[str, ...]]) -> list[ProjectedRange]:
@@ -86,8 +89,9 @@ def _range(kernels: Kernels, queue: int, name: str, level: int, own: NDArray[np.
 
 if TYPE_CHECKING:
     Columns = dict[str, NDArray[Any]]
+    Calls = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+    """Thread, start and end of calls."""
 
-_WHERE: Final = ("process", "device", "context", "stream")
 _AT_ONCE: Final = 1 << 16
 """Calls that are looked up at a time."""
 _MADE_UP: Final = 1 << 23
@@ -101,20 +105,19 @@ def report_of(files: Sequence[str], parts: Sequence[Collector]) -> NsysReport:
     """
     names, paths = _numbered([part.names for part in parts]), _numbered([part.paths for part in parts])
     tables = [_read(part, names[i], paths[i], several=len(parts) > 1) for i, part in enumerate(parts)]
-    launches = _launches(parts, [table["kernels"] for table in tables])
-    kernels, copies, calls, ranges = (_together([table.pop(kind) for table in tables]) for kind in _KINDS)
+    threads = _numbered_threads(tables)
+    _follow_on(tables)
+    kernels, kinds, copies, calls, ranges = (_together([table.pop(kind) for table in tables]) for kind in _KINDS)
+    del tables
     _from_zero((kernels, copies, calls, ranges))
-    kernels = _in_order(kernels, ("start", "end", *_WHERE, "correlation"))
-    copies = _in_order(copies, ("start", "end"))
-    ranges["rank"] = ranks([*names[-1]])[ranges["name"]]
-    ranges = _in_order(ranges, ("thread", "start", "-end", "rank"))
-    del ranges["rank"]
-    readable = _demangled(kernels, [*names[-1]])
-    path = kernels.pop("path")
-    found = _kernels(readable, kernels, copies, calls, launches)
-    host = HostRanges(found.names, ranges["start"], ranges["end"], ranges["thread"], ranges["name"])
+    streams = _number_streams(kinds, copies)
+    kernels = _kernels_in_order(kernels, kinds)
+    copies = _copies_in_order(copies)
+    readable = _demangled(kinds, [*names[-1]])
+    found = _kernels(readable, streams, kernels, kinds, _calls_of(kernels, kinds, calls, threads))
+    host = _host_ranges(found.names, ranges, threads, ranks([*names[-1]]))
     usable = len(host) and (found.thread != UNKNOWN).any()
-    projected = () if usable else scopes(found, path, [*paths[-1]])
+    projected = () if usable else scopes(found, kinds["path"][kernels["kind"]], [*paths[-1]])
     devices = {number: device for part in parts for number, device in part.devices.items()}
     moved = Copies(copies["start"], copies["end"], copies["queue"])
     none = None if projected else host
@@ -122,20 +125,33 @@ def report_of(files: Sequence[str], parts: Sequence[Collector]) -> NsysReport:
     return NsysReport(tuple(files), found, moved, none, projected, devices, (), notes)
 
 
-def _launches(parts: Sequence[Collector], kernels: Sequence[Columns]) -> Columns:
-    """The launch parameters of all files; the positions of kernels among them become those in all files."""
+def _follow_on(tables: Sequence[dict[str, Columns]]) -> None:
+    """Positions of kernels among the kinds of their file become those among the kinds of all files."""
     before = 0
-    tables = [part.launches.rows.taken() for part in parts]
-    for rows, table in zip(kernels, tables, strict=True):
-        rows["launch"] = rows["launch"] + np.int32(before)
-        before += len(table[SHAPE[0]])
-    return _together(tables)
+    for table in tables:
+        if before:
+            table["kernels"]["kind"] = table["kernels"]["kind"] + np.int32(before)
+        before += len(table["kinds"]["name"])
+
+
+def _numbered_threads(tables: Sequence[dict[str, Columns]]) -> NDArray[np.int64]:
+    """The numbers of all threads, ascending; rows get positions among them."""
+    numbers, places = np.unique(np.concatenate([table["threads"]["number"] for table in tables]), return_inverse=True)
+    before = 0
+    for table in tables:
+        own = table.pop("threads")["number"]
+        codes = compact(places.reshape(-1)[before : before + len(own)])
+        before += len(own)
+        for kind in ("calls", "ranges"):
+            column = table[kind]["thread"]
+            table[kind]["thread"] = codes[column] if len(column) else column
+    return np.asarray(numbers, dtype=np.int64)
 
 
 class _Numbers(dict[Any, int]):
     """Names of all files with their numbers; ``own`` gives them for those of one file."""
 
-    own: NDArray[np.int32]
+    own: NDArray[Any]
 
 
 def _numbered(parts: Sequence[dict[Any, int]]) -> list[_Numbers]:
@@ -145,26 +161,30 @@ def _numbered(parts: Sequence[dict[Any, int]]) -> list[_Numbers]:
     for part in parts:
         own = np.array([numbers.setdefault(name, len(numbers)) for name in part], dtype=np.int32)
         each = _Numbers(numbers)
-        each.own = own
+        each.own = np.array(compact(own))
         found.append(each)
     return found
 
 
-_KINDS: Final = ("kernels", "copies", "calls", "ranges")
+_KINDS: Final = ("kernels", "kinds", "copies", "calls", "ranges")
 
 
 def _read(part: Collector, names: _Numbers, paths: _Numbers, *, several: bool) -> dict[str, Columns]:
-    """The rows of one file with the numbers that names, threads and processes have in all files."""
-    rows: dict[str, Columns] = {kind: getattr(part, kind).taken() for kind in _KINDS}
+    """The rows of one file with the numbers that names and processes have in all files, and those of its threads."""
+    rows: dict[str, Columns] = {
+        kind: (part.kinds.rows if kind == "kinds" else getattr(part, kind)).taken() for kind in _KINDS
+    }
     own = _Processes(part, rows["calls"], several=several)
-    rows["kernels"]["process"] = own.of_kernels(rows["kernels"], rows["calls"])
+    rows["threads"] = {"number": own.threads}
+    own.add_to_kinds(rows)
     rows["copies"]["process"] = np.full(len(rows["copies"]["start"]), own.alone, dtype=np.int32)
     for columns in rows.values():
-        for key in ("start", "end"):
-            columns[key] = columns[key] + part.base
-        for key, numbers in (("name", names.own), ("path", paths.own), ("thread", own.threads)):
-            if key in columns:
-                columns[key] = numbers[columns[key]] if len(columns[key]) else columns[key].astype(numbers.dtype)
+        if "start" in columns:
+            columns["start"] = columns["start"].astype(np.int64, copy=False)
+            columns["start"] += part.base
+        for key, numbers in (("name", names.own), ("path", paths.own)):
+            if key in columns and len(columns[key]):
+                columns[key] = numbers[columns[key]]
     return rows
 
 
@@ -193,10 +213,20 @@ class _Processes:
             return process
         return self._ids.setdefault(process, _MADE_UP | self._number << 8 | len(self._ids) & 0xFF)
 
-    def of_kernels(self, kernels: Columns, calls: Columns) -> NDArray[np.int64]:
-        """The process of each kernel: the only one that calls, else the only one with a call of its correlation."""
+    def add_to_kinds(self, rows: Mapping[str, Columns]) -> None:
+        """Tell the process of each kind of kernel; kernels of one kind in several processes are of several kinds."""
+        kernels, kinds = rows["kernels"], rows["kinds"]
         if len(self._calling) < 2:
-            return np.full(len(kernels["start"]), self.alone, dtype=np.int32)
+            kinds["process"] = np.full(len(kinds["name"]), self.alone, dtype=np.int32)
+            return
+        pairs, kernels["kind"] = distinct_rows([self._by_calls(kernels, rows["calls"]), kernels["kind"]])
+        process, before = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        for key in [*kinds]:
+            kinds[key] = kinds[key][before]
+        kinds["process"] = process
+
+    def _by_calls(self, kernels: Columns, calls: Columns) -> NDArray[np.int64]:
+        """The process of each kernel: the only one with a call of its correlation."""
         pairs = np.unique(np.column_stack((calls["correlation"], self.threads[calls["thread"]] >> 24)), axis=0)
         numbers, first, counts = np.unique(pairs[:, 0], return_index=True, return_counts=True)
         places = np.searchsorted(numbers, kernels["correlation"]).clip(max=len(numbers) - 1)
@@ -212,65 +242,112 @@ def _from_zero(tables: Sequence[Columns]) -> None:
     """All times from the earliest."""
     first = min((int(rows["start"].min()) for rows in tables if len(rows["start"])), default=0)
     for rows in tables:
-        for key in ("start", "end"):
-            rows[key] = rows[key] - first
+        rows["start"] -= first
 
 
-def _in_order(rows: Columns, keys: Sequence[str]) -> Columns:
-    """The rows sorted by these columns, the first one first; ``-`` turns one around."""
-    first, second = (rows[key] for key in keys[:2])
-    after = (first[1:] > first[:-1]) | ((first[1:] == first[:-1]) & (second[1:] > second[:-1]))
-    if after.all():
-        return rows
-    order = np.lexsort([-rows[key[1:]] if key.startswith("-") else rows[key] for key in reversed(keys)])
-    return {key: rows.pop(key)[order] for key in [*rows]}
+def _with_ends(rows: Columns) -> None:
+    """Ends in the place of lengths."""
+    rows["end"] = rows["start"] + rows.pop("length")
 
 
-def _demangled(kernels: Columns, names: list[str]) -> list[str]:
+def _ascend(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    """Whether each row is behind the one before it."""
+    after = first[1:] == first[:-1]
+    after &= second[1:] > second[:-1]
+    after |= first[1:] > first[:-1]
+    return bool(after.all())
+
+
+def _reorder(rows: Columns, order: NDArray[np.int64]) -> None:
+    for key in [*rows]:
+        rows[key] = rows[key][order]
+
+
+def _number_streams(kinds: Columns, copies: Columns) -> list[Stream]:
+    """All streams, ascending; kinds of kernels and copies get their positions in the place of their numbers."""
+    places, queue = distinct_rows(
+        [np.concatenate((kinds[key], copies.pop(key)), dtype=np.int64) for key in ("process", *QUEUE)]
+    )
+    kinds["queue"], copies["queue"] = queue[: len(kinds["name"])], queue[len(kinds["name"]) :].copy()
+    return [Stream(*place) for place in places]
+
+
+def _kernels_in_order(rows: Columns, kinds: Columns) -> Columns:
+    """By start, end, stream and correlation."""
+    _with_ends(rows)
+    if not _ascend(rows["start"], rows["end"]):
+        queue = compact(kinds["queue"])[rows["kind"]]
+        _reorder(rows, np.lexsort([rows["correlation"], queue, rows["end"], rows["start"]]))
+    return rows
+
+
+def _copies_in_order(rows: Columns) -> Columns:
+    """By start and end."""
+    _with_ends(rows)
+    if not _ascend(rows["start"], rows["end"]):
+        _reorder(rows, np.lexsort([rows["end"], rows["start"]]))
+    return rows
+
+
+def _host_ranges(
+    names: Sequence[str], rows: Columns, threads: NDArray[np.int64], rank: NDArray[np.int32]
+) -> HostRanges:
+    """The ranges by thread and start, the outer of two that start together first."""
+    _with_ends(rows)
+    if not _ascend(rows["thread"], rows["start"]):
+        _reorder(rows, np.lexsort([rank[rows["name"]], -rows["end"], rows["start"], rows["thread"]]))
+    return HostRanges(names, rows["start"], rows["end"], _numbers_of(threads, rows["thread"]), compact(rows["name"]))
+
+
+def _numbers_of(threads: NDArray[np.int64], codes: NDArray[Any]) -> Column:
+    """The numbers of threads that are given by position."""
+    return compact(compact(threads)[codes]) if len(codes) else codes
+
+
+def _demangled(kinds: Columns, names: list[str]) -> list[str]:
     """All names, with those of mangled kernels as they were written in C++ behind them; Proton writes mangled names."""
     codes = {name: code for code, name in enumerate(names)}
     readable = np.arange(len(names), dtype=np.int32)
-    for code in np.unique(kernels["name"]).tolist():
+    for code in np.unique(kinds["name"]).tolist():
         readable[code] = codes.setdefault(demangle(names[code]), len(codes))
     mangled = np.where(readable == np.arange(len(names)), UNKNOWN, np.arange(len(names))).astype(np.int32)
-    own = kernels["name"]
-    kernels["mangled"], kernels["name"] = mangled[own], readable[own]
+    own = kinds["name"]
+    kinds["mangled"], kinds["name"] = mangled[own], readable[own]
     return [*codes]
 
 
-def _kernels(names: list[str], rows: Columns, copies: Columns, calls: Columns, launches: Columns) -> Kernels:
-    """The kernels with their streams and the calls that launched them; ``copies`` get their streams, too."""
-    count = len(rows["start"])
-    places, queue = distinct_rows([np.concatenate((rows[key], copies[key])) for key in _WHERE])
-    copies["queue"], queue = queue[count:].copy(), queue[:count].copy()
-    for key in _WHERE[1:]:
-        del rows[key]
-    thread, launch_start, launch_end = _calls_of(rows, calls)
-    own = rows.pop("launch")
+def _kernels(names: list[str], streams: list[Stream], rows: Columns, kinds: Columns, calls: Calls) -> Kernels:
+    """The kernels with what their kinds have in common and the calls that launched them."""
+    own = compact(rows["kind"])
+    queue, name, mangled = (compact(kinds[key])[own] for key in ("queue", "name", "mangled"))
+    thread, launch_start, launch_end = calls
     return Kernels(
         names=names,
-        streams=[Stream(*place) for place in places],
-        start=rows.pop("start"),
-        end=rows.pop("end"),
-        queue=queue,
-        name=rows.pop("name"),
-        mangled=rows.pop("mangled"),
-        shape=np.stack([launches[side] for side in SHAPE], axis=1)[own],
-        registers=launches["registers"][own],
-        shared=launches["shared"][own],
-        graph=np.broadcast_to(np.int32(UNKNOWN), count),
-        thread=thread,
+        streams=streams,
+        start=rows["start"],
+        end=rows["end"],
+        queue=compact(queue),
+        name=compact(name),
+        mangled=compact(mangled),
+        shape=SharedRows(np.stack([kinds[side] for side in SHAPE], axis=1), own),
+        registers=SharedRows(kinds["registers"], own),
+        shared=SharedRows(kinds["shared"], own),
+        graph=np.broadcast_to(np.int32(UNKNOWN), len(own)),
+        thread=compact(thread),
         launch_start=launch_start,
         launch_end=launch_end,
     )
 
 
-def _calls_of(kernels: Columns, calls: Columns) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _calls_of(kernels: Columns, kinds: Columns, calls: Columns, threads: NDArray[np.int64]) -> Calls:
     """Thread, start and end of the call of each kernel."""
-    keyed = CallsByKey(process_number(kernels.pop("process")), kernels.pop("correlation"))
+    process = compact(process_number(kinds["process"]))
+    keyed = CallsByKey(process[kernels["kind"]], kernels.pop("correlation"))
     for begin in range(0, len(calls["start"]), _AT_ONCE):
-        some = (calls[key][begin : begin + _AT_ONCE] for key in ("thread", "start", "end", "correlation"))
-        keyed.take(np.column_stack([*some]))
+        thread, start, length, correlation = (
+            calls[key][begin : begin + _AT_ONCE] for key in ("thread", "start", "length", "correlation")
+        )
+        keyed.take(np.column_stack((threads[thread], start, start + length, correlation)))
     calls.clear()
     return keyed.columns()
 

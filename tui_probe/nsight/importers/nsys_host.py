@@ -87,8 +87,8 @@ class CallsByKey:
         self._span = int(correlations.max(initial=0)) + 1
         self._comparable = len(self._processes) * self._span < _MOST_KEYS
         keys = np.where(correlations >= 0, codes.astype(np.int64) * self._span + correlations, UNKNOWN)
-        self._keys, places = np.unique(narrow(keys), return_inverse=True)
-        self._of_kernel = narrow(places)
+        del codes
+        self._keys, self._of_kernel = _distinct_keys(narrow(keys))
         self._start = np.full(len(self._keys), _LATER, dtype=np.int64)
         self._thread, self._end = (np.full(len(self._keys), UNKNOWN, dtype=np.int64) for _ in range(2))
 
@@ -120,6 +120,18 @@ class CallsByKey:
         if len(places) == len(self._keys) and (places[1:] > places[:-1]).all():
             return self._thread, self._start, self._end
         return self._thread[places], self._start[places], self._end[places]
+
+
+def _distinct_keys(keys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """``np.unique`` with the inverse, in half of its memory."""
+    if (keys[1:] > keys[:-1]).all():
+        return keys, np.arange(len(keys), dtype=np.int32)
+    order = np.argsort(keys, kind="stable").astype(np.int32)
+    ascending = keys[order]
+    first = np.append(True, ascending[1:] != ascending[:-1])
+    places = np.empty(len(keys), dtype=np.int32)
+    places[order] = np.cumsum(first, dtype=np.int32) - 1
+    return ascending[first], places
 
 
 RANGES: Final = "NVTX_EVENTS"

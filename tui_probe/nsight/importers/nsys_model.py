@@ -13,17 +13,21 @@ if TYPE_CHECKING:
 
 _DENSE: Final = 1 << 20
 """Numbers that differ by less are looked up in a table, which is quicker than to sort them."""
+_WIDE: Final = 4
+"""Bytes of a number in which a difference of this size fits."""
 
 
 def distinct(column: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The numbers of a column, ascending, and for each entry its position among them."""
     if not len(column):
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
-    low = int(column.min())
-    if int(column.max()) - low >= _DENSE:
+    low, high = int(column.min()), int(column.max())
+    if low == high:
+        return np.array([low], dtype=np.int64), np.zeros(len(column), dtype=np.int32)
+    if high - low >= _DENSE:
         numbers, places = np.unique(column, return_inverse=True)
         return numbers.astype(np.int64), places.reshape(-1).astype(np.int32)
-    offsets = column - low
+    offsets: NDArray[Any] = column.astype(np.int32) - low if column.itemsize < _WIDE else column - low
     there = np.zeros(int(offsets.max()) + 1, dtype=np.bool_)
     there[offsets] = True
     places = (np.cumsum(there) - 1).astype(np.int32)[offsets]
@@ -42,9 +46,9 @@ def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[list[tuple[int, ...]
     return rows, places
 
 
-def ranks(texts: Sequence[str]) -> NDArray[np.int64]:
+def ranks(texts: Sequence[str]) -> NDArray[np.int32]:
     """For each text its place in alphabetical order."""
-    found = np.empty(len(texts), dtype=np.int64)
+    found = np.empty(len(texts), dtype=np.int32)
     found[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
     return found
 
@@ -68,6 +72,38 @@ class Stream(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class SharedRows:
+    """A column of which many entries are equal: different ``rows``, and for each entry its position among them."""
+
+    rows: Column
+    places: Column
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, chosen: Column) -> Column:
+        return np.asarray(self.rows[self.places[chosen]])
+
+    def tolist(self) -> list[Any]:
+        entries: list[Any] = self.rows[self.places].tolist()
+        return entries
+
+
+def compact(column: Column) -> Column:
+    """The same integers, for reading: in 16 or 32 bits if they fit, in no memory if all are equal."""
+    if not len(column):
+        return column
+    low, high = int(column.min()), int(column.max())
+    if low == high:
+        return np.broadcast_to(column[0], len(column))
+    return column.astype(next(kind for kind, most in _WIDTHS if -most <= low and high < most), copy=False)
+
+
+_WIDTHS: Final = ((np.int16, (1 << 15) - 1), (np.int32, (1 << 31) - 1), (np.int64, 1 << 63))
+"""Types with the number that entries stay below, so that a difference to -1 fits, too."""
+
+
+@dataclass(frozen=True, slots=True)
 class Kernels:
     """Kernels in the order of start, as integer columns of one entry per kernel; -1 is not known.
 
@@ -84,9 +120,9 @@ class Kernels:
     queue: Column
     name: Column
     mangled: Column
-    shape: Column
-    registers: Column
-    shared: Column
+    shape: Column | SharedRows
+    registers: Column | SharedRows
+    shared: Column | SharedRows
     graph: Column
     thread: Column
     launch_start: Column

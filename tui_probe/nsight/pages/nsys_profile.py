@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.nsight.importers.nsys_model import NsysReport, Stream
+    from tui_probe.nsight.importers.nsys_model import Column, NsysReport, SharedRows, Stream
     from tui_probe.pages.table_page import Only
     from tui_probe.trace.model import Kernel, Trace
 
@@ -347,8 +347,10 @@ def _few_rows(sources: NsysSources, positions: NDArray[np.int64]) -> list[NsysKe
     """The rows of a few kernels."""
     kernels = sources.report.kernels
     names, streams = kernels.names, kernels.streams
-    columns = (kernels.start, kernels.end, kernels.queue, kernels.name, kernels.mangled, kernels.shape,
-               kernels.registers, kernels.shared, kernels.graph)  # fmt: skip
+    columns: tuple[Column | SharedRows, ...] = (
+        kernels.start, kernels.end, kernels.queue, kernels.name, kernels.mangled, kernels.shape,
+        kernels.registers, kernels.shared, kernels.graph,
+    )  # fmt: skip
     return [
         NsysKernelRow(
             sources, number, start, end - start, streams[queue], names[name],
@@ -364,7 +366,7 @@ def few_blocks(sources: NsysSources, positions: NDArray[np.int64]) -> int:
     """How many of the kernels have fewer blocks than their GPU has SMs."""
     kernels = sources.report.kernels
     sms = np.array([_sms(sources, stream) for stream in kernels.streams], dtype=np.int64)
-    grids = kernels.shape[positions, :3].astype(np.int64)
+    grids = kernels.shape[positions][:, :3].astype(np.int64)
     few = (grids > 0).all(axis=1) & (grids.prod(axis=1) < sms[kernels.queue[positions]]) if len(grids) else grids[:, 0]
     return int(few.sum())
 
