@@ -53,7 +53,7 @@ def test_samples_count_for_the_launches_that_they_stand_for() -> None:
     assert (shown.mean_ns, shown.median_ns, shown.p99_ns) == (340, 400, 400)
     assert (shown.least_ns, shown.most_ns, shown.samples, shown.host_bound) == (100, 400, 3, 0)
     assert time.total_ns == 6800
-    assert not time.with_probe
+    assert not time.only_probed
 
 
 def test_the_last_times_are_those_of_one_kind_and_less_the_call() -> None:
@@ -143,7 +143,7 @@ def test_a_slowdown_compares_the_same_shapes() -> None:
 
 def test_a_kernel_that_was_only_timed_with_the_probe_says_so() -> None:
     time = time_of(1, probed(300))
-    assert time.with_probe
+    assert time.only_probed
     assert (time.shown.mean_ns, time.total_ns, time.slowdown) == (300, 300, None)
 
 

@@ -321,12 +321,12 @@ def _times_chart(kernel: Kernel) -> Chart | None:
     time = kernel.gpu_time
     if time is None or time.shown.samples < MIN_TIMES:
         return None
-    taken, weight = weighted_times(kernel.samples, probed=time.with_probe)
+    taken, weight = weighted_times(kernel.samples, probed=time.only_probed)
     low, high = float(taken.min()), float(np.quantile(taken, _HIGHEST_PART))
     if not high > low:
         return None
     counts, _ = np.histogram(np.minimum(taken, high), CHART_COLUMNS, (low, high), weights=weight)
-    probed = ", all with the probe" if time.with_probe else ""
+    probed = ", all with the probe" if time.only_probed else ""
     title = f"GPU time of #{kernel.index}: {units.counted(time.shown.samples, 'launch')} timed{probed}"
     longest = f"{units.duration(high / 1e9)} (longest {units.duration(float(taken.max()) / 1e9)})"
     return Chart(title, tuple(count or None for count in counts.tolist()), units.duration(low / 1e9), longest)

@@ -129,7 +129,7 @@ class GpuTime:
         return found
 
     @property
-    def with_probe(self) -> bool:
+    def only_probed(self) -> bool:
         """Whether only probed launches were timed, so that what is shown holds what the probe costs."""
         return self.original is None
 

@@ -59,7 +59,7 @@ def _in_milliseconds(figure: Callable[[GpuTime], float | None]) -> Callable[[Ker
 def _duration_text(value: Callable[[KernelFacts], float | None]) -> Callable[[KernelFacts], str]:
     def text(kernel: KernelFacts) -> str:
         ms, time = value(kernel), kernel.gpu_time
-        mark = PROBED_MARK if time is not None and time.with_probe else ""
+        mark = PROBED_MARK if time is not None and time.only_probed else ""
         return NOT_MEASURED if ms is None else units.duration(ms / 1e3) + mark
 
     return text
@@ -67,7 +67,7 @@ def _duration_text(value: Callable[[KernelFacts], float | None]) -> Callable[[Ke
 
 def _timed_variant(kernel: KernelFacts) -> str | None:
     time = kernel.gpu_time
-    return None if time is None else "probed" if time.with_probe else "original"
+    return None if time is None else "probed" if time.only_probed else "original"
 
 
 def _sample_count(figure: Callable[[GpuTime], int]) -> Callable[[KernelFacts], int | None]:
@@ -119,7 +119,7 @@ def by_time_share(kernels: Iterable[Kernel]) -> list[Kernel]:
 def time_notes(kernels: Iterable[Kernel]) -> list[str]:
     """Return the notes on the times in a table."""
     times = [kernel.gpu_time for kernel in kernels if kernel.gpu_time is not None]
-    return [PROBED_NOTE] * any(time.with_probe for time in times)
+    return [PROBED_NOTE] * any(time.only_probed for time in times)
 
 
 FAILURE_MARK: Final = "✘"

@@ -246,7 +246,7 @@ def _demand(results: Sequence[AnalysedResult], kernels: Sequence[KernelFacts]) -
 
 def _timed_without_probe(kernel: KernelFacts) -> bool:
     """Return whether its time is that of the kernel without a probe."""
-    return bool(kernel.times.originals_ms) or kernel.gpu_time is None or not kernel.gpu_time.with_probe
+    return bool(kernel.times.originals_ms) or kernel.gpu_time is None or not kernel.gpu_time.only_probed
 
 
 def quantity_means(results: Iterable[AnalysedResult]) -> dict[str, float]:
