@@ -89,7 +89,7 @@ def test_a_circle_is_found_however_it_is_written(tmp_path: Path, line: str) -> N
 def test_every_room_has_its_floor(found: dict[str, set[str]]) -> None:
     """A package that no contract names could import whatever it likes."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    layers = next(one["layers"] for one in contracts if one["type"] == "layers")
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     placed = {room.strip() for layer in layers for room in layer.split("|")}
     rooms = {".".join(name.split(".")[:2]) for name in found if name.startswith("tui_probe.")}
     assert rooms - {"tui_probe.__main__"} | {"probes"} == placed
@@ -98,7 +98,7 @@ def test_every_room_has_its_floor(found: dict[str, set[str]]) -> None:
 def test_architecture_shows_the_layers() -> None:
     """The picture in ARCHITECTURE.md has the lines of the contract, in its order."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    layers = next(one["layers"] for one in contracts if one["type"] == "layers")
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     expected = [layer.replace("tui_probe.", "").split(" | ") for layer in layers]
     picture = (ROOT / "ARCHITECTURE.md").read_text().split("```")[1].split("\n\n")[0].strip().splitlines()
     shown = [re.match(r"\w+(?: \| \w+)*", line.replace("/NAME", "")) for line in picture]
@@ -108,20 +108,24 @@ def test_architecture_shows_the_layers() -> None:
 def test_front_ends_hold_no_analysis(found: dict[str, set[str]]) -> None:
     """What computes with arrays is below them: they show lines, and rows of tables."""
     front = {name: targets for name, targets in found.items() if name.startswith(FRONT_ENDS)}
-    with_arrays = {name for name, targets in front.items() if any(one.split(".")[0] == "numpy" for one in targets)}
+    with_arrays = {
+        name for name, targets in front.items() if any(target.split(".")[0] == "numpy" for target in targets)
+    }
     assert with_arrays == ARRAYS_IN_FRONT_ENDS
 
 
 def test_probes_are_known_only_by_name(found: dict[str, set[str]]) -> None:
     """Built-in probes are found by the registry as those of others are: no module of the package names one."""
     package = {name: targets for name, targets in found.items() if name.startswith("tui_probe")}
-    assert {name for name, targets in package.items() if any("probes" in _parts(one) for one in targets)} == set()
+    assert {name for name, targets in package.items() if any("probes" in _parts(target) for target in targets)} == set()
 
 
 def test_subcommands_do_not_know_what_dispatches_them(found: dict[str, set[str]]) -> None:
     """``cli.main`` imports them by name, so this would be a circle that no import shows."""
     main = "tui_probe.cli.main"
-    knowing = {name for name, targets in found.items() if any(f"{one}.".startswith(f"{main}.") for one in targets)}
+    knowing = {
+        name for name, targets in found.items() if any(f"{target}.".startswith(f"{main}.") for target in targets)
+    }
     assert knowing == {"tui_probe.entry"}
 
 

@@ -154,13 +154,13 @@ def _rows(of: ProbeResult, counted: CountsByLine[Divergence]) -> LineRows:
     rows = []
     for line in counted.lines:
         executions, lanes = executions_and_lanes(line)
-        found: dict[str, LineValue] = {
+        values: dict[str, LineValue] = {
             "lanes per execution": lanes_per_execution(line),
             "executions": executions,
             "idle lanes": WARP_SIZE * executions - lanes,
             "lanes": lanes,
         }
-        rows.append((lanes - WARP_SIZE * executions, LineRow(line.line, line.source, found)))
+        rows.append((lanes - WARP_SIZE * executions, LineRow(line.line, line.source, values)))
     rows.sort(key=lambda pair: pair[0])
     return LineRows([row for _, row in rows], ["idle lanes: those of 32 that were not active, of all executions"])
 

@@ -306,8 +306,8 @@ def raised(low: NDArray[np.uint64], memory: LaunchMemory) -> NDArray[np.uint64]:
     highs = sorted(sizes, key=lambda high: -sizes[high]) or [0]
     found = low | np.uint64(highs[0] << _HIGH)
     if len(highs) > 1:
-        starts = np.array([each.start for each in memory.allocations], dtype=np.uint64)
-        ends = np.array([each.end for each in memory.allocations], dtype=np.uint64)
+        starts = np.array([allocation.start for allocation in memory.allocations], dtype=np.uint64)
+        ends = np.array([allocation.end for allocation in memory.allocations], dtype=np.uint64)
         for high in reversed(highs):
             guess = low | np.uint64(high << _HIGH)
             place = np.maximum(np.searchsorted(starts, guess, side="right") - 1, 0)

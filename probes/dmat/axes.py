@@ -77,9 +77,9 @@ def bands_of(
 
 def _named_ranges(memory: LaunchMemory, tensors: Sequence[Tensor]) -> list[_NamedRange]:
     """Tensors, parameters and allocations by ascending address; of those at one address the best known."""
-    found: dict[int, _NamedRange] = {}
+    ranges: dict[int, _NamedRange] = {}
     for number, each in enumerate(memory.allocations):
-        found[each.start] = _NamedRange(each.start, each.end, f"allocation {number}")
+        ranges[each.start] = _NamedRange(each.start, each.end, f"allocation {number}")
     pointers: dict[int, list[str]] = {}
     for name, value in memory.pointers():
         # Without a log of allocations a number counts as an address if it is as large as those of devices are.
@@ -88,13 +88,13 @@ def _named_ranges(memory: LaunchMemory, tensors: Sequence[Tensor]) -> list[_Name
     for value, names in pointers.items():
         inside = memory.allocation_at(value)
         end = value + (1 << 40) if inside is None else inside.end
-        found[value] = _NamedRange(value, end, f"param {', '.join(names)}")
-    starts = sorted(found)
+        ranges[value] = _NamedRange(value, end, f"param {', '.join(names)}")
+    starts = sorted(ranges)
     for tensor in tensors:
         for start in starts[bisect_right(starts, tensor.start) : bisect_left(starts, tensor.end)]:
-            found.pop(start, None)  # a pointer to a part of it
-        found[tensor.start] = _NamedRange(tensor.start, tensor.end, tensor.name, tensor)
-    return [found[start] for start in sorted(found)]
+            ranges.pop(start, None)  # a pointer to a part of it
+        ranges[tensor.start] = _NamedRange(tensor.start, tensor.end, tensor.name, tensor)
+    return [ranges[start] for start in sorted(ranges)]
 
 
 def _cut(low: int, high: int, places: list[_NamedRange]) -> Iterator[tuple[_NamedRange | None, int, int]]:

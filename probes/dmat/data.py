@@ -92,7 +92,7 @@ def cells(view: PictureState, frame: Frame | None) -> Iterator[Sequence[object]]
     counts, others = frame.cell_counts, (frame.loads, frame.stores, frame.sectors)
     for row, column in np.argwhere(counts).tolist():
         low, high = frame.addresses(row)
-        rest = (None if each is None else each[row, column].item() for each in others)
+        rest = (None if other is None else other[row, column].item() for other in others)
         yield (_name(view, low), low, high, *frame.times(column), int(counts[row, column]), *rest)
 
 

@@ -273,7 +273,7 @@ class CellDetail:
 
 
 def _accesses_in_patch(part: RecordPart, spot: Patch) -> CellDetail:
-    found = CellDetail(0, None, Counter(), Counter(), 0.0, 0.0)
+    detail = CellDetail(0, None, Counter(), Counter(), 0.0, 0.0)
     for piece in part.pieces():
         times = piece.times()
         soon = np.flatnonzero((times >= spot.start) & (times < spot.end))
@@ -288,15 +288,15 @@ def _accesses_in_patch(part: RecordPart, spot: Patch) -> CellDetail:
         times, addresses = times[here], addresses[here]
         earliest = int(times.argmin())
         first = (int(times[earliest]), int(addresses[earliest]))
-        found = CellDetail(
-            found.accesses + len(times),
-            first if found.first is None else min(found.first, first),
-            found.lines + _counted(lines[soon][here] if lines is not None else times[:0]),
-            found.warps + _counted(warps[here]),
-            found.sectors + float(sectors.sum()),
-            found.moved + float(shares.sum()),
+        detail = CellDetail(
+            detail.accesses + len(times),
+            first if detail.first is None else min(detail.first, first),
+            detail.lines + _counted(lines[soon][here] if lines is not None else times[:0]),
+            detail.warps + _counted(warps[here]),
+            detail.sectors + float(sectors.sum()),
+            detail.moved + float(shares.sum()),
         )
-    return found
+    return detail
 
 
 def _lanes(warps: NDArray[np.int64], times: NDArray[Any]) -> NDArray[np.int64]:

@@ -207,7 +207,7 @@ def _mark(view: PictureState) -> str:
 
 
 def _colour(view: PictureState) -> str:
-    known = [each for each in COLOURINGS if each != "kinds" or view.painter.knows_kinds]
+    known = [colouring for colouring in COLOURINGS if colouring != "kinds" or view.painter.knows_kinds]
     view.colouring = known[(known.index(view.colouring) + 1) % len(known)]
     return COLOURINGS[view.colouring]
 

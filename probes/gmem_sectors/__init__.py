@@ -101,7 +101,7 @@ def findings_by_line(of: ProbeResult, found: CountsByLine[MemorySectors]) -> Ite
     """The worst line, then all."""
     worst = most_wasteful_line(found.lines, of.kernel.folder)
     if worst is not None:
-        yield _worst_line(worst, sum(requests_and_sectors(each)[1] for each in found.lines))
+        yield _worst_line(worst, sum(requests_and_sectors(line)[1] for line in found.lines))
     yield from _sectors(found.whole, "")
 
 

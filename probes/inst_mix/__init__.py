@@ -88,12 +88,12 @@ def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = No
     blocks = probed_sites(folder).blocks(sites)
     if len(blocks) != len(sites):
         raise TraceError(f"{result.path}: it does not fit the basic blocks in {folder or 'the trace'}/pruned.ptx")
-    found: dict[int, LineSums] = {}
+    sums: dict[int, LineSums] = {}
     for block, entered in zip(blocks, records["entered"].tolist(), strict=True):
         for instruction in block:
             row = LineSums(instruction.line, instruction.opcode, instruction.source, dict.fromkeys(CLASSES, 0))
-            found.setdefault(instruction.line, row).sums[instruction.work] += entered
-    lines = tuple(found[line] for line in sorted(found))
+            sums.setdefault(instruction.line, row).sums[instruction.work] += entered
+    lines = tuple(sums[line] for line in sorted(sums))
     executed = {name: sum(line.sums[name] for line in lines) for name in CLASSES}
     worst = worst_line(lines, lambda line: executions_of(line) or None)
     return CountsByLine(InstructionMix(executed, threads_missing=0), lines, worst)

@@ -118,7 +118,10 @@ def _analysis(name: str) -> Reader:
 
     def seeds() -> list[bytes]:
         results = [path for path in sorted(SIMULATED.glob(f"{name}/result/*")) if path.stat().st_size < 200_000]
-        contents = [lzma.decompress(one.read_bytes()) if one.suffix == ".xz" else one.read_bytes() for one in results]
+        contents = [
+            lzma.decompress(result.read_bytes()) if result.suffix == ".xz" else result.read_bytes()
+            for result in results
+        ]
         return [data for data in contents if len(data) < 1 << 20]
 
     def read(data: bytes, folder: Path) -> None:

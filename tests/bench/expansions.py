@@ -119,7 +119,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
     for operations, operands in ((ONE_OPERAND, 1), (TWO_OPERANDS, 2)):
         for operation in operations:
             counts = [numbers(operation, arch, operands) for arch in options.arch]
-            print(f"{operation:24}", *(("–" if each is None else str(each)).rjust(7) for each in counts), flush=True)
+            print(f"{operation:24}", *(("–" if count is None else str(count)).rjust(7) for count in counts), flush=True)
 
 
 if __name__ == "__main__":

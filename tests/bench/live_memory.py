@@ -67,7 +67,7 @@ def main() -> None:
 async def watch(trace: TraceWriter, options: Namespace, content: bytes) -> list[Sample]:
     """Show the run, a part after the other."""
     frames = round(options.minutes * 60 / INTERVAL / PARTS)
-    found: list[Sample] = []
+    samples: list[Sample] = []
     async with on_stage(Session(target=FakeTarget(trace.directory.parent, [trace.directory])), (200, 50)) as stage:
         stage.live.action_page(options.page)
         for _ in range(PARTS):
@@ -75,14 +75,14 @@ async def watch(trace: TraceWriter, options: Namespace, content: bytes) -> list[
             for _ in range(frames):
                 append(trace, options, content, INTERVAL)
                 await frame(stage)
-            tell(found, trace, options, f"{1000 * (time.perf_counter() - clock) / frames:.0f} ms per frame")
-    return found
+            tell(samples, trace, options, f"{1000 * (time.perf_counter() - clock) / frames:.0f} ms per frame")
+    return samples
 
 
 def read(trace: TraceWriter, options: Namespace, content: bytes) -> list[Sample]:
     """Follow the run, a part after the other."""
     follower = TraceFollower(trace.directory)
-    found: list[Sample] = []
+    samples: list[Sample] = []
     looks = max(1, round(options.minutes / PARTS))
     for _ in range(PARTS):
         seconds = 0.0
@@ -91,8 +91,8 @@ def read(trace: TraceWriter, options: Namespace, content: bytes) -> list[Sample]
             clock = time.perf_counter()
             follower.poll()
             seconds += time.perf_counter() - clock
-        tell(found, trace, options, f"{seconds:.2f} s of reading")
-    return found
+        tell(samples, trace, options, f"{seconds:.2f} s of reading")
+    return samples
 
 
 def tell(found: list[Sample], trace: TraceWriter, options: Namespace, took: str) -> None:

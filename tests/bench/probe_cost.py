@@ -154,7 +154,7 @@ def main() -> None:
         rows = Measuring(options.corpus, arch).rows(options.probes)
         write(options.out, f"{register_table(rows)}\n{refusals(rows)}", [asdict(row) for row in rows])
         return
-    workloads = [one for one in WORKLOADS if not options.kernels or one.name in options.kernels]
+    workloads = [workload for workload in WORKLOADS if not options.kernels or workload.name in options.kernels]
     chosen = list(variants(options.probes))
     missing: list[str] = []
     if options.no_gpu:

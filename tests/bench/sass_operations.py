@@ -31,13 +31,13 @@ ARCHITECTURES = (80, 86, 90, 100, 120)
 
 def examples(cubins: Iterable[Cubin]) -> dict[int, Word]:
     """A word of each opcode, with its form."""
-    found: dict[int, Word] = {}
+    words: dict[int, Word] = {}
     for cubin in cubins:
         for section in cubin.sections:
             if section.name.startswith(CODE_PREFIX):
                 content = cubin.content(section)
-                found |= {word.opcode: word for word in words_of(content[: len(content) // WORD_BYTES * WORD_BYTES])}
-    return found
+                words |= {word.opcode: word for word in words_of(content[: len(content) // WORD_BYTES * WORD_BYTES])}
+    return words
 
 
 def named(words: list[Word], arch: int) -> list[str]:

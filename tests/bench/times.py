@@ -146,11 +146,11 @@ def profiled(model: str, steps: int, folder: Path) -> dict[str, Times]:
     path = folder / "profile.json"
     subprocess.run(worker(model, 1), check=True, cwd=Path.cwd())  # what compilers try out belongs to neither side
     subprocess.run([*worker(model, steps), "--profile", str(path)], check=True, cwd=Path.cwd())
-    found: dict[str, Times] = defaultdict(Times)
+    times: dict[str, Times] = defaultdict(Times)
     for event in json.loads(path.read_text(encoding="utf-8"))["traceEvents"]:
         if event.get("cat") == "kernel":
-            found[event["name"]].add(Times(1, event["dur"], event["dur"]))
-    return dict(found)
+            times[event["name"]].add(Times(1, event["dur"], event["dur"]))
+    return dict(times)
 
 
 def worker(model: str, steps: int) -> list[str]:
@@ -164,19 +164,19 @@ def sampled(model: str, steps: int, choice: str, folder: Path) -> dict[str, Time
     root = folder / f"trace-{model}-{len(list(folder.iterdir()))}"
     tool = [sys.executable, "-m", "tui_probe", "run", "--no-ui", "--no-report", "--tracedir", str(root)]
     subprocess.run([*tool, *choice.split(), "--", *worker(model, steps)], check=True)
-    found: dict[str, Times] = defaultdict(Times)
+    times: dict[str, Times] = defaultdict(Times)
     for log in root.glob("*/event.log"):
         for kernel in open_trace(log.parent).kernels:
             time = kernel.gpu_time
             if time is None:
-                found[kernel.demangled].add(Times(kernel.launches))
+                times[kernel.demangled].add(Times(kernel.launches))
                 continue
             raw = float(kernel.samples.column("ns").mean()) * kernel.launches
             shown = time.shown
-            found[kernel.demangled].add(
+            times[kernel.demangled].add(
                 Times(kernel.launches, time.total_ns / 1e3, raw / 1e3, shown.samples, shown.host_bound)
             )
-    return dict(found)
+    return dict(times)
 
 
 def compared(truth: dict[str, Times], samples: dict[str, Times]) -> list[KernelTimes]:

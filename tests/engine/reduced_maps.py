@@ -30,13 +30,13 @@ def reduced_bytes(reduction: Reduction, slots: Bytes, saved: Marks) -> bytes:
     """What is left of ``slots``, shape (blocks, slots per block, bytes), of which those ``saved`` take part."""
     records, bits, missing = b"", ([], []), 0
     for records_of, saved_of in _groups(reduction.group, slots, saved):
-        found = [bytes(one) for one in records_of[saved_of]]
+        found = [bytes(record) for record in records_of[saved_of]]
         records += _record(reduction, found)
         bits[0].append(bool(found))
-        bits[1].append(any(len({_value(one.source, r) for r in found}) > 1 for one in reduction.fields
-                           if one.operation == "same"))  # fmt: skip
+        bits[1].append(any(len({_value(field.source, r) for r in found}) > 1 for field in reduction.fields
+                           if field.operation == "same"))  # fmt: skip
         missing += len(saved_of) - len(found) if found else 0
-    packed = b"".join(np.packbits(np.array(each, bool), bitorder="little").tobytes() for each in bits)
+    packed = b"".join(np.packbits(np.array(bit, bool), bitorder="little").tobytes() for bit in bits)
     return struct.pack("<II", GROUPS[reduction.group], 0) + records + packed + struct.pack("<Q", missing)
 
 

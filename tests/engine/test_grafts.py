@@ -263,8 +263,8 @@ def test_driver_learns_of_the_third_dimension(assembled: Callable[[str, int], Cu
     """Attribute 4 of older architectures, without which it need not be there."""
     made = Grafter(load_probe("block_sched"), Assembler(), sampled=False).graft(assembled(SAXPY, 80), "saxpy")
     before, after = (GraftTarget.of(cubin, "saxpy") for cubin in (assembled(SAXPY, 80), Cubin.read(made.probed)))
-    assert 4 not in {each.number for each in before.attributes}
-    assert [each.number for each in after.attributes].count(4) == 1
+    assert 4 not in {attribute.number for attribute in before.attributes}
+    assert [attribute.number for attribute in after.attributes].count(4) == 1
 
 
 def test_the_probes_code_is_assembled_once(assembled: Callable[[str, int], Cubin]) -> None:
@@ -379,8 +379,8 @@ def test_the_kernel_of_the_trial_of_pruning_calls_a_function(arch: int) -> None:
     cubin = trial_cubin(arch, assembler, others=True)
     assert set(cubin.kernels) == {TRIAL_KERNEL, "other"}
     alone = prune_cubin(cubin, TRIAL_KERNEL, cut_table)
-    assert [one.name for one in alone.symbols if one.kind == 2] == ["$trial$trial_mix", TRIAL_KERNEL]
-    assert {one.name for one in alone.symbols} >= {"trial_total", "other_total", "trial_table", "other_table"}
+    assert [symbol.name for symbol in alone.symbols if symbol.kind == 2] == ["$trial$trial_mix", TRIAL_KERNEL]
+    assert {symbol.name for symbol in alone.symbols} >= {"trial_total", "other_total", "trial_table", "other_table"}
     made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(alone, TRIAL_KERNEL)
     assert [patch.name for patch in made.grafted.patches] == ["trial_total"]
     assert len(made.probed) < len(cubin.image)

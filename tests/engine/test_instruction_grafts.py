@@ -187,7 +187,7 @@ def test_each_instruction_has_a_record_of_its_own(cubins: dict[int, Cubin]) -> N
 def test_sites_have_offsets_and_names_of_nvdisasm(arch: int, cubins: dict[int, Cubin], tmp_path: Path) -> None:
     made, written = grafted("gmem_sectors_by_line", cubins[arch]), texts(cubins[arch].image, tmp_path)
     (told,) = parse_sites(made.sites.encode())
-    shown = {one.instruction.line: one.instruction for one in told.sites}
+    shown = {site.instruction.line: site.instruction for site in told.sites}
     assert list(shown) == [at for at in made.grafted.branches if at in shown]
     for at, one in shown.items():
         name, *parts = re.sub(r"^@!?P\d ", "", written[at]).split()[0].split(".")
@@ -237,8 +237,8 @@ def test_each_thread_saves_its_accesses(arch: int, cubins: dict[int, Cubin], tmp
     added = [text for at, text in sorted(texts(made.probed, tmp_path).items()) if at >= made.grafted.start]
     stores = [index for index, text in enumerate(added) if re.match(r"(@!?P\d )?STG\.E\.EF\.128", text)]
     assert len(stores) == len(told.sites) > 4
-    for one in told.sites:
-        place = next(index for index, text in enumerate(added) if text.endswith(f", {one.instruction.line:#x}"))
+    for site in told.sites:
+        place = next(index for index, text in enumerate(added) if text.endswith(f", {site.instruction.line:#x}"))
         assert sum(place < index < place + 60 for index in stores) >= 1
         assert any("SR_CLOCKLO" in text for text in added[place : place + 60])
     ends = [index for index, text in enumerate(added) if re.match(r"(@!?P\d )?EXIT", text)]

@@ -327,7 +327,7 @@ ret;"""
 def test_the_lean_form_keeps_the_same_records(name: str) -> None:
     """All but clocks."""
     probe, text = load_probe(name), entry(BODY, ".param .u64 out, .param .u64 values")
-    fields = {one.name: one for one in probe.maps[1].fields}
+    fields = {field.name: field for field in probe.maps[1].fields}
 
     def records(form: Probe) -> list[np.ndarray[Any, Any]]:
         values = np.arange(65, dtype=np.uint32)

@@ -39,7 +39,10 @@ class Gpu:
         """Runs a kernel of blocks of threads. Arrays are uploaded first, and updated after; others are 64 bits."""
         function = ctypes.c_void_p()
         assert not self.driver.cuModuleGetFunction(ctypes.byref(function), module, name.encode())
-        values = [self._uploaded(one) if isinstance(one, np.ndarray) else ctypes.c_uint64(one) for one in arguments]
+        values = [
+            self._uploaded(argument) if isinstance(argument, np.ndarray) else ctypes.c_uint64(argument)
+            for argument in arguments
+        ]
         pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
         assert not self.driver.cuLaunchKernel(function, grid, 1, 1, block, 1, 1, 0, None, pointers, None)
         for array, address in zip(arguments, values, strict=True):

@@ -55,12 +55,12 @@ def test_collectives_between_gpus(runner: Runner) -> None:
     assert (profiled.outcome.status, profiled.outcome.stdout) == (0, alone.stdout)
     shares = []
     for trace in map(open_trace, traces_in(profiled.trace.parent)):
-        told = probe_coverage(trace)
-        if told is None:
+        coverage = probe_coverage(trace)
+        if coverage is None:
             continue
-        shares.append(told.probed.share)
+        shares.append(coverage.probed.share)
         slowest = max((kernel.slowdown or 0.0 for kernel in trace.kernels), default=0.0)
-        print(f"GPU-COLLECTIVES\t{told.sentence}\tslowest {slowest:.3f}")
+        print(f"GPU-COLLECTIVES\t{coverage.sentence}\tslowest {slowest:.3f}")
         for kernel in trace.kernels:
             print(f"GPU-COLLECTIVES\t{kernel.name[:60]}\t{kernel.way}\t{kernel.launches_probed}/{kernel.launches}")
         ours = [kernel for kernel in trace.kernels if "nccl" in kernel.name.lower()]

@@ -62,7 +62,7 @@ def test_both_ways_see_the_same_blocks(name: str, both_ways: dict[str, tuple[Pat
     assert seen["ptx"].keys() == seen["graft"].keys()
     for kernel, schedules in seen["ptx"].items():
         others = seen["graft"][kernel]
-        assert [one.blocks for one in schedules] == [one.blocks for one in others], kernel
+        assert [schedule.blocks for schedule in schedules] == [one.blocks for one in others], kernel
         one, other = (median(each.running + each.scheduling for each in side) for side in (schedules, others))
         print(f"GPU-FIGURE {kernel}: {one:.0f} cycles by PTX, {other:.0f} by machine code")
         if one >= LONG_CYCLES:

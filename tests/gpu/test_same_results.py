@@ -204,9 +204,13 @@ def left_by(gpu: Gpu, case: Case, probe: str = "") -> list[bytes] | None:
         assert probed is not None, f"{case.name} with {probe} does not load"
         caps = {one.name: 64 for one in own.maps if one.cap is None}
         own_arguments = DeviceMaps(own, GRID, block_of(entry), caps, sites).arguments
-        maps = [gpu.upload(one, gpu.allocate(one.nbytes)) for one in own_arguments if isinstance(one, np.ndarray)]
+        maps = [
+            gpu.upload(argument, gpu.allocate(argument.nbytes))
+            for argument in own_arguments
+            if isinstance(argument, np.ndarray)
+        ]
         arguments += [np.uint64(address) for address in maps]
-        arguments += [one for one in own_arguments if not isinstance(one, np.ndarray)]
+        arguments += [argument for argument in own_arguments if not isinstance(argument, np.ndarray)]
         arguments += [np.uint64(address) for address, _ in variables]
         loaded = probed
     gpu.wipe_shared_memory()
@@ -238,7 +242,9 @@ def originals(gpu: Gpu) -> list[tuple[Case, list[bytes]]]:
     """
     found = []
     for case in cases():
-        if case.name in RACES | UNDEFINED or any(one.relocations for one in module_variables(parse(case.text))):
+        if case.name in RACES | UNDEFINED or any(
+            variable.relocations for variable in module_variables(parse(case.text))
+        ):
             continue
         print(f"GPU-CASE\t{case.name}", flush=True)  # the last one, where a kernel does not end
         try:

@@ -77,6 +77,6 @@ def test_programs_launch_the_same_kernels_with_names(name: str, module: str, run
     named = runner.profiled(command, "-p", "block_sched", "--tensors")
     assert (named.outcome.status, named.outcome.stdout) == (without.outcome.status, without.outcome.stdout)
     assert named.outcome.stderr == without.outcome.stderr
-    kernels = [[(each.name, each.launches) for each in open_trace(run.trace).kernels] for run in (without, named)]
+    kernels = [[(kernel.name, kernel.launches) for kernel in open_trace(run.trace).kernels] for run in (without, named)]
     assert kernels[0] == kernels[1]
     assert read_tensors(open_trace(named.trace))

@@ -78,7 +78,7 @@ class Capture:
     @property
     def work(self) -> list[Operation]:
         """Kernels and graph executions, by start."""
-        ties = [each for each in self.operations if each.kind != "copy"]
+        ties = [operation for operation in self.operations if operation.kind != "copy"]
         return sorted(ties, key=lambda each: (each.start, each.end, each.place, each.correlation))
 
 
@@ -133,22 +133,28 @@ def sqlite_of(capture: Capture, path: Path, seed: int = 0) -> Path:
 
     def rows(kind: str) -> list[tuple[object, ...]]:
         found: list[tuple[object, ...]] = []
-        for each in capture.operations:
-            where = (each.cuda_device, each.context, each.stream, each.correlation, process_number(each.process))
+        for operation in capture.operations:
+            where = (
+                operation.cuda_device,
+                operation.context,
+                operation.stream,
+                operation.correlation,
+                process_number(operation.process),
+            )
             more = {
-                "kernel": (texts[each.name], None, each.blocks, 1, 1, 32, 1, 1, 16, 0, 64),
-                "graph": (each.graph, each.graph + 100),
+                "kernel": (texts[operation.name], None, operation.blocks, 1, 1, 32, 1, 1, 16, 0, 64),
+                "graph": (operation.graph, operation.graph + 100),
                 "copy": (),
             }[kind]
-            found += [(each.start, each.end, *where, *more)] if each.kind == kind else []
+            found += [(operation.start, operation.end, *where, *more)] if operation.kind == kind else []
         return shuffled(found, pick)
 
     of_kernels = ("demangledName", "mangledName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
                   "registersPerThread", "staticSharedMemory", "dynamicSharedMemory")  # fmt: skip
-    calls = [(each.start, each.end, process_number(each.process) | each.thread, each.correlation, 0)
-             for each in capture.calls]  # fmt: skip
-    spans = [(each.start, each.end, 59, process_number(each.process) | each.thread, None, texts[each.text])
-             for each in capture.spans]  # fmt: skip
+    calls = [(call.start, call.end, process_number(call.process) | call.thread, call.correlation, 0)
+             for call in capture.calls]  # fmt: skip
+    spans = [(span.start, span.end, 59, process_number(span.process) | span.thread, None, texts[span.text])
+             for span in capture.spans]  # fmt: skip
     seen = [(gpu + capture.shift[process], gpu, process) for process in capture.shift for gpu in (0, 1)]
     tables = {
         "CUPTI_ACTIVITY_KIND_KERNEL": ((*OPERATION, *of_kernels), rows("kernel")),
@@ -175,11 +181,12 @@ def csv_of(capture: Capture, path: Path, seed: int = 0) -> Path:
     headings = ("Start (ns)", "Duration (ns)", "CorrId", "GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ", "Reg/Trd",
                 "StcSMem (MB)", "DymSMem (MB)", "Bytes (MB)", "Device", "Ctx", "Strm", "Name")  # fmt: skip
     rows = []
-    for each in capture.operations:
-        shape = (each.blocks, 1, 1, 32, 1, 1, 16, 0, 0, "") if each.kind == "kernel" else ("",) * 9 + (1,)
-        if each.kind != "graph":
-            rows.append((each.start, each.end - each.start, each.correlation, *shape, f"GPU ({each.gpu})", each.context,
-                         each.stream, each.name))  # fmt: skip
+    for operation in capture.operations:
+        shape = (operation.blocks, 1, 1, 32, 1, 1, 16, 0, 0, "") if operation.kind == "kernel" else ("",) * 9 + (1,)
+        if operation.kind != "graph":
+            rows.append((operation.start, operation.end - operation.start, operation.correlation,
+                         *shape, f"GPU ({operation.gpu})", operation.context,
+                         operation.stream, operation.name))  # fmt: skip
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([headings, *shuffled(rows, pick)])
     return path
@@ -194,12 +201,26 @@ def chrome_of(capture: Capture, process: int, path: Path, seed: int = 0) -> Path
         times = {"ts": start / 1000, "dur": (end - start) / 1000}
         events.append({"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, **times, "args": details})
 
-    for each in capture.operations:
-        where = {"device": each.gpu, "context": each.context, "stream": each.stream, "correlation": each.correlation}
-        shape = {"grid": [each.blocks, 1, 1], "block": [32, 1, 1], "registers per thread": 16, "shared memory": 64}
-        if each.process == process and each.kind != "graph":
-            category, more = ("kernel", shape) if each.kind == "kernel" else ("gpu_memcpy", {})
-            add(category, each.name, each.start, each.end, each.gpu, each.stream, **where, **more)
+    for operation in capture.operations:
+        where = {
+            "device": operation.gpu,
+            "context": operation.context,
+            "stream": operation.stream,
+            "correlation": operation.correlation,
+        }
+        shape = {"grid": [operation.blocks, 1, 1], "block": [32, 1, 1], "registers per thread": 16, "shared memory": 64}
+        if operation.process == process and operation.kind != "graph":
+            category, more = ("kernel", shape) if operation.kind == "kernel" else ("gpu_memcpy", {})
+            add(
+                category,
+                operation.name,
+                operation.start,
+                operation.end,
+                operation.gpu,
+                operation.stream,
+                **where,
+                **more,
+            )
     for call in capture.calls:
         if call.process == process:
             add(

@@ -31,7 +31,7 @@ def test_the_last_five_calls_of_attention(tmp_path: Path, name: str) -> None:
 
 def test_values_read_off_the_file(tmp_path: Path) -> None:
     table = read_ncu([real(tmp_path, "ncu/t6_sdpa_flash.csv")])
-    found = {each.metric.name: each for each in averages(table, select_launches(table, IterationPlan(3, 5)))}
+    found = {average.metric.name: average for average in averages(table, select_launches(table, IterationPlan(3, 5)))}
     assert found["dram__bytes.sum"].mean == 6_357_401.6
     assert found["lts__t_bytes.sum"].mean == 30_250_553.6
     assert found["l1tex__t_bytes.sum"].mean == 55_705_600
@@ -42,13 +42,13 @@ def test_unmeasured_metric_has_no_mean(tmp_path: Path) -> None:
     lacking = "Local Memory Spilling Request Overhead"
     assert np.isnan(table.column(lacking)).any()
     kept = {
-        launch for each in select_launches(table, IterationPlan(warm_up=3)).loops for launch in each.measured.tolist()
+        launch for loop in select_launches(table, IterationPlan(warm_up=3)).loops for launch in loop.measured.tolist()
     }
     measured = [value for launch, value in enumerate(table.column(lacking)) if launch in kept and not np.isnan(value)]
     found = [
-        each
-        for each in averages(table, select_launches(table, IterationPlan(warm_up=3)))
-        if each.metric.name == lacking
+        average
+        for average in averages(table, select_launches(table, IterationPlan(warm_up=3)))
+        if average.metric.name == lacking
     ]
     assert [each.launches for each in found] == ([len(measured)] if measured else [])
 
@@ -66,7 +66,7 @@ def once(folder: Path, *, section: bool = True) -> NcuTable:
 def test_averages_and_traffic_of_single_launches(tmp_path: Path, plan: IterationPlan) -> None:
     table = once(tmp_path)
     choice = select_launches(table, plan)
-    assert [(each.fate.shape.kernel, each.launches, each.mean) for each in averages(table, choice)] == [
+    assert [(average.fate.shape.kernel, average.launches, average.mean) for average in averages(table, choice)] == [
         ("first", 1, 2e6),
         ("second", 1, 4e6),
     ]
@@ -87,4 +87,4 @@ def test_details_without_sections_are_details(tmp_path: Path) -> None:
 def test_launches_of_all_kinds_count_where_nothing_repeats(tmp_path: Path) -> None:
     table = read_ncu([real(tmp_path, "h200/ncu/stores.csv")])
     choice = select_launches(table, IterationPlan())
-    assert {each.launches for each in averages(table, choice)} == {len(fate.launches) for fate in choice.fates}
+    assert {average.launches for average in averages(table, choice)} == {len(fate.launches) for fate in choice.fates}

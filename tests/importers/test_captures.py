@@ -46,8 +46,8 @@ def name_of(capture: Capture, each: Operation) -> str:
 
 def by_place(operations: list[Operation]) -> dict[tuple[int, ...], list[Operation]]:
     places = defaultdict(list)
-    for each in operations:
-        places[each.place].append(each)
+    for operation in operations:
+        places[operation.place].append(operation)
     return places
 
 
@@ -72,14 +72,14 @@ def test_totals_and_shares(folder: Path, seed: int) -> None:
 def test_gaps_of_each_stream(folder: Path, seed: int) -> None:
     capture = random_work(seed)
     calls = {(call.process, call.correlation): call.start for call in capture.calls}
-    copies = by_place([each for each in capture.operations if each.kind == "copy"])
+    copies = by_place([operation for operation in capture.operations if operation.kind == "copy"])
     expected = []
     for place, own in by_place(capture.work).items():
         until = own[0].end
         for before, after in pairwise(own):
             until = max(until, before.end)
             if after.start > until:
-                copied = sum(max(0, min(each.end, after.start) - max(each.start, until)) for each in copies[place])
+                copied = sum(max(0, min(copy.end, after.start) - max(copy.start, until)) for copy in copies[place])
                 launched = calls.get((after.process, after.correlation))
                 late = None if launched is None else launched - until
                 why = "copy" if 2 * copied >= after.start - until else late and ("host" if late > 0 else "other")
@@ -188,7 +188,9 @@ def test_csv_has_the_same_kernels_and_gaps(folder: Path, seed: int, shuffle: int
     """Of one process without graphs, which are all that CSV can hold."""
     capture = random_work(seed)
     process = next(iter(capture.shift))
-    capture.operations = [each for each in capture.operations if each.process == process and each.kind != "graph"]
+    capture.operations = [
+        operation for operation in capture.operations if operation.process == process and operation.kind != "graph"
+    ]
     if not capture.work:
         return
     of_sqlite = opened(capture, folder)
@@ -211,9 +213,9 @@ def test_csv_has_the_same_kernels_and_gaps(folder: Path, seed: int, shuffle: int
 def test_chrome_traces_have_the_same_pages(folder: Path, seed: int, shuffle: int) -> None:
     """One file per process; graphs and ranges without an end are not in them."""
     capture = random_work(seed)
-    capture.operations = [each for each in capture.operations if each.kind != "graph"]
-    capture.spans = [each for each in capture.spans if each.end is not None]
-    launching = {each.process for each in capture.work} & {each.process for each in capture.calls}
+    capture.operations = [operation for operation in capture.operations if operation.kind != "graph"]
+    capture.spans = [span for span in capture.spans if span.end is not None]
+    launching = {each.process for each in capture.work} & {call.process for call in capture.calls}
     if not capture.work or launching != {each.process for each in capture.work}:
         return
     files = [chrome_of(capture, process, folder / f"{process}.json{'.gz' * (process > 100)}", shuffle)

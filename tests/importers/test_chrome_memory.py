@@ -16,14 +16,14 @@ COUNT = 1 << 14
 
 def collected(count: int) -> Collector:
     """Kernels with a call and an operator each, of two threads and two streams."""
-    found = Collector(0)
+    collector = Collector(0)
     for i in range(count):
         place = {"ph": "X", "pid": 9, "tid": 9 + i % 2, "ts": 1e9 + 2 * i}
         launch = {"device": 0, "context": 1, "stream": 7 + i % 2, "grid": [64, 1, 1], "block": [256, 1, 1]}
-        found.take(place | {"cat": "cpu_op", "name": f"op {i % 300}", "dur": 0.5})
-        found.take(place | {"cat": "cuda_runtime", "name": "launch", "dur": 0.25, "args": {"correlation": i}})
-        found.take(place | {"cat": "kernel", "name": f"k{i % 40}", "dur": 1.5, "args": launch | {"correlation": i}})
-    return found
+        collector.take(place | {"cat": "cpu_op", "name": f"op {i % 300}", "dur": 0.5})
+        collector.take(place | {"cat": "cuda_runtime", "name": "launch", "dur": 0.25, "args": {"correlation": i}})
+        collector.take(place | {"cat": "kernel", "name": f"k{i % 40}", "dur": 1.5, "args": launch | {"correlation": i}})
+    return collector
 
 
 def test_chrome_rows_bytes_per_kernel() -> None:

@@ -341,8 +341,8 @@ def test_instances_of_a_template_are_distinguished(width: int, capfd: pytest.Cap
     traces = [str(EVALUATED / "dmat" / name) for name in ("triton-128x64", "triton-64x64")]
     lines = told(capfd, *traces, "--width", str(width)).splitlines()
     headings = [line for line in lines if line.startswith(" #")]
-    assert all(re.search(r" #\d+ .{5,}, grid \S+, block \S+$", each) for each in headings), headings
-    without_index = {each.split(" ", 2)[2] for each in headings}
+    assert all(re.search(r" #\d+ .{5,}, grid \S+, block \S+$", heading) for heading in headings), headings
+    without_index = {heading.split(" ", 2)[2] for heading in headings}
     assert len(headings) == len(without_index) == 18
     table = lines[next(n for n, line in enumerate(lines) if line.startswith(" kernel ")) + 1 :]
     names = [line[: lines[len(lines) - len(table) - 1].index("figure")] for line in table[:18]]

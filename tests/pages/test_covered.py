@@ -168,4 +168,8 @@ def test_the_way_is_a_column_where_a_kernel_was_grafted(writer: TraceWriter) -> 
     rows = {line.split()[1]: line[at : at + 5].strip() for line in after if line[:1].isdigit()}
     assert rows == {"from_ptx": "PTX", "grafted": "graft", "kernel_2": "–"}
     kernels = json.loads("".join(report_lines(open_trace(writer.directory), "kernels", "json")))["kernels"]
-    assert {each["name"]: each["way"] for each in kernels} == {"from_ptx": "ptx", "grafted": "graft", "kernel_2": None}
+    assert {kernel["name"]: kernel["way"] for kernel in kernels} == {
+        "from_ptx": "ptx",
+        "grafted": "graft",
+        "kernel_2": None,
+    }

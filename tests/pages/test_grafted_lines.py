@@ -125,9 +125,9 @@ def test_findings_and_figures_name_offsets(trace: Trace) -> None:
     (result,) = analyse_results(trace, trace.kernels[0])
     assert f"at offset {STORE:#06x}" in result.words
     assert "PTX" not in result.words
-    found = launch_findings(ViewSource(trace, trace.kernels[0]))
-    assert found is not None
-    (finding,) = (one for one in found.findings if one.line)
+    findings = launch_findings(ViewSource(trace, trace.kernels[0]))
+    assert findings is not None
+    (finding,) = (one for one in findings.findings if one.line)
     assert finding.words.startswith(f"STG {STORE:#06x} calls.cu:23, 32.0 sectors per request, 4 would do")
     record = json.loads(json.dumps(finding.record()))
     assert (record["ptx_line"], record["offset"]) == (None, STORE)

@@ -121,7 +121,7 @@ def shown_cells(content: TableContent[Any], row: Any, lacking: Collection[str]) 
 
 
 def has_cells(text: str, cells: Iterable[str]) -> bool:
-    return all(re.search(rf"(?<![^\s!]){re.escape(one)}(?![^\s,;])", text) for one in cells)
+    return all(re.search(rf"(?<![^\s!]){re.escape(cell)}(?![^\s,;])", text) for cell in cells)
 
 
 def is_hidden(row: Any) -> bool:

@@ -73,8 +73,8 @@ def test_timed_kernels_have_the_same_cells_in_all_formats(timed: Trace) -> None:
 
 
 def test_shares_add_up_and_unknown_doubts_are_null(timed: Trace) -> None:
-    kernels = {each["name"]: each for each in json.loads(text_of(timed, "json"))["kernels"]}
-    assert sum(each["time_share"] or 0 for each in kernels.values()) == pytest.approx(1)
+    kernels = {load["name"]: load for load in json.loads(text_of(timed, "json"))["kernels"]}
+    assert sum(kernel["time_share"] or 0 for kernel in kernels.values()) == pytest.approx(1)
     assert kernels["never_timed"]["time_share"] is kernels["never_timed"]["time_mean_ms"] is None
     assert (kernels["once"]["time_of"], kernels["library"]["time_of"]) == ("probed", "original")
     assert kernels["one_of_many"]["time_total_doubt_ms"] is None

@@ -59,8 +59,8 @@ def specimen_of(probe: str) -> Specimen:
     module = f"tests.probes.test_{built_in_files()[probe].parent.name}"
     if find_spec(module) is None:
         return MATMUL
-    found: Specimen = getattr(import_module(module), "SPECIMEN", MATMUL)
-    return found
+    specimen: Specimen = getattr(import_module(module), "SPECIMEN", MATMUL)
+    return specimen
 
 
 def add_specimen(writer: TraceWriter, index: int, probe: str, folder: Path) -> tuple[Path, ProbedPtx]:

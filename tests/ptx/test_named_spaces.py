@@ -17,7 +17,7 @@ def spaces_of(body: str) -> list[str]:
     module = parse(HEADER + MODULE.format(INSIDE + body))
     variables = [item for item in module.items if isinstance(item, Variable)]
     found = named_spaces(module.functions(), variables)
-    return [found.get(id(one), "") for one in instructions(module) if one.opcode != "ret"]
+    return [found.get(id(instruction), "") for instruction in instructions(module) if instruction.opcode != "ret"]
 
 
 @pytest.mark.parametrize(

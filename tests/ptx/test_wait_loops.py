@@ -132,7 +132,7 @@ def test_inner_loops_wait_and_outer_ones_work() -> None:
 )
 def test_the_waits_of_compiled_kernels(file: str, kernel: str, tries: list[int]) -> None:
     module = parse((DATA / f"{file}.sm_90a.ptx").read_text())
-    (function,) = [one for one in module.entries() if one.name == kernel]
+    (function,) = [entry for entry in module.entries() if entry.name == kernel]
     assert [len(loop.tries) for loop in wait_loops(function, is_tried)] == tries
 
 

@@ -58,7 +58,7 @@ def environment_of(suite: Suite, folder: Path, newest: bool = False) -> Path:
     """
     place = folder / (f"{suite.name}-newest" if newest else suite.name)
     python, complete = place / "bin" / "python", place / "complete"
-    wanted = [each.partition("==")[0] for each in suite.requirements] if newest else suite.requirements
+    wanted = [requirement.partition("==")[0] for requirement in suite.requirements] if newest else suite.requirements
     if not complete.exists() or complete.read_text().split() != wanted:
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
         command = [str(python), "-m", "pip", "install", "-q", "--no-cache-dir", *wanted]

@@ -13,7 +13,7 @@ from tui_probe.reasons import Reason, advice_on, because, because_of_file, liste
 from tui_probe.trace.events import parse_line
 from tui_probe.trace.launch_events import KernelPrepared
 
-SAME = [each for each in listed_reasons().values() if each.older == (each.sentence,)]
+SAME = [reason for reason in listed_reasons().values() if reason.older == (reason.sentence,)]
 
 
 @given(st.data())

@@ -70,9 +70,17 @@ def facts(cubin: Cubin, name: str, functions: tuple[str, ...] = ()) -> dict[str,
         elif section.name in (".nv.constant3", ".nv.constant4", ".nv.global", ".nv.global.init", ".nv.compat"):
             told[section.name] = *head, cubin.content(section)
     told["symbols"] = sorted(
-        (one.name, one.kind, one.binding, one.other, cubin.sections[one.section].name, one.value, one.size)
-        for one in cubin.symbols
-        if one.section in own or one.kind == 1
+        (
+            symbol.name,
+            symbol.kind,
+            symbol.binding,
+            symbol.other,
+            cubin.sections[symbol.section].name,
+            symbol.value,
+            symbol.size,
+        )
+        for symbol in cubin.symbols
+        if symbol.section in own or symbol.kind == 1
     )
     told["relocations"] = sorted(
         (table.name, one.offset, one.kind, cubin.symbol(one.symbol).name, str(one.addend))
@@ -92,15 +100,15 @@ def attributes(cubin: Cubin, own: set[int]) -> Iterator[tuple[object, ...]]:
         mine = section.name.startswith(".nv.info.") and section.info in own
         if not mine and section.name != ".nv.info":
             continue
-        for each in read_attributes(cubin.content(section)):
-            if each.number in SYMBOLS_FIRST:
-                symbol = cubin.symbol(each.words()[0])
+        for attribute in read_attributes(cubin.content(section)):
+            if attribute.number in SYMBOLS_FIRST:
+                symbol = cubin.symbol(attribute.words()[0])
                 if mine or symbol.section in own:
-                    yield section.name, each.number, symbol.name, each.value[4:]
-            elif each.number == nv_info.EXTERNS:
-                yield section.name, each.number, [cubin.symbol(number).name for number in each.words()]
+                    yield section.name, attribute.number, symbol.name, attribute.value[4:]
+            elif attribute.number == nv_info.EXTERNS:
+                yield section.name, attribute.number, [cubin.symbol(number).name for number in attribute.words()]
             else:
-                yield section.name, each.format, each.number, each.value
+                yield section.name, attribute.format, attribute.number, attribute.value
 
 
 def calls(cubin: Cubin, own: set[int]) -> Iterator[tuple[str, str]]:
@@ -154,12 +162,12 @@ def test_nvidias_tools_read_it_as_the_whole(assembled: Assemble, tmp_path: Path,
 
 @pytest.mark.parametrize("arch", [80, 90, 100])
 def test_functions_that_are_called_come_along(linked: Link, arch: int) -> None:
-    whole = linked(arch)
-    alone = prune_cubin(whole, "direct", cut_table)
+    link = linked(arch)
+    alone = prune_cubin(link, "direct", cut_table)
     code = {section.name for section in alone.sections if section.name.startswith(CODE_PREFIX)}
     assert code == {".text.direct", ".text.outer", ".text.inner"}
-    assert facts(alone, "direct", ("outer", "inner")) == facts(whole, "direct", ("outer", "inner"))
-    bare = prune_cubin(whole, "alone", cut_table)
+    assert facts(alone, "direct", ("outer", "inner")) == facts(link, "direct", ("outer", "inner"))
+    bare = prune_cubin(link, "alone", cut_table)
     assert [section.name for section in bare.sections if section.name.startswith(CODE_PREFIX)] == [".text.alone"]
 
 
@@ -193,11 +201,11 @@ def test_functions_known_by_address_keep_the_cubin_whole(linked: Link, text: str
 
 
 def test_a_function_that_is_left_out_must_not_end_the_kernel(linked: Link) -> None:
-    whole = linked(90)
-    code = whole.section(".text.inner")
+    link = linked(90)
+    code = link.section(".text.inner")
     at = code.offset + code.size - WORD_BYTES
     ending = bytes.fromhex("4d79000000000000000080030000ea0f0".ljust(32, "0")[:32])
-    changed = Cubin.read(whole.image[:at] + ending + whole.image[at + WORD_BYTES :])
+    changed = Cubin.read(link.image[:at] + ending + link.image[at + WORD_BYTES :])
     with pytest.raises(KeptWholeError, match=r"\.text\.inner may end the kernel"):
         prune_cubin(changed, "by_table", cut_table)
     prune_cubin(changed, "alone", cut_table)

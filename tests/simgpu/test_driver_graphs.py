@@ -206,11 +206,11 @@ def test_update_takes_over_parameters_and_refuses_another_topology(gpu: Gpu) -> 
     chain(gpu, longer, words, *STEPS, ("shift", 1))
     executable = gpu.instantiate(graph)
     with pytest.raises(CudaError, match="910"):
-        gpu("cuGraphExecUpdate_v2", executable, longer, byref(told := UpdateResult()))
-    assert told.result == 2
-    gpu("cuGraphExecUpdate_v2", executable, other, byref(told))
+        gpu("cuGraphExecUpdate_v2", executable, longer, byref(result := UpdateResult()))
+    assert result.result == 2
+    gpu("cuGraphExecUpdate_v2", executable, other, byref(result))
     gpu("cuGraphLaunch", executable, None)
-    assert (told.result, gpu.read(words, COUNT)) == (0, expected(("scale", 2), ("shift", 4), ("scale", 5)))
+    assert (result.result, gpu.read(words, COUNT)) == (0, expected(("scale", 2), ("shift", 4), ("scale", 5)))
 
 
 def test_graphs_with_memory_nodes_are_there_once(gpu: Gpu) -> None:
@@ -218,7 +218,7 @@ def test_graphs_with_memory_nodes_are_there_once(gpu: Gpu) -> None:
     gpu.add("MemAllocNode", graph, [], byref(MemoryNode(1, 0, 1, 0, bytes=256)))
     with pytest.raises(CudaError, match="801"):
         gpu("cuGraphClone", byref(c_void_p()), graph)
-    gpu("cuGraphInstantiateWithParams", byref(c_void_p()), graph, byref(told := Instantiation(flags=8)))
-    assert told.result == 0
+    gpu("cuGraphInstantiateWithParams", byref(c_void_p()), graph, byref(instantiation := Instantiation(flags=8)))
+    assert instantiation.result == 0
     with pytest.raises(CudaError, match="801"):
         gpu.instantiate(graph)

@@ -35,7 +35,7 @@ def trace_of(directory: Path) -> tuple[Trace, list[int]]:
 def test_memory_at_a_launch(tmp_path: Path) -> None:
     trace, launches = trace_of(tmp_path / "trace")
     trace = open_trace(tmp_path / "trace")
-    before, after = (read_launch_memory(trace, trace.launches[trace.launches.row_of(each)]) for each in launches)
+    before, after = (read_launch_memory(trace, trace.launches[trace.launches.row_of(launch)]) for launch in launches)
     assert before.allocations == (Allocation(0x7F0000000000, 4096), Allocation(0x7F0000100000, 512))
     assert before.parameters == (0x7F0000000000, 0x10)
     assert after.allocations == (Allocation(0x7F0000100000, 512), Allocation(0x7F0000200000, 64))
@@ -101,7 +101,7 @@ def test_tensors_of_a_launch(tmp_path: Path) -> None:
     )
     trace = Trace(tmp_path)
     for time_ns, names in ((150, ["x", "late"]), (250, ["y", "late"]), (350, ["z", "late"]), (None, ["z", "later"])):
-        assert [each.name for each in read_tensors(trace, time_ns)] == names
+        assert [tensor.name for tensor in read_tensors(trace, time_ns)] == names
     assert (read_tensors(trace, 350)[0].function, read_tensors(trace, 350)[0].place) == ("f", "a.py:3")
 
 

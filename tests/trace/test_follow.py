@@ -65,7 +65,7 @@ def summary(trace: Trace) -> dict[str, Any]:
          k.block_varies, k.registers_pruned, k.registers_probed, k.probe_bytes, k.slowdown, list(k.rows), k.results)
         for k in trace.kernels
     ]  # fmt: skip
-    times = {k.index: sorted(zip(*(k.samples.column(each.name) for each in fields(k.samples)), strict=True))
+    times = {k.index: sorted(zip(*(k.samples.column(field.name) for field in fields(k.samples)), strict=True))
              for k in trace.kernels}  # fmt: skip
     passed = trace.passed
     packed = [sorted(map(repr, passed.counts())), len(passed), passed.keys, *passed.lines()]

@@ -30,9 +30,9 @@ def samples_of(*rows: Sample) -> TimeSamples:
 
 
 def time_of(launches: int, *rows: Sample) -> GpuTime:
-    found = gpu_time(samples_of(*rows), launches)
-    assert found is not None
-    return found
+    time = gpu_time(samples_of(*rows), launches)
+    assert time is not None
+    return time
 
 
 def original(ns: int, weight: int = 1, key: int = 0, host: int = -1) -> Sample:
@@ -242,6 +242,6 @@ def test_a_sample_that_is_being_added_is_not_counted_yet() -> None:
         for name, value in (("launch", number), ("key", 0), ("probed", 0), ("ns", 1000), ("weight", 1), ("host", -1)):
             if (number, name) not in ((4, "ns"), (4, "weight"), (4, "host")):
                 getattr(samples, name).extend(np.array([value]))
-    found = gpu_time(samples, 5)
-    assert found is not None
-    assert (found.shown.samples, found.shown.mean_ns) == (4, 1000.0)
+    time = gpu_time(samples, 5)
+    assert time is not None
+    assert (time.shown.samples, time.shown.mean_ns) == (4, 1000.0)

@@ -57,14 +57,14 @@ def expanded(lines: list[bytes]) -> list[Packed]:
 @given(st.lists(launches.filter(len), max_size=8))
 @settings(deadline=None)
 def test_written_counts_are_read(lines: list[list[Packed]]) -> None:
-    assert expanded([written(each) for each in lines]) == [launch for each in lines for launch in each]
+    assert expanded([written(line) for line in lines]) == [launch for line in lines for launch in line]
 
 
 @given(st.lists(launches.filter(len), min_size=1, max_size=8))
 @settings(deadline=None)
 def test_lines_know_their_least_and_greatest_launch(lines: list[list[Packed]]) -> None:
     segments, _ = read_packed([(9, match) for match in map(match_line, map(written, lines)) if match])
-    numbers = [[number for number, *_ in each] for each in lines]
+    numbers = [[number for number, *_ in line] for line in lines]
     assert segments.first.tolist() == [min(each) for each in numbers]
     assert segments.last.tolist() == [max(each) for each in numbers]
     assert segments.offset.tolist() == [9] * len(lines)

@@ -87,8 +87,8 @@ def test_the_newest_traces_come_first_and_each_once(tmp_path: Path) -> None:
     remember(elsewhere)
     remember(tmp_path / "traces" / "old")
     remember(tmp_path / "gone")
-    found = recent_traces([tmp_path / "traces", tmp_path / "no such folder"], limit=3)
-    assert [known.directory.name for known in found] == ["elsewhere", "new", "middle"]
+    briefs = recent_traces([tmp_path / "traces", tmp_path / "no such folder"], limit=3)
+    assert [known.directory.name for known in briefs] == ["elsewhere", "new", "middle"]
 
 
 def test_a_trace_is_read_again_where_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

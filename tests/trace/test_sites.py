@@ -146,9 +146,12 @@ def test_any_value_anywhere_is_read_or_refused(data: st.DataObject) -> None:
 
 def read_or_refused(data: bytes) -> None:
     try:
-        found = parse_sites(data, "x/sites.json")
+        sites = parse_sites(data, "x/sites.json")
     except TraceError as error:
         assert str(error).startswith("x/sites.json: ")  # noqa: PT017  each failure is one of these
         return
-    for probe in found:
-        assert all(isinstance(one.line, int) and one.opcode.encode() is not None for one in probe.instructions())
+    for probe in sites:
+        assert all(
+            isinstance(instruction.line, int) and instruction.opcode.encode() is not None
+            for instruction in probe.instructions()
+        )

@@ -97,8 +97,8 @@ def evaluation_named(name: str) -> Evaluation:
         raise UsageError(
             f"there is no evaluation {name!r}{did_you_mean(name, known) or '.'} There are {', '.join(known)}"
         )
-    found: Evaluation = import_module(f"tui_probe.evals.{name}").EVALUATION
-    return found
+    evaluation: Evaluation = import_module(f"tui_probe.evals.{name}").EVALUATION
+    return evaluation
 
 
 def evaluations() -> list[Evaluation]:

@@ -205,7 +205,7 @@ class Comparison(Document):
             rows = (row for row, change in enumerate(changed_values(pair)) if first and change is first[0])
             if first and (row := next(rows, None)) is not None:
                 self._worst = len(lines) + heading_rows(pair) + row, first[1]
-            self._lead(len(lines) + heading_rows(pair), (change_link(pair, each) for each in changed_values(pair)))
+            self._lead(len(lines) + heading_rows(pair), (change_link(pair, value) for value in changed_values(pair)))
             lines += pair_lines(pair, width, cut)
         for letter, kernels in self.alone.items():
             if kernels:

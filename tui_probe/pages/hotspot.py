@@ -84,7 +84,7 @@ def find_hotspot(source: ViewSource) -> Hotspot:
 def _findings_of_probes(source: ViewSource) -> list[ResultFindings]:
     """Findings of each probe, once."""
     first = launch_findings(source)
-    others = [each for each in findings_by_probe(source) if first is None or each.probe != first.probe]
+    others = [finding for finding in findings_by_probe(source) if first is None or finding.probe != first.probe]
     return [*([] if first is None else [first]), *others]
 
 

@@ -82,13 +82,13 @@ def name_lines(row: KernelSnapshot, cells: int) -> tuple[list[Line], list[Line]]
     """The name above everything, and the forms of it that stand at the end: names may have thousands of letters."""
     whole = wrap(row.demangled, cells - 2)
     head: list[Line] = [((f" {text}", "title"),) for text in whole[:NAME_LINES]]
-    rest: list[Line] = []
+    lines: list[Line] = []
     if len(whole) > NAME_LINES:
         head[-1] = ((f" {whole[NAME_LINES - 1]}…", "title"),)
-        rest += _labelled_field("whole name", row.demangled, cells)
+        lines += _labelled_field("whole name", row.demangled, cells)
     if row.name != row.demangled:
-        rest += _labelled_field("mangled", row.name, cells, "dim")
-    return head, [(), *rest] if rest else []
+        lines += _labelled_field("mangled", row.name, cells, "dim")
+    return head, [(), *lines] if lines else []
 
 
 def snapshot_failure_lines(row: KernelSnapshot, cells: int) -> list[Line]:

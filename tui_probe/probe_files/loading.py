@@ -238,7 +238,7 @@ def _declared_map(table: TomlTable, name: str) -> Map:
     dynamic = str(table.values.get("type", "array")).lower() == "dynamic"
     made = _make_map(table, key, name, level, fields, record, None if dynamic else cap)
     even = table.flag("even")
-    if even and (level is not Level.THREAD or made.cap == 1 or [one.type for one in made.fields] != _EVEN_FIELDS):
+    if even and (level is not Level.THREAD or made.cap == 1 or [field.type for field in made.fields] != _EVEN_FIELDS):
         raise table.error("even", "needs a map of threads with several records of the fields u64, u32, u32")
     return replace(made, reduction=read_reduction(table, level, made.fields, made.cap), even=even)
 

@@ -86,18 +86,18 @@ class CustomCounts:
 
 def analyse_custom(result: Result, maps: Sequence[CustomMap]) -> CustomCounts:
     """Return metrics of all maps, in the order of the file. Raises TraceError if the file has other maps."""
-    found: list[MetricValue] = []
+    values: list[MetricValue] = []
     place = 0
     for own in maps:
         if place >= len(result.maps):
             raise TraceError(
                 f"{result.path}: it has {len(result.maps)} maps, the probe keeps more: it is of another one"
             )
-        found += _map_metrics(result, place, own)
+        values += _map_metrics(result, place, own)
         place += 1 if result.attempts(place) is None else 2
     if place != len(result.maps):
         raise TraceError(f"{result.path}: it has {len(result.maps)} maps, the probe {place}: it is of another one")
-    return CustomCounts(tuple(found))
+    return CustomCounts(tuple(values))
 
 
 def _map_metrics(result: Result, place: int, own: CustomMap) -> Iterator[MetricValue]:

@@ -161,8 +161,8 @@ class Reason(NamedTuple):
     @property
     def line(self) -> int:
         """The line of PTX that it is about, counted from 1; 0 for none."""
-        found = _LINE.match(self.text)
-        return int(found[1]) if found else 0
+        match = _LINE.match(self.text)
+        return int(match[1]) if match else 0
 
     @property
     def sentence(self) -> str:

@@ -180,11 +180,11 @@ def access_lines(folder: Path) -> dict[int, AccessLine]:
     """The accesses that a probe was at by line of ``pruned.ptx``; of several on one line the first. Empty if none is
     known.
     """
-    found: dict[int, AccessLine] = {}
+    lines: dict[int, AccessLine] = {}
     for entry in probed_sites(folder).instructions():
         if entry.access is not None:
             spaces = frozenset(entry.space.split("."))
-            found.setdefault(
+            lines.setdefault(
                 entry.line, AccessLine(entry.line, entry.opcode, entry.access, entry.bytes, entry.source, spaces)
             )
-    return found
+    return lines

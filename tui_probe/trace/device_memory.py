@@ -147,11 +147,11 @@ class _LiveAllocations:
                 self.total -= self.sizes.pop(address, 0)
 
     def live(self) -> tuple[Allocation, ...]:
-        found: list[Allocation] = []
+        allocations: list[Allocation] = []
         for start, size in sorted(self.sizes.items()):
-            if size > 0 and (not found or start >= found[-1].end):
-                found.append(Allocation(start, size))
-        return tuple(found)
+            if size > 0 and (not allocations or start >= allocations[-1].end):
+                allocations.append(Allocation(start, size))
+        return tuple(allocations)
 
 
 _OLDER_LAUNCH: Final = re.compile(
@@ -282,8 +282,10 @@ def read_tensors(trace: Trace, time_ns: int | None = None) -> list[Tensor]:
 
 def _nearest_in_time(tensors: Sequence[Tensor], time_ns: int | None) -> Iterable[Tensor]:
     """The last before a time first, then those after it."""
-    before = [each for each in tensors if time_ns is None or each.time_ns is None or each.time_ns <= time_ns]
-    after = (each for each in tensors if time_ns is not None and each.time_ns is not None and each.time_ns > time_ns)
+    before = [tensor for tensor in tensors if time_ns is None or tensor.time_ns is None or tensor.time_ns <= time_ns]
+    after = (
+        tensor for tensor in tensors if time_ns is not None and tensor.time_ns is not None and tensor.time_ns > time_ns
+    )
     return chain(reversed(before), after)
 
 

@@ -136,15 +136,15 @@ class GraphTable:
 
     def replay(self, event: GraphReplay) -> Mapping[int, int]:
         """Count a probed replay; how many launches of each kernel have no lines of their own."""
-        one = self._graph(event.graph)
-        one.replays += 1
-        one.replays_probed += 1
-        one.reason = None
+        graph = self._graph(event.graph)
+        graph.replays += 1
+        graph.replays_probed += 1
+        graph.reason = None
         if len(self._replays) < _MAX_REPLAYS and (not self._first or event.first > self._first[-1]):
-            one.replays_told.append(event)
+            graph.replays_told.append(event)
             self._first.append(event.first)
             self._replays.append(event)
-        rest = one.calls
+        rest = graph.calls
         rest.subtract(dict(event.probed))
         return {kernel: count for kernel, count in rest.items() if count > 0}
 

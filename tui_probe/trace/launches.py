@@ -31,11 +31,11 @@ class _Columns:
 
     def part(self, choice: slice | NDArray[Any]) -> Self:
         """The rows of a slice, of a mask, or of an array of row numbers, in its order."""
-        return type(self)(*(getattr(self, each.name)[choice] for each in fields(self)))  # type: ignore[arg-type]
+        return type(self)(*(getattr(self, field.name)[choice] for field in fields(self)))  # type: ignore[arg-type]
 
     def followed_by(self, other: Self) -> Self:
         """These rows, then those of ``other``."""
-        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))  # type: ignore[arg-type]
+        pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))  # type: ignore[arg-type]
         return type(self)(*map(np.concatenate, pairs))
 
 

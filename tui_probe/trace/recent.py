@@ -135,7 +135,7 @@ def run_before(directory: Path) -> Path | None:
         return None
     info = read_run_info(directory / "run.json") or RunInfo()
     others = recent_traces([directory.parent], REMEMBERED, looked_at=False)
-    before = (each.directory for each in others if _is_before(each, this))
+    before = (other.directory for other in others if _is_before(other, this))
     return next((each for each in before if each.name not in info.processes), None)
 
 

@@ -131,7 +131,7 @@ class _Reader:
     def probes(self) -> tuple[ProbeSites, ...]:
         """Those of the ways that are read; what is said of other ways is for others."""
         tables = _tables_in(_table, self._whole.get("probes"))
-        return tuple(self._probe(each) for each in tables if each.get("way") in (PTX, GRAFT))
+        return tuple(self._probe(table) for table in tables if table.get("way") in (PTX, GRAFT))
 
     def _probe(self, told: Mapping[str, Any]) -> ProbeSites:
         self._kind = Offset if told.get("way") == GRAFT else int

@@ -122,7 +122,7 @@ def _read_text(path: Path) -> str:
 def lines_of_directives(ptx: str) -> dict[int, SourceLine]:
     """What the ``.loc`` directives of a PTX text tell: a line of source for every line that they hold for."""
     files = named_files(ptx)
-    found: dict[int, SourceLine] = {}
+    lines: dict[int, SourceLine] = {}
     current: SourceLine | None = None
     for number, text in enumerate(ptx.split("\n"), 1):
         if (match := _LOC.match(text)) is not None:
@@ -131,8 +131,8 @@ def lines_of_directives(ptx: str) -> dict[int, SourceLine]:
         elif _FUNCTION.match(text):
             current = None
         elif current is not None and text.strip():
-            found[number] = current
-    return found
+            lines[number] = current
+    return lines
 
 
 def named_files(ptx: str) -> dict[int, str]:

@@ -73,7 +73,7 @@ class PackedItems:
         return len(self.key)
 
     def part(self, choice: NDArray[np.bool_]) -> PackedItems:
-        return PackedItems(*(getattr(self, each.name)[choice] for each in fields(self)))
+        return PackedItems(*(getattr(self, field.name)[choice] for field in fields(self)))
 
 
 def match_line(text: bytes, start: int = 0, end: int | None = None) -> re.Match[bytes] | None:
@@ -209,8 +209,8 @@ class UnprobedTable:
         """Launches of keys that have not been described yet, as the log's own always are."""
         spill = spill or Spill()
         self._columns = {
-            each.name: LongColumn("Q" if each.name == "time_ns" else "q", spill, BLOCK)
-            for each in fields(PackedSegments)
+            field.name: LongColumn("Q" if field.name == "time_ns" else "q", spill, BLOCK)
+            for field in fields(PackedSegments)
         }
 
     def __len__(self) -> int:

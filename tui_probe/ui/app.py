@@ -363,8 +363,8 @@ if TYPE_CHECKING:
 
 
 def _offer_again(trace: Path, kernel: Kernel | None, option: str) -> RerunOffer:
-    found: RerunOffer = import_module(_AGAIN).offer(trace, kernel, option)
-    return found
+    offer: RerunOffer = import_module(_AGAIN).offer(trace, kernel, option)
+    return offer
 
 
 def _read_marked(mark: Mark) -> ViewSource | str:

@@ -258,9 +258,9 @@ def _fair_change(
 def _values_by_key(
     match: KernelMatch, source: ViewSource, progress: Progress, problems: dict[str, None]
 ) -> dict[str, KernelValue]:
-    found: list[KernelValue] = []
+    values: list[KernelValue] = []
     if match.shape is None:
-        found += launch_values(source)
+        values += launch_values(source)
     if match.seen:
-        found += probe_values(source, progress, problems, match.shape)
-    return {figure.key: figure for figure in found}
+        values += probe_values(source, progress, problems, match.shape)
+    return {figure.key: figure for figure in values}

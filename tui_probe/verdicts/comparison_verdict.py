@@ -85,7 +85,7 @@ def _same_kernel_texts(pair: KernelPair, unmeasured: str) -> list[str]:
         parts.append("no figure got better or worse" + (f", {differ} differ" if differ else ""))
     launches = [change for change in pair.changes if change.before.key in _LAUNCHES_KEY and change.change]
     if launches:
-        parts.append("not the same launch: " + ", ".join(each.words for each in launches))
+        parts.append("not the same launch: " + ", ".join(launch.words for launch in launches))
     return parts
 
 

@@ -108,15 +108,15 @@ def match_traces(one: Trace, other: Trace) -> tuple[list[KernelMatch], list[Kern
 
     Of several kernels of one name those with the same grid and block are the same, then the n-th of both.
     """
-    found: dict[int, KernelMatch] = {}
+    matches: dict[int, KernelMatch] = {}
     there = _kernels_by_name(other)
     for name, here in _kernels_by_name(one).items():
         candidates = there.get(name, [])
         for kernel, fellow in _pair_kernels(here, candidates):
-            found[kernel.index] = match_pair(ViewSource(one, kernel), ViewSource(other, fellow))
-    taken = {match.other.kernel.index for match in found.values()}
-    alone = [kernel for kernel in one.kernels if kernel.index not in found]
-    return [found[index] for index in sorted(found)], alone, [k for k in other.kernels if k.index not in taken]
+            matches[kernel.index] = match_pair(ViewSource(one, kernel), ViewSource(other, fellow))
+    taken = {match.other.kernel.index for match in matches.values()}
+    alone = [kernel for kernel in one.kernels if kernel.index not in matches]
+    return [matches[index] for index in sorted(matches)], alone, [k for k in other.kernels if k.index not in taken]
 
 
 def _kernels_by_name(trace: Trace) -> dict[str, list[Kernel]]:

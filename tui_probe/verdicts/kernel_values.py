@@ -182,12 +182,12 @@ def probe_values(
     Of the cycles of a simulated GPU neither more nor less is better. Why a result has no figures goes to ``problems``,
     each once.
     """
-    found: dict[str, KernelValue] = {}
+    values: dict[str, KernelValue] = {}
     sources = source.by_probe()
     for place, one in enumerate(sources):
         for figure in _values_of_probe(one, _part_of_progress(progress, place, len(sources)), problems, shape):
-            found.setdefault(figure.key, figure)  # of several probes that count it the first
-    yield from found.values()
+            values.setdefault(figure.key, figure)  # of several probes that count it the first
+    yield from values.values()
 
 
 def _part_of_progress(progress: Progress, place: int, count: int) -> Progress:

@@ -45,7 +45,7 @@ def _commands(packages: Packages, folder: Path) -> Iterator[list[str]]:
         yield [str(packages.python), str(_SOURCES / f"{name}_kernels.py"), str(folder)]
     includes = [packages.toolkit / "include", packages.toolkit / "include" / "cccl"]
     nvcc = [str(packages.toolkit / "bin" / "nvcc"), "-ptx", f"-arch={ARCH}", "-std=c++17", "-O3", "-w"]
-    nvcc += [f"-I{each}" for each in includes]
+    nvcc += [f"-I{include}" for include in includes]
     for group in range(_ALGORITHMS):
         yield [*nvcc, f"-DGROUP={group}", str(_SOURCES / "algorithms.cu"), "-o", str(folder / f"cccl_{group}.ptx")]
     yield [*nvcc, str(_SOURCES / "random_numbers.cu"), "-o", str(folder / "curand.ptx")]

@@ -112,7 +112,7 @@ class Walk:
         """Nodes for steps, each after the last ones that used the same memory."""
         last: dict[int, c_void_p] = {}
         for step in steps:
-            before = list({last[one].value: last[one] for one in step.buffers if one in last}.values())
+            before = list({last[buffer].value: last[buffer] for buffer in step.buffers if buffer in last}.values())
             step.node = self.add_node(graph, before, step)
             last |= dict.fromkeys(step.buffers, step.node)
 

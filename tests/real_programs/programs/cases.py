@@ -20,7 +20,7 @@ def case(function: Callable[[], None]) -> Callable[[], None]:
 
 def run_all() -> None:
     """Run every case, or those that are named on the command line; the exit status tells whether all were right."""
-    chosen = [each for each in CASES if len(sys.argv) == 1 or each.__name__ in sys.argv[1:]]
+    chosen = [case for case in CASES if len(sys.argv) == 1 or case.__name__ in sys.argv[1:]]
     failed = 0
     for each in chosen:
         try:

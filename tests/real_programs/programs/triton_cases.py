@@ -358,7 +358,7 @@ def grouped_matrix_products():
     pairs = [(normal(m, k, kind=np.float16), normal(k, n, kind=np.float16)) for m, n, k in shapes]
     left, right = [Array(a) for a, _ in pairs], [Array(b) for _, b in pairs]
     made = [Array(np.zeros((m, n), np.float16)) for m, n, _ in shapes]
-    tables = [Array(np.array([each.data_ptr() for each in arrays], np.int64)) for arrays in (left, right, made)]
+    tables = [Array(np.array([array.data_ptr() for array in arrays], np.int64)) for arrays in (left, right, made)]
     sizes = Array(np.array(shapes, np.int32))
     grouped_kernel[(4,)](*tables, sizes, len(shapes), NUM_SM=4, TILE=32)
     for (a, b), output in zip(pairs, made):

@@ -123,18 +123,18 @@ def durations_notes(rows: Sequence[schedules_module.FillComparison]) -> list[str
 
 def read_schedules(given: Sequence[EvaluationInput], progress: Progress) -> tuple[list[Schedule], list[str]]:
     """The schedules, and why others are left out. TraceError if there is none."""
-    found: list[Schedule] = []
+    schedules: list[Schedule] = []
     notes: list[str] = []
     for place, one in enumerate(given):
         progress(place / len(given))
         results = list(one.results(PROBE))
-        found += [schedule_of(one, result) for result in results if result.analysis is not None]
+        schedules += [schedule_of(one, result) for result in results if result.analysis is not None]
         notes += [result.problem for result in results if result.problem is not None]
         if not results:
             notes.append(one.why_none(PROBE))
-    if not found:
+    if not schedules:
         raise nothing_measured_error(NAME, notes)
-    return found, notes
+    return schedules, notes
 
 
 def _head_sentence(schedule: Schedule, count: int) -> str:

@@ -96,21 +96,21 @@ def _ours(shared: Configuration | None) -> float | None:
 
 def _configurations(given: Sequence[EvaluationInput], progress: Progress) -> tuple[list[Configuration], list[str]]:
     """All launches that can be read, and why others cannot. TraceError if none can."""
-    found: list[Configuration] = []
+    configurations: list[Configuration] = []
     notes: list[str] = []
     for place, one in enumerate(given):
         progress(place / len(given))
-        before = len(found)
+        before = len(configurations)
         try:
-            found += [read_configuration(one, of, progress) for of in one.read(LIFETIMES, PROGRESS)]
+            configurations += [read_configuration(one, of, progress) for of in one.read(LIFETIMES, PROGRESS)]
         except TraceError as error:
             notes.append(str(error))
             continue
-        if len(found) == before:
+        if len(configurations) == before:
             notes.append(_no_launch_reason(one))
-    if not found:
+    if not configurations:
         raise nothing_measured_error(NAME, notes)
-    return found, notes
+    return configurations, notes
 
 
 def _no_launch_reason(given: EvaluationInput) -> str:

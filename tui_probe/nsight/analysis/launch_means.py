@@ -212,10 +212,10 @@ def by_line(table: NcuTable) -> list[SourceCounts]:
 def _summed(table: NcuTable, key: Callable[[Instruction], Hashable]) -> list[SourceCounts]:
     launches: defaultdict[Shape, set[int]] = defaultdict(set)
     groups: defaultdict[tuple[Shape, Hashable], list[Instruction]] = defaultdict(list)
-    for each in table.instructions:
-        shape = shape_of(table, each.launch)
-        launches[shape].add(each.launch)
-        groups[shape, key(each)].append(each)
+    for instruction in table.instructions:
+        shape = shape_of(table, instruction.launch)
+        launches[shape].add(instruction.launch)
+        groups[shape, key(instruction)].append(instruction)
     return [_counts(shape, own, len(launches[shape])) for (shape, _), own in groups.items()]
 
 
@@ -232,7 +232,7 @@ def _counts(shape: Shape, own: Sequence[Instruction], launches: int) -> SourceCo
         own[0].offset,
         own[0].text,
         _mean_count((each.executed for each in own), launches),
-        _mean_count((each.executed for each in accesses), launches),
+        _mean_count((access.executed for access in accesses), launches),
         _mean_count((each.sectors for each in own), launches),
         _mean_count((each.ideal for each in own), launches),
         stalls,

@@ -155,7 +155,7 @@ class _Levels:
         """The level of each range."""
         columns = (self._ranges.thread, self._ranges.start, self._ranges.end)
         times = zip(*(column[rows].tolist() for column in columns), strict=True)
-        return np.fromiter((self._level(*each) for each in times), np.int32, len(rows))
+        return np.fromiter((self._level(*time) for time in times), np.int32, len(rows))
 
     def _level(self, thread: int, start: int, end: int) -> int:
         same = self._around if thread == self._thread else []

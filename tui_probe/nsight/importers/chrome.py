@@ -135,7 +135,7 @@ def read_chrome(paths: Sequence[Path], progress: Callable[[float], object] = lam
 
 
 def _read(path: Path, number: int, progress: Callable[[float], object]) -> Collector:
-    found = Collector(number)
+    collector = Collector(number)
     try:
         with unpacked(path) as file:
             size = max(path.stat().st_size, 1)
@@ -144,17 +144,17 @@ def _read(path: Path, number: int, progress: Callable[[float], object]) -> Colle
             def told() -> None:
                 progress(min(1.0, raw.tell() / size))
 
-            _take(JsonStream(file), found, told)
+            _take(JsonStream(file), collector, told)
     except Truncated:
-        found.is_cut_off = True
+        collector.is_cut_off = True
     except (OSError, EOFError) as error:
-        if not isinstance(error, OSError) or found.count:
-            found.is_cut_off = True
+        if not isinstance(error, OSError) or collector.count:
+            collector.is_cut_off = True
         else:
             raise ImportFileError(f"{path}: {error.strerror or error}: name a file that can be read") from error
     except (ValueError, RecursionError) as error:
         raise ImportFileError(f"{path}: no Chrome trace that can be read ({error}): export it again") from error
-    return found
+    return collector
 
 
 def _take(stream: JsonStream, found: Collector, told: Callable[[], object]) -> None:

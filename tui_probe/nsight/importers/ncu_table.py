@@ -239,7 +239,9 @@ def joined(tables: Sequence[NcuTable]) -> NcuTable:
     rows = 0
     for table in tables:
         codes = np.array([metrics.setdefault(metric, len(metrics)) for metric in table.metrics], dtype=np.int32)
-        instructions += [replace(each, launch=each.launch + len(launches)) for each in table.instructions]
+        instructions += [
+            replace(instruction, launch=instruction.launch + len(launches)) for instruction in table.instructions
+        ]
         columns.append((table.launch + np.int32(len(launches)), codes[table.metric], table.value))
         launches += [launch._replace(file=launch.file + len(files)) for launch in table.launches]
         words |= {row + rows: word for row, word in table.words.items()}

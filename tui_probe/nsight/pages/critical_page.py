@@ -245,7 +245,7 @@ def _programs(table: NcuTable, tensor: ExpectedTensor | None, plan: IterationPla
     names = short_names([file.name for file in table.files])
     found = []
     for name, file in zip(names, table.files, strict=True):
-        own = [each for each in figures if each.origin == file.name]
+        own = [value for value in figures if value.origin == file.name]
         found.append(_Program(name, critical(own, tensor, iterated)))
     return found
 

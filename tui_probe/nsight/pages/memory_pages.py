@@ -62,12 +62,12 @@ def traffic_page(report: NcuReport) -> TablePage[TrafficRow]:
 
 
 def traffic_rows(report: NcuReport, choice: LaunchSelection) -> list[TrafficRow]:
-    found = traffic(report.table, choice)
-    by_level = {level: ratios(found, level) for level in LEVELS}
-    names = _program_names(report, found)
+    traffics = traffic(report.table, choice)
+    by_level = {level: ratios(traffics, level) for level in LEVELS}
+    names = _program_names(report, traffics)
     return [
         TrafficRow(name, each, {level: by_level[level][number] for level in LEVELS})
-        for number, (name, each) in enumerate(zip(names, found, strict=True))
+        for number, (name, each) in enumerate(zip(names, traffics, strict=True))
     ]
 
 

@@ -213,7 +213,7 @@ def metrics_page(report: NcuReport) -> TablePage[MetricRow]:
     words = PageTexts(file_head(report), (), [*file_notes(report), COLD_CACHE], EXPLANATIONS["metrics"])
     rows: Any = MetricRows(report)
     names = cut_apart(metric.name for metric in report.table.metrics)
-    columns = tuple(replace(each, shorten=names) if each.key == "metric" else each for each in METRIC_COLUMNS)
+    columns = tuple(replace(column, shorten=names) if column.key == "metric" else column for column in METRIC_COLUMNS)
     columns = shorten_names(file_columns(columns, report), (launch.kernel for launch in report.table.launches))
     return TablePage("metrics", "Metrics", columns, rows, words, holds=_holds)
 
@@ -257,7 +257,7 @@ class AverageRow:
 def averages_page(report: NcuReport) -> TablePage[AverageRow]:
     """Means over the measured launches of each kept kernel."""
     choice = report.choice()
-    rows = [AverageRow(report.names[each.fate.file], each) for each in averages(report.table, choice)]
+    rows = [AverageRow(report.names[average.fate.file], average) for average in averages(report.table, choice)]
     notes = [*choice.notes, COLD_CACHE, *file_notes(report)]
     words = PageTexts(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["averages"])
     title = "Averages over the measured launches"

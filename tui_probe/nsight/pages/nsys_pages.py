@@ -160,7 +160,8 @@ def totals_page(sources: NsysSources) -> TablePage[Any]:
     meant = sources.found
     kernels = report.kernels
     rows = [
-        TotalRow(kernels.names[one.code], one) for one in kernel_totals(kernels.name[meant], kernels.duration[meant])
+        TotalRow(kernels.names[total.code], total)
+        for total in kernel_totals(kernels.name[meant], kernels.duration[meant])
     ]
     words = PageTexts(nsys_head(sources, timed=False), (), report.notes, EXPLANATIONS["nsys totals"])
     return TablePage(

@@ -96,7 +96,7 @@ def _page(name: str, title: str, report: NcuReport, rows: list[SourceRow]) -> Ta
 def probed_lines(traces: Iterable[Trace]) -> dict[Place, ProbedCounts]:
     """Requests and sectors that probes counted, by kernel, name of the file, and line; the first trace that has a line
     counts. Lines of PTX add up to a line of source; launches and kernels do not."""
-    found: dict[Place, ProbedCounts] = {}
+    counts: dict[Place, ProbedCounts] = {}
     for trace in traces:
         sums: dict[tuple[int, Place], dict[str, float]] = {}
         for line in measured_lines(trace):
@@ -110,8 +110,8 @@ def probed_lines(traces: Iterable[Trace]) -> dict[Place, ProbedCounts]:
                 if isinstance(value, int | float):
                     own[name] = own.get(name, 0.0) + value
         for (_, place), own in sums.items():
-            found.setdefault(place, ProbedCounts(own.get("requests"), own.get("sectors")))
-    return found
+            counts.setdefault(place, ProbedCounts(own.get("requests"), own.get("sectors")))
+    return counts
 
 
 def _with_probed(lines: Sequence[SourceCounts], probed: Mapping[Place, ProbedCounts]) -> list[SourceRow]:

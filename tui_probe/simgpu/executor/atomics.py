@@ -144,9 +144,9 @@ def apply_atomic(
     ordered = index[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     if len(starts) == len(index):
-        found: Value = memory[index]
-        memory[index] = update(found, *operands)
-        return found
+        value: Value = memory[index]
+        memory[index] = update(value, *operands)
+        return value
     sizes = np.diff(np.append(starts, len(index)))
     values = [operand[order] for operand in operands]
     if ufunc is None or len(starts) > sizes.max():

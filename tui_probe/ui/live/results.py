@@ -39,14 +39,14 @@ def find_more(
         return {}
     from tui_probe.verdicts.findings import summarize_findings
 
-    found: dict[int, FindingSummary] = {}
+    summaries: dict[int, FindingSummary] = {}
     end = time.monotonic() + FINDING_PORTION
     for row in sorted(wanted, key=lambda row: -(row.time_share or 0.0)):
-        found[row.index] = summarize_findings(trace, trace.kernels[row.index])
+        summaries[row.index] = summarize_findings(trace, trace.kernels[row.index])
         seen[row.index] = row.results
         if time.monotonic() > end:
             break
-    return found
+    return summaries
 
 
 class KernelFindings:

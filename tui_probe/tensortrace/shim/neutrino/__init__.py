@@ -16,9 +16,9 @@ def _other() -> Any:
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     path = [entry for entry in sys.path if os.path.abspath(entry) != here]
     for finder in sys.meta_path:
-        found = finder.find_spec(__name__, path if finder is PathFinder else None)
-        if found is not None:
-            return found
+        spec = finder.find_spec(__name__, path if finder is PathFinder else None)
+        if spec is not None:
+            return spec
     return None
 
 
