@@ -32,7 +32,7 @@ def write(folder: Path) -> TraceWriter:
     return writer
 
 
-def test_by_probe_has_status_results_and_resources_of_each_probe(tmp_path: Path) -> None:
+def test_kernel_by_probe_has_status_results_and_resources(tmp_path: Path) -> None:
     trace = open_trace(write(tmp_path / "t").directory)
     kernel = trace.kernels[0]
     one, two, three = kernel.by_probe()
@@ -48,7 +48,7 @@ def test_by_probe_has_status_results_and_resources_of_each_probe(tmp_path: Path)
     assert kernel.by_probe()[0] is one
 
 
-def test_of_result_is_kernel_under_probe_that_made_it(tmp_path: Path) -> None:
+def test_result_belongs_to_kernel_under_its_probe(tmp_path: Path) -> None:
     writer = write(tmp_path / "t")
     (writer.directory / "result" / "0.000009.bin").write_bytes(b"")
     writer.lines("[exec] save result/0.000009.bin size 10 kernel 0 launch 5")
