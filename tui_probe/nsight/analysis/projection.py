@@ -1,4 +1,4 @@
-"""NVTX ranges of the host, projected on streams and summed by name.
+"""NVTX ranges of the host, projected on streams.
 
 A kernel belongs to a range if the call that launched it lies within the range, on the same thread. On each stream the
 projected range runs from the start of its first kernel to the end of its last, so what the host did meanwhile is not in
@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, overload
 
 import numpy as np
 
-from tui_probe.nsight.importers.nsys_model import UNKNOWN, ProjectedRange
+from tui_probe.nsight.importers.nsys_model import UNKNOWN, ProjectedRange, compact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from tui_probe.nsight.importers.nsys_model import HostRanges, Kernels
+    from tui_probe.nsight.importers.nsys_model import Column, HostRanges, Kernels
 
     Pairs: TypeAlias = tuple[NDArray[Any], NDArray[np.int32]]
     """Ranges and kernels in them, by position: one entry per pair."""
@@ -57,6 +57,13 @@ class ProjectedRows(Sequence[ProjectedRange]):
         """How many ranges of the host these are: one on two streams is two here."""
         return len(np.unique(self._columns["row"]))
 
+    @property
+    def columns(self) -> RangeColumns:
+        """The same without a row for each."""
+        own = self._columns
+        others = {name: own[name] for name in ("queue", "start", "end", "level", "busy", "kernels", "graphs")}
+        return RangeColumns(self._ranges.names, self._ranges.name[own["row"]], call=own["row"], **others)
+
     def _made(self, places: NDArray[np.int64]) -> Iterator[ProjectedRange]:
         columns = {name: column[places] for name, column in self._columns.items()}
         ranges, rows = self._ranges, columns["row"]
@@ -69,7 +76,44 @@ class ProjectedRows(Sequence[ProjectedRange]):
             )
 
 
-_NARROW: Final = {"row": np.int32, "queue": np.int32, "kernels": np.int32, "level": np.int32, "graphs": np.int32}
+@dataclass(frozen=True, slots=True)
+class RangeColumns:
+    """Projected ranges as columns, in their order; ``name`` is a position in ``names``, and -1 is not known.
+
+    ``call`` is the same number for the projections of one range of the host.
+    """
+
+    names: Sequence[str]
+    name: Column
+    queue: Column
+    start: Column
+    end: Column
+    level: Column
+    busy: Column
+    kernels: Column
+    graphs: Column
+    call: Column
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+def range_columns(rows: Sequence[ProjectedRange]) -> RangeColumns:
+    """The columns of rows as the file has them, or by the rule."""
+    if isinstance(rows, ProjectedRows):
+        return rows.columns
+    names: dict[str, int] = {}
+    entries = [
+        (
+            names.setdefault(row.name, len(names)), UNKNOWN if row.queue is None else row.queue, row.start, row.end,
+            row.level, UNKNOWN if row.busy is None else row.busy, row.kernels, row.graphs,
+            place if row.row is None else row.row,
+        )
+        for place, row in enumerate(rows)
+    ]  # fmt: skip
+    return RangeColumns([*names], *np.array(entries, dtype=np.int64).reshape(-1, 9).T)
+
+
 _COLUMNS: Final = ("row", "queue", "start", "end", "kernels", "level", "busy", "graphs")
 
 
@@ -80,17 +124,36 @@ def project(
 
     ``progress`` is told the share of the ranges that is done.
     """
-    parts: dict[str, list[NDArray[Any]]] = {name: [np.empty(0, dtype=np.int64)] for name in _COLUMNS}
+    parts: dict[str, list[NDArray[Any]]] = {name: [np.empty(0, dtype=np.int16)] for name in _COLUMNS}
     levels = _Levels(ranges)
     for rows, inside in members(kernels, ranges, np.arange(len(ranges), dtype=np.int32)):
         progress(int(rows[-1]) / len(ranges))
         for name, column in zip(_COLUMNS, _projected(kernels, rows, inside, levels), strict=True):
-            parts[name].append(column.astype(_NARROW.get(name, np.int64)))
-    columns = {name: np.concatenate(parts.pop(name), dtype=_NARROW.get(name, np.int64)) for name in _COLUMNS}
+            parts[name].append(compact(column))
+    columns: dict[str, NDArray[Any]] = {name: np.concatenate(parts.pop(name)) for name in _COLUMNS}
     order = np.lexsort((np.negative(columns["end"]), columns["level"], columns["start"]))
     for name in _COLUMNS:
-        columns[name] = columns[name][order]
+        columns[name] = compact(columns[name][order])
     return ProjectedRows(kernels, ranges, columns)
+
+
+class ProjectedCounts(NamedTuple):
+    """How many projected ranges there are, and ranges of the host with a projection."""
+
+    ranges: int
+    on_host: int
+
+
+def count_projected(
+    kernels: Kernels, ranges: HostRanges, progress: Callable[[float], object] = lambda _: None
+) -> ProjectedCounts:
+    """What ``project`` would find, without its columns: they take as much memory as the file."""
+    found = on_host = 0
+    for rows, inside in members(kernels, ranges, np.arange(len(ranges), dtype=np.int32)):
+        progress(int(rows[-1]) / len(ranges))
+        found += len(np.unique(rows.astype(np.int64) * len(kernels.streams) + kernels.queue[inside]))
+        on_host += len(np.unique(rows))
+    return ProjectedCounts(found, on_host)
 
 
 def members(kernels: Kernels, ranges: HostRanges, chosen: NDArray[Any]) -> Iterator[Pairs]:
@@ -204,74 +267,6 @@ def innermost(kernels: Kernels, ranges: HostRanges) -> NDArray[np.int64]:
     for rows, inside in members(kernels, ranges, longest_first):
         found[inside] = rows  # a shorter range is written over a longer one
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class RangeSum:
-    """All ranges of a name that launched kernels. Times are those of their kernels in ns, None where these are unknown.
-
-    A kernel counts once, also where ranges of the name are within one another. ``p99`` is the time that 99 of 100 calls
-    do not exceed, by the nearest rank. ``share`` is that of the time of all kernels of the file, from 0 to 1.
-    """
-
-    name: str
-    calls: int
-    total: int | None
-    p99: int | None
-    share: float | None
-    kernels: int
-    graphs: int
-
-    @property
-    def mean(self) -> float | None:
-        """Per call."""
-        return None if self.total is None else self.total / self.calls
-
-
-def range_sums(kernels: Kernels, ranges: HostRanges | None, projected: Iterable[ProjectedRange]) -> list[RangeSum]:
-    """Every name of the projected ranges, that with most time first."""
-    whole = int(kernels.duration.sum())
-    by_name: dict[str, list[ProjectedRange]] = {}
-    for each in projected:
-        by_name.setdefault(each.name, []).append(each)
-    once = {} if ranges is None else _counted_once(kernels, ranges)
-    found = [_sum(name, own, once.get(name), whole) for name, own in by_name.items()]
-    return sorted(found, key=lambda each: (-(each.total or 0), each.name))
-
-
-def _sum(name: str, own: Sequence[ProjectedRange], once: tuple[int, int, int] | None, whole: int) -> RangeSum:
-    calls: dict[int, int] = {}
-    for place, each in enumerate(own):
-        call = place if each.row is None else each.row  # a call may have launched on several streams
-        calls[call] = calls.get(call, 0) + (each.busy or 0)
-    if once is None:
-        total, count, graphs = sum(calls.values()), sum(each.kernels for each in own), sum(each.graphs for each in own)
-    else:
-        total, count, graphs = once
-    if any(each.busy is None for each in own):
-        return RangeSum(name, len(calls), None, None, None, count, graphs)
-    times = sorted(calls.values())
-    p99 = times[-(-99 * len(times) // 100) - 1]
-    return RangeSum(name, len(calls), total, p99, total / whole if whole else None, count, graphs)
-
-
-def _counted_once(kernels: Kernels, ranges: HostRanges) -> dict[str, tuple[int, int, int]]:
-    """For each name the time of the kernels in its ranges, how many these are, and graph executions among them."""
-    pairs = [np.empty(0, dtype=np.int64)]
-    for rows, inside in members(kernels, ranges, np.arange(len(ranges), dtype=np.int32)):
-        pairs.append(np.unique(ranges.name[rows].astype(np.int64) * len(kernels) + inside))
-    distinct = np.unique(np.concatenate(pairs))
-    if not len(distinct):
-        return {}
-    names, inside = np.divmod(distinct, len(kernels))
-    codes, first = np.unique(names, return_index=True)
-    columns = (
-        np.add.reduceat(kernels.duration[inside], first),
-        np.diff(np.append(first, len(inside))),
-        np.add.reduceat(kernels.is_graph[inside].astype(np.int64), first),
-    )
-    sums = zip(codes.tolist(), *(column.tolist() for column in columns), strict=True)
-    return {ranges.names[code]: (time, count - graphs, graphs) for code, time, count, graphs in sums}
 
 
 def of_name(ranges: HostRanges, name: str) -> NDArray[np.bool_]:

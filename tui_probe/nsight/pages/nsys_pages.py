@@ -12,7 +12,8 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, Row
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED
-from tui_probe.nsight.analysis.projection import RangeSum, range_sums
+from tui_probe.nsight.analysis.projection import range_columns
+from tui_probe.nsight.analysis.range_sums import RangeSum, range_sums
 from tui_probe.nsight.analysis.stream_times import (
     GAP_CAUSE_TEXTS,
     GAP_CAUSES,
@@ -256,7 +257,8 @@ RANGE_COLUMNS: Final[tuple[Column[ProjectedRange], ...]] = (
 def sums_page(sources: NsysSources) -> TablePage[RangeSum]:
     """Ranges summed by name, that with most time in kernels first."""
     report = sources.report
-    found = {each.name for each in sources.ranges_found}
+    shown = range_columns(sources.ranges_found)
+    found = {shown.names[code] for code in np.unique(shown.name).tolist()}
     every = range_sums(report.kernels, report.ranges, sources.projected)
     words = PageTexts(nsys_head(sources, timed=False), (), report.notes, EXPLANATIONS["nsys sums"])
     return TablePage(

@@ -11,7 +11,15 @@ import numpy as np
 from tui_probe.draw import units
 from tui_probe.nsight.analysis.enclosure import enclosed, ranges_within
 from tui_probe.nsight.analysis.kernel_groups import function_name, search_names
-from tui_probe.nsight.analysis.projection import ProjectedRows, innermost, of_name, project, within
+from tui_probe.nsight.analysis.projection import (
+    ProjectedCounts,
+    ProjectedRows,
+    count_projected,
+    innermost,
+    of_name,
+    project,
+    within,
+)
 from tui_probe.nsight.importers.nsys_model import UNKNOWN, ProjectedRange
 from tui_probe.nsight.pages.cells import nanoseconds, short_names
 
@@ -28,6 +36,7 @@ FROM_ZERO: Final = "times from the start of the capture"
 """What the pages say of their one time zero, which is that of the file."""
 _MAX_NAMES: Final = 6
 """Ranges that a search means which are named in text; in JSON all are."""
+_OF_ALL: Final = ("projected", "projected_counts", "innermost")
 _NAME_CELLS: Final = 40
 """Cells of the name of what alone counts."""
 
@@ -49,7 +58,7 @@ class NsysSources:
     def filtered(self, only: Only | None) -> NsysSources:
         """The same profile, of which only a kernel or a range counts; all of it again with None."""
         other = replace(self, only=only)
-        of_all = {name: value for name, value in vars(self).items() if name in ("projected", "innermost")}
+        of_all = {name: value for name, value in vars(self).items() if name in _OF_ALL}
         vars(other).update(of_all)  # what is cached, and takes long
         return other
 
@@ -58,6 +67,15 @@ class NsysSources:
         """Ranges on streams, as the file has them or by the rule."""
         report = self.report
         return report.projected if report.ranges is None else project(report.kernels, report.ranges, self.progress)
+
+    @cached_property
+    def projected_counts(self) -> ProjectedCounts:
+        """How many ranges ``projected`` has, and of the host; none are projected only for this."""
+        report = self.report
+        if report.ranges is None or "projected" in vars(self):
+            rows = self.projected
+            return ProjectedCounts(len(rows), rows.on_host if isinstance(rows, ProjectedRows) else 0)
+        return count_projected(report.kernels, report.ranges, self.progress)
 
     @cached_property
     def innermost(self) -> NDArray[np.int64]:
@@ -196,9 +214,11 @@ def _found_summary(sources: NsysSources) -> list[str]:
     processes = {kernels.streams[queue].process for queue in np.unique(kernels.queue[found]).tolist()}
     parts += [units.counted(len(processes), "process")] if len(processes) > 1 else []
     if sources.only is None or sources.only.kind == "range":
-        parts.append(found_text(sources, len(sources.ranges_found), len(sources.projected), "projected range"))
-    if isinstance(sources.projected, ProjectedRows) and report.ranges is not None and not sources.counts_part:
-        host_only = len(report.ranges) - sources.projected.on_host
+        projected = sources.projected_counts.ranges
+        of_these = len(sources.ranges_found) if sources.counts_part else projected
+        parts.append(found_text(sources, of_these, projected, "projected range"))
+    if report.ranges is not None and not sources.counts_part:
+        host_only = len(report.ranges) - sources.projected_counts.on_host
         parts += [f"{units.count(host_only)} of the host alone left out"] if host_only > 0 else []
     if found.any():
         parts.append(nanoseconds(int(kernels.end[found].max() - kernels.start[found].min())))

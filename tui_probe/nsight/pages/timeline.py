@@ -19,6 +19,7 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import clip, pad, width
 from tui_probe.draw.view import Drawing
 from tui_probe.nsight.analysis.kernel_groups import search_names
+from tui_probe.nsight.analysis.projection import range_columns
 from tui_probe.nsight.analysis.stream_times import by_stream, time_covered
 from tui_probe.nsight.importers.nsys_model import UNKNOWN
 from tui_probe.nsight.pages.cells import nanoseconds, short_names
@@ -26,11 +27,12 @@ from tui_probe.nsight.pages.nsys_profile import FROM_ZERO, found_text
 from tui_probe.probekit.timelines.drawing import LEVELS, Window, draw_marks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from tui_probe.draw.spans import Line
+    from tui_probe.nsight.analysis.projection import RangeColumns
     from tui_probe.nsight.importers.nsys_model import Kernels, ProjectedRange, Stream
     from tui_probe.nsight.pages.nsys_profile import NsysSources
 
@@ -64,6 +66,17 @@ class Lane:
         """A name in few cells."""
         return shorten(self.name(index), _NAME_CELLS)
 
+    @property
+    def names_shown(self) -> list[str]:
+        """The names of what is in the lane; ``names`` has others, too."""
+        return [self.names[code] for code in np.unique(self.codes).tolist()]
+
+    def starts_of(self, names: Collection[str]) -> list[int]:
+        """When things of these names start."""
+        meant = [code for code in np.unique(self.codes).tolist() if self.names[code] in names]
+        starts: list[int] = self.start[np.isin(self.codes, meant)].tolist()
+        return starts
+
     def at(self, time: float) -> int | None:
         """What runs at a time, else what started last before it; None before the first."""
         index = int(np.searchsorted(self.start, time, side="right")) - 1
@@ -87,25 +100,22 @@ def lanes_of(
     and ns from there to the end of the last.
     """
     shown = np.flatnonzero(found)
-    if not len(shown) and not ranges:
+    columns = range_columns(ranges)
+    if not len(shown) and not len(columns):
         return [], 0, 1
-    origin = min([*kernels.start[shown[:1]].tolist(), *(each.start for each in ranges)])
-    end = max([*([int(kernels.end[shown].max())] if len(shown) else []), *(each.end for each in ranges)])
-    own = dict(by_stream(kernels.queue[shown]))
-    of_ranges: dict[int | None, list[ProjectedRange]] = {}
-    for each in ranges:
-        of_ranges.setdefault(each.queue, []).append(each)
+    origin = int(min(part.min() for part in (kernels.start[shown[:1]], columns.start) if len(part)))
+    end = int(max(part.max() for part in (kernels.end[shown], columns.end) if len(part)))
+    own, of_ranges = dict(by_stream(kernels.queue[shown])), dict(by_stream(columns.queue))
+    nowhere = of_ranges.pop(UNKNOWN, None)
     lanes: list[Lane] = []
-    queues = sorted(
-        {*own, *(queue for queue in of_ranges if queue is not None)}, key=lambda queue: _lane_order(kernels, queue)
-    )
+    queues = sorted({*own, *of_ranges}, key=lambda queue: _lane_order(kernels, queue))
     for queue, label in zip(queues, stream_labels([kernels.streams[queue] for queue in queues]), strict=True):
         if queue in own:
             rows = shown[own[queue]]
             times = (kernels.start[rows] - origin, kernels.end[rows] - origin)
             lanes.append(Lane("kernels", label, *times, kernels.names, kernels.name[rows]))
-        lanes += _range_lanes(of_ranges.get(queue, ()), origin)
-    lanes += _range_lanes(of_ranges.get(None, ()), origin)
+        lanes += _range_lanes(columns, of_ranges.get(queue), origin)
+    lanes += _range_lanes(columns, nowhere, origin)
     return lanes, origin, end - origin
 
 
@@ -129,16 +139,15 @@ def stream_labels(streams: Sequence[Stream]) -> list[str]:
     ]
 
 
-def _range_lanes(ranges: Sequence[ProjectedRange], origin: int) -> list[Lane]:
-    """One lane per level. ``ranges`` are by start."""
-    lanes = []
-    for level in sorted({each.level for each in ranges}):
-        own = [each for each in ranges if each.level == level]
-        start = np.array([each.start - origin for each in own], dtype=np.int64)
-        end = np.array([each.end - origin for each in own], dtype=np.int64)
-        codes = np.arange(len(own), dtype=np.int64)
-        lanes.append(Lane("ranges", f"  ranges {level}", start, end, [each.name for each in own], codes))
-    return lanes
+def _range_lanes(ranges: RangeColumns, places: NDArray[np.int64] | None, origin: int) -> Iterator[Lane]:
+    """One lane per level of the ranges at some positions. ``ranges`` are by start."""
+    if places is None:
+        return
+    levels = ranges.level[places]
+    for level in np.unique(levels).tolist():
+        own = places[levels == level]
+        times = (ranges.start[own] - origin, ranges.end[own] - origin)
+        yield Lane("ranges", f"  ranges {level}", *times, ranges.names, ranges.name[own])
 
 
 _AROUND: Final = 3
@@ -209,7 +218,8 @@ class StreamTimeline(Drawing):
             start = self.window.column(float(lane.start[index]))
             last = max(self.window.column(float(lane.end[index]) - 1e-6), start)
             text, skip = _bar(lane.short_name(index), start, last, self.window.cells)
-            canvas.text(x + skip, y, text, f"hue{int(lane.codes[index]) % _HUES}")
+            hue = index if lane.kind == "ranges" else int(lane.codes[index])
+            canvas.text(x + skip, y, text, f"hue{hue % _HUES}")
 
     def _axis(self, canvas: Canvas, x: int, y: int) -> None:
         begin, end = self.window.begin + self.origin, self.window.end + self.origin
@@ -283,13 +293,8 @@ class StreamTimeline(Drawing):
 
     def find(self, text: str, step: int) -> bool:
         """By start, then by lane; ranges and kernels alike."""
-        names = search_names((name for lane in self.lanes for name in lane.names), text)
-        places = sorted(
-            (int(lane.start[index]), line)
-            for line, lane in enumerate(self.lanes)
-            for index, code in enumerate(lane.codes.tolist())
-            if lane.names[code] in names
-        )
+        names = search_names({name for lane in self.lanes for name in lane.names_shown}, text)
+        places = sorted((start, line) for line, lane in enumerate(self.lanes) for start in lane.starts_of(names))
         if not places:
             return False
         window = self.window
