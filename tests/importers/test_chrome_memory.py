@@ -1,15 +1,23 @@
-"""Memory that the rows of a Chrome trace take."""
+"""Memory that the rows of a Chrome trace take, and pages of them."""
 
 from __future__ import annotations
 
 import tracemalloc
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from tui_probe.nsight.analysis.projection import ProjectedCounts, ProjectedRows
 from tui_probe.nsight.importers.chrome_events import Collector, IntegerRows
 from tui_probe.nsight.importers.chrome_report import report_of
 from tui_probe.nsight.importers.nsys_model import compact
+from tui_probe.nsight.pages.nsys_pages import sums_page, totals_page
+from tui_probe.nsight.pages.nsys_profile import NsysSources
+from tui_probe.nsight.pages.timeline import StreamTimeline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 COUNT = 1 << 14
 
@@ -54,3 +62,30 @@ def test_compact_keeps_numbers(numbers: list[int]) -> None:
     column = compact(np.array(numbers, dtype=np.int64))
     assert column.tolist() == numbers
     assert all((column - -1)[i] == number + 1 for i, number in enumerate(numbers))
+
+
+def profile(count: int) -> NsysSources:
+    return NsysSources(report_of(["trace.json"], [collected(count)]))
+
+
+def test_projected_counts_without_projection() -> None:
+    sources = profile(64)
+    totals_page(sources)
+    assert "projected" not in vars(sources)
+    counts, rows = sources.projected_counts, sources.projected
+    assert isinstance(rows, ProjectedRows)
+    assert counts == ProjectedCounts(len(rows), rows.on_host) == ProjectedCounts(64, 64)
+
+
+@pytest.mark.parametrize("page", [sums_page, StreamTimeline])
+def test_page_bytes_per_range(page: Callable[[NsysSources], object]) -> None:
+    page(profile(64))  # what is loaded and remembered once
+    sources = profile(COUNT)
+    assert len(sources.projected) == COUNT
+    tracemalloc.start()
+    try:
+        page(sources)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak / COUNT < 150
