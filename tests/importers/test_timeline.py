@@ -99,6 +99,16 @@ def test_times_are_distinct_far_from_the_start(tmp_path: Path) -> None:
     assert len(labels) == len(set(labels)) > 2
 
 
+def test_range_lanes_long_after_first_kernel(tmp_path: Path) -> None:
+    early = -(1 << 40)
+    kernels = [kernel(early, early + 9, 1), kernel(30, 40, 2), kernel(50, 60, 3)]
+    ranges = [span(10, 25, "a"), span(26, 40, "b")]
+    path = write_export(tmp_path / "x.sqlite", tables(kernels, [call(20, 22, 2), call(30, 32, 3)], ranges))
+    view = StreamTimeline(NsysSources(read_nsys([path])))
+    assert [lane["start_ns"] for lane in view.record()["lanes"]] == [[early, 30, 50], [30, 50]]
+    assert view.lanes[1].start.tolist() == [30 - early, 50 - early]
+
+
 def test_only_what_a_search_means_is_drawn(tmp_path: Path) -> None:
     kernels = [kernel(1000, 2000, 1), kernel(5000, 7000, 2, name=4), kernel(1500, 3000, 3, stream=8)]
     calls = [call(10, 12, 1), call(20, 22, 2), call(30, 32, 3)]

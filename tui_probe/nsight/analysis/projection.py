@@ -114,6 +114,8 @@ def range_columns(rows: Sequence[ProjectedRange]) -> RangeColumns:
     return RangeColumns([*names], *np.array(entries, dtype=np.int64).reshape(-1, 9).T)
 
 
+_TIMES: Final = ("start", "end")
+"""Columns from which a time before them may be subtracted: they have 64 bits."""
 _COLUMNS: Final = ("row", "queue", "start", "end", "kernels", "level", "busy", "graphs")
 
 
@@ -129,11 +131,12 @@ def project(
     for rows, inside in members(kernels, ranges, np.arange(len(ranges), dtype=np.int32)):
         progress(int(rows[-1]) / len(ranges))
         for name, column in zip(_COLUMNS, _projected(kernels, rows, inside, levels), strict=True):
-            parts[name].append(compact(column))
+            parts[name].append(column if name in _TIMES else compact(column))
     columns: dict[str, NDArray[Any]] = {name: np.concatenate(parts.pop(name)) for name in _COLUMNS}
     order = np.lexsort((np.negative(columns["end"]), columns["level"], columns["start"]))
     for name in _COLUMNS:
-        columns[name] = compact(columns[name][order])
+        ordered = columns.pop(name)[order]
+        columns[name] = ordered if name in _TIMES else compact(ordered)
     return ProjectedRows(kernels, ranges, columns)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.analysis.projection import RangeColumns
     from tui_probe.nsight.importers.nsys_model import HostRanges, Kernels, ProjectedRange
+
+_AT_ONCE: Final = 1 << 16
+"""Pairs of names and kernels that are counted at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,46 +61,52 @@ def range_sums(kernels: Kernels, ranges: HostRanges | None, projected: Sequence[
 
 def _by_name(columns: RangeColumns) -> Iterator[tuple[str, int, int, int, bool, int, int]]:
     """Each name with its calls, their time and p99, whether all times are known, kernels and graph executions."""
-    order = np.lexsort((columns.call, columns.name))
-    names, calls, busy = columns.name[order], columns.call[order], columns.busy[order]
-    first = _changes(names)
-    known = np.logical_and.reduceat(busy != UNKNOWN, first)
-    kernels, graphs = (
-        np.add.reduceat(column[order], first, dtype=np.int64) for column in (columns.kernels, columns.graphs)
-    )
-    of_call = _changes(names, calls)  # a call may have launched on several streams
-    names, times = names[of_call], np.add.reduceat(busy, of_call, dtype=np.int64)
-    times = times[np.lexsort((times, names))]
-    first = _changes(names)
+    known = np.ones(len(columns.names), dtype=np.bool_)
+    known[columns.name[columns.busy == UNKNOWN]] = False
+    kernels, graphs = (_totals(columns.name, own, len(columns.names)) for own in (columns.kernels, columns.graphs))
+    names, times = _calls(columns)
+    first = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
     number = np.diff(np.append(first, len(names)))
     p99 = times[first + -(-99 * number // 100) - 1]
-    sums = (number, np.add.reduceat(times, first), p99, known, kernels, graphs)
-    texts = [columns.names[code] for code in names[first].tolist()]
-    yield from zip(texts, *(column.tolist() for column in sums), strict=True)
+    codes = names[first]
+    sums = (number, np.add.reduceat(times, first), p99, known[codes], kernels[codes], graphs[codes])
+    yield from zip((columns.names[code] for code in codes.tolist()), *(own.tolist() for own in sums), strict=True)
 
 
-def _changes(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where an entry of a column differs from the one before it; the first one does."""
-    changed = np.append(True, np.zeros(len(columns[0]) - 1, dtype=np.bool_))
-    for column in columns:
-        changed[1:] |= column[1:] != column[:-1]
-    return np.flatnonzero(changed)
+def _calls(columns: RangeColumns) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Name and time of each call, in this order: a call may have launched on several streams."""
+    count = int(columns.call.max()) + 1
+    names = np.full(count, UNKNOWN, dtype=np.int32)
+    names[columns.call] = columns.name
+    times = _totals(columns.call, columns.busy, count)
+    order = np.lexsort((times, names))[np.count_nonzero(names == UNKNOWN) :]
+    return names[order], times[order]
+
+
+def _totals(codes: NDArray[Any], numbers: NDArray[Any], count: int) -> NDArray[np.int64]:
+    """For each of ``count`` codes the sum of its numbers."""
+    found = np.zeros(count, dtype=np.int64)
+    np.add.at(found, codes, numbers)
+    return found
 
 
 def _counted_once(kernels: Kernels, ranges: HostRanges) -> dict[str, tuple[int, int, int]]:
     """For each name the time of the kernels in its ranges, how many these are, and graph executions among them."""
-    pairs = [np.empty(0, dtype=np.int64)]
+    parts = [np.empty(0, dtype=np.int64)]
     for rows, inside in members(kernels, ranges, np.arange(len(ranges), dtype=np.int32)):
-        pairs.append(np.unique(ranges.name[rows].astype(np.int64) * len(kernels) + inside))
-    distinct = np.unique(np.concatenate(pairs))
-    if not len(distinct):
-        return {}
-    names, inside = np.divmod(distinct, len(kernels))
-    codes, first = np.unique(names, return_index=True)
-    columns = (
-        np.add.reduceat(kernels.duration[inside], first),
-        np.diff(np.append(first, len(inside))),
-        np.add.reduceat(kernels.is_graph[inside].astype(np.int64), first),
-    )
-    sums = zip(codes.tolist(), *(column.tolist() for column in columns), strict=True)
-    return {ranges.names[code]: (time, count - graphs, graphs) for code, time, count, graphs in sums}
+        parts.append(np.unique(ranges.name[rows].astype(np.int64) * len(kernels) + inside))
+    pairs = np.concatenate(parts)
+    parts.clear()
+    pairs.sort()
+    times, counts, graphs = (np.zeros(len(ranges.names), dtype=np.int64) for _ in range(3))
+    for begin in range(0, len(pairs), _AT_ONCE):
+        some = pairs[begin : begin + _AT_ONCE]
+        new = np.append(not begin or some[0] != pairs[begin - 1], some[1:] != some[:-1])
+        names, own = np.divmod(some[new], len(kernels))
+        np.add.at(times, names, kernels.end[own] - kernels.start[own])
+        np.add.at(counts, names, 1)
+        np.add.at(graphs, names, kernels.graph[own] != UNKNOWN)
+    return {
+        ranges.names[code]: (int(times[code]), int(counts[code] - graphs[code]), int(graphs[code]))
+        for code in np.flatnonzero(counts).tolist()
+    }
