@@ -60,6 +60,7 @@ KNOWN = [
         p.BudgetEvent("trace-bytes", True, 1000, 990, "allow more with --max-trace-bytes"),
     ),
     ("[budget] share thins limit 9 used 8: allow", p.BudgetEvent("share", False, 9, 8, "allow")),
+    ("[budget] write-rate thins limit 9 used 9: allow", p.BudgetEvent("write-rate", False, 9, 9, "allow")),
     ("[budget] unlisted kernel 3 launches 20000", n.UnlistedLaunches(3, 20000)),
     ("[budget] /a/control cannot be used: why", p.Trouble("/a/control cannot be used: why")),
     ("[exec] save-paused disk is nearly full", p.Trouble("save-paused disk is nearly full")),

@@ -142,7 +142,8 @@ class NvtxRange:
 class BudgetEvent:
     """A budget of the run is ``reached``, or gives each launch its share alone; ``limit`` and ``used`` at that moment.
 
-    ``name`` is ``trace-bytes``, ``result-files``, ``log-bytes`` or ``share``; ``advice`` says what to do.
+    ``name`` is ``trace-bytes``, ``result-files``, ``log-bytes``, ``share`` or ``write-rate``. ``advice`` says what
+    to do.
     """
 
     name: str

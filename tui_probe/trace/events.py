@@ -87,7 +87,8 @@ _MEMORY: Final = r"(cu\w+) {CODE} dptr {POINTER}(?: bytesize {COUNT})?"
 
 _EXIT: Final = "launches {COUNT} probed {COUNT} dropped {COUNT}(?: reason (.*))?"
 
-_BUDGET: Final = r"(trace-bytes|result-files|log-bytes|share) (reached|thins) limit {COUNT} used (\d{1,18}): (.*)"
+_BUDGETS: Final = ("trace-bytes", "result-files", "log-bytes", "share", "write-rate")
+_BUDGET: Final = f"({'|'.join(_BUDGETS)})" + r" (reached|thins) limit {COUNT} used (\d{1,18}): (.*)"
 
 _NVTX: Final = (
     r"range {COUNT} in {COUNT} thread {COUNT} start {NS} end (\d{1,19}|-) "
@@ -139,7 +140,7 @@ READERS: Final[dict[bytes, Readers]] = {
     b"[passed]": PASSED,
     b"[nvtx]": {b"range": ((Pattern(_NVTX), _nvtx_range),)},
     b"[budget]": {
-        **dict.fromkeys((b"trace-bytes", b"result-files", b"log-bytes", b"share"), ((Pattern(_BUDGET), _budget),)),
+        **{name.encode(): ((Pattern(_BUDGET), _budget),) for name in _BUDGETS},
         b"unlisted": (
             (Pattern("unlisted kernel {INDEX} launches {COUNT}"), lambda m: UnlistedLaunches(int(m[1]), int(m[2]))),
         ),
