@@ -9,6 +9,7 @@ import pytest
 
 from tests.trace.make import result_bytes
 from tui_probe.errors import TraceError
+from tui_probe.pages.views.results import field_values
 from tui_probe.probekit.custom_probe import CustomMap, analyse_custom
 from tui_probe.trace.results import Result, read_result
 
@@ -64,3 +65,5 @@ def test_records_too_many_to_look_at(result: Result, monkeypatch: pytest.MonkeyP
 def test_maps_of_another_probe(result: Result, maps: tuple[CustomMap, ...]) -> None:
     with pytest.raises(TraceError, match=r"1\.bin: .*another"):
         analyse_custom(result, maps)
+    with pytest.raises(TraceError, match=r"1\.bin: .*another"):
+        list(field_values(result, maps))

@@ -14,7 +14,7 @@ from tui_probe.draw import units
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
-from tui_probe.probekit.custom_probe import custom_maps
+from tui_probe.probekit.custom_probe import custom_maps, map_indices
 from tui_probe.probekit.measured import probe_name
 
 if TYPE_CHECKING:
@@ -64,18 +64,10 @@ class Result:
         return self._read.blocks
 
     @cached_property
-    def _places(self) -> dict[str, tuple[int, CustomMap]]:
-        """The place in the file of each map, and what it is. Behind a map of several records are its attempts."""
-        places: dict[str, tuple[int, CustomMap]] = {}
-        place = 0
-        for own in custom_maps(self._kernel.trace.directory, self._kernel.probe):
-            if place >= len(self._read.maps):
-                break
-            places[own.name] = place, own
-            place += 1 if self._read.attempts(place) is None else 2
-        if place != len(self._read.maps) or not places:
-            raise TraceError(f"{self.path}: its maps are not those of the probe in probe.toml: it is of another one")
-        return places
+    def _map_indices(self) -> dict[str, tuple[int, CustomMap]]:
+        """Each map with its index in the file, by name."""
+        maps = custom_maps(self._kernel.trace.directory, self._kernel.probe)
+        return {custom_map.name: (index, custom_map) for index, custom_map in map_indices(self._read, maps)}
 
     @cached_property
     def maps(self) -> dict[str, NDArray[Any]]:
@@ -85,24 +77,24 @@ class Result:
         in ``reduced`` has one record per group of slots, shape (blocks, groups per block, 1), of a launch (1, 1, 1),
         with fields of its own. TraceError if the trace has no probe file that can be read, or one with other maps.
         """
-        return {name: self._records(place, own) for name, (place, own) in self._places.items()}
+        return {name: self._records(index, custom_map) for name, (index, custom_map) in self._map_indices.items()}
 
     @cached_property
     def reduced(self) -> dict[str, ReductionGroup]:
         """The maps of which fewer records were kept than saved, and whose records became one: a ``warp``'s, a
         ``block``'s or the ``launch``'s. None after ``run --detail``.
         """
-        groups = {name: self._read.group(place) for name, (place, _) in self._places.items()}
+        groups = {name: self._read.group(index) for name, (index, _) in self._map_indices.items()}
         return {name: group for name, group in groups.items() if group is not None}
 
-    def _left(self, place: int, own: CustomMap) -> Reduced | None:
-        return None if own.reduced is None else self._read.reduced(place, own.reduced)
+    def _reduced_records(self, index: int, custom_map: CustomMap) -> Reduced | None:
+        return None if custom_map.reduced is None else self._read.reduced(index, custom_map.reduced)
 
-    def _records(self, place: int, own: CustomMap) -> NDArray[Any]:
-        if (left := self._left(place, own)) is not None:
-            return left.records[:, :, np.newaxis]
-        sites = self._read.sites(place, own.record)
-        return self._read.records(place, own.record) if sites is None else sites.reshape(1, 1, -1)
+    def _records(self, index: int, custom_map: CustomMap) -> NDArray[Any]:
+        if (reduced := self._reduced_records(index, custom_map)) is not None:
+            return reduced.records[:, :, np.newaxis]
+        sites = self._read.sites(index, custom_map.record)
+        return self._read.records(index, custom_map.record) if sites is None else sites.reshape(1, 1, -1)
 
     @cached_property
     def written(self) -> dict[str, NDArray[np.bool_]]:
@@ -111,9 +103,9 @@ class Result:
         All of them are where lanes add up sums, and in files of older systems, which do not tell.
         """
         masks = {}
-        for name, (place, own) in self._places.items():
-            left = self._left(place, own)
-            mask = self._read.written(place) if left is None else left.saved[:, :, np.newaxis]
+        for name, (index, custom_map) in self._map_indices.items():
+            reduced = self._reduced_records(index, custom_map)
+            mask = self._read.written(index) if reduced is None else reduced.saved[:, :, np.newaxis]
             masks[name] = np.ones(self.maps[name].shape, np.bool_) if mask is None else mask
         return masks
 
@@ -123,7 +115,7 @@ class Result:
 
         More attempts than ``maps`` has records per slot: the first were kept, the rest only counted.
         """
-        counts = {name: self._read.attempts(place) for name, (place, _) in self._places.items()}
+        counts = {name: self._read.attempts(index) for name, (index, _) in self._map_indices.items()}
         return {name: array for name, array in counts.items() if array is not None}
 
     @cached_property
@@ -131,7 +123,9 @@ class Result:
         """The lines in ``pruned.ptx`` of the records of each map of sites, counted from 1: shape (sites,)."""
         info = self._kernel.info
         lines = {} if info is None else info.sites
-        return {name: np.array(lines[place], np.int64) for name, (place, _) in self._places.items() if place in lines}
+        return {
+            name: np.array(lines[index], np.int64) for name, (index, _) in self._map_indices.items() if index in lines
+        }
 
     def __repr__(self) -> str:
         launch = "" if self.launch is None or self.launch.number is None else f" of launch {self.launch.number}"

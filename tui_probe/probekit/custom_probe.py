@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -86,73 +87,83 @@ class CustomCounts:
 
 def analyse_custom(result: Result, maps: Sequence[CustomMap]) -> CustomCounts:
     """Return metrics of all maps, in the order of the file. Raises TraceError if the file has other maps."""
-    values: list[MetricValue] = []
-    place = 0
-    for own in maps:
-        if place >= len(result.maps):
-            raise TraceError(
-                f"{result.path}: it has {len(result.maps)} maps, the probe keeps more: it is of another one"
-            )
-        values += _map_metrics(result, place, own)
-        place += 1 if result.attempts(place) is None else 2
-    if place != len(result.maps):
-        raise TraceError(f"{result.path}: it has {len(result.maps)} maps, the probe {place}: it is of another one")
-    return CustomCounts(tuple(values))
+    indices = map_indices(result, maps)
+    values = (_map_metrics(result, index, custom_map) for index, custom_map in indices)
+    return CustomCounts(tuple(chain.from_iterable(values)))
 
 
-def _map_metrics(result: Result, place: int, own: CustomMap) -> Iterator[MetricValue]:
-    left = None if own.reduced is None else result.reduced(place, own.reduced)
-    if left is not None:
-        yield from _reduced_metrics(own, left)
+def map_indices(result: Result, maps: Sequence[CustomMap]) -> list[tuple[int, CustomMap]]:
+    """Return the maps, each with its index in the file, where attempts follow a map of several records per slot.
+
+    Raises TraceError if the file has other maps.
+    """
+    indices: list[tuple[int, CustomMap]] = []
+    index = 0
+    for custom_map in maps:
+        if index >= len(result.maps):
+            raise TraceError(f"{result.path}: another probe wrote it: {len(result.maps)} maps, not those of this probe")
+        indices.append((index, custom_map))
+        index += 1 if result.attempts(index) is None else 2
+    if index != len(result.maps):
+        raise TraceError(f"{result.path}: another probe wrote it: {len(result.maps)} maps, not {index}")
+    return indices
+
+
+def _map_metrics(result: Result, index: int, custom_map: CustomMap) -> Iterator[MetricValue]:
+    reduced = None if custom_map.reduced is None else result.reduced(index, custom_map.reduced)
+    if reduced is not None:
+        yield from _reduced_metrics(custom_map, reduced)
         return
-    sites = result.sites(place, own.record)
-    if sites is not None or own.sums:
-        yield from _sums(own, result.records(place, own.record) if sites is None else sites)
+    sites = result.sites(index, custom_map.record)
+    if sites is not None or custom_map.sums:
+        yield from _sums(custom_map, result.records(index, custom_map.record) if sites is None else sites)
         return
-    records, totals, written = result.records(place, own.record), result.totals(place), result.written(place)
+    records, totals, written = result.records(index, custom_map.record), result.totals(index), result.written(index)
     if totals is not None:
-        yield _count(own, "kept", totals[0])
-        yield _count(own, "attempts", totals[1], label="of", shown=totals[0] != totals[1])
+        yield _count(custom_map, "kept", totals[0])
+        yield _count(custom_map, "attempts", totals[1], label="of", shown=totals[0] != totals[1])
     elif written is not None:
         number = int(np.count_nonzero(written))
-        yield _count(own, "written", number)
-        yield _count(own, "slots", written.size, label="of", shown=number != written.size)
-    yield from _ranges(own, records, written)
+        yield _count(custom_map, "written", number)
+        yield _count(custom_map, "slots", written.size, label="of", shown=number != written.size)
+    yield from _ranges(custom_map, records, written)
 
 
-def _reduced_metrics(own: CustomMap, left: Reduced) -> Iterator[MetricValue]:
-    for name in left.records.dtype.names or ():
-        if name in own.added:
-            yield _sum(own, name, left.records)
+def _reduced_metrics(custom_map: CustomMap, reduced: Reduced) -> Iterator[MetricValue]:
+    for name in reduced.records.dtype.names or ():
+        if name in custom_map.added:
+            yield _sum(custom_map, name, reduced.records)
         else:
-            yield from _range(own, name, left.records[name][left.saved] if left.saved.any() else None)
+            yield from _range(custom_map, name, reduced.records[name][reduced.saved] if reduced.saved.any() else None)
 
 
-def _count(own: CustomMap, key: str, value: int, *, label: str = "", shown: bool = True) -> MetricValue:
-    return _undeclared_metric(f"{own.name}.{key}", label or f"{own.name} {key}", value, shown=shown)
+def _count(custom_map: CustomMap, key: str, value: int, *, label: str = "", shown: bool = True) -> MetricValue:
+    return _undeclared_metric(f"{custom_map.name}.{key}", label or f"{custom_map.name} {key}", value, shown=shown)
 
 
-def _sums(own: CustomMap, records: NDArray[Any]) -> Iterator[MetricValue]:
-    for name in own.record.names or ():
-        yield _sum(own, name, records)
+def _sums(custom_map: CustomMap, records: NDArray[Any]) -> Iterator[MetricValue]:
+    for name in custom_map.record.names or ():
+        yield _sum(custom_map, name, records)
 
 
-def _sum(own: CustomMap, name: str, records: NDArray[Any]) -> MetricValue:
-    return _undeclared_metric(f"{own.name}.{name}", f"{own.name} {name}", int(records[name].sum(dtype=np.uint64)))
+def _sum(custom_map: CustomMap, name: str, records: NDArray[Any]) -> MetricValue:
+    return _undeclared_metric(
+        f"{custom_map.name}.{name}", f"{custom_map.name} {name}", int(records[name].sum(dtype=np.uint64))
+    )
 
 
-def _ranges(own: CustomMap, records: NDArray[Any], written: NDArray[np.bool_] | None) -> Iterator[MetricValue]:
+def _ranges(custom_map: CustomMap, records: NDArray[Any], written: NDArray[np.bool_] | None) -> Iterator[MetricValue]:
     """Least, median and most of each field; None without a record, and where none says which there are."""
     known = written is not None and records.nbytes <= MAX_READ_BYTES and bool(written.any())
-    for name in own.record.names or ():
-        yield from _range(own, name, records[name][written] if known else None)
+    for name in custom_map.record.names or ():
+        yield from _range(custom_map, name, records[name][written] if known else None)
 
 
-def _range(own: CustomMap, name: str, values: NDArray[Any] | None) -> Iterator[MetricValue]:
+def _range(custom_map: CustomMap, name: str, values: NDArray[Any] | None) -> Iterator[MetricValue]:
     picks = (("least", f"least {name}", np.min), ("median", "median", np.median), ("most", "most", np.max))
     for key, label, pick in picks:
         value = None if values is None else int(pick(values))
-        yield _undeclared_metric(f"{own.name}.{name}.{key}", label, value, shown=value is not None)
+        yield _undeclared_metric(f"{custom_map.name}.{name}.{key}", label, value, shown=value is not None)
 
 
 def _undeclared_metric(key: str, label: str, value: int | None, *, shown: bool = True) -> MetricValue:
@@ -182,15 +193,15 @@ def _read(path: str, written: int) -> tuple[CustomMap, ...]:
     return tuple(_custom_map(probe, declared) for declared in probe.maps)
 
 
-def _custom_map(probe: Probe, own: Map) -> CustomMap:
-    record = _record(own.fields, own.record_bytes)
-    sums = own.level is Level.SITE or storage_of(probe, own).layout is Layout.PLAIN
-    if own.reduction is None:
-        return CustomMap(own.name, record, sums)
-    fields = own.reduction.fields
-    reduced = _record([declared.to for declared in fields], own.reduction.record_bytes)
+def _custom_map(probe: Probe, probe_map: Map) -> CustomMap:
+    record = _record(probe_map.fields, probe_map.record_bytes)
+    sums = probe_map.level is Level.SITE or storage_of(probe, probe_map).layout is Layout.PLAIN
+    if probe_map.reduction is None:
+        return CustomMap(probe_map.name, record, sums)
+    fields = probe_map.reduction.fields
+    reduced = _record([declared.to for declared in fields], probe_map.reduction.record_bytes)
     added = frozenset(declared.to.name for declared in fields if declared.operation == "sum")
-    return CustomMap(own.name, record, sums, reduced, added)
+    return CustomMap(probe_map.name, record, sums, reduced, added)
 
 
 def _record(fields: Sequence[Field], size: int) -> np.dtype[Any]:

@@ -20,7 +20,7 @@ from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document, no_progress, with_progress
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.custom_probe import MAX_READ_BYTES, custom_maps
+from tui_probe.probekit.custom_probe import MAX_READ_BYTES, custom_maps, map_indices
 from tui_probe.probekit.measured import (
     UNKNOWN_PROBE,
     AnalysedResult,
@@ -78,9 +78,9 @@ def run_results_lines(trace: Trace, cells: int, seconds: float | None = None) ->
     kernels, explained = _kernels_with_results(trace), set[str]()
     page = f"tui-probe report {shell_word(trace.directory)} --page results"
     latest = None if seconds is None else time.monotonic() + seconds
-    for place, kernel in enumerate(kernels):
+    for index, kernel in enumerate(kernels):
         if latest is not None and time.monotonic() > latest:
-            yield f"and {units.counted(len(kernels) - place, 'kernel')} more: {page}"
+            yield f"and {units.counted(len(kernels) - index, 'kernel')} more: {page}"
             return
         yield from _kernel_heading(kernel, cells, explained)
         yield from result_lines(trace, kernel, cells, MAX_LISTED, MAX_READ)
@@ -100,24 +100,24 @@ def results_content(trace: Trace, progress: Progress = no_progress) -> TableCont
 def results_page_lines(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:
     """The page as text, or how to get one: the kernels, and what was measured of each."""
     kernels, explained = _kernels_with_results(trace), set[str]()
-    in_vain = no_match_lines(trace, cells)
-    if not kernels and not in_vain:
+    unmatched = no_match_lines(trace, cells)
+    if not kernels and not unmatched:
         yield "No kernel has results: run a program under a probe: tui-probe run."
     for kernel in with_progress(kernels, progress):
         yield from _kernel_heading(kernel, cells, explained)
         yield from kernel_result_lines(trace, kernel, cells, len(kernels))
-    if in_vain:
+    if unmatched:
         yield from ([""] if kernels else [])
         yield NO_MATCH_NOTE
-        yield from (part for line in in_vain for part in hang_line(f"  {line}", cells))
+        yield from (part for line in unmatched for part in hang_line(f"  {line}", cells))
 
 
 def kernel_results_lines(trace: Trace, kernel: KernelFacts, cells: int, kernels: int) -> Iterator[str]:
     """Results of each probe of one of so many ``kernels``, under its name. Nothing without results."""
-    for one in kernel.by_probe():
-        if one.result_rows:
-            yield from _kernel_heading(one, cells, set())
-            yield from kernel_result_lines(trace, one, cells, kernels)
+    for probed_kernel in kernel.by_probe():
+        if probed_kernel.result_rows:
+            yield from _kernel_heading(probed_kernel, cells, set())
+            yield from kernel_result_lines(trace, probed_kernel, cells, kernels)
 
 
 def _kernels_with_results(trace: Trace) -> list[ProbedKernel]:
@@ -127,19 +127,19 @@ def _kernels_with_results(trace: Trace) -> list[ProbedKernel]:
     """
     kernels = chain.from_iterable(kernel.by_probe() for kernel in by_time_share(trace.kernels))
     return [
-        each
-        for each in kernels
-        if each.result_rows and not (each.matched_nothing and known_probe(each) is UNKNOWN_PROBE)
+        kernel
+        for kernel in kernels
+        if kernel.result_rows and not (kernel.matched_nothing and known_probe(kernel) is UNKNOWN_PROBE)
     ]
 
 
-def _kernel_heading(kernel: KernelFacts, cells: int, told: set[str]) -> Iterator[str]:
-    """The kernel and its probe; and how to read the lines of a probe that was not ``told`` of yet."""
+def _kernel_heading(kernel: KernelFacts, cells: int, explained: set[str]) -> Iterator[str]:
+    """The kernel and its probe; and how to read the lines of a probe that is not ``explained`` yet."""
     name = safe(probe_name(kernel))
     yield from hang_line(f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 24)}  {name}", cells)
     probe = probe_named(name)
-    if probe is not None and probe.line_about not in told | {""}:
-        told.add(probe.line_about)
+    if probe is not None and probe.line_about not in explained | {""}:
+        explained.add(probe.line_about)
         yield from hang_line(f"  {probe.line_about}", cells)
 
 
@@ -161,28 +161,27 @@ METRIC_COLUMNS: Final[tuple[Column[MetricRow], ...]] = (
         lambda r: r.result.kernel.demangled,
         "kernel",
         lambda r: r.result.kernel.demangled,
-        False,
-        0,
-        16,
-        shorten,
+        right=False,
+        narrow=16,
+        shorten=shorten,
     ),
     Column(
         "launch",
         lambda r: r.result.launch.number if r.result.launch else None,
         "launch",
         lambda r: r.result.label,
-        False,
+        right=False,
     ),
     Column("result", lambda r: f"result/{r.result.file}"),
-    Column("probe", lambda r: _probe_key(r), "probe", lambda r: _probe_key(r), False),
-    Column("figure", lambda r: r.figure.key if r.figure else None, "figure", lambda r: _metric_label(r), False),
+    Column("probe", lambda r: _probe_key(r), "probe", lambda r: _probe_key(r), right=False),
+    Column("figure", lambda r: r.figure.key if r.figure else None, "figure", lambda r: _metric_label(r), right=False),
     Column("value", lambda r: r.figure.value if r.figure else None, "value", lambda r: _value_text(r)),
     Column("unit", lambda r: r.figure.unit or None if r.figure else None),
     Column("blocks", lambda r: r.result.blocks),
     Column("blocks_measured", lambda r: r.result.blocks_measured),
     Column("threads_missing", lambda r: r.result.threads_missing),
     Column("simulated", lambda r: r.result.kernel.trace.state.simulated),
-    Column("problem", lambda r: r.result.problem, "problem", lambda r: r.result.problem or "", False),
+    Column("problem", lambda r: r.result.problem, "problem", lambda r: r.result.problem or "", right=False),
 )
 """One row per figure: ``value`` is null where a figure was not measured; ``unit`` is null for plain counts.
 
@@ -249,28 +248,24 @@ class FieldValues:
 
 def field_values(result: Result, maps: Sequence[CustomMap]) -> Iterator[FieldValues]:
     """Values of each field of which all records were kept; TraceError for a file of another probe."""
-    place = 0
-    for own in maps:
-        if place >= len(result.maps):
-            return
-        yield from _map_values(result, place, own)
-        place += 1 if result.attempts(place) is None else 2
+    for index, custom_map in map_indices(result, maps):
+        yield from _map_values(result, index, custom_map)
 
 
-def _map_values(result: Result, place: int, own: CustomMap) -> Iterator[FieldValues]:
-    if result.group(place) is not None or result.sites(place, own.record) is not None:
+def _map_values(result: Result, index: int, custom_map: CustomMap) -> Iterator[FieldValues]:
+    if result.group(index) is not None or result.sites(index, custom_map.record) is not None:
         return
-    records = result.records(place, own.record)
+    records = result.records(index, custom_map.record)
     if records.nbytes > MAX_READ_BYTES:
         return
-    written = np.ones(records.shape, dtype=np.bool_) if own.sums else result.written(place)
+    written = np.ones(records.shape, dtype=np.bool_) if custom_map.sums else result.written(index)
     if written is None or not written.any():
         return
     block, slot = np.nonzero(written)[:2]
-    level = result.sections[place].level
+    level = result.sections[index].level
     numbers = np.asarray(result.blocks, dtype=np.int64)[block]
-    for name in own.record.names or ():
-        yield FieldValues(own.name, name, level, records[name][written].astype(np.uint64), numbers, slot)
+    for name in custom_map.record.names or ():
+        yield FieldValues(custom_map.name, name, level, records[name][written].astype(np.uint64), numbers, slot)
 
 
 class CustomResults(CountTable):
@@ -284,15 +279,15 @@ class CustomResults(CountTable):
             kernel = result.kernel
             maps = () if kernel.matched_nothing else custom_maps(kernel.trace.directory, kernel.probe)
             self.values = list(field_values(result.result, maps))
-            self.which = result.which
+            self.launch_text = result.which
         except (TraceError, OSError):
-            self.which = ""
+            self.launch_text = ""
 
     def lines(self, width: int) -> Sequence[Line]:
         """The table, then a section for each field."""
         lines = [*super().lines(width)]
         for field_values in self.values:
-            lines += [(), *_section(field_values, self.which, width)]
+            lines += [(), *_section(field_values, self.launch_text, width)]
         return lines
 
     def record(self) -> dict[str, Any]:
@@ -300,8 +295,8 @@ class CustomResults(CountTable):
         return {**super().record(), "values": [field_values.record() for field_values in self.values]}
 
 
-def _section(values: FieldValues, which: str, width: int) -> Iterator[Line]:
-    yield ((f" {values.map}.{values.field} of {which}", "title"),)
+def _section(values: FieldValues, launch_text: str, width: int) -> Iterator[Line]:
+    yield ((f" {values.map}.{values.field} of {launch_text}", "title"),)
     spread = distribution(values.values.astype(np.float64))
     if spread is not None:
         yield ((" ", ""), *distribution_head(f"{units.counted(len(values.values), 'value')}"))
@@ -341,10 +336,10 @@ class SeveralTables(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         """The tables, the name of its probe above each."""
-        found: list[Line] = []
+        lines: list[Line] = []
         for probe, table in self.tables:
-            found += [*([()] if found else []), ((f"-p {safe(probe)}", "head"),), *table.lines(width)]
-        return found
+            lines += [*([()] if lines else []), ((f"-p {safe(probe)}", "head"),), *table.lines(width)]
+        return lines
 
     def record(self) -> dict[str, Any]:
         """Every launch with all figures, by the probe."""
@@ -365,7 +360,7 @@ def _table_rows(table: CountTable) -> Iterator[tuple[Sequence[Any], Sequence[obj
 
 
 def _open_results(source: ViewSource, progress: Progress) -> CountTable | SeveralTables:
-    probed = [one for one in source.kernel.by_probe() if one.probe and one.result_rows]
+    probed = [kernel for kernel in source.kernel.by_probe() if kernel.probe and kernel.result_rows]
     if source.launch is None and len(probed) > 1:
         return SeveralTables(
             [(kernel.probe or "", _open_table(replace(source, kernel=kernel), progress)) for kernel in probed]
@@ -374,7 +369,7 @@ def _open_results(source: ViewSource, progress: Progress) -> CountTable | Severa
 
 
 def _open_table(source: ViewSource, progress: Progress) -> CountTable:
-    notes = [note for one in source.kernel.by_probe() if (note := unknown_probe_advice(one)) is not None]
+    notes = [note for kernel in source.kernel.by_probe() if (note := unknown_probe_advice(kernel)) is not None]
     if known_probe(source.kernel) is UNKNOWN_PROBE:
         return CustomResults(source, progress, notes)
     return CountTable(source, "Results", progress, notes)
