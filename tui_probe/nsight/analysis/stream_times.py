@@ -100,15 +100,15 @@ def gaps(kernels: Kernels, copies: Copies) -> Gaps:
     return found.chosen(np.lexsort((found.queue, found.start, -found.length)))
 
 
-def by_stream(queues: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+def by_stream(queues: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int32]]]:
     """The positions of each stream's entries, in their order."""
-    order = np.argsort(queues, kind="stable")
+    order = np.argsort(queues, kind="stable").astype(np.int32)
     numbers, first = np.unique(queues[order], return_index=True)
     if len(numbers):
         yield from zip(numbers.tolist(), np.split(order, first[1:]), strict=True)
 
 
-def _stream_gaps(kernels: Kernels, copies: Copies, own: NDArray[np.int64], queue: int) -> tuple[NDArray[Any], ...]:
+def _stream_gaps(kernels: Kernels, copies: Copies, own: NDArray[np.int32], queue: int) -> tuple[NDArray[Any], ...]:
     """The columns of the gaps between the kernels ``own`` of one stream."""
     ends = np.maximum.accumulate(kernels.end[own])
     there = np.flatnonzero(kernels.start[own][1:] > ends[:-1])

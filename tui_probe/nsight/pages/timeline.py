@@ -99,7 +99,7 @@ def lanes_of(
     """The lanes of the kernels that are ``found`` (one truth per kernel) and of ranges; when the first thing starts,
     and ns from there to the end of the last.
     """
-    shown = np.flatnonzero(found)
+    shown = np.flatnonzero(found).astype(np.int32)
     columns = range_columns(ranges)
     if not len(shown) and not len(columns):
         return [], 0, 1
@@ -139,7 +139,7 @@ def stream_labels(streams: Sequence[Stream]) -> list[str]:
     ]
 
 
-def _range_lanes(ranges: RangeColumns, places: NDArray[np.int64] | None, origin: int) -> Iterator[Lane]:
+def _range_lanes(ranges: RangeColumns, places: NDArray[np.int32] | None, origin: int) -> Iterator[Lane]:
     """One lane per level of the ranges at some positions. ``ranges`` are by start."""
     if places is None:
         return
