@@ -31,7 +31,7 @@ def write_calls(
 ) -> Path:
     writer = TraceWriter(directory)
     writer.start(device="NVIDIA H200", command="calls.py gemm")
-    writer.kernel(0, "matrix_product", "probed" if probe else "excluded")
+    writer.kernel(0, "matrix_product", "probed" if probe else "filtered")
     if probe:
         writer.launch(0)
     for _ in range(passed if probe else 1):

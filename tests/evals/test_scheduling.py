@@ -68,7 +68,7 @@ def write_durations(directory: Path, *, simulated: bool = False) -> Path:
     """A program that filled in three ways: 40, 30 and 25 µs, each with 2 µs for the events."""
     writer = TraceWriter(directory)
     writer.start(device="NVIDIA H200", command="fill.py")
-    writer.kernel(0, "fill_plain", "excluded")
+    writer.kernel(0, "fill_plain", "filtered")
     writer.pass_through(0, "excluded")
     writer.exit()
     writer.run_json(driver={"path": "libcuda.so.1", "simulated": simulated})

@@ -72,7 +72,7 @@ class TraceWriter:
         self,
         index: int,
         name: str,
-        status: Literal["probed", "skipped", "failed", "excluded", "filtered"] = "probed",
+        status: Literal["probed", "skipped", "failed", "filtered"] = "probed",
         *,
         reason: str = "-",
         registers: tuple[int, int] = (18, 22),

@@ -118,7 +118,7 @@ async def test_a_run_that_left_the_kernel_out_goes_on_with_it(
     tmp_path: Path, key: str, words: str, options: tuple[str, ...]
 ) -> None:
     trace = TraceWriter(tmp_path / "Nov21_101010_1")
-    trace.kernel("mul", status="excluded")
+    trace.kernel("mul", status="filtered")
     record = {"command": ["./prog"], "cwd": str(tmp_path), "options": {"kernels": "nonsense"}}
     (trace.directory / "run.json").write_text(json.dumps(record))
     session = Session(traces=(trace.directory,))

@@ -25,7 +25,7 @@ def launched(folder: Path, *kernels: tuple[str, str], asked: str | None = "matmu
 
 
 async def test_filter_warning_after_program_end(tmp_path: Path) -> None:
-    trace = launched(tmp_path, ("_Z6matmulPf", "excluded"), ("_Z7softmaxPf", "excluded"))
+    trace = launched(tmp_path, ("_Z6matmulPf", "filtered"), ("_Z7softmaxPf", "filtered"))
     target = FakeTarget(tmp_path, [trace.directory])
     async with on_stage(Session(target=target), (100, 30)) as stage:
         assert "names none" not in stage.text, "others may come"
@@ -40,7 +40,7 @@ async def test_filter_warning_after_program_end(tmp_path: Path) -> None:
 
 
 async def test_filter_warning_until_a_kernel_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trace = launched(tmp_path, ("_Z6matmulPf", "excluded"))
+    trace = launched(tmp_path, ("_Z6matmulPf", "filtered"))
     async with on_stage(Session(target=FakeTarget(tmp_path, [trace.directory])), (100, 30)) as stage:
         await stage.refresh()
         assert "names none" not in stage.text
@@ -55,14 +55,14 @@ async def test_filter_warning_until_a_kernel_matches(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize("status", ["probed", "skipped"])
 async def test_no_filter_warning_if_a_kernel_matches(tmp_path: Path, status: str) -> None:
-    trace = launched(tmp_path, ("_Z6matmulPf", status), ("_Z7softmaxPf", "excluded"), asked="matmul")
+    trace = launched(tmp_path, ("_Z6matmulPf", status), ("_Z7softmaxPf", "filtered"), asked="matmul")
     trace.exit()
     async with on_stage(Session(traces=(trace.directory,)), (100, 30)) as stage:
         assert "names none" not in stage.text
 
 
 async def test_a_trace_that_is_opened_tells_it_too(tmp_path: Path) -> None:
-    trace = launched(tmp_path, ("_Z6matmulPf", "excluded"), asked="conv")
+    trace = launched(tmp_path, ("_Z6matmulPf", "filtered"), asked="conv")
     trace.exit()
     async with on_stage(Session(traces=(trace.directory,)), (80, 24)) as stage:
         assert "--kernel conv names none of the kernels: matmul" in stage.text
@@ -72,7 +72,7 @@ async def test_a_trace_that_is_opened_tells_it_too(tmp_path: Path) -> None:
     ("asked", "words"), [("matmull", f"{SAID}: did you mean matmul?"), (None, "no kernel was probed")]
 )
 async def test_next_flagged_without_measurement_gives_reason(tmp_path: Path, asked: str | None, words: str) -> None:
-    trace = launched(tmp_path, ("_Z6matmulPf", "excluded"), asked=asked)
+    trace = launched(tmp_path, ("_Z6matmulPf", "filtered"), asked=asked)
     trace.exit()
     async with on_stage(Session(traces=(trace.directory,)), (100, 30)) as stage:
         await stage.press("!")
