@@ -150,21 +150,21 @@ def _rows(of: ProbeResult, found: AccessTable | AccessCount) -> LineRows:
     table = by_line(accesses_of(of), of.kernel.folder) if isinstance(found, AccessCount) else found
     rows = [
         LineRow(
-            each.line,
-            each.code.source if each.code else None,
+            row.line,
+            row.code.source if row.code else None,
             {
-                "wasted sectors": each.wasted,
-                "wasted": _share(each),
-                "sectors": each.sectors,
-                "ideal": each.ideal,
-                "requests": each.requests,
-                "sectors per request": each.sectors_per_request,
-                "access": _access(each),
-                "accesses": each.accesses,
-                "bytes": each.bytes,
+                "wasted sectors": row.wasted,
+                "wasted": _share(row),
+                "sectors": row.sectors,
+                "ideal": row.ideal,
+                "requests": row.requests,
+                "sectors per request": row.sectors_per_request,
+                "access": _access(row),
+                "accesses": row.accesses,
+                "bytes": row.bytes,
             },
         )
-        for each in sorted(table.rows, key=lambda row: (-(row.wasted or 0), -row.sectors, row.line))
+        for row in sorted(table.rows, key=lambda row: (-(row.wasted or 0), -row.sectors, row.line))
     ]
     notes = [IDEAL_SECTORS_NOTE]
     if table.kept != table.accesses:

@@ -71,12 +71,12 @@ def survey(accesses: Accesses, progress: Callable[[float], None], sample: int = 
         return seen
 
     seen = list(each_part(parts, look, progress))
-    if max((each.latest for each in seen), default=0) > _LONG_CYCLES and not accesses.long:
+    if max((summary.latest for summary in seen), default=0) > _LONG_CYCLES and not accesses.long:
         return survey(accesses.unwrapped(), progress, sample)
-    end = max((each.times[1] for each in seen), default=-1) + 1
-    runs = merged_runs(np.concatenate([each.runs for each in seen]) if seen else np.zeros((0, 2), np.uint64))
-    times = np.array([each.times for each in seen], dtype=np.int64).reshape(-1, 2)
-    return accesses, Survey(sum(each.kept for each in seen), end, runs, times)
+    end = max((summary.times[1] for summary in seen), default=-1) + 1
+    runs = merged_runs(np.concatenate([summary.runs for summary in seen]) if seen else np.zeros((0, 2), np.uint64))
+    times = np.array([summary.times for summary in seen], dtype=np.int64).reshape(-1, 2)
+    return accesses, Survey(sum(summary.kept for summary in seen), end, runs, times)
 
 
 def _survey_part(part: RecordPart, sample: int) -> _PartSurvey:
@@ -221,19 +221,19 @@ def _pyramid(
     parts = accesses.parts()
     extents = np.tile(np.array(NO_TIMES, dtype=np.int64), (len(parts), 1))
     counts = raster(parts, grid, progress, extents=extents)
-    found = replace(seen, end=int(extents[:, 1].max(initial=-1)) + 1, part_times=extents)
-    return found, Pyramid(grid, counts)
+    refined = replace(seen, end=int(extents[:, 1].max(initial=-1)) + 1, part_times=extents)
+    return refined, Pyramid(grid, counts)
 
 
 def _widened(bands: list[Band]) -> list[tuple[int, int]]:
     """Ranges around bands that were found from a sample, as far as half the way to the next."""
-    found = []
+    ranges = []
     for place, band in enumerate(bands):
         margin = max(_MARGIN, band.size // 16)
         before = band.start - bands[place - 1].end if place else 2 * margin
         after = bands[place + 1].start - band.end if place + 1 < len(bands) else 2 * margin
-        found.append((max(band.start - min(margin, before // 2), 0), band.end + min(margin, after // 2)))
-    return found
+        ranges.append((max(band.start - min(margin, before // 2), 0), band.end + min(margin, after // 2)))
+    return ranges
 
 
 def _rows(ranges: list[tuple[int, int]]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:

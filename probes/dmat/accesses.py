@@ -148,9 +148,10 @@ class Accesses:
                 lanes = slice(selection.warp * WARP_SIZE, min((selection.warp + 1) * WARP_SIZE, threads))
             return [RecordPart(self, slice(selection.block, selection.block + 1), lanes, selection.line)]
         step = max(_PART_RECORDS // max(threads * self.capacity, 1), 1)
-        whole = slice(0, threads)
+        all_lanes = slice(0, threads)
         return [
-            RecordPart(self, slice(at, min(at + step, blocks)), whole, selection.line) for at in range(0, blocks, step)
+            RecordPart(self, slice(at, min(at + step, blocks)), all_lanes, selection.line)
+            for at in range(0, blocks, step)
         ]
 
     def unwrapped(self) -> Accesses:
@@ -275,7 +276,7 @@ class RecordPart:
     def warps(self) -> NDArray[np.int64]:
         """The warp of each record, counted through the grid (block × warps per block + warp)."""
         records = self._chosen()
-        blocks, threads = (np.arange(each.start, each.stop, each.step) for each in (self.blocks, self.threads))
+        blocks, threads = (np.arange(span.start, span.stop, span.step) for span in (self.blocks, self.threads))
         numbers = blocks[:, np.newaxis] * self.accesses.start.shape[1] + threads // WARP_SIZE
         return self._flat(np.broadcast_to(numbers[:, :, np.newaxis], records.shape))
 
@@ -283,8 +284,8 @@ class RecordPart:
         """(warps, lanes, records per lane) of the arrays, if all warps are whole and all lanes kept as many records."""
         records = self._chosen()
         blocks, threads, count = records.shape
-        whole = self._keep is None and threads % WARP_SIZE == 0 and self.threads.step in (None, 1)
-        return (blocks * threads // WARP_SIZE, WARP_SIZE, count) if whole and count else None
+        complete = self._keep is None and threads % WARP_SIZE == 0 and self.threads.step in (None, 1)
+        return (blocks * threads // WARP_SIZE, WARP_SIZE, count) if complete and count else None
 
     def _of_threads(self, warps: NDArray[Any]) -> NDArray[Any]:
         """Values of warps for their threads: shape (blocks, threads, 1)."""
@@ -301,10 +302,10 @@ def raised(low: NDArray[np.uint64], memory: LaunchMemory) -> NDArray[np.uint64]:
     Those that lie in none get the upper bits of most of the allocated memory; without allocations they stay offsets.
     """
     sizes: dict[int, int] = {}
-    for each in memory.allocations:
-        sizes[each.start >> _HIGH] = sizes.get(each.start >> _HIGH, 0) + each.size
+    for allocation in memory.allocations:
+        sizes[allocation.start >> _HIGH] = sizes.get(allocation.start >> _HIGH, 0) + allocation.size
     highs = sorted(sizes, key=lambda high: -sizes[high]) or [0]
-    found = low | np.uint64(highs[0] << _HIGH)
+    addresses = low | np.uint64(highs[0] << _HIGH)
     if len(highs) > 1:
         starts = np.array([allocation.start for allocation in memory.allocations], dtype=np.uint64)
         ends = np.array([allocation.end for allocation in memory.allocations], dtype=np.uint64)
@@ -312,8 +313,8 @@ def raised(low: NDArray[np.uint64], memory: LaunchMemory) -> NDArray[np.uint64]:
             guess = low | np.uint64(high << _HIGH)
             place = np.maximum(np.searchsorted(starts, guess, side="right") - 1, 0)
             inside = (guess >= starts[place]) & (guess < ends[place])
-            found[inside] = guess[inside]
-    return found
+            addresses[inside] = guess[inside]
+    return addresses
 
 
 def read_accesses(

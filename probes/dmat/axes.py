@@ -241,13 +241,13 @@ def _shared(rows: int, weights: list[float]) -> list[int]:
     """``rows`` shared by weight, at least one each."""
     total = sum(weights) or 1.0
     exact = [weight / total * rows for weight in weights]
-    found = [max(int(share), 1) for share in exact]
-    while sum(found) > rows:
-        found[found.index(max(found))] -= 1
-    rest = sorted(range(len(found)), key=lambda i: found[i] - exact[i])
-    for i in (rest * (rows // len(rest) + 1))[: rows - sum(found)]:
-        found[i] += 1
-    return found
+    counts = [max(int(share), 1) for share in exact]
+    while sum(counts) > rows:
+        counts[counts.index(max(counts))] -= 1
+    by_remainder = sorted(range(len(counts)), key=lambda i: counts[i] - exact[i])
+    for i in (by_remainder * (rows // len(by_remainder) + 1))[: rows - sum(counts)]:
+        counts[i] += 1
+    return counts
 
 
 def row_edges(strips: Sequence[Strip], dots: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:

@@ -69,7 +69,7 @@ class LineAccesses:
 
     @property
     def ideal(self) -> int | None:
-        """The fewest sectors that the bytes fit into, request by request; None where that cannot be told."""
+        """The fewest sectors that the bytes fit into, request by request; None where that is unknown."""
         unknown = self.bytes is None or self.code is None or self.code.kind == "atomic"
         return None if unknown else self.fewest
 
@@ -145,7 +145,9 @@ def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
     ]
     rows.sort(key=lambda row: (-row.sectors, row.line))
     recorded = sum(row.accesses for row in rows)
-    named = (each.line for each in code.values() if "global" in each.spaces and "bulk" not in each.opcode.split("."))
+    named = (
+        access.line for access in code.values() if "global" in access.spaces and "bulk" not in access.opcode.split(".")
+    )
     silent = tuple(line for line in named if line not in counts["accesses"]) if recorded == accesses.made else ()
     footprint = SECTOR * len(touched) if recorded == accesses.made else None
     return AccessTable(tuple(rows), accesses.made, recorded, accesses.capacity, silent=silent, footprint=footprint)
@@ -298,9 +300,9 @@ def asked_by_lanes(code: Mapping[int, AccessLine]) -> NDArray[np.float64]:
     What is beyond the last line has the last value.
     """
     asked = np.full(max(code, default=0) + 2, np.inf)
-    for line, each in code.items():
-        if each.bytes is not None and each.kind != "atomic":
-            asked[line] = each.bytes / SECTOR
+    for line, access in code.items():
+        if access.bytes is not None and access.kind != "atomic":
+            asked[line] = access.bytes / SECTOR
     return asked
 
 

@@ -92,8 +92,8 @@ def cells(view: PictureState, frame: Frame | None) -> Iterator[Sequence[object]]
     counts, others = frame.cell_counts, (frame.loads, frame.stores, frame.sectors)
     for row, column in np.argwhere(counts).tolist():
         low, high = frame.addresses(row)
-        rest = (None if other is None else other[row, column].item() for other in others)
-        yield (_name(view, low), low, high, *frame.times(column), int(counts[row, column]), *rest)
+        values = (None if other is None else other[row, column].item() for other in others)
+        yield (_name(view, low), low, high, *frame.times(column), int(counts[row, column]), *values)
 
 
 def plot(view: PictureState, frame: Frame, axes: Any) -> None:

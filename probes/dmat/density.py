@@ -145,13 +145,13 @@ def raster(
             if extents is not None and len(times):
                 first, last = extents[number]
                 extents[number] = min(first, int(times.min())), max(last, int(times.max()))
-            found = finder.places(piece.addresses(), times)
+            piece_places = finder.places(piece.addresses(), times)
             if weigh is not None:
                 weights.append(weigh(piece))
                 if weights[-1].dtype == np.bool_:
-                    found = found[weights.pop()]
-            places[end : end + len(found)] = found
-            end += len(found)
+                    piece_places = piece_places[weights.pop()]
+            places[end : end + len(piece_places)] = piece_places
+            end += len(piece_places)
         if len(parts) > MAX_PARTS_IN_MEMORY:
             part.release()
         return np.bincount(places[:end], np.concatenate(weights) if weights else None, minlength=finder.cells)

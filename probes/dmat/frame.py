@@ -117,9 +117,9 @@ class Painter:
 
     def _kinds(self, kinds: tuple[str, ...]) -> NDArray[np.bool_]:
         """By line, whether it is of one of the kinds."""
-        found = np.zeros(max(self.code, default=0) + 2, dtype=np.bool_)
-        found[[line for line, code in self.code.items() if code.kind in kinds]] = True
-        return found
+        is_kind = np.zeros(max(self.code, default=0) + 2, dtype=np.bool_)
+        is_kind[[line for line, code in self.code.items() if code.kind in kinds]] = True
+        return is_kind
 
     @property
     def knows_kinds(self) -> bool:
@@ -205,24 +205,30 @@ class Painter:
         None where there is none.
         """
         parts = self.map.parts(selection, 0, self.map.end)
-        found = [each for each in each_part(parts, partial(_nearest, near=near or 0.0), progress) if each is not None]
-        return min(found, default=None, key=lambda access: abs(access[0] - (near or 0.0)))
+        candidates = [
+            candidate
+            for candidate in each_part(parts, partial(_nearest, near=near or 0.0), progress)
+            if candidate is not None
+        ]
+        return min(candidates, default=None, key=lambda access: abs(access[0] - (near or 0.0)))
 
     def look(self, wish: FrameRequest, spot: Patch, progress: Callable[[float], None]) -> CellDetail | None:
         """Return the detail of the accesses of a spot; None if too much of a large result would have to be read."""
         parts = self.map.parts(wish.selection, spot.start, spot.end)
         if len(parts) > _MOST_PARTS:
             return None
-        found = [
-            each for each in each_part(parts, lambda part: _accesses_in_patch(part, spot), progress) if each.accesses
+        details = [
+            detail
+            for detail in each_part(parts, lambda part: _accesses_in_patch(part, spot), progress)
+            if detail.accesses
         ]
         return CellDetail(
-            accesses=sum(each.accesses for each in found),
-            first=min((each.first for each in found), default=None, key=lambda first: first or (0, 0)),
-            lines=sum((each.lines for each in found), Counter()),
-            warps=sum((each.warps for each in found), Counter()),
-            sectors=sum(each.sectors for each in found),
-            moved=sum(each.moved for each in found),
+            accesses=sum(detail.accesses for detail in details),
+            first=min((detail.first for detail in details), default=None, key=lambda first: first or (0, 0)),
+            lines=sum((detail.lines for detail in details), Counter()),
+            warps=sum((detail.warps for detail in details), Counter()),
+            sectors=sum(detail.sectors for detail in details),
+            moved=sum(detail.moved for detail in details),
         )
 
 

@@ -48,8 +48,8 @@ _ROWS_A_TICK: Final = 4
 
 def gutter_of(bands: Sequence[Band], cells: int) -> int:
     """Cells left of the picture, for names and offsets."""
-    words = [word for band in bands for word in (band.name, band.tensor.words if band.tensor is not None else "")]
-    longest = max(map(width, words), default=0)
+    texts = [word for band in bands for word in (band.name, band.tensor.words if band.tensor is not None else "")]
+    longest = max(map(width, texts), default=0)
     return min(max(longest + 2, 11), max(cells // 5, 11), 26)
 
 
@@ -77,10 +77,10 @@ def _cells(
         return shaded(tenths, " " + _TENTHS), roles
     if colouring == "sectors" and frame.sectors is not None:
         some = counts > 0
-        whole = np.where(some, np.clip(np.nan_to_num(frame.sectors), 1, 32).round(), 0).astype(np.uint8)
+        sectors = np.where(some, np.clip(np.nan_to_num(frame.sectors), 1, 32).round(), 0).astype(np.uint8)
         levels = np.array([canvas.role(f"ramp{level}") for level in range(8)], dtype=np.uint16)
-        roles = calmed(levels[np.clip((np.maximum(whole, 1) - 1) // 4, 0, 7)], some)
-        return shaded(whole, " " + _DIGITS), roles
+        roles = calmed(levels[np.clip((np.maximum(sectors, 1) - 1) // 4, 0, 7)], some)
+        return shaded(sectors, " " + _DIGITS), roles
     if colouring == "kinds" and frame.loads is not None and frame.stores is not None:
         kinds = ((frame.loads > 0) + 2 * (frame.stores > 0)).astype(np.uint8)
         codes = shaded(kinds, _KINDS)
@@ -141,14 +141,14 @@ def draw_gutter(canvas: Canvas, y: int, cells: int, frame: Frame, bands: Sequenc
 def _marks(strip: Strip, band: Band, *, in_index: bool) -> dict[int, str]:
     """Labels of offsets by row of a strip."""
     origin = band.origin
-    found = {}
+    labels = {}
     for tick in ticks(strip.low - origin, strip.high - origin, max(strip.rows // _ROWS_A_TICK, 1), BYTES):
         row = (int(tick.value) + origin - strip.low) * strip.rows // (strip.high - strip.low)
         index = band.tensor.index(int(tick.value)) if in_index and band.tensor is not None else None
         label = tick.label if index is None else f"[{','.join(map(str, index))}]"
         if row < strip.rows:
-            found[row] = label
-    return found
+            labels[row] = label
+    return labels
 
 
 def draw_time(canvas: Canvas, x: int, y: int, frame: Frame, cycles_per_ns: float | None) -> None:

@@ -83,13 +83,13 @@ class Dmat(VisibleAccesses):
         self._draw_head(canvas)
         draw_gutter(canvas, 1, gutter, frame, self.map.bands, in_index=self.unit == "cycles and indices")
         draw_cells(canvas, gutter, 1, frame, self.colouring, ascii_only=ascii_only)
-        told = lines_below(canvas.width)
-        bottom = canvas.height - LINES_AROUND - told + 1
+        text_lines = lines_below(canvas.width)
+        bottom = canvas.height - LINES_AROUND - text_lines + 1
         draw_time(canvas, gutter, bottom, frame, self.cycles_per_ns if self.unit == "time and bytes" else None)
         self._draw_cursor(canvas, frame, gutter, bottom)
         text = f"{legend(frame, self.colouring, ascii_only=ascii_only)} · {self.selection_text()}"
         canvas.text(0, bottom + 2, clip(text, canvas.width), "dim")
-        for line, text in enumerate(self.read_out(frame).lines(canvas.width, told)):
+        for line, text in enumerate(self.read_out(frame).lines(canvas.width, text_lines)):
             canvas.text(0, bottom + 3 + line, text, "" if line else "soft")
 
     def _draw_head(self, canvas: Canvas) -> None:
@@ -165,8 +165,8 @@ class Dmat(VisibleAccesses):
         line = self.ptx_line() if sent.line is None else self.painter.code[sent.line].line
         if sent.block is not None and sent.block != block:
             block, warp = sent.block, 0
-        told = Spot.of_line(line)
-        return replace(told, block=self.block_number(block), warp=warp, time=self.time, address=self.address)
+        spot = Spot.of_line(line)
+        return replace(spot, block=self.block_number(block), warp=warp, time=self.time, address=self.address)
 
     def go_to(self, spot: Spot) -> bool:
         """To the access of its line and block that is nearest to its time; of no line and block to the time."""

@@ -136,18 +136,18 @@ def _sectors(found: MemorySectors, asks: str) -> Iterator[Finding]:
 
 def _rows(of: ProbeResult, counted: CountsByLine[MemorySectors]) -> LineRows:
     rows = []
-    for each in waste_of_lines(counted.lines, of.kernel.folder):
+    for waste in waste_of_lines(counted.lines, of.kernel.folder):
         values: dict[str, LineValue] = {
-            "wasted sectors": each.wasted,
-            "wasted": each.share,
-            "sectors": each.sectors,
-            "ideal": each.ideal,
-            "requests": each.requests,
-            "sectors per request": ratio(each.sectors, each.requests),
+            "wasted sectors": waste.wasted,
+            "wasted": waste.share,
+            "sectors": waste.sectors,
+            "ideal": waste.ideal,
+            "requests": waste.requests,
+            "sectors per request": ratio(waste.sectors, waste.requests),
         }
-        if not is_counted(each.line):
+        if not is_counted(waste.line):
             values = dict.fromkeys(values)
-        rows.append(LineRow(each.line.line, each.line.source, {**values, "access": each.access}))
+        rows.append(LineRow(waste.line.line, waste.line.source, {**values, "access": waste.access}))
     known = all(map(is_counted, counted.lines))
     notes = [] if known else [f"{NOT_MEASURED}: wmma and generic accesses are not counted"]
     return LineRows(rows, [IDEAL_SECTORS_NOTE, *notes])

@@ -4,7 +4,7 @@
               l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum (st)
     sectors   the distinct 32-byte sectors that the lanes of a request touch, added up over requests
               l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum (st)
-    cp.async  is a load for these counters; its part is told apart, too
+    cp.async  is a load for these counters; its part is counted separately, too
     sectors per request = sectors / requests
     ideal     the fewest sectors that the bytes of the lanes fit into, request by request
     wasted    sectors - ideal; its share is that of the sectors
@@ -209,7 +209,7 @@ def _line_waste(line: LineSums, code: AccessLine | None) -> LineWaste:
 
 
 def _ideal(line: LineSums, size: int | None, requests: int, sectors: int) -> int | None:
-    """As the probe told; else that of 32 lanes of ``size`` bytes."""
+    """As the probe recorded; else that of 32 lanes of ``size`` bytes."""
     if all(name in line.sums for name in _IDEALS):
         return line.total(*_IDEALS)
     return None if size is None else min(size * requests, sectors)

@@ -24,7 +24,7 @@ _MAX_DYNAMIC_SHARED: Final = 8  # CUfunction_attribute
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """What the driver says of the device. Bytes; the bus in bits, its clock in kHz (0 where the driver gives none)."""
+    """Properties of the device from the driver. Bytes; the bus in bits, its clock in kHz (0 where it has none)."""
 
     name: str
     sms: int

@@ -54,11 +54,11 @@ class Rate:
     in_flight: int | None = None
     """Bytes that a block has in flight at any time."""
     limit: float | None = None
-    """What the specification allows, bytes per second."""
+    """The limit by specification, bytes per second."""
 
     @property
     def repeats(self) -> int:
-        """How often it was timed."""
+        """The number of timed repeats."""
         return len(self.times)
 
     @property
@@ -113,7 +113,7 @@ class GpuBench:
         return self._rate("l2_read", "L2, read", size * L2_PASSES, None, read)
 
     def _kernel(self, name: str, blocks: int, *arguments: Argument) -> Callable[[], None]:
-        """What enqueues a launch of a kernel."""
+        """Return a function that enqueues a launch of a kernel."""
         return partial(self._gpu.launch_kernel, self._gpu.function(self._module, name), blocks, THREADS, 0, *arguments)
 
     def to_shared(self, blocks: int, stages: int) -> Rate:
@@ -196,7 +196,7 @@ def _u64(value: int) -> Argument:
 
 
 def _word_count(size: int) -> Argument:
-    """How many words ``size`` bytes are."""
+    """The number of words in ``size`` bytes."""
     return ctypes.c_uint64(size // WORD)
 
 

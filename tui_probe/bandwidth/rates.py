@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class GpuCard(Protocol):
-    """What the driver says of a GPU. Bytes; the bus in bits, its clock in kHz (0 where the driver gives none)."""
+    """Properties of a GPU from the driver. Bytes; the bus in bits, its clock in kHz (0 where the driver has none)."""
 
     @property
     def name(self) -> str: ...

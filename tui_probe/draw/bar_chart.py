@@ -45,7 +45,7 @@ def _level(value: float | None, high: float, levels: int) -> int:
 
 
 _SIGNS: Final = "█▒░▌▄"
-"""Of parts, so that they are told apart without colour."""
+"""Fills of parts, distinct without colour."""
 _LONGEST_LABEL: Final = 32
 _LEAST_BAR: Final = 10
 
@@ -70,7 +70,7 @@ class Bar:
 
     @property
     def end(self) -> float:
-        """How far it reaches, spread included."""
+        """The end of the bar, spread included."""
         return max(self.total or 0.0, self.spread[1] if self.spread else 0.0)
 
 
@@ -112,16 +112,16 @@ class BarChart(Drawing):
 
     def _drawn(self, bars: Sequence[Bar], cells: int) -> Iterator[Line]:
         label = min(max((width(bar.label) for bar in bars), default=0), _LONGEST_LABEL)
-        words = [self._words(bar) for bar in bars]
-        end = max(map(width, words), default=0)
+        value_texts = [self._words(bar) for bar in bars]
+        end = max(map(width, value_texts), default=0)
         room = max(cells - label - end - 3, _LEAST_BAR)
         longest = max((bar.end for bar in self.bars), default=0.0)
-        for bar, said in zip(bars, words, strict=True):
+        for bar, value_text in zip(bars, value_texts, strict=True):
             drawn = self._bar(bar, longest, room)
             used = sum(width(text) for text, _ in drawn)
             yield (
                 (pad(cut_middle(bar.label, label), label) + " ", ""), *drawn, (" " * (room - used + 1), ""),
-                (pad(clip(said, end), end, right=True), ""),
+                (pad(clip(value_text, end), end, right=True), ""),
             )  # fmt: skip
 
     def _words(self, bar: Bar) -> str:

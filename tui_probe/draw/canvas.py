@@ -137,7 +137,7 @@ class Tick(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What an axis counts: ``scales`` are (size, suffix) of its prefixes, ascending.
+    """The unit of an axis: ``scales`` are (size, suffix) of its prefixes, ascending.
 
     ``whole`` units have no fractions, so steps are at least 1. Steps are 1, 2 or 5 times a power of ten, of ``binary``
     units powers of two; ``hexadecimal`` ones are labelled so, without prefixes.

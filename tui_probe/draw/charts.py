@@ -59,7 +59,7 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 
 def cdf_chart(values: NDArray[Any], cells: int, rows: int, label: str) -> list[str]:
-    """Which share (%) of the values lies at or below a value, as ``rows`` lines of at most ``cells`` cells.
+    """Draw the share (%) of the values at or below each value, as ``rows`` lines of at most ``cells`` cells.
 
     ``values`` has shape (n,), any real dtype; ``label`` says what they are, and in which unit.
     """

@@ -123,7 +123,7 @@ class CurveChart(Drawing):
         return "   ".join(f"{_SIGNS[i]} {curve.label}" for i, curve in enumerate(self.curves))
 
     def _dots(self, curve: Curve, shape: tuple[int, int], shown: tuple[float, float]) -> NDArray[np.bool_]:
-        """Where the curve passes: in each column of dots from its height to that in the column before."""
+        """Mark the dots of the curve: in each column from its height to that in the column before."""
         dots = np.zeros(shape, np.bool_)
         columns, heights = self._heights(curve, shape[1], shape[0], shown)
         before = np.concatenate((heights[:1], heights[:-1]))

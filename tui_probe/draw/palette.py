@@ -36,11 +36,11 @@ class Palette:
 
     def style(self, role: str) -> Style:
         """The style of ``role``; unknown and empty roles are plain text."""
-        found = self.cache.get(role)
-        if found is None:
+        style = self.cache.get(role)
+        if style is None:
             parts = (self.styles.get(ALIASES.get(part, part), "") for part in role.split("+"))
-            found = self.cache[role] = Style.combine([Style.parse(self.base), *map(Style.parse, parts)])
-        return found
+            style = self.cache[role] = Style.combine([Style.parse(self.base), *map(Style.parse, parts)])
+        return style
 
 
 def _series(stem: str, colours: tuple[int, ...]) -> dict[str, str]:

@@ -55,8 +55,8 @@ def printable(raw: str | bytes, *, limit: int | None = None, raw_bytes: bool = F
 
 def printable_lines(text: str, *, raw_bytes: bool = False) -> str:
     """Several lines, of which those after the first are set in, so that none of them passes for one of its own."""
-    first, *rest = text.split("\n")
-    lines = (first, *(line if line.startswith(" ") or not line else f"  {line}" for line in rest))
+    first, *others = text.split("\n")
+    lines = (first, *(line if line.startswith(" ") or not line else f"  {line}" for line in others))
     return "\n".join(printable(line, raw_bytes=raw_bytes) for line in lines)
 
 

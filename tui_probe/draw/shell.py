@@ -29,13 +29,13 @@ def command_lines(words: str, command: str, cells: int) -> Iterator[str]:
     A word that is longer stands in a line of its own, whole: what is cut cannot be pasted.
     """
     indent = words[: len(words) - len(words.lstrip())]
-    first, *rest = _WORD.findall(command)
+    first, *arguments = _WORD.findall(command)
     room = cells - len(_CONTINUED)
     if width(f"{words} {command}") <= cells:
         yield f"{words} {command}"
         return
     line = f"{words} {first}"
-    for word in rest:
+    for word in arguments:
         if width(line) + 1 + width(word) > room:
             yield line + _CONTINUED
             line = f"{indent}{' ' * _HANGS}{word}"

@@ -84,14 +84,14 @@ def _last_cells(text: str, cells: int) -> str:
 
 
 def _sign_start(text: str, at: int) -> int:
-    """Where the sign at ``at`` starts: characters that join the one before, or are joined by it, are part of it."""
+    """The start of the sign at ``at``: characters that join the one before, or are joined by it, are part of it."""
     while 0 < at < len(text) and (text[at - 1] == _JOINER or _joins(text[at])):
         at -= 1
     return at
 
 
 def _joins(character: str) -> bool:
-    """Whether it has no place of its own: combining characters, selectors of a form, and colours of skin."""
+    """True for characters without a cell of their own: combining characters, variation selectors, skin tones."""
     is_colour = "\U0001f3fb" <= character <= "\U0001f3ff"
     return is_colour or character == _JOINER or unicodedata.category(character) in ("Mn", "Me", "Mc")
 
@@ -151,7 +151,7 @@ def _distinct(names: Sequence[str], cells: int, cut: Callable[[str, int], str]) 
 
 
 def _first_difference(texts: Sequence[str]) -> int:
-    """How many signs they all begin with."""
+    """The number of signs that all texts have in common at their beginning."""
     return sum(1 for _ in takewhile(lambda signs: len(set(signs)) == 1, zip(*texts, strict=False)))
 
 
@@ -160,8 +160,8 @@ def _instance(at: int, name: str, cells: int) -> str:
     start = at
     while start > 0 and (name[start - 1].isalnum() or name[start - 1] == "_"):
         start -= 1
-    rest = name[start if at - start < cells // 4 else at - 2 :]
-    tail = clip(_NAMESPACES.sub("", rest), cells // 2)
+    ending = name[start if at - start < cells // 4 else at - 2 :]
+    tail = clip(_NAMESPACES.sub("", ending), cells // 2)
     room = cells - width(tail) - 1
     function = _NAMESPACES.sub("", shorten(name, max(room, _WHOLE))).removeprefix("<…>::")
     head = function.partition("<")[0][:room]
@@ -179,11 +179,11 @@ def _cut_to(text: str, at: int, cells: int) -> str:
 def _numbered(cut: dict[str, str], cells: int) -> dict[str, str]:
     """Texts that are cut to the same have a number at their end from the second on."""
     seen: dict[str, int] = {}
-    found = {}
+    labels = {}
     for text, short in cut.items():
         number = seen[short] = seen.get(short, 0) + 1
-        found[text] = short if number == 1 else clip(short, max(1, cells - len(f" {number}"))) + f" {number}"
-    return found
+        labels[text] = short if number == 1 else clip(short, max(1, cells - len(f" {number}"))) + f" {number}"
+    return labels
 
 
 def _mask_operators(text: str) -> str:
@@ -243,7 +243,7 @@ def _collapse_templates(text: str, level: int, more: str) -> str:
 
 
 def _closing(text: str, depths: list[int], start: int) -> int:
-    """Where the bracket that opens at ``start`` closes, -1 if nowhere."""
+    """The position of the bracket that closes the one at ``start``; -1 if there is none."""
     wanted = _OPEN[text[start]]
     position = start + 1
     while position < len(text) and not (depths[position] == depths[start] and text[position] == wanted):
@@ -262,7 +262,7 @@ def _without_namespaces(text: str, cells: int) -> str:
 _GAP = 2
 _DOT = " · "
 _USUAL = 24
-"""Cells of a name with which it can be told from others."""
+"""Cells of a name that are enough to distinguish it from others."""
 
 
 def draw_head(canvas: Canvas, title: str, launch: str, kernel: str, totals: str, role: str = "dim") -> None:

@@ -149,8 +149,8 @@ def hang_line(line: str, cells: int) -> list[str]:
     indent = line[: len(line) - len(line.lstrip())]
     if width(line) <= cells:
         return [line]
-    first, *rest = wrap(line.strip(), cells - len(indent) - 4)
-    return [indent + first, *(f"{indent}    {part}" for part in rest)]
+    first, *following = wrap(line.strip(), cells - len(indent) - 4)
+    return [indent + first, *(f"{indent}    {part}" for part in following)]
 
 
 def side_by_side(left: Sequence[Line], right: Sequence[Line], cells: int, gap: int = 2) -> list[Line]:

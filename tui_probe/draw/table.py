@@ -39,12 +39,12 @@ class Column(Generic[Row]):
     text: Callable[[Row], str] | None = None
     right: bool = True
     rank: int = 0
-    """When a table is too wide, columns of the highest rank are left out first; those of rank 0 never are."""
+    """Columns of the highest rank are left out first when a table is too wide; those of rank 0 never are."""
     narrow: int | None = None
     """The width to which the column may be cut; None if it may not."""
     shorten: Callable[[str, int], str] = clip
     nested: bool = False
-    """Whether the value is a structure, for which CSV has no form."""
+    """True for a value that is a structure, for which CSV has no form."""
     data: bool = True
     """False: JSON and CSV lack the column; its value only orders rows."""
 
@@ -76,12 +76,12 @@ def table(
             held.append(texts)
     if hide_empty:
         natural = with_titles(shown, natural)
-    kept = _fitting_columns(shown, natural, cells)
-    widths = _widths(shown, natural, kept, cells)
-    yield _line([pad(shown[i].title, widths[i], right=shown[i].right) for i in kept], cells)
-    yield _line(["─" * widths[i] for i in kept], cells)
+    fitting = _fitting_columns(shown, natural, cells)
+    widths = _widths(shown, natural, fitting, cells)
+    yield _line([pad(shown[i].title, widths[i], right=shown[i].right) for i in fitting], cells)
+    yield _line(["─" * widths[i] for i in fitting], cells)
     for texts in held if count <= _CACHE_SIZE else _texts(shown, rows):
-        yield _line([_fitted(shown[i], texts[i], widths[i]) for i in kept], cells)
+        yield _line([_fitted(shown[i], texts[i], widths[i]) for i in fitting], cells)
 
 
 def _width_of_value(text: str) -> int:
@@ -108,9 +108,9 @@ def _texts(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[list
 
 def layout(columns: Sequence[Column[Row]], natural: Sequence[int], cells: int) -> list[tuple[Column[Row], int]]:
     """The columns of a table that fit in ``cells`` with their widths; ``natural`` is what each would like to have."""
-    kept = _fitting_columns(columns, natural, cells)
-    widths = _widths(columns, natural, kept, cells)
-    return [(columns[i], widths[i]) for i in kept]
+    fitting = _fitting_columns(columns, natural, cells)
+    widths = _widths(columns, natural, fitting, cells)
+    return [(columns[i], widths[i]) for i in fitting]
 
 
 def fitted_cell(column: Column[Row], row: Row, cells: int) -> str:
@@ -148,13 +148,13 @@ def _least(column: Column[Row], natural: int) -> int:
 
 def _fitting_columns(columns: Sequence[Column[Row]], natural: Sequence[int], cells: int) -> list[int]:
     """The positions of the columns that are kept."""
-    kept = [i for i in range(len(columns)) if natural[i] or not columns[i].title or not any(natural)]
-    while sum(_least(columns[i], natural[i]) + _GAP for i in kept) - _GAP > cells:
-        last = max(kept, key=lambda i: (columns[i].rank, i))
+    fitting = [i for i in range(len(columns)) if natural[i] or not columns[i].title or not any(natural)]
+    while sum(_least(columns[i], natural[i]) + _GAP for i in fitting) - _GAP > cells:
+        last = max(fitting, key=lambda i: (columns[i].rank, i))
         if columns[last].rank == 0:
             break
-        kept.remove(last)
-    return kept
+        fitting.remove(last)
+    return fitting
 
 
 def _widths(columns: Sequence[Column[Row]], natural: Sequence[int], kept: Sequence[int], cells: int) -> dict[int, int]:
@@ -173,7 +173,7 @@ def _widths(columns: Sequence[Column[Row]], natural: Sequence[int], kept: Sequen
 
 
 _FORMULA: Final = ("=", "+", "@", "-", "\t", "\r")
-"""What a formula begins with, in one spreadsheet or another."""
+"""First characters of a formula, in one spreadsheet or another."""
 _ENTITY: Final = re.compile(r"&(?=#?\w+;)")
 _BACKTICKS: Final = re.compile("`+")
 _NUMBER: Final = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(?:[eE][-+]?\d+)?(?: ?%)?").fullmatch

@@ -42,13 +42,13 @@ def duration(seconds: float | None) -> str:
 
 
 def elapsed(seconds: float) -> str:
-    """How long something has run: ``12 s``, ``2 min 05 s``, ``3 h 07 min``."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    """Format a run time: ``12 s``, ``2 min 05 s``, ``3 h 07 min``."""
+    total = int(seconds)
+    if total < 60:
+        return f"{total} s"
+    if total < 3600:
+        return f"{total // 60} min {total % 60:02} s"
+    return f"{total // 3600} h {total % 3600 // 60:02} min"
 
 
 def eta_suffix(share: float, seconds: float) -> str:
@@ -108,20 +108,20 @@ def percents(parts: Sequence[float], decimals: int = 0) -> list[str]:
 
     ``<1%`` is more than nothing, ``>99%`` less than all; ``–`` where there is no whole.
     """
-    whole, steps = sum(parts), 100 * 10**decimals
-    if not whole:
+    total, steps = sum(parts), 100 * 10**decimals
+    if not total:
         return [NOT_MEASURED] * len(parts)
-    exact = [part / whole * steps for part in parts]
-    found = [int(each) for each in exact]
-    by_rest = sorted(range(len(parts)), key=lambda place: found[place] - exact[place])
-    for place in by_rest[: steps - sum(found)]:
-        found[place] += 1
+    exact = [part / total * steps for part in parts]
+    rounded = [int(share) for share in exact]
+    by_rest = sorted(range(len(parts)), key=lambda place: rounded[place] - exact[place])
+    for place in by_rest[: steps - sum(rounded)]:
+        rounded[place] += 1
     least = f"{10**-decimals:.{decimals}f}"
-    words = {0: f"<{least}%", steps: f">{100 - float(least):.{decimals}f}%"}
-    near = [0 < part < whole and number in words for part, number in zip(parts, found, strict=True)]
+    bounds = {0: f"<{least}%", steps: f">{100 - float(least):.{decimals}f}%"}
+    near = [0 < part < total and number in bounds for part, number in zip(parts, rounded, strict=True)]
     return [
-        words[number] if edge else f"{number / 10**decimals:.{decimals}f}%"
-        for number, edge in zip(found, near, strict=True)
+        bounds[number] if edge else f"{number / 10**decimals:.{decimals}f}%"
+        for number, edge in zip(rounded, near, strict=True)
     ]
 
 

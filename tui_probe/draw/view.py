@@ -39,22 +39,22 @@ class Spot:
 
     @classmethod
     def of_line(cls, line: int | None) -> Spot:
-        """That of a line of ``pruned.ptx``; of no line nothing is told."""
+        """The spot of a line of ``pruned.ptx``; an empty one for None."""
         return cls() if line is None else cls((line,))
 
     def __bool__(self) -> bool:
-        """Is anything told?"""
+        """True if any of its parts is known."""
         return self != Spot()
 
     @property
     def in_code(self) -> bool:
-        """Is a line told?"""
+        """True if its line is known."""
         return bool(self.ptx) or self.probed is not None
 
     @property
     def in_run(self) -> bool:
-        """Is it told where or when something ran?"""
-        return any(each is not None for each in (self.block, self.sm, self.time))
+        """True if it has a block, SM or time."""
+        return any(value is not None for value in (self.block, self.sm, self.time))
 
     def over(self, before: Spot) -> Spot:
         """This one, with what it does not tell as it was before: the place in the code, and that in the run."""
@@ -62,7 +62,7 @@ class Spot:
         return Spot(code.ptx, code.probed, run.block, run.warp, run.sm, run.time, run.address)
 
     def shares_code(self, other: Spot) -> bool:
-        """Is one of them a line of the other?"""
+        """True if one of them is a line of the other."""
         if self.probed is not None or other.probed is not None:
             return self.probed == other.probed
         return any(mine[0] in theirs for mine, theirs in ((self.ptx, other.ptx), (other.ptx, self.ptx)) if mine)
@@ -82,28 +82,28 @@ def no_progress(share: float) -> None:
     del share
 
 
-def with_progress(these: Collection[Item], progress: Progress) -> Iterator[Item]:
-    """Each of them, and before it the share that is done is told."""
-    for place, one in enumerate(these):
-        progress(place / len(these))
-        yield one
+def with_progress(items: Collection[Item], progress: Progress) -> Iterator[Item]:
+    """Yield the items; report the finished share before each."""
+    for place, item in enumerate(items):
+        progress(place / len(items))
+        yield item
 
 
 class BaseView(ABC):
-    """What every view can be turned into besides lines."""
+    """Output forms of every view except lines."""
 
     title: str
 
     @abstractmethod
     def record(self) -> Mapping[str, Any]:
-        """What is shown, as JSON; what was not measured is None."""
+        """The content as JSON; unmeasured values are None."""
 
     @abstractmethod
     def cells(self) -> Iterator[Sequence[object]]:
-        """What is shown, as rows for CSV, the headings first; None is an empty cell."""
+        """The content as rows for CSV, the headings first; None is an empty cell."""
 
     def explanation(self) -> Sequence[str]:
-        """How to read it, a paragraph each, where no other view is read so."""
+        """Explain how to read it, a paragraph each; empty if its kind of view needs no explanation."""
         return ()
 
     def commands(self) -> Mapping[str, str]:
@@ -116,11 +116,11 @@ class BaseView(ABC):
         return None
 
     def status(self) -> list[str]:
-        """What is seen, in parts of a few words, the last ones matter most."""
+        """The visible range and state, in parts of a few words; the last ones matter most."""
         return []
 
     def pinned_parts(self) -> int:
-        """How many of the first parts of ``status`` say what it is about, and are left out nowhere."""
+        """The number of the first parts of ``status`` that name its subject and are never left out."""
         return 0
 
     def name_keys(self, keys: Mapping[str, str]) -> None:
@@ -137,12 +137,12 @@ class BaseView(ABC):
         return ""
 
     def missing_reason(self, spot: Spot) -> str:
-        """Why a spot is not shown here, where one might look for it; "" where it was nothing for this view."""
+        """The reason why a spot that users may look for is not shown here; "" where it is nothing for this view."""
         del spot
         return ""
 
     def choices(self) -> Mapping[str, Any]:
-        """What was chosen of it, for ``choose``: one of several texts, an order; of a drawing its window and cursor.
+        """The choices made in it, for ``choose``: one of several texts, an order; of a drawing its window and cursor.
 
         It holds nothing of what is shown, so that it may be kept for long.
         """
@@ -157,14 +157,14 @@ class Document(BaseView):
     """Lines to scroll through."""
 
     tells_at_once: ClassVar[bool] = False
-    """Whether the line that the cursor begins at is worth going on from, as the first row of a ranking is."""
+    """True if the line that the cursor begins at is worth following, as the first row of a ranking is."""
 
     @abstractmethod
     def lines(self, width: int) -> Sequence[Line]:
         """All lines for a width; may be made on demand, so that only those visible cost anything."""
 
     def pinned(self, width: int) -> int:
-        """How many of the first lines stay visible, such as the headings of a table."""
+        """The number of the first lines that stay visible, such as the headings of a table."""
         del width
         return 0
 
@@ -184,10 +184,10 @@ class Document(BaseView):
         return 0
 
     counted_as: ClassVar[str] = "line"
-    """What the cursor counts, in a word: “row” where lines have numbers of their own, which say something else."""
+    """Noun for the lines that the cursor counts: “row” where lines have numbers of their own with another meaning."""
 
     def counted(self) -> int | None:
-        """How many lines the cursor counts: rows of a table without notes below it. None: all that are not pinned."""
+        """Number of lines that the cursor counts: rows of a table without notes below it. None: all but the pinned."""
         return None
 
     def begins(self, width: int) -> int:
@@ -195,7 +195,7 @@ class Document(BaseView):
         return self.pinned(width)
 
     def anchor_noun(self) -> str:
-        """What ``anchors`` are, in a word."""
+        """The noun for ``anchors``."""
         return "change"
 
     def anchors(self, width: int) -> Sequence[int]:
@@ -204,12 +204,12 @@ class Document(BaseView):
         return ()
 
     def about(self, number: int, width: int) -> list[str]:
-        """What is known of a line and has no room beside it, in parts of a few words."""
+        """Further facts of a line that do not fit into it, in parts of a few words."""
         del number, width
         return []
 
     def whole_names(self, number: int) -> Sequence[str]:
-        """What a line names, in full, where names may be cut."""
+        """The full names that a line contains, where names may be cut."""
         del number
         return ()
 
@@ -223,7 +223,7 @@ class Document(BaseView):
         return None
 
     def spot(self, number: int, width: int) -> Spot:
-        """Where a line is."""
+        """The spot of a line."""
         return Spot.of_line(self.ptx_line(number, width))
 
     def mark(self, number: int, width: int) -> str:
@@ -236,11 +236,11 @@ class Document(BaseView):
         return ""
 
     def target(self, number: int, width: int) -> Spot | None:
-        """Where Enter goes to from a line: to its own spot, unless there is a better one. None for nowhere."""
+        """The target of Enter on a line: its own spot, unless there is a better one. None for no target."""
         return self.spot(number, width) or None
 
     def no_target_reason(self, number: int, width: int) -> str:
-        """Why Enter leads nowhere from a line, and what would; "" where it never does."""
+        """The reason why Enter has no target on a line, and the remedy; "" if this view never has targets."""
         del number, width
         return ""
 
@@ -300,7 +300,7 @@ class Drawing(BaseView):
     """Something with axes that fills its window."""
 
     searches: ClassVar[bool] = False
-    """Whether ``find`` looks for names."""
+    """True if ``find`` looks for names."""
 
     @abstractmethod
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
@@ -319,7 +319,7 @@ class Drawing(BaseView):
 
     @property
     def cycles(self) -> float | None:
-        """How many cycles the axis of time has; None where there is no such axis."""
+        """The number of cycles on the axis of time; None where there is no such axis."""
         return None
 
     def stretch(self, cycles: float) -> None:
@@ -334,11 +334,11 @@ class Drawing(BaseView):
         return None
 
     def spot(self) -> Spot:
-        """Where the cursor is."""
+        """The spot of the cursor."""
         return Spot.of_line(self.ptx_line())
 
     def no_target_reason(self) -> str:
-        """Why Enter leads nowhere from the cursor, and what would; "" where it never does."""
+        """The reason why Enter has no target at the cursor, and the remedy; "" if this view never has targets."""
         return ""
 
     def go_to(self, spot: Spot) -> bool:

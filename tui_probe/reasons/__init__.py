@@ -1,4 +1,4 @@
-"""Why something was not probed: codes with a sentence and advice, which hook, engine and reports have in common."""
+"""Reasons for unprobed kernels and launches: codes, sentences and advice, shared by hook, engine and reports."""
 
 from __future__ import annotations
 

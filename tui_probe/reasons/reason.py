@@ -20,7 +20,7 @@ PARAMETER_KINDS: Final = {
     "ERRNO": r"[^:()]+",
     "TEXT": r".+",
 }
-"""What a parameter of each kind may be; no kind has a line break."""
+"""Pattern of the values of each kind of parameter; none matches a line break."""
 
 _LIST_FILE: Final = Path(__file__).with_name("reasons.def")
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
@@ -45,7 +45,7 @@ class ListedReason:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """What the sentence matches, with a group for each parameter."""
+        """A pattern of the sentence, with a group for each parameter."""
         return self._pattern(self.sentence)
 
     @cached_property
@@ -57,8 +57,8 @@ class ListedReason:
         parts = _PLACEHOLDER.split(sentence)
         kinds = (PARAMETER_KINDS[self.parameters.get(name, "TEXT")] for name in parts[1::2])
         groups = (f"(?P<{name}>{kind})" for name, kind in zip(parts[1::2], kinds, strict=True))
-        words = (re.escape(part) for part in parts[::2])
-        return re.compile("".join(piece for pair in zip(words, [*groups, ""], strict=True) for piece in pair))
+        literals = (re.escape(part) for part in parts[::2])
+        return re.compile("".join(piece for pair in zip(literals, [*groups, ""], strict=True) for piece in pair))
 
 
 def fill(sentence: str, parameters: Mapping[str, str]) -> str:
@@ -86,21 +86,21 @@ def read_list(text: str) -> Iterator[ListedReason]:
 
 
 def _reason(name: str, parts: list[ast.expr], others: Mapping[str, str]) -> ListedReason:
-    code, parameters, sentence, older, said = parts
+    code, parameters, sentence, older, advice_node = parts
     text = _text(sentence)
-    advice, no_advice = _advice(said, others)
+    advice, no_advice = _advice(advice_node, others)
     return ListedReason(name, _text(code), _parameters(parameters), text, _older(older, text), advice, no_advice)
 
 
 def _parameters(node: ast.expr) -> dict[str, str]:
-    found = {}
-    for each in node.elts if isinstance(node, ast.Tuple) else [node]:
-        match each:
+    parameters = {}
+    for item in node.elts if isinstance(node, ast.Tuple) else [node]:
+        match item:
             case ast.Call(ast.Name(kind), [ast.Name(name)]) if kind in PARAMETER_KINDS:
-                found[name] = kind
+                parameters[name] = kind
             case _:
-                raise ValueError(f"reasons.def, line {each.lineno}: a parameter is written NUMBER(name), not so")
-    return found
+                raise ValueError(f"reasons.def, line {item.lineno}: a parameter is written NUMBER(name), not so")
+    return parameters
 
 
 def _older(node: ast.expr, sentence: str) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ def _older(node: ast.expr, sentence: str) -> tuple[str, ...]:
         case ast.Name("SAME"):
             return (sentence,)
         case ast.Call(ast.Name("OLDER"), sentences):
-            return tuple(_text(each) for each in sentences)
+            return tuple(_text(older) for older in sentences)
     raise ValueError(f"reasons.def, line {node.lineno}: older sentences are SAME or OLDER(…)")
 
 
@@ -145,7 +145,7 @@ _OF_ERRNO: Final = {
 
 
 class Reason(NamedTuple):
-    """Why something was not done. ``code`` is None for words that no version known here writes.
+    """The reason why an action was not done. ``code`` is None for text that no version known here writes.
 
     A reason about a line of PTX begins with ``line N: ``.
     """
@@ -173,8 +173,8 @@ class Reason(NamedTuple):
     def parameters(self) -> Mapping[str, str]:
         """The parameters of its sentence by name; none where the text was cut off or is an older one."""
         listed = listed_reasons().get(self.code or "")
-        found = listed and listed.pattern.fullmatch(self.sentence)
-        return found.groupdict() if found else {}
+        match = listed and listed.pattern.fullmatch(self.sentence)
+        return match.groupdict() if match else {}
 
     def shortened(self, most: int) -> Reason:
         """The same with at most so many bytes of text in UTF-8."""
@@ -195,20 +195,20 @@ def because(code: str, /, *, line: int = 0, **parameters: str | int) -> Reason:
 
 
 def because_of_file(path: object, error: OSError) -> Reason:
-    """Why a file could not be written or read: no room, no permission, or something else."""
+    """The reason why a file could not be written or read: no room, no permission, or another error."""
     code = _OF_ERRNO.get(error.errno or 0, "file-error")
     if code == "host-memory":
         return because("host-memory")
-    words = error.strerror or str(error) or type(error).__name__
-    return because(code, path=str(path), error=re.sub(r"[:()]", " ", words))
+    message = error.strerror or str(error) or type(error).__name__
+    return because(code, path=str(path), error=re.sub(r"[:()]", " ", message))
 
 
 @lru_cache(maxsize=4096)
 def read_reason(written: str) -> Reason:
     """A reason as ``written``, or as an older version wrote it: without a code, which its sentence gives then."""
-    found = _WRITTEN.fullmatch(written)
-    if found and found[2] in listed_reasons():
-        return Reason(found[1], found[2])
+    match = _WRITTEN.fullmatch(written)
+    if match and match[2] in listed_reasons():
+        return Reason(match[1], match[2])
     return Reason(written, _older_code(_LINE.sub("", written, count=1)))
 
 
@@ -221,7 +221,7 @@ def _older_code(sentence: str) -> str | None:
 
 
 def advice_on(code: str | None, parameters: Mapping[str, str]) -> str:
-    """What a person can do; "" where that is nothing, or where it needs a parameter that is not known."""
+    """Advice for the user; "" where there is none, or where it needs a parameter that is not known."""
     listed = listed_reasons().get(code or "")
     try:
         return fill(listed.advice, parameters) if listed else ""

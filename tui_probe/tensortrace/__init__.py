@@ -38,7 +38,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _State:
-    """What is watched now: ``depth`` blocks have begun and not ended."""
+    """State of the watch: ``depth`` blocks have begun and not ended."""
 
     depth = 0
     look: Look | None = None

@@ -1,4 +1,4 @@
-"""What is known of an array in device memory, asked of the framework that it belongs to."""
+"""Facts of an array in device memory, read from the framework that it belongs to."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class Frameworks:
     def __init__(self) -> None:
         self.readers: Dict[type, Reader] = {}
         self.folders: Tuple[str, ...] = ()
-        """Where their own code is, with a slash at the end."""
+        """Directories of the frameworks' own code, with a slash at the end."""
         self.are_coming = False
-        """Whether one is being imported."""
+        """True while one is being imported."""
         self._missing = dict(_FRAMEWORKS)
 
     def learn(self) -> bool:
-        """Look for frameworks that came since; was there one?"""
-        found = self.are_coming = False
+        """Look for frameworks imported since the last call; return True if there is one."""
+        has_new = self.are_coming = False
         for name, (place, types, reader) in list(self._missing.items()):
             module = sys.modules.get(place)
-            kinds = [getattr(module, each, None) for each in types]
+            kinds = [getattr(module, type_name, None) for type_name in types]
             if module is None:
                 continue
             if not all(isinstance(kind, type) for kind in kinds):
@@ -51,8 +51,8 @@ class Frameworks:
             if reader is not None:
                 self.readers.update(dict.fromkeys((kind for kind in kinds if isinstance(kind, type)), reader))
             self.folders += _folder_of(name)
-            found = True
-        return found
+            has_new = True
+        return has_new
 
     def read(self, value: Any) -> Array | None:
         """None for what is no array, is not in device memory, or does not tell."""
@@ -60,10 +60,10 @@ class Frameworks:
         if reader is None:
             return None
         try:
-            found = reader(value)
+            array = reader(value)
         except Exception:  # noqa: BLE001 - freed, traced, sparse: a framework has many ways to say no
             return None
-        return found if found is not None and found.start > 0 and found.size > 0 else None
+        return array if array is not None and array.start > 0 and array.size > 0 else None
 
 
 def _folder_of(name: str) -> Tuple[str, ...]:

@@ -17,7 +17,7 @@ _NAME = "tui-probe tensors"
 
 
 class _State:
-    """What was set, and is to be reset."""
+    """Settings to be reset at the end."""
 
     tool: int | None = None
     profile: Any = None

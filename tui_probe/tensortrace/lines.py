@@ -41,9 +41,9 @@ class TensorLines:
         self._pid = os.getpid()
         self._folder = ""
         self._watched = self._root, os.path.join(self._root, f"{self._stamp}_{self._pid}")
-        """What changes when the trace begins; the launcher makes the second, that of the run's first trace, before."""
+        """Directories that change when the trace begins; the launcher makes the second, of the first trace, before."""
         self._looked: Tuple[int, ...] = ()
-        """When these had changed last, as the trace was looked for; ns since 1970."""
+        """Times of their last change when the trace was looked for, in ns since 1970."""
         self._waiting: Deque[str] = deque(maxlen=_WAITING)
         self._named: Dict[int, Tuple[object, Set[str]]] = {}
         self._left = MOST_BYTES
@@ -99,7 +99,7 @@ class TensorLines:
             os.close(file)
 
     def _has_trace(self) -> bool:
-        """Whether the process has a trace. Looks only if a directory of traces has changed since the last look."""
+        """True if the process has a trace. Looks only if a directory of traces has changed since the last look."""
         if self._folder:
             return True
         changed = tuple(_changed(folder) for folder in self._watched)
@@ -112,7 +112,7 @@ class TensorLines:
 
 
 def _changed(folder: str) -> int:
-    """When a directory changed last, in ns since 1970; 0 if it is not there."""
+    """The time of a directory's last change, in ns since 1970; 0 if it is not there."""
     try:
         return os.stat(folder).st_mtime_ns
     except OSError:

@@ -36,7 +36,7 @@ def skip_compilation(modules: List[ModuleType]) -> bool:
 
 
 def _skip(evaluator: Any) -> Callable[[CodeType], object] | None:
-    """How a code is marked: only it, not what it calls."""
+    """Return the function that marks a code to be skipped: only it, not the functions that it calls."""
     if hasattr(evaluator, "skip_code"):
         return evaluator.skip_code  # type: ignore[no-any-return]
     if not hasattr(evaluator, "set_code_exec_strategy"):
@@ -49,8 +49,8 @@ def _skip(evaluator: Any) -> Callable[[CodeType], object] | None:
 def _codes(module: ModuleType) -> Iterator[CodeType]:
     for value in vars(module).values():
         own = getattr(value, "__module__", None) == module.__name__
-        for each in [value, *(vars(value).values() if own and isinstance(value, type) else ())]:
-            function = getattr(each, "__func__", getattr(each, "fget", each))
+        for member in [value, *(vars(value).values() if own and isinstance(value, type) else ())]:
+            function = getattr(member, "__func__", getattr(member, "fget", member))
             code = getattr(function, "__code__", None)
             if isinstance(code, CodeType) and own:
                 yield from _inside(code)
@@ -64,7 +64,7 @@ def _inside(code: CodeType) -> Iterator[CodeType]:
 
 
 _SNAPSHOTS = sys.version_info < (3, 13)
-"""Whether ``f_locals`` is a copy that the frame keeps, and with it all that it holds."""
+"""True if ``f_locals`` is a copy that the frame keeps, and with it all its values."""
 _OPTIMIZED = 1
 """Of ``co_flags``: a function's frame, whose variables are no dictionary."""
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
@@ -74,8 +74,8 @@ _PASSING = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 """Code whose variables hold one element after another; so do functions that dataclasses and the like make."""
 _UNSHARED = 3
 """References to a dictionary that a frame, a variable and an argument have."""
-_MOST_TOLD = 8
-_LONGEST_TOLD = 300
+_MOST_MESSAGES = 8
+_LONGEST_MESSAGE = 300
 """Of a failure, in characters: some errors have the values of the program in them."""
 
 
@@ -88,12 +88,12 @@ class Look:
         self._left_alone = False
         self._modules = 0
         self._interesting: Dict[str, bool] = {}
-        self._told: Set[str] = set()
+        self._reported: Set[str] = set()
         paths = sysconfig.get_paths()
         self._library = tuple({os.path.join(paths[name], "") for name in ("stdlib", "platstdlib")})
 
     def wants(self, code: CodeType) -> bool:
-        """Whether a code is the program's: of Python itself and of frameworks nothing is named. Never raises."""
+        """True for a code of the program: nothing of Python itself and of frameworks is named. Never raises."""
         try:
             if len(sys.modules) != self._modules or self._frameworks.are_coming:
                 self._learn()
@@ -136,10 +136,10 @@ class Look:
     def _tell(self, code: CodeType, error: Exception) -> None:
         """Have the trace say why a function's tensors are not named, once for each of the first few. Never raises."""
         try:
-            words = " ".join(f"{code.co_name}: {type(error).__name__}: {error}".split())[:_LONGEST_TOLD]
-            if words not in self._told and len(self._told) < _MOST_TOLD:
-                self._told.add(words)
-                self._lines.say(f"not all tensors are named in {words}")
+            message = " ".join(f"{code.co_name}: {type(error).__name__}: {error}".split())[:_LONGEST_MESSAGE]
+            if message not in self._reported and len(self._reported) < _MOST_MESSAGES:
+                self._reported.add(message)
+                self._lines.say(f"not all tensors are named in {message}")
         except Exception:  # noqa: BLE001 - an error that cannot be told is none of the program's either
             pass
 
@@ -161,17 +161,17 @@ class Look:
         """Variables that are arrays, then attributes of ``self`` and parameters of a module, read without its code."""
         readers = self._frameworks.readers
         own = variables.get("self")
-        found = [(name, value) for name, value in list(variables.items()) if type(value) in readers]
+        arrays = [(name, value) for name, value in list(variables.items()) if type(value) in readers]
         if own is None:
-            return found
+            return arrays
         try:
             attributes = object.__getattribute__(own, "__dict__")
         except AttributeError:
-            return found
+            return arrays
         parameters = attributes.get("_parameters")
         for some in (attributes, parameters if isinstance(parameters, dict) else {}):
-            found += [(f"self.{name}", value) for name, value in list(some.items()) if type(value) in readers]
-        return found
+            arrays += [(f"self.{name}", value) for name, value in list(some.items()) if type(value) in readers]
+        return arrays
 
     def close(self) -> None:
         """Write what could not be written yet."""

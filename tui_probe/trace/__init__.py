@@ -1,1 +1,1 @@
-"""What a run leaves on disk: logs, kernels and results, as typed records and NumPy arrays."""
+"""Files of a run on disk: logs, kernels and results, as typed records and NumPy arrays."""

@@ -42,8 +42,8 @@ def probed_launches(block: LineBlock, left: NDArray[np.bool_]) -> LaunchColumns:
     grid = block.begin_with(b"[exec] grid ")
     timed = _with_number(block, grid - 1) & (grid > 0)
     at = grid[timed]
-    memory, whole = _line_after_maps(block, at, grid[~timed])
-    at, memory = at[whole], memory[whole]
+    memory, complete = _line_after_maps(block, at, grid[~timed])
+    at, memory = at[complete], memory[complete]
     launch = LineFields(block, at, 15, behind=b"[exec] grid ")
     launch.words(block=3, shared=7, kernel=9, launch=11, stream=13)
     launch.expect(launch.end(14) == launch.ends)
@@ -81,7 +81,7 @@ def _fields_between(
 
 
 def _with_number(block: LineBlock, at: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which lines are ``[exec] `` and a digit."""
+    """Select the lines that begin with ``[exec] `` and a digit."""
     heads = block.heads[at]
     return groups_begin_with(heads, b"[exec] ") & ((heads >> np.uint64(56)) - np.uint64(ord("0")) < 10)
 
@@ -172,8 +172,8 @@ def _reason_numbers(
 ) -> NDArray[np.int32]:
     """The numbers of what stands between these offsets."""
     numbers = _ReasonNumbers(reason_number)
-    found = [numbers[text[start:stop]] for start, stop in zip(begin.tolist(), end.tolist(), strict=True)]
-    return np.array(found, dtype=np.int32)
+    values = [numbers[text[start:stop]] for start, stop in zip(begin.tolist(), end.tolist(), strict=True)]
+    return np.array(values, dtype=np.int32)
 
 
 def in_order(first: LaunchColumns, second: LaunchColumns) -> LaunchColumns:
@@ -243,24 +243,30 @@ class KernelLines:
         fields = LineFields(block, at, 10, behind=_KERNEL_LINE)
         fields.words(registers=2, local=4, shared=6, blocks=8)
         (index,) = fields.numbers({0: 9})
-        columns = ([None if value < 0 else value for value in each.tolist()] for each in fields.figures(_KERNEL_FIELDS))
+        columns = (
+            [None if value < 0 else value for value in column.tolist()] for column in fields.figures(_KERNEL_FIELDS)
+        )
         kinds = np.select(
             [fields.good & fields.is_word(1, word) for word in _KERNEL_WORDS], range(len(_KERNEL_WORDS)), -1
         )
-        rest = fields.in_text(np.minimum(fields.end(9) + 1, fields.ends))
-        numbers = (each.tolist() for each in (kinds, block.starts[at], rest, block.ends[at], index))
-        for kind, start, said, end, kernel, figures in zip(*numbers, map(FunctionResources, *columns), strict=True):
+        text_starts = fields.in_text(np.minimum(fields.end(9) + 1, fields.ends))
+        numbers = (column.tolist() for column in (kinds, block.starts[at], text_starts, block.ends[at], index))
+        for kind, start, text_start, end, kernel, figures in zip(
+            *numbers, map(FunctionResources, *columns), strict=True
+        ):
             if kind == 0:
-                self._recorder.probed_function(kernel, figures, _probe_mode(block.text[said:end]))
-            elif kind < 0 or not self._read_fate(kernel, _KERNEL_WORDS[kind], figures, block.text[said:end]):
+                self._recorder.probed_function(kernel, figures, _probe_mode(block.text[text_start:end]))
+            elif kind < 0 or not self._read_fate(kernel, _KERNEL_WORDS[kind], figures, block.text[text_start:end]):
                 self._read_line(block.text[start:end])
 
-    def _read_fate(self, index: int, word: bytes, figures: FunctionResources, said: bytes) -> bool:
+    def _read_fate(self, index: int, word: bytes, figures: FunctionResources, text: bytes) -> bool:
         """``name NAME reason TEXT code CODE`` of a kernel: whether it is that."""
-        words = said.split(b" ", 3)
-        if len(words) < 4 or words[0] != b"name" or words[2] != b"reason" or words[1].split() != words[1:2]:
+        pieces = text.split(b" ", 3)
+        if len(pieces) < 4 or pieces[0] != b"name" or pieces[2] != b"reason" or pieces[1].split() != pieces[1:2]:
             return False
-        self._recorder.fate(index, PREPARE_RESULTS[word], figures, text_of(words[1]), reason_of(words[3].rstrip(b"\r")))
+        self._recorder.fate(
+            index, PREPARE_RESULTS[word], figures, text_of(pieces[1]), reason_of(pieces[3].rstrip(b"\r"))
+        )
         return True
 
 
@@ -282,13 +288,13 @@ def gpu_times(block: LineBlock, left: NDArray[np.bool_]) -> TimeColumns:
     Others that begin so are left to be read one by one.
     """
     at = block.begin_with(_TIME_LINE)
-    found = _time_columns(block, at[:0], keyed=False)[0]
+    times = _time_columns(block, at[:0], keyed=False)[0]
     for keyed in (False, True):
         columns, good = _time_columns(block, at, keyed=keyed)
-        found = found.followed_by(columns)
+        times = times.followed_by(columns)
         left[at[good]] = False
         at = at[~good]
-    return found
+    return times
 
 
 def _time_columns(block: LineBlock, at: NDArray[np.int64], *, keyed: bool) -> tuple[TimeColumns, NDArray[np.bool_]]:
@@ -314,7 +320,7 @@ def _time_columns(block: LineBlock, at: NDArray[np.int64], *, keyed: bool) -> tu
 
 
 def _host_times(fields: LineFields, last: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which lines end with word ``last``, or with ``host H`` behind it, and that number."""
+    """Select the lines that end with word ``last``, or with ``host H`` behind it, and read that number."""
     good = fields.good.copy()
     plain = fields.end(last) == fields.ends
     named = fields.is_word(last + 1, b"host") & (fields.end(last + 2) == fields.ends)

@@ -50,7 +50,7 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class LaunchMemory:
-    """What a launch could reach. ``allocations`` are by ascending address and do not overlap.
+    """Memory that a launch could reach. ``allocations`` are by ascending address and do not overlap.
 
     ``parameters`` are the values of its kernel's parameters, of one that is longer than 8 bytes its bytes. None where
     the log does not tell them.
@@ -60,19 +60,19 @@ class LaunchMemory:
     parameters: tuple[int | bytes, ...] | None = None
 
     def pointers(self) -> Iterator[tuple[str, int]]:
-        """What may be addresses: parameters, as ``("0", value)``, and words of long ones, as ``("1[16]", value)``."""
+        """Possible addresses: parameters, as ``("0", value)``, and words of long ones, as ``("1[16]", value)``."""
         for index, value in enumerate(self.parameters or ()):
             if isinstance(value, int):
                 yield str(index), value
             else:
-                words = struct.iter_unpack("<Q", value[: len(value) // 8 * 8])
-                yield from ((f"{index}[{8 * place}]", word) for place, (word,) in enumerate(words))
+                pieces = struct.iter_unpack("<Q", value[: len(value) // 8 * 8])
+                yield from ((f"{index}[{8 * place}]", word) for place, (word,) in enumerate(pieces))
 
     def allocation_at(self, address: int) -> Allocation | None:
         """The allocation that an address lies in."""
-        place = bisect_right(self.allocations, address, key=lambda each: each.start) - 1
-        found = self.allocations[place] if place >= 0 else None
-        return found if found is not None and address < found.end else None
+        place = bisect_right(self.allocations, address, key=lambda allocation: allocation.start) - 1
+        nearest = self.allocations[place] if place >= 0 else None
+        return nearest if nearest is not None and address < nearest.end else None
 
 
 def read_launch_memory(trace: Run, launch: Launch | None) -> LaunchMemory:
@@ -87,8 +87,8 @@ def read_launch_memory(trace: Run, launch: Launch | None) -> LaunchMemory:
         place = -1 if line is None or launch is None else _find_parameters(text, line, launch.number)
         heap.read(text, len(text) if place < 0 else place)
         if place >= 0 and line is not None:
-            words = text[place + len(line) : place + len(line) + _MAX_PARAMETERS_LINE].partition(b"\n")[0]
-            return LaunchMemory(heap.live(), tuple(_pointer_values(words)))
+            parameters = text[place + len(line) : place + len(line) + _MAX_PARAMETERS_LINE].partition(b"\n")[0]
+            return LaunchMemory(heap.live(), tuple(_pointer_values(parameters)))
     return LaunchMemory(heap.live())
 
 
@@ -104,7 +104,7 @@ def peak_allocated(trace: Trace) -> int | None:
 
 
 def _find_parameters(text: bytes, line: bytes, number: int | None) -> int:
-    """Where the line of parameters of a launch begins, -1 if not here. The line after it names the launch."""
+    """The offset of the line of parameters of a launch, -1 if not here. The line after it names the launch."""
     place = text.find(line)
     while place >= 0:
         following = text.find(b"\n", place) + 1
@@ -182,14 +182,14 @@ def read_parameters(trace: Trace, kernel: int, progress: Callable[[float], None]
 def _matches(
     path: Path, line: re.Pattern[bytes], progress: Callable[[float], None]
 ) -> Iterator[list[tuple[bytes, ...]]]:
-    """What the groups of two lines hold, of one slice of the log after another."""
+    """Read the groups of pairs of lines, one slice of the log after another."""
     size = max(1, path.stat().st_size)
-    tail, rest = LogTail(path), b""
+    tail, pending = LogTail(path), b""
     for lines in tail.slices():
         progress(min(1.0, tail.offset / size))
-        text = rest + lines
+        text = pending + lines
         yield line.findall(text)
-        rest = text[text.rfind(b"\n", 0, len(text) - 1) + 1 :]  # its launch may be in the next slice
+        pending = text[text.rfind(b"\n", 0, len(text) - 1) + 1 :]  # its launch may be in the next slice
 
 
 def _read_older(trace: Trace, path: Path, kernel: int, progress: Callable[[float], None]) -> dict[int, bytes]:
@@ -214,7 +214,7 @@ _TENSOR_LINE: Final = re.compile(rb"^\[(?:call|ret)\]  [^\n]*$", re.MULTILINE)
 _NUMBER: Final = re.compile(rb"\d{1,20}")
 _SIDES: Final = re.compile(rb"\d{1,12}")
 _ELEMENTS: Final = (1, 2, 4, 8, 16)
-"""Bytes of an element, where only the size of all of them is told."""
+"""Bytes of an element, where only the size of all of them is known."""
 _FIELDS: Final = 6
 _MORE: Final = slice(8, 12)
 
@@ -223,7 +223,7 @@ _MORE: Final = slice(8, 12)
 class Tensor:
     """``size`` bytes from address ``start`` on. ``shape`` is () where it could not be read; ``element`` is in bytes.
 
-    ``strides`` are in elements, () where they are not told: then the tensor counts as laid out row by row.
+    ``strides`` are in elements, () where they are unknown: then the tensor counts as laid out row by row.
     """
 
     name: str
@@ -234,7 +234,7 @@ class Tensor:
     dtype: str = ""
     strides: tuple[int, ...] = ()
     storage: int | None = None
-    """Where the memory begins that it may share with other tensors."""
+    """Start of the memory that it may share with other tensors."""
     function: str = ""
     place: str = ""
     """``file:line``, where it was seen first."""
@@ -254,13 +254,13 @@ class Tensor:
         """The index of the element at a byte offset; None for bytes between elements, and where it is not known."""
         if self.element is None or not 0 <= offset < self.size:
             return None
-        place, found = offset // self.element, [0] * len(self.shape)
+        place, position = offset // self.element, [0] * len(self.shape)
         strides = self.strides or _row_by_row(self.shape)
-        for side in sorted(range(len(strides)), key=lambda each: strides[each], reverse=True):
+        for side in sorted(range(len(strides)), key=lambda axis: strides[axis], reverse=True):
             if strides[side] > 0 and self.shape[side] > 1:
-                found[side], place = divmod(place, strides[side])
-        inside = all(at < side for at, side in zip(found, self.shape, strict=True))
-        return tuple(found) if inside and place == 0 else None
+                position[side], place = divmod(place, strides[side])
+        inside = all(at < side for at, side in zip(position, self.shape, strict=True))
+        return tuple(position) if inside and place == 0 else None
 
 
 def read_tensors(trace: Trace, time_ns: int | None = None) -> list[Tensor]:
@@ -291,16 +291,16 @@ def _nearest_in_time(tensors: Sequence[Tensor], time_ns: int | None) -> Iterable
 
 def _without_overlaps(tensors: Iterable[Tensor]) -> list[Tensor]:
     """By ascending address those that do not overlap an earlier one; a whole replaces parts of its own memory."""
-    kept: list[Tensor] = []
+    distinct: list[Tensor] = []
     for tensor in tensors:
-        low = bisect_left(kept, tensor.start + 1, key=lambda each: each.end)
-        high = bisect_left(kept, tensor.end, key=lambda each: each.start)
+        low = bisect_left(distinct, tensor.start + 1, key=lambda other: other.end)
+        high = bisect_left(distinct, tensor.end, key=lambda other: other.start)
         if low < high:
-            if not all(_is_part(each, tensor) for each in kept[low:high]):
+            if not all(_is_part(other, tensor) for other in distinct[low:high]):
                 continue
-            del kept[low:high]
-        insort(kept, tensor, key=lambda each: each.start)
-    return kept
+            del distinct[low:high]
+        insort(distinct, tensor, key=lambda other: other.start)
+    return distinct
 
 
 def _is_part(part: Tensor, whole: Tensor) -> bool:
@@ -322,9 +322,9 @@ def _parse_tensor(line: bytes) -> Tensor | None:
     time_ns = int(fields[1]) if _NUMBER.fullmatch(fields[1]) else None
     count = prod(shape)
     element = size // count if shape and count and size % count == 0 else None
-    words = [text_of(field).strip() for field in fields[5:8]] + ["", ""]
+    names = [text_of(field).strip() for field in fields[5:8]] + ["", ""]
     plain = Tensor(
-        words[0], start, size, shape, element if element in _ELEMENTS else None, function=words[1], place=words[2],
+        names[0], start, size, shape, element if element in _ELEMENTS else None, function=names[1], place=names[2],
         time_ns=time_ns,
     )  # fmt: skip
     return _with_more(plain, fields[_MORE]) or plain

@@ -179,7 +179,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the process is going to end: one of the two is None."""
+    """The announced end of the process: one of the two is None."""
 
     status: int | None
     signal: int | None

@@ -161,11 +161,11 @@ READERS: Final[dict[bytes, Readers]] = {
 def parse_line(line: bytes) -> Event:
     """The record of one line, with or without its end of line."""
     line = line.rstrip(b"\r\n")
-    words = line.split(b" ", 2)
-    by_word = READERS.get(words[0])
-    if by_word is not None and len(words) > 1:
-        for pattern, build in by_word.get(words[1]) or by_word.get(b"*", ()):
-            match = pattern.match(line, len(words[0]) + 1)
+    pieces = line.split(b" ", 2)
+    by_word = READERS.get(pieces[0])
+    if by_word is not None and len(pieces) > 1:
+        for pattern, build in by_word.get(pieces[1]) or by_word.get(b"*", ()):
+            match = pattern.match(line, len(pieces[0]) + 1)
             if match is not None:
                 return build(match)
     return Unknown(line)

@@ -76,33 +76,33 @@ class BulkReader:
 
     def _packed(self, block: LineBlock, left: NDArray[np.bool_], offset: int) -> None:
         """Launches that only have a key, many to a line. The others of the same slice may come before or after them."""
-        found = []
+        matches = []
         for line in block.begin_with(PREFIX).tolist():
             match = match_line(block.text, block.starts[line], block.ends[line])
             if match is not None:
-                found.append((offset + match.start(), match))
+                matches.append((offset + match.start(), match))
                 left[line] = False
-        if found:
-            self._recorder.packed(*read_packed(found))
+        if matches:
+            self._recorder.packed(*read_packed(matches))
 
     def _record(
-        self, block: LineBlock, rest: NDArray[np.int64], launches: LaunchColumns, results: ResultColumns
+        self, block: LineBlock, unread: NDArray[np.int64], launches: LaunchColumns, results: ResultColumns
     ) -> None:
-        """Record everything in the order of the log: ``rest`` are the lines that are read one by one.
+        """Record everything in the order of the log: ``unread`` are the lines that are read one by one.
 
         Lines that do not depend on launches come first: the log would otherwise be cut into as many parts.
         """
         anywhere = np.zeros(len(block), dtype=np.bool_)
         for prefix in _ANYWHERE:
             anywhere[block.begin_with(prefix)] = True
-        first = rest[anywhere[rest]]
+        first = unread[anywhere[unread]]
         for start, end in zip(block.starts[first].tolist(), block.ends[first].tolist(), strict=True):
             self._read_line(block.text[start:end])
-        rest = rest[~anywhere[rest]]
+        unread = unread[~anywhere[unread]]
         launch = result = 0
-        launches_before = np.searchsorted(launches.line, rest).tolist()
-        results_before = np.searchsorted(results.line, rest).tolist()
-        for line, *before in zip(rest.tolist(), launches_before, results_before, strict=True):
+        launches_before = np.searchsorted(launches.line, unread).tolist()
+        results_before = np.searchsorted(results.line, unread).tolist()
+        for line, *before in zip(unread.tolist(), launches_before, results_before, strict=True):
             if before != [launch, result]:
                 self._record_parts(launches.part(slice(launch, before[0])), results.part(slice(result, before[1])))
                 launch, result = before
@@ -146,7 +146,7 @@ class TraceFollower:
     def poll(self, progress: Callable[[float], object] = lambda _: None) -> bool:
         """Read what is new; whether anything changed. TraceError if the log is there and cannot be read.
 
-        ``progress`` is told the share of the log that was read.
+        ``progress`` receives the share of the log that was read.
         """
         replaced = self._tail.was_replaced()
         if replaced:
@@ -179,12 +179,12 @@ class TraceFollower:
 
     def _read_lines(self, lines: bytes, offset: int) -> int:
         """Read them one by one, and say how many there were; the first begins at this offset of the log."""
-        each = lines.split(b"\n")[:-1]
+        single_lines = lines.split(b"\n")[:-1]
         self._recorder.offset = offset
-        for line in each:
+        for line in single_lines:
             self._read_line(line)
             self._recorder.offset += len(line) + 1
-        return len(each)
+        return len(single_lines)
 
     def _read_line(self, line: bytes) -> None:
         self._reducer.apply(parse_line(line))

@@ -33,7 +33,7 @@ class TimeSamples:
     launch: NarrowColumn = field(default_factory=NarrowColumn)
     """Numbers of the process."""
     key: NarrowColumn = field(default_factory=NarrowColumn)
-    """Which of the shapes that the kernel is launched with; each is sampled by itself."""
+    """Index of the shape among those that the kernel is launched with; each is sampled by itself."""
     probed: NarrowColumn = field(default_factory=NarrowColumn)
     ns: NarrowColumn = field(default_factory=NarrowColumn)
     """From the event before the launch to that behind it, less what an empty pair of events shows."""
@@ -47,24 +47,26 @@ class TimeSamples:
 
     def extend(self, columns: TimeColumns) -> None:
         """Append samples that were read together."""
-        for each in fields(self):
-            column: NarrowColumn = getattr(self, each.name)
-            column.extend(getattr(columns, each.name).astype(np.int64))
+        for member in fields(self):
+            column: NarrowColumn = getattr(self, member.name)
+            column.extend(getattr(columns, member.name).astype(np.int64))
 
     def whole(self) -> TimeSamples:
         """A copy of those that all columns have: another thread may be adding some."""
-        columns = [getattr(self, each.name) for each in fields(self)]
+        columns = [getattr(self, member.name) for member in fields(self)]
         least = min(map(len, columns))
         return TimeSamples(*(column.first(least) for column in columns))
 
     def with_probed(self, launches: Collection[int | None]) -> TimeSamples:
         """These, of the probed launches those of these numbers alone."""
-        told = self.whole()
-        kept = (told.column("probed") == 0) | np.isin(told.column("launch"), [n for n in launches if n is not None])
-        found = TimeSamples()
-        for each in fields(self):
-            getattr(found, each.name).extend(told.column(each.name)[kept])
-        return found
+        samples = self.whole()
+        selected = (samples.column("probed") == 0) | np.isin(
+            samples.column("launch"), [n for n in launches if n is not None]
+        )
+        result = TimeSamples()
+        for member in fields(self):
+            getattr(result, member.name).extend(samples.column(member.name)[selected])
+        return result
 
     def column(self, name: str) -> NDArray[np.int64]:
         """A copy of one column."""
@@ -72,14 +74,14 @@ class TimeSamples:
         return column.numbers()
 
     def last(self, count: int, *, probed: bool) -> tuple[float, ...]:
-        """What the device took for the last ``count`` probed, or original, launches that were timed, in ns."""
+        """Device times of the last ``count`` probed, or original, launches that were timed, in ns."""
         host = self.column("host")  # the column that is extended last
         chosen = np.flatnonzero((self.column("probed")[: len(host)] != 0) == probed)[-count:]
         return tuple(_filled_part(self.column("ns")[chosen], host[chosen]).tolist())
 
     @property
     def taken_ns(self) -> NDArray[np.float64]:
-        """What the device took for each launch, in ns.
+        """Device times of all launches, in ns.
 
         Where the device had been idle (``host`` is known) the first event was over before the launch was even asked
         for, so that the pair holds the call that launches too: that is taken off.
@@ -124,18 +126,18 @@ class GpuTime:
     @property
     def shown(self) -> VariantTime:
         """Launches without the probe, or with it where no other was timed."""
-        found = self.original or self.probed
-        assert found is not None
-        return found
+        variant = self.original or self.probed
+        assert variant is not None
+        return variant
 
     @property
     def only_probed(self) -> bool:
-        """Whether only probed launches were timed, so that what is shown holds what the probe costs."""
+        """True if only probed launches were timed, so that the shown time includes the overhead of the probe."""
         return self.original is None
 
 
 def gpu_time(samples: TimeSamples, launches: int) -> GpuTime | None:
-    """What the samples of a kernel launched so often tell; None without samples.
+    """Estimate the GPU time of a kernel with this number of launches; None without samples.
 
     The mean of a stratum k is m = sum(w x) / sum(w), for samples x that stand for w launches each. Its variance is
     sum(w (x - m)^2) / sum(w) * n / (n - 1) / n_eff * (1 - n / N), where n samples count as n_eff = sum(w)^2 / sum(w^2)
@@ -181,25 +183,27 @@ class _Strata:
         self._variance = np.array([variance for _, variance in moments])
 
     def _leave_out_host_bound(self) -> None:
-        """What the host's part is taken off is a bound rather than a time: the call that launches may take a while to
-        come to the device, above all the first of a kernel. Launches that such samples stand for go to the others.
+        """Drop samples from which the host's part was subtracted; launches that they stand for go to the others.
+
+        Such a sample is a bound rather than a time: the call may reach the device late, above all the first of a
+        kernel.
         """
         group = 2 * self._stratum + self._probed
         others = np.bincount(group, ~self._host)
-        kept = ~self._host | (others[group] < _MIN_SAMPLES)
+        usable = ~self._host | (others[group] < _MIN_SAMPLES)
         for name in ("_taken", "_weight", "_probed", "_host", "_stratum"):
-            setattr(self, name, getattr(self, name)[kept])
+            setattr(self, name, getattr(self, name)[usable])
 
     def _moments(self, chosen: NDArray[np.bool_], strata: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and variance of the mean of the chosen samples of each stratum."""
         if not chosen.any():
             return np.full(strata, nan), np.full(strata, nan)
         at, x, w = self._stratum[chosen], self._taken[chosen], self._weight[chosen]
-        n, whole = np.bincount(at, minlength=strata), np.bincount(at, w, strata)
+        n, total_weight = np.bincount(at, minlength=strata), np.bincount(at, w, strata)
         with np.errstate(divide="ignore", invalid="ignore"):
-            mean = np.bincount(at, w * x, strata) / whole
-            spread = np.bincount(at, w * (x - mean[at]) ** 2, strata) / whole
-            effective = whole**2 / np.bincount(at, w**2, strata)
+            mean = np.bincount(at, w * x, strata) / total_weight
+            spread = np.bincount(at, w * (x - mean[at]) ** 2, strata) / total_weight
+            effective = total_weight**2 / np.bincount(at, w**2, strata)
             spread = spread * n / (n - 1)
             spread = np.where(n == 1, mean**2 * _pooled_variance(spread / mean**2, n - 1), spread)
             variance = spread / effective * (1 - n / self._launches)

@@ -28,12 +28,12 @@ class Graph:
     replays: int = 0
     replays_probed: int = 0
     replays_told: list[GraphReplay] = field(default_factory=list)
-    """Those that were probed, in their order."""
+    """Its probed replays, in their order."""
     times: list[GraphTimed] = field(default_factory=list)
     reason: Reason | None = None
-    """Why its replays are not probed, or the last that was due was not; None where they are."""
+    """Reason why its replays, or the last one that was due, are not probed; None where they are."""
     versions: int = 1
-    """How often its nodes were told: once, and again after each change of what they are."""
+    """Number of times that its nodes were logged: once, and again after each change of them."""
     destroyed: bool = False
     _sums: dict[bool, tuple[float, float]] = field(default_factory=dict)
     """By whether they were probed: the times of replays, weighted, and the weights."""
@@ -45,7 +45,7 @@ class Graph:
 
     @property
     def calls(self) -> Counter[int]:
-        """How often one replay launches each kernel, by index."""
+        """The number of launches of each kernel in one replay, by index."""
         return Counter(node.kernel for node in self.nodes if node.kernel is not None)
 
     def time(self, event: GraphTimed) -> None:
@@ -86,7 +86,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class GraphPosition:
-    """Where a launch belongs: node ``node`` of a graph, in one replay of it."""
+    """Position of a launch: node ``node`` of a graph, in one replay of it."""
 
     graph: int
     replay: int
@@ -99,7 +99,7 @@ class GraphTable:
     def __init__(self) -> None:
         self._by_id: dict[int, Graph] = {}
         self.changes = 0
-        """How often something was told of any of them."""
+        """Number of log lines about any of them."""
         self._first: list[int] = []
         self._replays: list[GraphReplay] = []
 
@@ -113,7 +113,7 @@ class GraphTable:
         return self._by_id.get(graph)
 
     def _graph(self, graph: int) -> Graph:
-        """The graph that something is told of, which may be new."""
+        """Return the graph of a log line; it may be new."""
         self.changes += 1
         return self._by_id.setdefault(graph, Graph(graph))
 
@@ -130,9 +130,9 @@ class GraphTable:
 
     def replayed(self, graph: int, count: int) -> Mapping[int, int]:
         """Count replays without lines of their own; how many launches of each kernel they are."""
-        one = self._graph(graph)
-        one.replays += count
-        return {kernel: calls * count for kernel, calls in one.calls.items()}
+        entry = self._graph(graph)
+        entry.replays += count
+        return {kernel: calls * count for kernel, calls in entry.calls.items()}
 
     def replay(self, event: GraphReplay) -> Mapping[int, int]:
         """Count a probed replay; how many launches of each kernel have no lines of their own."""
@@ -144,14 +144,14 @@ class GraphTable:
             graph.replays_told.append(event)
             self._first.append(event.first)
             self._replays.append(event)
-        rest = graph.calls
-        rest.subtract(dict(event.probed))
-        return {kernel: count for kernel, count in rest.items() if count > 0}
+        unprobed = graph.calls
+        unprobed.subtract(dict(event.probed))
+        return {kernel: count for kernel, count in unprobed.items() if count > 0}
 
     def timed(self, event: GraphTimed) -> None:
         self._graph(event.graph).time(event)
 
-    def told(self, event: GraphChanged) -> None:
+    def record_change(self, event: GraphChanged) -> None:
         graph = self._graph(event.graph)
         graph.destroyed |= event.what == "destroyed"
         if event.reason is not None:

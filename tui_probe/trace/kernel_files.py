@@ -49,7 +49,7 @@ class MapInfo:
 
 @dataclass(frozen=True, slots=True)
 class Graft:
-    """Where the machine code of a kernel was changed, in bytes from its beginning: instructions at ``replaced`` became
+    """Offsets of changes in a kernel's SASS, in bytes from its beginning: instructions at ``replaced`` became
     branches to code that was added from ``appended`` on.
     """
 
@@ -67,7 +67,7 @@ class KernelInfo:
     callback: str | None = None
     variables: tuple[str, ...] = ()
     no_replay: str | None = None
-    """Why the kernel must not run a second time, if so."""
+    """Reason why the kernel must not run a second time, if so."""
     sites: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The lines in ``pruned.ptx`` of the instructions that maps, by their index, have a record for; of a grafted kernel
     their offsets in its machine code, in bytes."""
@@ -77,7 +77,7 @@ class KernelInfo:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What ptxas says of one function: registers per thread, bytes of spills, stack, shared and constant memory."""
+    """Resources of one function by ptxas: registers per thread, bytes of spills, stack, shared and constant memory."""
 
     registers: int
     spill_bytes: int | None = None
@@ -98,7 +98,7 @@ class ProcessLog:
 
     @property
     def complete(self) -> bool:
-        """Whether both variants were assembled."""
+        """True if both variants were assembled."""
         return self.pruned is not None and self.probed is not None
 
 
@@ -119,21 +119,21 @@ def parse_kernel_info(lines: list[str], source: str = "kernel.info") -> KernelIn
     if len(lines) < 3 + count:
         raise TraceError(f"{source}: {count} maps announced, {len(lines) - 3} lines follow: it was cut off")
     maps = tuple(_map(lines[3 + i], f"{source}, line {4 + i}") for i in range(count))
-    words = [line.strip().partition(" ") for line in lines[3 + count :] if line.strip()]
-    said = {word: rest for word, _, rest in reversed(words)}
-    bare = next((word for word, _, rest in words if not rest), None)
-    variables = tuple(rest for word, _, rest in words if word == "global" and rest)
-    sites = dict(_sites(rest, source) for word, _, rest in words if word == "sites")
-    graft = _graft(said, source)
+    entries = [line.strip().partition(" ") for line in lines[3 + count :] if line.strip()]
+    values = {word: value for word, _, value in reversed(entries)}
+    bare = next((word for word, _, value in entries if not value), None)
+    variables = tuple(value for word, _, value in entries if word == "global" and value)
+    sites = dict(_sites(value, source) for word, _, value in entries if word == "sites")
+    graft = _graft(values, source)
     if graft is not None:
         sites = {index: tuple(map(Offset, places)) for index, places in sites.items()}
     return KernelInfo(
         lines[0],
         parameters,
         maps,
-        said.get("callback") or bare,
+        values.get("callback") or bare,
         variables,
-        _log_words(said.get("no-replay")),
+        _log_words(values.get("no-replay")),
         sites,
         graft,
     )
@@ -176,8 +176,8 @@ def _map(line: str, where: str) -> MapInfo:
 
 def read_process_log(path: Path) -> ProcessLog:
     """Read ``process.log``. A file that is missing, cut or garbage gives less information, never an error."""
-    found = read_grown_log(path, -1)
-    return ProcessLog() if found is None else found[0]
+    log_and_size = read_grown_log(path, -1)
+    return ProcessLog() if log_and_size is None else log_and_size[0]
 
 
 def read_grown_log(path: str | Path, size: int) -> tuple[ProcessLog, int] | None:
@@ -200,7 +200,7 @@ def read_grown_log(path: str | Path, size: int) -> tuple[ProcessLog, int] | None
 
 
 _READER, _READER_END = "# BEGIN OF GENERATED CODE", "# END OF GENERATED CODE"
-"""What stands between in process.log is a program that reads results."""
+"""Markers around the text in process.log that is a program that reads results."""
 _VARIANT = re.compile(r"\b(pruned|probed)\.(?:ptx|s|asm|bin)\b")
 _TOOL_OUTPUT = re.compile(r"\s|ptxas +(?:info|warning|error|fatal)\b|ptxas .*, line \d+;")
 _REGISTERS = re.compile(r"Used (\d{1,6}) registers")
@@ -261,11 +261,11 @@ def _resources(lines: list[str]) -> Resources | None:
         if used is None and "Used " in line:
             used = _REGISTERS.search(line)
         if "stack frame" in line:
-            spills += [tuple(map(int, each)) for each in _SPILLS.findall(line)]
+            spills += [tuple(map(int, sizes)) for sizes in _SPILLS.findall(line)]
     if used is None:
         return None
-    words = used.string[used.start() :]
-    shared, constant = _SHARED.search(words), _CONSTANT.search(words)
+    text = used.string[used.start() :]
+    shared, constant = _SHARED.search(text), _CONSTANT.search(text)
     return Resources(
         registers=int(used[1]),
         spill_bytes=sum(stores + loads for _, stores, loads in spills) if spills else None,

@@ -106,7 +106,7 @@ class KernelStatus(KernelIdentity):
 
     @property
     def reason(self) -> str | None:
-        """Why it was not probed; of a probed kernel the remark of the engine, None without one."""
+        """The reason why it was not probed; of a probed kernel the remark of the engine, None without one."""
         return None if (why := self.why) is None else why.text
 
     @property
@@ -116,7 +116,7 @@ class KernelStatus(KernelIdentity):
 
     @property
     def matched_nothing(self) -> bool:
-        """Whether it was probed, and has none of the instructions or lines that the probe is for."""
+        """True if it was probed, and has none of the instructions or lines that the probe is for."""
         return self.status == "probed" and self.reason_code == "matched-nothing"
 
 
@@ -140,7 +140,7 @@ _ENDED_CONTEXT: Final = " ended the GPU context"
 
 
 def ended_context(failures: Sequence[str]) -> bool:
-    """Whether a kernel with these failures ended the GPU context, or may have."""
+    """True if a kernel with these failures ended the GPU context, or may have."""
     return any(_ENDED_CONTEXT in text for text in failures)
 
 

@@ -88,8 +88,8 @@ class KernelTiming(KernelIdentity):
     @property
     def time_share(self) -> float | None:
         """Its part of the GPU time of all timed kernels and graphs, from 0 to 1."""
-        time, whole = self.gpu_time, self.trace.gpu_ns
-        return None if time is None or whole <= 0 else time.total_ns / whole
+        time, total = self.gpu_time, self.trace.gpu_ns
+        return None if time is None or total <= 0 else time.total_ns / total
 
     @property
     def slowdown(self) -> float | None:

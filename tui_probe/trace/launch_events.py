@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 PrepareResult: TypeAlias = Literal["probed", "skipped", "failed", "excluded"]
 ProbeMode: TypeAlias = Literal["ptx", "graft"]
-"""How a probe is in a kernel: in its PTX, which was assembled anew, or grafted into its machine code."""
+"""Form of a probe in a kernel: in its PTX, which was assembled anew, or grafted into its SASS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class EngineStarted:
 
 @dataclass(frozen=True, slots=True)
 class EngineAnswer:
-    """What the probe engine made of a kernel: ``ok``, ``skipped`` or ``failed``, and why."""
+    """Answer of the probe engine for a kernel: ``ok``, ``skipped`` or ``failed``, and the reason."""
 
     outcome: str
     reason: Reason | None
@@ -97,7 +97,7 @@ class KernelReady:
 
 
 class FunctionResources(NamedTuple):
-    """What the driver tells of a function.
+    """Resources of a function, from the driver.
 
     Registers per thread, ``local`` bytes per thread (stack and spills), ``shared`` static bytes per block, and
     ``blocks`` that are resident on an SM, by its occupancy calculator at the function's first block size.
@@ -185,7 +185,7 @@ class MapSize:
 class ProbeMemory:
     """Bytes of the records of the launch at hand, or of launch ``number``, and those that they take on the device.
 
-    ``probe`` is told of a sized launch of a run with several.
+    ``probe`` is given for a sized launch of a run with several.
     """
 
     size: int
@@ -196,7 +196,7 @@ class ProbeMemory:
 
 @dataclass(frozen=True, slots=True)
 class LaunchEnded:
-    """What the driver answered to the probed launch (a CUresult)."""
+    """Answer of the driver to the probed launch (a CUresult)."""
 
     succeeded: bool
     status: int
@@ -204,7 +204,7 @@ class LaunchEnded:
 
 @dataclass(frozen=True, slots=True)
 class ResultSaved:
-    """A result file; ``probe`` is told where the run had several."""
+    """A result file; ``probe`` is given where the run had several."""
 
     path: str
     size: int
@@ -226,7 +226,7 @@ class LaunchUnprobed:
 
 @dataclass(frozen=True, slots=True)
 class ShapeGroupNamed:
-    """Which launches of a kernel have a key: those of one shape, or those of ``blocks`` (from, to) without another.
+    """Launches of a kernel with one key: those of one shape, or those of ``blocks`` (from, to) without another.
 
     ``cluster`` is None where the launches ask for none.
     """
@@ -377,7 +377,7 @@ class GraphTimed:
 
 @dataclass(frozen=True, slots=True)
 class GraphChanged:
-    """What became of an executable's twin, or of itself."""
+    """Result for an executable's probed copy, or for the executable itself."""
 
     graph: int
     what: GraphChange

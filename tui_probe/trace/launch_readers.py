@@ -70,10 +70,10 @@ PREPARE_RESULTS: Final[dict[bytes, PrepareResult]] = {
     b"failed": "failed",
     b"filtered": "excluded",
 }
-"""What a log says of a kernel; ``filtered`` is how the hook writes that it was excluded."""
+"""Words for a kernel in the log; ``filtered`` is how the hook writes that it was excluded."""
 
 PROBE_MODES: Final[dict[bytes | None, ProbeMode]] = {b"ptx": "ptx", b"graft": "graft"}
-"""How a probe came into a kernel."""
+"""Forms of a probe in a kernel, by their words in the log."""
 
 
 def _function_resources(*words: bytes) -> FunctionResources:
@@ -327,7 +327,7 @@ PASSED: Final[Readers] = {
 
 def _graph_node(m: Match) -> Event:
     graph, index, kind, parent, after, size, kernel, shape, captured = m.groups()
-    before = () if after == b"-" else tuple(int(one) for one in after.split(b","))
+    before = () if after == b"-" else tuple(int(number) for number in after.split(b","))
     return GraphNode(
         int(graph), int(index), text_of(kind), maybe_int(parent), before, maybe_int(size), maybe_int(kernel),
         None if shape is None else shape_of(shape), maybe_int(captured),

@@ -52,7 +52,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Where a map is: ``slot_bytes`` per slot, from ``offset`` on."""
+    """Position of a map: ``slot_bytes`` per slot, from ``offset`` on."""
 
     level: Level
     slot_bytes: int

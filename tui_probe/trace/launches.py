@@ -95,7 +95,7 @@ class ResultColumns(_Columns):
 
 
 UNKNOWN: Final = -1
-"""In the columns ``number``, ``status`` and ``result``: not told by the log."""
+"""In the columns ``number``, ``status`` and ``result``: not in the log."""
 CAPTURED: Final = "capturing"
 """The code of the reason of launches that were captured into a graph: they did not run."""
 NO_STREAM: Final = 0xFFFFFFFFFFFFFFFF
@@ -213,11 +213,11 @@ class LaunchTable(Sequence[Launch]):
         return self._kernel[row]
 
     def ended_well(self, row: int) -> bool:
-        """Whether it was probed, and the driver said that it succeeded."""
+        """True if it was probed, and the driver reported success."""
         return self._probed[row] == 1 and self._status[row] == 0
 
     def refused(self, row: int) -> bool:
-        """Whether the driver refused it as the program asked for it, without a probe."""
+        """True if the driver refused it as the program asked for it, without a probe."""
         return self._probed[row] == 0 and self._status[row] > 0
 
     def failed(self, row: int) -> bool:

@@ -94,22 +94,22 @@ class ByteBlock:
         return self._eights[at]
 
     def same(self, at: NDArray[np.int64], expected: bytes) -> NDArray[np.bool_]:
-        """Whether these bytes, at most 32, are found at the offsets."""
+        """Select the offsets at which these bytes, at most 32, are found."""
         same = groups_begin_with(self._eights[at], expected[:8])
         for i in range(8, len(expected), 8):
             same &= groups_begin_with(self._eights[at + i], expected[i : i + 8])
         return same
 
     def words(self, at: NDArray[np.int64], expected: Sequence[bytes]) -> NDArray[np.bool_]:
-        """Whether these words, of at most 15 bytes, and a blank after each are found; ``at`` has a row for each word.
+        """Select where these words, of at most 15 bytes, and a blank after each are; ``at`` has a row for each word.
 
         Gives an element for each column of ``at``.
         """
-        found = np.ones(at.shape[1], dtype=np.bool_)
+        matching = np.ones(at.shape[1], dtype=np.bool_)
         for i in range(0, max(map(len, expected)) + 1, 8):
             masks, parts = _word_masks([(word + b" ")[i : i + 8] for word in expected])
-            found &= (self._eights[at + i] & masks == parts).all(axis=0)
-        return found
+            matching &= (self._eights[at + i] & masks == parts).all(axis=0)
+        return matching
 
     def decimal(
         self, begin: NDArray[np.int64], end: NDArray[np.int64], digits: int | NDArray[np.int64]
@@ -144,8 +144,8 @@ class ByteBlock:
             longer = np.nonzero(good & (sizes > 8 * place))
             if not len(longer[0]):
                 break
-            rest = np.minimum(sizes[longer] - 8 * place, 8)
-            more, right = read(self._before[end[longer] - 8 * place], rest)
+            digits_left = np.minimum(sizes[longer] - 8 * place, 8)
+            more, right = read(self._before[end[longer] - 8 * place], digits_left)
             value[longer] += more * np.uint64(scale**place)
             good[longer] &= right
         return value, good
@@ -159,7 +159,7 @@ def _word_masks(words: Sequence[bytes]) -> tuple[EightBytes, EightBytes]:
 
 
 def groups_begin_with(eights: EightBytes, part: bytes) -> NDArray[np.bool_]:
-    """Which of these groups of eight bytes begin with the part."""
+    """Select the groups of eight bytes that begin with the part."""
     if len(part) < 8:
         eights = eights & np.uint64((1 << (8 * len(part))) - 1)
     same: NDArray[np.bool_] = eights == np.uint64(int.from_bytes(part, "little"))
@@ -189,20 +189,20 @@ class LineBlock:
 
     def begin_with(self, prefix: bytes) -> NDArray[np.int64]:
         """The lines that begin with these bytes, at most 40."""
-        found, following = self._found(prefix[:8])
+        lines, following = self._found(prefix[:8])
         if len(prefix) > 8:
-            found = found[groups_begin_with(following, prefix[8:16])]
+            lines = lines[groups_begin_with(following, prefix[8:16])]
         if len(prefix) > 16:
-            found = found[self.bytes.same(self.starts[found] + 16, prefix[16:])]
-        return found
+            lines = lines[self.bytes.same(self.starts[lines] + 16, prefix[16:])]
+        return lines
 
     def _found(self, part: bytes) -> tuple[NDArray[np.int64], EightBytes]:
         """The lines that begin with at most eight bytes, and the eight bytes that follow the first eight."""
         known = self._known.get(part)
         if known is None:
-            found = np.flatnonzero(groups_begin_with(self.heads, part))
-            following = self.bytes.eights(self.starts[found] + 8) if len(part) == 8 else self.heads[:0]
-            known = self._known[part] = found, following
+            lines = np.flatnonzero(groups_begin_with(self.heads, part))
+            following = self.bytes.eights(self.starts[lines] + 8) if len(part) == 8 else self.heads[:0]
+            known = self._known[part] = lines, following
         return known
 
     def windows(self, starts: NDArray[np.int64], width: int) -> NDArray[np.uint8]:
@@ -248,11 +248,11 @@ class LineFields:
         return edges
 
     def bounds(self, word: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where a word begins and ends; an empty one at the end of its line."""
+        """The begin and end of a word in each line; an empty one is at the end of its line."""
         return np.minimum(self._edges[word] + 1, self._edges[word + 1]), self._edges[word + 1]
 
     def end(self, word: int) -> NDArray[np.int64]:
-        """Where a word ends."""
+        """The end of a word in each line."""
         return self.bounds(word)[1]
 
     def in_text(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -271,7 +271,7 @@ class LineFields:
         self.expect(self.bytes.words(begin, [word.encode() for word in positions]))
 
     def is_word(self, position: int, word: bytes) -> NDArray[np.bool_]:
-        """Which lines have this word there, and others behind it."""
+        """Select the lines that have this word there, and others behind it."""
         return self.bytes.words(self._edges[position : position + 1] + 1, [word])
 
     def numbers(self, digits: Mapping[int, int]) -> Sequence[NDArray[np.uint64]]:
@@ -283,16 +283,16 @@ class LineFields:
     def figures(self, digits: Mapping[int, int]) -> Sequence[NDArray[np.int64]]:
         """The same of at most 18 digits, with -1 for each that is ``-``."""
         value, good = self._decimal(digits)
-        words = np.array(list(digits))
-        begin = self._edges[words] + 1
-        none = (self._edges[words + 1] - begin == 1) & self.bytes.same(begin, b"-")
+        positions = np.array(list(digits))
+        begin = self._edges[positions] + 1
+        none = (self._edges[positions + 1] - begin == 1) & self.bytes.same(begin, b"-")
         self.good &= (good | none).all(axis=0)
         return list(np.where(none, -1, value.astype(np.int64)))
 
     def _decimal(self, digits: Mapping[int, int]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        words = np.array(list(digits))
+        positions = np.array(list(digits))
         most = np.array(list(digits.values()))[:, np.newaxis]
-        return self.bytes.decimal(self._edges[words] + 1, self._edges[words + 1], most)
+        return self.bytes.decimal(self._edges[positions] + 1, self._edges[positions + 1], most)
 
     def hexadecimal(self, word: int) -> NDArray[np.uint64]:
         """A hexadecimal number of at most 16 digits."""

@@ -80,7 +80,7 @@ class Pattern:
         self._template = template
 
     def match(self, line: bytes, start: int) -> Match | None:
-        """How the line continues from there, if it does."""
+        """Match the rest of the line from there on."""
         return self._compiled.match(line, start)
 
     @cached_property

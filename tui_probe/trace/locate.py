@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LOG = "event.log"
 _OTHER_SUFFIXES = (".csv", ".sqlite")
-"""How files of ncu and nsys end."""
+"""Suffixes of the files of ncu and nsys."""
 
 
 def find_trace(path: Path) -> Path:
@@ -46,8 +46,8 @@ def find_trace(path: Path) -> Path:
 def trace_of_result(path: Path) -> Path | None:
     """The trace that a result file, ``TRACE/result/0.486795.bin``, is of; None for anything else."""
     trace = path.absolute().parent.parent
-    found = path.suffix == ".bin" and path.parent.name == "result" and path.is_file() and is_trace(trace)
-    return (path.parent.parent if path.parent.parent.name else trace) if found else None
+    is_result = path.suffix == ".bin" and path.parent.name == "result" and path.is_file() and is_trace(trace)
+    return (path.parent.parent if path.parent.parent.name else trace) if is_result else None
 
 
 def is_trace(directory: Path) -> bool:
@@ -57,10 +57,10 @@ def is_trace(directory: Path) -> bool:
 def traces_in(directory: Path) -> list[Path]:
     """The traces in a folder, the oldest first, by the time of the last event."""
     try:
-        found = [child for child in directory.iterdir() if child.is_dir() and is_trace(child)]
+        traces = [child for child in directory.iterdir() if child.is_dir() and is_trace(child)]
     except OSError as error:
         raise TraceError(f"{directory}: {error.strerror or error}") from error
-    return sorted(found, key=lambda child: ((child / LOG).stat().st_mtime_ns, child.name))
+    return sorted(traces, key=lambda child: ((child / LOG).stat().st_mtime_ns, child.name))
 
 
 def path_in_trace(root: Path, *names: str) -> Path | None:
@@ -120,7 +120,7 @@ class Address:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it names a trace, and no kernel or launch in it."""
+        """True if it names a trace, and no kernel or launch in it."""
         return self.kernel is None and self.launch is None
 
     def __str__(self) -> str:
@@ -168,13 +168,13 @@ _LAUNCH: Final = re.compile(r"(.*)@([0-9]{1,18})", re.DOTALL)
 
 
 def _without_launch(word: str) -> tuple[str, int | None]:
-    """What stands before ``@NUMBER`` at the end, and the number."""
-    found = _LAUNCH.fullmatch(word)
-    return (found[1], int(found[2])) if found else (word, None)
+    """Split ``@NUMBER`` at the end off a word."""
+    match = _LAUNCH.fullmatch(word)
+    return (match[1], int(match[2])) if match else (word, None)
 
 
 def kernel_filter(kernel: str | None) -> Callable[[AddressedKernel], bool]:
-    """Whether a word means a kernel: its index, or a regular expression found in either form of its name; None any.
+    """Return a test for the kernels of a word: an index, or a pattern found in either form of a name; None: any.
 
     Raises ChoiceError for what is no regular expression.
     """

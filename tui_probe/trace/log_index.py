@@ -149,8 +149,8 @@ class LogIndex:
         """The number of the line that byte ``offset`` belongs to."""
         mark = max(bisect_right(self._marks, offset) - 1, 0)
         with open_plain(self.path) as file:
-            found = sum(map(len, _line_ends(file.fileno(), self._marks[mark], min(offset, self.size))))
-        return min(mark * STEP + found, self._count)
+            line_count = sum(map(len, _line_ends(file.fileno(), self._marks[mark], min(offset, self.size))))
+        return min(mark * STEP + line_count, self._count)
 
     def search(self, needle: Needle, start: int, direction: Literal[1, -1] = 1) -> int | None:
         """The first line from ``start`` on, ``start`` included, that holds the needle; None if there is none."""
@@ -189,11 +189,11 @@ class LogIndex:
         """The offsets of lines ``first`` to ``last``; those that the file has no longer begin at its end."""
         mark, skipped = divmod(first, STEP)
         wanted = skipped + last + 1 - first
-        pieces, found = [np.array([self._marks[mark]])], 1
+        pieces, count = [np.array([self._marks[mark]])], 1
         for ends in _line_ends(descriptor, self._marks[mark], self.size):
             pieces.append(ends + 1)
-            found += len(ends)
-            if found >= wanted:
+            count += len(ends)
+            if count >= wanted:
                 break
         starts: list[int] = np.concatenate(pieces)[skipped:wanted].tolist()
         return starts + [self.size] * (last + 1 - first - len(starts))
@@ -300,7 +300,7 @@ class LineFilter:
 
 
 def _tagged(data: bytes, starts: NDArray[np.int64], tags: tuple[bytes, ...]) -> NDArray[np.bool_]:
-    """Which lines begin with one of the tags."""
+    """Select the lines that begin with one of the tags."""
     padded = np.frombuffer(data + b"\0" * max(len(tag) for tag in tags), dtype=np.uint8)
     chosen = np.zeros(len(starts), dtype=np.bool_)
     for tag in tags:
@@ -318,17 +318,17 @@ class LogTail:
         self.path = path
         self.offset = 0
         self.start = 0
-        """Where the slice that was yielded last begins."""
+        """Start of the slice that was yielded last."""
         self._rest = b""
         self._size = 0
 
     @property
     def share(self) -> float:
-        """How much was read of what there was when reading began."""
+        """The share that was read of the size when reading began."""
         return min(1.0, self.offset / self._size) if self._size else 1.0
 
     def was_replaced(self) -> bool:
-        """Whether the file is shorter than what was read of it; the next slices then begin at its start."""
+        """True if the file is shorter than the part that was read; the next slices then begin at its start."""
         try:
             replaced = self.path.stat().st_size < self.offset
         except OSError:

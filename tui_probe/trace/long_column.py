@@ -50,9 +50,9 @@ class Spill:
 
     def get(self, place: int, size: int) -> bytes:
         """The piece of this size that stands there."""
-        kept = self._kept.get(place)
-        if kept is not None:
-            return kept
+        piece = self._kept.get(place)
+        if piece is not None:
+            return piece
         assert self._file is not None
         parts, read = [], 0
         while read < size and (part := os.pread(self._file, size - read, place + read)):
@@ -204,19 +204,19 @@ class LongColumn(Sequence[int]):
         return np.concatenate(parts) if parts else np.zeros(0, self._dtype)
 
     def last_of(self, value: int) -> int | None:
-        """Where a number stands last; looked for from the end."""
+        """The last position of a number, searched for from the end."""
         first, tail = self._tail
-        found = np.flatnonzero(np.array(tail[:]) == value)
-        if len(found):
-            return first + int(found[-1])
+        positions = np.flatnonzero(np.array(tail[:]) == value)
+        if len(positions):
+            return first + int(positions[-1])
         for number in range(first // self._block - 1, -1, -1):
-            found = np.flatnonzero(self._read(number) == value)
-            if len(found):
-                return number * self._block + int(found[-1])
+            positions = np.flatnonzero(self._read(number) == value)
+            if len(positions):
+                return number * self._block + int(positions[-1])
         return None
 
     def _parts(self, begin: int, end: int) -> Iterator[NDArray[Any]]:
-        """Those from ``begin`` to before ``end``, in arrays one after another."""
+        """Yield the values from ``begin`` to before ``end``, in arrays one after another."""
         first, tail = self._tail
         for number in range(begin // self._block, -(-min(end, first) // self._block)):
             start = number * self._block

@@ -135,12 +135,12 @@ class KernelFacts(KernelResources, KernelTiming):
 
     @property
     def grid_varies(self) -> bool:
-        """Whether launches differ in their grid."""
+        """True if launches differ in their grid."""
         return self.kernel.grid_varies
 
     @property
     def block_varies(self) -> bool:
-        """Whether launches differ in their block."""
+        """True if launches differ in their block."""
         return self.kernel.block_varies
 
     @property
@@ -203,7 +203,7 @@ class KernelFacts(KernelResources, KernelTiming):
         return self.result_rows[-1] if self.result_rows else None
 
     def result_files(self) -> int:
-        """How many of its result files are there: of a trace that was thinned out not all that its log names."""
+        """The number of its result files that are there: a trace that was thinned out lacks some that its log names."""
         folder = path_text_in_trace(self.trace.directory, "result")
         try:
             there = frozenset() if folder is None else _names_in(folder, os.stat(folder).st_mtime_ns)  # noqa: PTH116
@@ -214,7 +214,7 @@ class KernelFacts(KernelResources, KernelTiming):
     def read(self, path: Path) -> Result:
         """One of its results; TraceError if the file is not as it should be."""
         info = self.info
-        return read_result(path, None if info is None else [each.level for each in info.maps])
+        return read_result(path, None if info is None else [map_info.level for map_info in info.maps])
 
     @property
     def results_dropped(self) -> int:

@@ -126,7 +126,7 @@ class TraceFolder:
         os.close(self._descriptor)
 
     def has(self, name: str) -> bool:
-        """Whether anything has this name, a link that leads nowhere included."""
+        """True if an entry has this name, a link without a target included."""
         try:
             os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
         except FileNotFoundError:
@@ -191,8 +191,8 @@ class TraceFolder:
 
     def _open(self, name: str, how: int) -> int:
         descriptor = os.open(name, how | _OLD, dir_fd=self._descriptor)
-        found = os.fstat(descriptor)
-        if stat.S_ISREG(found.st_mode):
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode):
             return descriptor
         os.close(descriptor)
         raise OSError(f"{name}: not an ordinary file")

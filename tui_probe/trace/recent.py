@@ -54,34 +54,34 @@ def brief(directory: Path) -> Brief | None:
     """A trace in brief; None if it cannot be read."""
     log = directory / LOG
     try:
-        found = log.stat()
+        status = log.stat()
         with open_plain(log) as file:
             text = file.read(READ)
-            file.seek(max(len(text), found.st_size - TAIL))
+            file.seek(max(len(text), status.st_size - TAIL))
             end = text[-TAIL:] + file.read(TAIL)
     except OSError:
         return None
     info = read_run_info(directory / "run.json") or RunInfo()
     logged, number = _words(_COMMAND, text) or "", _words(_PID, text)
     pid = int(number) if number else None
-    told = info if info.is_of(pid) else RunInfo()
-    ended = told.ended is not None or _END.search(end) is not None
+    own_info = info if info.is_of(pid) else RunInfo()
+    ended = own_info.ended is not None or _END.search(end) is not None
     return Brief(
         directory=directory,
-        when=found.st_mtime,
+        when=status.st_mtime,
         command=logged or " ".join(info.command),
         probe=info.probe,
         device="simulated GPU" if info.simulated else _words(_DEVICE, text),
         kernels=len(set(_KERNEL.findall(text))),
-        all_read=len(text) == found.st_size,
+        all_read=len(text) == status.st_size,
         running=not ended and is_alive(pid, logged or " ".join(info.command)),
-        status=_status(told, end),
+        status=_status(own_info, end),
     )
 
 
 @dataclass(frozen=True)
 class ExitCounts:
-    """What the hook counted: launches, those that ran probed, and results of these that were not kept."""
+    """Counts of the hook: launches, probed ones among them, and their results that were not kept."""
 
     launches: int
     probed: int
@@ -93,25 +93,25 @@ def exit_counts(directory: Path) -> ExitCounts | None:
     try:
         with open_plain(directory / LOG) as file:
             file.seek(max(0, (directory / LOG).stat().st_size - TAIL))
-            found = _COUNTS.findall(file.read(TAIL))
+            counts = _COUNTS.findall(file.read(TAIL))
     except OSError:
         return None
-    return ExitCounts(*map(int, found[-1])) if found else None  # the first is of an exec that failed
+    return ExitCounts(*map(int, counts[-1])) if counts else None  # the first is of an exec that failed
 
 
-def _status(told: RunInfo, end: bytes) -> int | None:
+def _status(info: RunInfo, end: bytes) -> int | None:
     """An exit status, or minus a signal: as the launcher tells it, else as the process said at its end."""
-    if told.signal is not None:
-        return -told.signal
-    said = _ENDING.search(end) if told.exit_status is None else None
-    if said is None:
-        return told.exit_status
-    return int(said[2]) if said[1] == b"status" else -int(said[2])
+    if info.signal is not None:
+        return -info.signal
+    ending = _ENDING.search(end) if info.exit_status is None else None
+    if ending is None:
+        return info.exit_status
+    return int(ending[2]) if ending[1] == b"status" else -int(ending[2])
 
 
 def _words(pattern: re.Pattern[bytes], text: bytes) -> str | None:
-    found = pattern.search(text)
-    return found[1].decode("utf-8", "backslashreplace").strip() if found else None
+    match = pattern.search(text)
+    return match[1].decode("utf-8", "backslashreplace").strip() if match else None
 
 
 def running_traces(folder: Path) -> list[Path]:
@@ -136,7 +136,7 @@ def run_before(directory: Path) -> Path | None:
     info = read_run_info(directory / "run.json") or RunInfo()
     others = recent_traces([directory.parent], REMEMBERED, looked_at=False)
     before = (other.directory for other in others if _is_before(other, this))
-    return next((each for each in before if each.name not in info.processes), None)
+    return next((path for path in before if path.name not in info.processes), None)
 
 
 def _is_before(other: Brief, this: Brief) -> bool:
@@ -145,11 +145,11 @@ def _is_before(other: Brief, this: Brief) -> bool:
 
 
 def _newest(folders: Iterable[Path], limit: int, *, looked_at: bool = True) -> list[Path]:
-    found = {path.absolute(): path for path in remembered() if is_trace(path)} if looked_at else {}
+    traces = {path.absolute(): path for path in remembered() if is_trace(path)} if looked_at else {}
     for folder in folders:
         with contextlib.suppress(TraceError):  # there may be no such folder yet
-            found.update((path.absolute(), path) for path in traces_in(folder))
-    return sorted(found.values(), key=_changed, reverse=True)[:limit]
+            traces.update((path.absolute(), path) for path in traces_in(folder))
+    return sorted(traces.values(), key=_changed, reverse=True)[:limit]
 
 
 class RecentTraces:
@@ -181,10 +181,10 @@ def _stamp(path: Path) -> tuple[tuple[int, int] | None, ...]:
 
 def _size_and_time(file: Path) -> tuple[int, int] | None:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
 def _changed(path: Path) -> float:

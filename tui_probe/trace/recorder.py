@@ -43,7 +43,7 @@ class Recorder:
         """Results by the number of their launch, whose lines have not come: a benchmark saves before it writes them."""
         self._tally = Tally(trace)
         self.offset = 0
-        """Where the line that is read now begins in the log."""
+        """Offset of the current line in the log."""
 
     def kernel(self, index: int) -> Kernel:
         """The kernel of this index, made if the log has not named it yet."""
@@ -62,7 +62,7 @@ class Recorder:
         self.changed.clear()
 
     def folder(self, index: int, name: str) -> None:
-        """The name of a kernel's folder, which may be told before its fate."""
+        """The name of a kernel's folder, which may be logged before its prepare result."""
         self._folders[index] = name
         kernel = self.trace.kernels.get(index)
         if kernel is not None:
@@ -71,7 +71,7 @@ class Recorder:
     def fate(
         self, index: int, status: PrepareResult, figures: FunctionResources, name: str, reason: Reason | None
     ) -> None:
-        """What became of a kernel; ``figures`` are those of its original function."""
+        """Record the prepare result of a kernel; ``figures`` are those of its original function."""
         kernel = self.kernel(index)
         self.decided.append(index)
         kernel.name = name
@@ -86,7 +86,7 @@ class Recorder:
     def probing(
         self, index: int, probe: str, status: PrepareResult, figures: FunctionResources, reason: Reason | None
     ) -> None:
-        """What became of a kernel with one of several probes; ``figures`` are those of the probed function."""
+        """Record the result of a kernel with one of several probes; ``figures`` are those of the probed function."""
         probed = self.kernel(index).under(probe)
         if probed is not None:
             probed.outcome.decide(status, reason)
@@ -148,7 +148,7 @@ class Recorder:
                 self._take_early(int(launches.number[i]), first + i)
 
     def key(self, key: ShapeGroupNamed) -> None:
-        """What a key is of; launches of it that the log named first are its kernel's, too."""
+        """Record the launches that a key stands for; launches of it that the log named first are its kernel's, too."""
         self.kernel(key.kernel).launches += self.trace.passed.name_key(key)
 
     def packed(self, segments: PackedSegments, items: PackedItems) -> None:
@@ -218,7 +218,7 @@ class Recorder:
             self._tally.settle()
 
     def memory(self, size: int, device: int | None = None, number: int | None = None, probe: str | None = None) -> None:
-        """The bytes of all maps of launch ``number``, or of the one at hand; those on the ``device`` where told.
+        """The bytes of all maps of launch ``number``, or of the one at hand; those on the ``device`` where known.
 
         Where several probes are sized, of this ``probe``.
         """
@@ -238,7 +238,7 @@ class Recorder:
             probed.outcome.add_size(row, size, device or 0)
 
     def ended(self, status: int) -> None:
-        """What the driver answered to the launch at hand, 0 for success; however often, it ended once."""
+        """Record the driver's answer to the current launch, 0 for success; a launch ends only once."""
         if self.row is None:
             return
         launches = self.trace.launches
@@ -278,12 +278,12 @@ class Recorder:
             self.changed.add(kernel)
 
     def replaces_failed(self, index: int | None) -> bool:
-        """Whether the launch at hand was probed, failed, and was of this kernel."""
+        """True if the current launch was probed, failed, and was of this kernel."""
         launches = self.trace.launches
         return self.row is not None and launches.failed(self.row) and launches.kernel_of(self.row) in (index, UNKNOWN)
 
     def saved(self, name: str, size: int, index: int | None, number: int | None, probe: str | None = None) -> None:
-        """A result file; without a launch number it is of the launch at hand. Of several probes one is told."""
+        """A result file; without a launch number it is of the launch at hand. Of several probes one is named."""
         launches, state = self.trace.launches, self.trace.state
         row = self.row if number is None else launches.row_of(number)
         if index is None and row is not None and launches.kernel_of(row) != UNKNOWN:

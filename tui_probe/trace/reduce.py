@@ -177,7 +177,7 @@ class Reducer:
             GraphReplayed: self._graph_replayed,
             GraphReplay: self._graph_replay,
             GraphTimed: self.trace.graphs.timed,
-            GraphChanged: self.trace.graphs.told,
+            GraphChanged: self.trace.graphs.record_change,
             Ending: self._ending,
             Exited: self._exited,
         }

@@ -23,7 +23,7 @@ class MissingDirectoryError(UsageError):
 
 
 def recorded_run(trace: Path, asked: Sequence[str] = ()) -> tuple[RunInfo, Path]:
-    """What ran, and the folder where it ran. UsageError where the trace does not say.
+    """The run of a trace, and its working directory. UsageError where the trace does not say.
 
     FolderGoneError where that folder is not here.
     ``asked`` are options that choose probes in place of the former ones.

@@ -45,8 +45,10 @@ _MISSING: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """What is left of a map: ``records`` of shape (blocks, groups per block), of a launch (1, 1), and of the same shape
-    whether any slot of a group was ``saved``, and whether its records are ``mixed``: not the same where they should be.
+    """Reduced records of a map: ``records`` of shape (blocks, groups per block), of a launch (1, 1).
+
+    Of the same shape: whether any slot of a group was ``saved``, and whether its records are ``mixed``: not the same
+    where they should be.
     """
 
     group: ReductionGroup
@@ -147,7 +149,7 @@ class ResultFile:
 
 
 def _missing_file_advice(path: Path) -> str:
-    """What to do about a file that is no longer there."""
+    """Advice on a file that is no longer there."""
     packed = path.with_name(f"{path.name}.xz")
     if packed.is_file():
         return f"it is packed as {packed.name}: unpack it with xz -d {shlex.quote(str(packed))}"
@@ -178,19 +180,19 @@ class Maps(Sequence["NDArray[np.uint8]"]):
     def __getitem__(self, index: slice) -> Sequence[NDArray[np.uint8]]: ...
     def __getitem__(self, index: int | slice) -> NDArray[np.uint8] | Sequence[NDArray[np.uint8]]:
         if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
-        found = self._read.get(index)
-        if found is None:
+            return [self[i] for i in range(*index.indices(len(self)))]
+        raw = self._read.get(index)
+        if raw is None:
             shape = self.shape(index)
-            found = self._file.part(self._sections[index].offset, shape[0] * shape[1] * shape[2])
-            self._read[index] = found
-        return found.reshape(self.shape(index))
+            raw = self._file.part(self._sections[index].offset, shape[0] * shape[1] * shape[2])
+            self._read[index] = raw
+        return raw.reshape(self.shape(index))
 
     def blocks(self, index: int, first: int, last: int) -> NDArray[np.uint8]:
         """A map's blocks from ``first`` to before ``last``, read anew: shape (last - first, slots, bytes)."""
         _, slots, size = self.shape(index)
-        found = self._file.part(self._sections[index].offset + first * slots * size, (last - first) * slots * size)
-        return found.reshape(last - first, slots, size)
+        raw = self._file.part(self._sections[index].offset + first * slots * size, (last - first) * slots * size)
+        return raw.reshape(last - first, slots, size)
 
 
 # What a result file tells of its maps besides their bytes: how many records there were, which slots were written.
@@ -217,9 +219,11 @@ _KINDS: Final[tuple[RecordKind, ...]] = ("unknown", "marked", "counted", "counts
 
 @dataclass(frozen=True, slots=True)
 class MapRecords:
-    """What is known of a map: ``marked`` slots tell whether they were written; of ``counted`` ones the next map, whose
-    kind is ``counts``, tells how many records were to be saved. ``marks`` has one bit per slot; of ``sites`` it is
-    their records, of ``reduced`` maps all that is left of them.
+    """Records about a map, by its kind.
+
+    ``marked`` slots tell whether they were written; of ``counted`` ones the next map, whose kind is ``counts``, tells
+    how many records were to be saved. ``marks`` has one bit per slot; of ``sites`` it is their records, of ``reduced``
+    maps all that is left of them.
     """
 
     kind: RecordKind
@@ -230,7 +234,7 @@ class MapRecords:
 def read_map_records(
     path: Path, data: ResultFile, header: Header, sections: tuple[Section, ...]
 ) -> tuple[tuple[MapRecords, ...], int]:
-    """What stands behind the last map, () if that is not ours, and where it ends. TraceError if it cannot be true."""
+    """Read the records behind the last map, () if they are not ours, and their end. TraceError for impossible ones."""
     end = max((section.offset + section.size(header) for section in sections), default=0)
     at = -(-end // _ABOUT_ALIGNMENT) * _ABOUT_ALIGNMENT
     if data.head(at, len(_ABOUT_MAGIC)) != _ABOUT_MAGIC:
@@ -241,19 +245,19 @@ def read_map_records(
         raise TraceError(
             f"{path}, offset {at}: what is said of {len(sections)} maps ends at {len(data)}: it was cut off"
         )
-    found = []
+    records = []
     for index, section in enumerate(sections):
         kind, record, size = data.unpack(_ABOUT, at + index * _ABOUT.size)
         is_record = 0 < record <= _MOST_RECORD_BYTES and not section.slot_bytes % record
         if kind >= len(_KINDS) or not is_record or marks_at + size > len(data):
             raise TraceError(f"{path}, offset {at + index * _ABOUT.size}: not what a map of its size can be")
-        found.append(MapRecords(_KINDS[kind], record, data.part(marks_at, size)))
+        records.append(MapRecords(_KINDS[kind], record, data.part(marks_at, size)))
         marks_at += size
-    for index, about in enumerate(found):
+    for index, about in enumerate(records):
         _check_map_records(
-            f"{path}, map {index}", header, about, sections[index], found[index + 1 :], sections[index + 1 :]
+            f"{path}, map {index}", header, about, sections[index], records[index + 1 :], sections[index + 1 :]
         )
-    return tuple(found), marks_at
+    return tuple(records), marks_at
 
 
 def _check_map_records(
@@ -305,7 +309,7 @@ class Sample:
 
 
 def read_sample(path: Path, data: ResultFile, end: int, measured: int) -> Sample | None:
-    """What stands behind ``end``; None if all blocks were measured.
+    """Read the sample behind ``end``; None if all blocks were measured.
 
     TraceError if it cannot be true of a file with ``measured`` blocks.
     """

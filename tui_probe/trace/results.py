@@ -75,7 +75,7 @@ class Result:
     def attempts(self, index: int) -> NDArray[np.int64] | None:
         """Records that each slot of map ``index`` was to keep: int64, shape (blocks, slots per block).
 
-        -1 where that is unknown, since a thread ended in a way that told no number. None if the file does not tell:
+        -1 where that is unknown, since a thread ended without a number. None if the file does not tell:
         a map with one record per slot, or a file of an older system.
         """
         if self._kind(index) != "counted":
@@ -95,7 +95,7 @@ class Result:
         return self.sections[index].slot_bytes // self.about[index].record_bytes
 
     def written(self, index: int) -> NDArray[np.bool_] | None:
-        """Whether each record of map ``index`` was written: shape (blocks, slots per block, records per slot).
+        """Select the written records of map ``index``: shape (blocks, slots per block, records per slot).
 
         What was not is zeros. None if the file does not tell: sums, which begin with zero, and older files. Of a slot
         with an unknown number of attempts, a record that is not all zeros was written.
@@ -105,11 +105,11 @@ class Result:
             return (
                 bits[: self.maps.shape(index)[0] * self.maps.shape(index)[1]].view(np.bool_).reshape(self._shape(index))
             )
-        kept = self.kept(index)
-        if kept is None:
+        saved = self.kept(index)
+        if saved is None:
             return None
-        mask = np.arange(self._shape(index)[2]) < kept[:, :, np.newaxis]
-        unknown = kept < 0
+        mask = np.arange(self._shape(index)[2]) < saved[:, :, np.newaxis]
+        unknown = saved < 0
         if unknown.any():
             record = self.about[index].record_bytes
             slots = self.maps[index][unknown]
@@ -134,7 +134,7 @@ class Result:
         return self.about[index].marks.view(dtype)
 
     def reduced(self, index: int, record: DTypeLike) -> Reduced | None:
-        """What is left of map ``index``, of dtype ``record``; None if all of its records are there.
+        """The reduced records of map ``index``, of dtype ``record``; None if all of its records are there.
 
         TraceError if what is left is not as large as ``record``.
         """
@@ -145,10 +145,10 @@ class Result:
 
     def _fitting(self, index: int, record: DTypeLike, words: str) -> np.dtype[Any]:
         """The type of what is left of map ``index``. TraceError, with these words, if that is of another size."""
-        kept, dtype = self.about[index].record_bytes, np.dtype(record)
-        if kept != dtype.itemsize:
-            told = f"{words.format(kept)}, not {dtype.itemsize}"
-            raise TraceError(f"{self.path}: map {index} {told}: it was written by another probe")
+        size, dtype = self.about[index].record_bytes, np.dtype(record)
+        if size != dtype.itemsize:
+            problem = f"{words.format(size)}, not {dtype.itemsize}"
+            raise TraceError(f"{self.path}: map {index} {problem}: it was written by another probe")
         return dtype
 
     def group(self, index: int) -> ReductionGroup | None:
@@ -267,7 +267,7 @@ def _read_sections(
 
 
 def _looks_current(data: ResultFile, header: Header) -> bool:
-    """Whether the error to show is that of the current dialect: older sizes have no upper half below 4 GiB."""
+    """True if the error to show is that of the current dialect: older sizes have no upper half below 4 GiB."""
     return all(data.unpack(_SECTION, _section_offset(i))[1] for i in range(header.maps))
 
 

@@ -41,7 +41,7 @@ class Range:
 
     @property
     def launches(self) -> int:
-        """How many launches it encloses, those of inner ranges among them."""
+        """The number of launches that it encloses, those of inner ranges among them."""
         return sum(last - first + 1 for first, last in self.runs)
 
 
@@ -73,9 +73,9 @@ class RangeTable:
             known.runs += event.runs
             known.end_ns = event.end_ns if known.end_ns is None else known.end_ns
 
-    def depth(self, one: Range) -> int:
-        """How many ranges enclose it: 0 for an outermost one."""
-        depth, seen, outer = 0, {one.id}, self.get(one.parent)
+    def depth(self, inner: Range) -> int:
+        """The number of ranges that enclose it: 0 for an outermost one."""
+        depth, seen, outer = 0, {inner.id}, self.get(inner.parent)
         while outer is not None and outer.id not in seen:
             seen.add(outer.id)
             depth, outer = depth + 1, self.get(outer.parent)
@@ -102,7 +102,7 @@ class State:
     ended: float | None = None
     epoch_ns: int | None = None
     first_launch_ns: int | None = None
-    """When the first launch was whose time an older log tells, in ns since 1970."""
+    """Time of the first launch with a time, from an older log, in ns since 1970."""
     running: bool = False
     exit_status: int | None = None
     signal: int | None = None
@@ -121,11 +121,11 @@ class State:
     lines: int = 0
     unknown_lines: int = 0
     budgets: dict[str, BudgetEvent] = field(default_factory=dict)
-    """What the run's budgets refused, by name; the last word of each."""
+    """Refusals of the run's budgets, by name; the last report of each."""
     context_failed: ContextFailed | None = None
     """The first GPU context that failed while results were waited for."""
     troubles: list[str] = field(default_factory=list)
-    """What the hook could not do, in its own words; the first hundred."""
+    """Failures of the hook, as it reported them; the first hundred."""
     devices: dict[int, Device] = field(default_factory=dict)
     simulated: bool = False
     """Run on the simulated GPU: its clocks and times are those of a model."""
@@ -143,13 +143,13 @@ class State:
 
 
 class Run:
-    """What a trace directory tells of a process and its launches. What it does not tell is None."""
+    """A process and its launches, from a trace directory. Values that it does not have are None."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.state = State()
         self.spill = Spill()
-        """Where older rows of its tables are."""
+        """File with older rows of its tables."""
         self.launches = LaunchTable(self.spill)
         self.passed = UnprobedTable(directory, self.spill)
         self.results = ResultTable(directory, self.spill)
@@ -159,7 +159,7 @@ class Run:
         self.timed: list[TimedKernel] = []
         """The kernels of which launches were timed."""
         self.times_told = 0
-        """How many times of launches the log has told so far."""
+        """Number of times of launches in the log so far."""
         self._gpu_ns = (-1, -1, -1)
         self._gpu_times = (0.0, 0.0)
 
@@ -185,14 +185,14 @@ class Run:
 
     @property
     def broke_off(self) -> bool:
-        """Has its process ended without the last words of an orderly end, and nobody knows how: killed, or crashed?"""
+        """True if its process ended without its last lines, and the cause is unknown: killed or crashed."""
         state, info = self.state, self.run_info
-        told = state.exit_status is not None or state.signal is not None or state.launches_dropped is not None
-        return not state.running and not told and info is not None and info.pid is not None
+        ended = state.exit_status is not None or state.signal is not None or state.launches_dropped is not None
+        return not state.running and not ended and info is not None and info.pid is not None
 
     @property
     def log_cut(self) -> bool:
-        """Does the log lack its last line, although the process ended by itself, as the launcher tells?"""
+        """True if the log lacks its last line, although the process ended by itself according to the launcher."""
         state = self.state
         ended = not state.running and state.exit_status is not None
         return ended and self.run_info is not None and state.launches_dropped is None

@@ -71,7 +71,7 @@ def mask_line(command: str) -> str:
 
 
 def is_alive(pid: int | None, command: str) -> bool:
-    """Whether a process of this number runs that was started with this command line.
+    """True if a process of this number runs that was started with this command line.
 
     The command line guards against another process that has got the number since; a log holds its beginning, with
     blanks for the separators, and masks for secrets: what stands before the first of these has to be the same.
@@ -79,10 +79,10 @@ def is_alive(pid: int | None, command: str) -> bool:
     if pid is None:
         return False
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-    text = words.replace(b"\0", b" ").decode("utf-8", "backslashreplace").strip()
+    text = arguments.replace(b"\0", b" ").decode("utf-8", "backslashreplace").strip()
     known, masked, _ = command.partition(MASK)
     return (
         bool(text) and bool(command) and (text.startswith(known[:512]) or (not masked and known.startswith(text[:512])))
@@ -113,10 +113,10 @@ class RunInfo:
     ptxas: str | None = None
     processes: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
-    """What the launcher could not do, the failure of the engine first."""
+    """Failures of the launcher, that of the engine first."""
 
     def is_of(self, pid: int | None) -> bool:
-        """Does it tell how this process ended? Older records do not say whose end they tell."""
+        """True if the recorded end is of this process. Older records do not name their process."""
         return self.pid is None or self.pid == pid
 
 
@@ -141,7 +141,7 @@ def parse_run_info(data: dict[str, Any]) -> RunInfo:
         exit_status=_integer(data.get("exit_status")),
         signal=_integer(data.get("signal")),
         probe=_text(data.get("probe")),
-        probes=tuple(name for each in _list(data.get("probes")) if (name := _text(_dict(each).get("name")))),
+        probes=tuple(name for probe in _list(data.get("probes")) if (name := _text(_dict(probe).get("name")))),
         options=_dict(data.get("options")),
         driver=_text(driver.get("path")),
         simulated=driver.get("simulated") is True,

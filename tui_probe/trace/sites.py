@@ -86,13 +86,13 @@ class ProbeSites:
     unchecked: tuple[SiteInstruction, ...] = ()
 
     def instructions(self) -> Iterator[SiteInstruction]:
-        """Those that the probe is at, each followed by what else is in its block."""
+        """The instructions that the probe is at, each followed by the rest of its block."""
         for site in self.sites:
             yield from site.block or (site.instruction,)
 
 
 def read_sites(folder: Path) -> tuple[ProbeSites, ...] | None:
-    """What ``sites.json`` of a kernel's folder tells of the probes that were put into it; None without the file.
+    """Read the probes of a kernel from ``sites.json`` in its folder; None without the file.
 
     TraceError for a file that is not as it should be, or of a later version.
     """
@@ -113,8 +113,8 @@ def parse_sites(data: bytes, source: str = SITES_FILE) -> tuple[ProbeSites, ...]
     try:
         return _Reader(_table(parse_json(data))).probes()
     except (ValueError, RecursionError) as error:
-        words = " ".join(str(error).split())[:200]
-        raise TraceError(f"{source}: {words}; without this file pruned.ptx is read in its place") from error
+        message = " ".join(str(error).split())[:200]
+        raise TraceError(f"{source}: {message}; without this file pruned.ptx is read in its place") from error
 
 
 class _Reader:
@@ -129,45 +129,45 @@ class _Reader:
         self._files = _tables_in(_text, whole.get("files"))
 
     def probes(self) -> tuple[ProbeSites, ...]:
-        """Those of the ways that are read; what is said of other ways is for others."""
+        """Read the probes of the known modes; other modes are ignored."""
         tables = _tables_in(_table, self._whole.get("probes"))
         return tuple(self._probe(table) for table in tables if table.get("way") in (PTX, GRAFT))
 
-    def _probe(self, told: Mapping[str, Any]) -> ProbeSites:
-        self._kind = Offset if told.get("way") == GRAFT else int
-        sites = _tables_in(self._site, told.get("sites"))
+    def _probe(self, entry: Mapping[str, Any]) -> ProbeSites:
+        self._kind = Offset if entry.get("way") == GRAFT else int
+        sites = _tables_in(self._site, entry.get("sites"))
         maps = {
             _text(name): tuple(_picked(sites, number) for number in _list_of(_table(own).get("sites")))
-            for name, own in _table(told.get("maps")).items()
+            for name, own in _table(entry.get("maps")).items()
         }
-        return ProbeSites(_text(told.get("probe")), sites, maps, _tables_in(self._instruction, told.get("unchecked")))
+        return ProbeSites(_text(entry.get("probe")), sites, maps, _tables_in(self._instruction, entry.get("unchecked")))
 
     def _site(self, value: object) -> Site:
-        told = _table(value)
-        at = _one_of(told.get("at"), get_args(SiteKind))
-        block = _tables_in(self._instruction, told["block"]) if "block" in told else ()
-        points = _tables_in(_text, told.get("points"))
-        return Site(at, points, self._instruction(told), self._source(told.get("following")), block)
+        entry = _table(value)
+        at = _one_of(entry.get("at"), get_args(SiteKind))
+        block = _tables_in(self._instruction, entry["block"]) if "block" in entry else ()
+        points = _tables_in(_text, entry.get("points"))
+        return Site(at, points, self._instruction(entry), self._source(entry.get("following")), block)
 
     def _instruction(self, value: object) -> SiteInstruction:
-        told = _table(value)
-        access, size = told.get("access"), told.get("bytes")
+        entry = _table(value)
+        access, size = entry.get("access"), entry.get("bytes")
         return SiteInstruction(
-            line=self._kind(_number(told.get("offset" if self._kind is Offset else "line"))),
-            opcode=_text(told.get("opcode")),
-            work=_one_of(told.get("class"), CLASSES),
-            type=_text(told.get("type", "")),
-            space=_text(told.get("space", "")),
+            line=self._kind(_number(entry.get("offset" if self._kind is Offset else "line"))),
+            opcode=_text(entry.get("opcode")),
+            work=_one_of(entry.get("class"), CLASSES),
+            type=_text(entry.get("type", "")),
+            space=_text(entry.get("space", "")),
             access=None if access is None else _one_of(access, get_args(AccessKind)),
             bytes=None if size is None else _number(size),
-            source=self._source(told.get("source")),
+            source=self._source(entry.get("source")),
         )
 
     def _source(self, value: object) -> SourceLine | None:
         if value is None:
             return None
-        told = _table(value)
-        return SourceLine(_picked(self._files, told.get("file")), _number(told.get("line")))
+        entry = _table(value)
+        return SourceLine(_picked(self._files, entry.get("file")), _number(entry.get("line")))
 
 
 def _table(value: object) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Source lines of instructions, and the copies of source files in a trace.
 
 Compilers say it in ``.loc`` directives, which name a file (``.file``), a line and a column, and hold for the
-instructions that follow. Of code that was inlined the innermost place is told. The PTX that a Triton cubin keeps has
+instructions that follow. Inlined code has its innermost position. The PTX that a Triton cubin keeps has
 empty lines in their place; there the way leads over the machine code of ``original.bin``: its line tables tell for
 each address the line of the PTX and the line of the source.
 """
@@ -88,7 +88,7 @@ class SourceLines:
 
 
 def _lines_of_sass(folder: Path) -> dict[int, SourceLine]:
-    """Those of a kernel that was probed in its machine code, by offset; none of another."""
+    """Source lines of a kernel that was probed in its SASS, by offset; none of another."""
     try:
         info = read_kernel_info(folder / "kernel.info")
         if info.graft is None:
@@ -120,7 +120,7 @@ def _read_text(path: Path) -> str:
 
 
 def lines_of_directives(ptx: str) -> dict[int, SourceLine]:
-    """What the ``.loc`` directives of a PTX text tell: a line of source for every line that they hold for."""
+    """Source lines by the ``.loc`` directives of a PTX text: one for every line that a directive holds for."""
     files = named_files(ptx)
     lines: dict[int, SourceLine] = {}
     current: SourceLine | None = None
@@ -164,8 +164,9 @@ def _lines_of_machine_code(pruned: str, folder: Path) -> dict[int, SourceLine]:
 
 
 def lines_of_tables(image: bytes, entry: Function, shift: int) -> dict[int, SourceLine]:
-    """What the line tables of a cubin tell of ``entry``, a kernel of the text that the assembler saw: a line of source
-    for lines counted as in a text in which it stands ``shift`` lines later. Raises ImageError.
+    """Source lines by the line tables of a cubin, for ``entry``, a kernel of the text that the assembler saw.
+
+    Lines are counted as in a text in which it begins ``shift`` lines later. Raises ImageError.
     """
     tables = line_tables(image)
     body = entry.body or []
@@ -179,9 +180,9 @@ def lines_of_tables(image: bytes, entry: Function, shift: int) -> dict[int, Sour
                 continue
             _, file, line = table.source[place]
             if file and line > 0:
-                found = votes.setdefault(row.line, {})
-                found[file, line] = found.get((file, line), 0) + 1
-    return {line + shift: SourceLine(*max(found, key=found.__getitem__)) for line, found in votes.items()}
+                counts = votes.setdefault(row.line, {})
+                counts[file, line] = counts.get((file, line), 0) + 1
+    return {line + shift: SourceLine(*max(counts, key=counts.__getitem__)) for line, counts in votes.items()}
 
 
 # The copies of source files in a trace: the text behind the lines that ``source_lines`` names.

@@ -54,7 +54,7 @@ class Tally:
 
     @property
     def waiting(self) -> int:
-        """How many launches and results have not been counted."""
+        """The number of launches and results that have not been counted."""
         return len(self._trace.launches) - self._counted + len(self._kernels_of_results)
 
     def settle(self) -> None:
@@ -76,7 +76,7 @@ class Tally:
                 self._trace.kernels[index].captured += count
 
     def _count_launches(self, first: int) -> None:
-        """Those in the rows from ``first`` on."""
+        """Count the launches in the rows from ``first`` on."""
         table = self._trace.launches
         kernels, captured = table.column("kernel", first), table.captured(first)
         self._count_captured(kernels[captured])
@@ -144,12 +144,12 @@ class _KernelRows:
             yield kernel, self._rows[start:end]
 
     def any(self, values: NDArray[np.bool_]) -> list[bool]:
-        """Whether any of the sorted values of each group is set."""
+        """True for each group in which any of the sorted values is set."""
         found: list[bool] = np.logical_or.reduceat(values, self.starts).tolist()
         return found
 
     def sums(self, values: NDArray[np.bool_]) -> list[int]:
-        """How many of the sorted values of each group are set."""
+        """The number of the sorted values of each group that are set."""
         found: list[int] = np.add.reduceat(values.astype(np.int64), self.starts).tolist()
         return found
 

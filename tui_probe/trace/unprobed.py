@@ -83,13 +83,13 @@ def match_line(text: bytes, start: int = 0, end: int | None = None) -> re.Match[
 
 def read_packed(lines: Iterable[tuple[int, re.Match[bytes]]]) -> tuple[PackedSegments, PackedItems]:
     """All that lines say, each given with its offset in the log."""
-    offsets, found = [], []
+    offsets, matches = [], []
     for offset, match in lines:
         offsets.append(offset)
-        found.append(match)
-    text = b"".join(match[4] for match in found)
-    owner_ends = np.cumsum(np.array([len(match[4]) for match in found], dtype=np.int64))
-    first = np.array([int(match[1]) for match in found], dtype=np.int64)
+        matches.append(match)
+    text = b"".join(match[4] for match in matches)
+    owner_ends = np.cumsum(np.array([len(match[4]) for match in matches], dtype=np.int64))
+    first = np.array([int(match[1]) for match in matches], dtype=np.int64)
     items, line = _packed_items(text, owner_ends, first)
     starts = np.flatnonzero(np.diff(line, prepend=-1)) if len(line) else line
     filled = line[starts]
@@ -100,10 +100,10 @@ def read_packed(lines: Iterable[tuple[int, re.Match[bytes]]]) -> tuple[PackedSeg
     segments = PackedSegments(
         first=least,
         last=greatest,
-        time_ns=np.array([int(match[2]) for match in found], dtype=np.uint64),
-        span_ns=np.array([int(match[3]) for match in found], dtype=np.int64),
+        time_ns=np.array([int(match[2]) for match in matches], dtype=np.uint64),
+        span_ns=np.array([int(match[3]) for match in matches], dtype=np.int64),
         offset=np.array(offsets, dtype=np.int64),
-        size=np.array([match.end() - match.start() for match in found], dtype=np.int64),
+        size=np.array([match.end() - match.start() for match in matches], dtype=np.int64),
     )
     return segments, items
 
@@ -128,15 +128,15 @@ def _packed_items(
     repeated = times >= 0
     count[repeated] = _number(block, times[repeated] + 1, ends[repeated])
     number = _numbers(line, jumps, value, count, first)
-    kept = ~jumps
-    return PackedItems(value, reason, number, count).part(kept), line[kept]
+    is_item = ~jumps
+    return PackedItems(value, reason, number, count).part(is_item), line[is_item]
 
 
 def _byte_positions(codes: NDArray[np.uint8], starts: NDArray[np.int64], mark: int) -> NDArray[np.int64]:
-    """Where each item has this byte; -1 where it does not."""
+    """The offset of this byte in each item; -1 where an item does not have it."""
     places = np.full(len(starts), -1, dtype=np.int64)
-    found = np.flatnonzero(codes == mark)
-    places[np.searchsorted(starts, found, side="right") - 1] = found
+    offsets = np.flatnonzero(codes == mark)
+    places[np.searchsorted(starts, offsets, side="right") - 1] = offsets
     return places
 
 
@@ -214,7 +214,7 @@ class UnprobedTable:
         }
 
     def __len__(self) -> int:
-        """How many launches there are, those among them that the log had no room for."""
+        """The number of launches, those among them that the log had no room for."""
         return sum(self._counts.values()) + self.lost
 
     @property
@@ -224,7 +224,7 @@ class UnprobedTable:
 
     @property
     def segments(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         return len(self._columns["first"])
 
     def name_key(self, key: ShapeGroupNamed) -> int:

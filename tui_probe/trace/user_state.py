@@ -25,7 +25,7 @@ def state_file(name: str) -> Path:
 
 
 def read_state(name: str) -> str:
-    """What it holds; "" where there is none."""
+    """Read the state of this name; "" where there is none."""
     try:
         return state_file(name).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -79,30 +79,30 @@ class LastView:
 
 
 def last_view(trace: Path) -> LastView | None:
-    """Where the user was; None where that is not known."""
-    found = _last_views().get(str(trace.absolute()))
-    if not isinstance(found, dict):
+    """The last view of a trace; None where that is not known."""
+    state = _last_views().get(str(trace.absolute()))
+    if not isinstance(state, dict):
         return None
     usual = asdict(LastView())
-    said = {name: value for name, value in found.items() if name in usual and type(value) is type(usual[name])}
-    numbers = {name: found[name] for name in ("kernel", "line") if type(found.get(name)) is int}
-    return LastView(**said | numbers)
+    values = {name: value for name, value in state.items() if name in usual and type(value) is type(usual[name])}
+    numbers = {name: state[name] for name in ("kernel", "line") if type(state.get(name)) is int}
+    return LastView(**values | numbers)
 
 
 def save_last_view(trace: Path, place: LastView) -> None:
     """Remember where the user was."""
     name = str(trace.absolute())
-    known = [(path, each) for path, each in _last_views().items() if path != name]
-    kept = dict([*known, (name, asdict(place))][-MAX_VIEWS:])
-    write_state(VIEWS_FILE, json.dumps(kept))
+    known = [(path, view) for path, view in _last_views().items() if path != name]
+    newest = dict([*known, (name, asdict(place))][-MAX_VIEWS:])
+    write_state(VIEWS_FILE, json.dumps(newest))
 
 
 def _last_views() -> dict[str, Any]:
     try:
-        found = parse_json(read_state(VIEWS_FILE) or "{}")
+        views = parse_json(read_state(VIEWS_FILE) or "{}")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return views if isinstance(views, dict) else {}
 
 
 # The commands that this user has run, by their digests, in the user's state directory.
@@ -130,7 +130,7 @@ def remember_command(command: Sequence[str], folder: str, probe: str) -> None:
 
 
 def is_own_command(info: RunInfo) -> bool:
-    """Whether this user has run the command of a trace, in its directory and with its probes."""
+    """True if this user has run the command of a trace, in its directory and with its probes."""
     return _digest(info.command, info.cwd or "", info.probe or "") in read_state(COMMANDS_FILE).split("\n")
 
 

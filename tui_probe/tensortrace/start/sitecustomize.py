@@ -61,8 +61,8 @@ def attempt(lost, step):
     try:
         step()
     except Exception as error:  # noqa: BLE001 - whatever it is, the program runs
-        words = " ".join(("%s: %s: %s" % (lost, type(error).__name__, error)).split())
-        tell_at_end("[init] python %s\n" % words)
+        message = " ".join(("%s: %s: %s" % (lost, type(error).__name__, error)).split())
+        tell_at_end("[init] python %s\n" % message)
 
 
 def tell_at_end(line):

@@ -12,7 +12,7 @@ from typing import Any
 
 
 def _other() -> Any:
-    """What would be imported if this folder were not there."""
+    """Return the module that would be imported if this folder were not there."""
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     path = [entry for entry in sys.path if os.path.abspath(entry) != here]
     for finder in sys.meta_path:

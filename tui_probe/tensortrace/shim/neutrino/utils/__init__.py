@@ -1,1 +1,1 @@
-"""What a program to be profiled uses of ``neutrino.utils``."""
+"""Members of ``neutrino.utils`` that a program to be profiled uses."""
