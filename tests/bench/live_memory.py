@@ -124,7 +124,7 @@ def append(trace: TraceWriter, options: Namespace, content: bytes, seconds: floa
 async def frame(stage: Stage) -> None:
     """Do the work of one live frame, as the screen does twice a second."""
     stage.app.feed.poll()
-    stage.live.tick()
+    stage.live.refresh_frame()
     await stage.settle()
 
 

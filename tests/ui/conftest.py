@@ -108,7 +108,7 @@ class Stage:
     async def refresh(self) -> None:
         """Read what is new, and draw a frame of it."""
         self.app.feed.poll()
-        self.live.tick()
+        self.live.refresh_frame()
         await self.settle()
 
     async def press(self, *keys: str) -> None:

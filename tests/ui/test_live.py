@@ -93,7 +93,7 @@ async def test_loading_trace_is_not_reported_as_empty(trace: TraceWriter, monkey
     async with app.run_test(size=(120, 40)) as pilot:
         monkeypatch.setattr(app.live, "redraw", lambda _: drawn.append(shown(app.live.table)))
         app.feed.poll()
-        app.live.tick()
+        app.live.refresh_frame()
         assert app.live.table.waits
         assert "reading the trace" in " ".join(shown(app.live.table))
         monkeypatch.undo()
@@ -340,10 +340,10 @@ async def test_a_frame_is_left_out_while_the_terminal_lags_and_keys_are_not(
 async def test_low_bandwidth_halves_the_frames(session: Session) -> None:
     async with on_stage(session, appearance=Appearance(low_bandwidth=True)) as stage:
         ticks: list[int] = []
-        stage.live.tick = lambda: ticks.append(stage.live.beats)  # type: ignore[method-assign]
+        stage.live.refresh_frame = lambda: ticks.append(stage.live.beats)  # type: ignore[method-assign]
         stage.live.beats = 0
         for _ in range(6):
-            stage.live.beat()
+            stage.live.on_interval()
         assert ticks == [2, 4, 6]
         stage.live.show_bars()
         assert "· low bandwidth ·" in stage.text

@@ -116,11 +116,11 @@ async def test_the_table_stands_before_folders_are_read_and_says_so(many: Path) 
         assert f"kernel_{FAR - 1} " in stage.text
         assert "…" in next(line for line in stage.text.splitlines() if f" kernel_{FAR - 1} " in line)
         assert "reading the folder of this kernel" in stage.text
-        stage.live.tick()
+        stage.live.refresh_frame()
         assert FAR - 1 in stage.app.feed.wanted
         while stage.app.feed.read_rows():
             pass
-        stage.live.tick()
+        stage.live.refresh_frame()
         await stage.settle()
         assert "…" not in next(line for line in stage.text.splitlines() if f" kernel_{FAR - 1} " in line)
         assert "kernels read" not in stage.text
@@ -136,7 +136,7 @@ async def test_sorting_by_registers_is_right_when_all_are_read(many: Path) -> No
         assert "sorted by registers, reversed" in " ".join(table.status())
         while stage.app.feed.read_rows():
             pass
-        stage.live.tick()
+        stage.live.refresh_frame()
         await stage.settle()
         added = [
             (row.registers_probed or 0) - (row.registers_pruned or 0) for row in table.shown if row.status == "probed"
@@ -153,7 +153,7 @@ async def test_keys_that_come_before_the_table_are_pressed_on_it(many: Path) -> 
         await pilot.press("j", "j", "j", "3", "tab")
         assert (app.live.current, app.live.in_table, app.live.table.selected) == ("kernel", True, None)
         app.feed.poll()
-        app.live.tick()
+        app.live.refresh_frame()
         while app.live.current != "events" or not app.live.in_table:
             await pilot.pause(0.001)
         assert app.live.table.selected == 3
@@ -167,7 +167,7 @@ async def test_a_filter_that_is_typed_before_there_is_a_table(many: Path) -> Non
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("ampersand", *"kernel_12", "enter", "down", "enter")
         app.feed.poll()
-        app.live.tick()
+        app.live.refresh_frame()
         while app.screen is app.live:
             await pilot.pause(0.001)
         assert app.live.table.filter_text == "kernel_12"
@@ -189,7 +189,7 @@ async def test_keys_for_a_trace_without_kernels_do_not_wait_for_ever(tmp_path: P
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("j", "3")
         app.feed.poll()
-        app.live.tick()
+        app.live.refresh_frame()
         while app.live.current != "events":
             await pilot.pause(0.001)
 

@@ -41,7 +41,7 @@ async def one_round(stage: Stage, target: FakeTarget, trace: TraceWriter, page: 
                 log.write(f"step {tick} {'.' * 100}\n" * 50)
             trace.event(*(line for kernel in range(3) for line in trace.launch_lines(kernel)))
             stage.app.feed.poll()
-        stage.live.tick()
+        stage.live.refresh_frame()
         if tick % 20 == 0:
             await stage.settle()
     await stage.settle()

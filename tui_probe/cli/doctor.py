@@ -10,27 +10,27 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.cli.arguments import setting_problems, user_settings
-from tui_probe.cli.output import on_terminal
 from tui_probe.draw.printable import dump_json
 from tui_probe.draw.units import counted, size
 from tui_probe.engine.cache import Cache, CacheUsage, default_cache_directory
+from tui_probe.engine.graft_gate import stored_outcome
 from tui_probe.errors import ProbeError
-from tui_probe.input_limits import parse_json
 from tui_probe.launcher.environment import faulted_kernels, graft_faults_file
 from tui_probe.probe_files.choices import choose_probes
 from tui_probe.verdicts.bandwidth import read_bandwidth
 from tui_probe.version import __version__
 
+from .arguments import setting_problems, user_settings
 from .checks import Item
 from .checks.gpu import counter_items, driver_items, gpu_items, hook_items, package_items, simulator_items, tool_items
-from .output import ExitStatus, Progress, inform, put
+from .output import ExitStatus, Progress, inform, on_terminal, put
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tui_probe.engine.graft_gate import TrialOutcome
     from tui_probe.settings import Settings
 
 NO_HOME = "there is no home directory, and XDG_CACHE_HOME is not set"
@@ -89,32 +89,33 @@ def machine_code_items() -> list[Item]:
 
 def _trials(folder: Path) -> Iterator[Item]:
     newest: dict[tuple[str, str], Path] = {}
-    for path in sorted(folder.glob("*.json"), key=lambda each: each.stat().st_mtime):
+    for path in sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime):
         if match := _OUTCOME.fullmatch(path.name):
             newest[match["driver"], match["arch"]] = path
     for (driver, arch), path in sorted(newest.items()):
-        outcome, words, instructions, records, blocks = _read_trial(path)
-        where, again = f"on {arch}, driver {driver}", f"to try again, remove {path}"
-        if outcome != "passed":
-            yield Item(SASS_ITEM, "warn", f"not probed {where}: {words or outcome}", again)
-        elif instructions != "passed":
-            yield Item(SASS_ITEM, "warn", f"probed at entries and exits alone {where}: {instructions}", again)
-        elif records != "passed":
-            yield Item(SASS_ITEM, "warn", f"probed but for records of single accesses {where}: {records}", again)
-        elif blocks != "passed":
-            yield Item(SASS_ITEM, "warn", f"probed but for counts of basic blocks {where}: {blocks}", again)
+        where = f"on {arch}, driver {driver}"
+        limitation = _limitation(stored_outcome(path), where)
+        if limitation:
+            yield Item(SASS_ITEM, "warn", limitation, f"to try again, remove {path}")
         else:
             yield Item(SASS_ITEM, "ok", f"kernels without PTX can be probed {where}")
 
 
-def _read_trial(path: Path) -> tuple[str, str, str, str, str]:
-    """The outcome, the words of one that failed, how it went at instructions, with records there, and at blocks."""
-    try:
-        trial = parse_json(path.read_bytes())
-        later = [str(trial.get(name, f"{name} were not tried")) for name in ("instructions", "records", "blocks")]
-        return str(trial["outcome"]), str(trial.get("words", "")), later[0], later[1], later[2]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return "unreadable", "what the trial found cannot be read", "", "", ""
+def _limitation(trial: TrialOutcome | None, where: str) -> str:
+    """Return what cannot be probed after a trial, None for one that cannot be read; "" if it passed."""
+    if trial is None:
+        return f"not probed {where}: what the trial found cannot be read"
+    if trial.outcome != "passed":
+        return f"not probed {where}: {trial.words or trial.outcome}"
+    parts = (
+        ("probed at entries and exits alone", "instructions", trial.instructions),
+        ("probed but for records of single accesses", "records", trial.records),
+        ("probed but for counts of basic blocks", "blocks", trial.blocks),
+    )
+    for remainder, name, result in parts:
+        if result != "passed":
+            return f"{remainder} {where}: {result or f'{name} were not tried'}"
+    return ""
 
 
 def _faulted_items() -> Iterator[Item]:
@@ -146,9 +147,9 @@ def _obstacle() -> str:
 
 
 def screen_item() -> Item:
-    size = shutil.get_terminal_size()
-    finding = f"{os.environ['TERM']}, {size.columns}×{size.lines}, {colours()}"
-    if size.columns < SMALL_SIZE[0] or size.lines < SMALL_SIZE[1]:
+    columns, lines = shutil.get_terminal_size()
+    finding = f"{os.environ['TERM']}, {columns}×{lines}, {colours()}"
+    if columns < SMALL_SIZE[0] or lines < SMALL_SIZE[1]:
         return Item("terminal", "warn", finding, f"the screen is made for {SMALL_SIZE[0]}×{SMALL_SIZE[1]} and more")
     return Item("terminal", "ok", finding)
 
@@ -203,7 +204,7 @@ def setting_items() -> list[Item]:
 
 
 def _unusable_values(settings: Settings) -> Iterator[str]:
-    """Return items for settings that name missing files or probes."""
+    """Yield a problem per setting that names a missing file, probe or directory."""
     if settings.probe:
         try:
             choose_probes([settings.probe])

@@ -153,10 +153,7 @@ class GraftGate:
 
     def _kept(self, arch: int) -> TrialOutcome | None:
         path = self._path(arch)
-        try:
-            return None if path is None else _read_outcome(read_file(path))
-        except (OSError, ValueError):
-            return None
+        return None if path is None else stored_outcome(path)
 
     def _tried(self, arch: int) -> TrialOutcome:
         command = [sys.executable, "-P", "-m", "tui_probe.engine.graft_trial", "--arch", str(arch)]
@@ -191,6 +188,14 @@ class GraftGate:
             return
 
 
+def stored_outcome(path: Path) -> TrialOutcome | None:
+    """Return the outcome in a file of the cache; None if it cannot be read."""
+    try:
+        return _read_outcome(read_file(path))
+    except (OSError, ValueError):
+        return None
+
+
 def driver_version() -> str:
     """The version of the kernel's NVIDIA driver, "" where it does not say."""
     try:
@@ -211,6 +216,6 @@ def _unfinished_outcome(text: bytes | str | None) -> TrialOutcome:
 def _read_outcome(text: bytes) -> TrialOutcome:
     """The outcome in the last line that is JSON. Raises ValueError."""
     fields = parse_json(text.strip().rpartition(b"\n")[2])
-    if not isinstance(fields, dict):
+    if not isinstance(fields, dict) or "outcome" not in fields:
         raise ValueError("no outcome")
     return TrialOutcome(*(str(fields.get(name, "")) for name in TrialOutcome._fields))

@@ -125,7 +125,7 @@ class ProbeApp(OpenApp):
     def _show_first(self) -> None:
         """There is something to show: not only with the next frame."""
         if self.live.is_mounted:
-            self.live.tick()
+            self.live.refresh_frame()
 
     def _first_screen(self) -> ViewScreen:
         if self.session.home is not None:

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
 
-MAX_COMPLETIONS: Final = 20_000
-"""Entries of a folder that are looked at."""
+MAX_SCANNED_ENTRIES: Final = 20_000
+"""Entries of a directory that are read."""
 _SPECIAL: Final = re.compile(r"([^\w@%+=:,./-])")
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Of a ``text`` what certainly follows (``rest``, as a shell reads it), and the ``names`` that it may become."""
+    """Of a ``text`` what certainly follows (``suffix``, as a shell reads it), and the ``names`` that it may become."""
 
     text: str = ""
-    rest: str = ""
+    suffix: str = ""
     names: tuple[str, ...] = ()
 
 
@@ -51,7 +51,7 @@ def _names(folder: Path, begun: str) -> tuple[str, ...]:
         with os.scandir(folder) as entries:
             names = [
                 f"{entry.name}/" if entry.is_dir() else entry.name
-                for entry in islice(entries, MAX_COMPLETIONS)
+                for entry in islice(entries, MAX_SCANNED_ENTRIES)
                 if entry.name.startswith(begun) and (begun or not entry.name.startswith("."))
             ]
     except OSError:
@@ -59,8 +59,8 @@ def _names(folder: Path, begun: str) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-TAKING = ("right", "end", "ctrl+e", "tab")
-"""Keys that take what a path goes on with."""
+ACCEPT_KEYS = ("right", "end", "ctrl+e", "tab")
+"""Keys that accept the completion of a path."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ class QuestionKey:
 
 
 class Question:
-    """A question whose answers are keys. ``take`` gets the value of the answer; Escape gives none."""
+    """A question whose answers are keys. ``submit`` gets the value of the answer; Escape gives none."""
 
-    def __init__(self, text: str, answers: Sequence[QuestionKey], take: Callable[[str], None]) -> None:
+    def __init__(self, text: str, answers: Sequence[QuestionKey], submit: Callable[[str], None]) -> None:
         self.text = text
         self.answers = answers
-        self.take = take
+        self.submit = submit
 
     def press(self, key: str, character: str | None) -> bool:
         """Answer with a key. False when it is answered."""
@@ -86,7 +86,7 @@ class Question:
             return False
         for answer in self.answers:
             if character == answer.key:
-                self.take(answer.value)
+                self.submit(answer.value)
                 return False
         return True
 
@@ -107,8 +107,8 @@ class Question:
 class Refusal:
     """Says why no text is taken: what is typed all the same would otherwise act as keys. Enter or Escape ends it."""
 
-    def __init__(self, why: str) -> None:
-        self.why = why
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
 
     def press(self, key: str, character: str | None) -> bool:
         """Return True while the prompt stays open."""
@@ -120,15 +120,15 @@ class Refusal:
     def line(self, cells: int) -> Line:
         """The words as they are drawn."""
         del cells
-        return ((f" {self.why}", "warn"), ("   Enter or Esc goes on", "dim"))
+        return ((f" {self.reason}", "warn"), ("   Enter or Esc goes on", "dim"))
 
 
 class Prompt:
-    """A label, a text and a cursor. ``take`` gets the text on Enter."""
+    """A label, a text and a cursor. ``submit`` gets the text on Enter."""
 
-    def __init__(self, label: str, take: Callable[[str], None], text: str = "") -> None:
+    def __init__(self, label: str, submit: Callable[[str], None], text: str = "") -> None:
         self.label = label
-        self.take = take
+        self.submit = submit
         self.text = text
         self.cursor = len(text)
 
@@ -136,7 +136,7 @@ class Prompt:
         """Edit with a key. False when the prompt is done with, by Enter or Escape."""
         if key in ("enter", "escape"):
             if key == "enter":
-                self.take(self.text)
+                self.submit(self.text)
             return False
         if key in _MOVES:
             self.cursor = max(0, min(len(self.text), _MOVES[key](self)))
@@ -149,8 +149,8 @@ class Prompt:
             self.insert(character)
         return True
 
-    def knows(self, key: str) -> bool:
-        """Does a key edit, other than by what it types?"""
+    def is_edit_key(self, key: str) -> bool:
+        """Return whether a key edits the text other than by typing a character."""
         return key in _MOVES or key in _CUTS
 
     def insert(self, text: str) -> None:
@@ -173,47 +173,53 @@ class Prompt:
 
 
 class PathPrompt(Prompt):
-    """Asks for a path, and offers what it goes on with. ``look`` finds that out, and hands it over in its time."""
+    """Asks for a path and offers its completion. ``find_completion`` passes it to a callback, later."""
 
     def __init__(
-        self, label: str, take: Callable[[str], None], look: Callable[[str, Callable[[Completion], None]], None]
+        self,
+        label: str,
+        submit: Callable[[str], None],
+        find_completion: Callable[[str, Callable[[Completion], None]], None],
     ) -> None:
-        super().__init__(label, take)
-        self.look = look
-        self.known = Completion()
+        super().__init__(label, submit)
+        self.find_completion = find_completion
+        self.completion = Completion()
 
     @property
-    def rest(self) -> str:
+    def suffix(self) -> str:
         """Return the unique completion at the end of the text, if the cursor is there."""
-        return self.known.rest if self.known.text == self.text and self.cursor == len(self.text) else ""
+        return self.completion.suffix if self.completion.text == self.text and self.cursor == len(self.text) else ""
 
     def press(self, key: str, character: str | None) -> bool:
-        """A key that leads to the right takes what is offered."""
-        if key in TAKING and self.rest:
-            self.insert(self.rest)
+        """Edit with a key; one of ``ACCEPT_KEYS`` inserts the completion."""
+        if key in ACCEPT_KEYS and self.suffix:
+            self.insert(self.suffix)
             return True
         if key == "tab":
             return True
-        return super().press(key, character) and self._looked()
-
-    def insert(self, text: str) -> None:
-        """Look how it goes on."""
-        super().insert(text)
-        self._looked()
-
-    def _looked(self) -> bool:
-        self.look(self.text, self._learn)
+        if not super().press(key, character):
+            return False
+        self._request_completion()
         return True
 
-    def _learn(self, known: Completion) -> None:
-        self.known = known
+    def insert(self, text: str) -> None:
+        """Insert a text and request its completion."""
+        super().insert(text)
+        self._request_completion()
+
+    def _request_completion(self) -> None:
+        self.find_completion(self.text, self._set_completion)
+
+    def _set_completion(self, completion: Completion) -> None:
+        self.completion = completion
 
     def line(self, cells: int) -> Line:
         """Draw the text, then its completion or the possible names."""
-        if not self.rest:
-            names = self.known.names if self.known.text == self.text and len(self.known.names) > 1 else ()
+        if not self.suffix:
+            is_current = self.completion.text == self.text
+            names = self.completion.names if is_current and len(self.completion.names) > 1 else ()
             return (*super().line(cells), (f"   {'  '.join(names)}", "dim"))
-        return ((f" {self.label}: ", "key"), (self.text, ""), (self.rest[:1], "cursor"), (self.rest[1:], "dim"),
+        return ((f" {self.label}: ", "key"), (self.text, ""), (self.suffix[:1], "cursor"), (self.suffix[1:], "dim"),
                 ("   → takes it", "dim"))  # fmt: skip
 
 

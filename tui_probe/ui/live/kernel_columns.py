@@ -8,7 +8,7 @@ shorter first: the share has a bar from 100 columns on, and ``12 of 6 060`` beco
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
 from tui_probe.draw.bar_chart import column_chart
 from tui_probe.draw.spans import pad, width
@@ -32,15 +32,16 @@ GAP = 2
 class ScreenColumn(Generic[Row]):
     """A column of a table on screen.
 
-    ``value`` is what the column sorts by, None if not measured (always last). It is at least ``narrow`` cells wide, so
-    that columns stand still while rows change, and does not grow beyond ``wide``. A column that may be cut takes what
-    the others leave, and so does one with a ``short`` form of its texts, for cells that the whole text does not fit.
+    ``value`` is what the column sorts by, None if not measured (always last). It is at least ``min_cells`` cells wide,
+    so that columns stand still while rows change, and does not grow beyond ``max_cells``. A column that may be cut
+    takes what the others leave, and so does one with a ``short`` form of its texts, for cells that the whole text does
+    not fit.
     """
 
     column: Column[Row]
     value: Callable[[Row], object]
-    narrow: int
-    wide: int
+    min_cells: int
+    max_cells: int
     short: Callable[[Row], str] | None = None
 
     @property
@@ -71,11 +72,11 @@ class ScreenColumn(Generic[Row]):
         """Can it do with less than its contents want?"""
         return self.column.narrow is not None or self.short is not None
 
-    def least(self, natural: int) -> int:
+    def min_width(self, natural: int) -> int:
         """The cells that it needs, if its contents want ``natural`` cells."""
         title = width(self.title)
-        want = max(title, min(natural, self.wide))
-        return max(title, min(self.narrow, want)) if self.flexible else max(self.narrow, want)
+        want = max(title, min(natural, self.max_cells))
+        return max(title, min(self.min_cells, want)) if self.flexible else max(self.min_cells, want)
 
 
 def fit_columns(
@@ -88,7 +89,7 @@ def fit_columns(
     the whole texts, then to what was cut.
     """
     fitting = list(columns)
-    sizes = {shown.key: shown.least(natural.get(shown.key, 0)) for shown in fitting}
+    sizes = {shown.key: shown.min_width(natural.get(shown.key, 0)) for shown in fitting}
     while sum(sizes[shown.key] + GAP for shown in fitting) - GAP > cells:
         last = max(enumerate(fitting), key=lambda item: (item[1].column.rank, item[0]))[1]
         if last.column.rank == 0:
@@ -96,7 +97,7 @@ def fit_columns(
         fitting.remove(last)
     left = cells - sum(sizes[shown.key] for shown in fitting) - GAP * (len(fitting) - 1)
     for shown in sorted(fitting, key=lambda shown: (shown.short is None, shown.column.rank)):
-        wish = min(natural.get(shown.key, 0), shown.wide) - sizes[shown.key]
+        wish = min(natural.get(shown.key, 0), shown.max_cells) - sizes[shown.key]
         if shown.short is not None and 0 < wish <= left:
             sizes[shown.key] += wish
             left -= wish
@@ -136,15 +137,13 @@ def status_text(row: KernelSnapshot) -> str:
     return f"{FAILURE_MARK if row.failures else GLYPHS.get(row.status, ' ')} {row.status}"
 
 
-def _column(key: str) -> Column[KernelSnapshot]:
-    """A column of the reports. A row has the attributes of a kernel that columns ask for, and stays as it is."""
-    column = next(column for column in KERNEL_COLUMNS if column.key == key)
-    return cast("Column[KernelSnapshot]", column)
+_REPORT_COLUMNS: Final = {column.key: column for column in cast("tuple[Column[KernelSnapshot], ...]", KERNEL_COLUMNS)}
+"""Columns of the reports by key: a snapshot has the attributes of a kernel that they read."""
 
 
 def _of_folder(key: str) -> Column[KernelSnapshot]:
-    """The same of what stands in the folder of a kernel: not known until that has been read."""
-    column = _column(key)
+    """Return the column of a value from the kernel's folder: unknown until that has been read."""
+    column = _REPORT_COLUMNS[key]
     text_of_row = column.text
 
     def text(row: KernelSnapshot) -> str:
@@ -168,7 +167,7 @@ def _short_share(row: KernelSnapshot) -> str:
 
 
 def _share(row: KernelSnapshot) -> str:
-    text_of_row = _column("share").text
+    text_of_row = _REPORT_COLUMNS["share"].text
     text = text_of_row(row) if text_of_row is not None else ""
     return text if row.time_share is None else f"{bar(row.time_share, BAR_CELLS)} {text:>11}"
 
@@ -184,8 +183,8 @@ def _trend_rise(row: KernelSnapshot) -> float | None:
     return last * len(before) / sum(before) if sum(before) > 0 else None
 
 
-def _added(before: int | None, after: int | None) -> int | None:
-    """Return the sort key of a column with two values: what the probe adds."""
+def _difference(before: int | None, after: int | None) -> int | None:
+    """Return the sort key of a column with two values; None if one was not measured."""
     return None if before is None or after is None else after - before
 
 
@@ -196,35 +195,72 @@ def _finding(row: KernelSnapshot) -> str:
     return row.finding or row.reason or ""
 
 
-def _ranked(column: Column[KernelSnapshot], rank: int, **changes: Any) -> Column[KernelSnapshot]:
-    return replace(column, rank=rank, **changes)
-
-
 COLUMNS: tuple[ScreenColumn[KernelSnapshot], ...] = (
-    ScreenColumn(_column("index"), lambda r: r.index, 1, 6),
-    ScreenColumn(_ranked(_column("demangled"), 0, narrow=20), lambda r: r.demangled.lower(), 20, 48),
-    ScreenColumn(replace(_column("status"), text=status_text), lambda r: r.status, 10, 10),
-    ScreenColumn(_ranked(_column("way"), 8), lambda r: r.way, 5, 5),
-    ScreenColumn(_ranked(_column("share"), 1, text=_share), lambda r: r.time_share, 6, 18, _short_share),
+    ScreenColumn(_REPORT_COLUMNS["index"], lambda r: r.index, min_cells=1, max_cells=6),
     ScreenColumn(
-        _ranked(_column("launches"), 3),
-        lambda r: r.launches, 8, 18, lambda r: short_launch_count_text(r.launches, r.launches_probed),
+        replace(_REPORT_COLUMNS["demangled"], rank=0, narrow=20),
+        lambda r: r.demangled.lower(),
+        min_cells=20,
+        max_cells=48,
     ),
-    ScreenColumn(_ranked(_column("median"), 4), lambda r: r.gpu_time and r.gpu_time.shown.median_ns, 8, 8),
-    ScreenColumn(_ranked(_column("p99"), 7), lambda r: r.gpu_time and r.gpu_time.shown.p99_ns, 8, 8),
-    ScreenColumn(Column("trend", None, "trend", _trend, True, 8), _trend_rise, TREND_LAUNCHES, TREND_LAUNCHES),
-    ScreenColumn(_ranked(_of_folder("registers"), 5), lambda r: _added(r.registers_pruned, r.registers_probed), 9, 9),
-    ScreenColumn(_ranked(_of_folder("spills"), 11), lambda r: _added(r.spills_pruned, r.spills_probed), 6, 11),
-    ScreenColumn(_ranked(_column("grid"), 9), lambda r: _extent(r.grid), 5, 16),
-    ScreenColumn(_ranked(_column("block"), 10), lambda r: _extent(r.block), 5, 12),
-    ScreenColumn(_ranked(_column("slowdown"), 6), lambda r: r.slowdown, 8, 8),
-    ScreenColumn(_ranked(_column("time_ms"), 12), lambda r: r.time_ms, 7, 8),
-    ScreenColumn(_ranked(_column("probe_bytes"), 13), lambda r: r.probe_bytes, 9, 9),
+    ScreenColumn(replace(_REPORT_COLUMNS["status"], text=status_text), lambda r: r.status, min_cells=10, max_cells=10),
+    ScreenColumn(replace(_REPORT_COLUMNS["way"], rank=8), lambda r: r.way, min_cells=5, max_cells=5),
     ScreenColumn(
-        Column("finding", None, "finding", _finding, False, 2, 22),
-        lambda r: _finding(r).lstrip("! ").lower() or None, 22, 160,
+        replace(_REPORT_COLUMNS["share"], rank=1, text=_share),
+        lambda r: r.time_share,
+        min_cells=6,
+        max_cells=18,
+        short=_short_share,
     ),
-)  # fmt: skip
+    ScreenColumn(
+        replace(_REPORT_COLUMNS["launches"], rank=3),
+        lambda r: r.launches,
+        min_cells=8,
+        max_cells=18,
+        short=lambda r: short_launch_count_text(r.launches, r.launches_probed),
+    ),
+    ScreenColumn(
+        replace(_REPORT_COLUMNS["median"], rank=4),
+        lambda r: r.gpu_time and r.gpu_time.shown.median_ns,
+        min_cells=8,
+        max_cells=8,
+    ),
+    ScreenColumn(
+        replace(_REPORT_COLUMNS["p99"], rank=7),
+        lambda r: r.gpu_time and r.gpu_time.shown.p99_ns,
+        min_cells=8,
+        max_cells=8,
+    ),
+    ScreenColumn(
+        Column("trend", title="trend", text=_trend, rank=8),
+        _trend_rise,
+        min_cells=TREND_LAUNCHES,
+        max_cells=TREND_LAUNCHES,
+    ),
+    ScreenColumn(
+        replace(_of_folder("registers"), rank=5),
+        lambda r: _difference(r.registers_pruned, r.registers_probed),
+        min_cells=9,
+        max_cells=9,
+    ),
+    ScreenColumn(
+        replace(_of_folder("spills"), rank=11),
+        lambda r: _difference(r.spills_pruned, r.spills_probed),
+        min_cells=6,
+        max_cells=11,
+    ),
+    ScreenColumn(replace(_REPORT_COLUMNS["grid"], rank=9), lambda r: _extent(r.grid), min_cells=5, max_cells=16),
+    ScreenColumn(replace(_REPORT_COLUMNS["block"], rank=10), lambda r: _extent(r.block), min_cells=5, max_cells=12),
+    ScreenColumn(replace(_REPORT_COLUMNS["slowdown"], rank=6), lambda r: r.slowdown, min_cells=8, max_cells=8),
+    ScreenColumn(replace(_REPORT_COLUMNS["time_ms"], rank=12), lambda r: r.time_ms, min_cells=7, max_cells=8),
+    ScreenColumn(replace(_REPORT_COLUMNS["probe_bytes"], rank=13), lambda r: r.probe_bytes, min_cells=9, max_cells=9),
+    ScreenColumn(
+        Column("finding", title="finding", text=_finding, right=False, rank=2, narrow=22),
+        lambda r: _finding(r).lstrip("! ").lower() or None,
+        min_cells=22,
+        max_cells=160,
+    ),
+)
 COLUMN_POSITIONS: Final = {column.key: place for place, column in enumerate(COLUMNS)}
 SHARE_POSITION: Final = COLUMN_POSITIONS["share"]
 
@@ -234,21 +270,24 @@ def columns_of(*, timed: bool, ranked: bool, cells: int, grafted: bool = False) 
 
     A wide table has more room for what was found before it has more columns.
     """
-    left_out = {*(() if ranked else SAMPLED), *(("time_ms",) if ranked else () if timed else TIMED)}
-    left_out |= set() if grafted else {"way"}
-    return [_for_width(cells, column) for column in COLUMNS if column.key not in left_out]
+    omitted = set() if grafted else {"way"}
+    if ranked:
+        omitted.add("time_ms")
+    else:
+        omitted.update(SAMPLED if timed else (*SAMPLED, *TIMED))
+    return [_for_width(cells, column) for column in COLUMNS if column.key not in omitted]
 
 
 def _for_width(cells: int, column: ScreenColumn[KernelSnapshot]) -> ScreenColumn[KernelSnapshot]:
     if column.key == "share" and cells >= _BARS_FROM:
         return replace(column, short=None)
     if column.key == "finding":
-        return replace(column, narrow=column.narrow + max(0, cells - 80) // 10 + max(0, cells - 120) // 4)
+        return replace(column, min_cells=column.min_cells + max(0, cells - 80) // 10 + max(0, cells - 120) // 4)
     return column
 
 
 DATA_COLUMNS: tuple[Column[KernelSnapshot], ...] = tuple(
     replace(column, value=lambda row: row.results) if column.key == "results" else column
-    for column in cast("tuple[Column[KernelSnapshot], ...]", KERNEL_COLUMNS)
+    for column in _REPORT_COLUMNS.values()
 )
 """The columns of the reports for data. A row has the number of its result files, not the list."""

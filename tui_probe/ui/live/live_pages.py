@@ -10,7 +10,7 @@ from tui_probe.ui.live.results import ResultsView
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.table_views import AllLinesView, GraphsView, GrowingView, RangesView
 from tui_probe.ui.views.view import TextView
-from tui_probe.ui.widgets.bars import NUMBERED, Tab
+from tui_probe.ui.widgets.bars import NUMBERED, Tab, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -108,6 +108,7 @@ TABS = (
 RANGES = Tab("ranges", "Ranges", "Ranges", number=8)
 GRAPHS = Tab("graphs", "Graphs", "Graphs", number=9)
 LINES = Tab("lines", "Lines", "Lines", number=NUMBERED)
+PAGE_KEYS = keys_of((*TABS, RANGES, GRAPHS, LINES))
 
 
 class LivePages:

@@ -16,7 +16,7 @@ from tui_probe.ui.layout import arrangement
 from tui_probe.ui.live.current_selection import CurrentSelection, step_applies
 from tui_probe.ui.live.initial_place import InitialPlace
 from tui_probe.ui.live.kernel_table import KernelTable, names_of
-from tui_probe.ui.live.live_pages import TABS, LivePages
+from tui_probe.ui.live.live_pages import PAGE_KEYS, TABS, LivePages
 from tui_probe.ui.live.preview import Preview
 from tui_probe.ui.live.processes import ProcessSwitch
 from tui_probe.ui.live.results import KernelFindings
@@ -74,12 +74,12 @@ class LiveScreen(ViewScreen):
         self.pages = LivePages(self, self._findings.found_in, ascii_only=ascii_only)
         self.preview = Preview(self, "preview", self._findings.found_in, ascii_only=ascii_only)
         self.current_selection = CurrentSelection(self.table)
-        self.switch = ProcessSwitch(self, self.current_selection, self._take_again)
+        self.switch = ProcessSwitch(self, self.current_selection, self._show_again)
         self._division: Arrangement | None = None
         self._initial_place = InitialPlace(self)
         self._filter_warning = KernelFilterWarning()
         self._previous_run = PreviousRunHint(self)
-        self._found: int | None = None
+        self._flagged_index: int | None = None
         """The kernel to which ``!`` went last."""
         self.early_keys = EarlyKeys(self, lambda: not self.current_selection.snapshot.loaded or self.table.waits)
 
@@ -103,7 +103,7 @@ class LiveScreen(ViewScreen):
         """Start the one clock of this screen."""
         self._initial_place.take(self.probe_app.session)
         self._divide(*self.app.size)
-        self.set_interval(INTERVAL, self.beat)
+        self.set_interval(INTERVAL, self.on_interval)
 
     @property
     def current(self) -> str:
@@ -137,13 +137,13 @@ class LiveScreen(ViewScreen):
 
     # -- the clock
 
-    def beat(self) -> None:
-        """The clock: a frame, but only every second time if the link is slow."""
+    def on_interval(self) -> None:
+        """Draw a frame, on a slow link only every second time."""
         self.beats += 1
         if self.beats % 2 == 0 or not self.probe_app.low_bandwidth:
-            self.tick()
+            self.refresh_frame()
 
-    def tick(self) -> None:
+    def refresh_frame(self) -> None:
         """A data frame: what changed since the last one. Left out while the terminal lags behind."""
         app = self.probe_app
         if app.feed.failure is not None:
@@ -152,11 +152,11 @@ class LiveScreen(ViewScreen):
             self.skipped_frames += 1
             return
         if not self.current_selection.paused:
-            self.take(app.feed.latest)
+            self.show_snapshot(app.feed.latest)
         app.withdraw_question()
         self.show_bars()
 
-    def take(self, snapshot: Snapshot) -> None:
+    def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a snapshot, and let the current page read what is new."""
         if self.probe_app.session.watching and (words := words_at_end(self.current_selection.snapshot, snapshot)):
             self.notice(words)
@@ -166,7 +166,7 @@ class LiveScreen(ViewScreen):
         self.table.say_empty(process.problem if process and process.problem else why_empty(snapshot))
         self._previous_run.look(snapshot, process)
         if words := self._filter_warning.look(snapshot, time.monotonic()):
-            self._say(words)
+            self._notify_front_screen(words)
         if arrangement(*self.size, len(process.kernels) if process else None) != self._division:
             self._divide(*self.size)
         self._begin()
@@ -181,16 +181,16 @@ class LiveScreen(ViewScreen):
         self._initial_place.go()
         session = self.probe_app.session
         if self._initial_place.resumed and session.notice:
-            self.call_later(self._say, session.notice)
+            self.call_later(self._notify_front_screen, session.notice)
             session.notice = ""
 
-    def _say(self, words: str) -> None:
-        """On the screen in front, which may have been opened just now."""
-        (self.app.screen if isinstance(self.app.screen, ViewScreen) else self).notice(words)
+    def _notify_front_screen(self, text: str) -> None:
+        """Show a notice on the screen in front, which may have been opened just now."""
+        (self.app.screen if isinstance(self.app.screen, ViewScreen) else self).notice(text)
 
-    def _take_again(self) -> None:
+    def _show_again(self) -> None:
         """Show the same snapshot: another process of it."""
-        self.take(self.current_selection.snapshot)
+        self.show_snapshot(self.current_selection.snapshot)
         self.show_bars()
 
     def show_kernel(self) -> None:
@@ -219,10 +219,10 @@ class LiveScreen(ViewScreen):
         )
         state = self.query_one("#state", Bar)
         line = (*elapsed_line(snapshot, time.time()), *states)
-        state.show((*line, *self._what_was_before(state.size.width - len(plain(line)))))
+        state.show((*line, *self._previous_run_hint(state.size.width - len(plain(line)))))
         self.show_hint()
 
-    def _what_was_before(self, room: int) -> Line:
+    def _previous_run_hint(self, room: int) -> Line:
         """Return a hint at an earlier run to compare with, if all of it fits."""
         hint = self._previous_run.text
         return ((" · ", "dim"), (hint, "note")) if hint and len(hint) + 4 <= room else ()
@@ -280,7 +280,7 @@ class LiveScreen(ViewScreen):
     # -- keys of the screen
 
     def on_key(self, event: events.Key) -> None:
-        """A key for the table waits until there is one."""
+        """Handle a key; hold one for the table until there is a table."""
         self.probe_app.feed.rest()
         self.table.hold()
         if self.early_keys.hold(event, on_table=self.in_table and self.prompt is None):
@@ -290,7 +290,7 @@ class LiveScreen(ViewScreen):
             self.take_key(event)
 
     def applies(self, row: keys.Key) -> bool:
-        """There may be no other kernel, launch or process; and what has ended cannot be paused."""
+        """Return whether a key acts now: its kernel, launch or process exists, and the run can be paused."""
         if row.id in ("process", "processes"):
             return self.switch.applies
         if row.id == "together":
@@ -305,7 +305,7 @@ class LiveScreen(ViewScreen):
         """Show a page and go there."""
         self.pages.current = page
         self.query_one("#page", Pane).host(self.pages.shown)
-        self.take(self.current_selection.snapshot)
+        self.show_snapshot(self.current_selection.snapshot)
         self.focus_table(in_table=False)
 
     def action_next_pane(self) -> None:
@@ -333,7 +333,7 @@ class LiveScreen(ViewScreen):
     def action_pause(self) -> None:
         """Freeze what is shown, and go on."""
         self.current_selection.paused = not self.current_selection.paused
-        self.tick()
+        self.refresh_frame()
 
     def action_record(self) -> None:
         """Switch recording on or off, in all processes of the run; of one that has ended: run it again."""
@@ -411,10 +411,10 @@ class LiveScreen(ViewScreen):
         if not flagged:
             self.notice(self._why_none_found())
             return
-        place = next((place for place, row in enumerate(flagged) if row.index == self._found), -1)
-        place = (place + 1) % len(flagged) if self._found == self.table.selected else 0
-        self._found = flagged[place].index
-        self.table.select(self._found)
+        place = next((place for place, row in enumerate(flagged) if row.index == self._flagged_index), -1)
+        place = (place + 1) % len(flagged) if self._flagged_index == self.table.selected else 0
+        self._flagged_index = flagged[place].index
+        self.table.select(self._flagged_index)
         self.notice(f"{place + 1} of {len(flagged)} that stand out: {flagged[place].finding}")
 
     def _why_none_found(self) -> str:
@@ -472,18 +472,18 @@ class LiveScreen(ViewScreen):
         if self.view is self.pages.ranges:
             self.pages.ranges.toggle(self.process)
         else:
-            self.notice("ranges can be taken together: page 8")
+            self.notice(f"ranges can be taken together: page {PAGE_KEYS['ranges']}")
 
     def action_follow(self) -> None:
         """Follow the end of a log, or stay."""
         if isinstance(self.view, LogView):
             self.view.toggle_follow()
         else:
-            self.notice("a log can be followed: pages 2 to 5")
+            self.notice(f"a log can be followed: pages {PAGE_KEYS['process']} to {PAGE_KEYS['stderr']}")
 
     def action_tags(self) -> None:
         """Choose the tags of a log."""
         if isinstance(self.view, LogView):
             choose_tags(self.app, self.view)
         else:
-            self.notice("a log has tags: page 3")
+            self.notice(f"a log has tags: page {PAGE_KEYS['events']}")

@@ -122,7 +122,7 @@ class FormView(PaneView):
         """Return the unique completion of the command line, if its cursor is at the end; else ""."""
         editor, known = self._editor, self._completion
         at_end = editor is not None and self.field == "command" and editor.cursor == len(editor.text)
-        return known.rest if at_end and known.text == self.form.command else ""
+        return known.suffix if at_end and known.text == self.form.command else ""
 
     def status(self) -> list[str]:
         """The names that the path at hand may become."""
@@ -166,9 +166,9 @@ class FormView(PaneView):
     def takes(self, key: str, character: str | None) -> bool:
         """Is a key typed into the field at hand? Then it has done its work."""
         editor = self._editor
-        if editor is None or key in _LEAVING or (character is None and not editor.knows(key)):
+        if editor is None or key in _LEAVING or (character is None and not editor.is_edit_key(key)):
             return False
-        if character is not None and not character.isprintable() and not editor.knows(key):
+        if character is not None and not character.isprintable() and not editor.is_edit_key(key):
             return False
         if key in _TAKING and self._rest:
             editor.insert(self._rest)
