@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from .coalescing import LineAccesses
 
 
-def _sectors_per_request(found: AccessTable) -> float | None:
-    return ratio(found.sectors, found.requests)
+def _sectors_per_request(table: AccessTable) -> float | None:
+    return ratio(table.sectors, table.requests)
 
 
-def _worst_line(found: AccessTable) -> int | None:
-    return found.worst.line if found.worst else None
+def _worst_line(table: AccessTable) -> int | None:
+    return table.worst.line if table.worst else None
 
 
-def _worst_value(found: AccessTable) -> float | None:
-    return found.worst.sectors_per_request if found.worst else None
+def _worst_value(table: AccessTable) -> float | None:
+    return table.worst.sectors_per_request if table.worst else None
 
 
-def _per_thread(found: AccessCount) -> float | None:
-    return None if found.accesses is None else ratio(found.accesses, found.threads)
+def _per_thread(count: AccessCount) -> float | None:
+    return None if count.accesses is None else ratio(count.accesses, count.threads)
 
 
-def _where_incomplete(found: AccessTable, value: Any) -> bool:
+def _where_incomplete(table: AccessTable, value: Any) -> bool:
     del value
-    return found.kept != found.accesses
+    return table.kept != table.accesses
 
 
 _TABLE_METRICS: Final = (
@@ -74,47 +74,47 @@ _COUNT_METRICS: Final = (
 METRICS: Final = (*_TABLE_METRICS, *_COUNT_METRICS[1:])
 
 
-def figures(found: AccessTable | AccessCount) -> tuple[MetricValue, ...]:
+def figures(analysis: AccessTable | AccessCount) -> tuple[MetricValue, ...]:
     """Metrics of a table or a count, those that it has."""
-    return metric_values(_TABLE_METRICS if isinstance(found, AccessTable) else _COUNT_METRICS, found)
+    return metric_values(_TABLE_METRICS if isinstance(analysis, AccessTable) else _COUNT_METRICS, analysis)
 
 
 _FLAGGED_SHARE: Final = 0.1
 """The part of all sectors from which on what is wasted stands out."""
 
 
-def findings(of: ProbeResult, found: AccessTable | AccessCount) -> Iterator[Finding]:
+def findings(of: ProbeResult, analysis: AccessTable | AccessCount) -> Iterator[Finding]:
     """Of the table, or of the count."""
     del of
-    if isinstance(found, AccessCount):
-        yield _access_count(found, "")
+    if isinstance(analysis, AccessCount):
+        yield _access_count(analysis, "")
         return
-    yield from _worst_access(found)
-    yield _all_accesses(found)
+    yield from _worst_access(analysis)
+    yield _all_accesses(analysis)
 
 
-def findings_of_compact(of: ProbeResult, found: AccessTable | AccessCount) -> Iterator[Finding]:
+def findings_of_compact(of: ProbeResult, analysis: AccessTable | AccessCount) -> Iterator[Finding]:
     """Yield the number of accesses; compact records do not show which are uncoalesced."""
     del of
-    if isinstance(found, AccessCount):
-        yield _access_count(found, "coalescing")
+    if isinstance(analysis, AccessCount):
+        yield _access_count(analysis, "coalescing")
 
 
-def _access_count(found: AccessCount, asks: str) -> Finding:
-    text = f"{units.count(found.accesses)}, at most {units.count(found.capacity)} kept per thread"
-    return Finding("accesses", "accesses", text, "dmat", asks=asks, values={"accesses": found.accesses})
+def _access_count(count: AccessCount, asks: str) -> Finding:
+    text = f"{units.count(count.accesses)}, at most {units.count(count.capacity)} kept per thread"
+    return Finding("accesses", "accesses", text, "dmat", asks=asks, values={"accesses": count.accesses})
 
 
-def _worst_access(found: AccessTable) -> Iterator[Finding]:
-    found_worst = worst_access(found.rows)
-    sectors = found.sectors
-    if found_worst is None:
-        if sectors and all(row.used is not None for row in found.rows):
+def _worst_access(table: AccessTable) -> Iterator[Finding]:
+    worst_with_waste = worst_access(table.rows)
+    sectors = table.sectors
+    if worst_with_waste is None:
+        if sectors and all(row.used is not None for row in table.rows):
             yield Finding(
                 "coalesced", "coalesced", "all loads and stores use the sectors that they move in full", "lines"
             )
         return
-    worst, wasted = found_worst
+    worst, wasted = worst_with_waste
     needed = ((worst.ideal or 0) / worst.requests) if worst.requests else 0.0
     text = f"{_where(worst)}, {worst.sectors_per_request or 0:.1f} sectors per request"
     text += f", {units.tenths(needed)} would do"
@@ -133,21 +133,21 @@ def _where(row: LineAccesses) -> str:
     return place(row.line, row.code.source if row.code else None, row.code.opcode if row.code else None)
 
 
-def _all_accesses(found: AccessTable) -> Finding:
-    requests, sectors = found.requests, found.sectors
-    text = units.count(found.accesses) if found.accesses is not None else f"{units.count(found.kept)} kept"
+def _all_accesses(table: AccessTable) -> Finding:
+    requests, sectors = table.requests, table.sectors
+    text = units.count(table.accesses) if table.accesses is not None else f"{units.count(table.kept)} kept"
     text += f" in {units.counted(requests, 'request')}"
     if requests:
         text += f", {sectors / requests:.1f} sectors per request"
-    if found.kept != found.accesses:
-        text += f"; kept: the first {units.count(found.capacity)} of each thread, {units.count(found.kept)} in all"
-    values = {"accesses": found.accesses, "kept": found.kept, "requests": requests, "sectors": sectors}
+    if table.kept != table.accesses:
+        text += f"; kept: the first {units.count(table.capacity)} of each thread, {units.count(table.kept)} in all"
+    values = {"accesses": table.accesses, "kept": table.kept, "requests": requests, "sectors": sectors}
     return Finding("accesses", "accesses", text, "dmat", values=values)
 
 
-def _rows(of: ProbeResult, found: AccessTable | AccessCount) -> LineRows:
+def _rows(of: ProbeResult, analysis: AccessTable | AccessCount) -> LineRows:
     """Read the table of a launch; a large result takes a while."""
-    table = by_line(accesses_of(of), of.kernel.folder) if isinstance(found, AccessCount) else found
+    table = by_line(accesses_of(of), of.kernel.folder) if isinstance(analysis, AccessCount) else analysis
     rows = [
         LineRow(
             row.line,

@@ -367,8 +367,8 @@ def _entries(
     entry = np.zeros(start.shape, dtype=np.int64)
     if not ran.any():
         return ClockAxis(np.zeros(0, dtype=np.int64), 0, "shared", 0), entry.reshape(begun.shape), None
-    found, place = distinct_sms(sm[ran])
-    numbers = found.astype(np.int32)
+    sms, place = distinct_sms(sm[ran])
+    numbers = sms.astype(np.int32)
     first = np.full(len(numbers), np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(first, place, start[ran])
     rate = None

@@ -78,8 +78,8 @@ def bands_of(
 def _named_ranges(memory: LaunchMemory, tensors: Sequence[Tensor]) -> list[_NamedRange]:
     """Tensors, parameters and allocations by ascending address; of those at one address the best known."""
     ranges: dict[int, _NamedRange] = {}
-    for number, each in enumerate(memory.allocations):
-        ranges[each.start] = _NamedRange(each.start, each.end, f"allocation {number}")
+    for number, allocation in enumerate(memory.allocations):
+        ranges[allocation.start] = _NamedRange(allocation.start, allocation.end, f"allocation {number}")
     pointers: dict[int, list[str]] = {}
     for name, value in memory.pointers():
         # Without a log of allocations a number counts as an address if it is as large as those of devices are.
@@ -100,7 +100,7 @@ def _named_ranges(memory: LaunchMemory, tensors: Sequence[Tensor]) -> list[_Name
 def _cut(low: int, high: int, places: list[_NamedRange]) -> Iterator[tuple[_NamedRange | None, int, int]]:
     """The bytes from ``low`` to before ``high`` in pieces that belong to one place each, or to none."""
     at = low
-    number = bisect_right(places, low, key=lambda each: each.start) - 1
+    number = bisect_right(places, low, key=lambda place_range: place_range.start) - 1
     while at < high:
         place = places[number] if number >= 0 and at < places[number].end else None
         following = places[number + 1].start if number + 1 < len(places) else high
@@ -142,24 +142,24 @@ def _fewer(bands: list[Band], most: int) -> list[Band]:
     while len(bands) > most:
         gaps = [after.start - before.end for before, after in pairwise(bands)]
         place = gaps.index(min(gaps))
-        one, other = bands[place : place + 2]
-        bands[place : place + 2] = [replace(one, name=one.name or other.name, end=other.end, tensor=None)]
+        lower, upper = bands[place : place + 2]
+        bands[place : place + 2] = [replace(lower, name=lower.name or upper.name, end=upper.end, tensor=None)]
     return bands
 
 
 def _named(bands: list[Band]) -> list[Band]:
     """Names for bands without one, and a part's distance from its origin where several have one name."""
     names = [band.name for band in bands]
-    found, ranges = [], 0
+    named, ranges = [], 0
     for band in bands:
         if not band.name:
-            found.append(replace(band, name=f"range {ranges}"))
+            named.append(replace(band, name=f"range {ranges}"))
             ranges += 1
         elif names.count(band.name) > 1 and band.start > band.origin and band.tensor is None:
-            found.append(replace(band, name=f"{band.name} +{band.start - band.origin:#x}"))
+            named.append(replace(band, name=f"{band.name} +{band.start - band.origin:#x}"))
         else:
-            found.append(band)
-    return found
+            named.append(band)
+    return named
 
 
 # The vertical axis: bands of memory one below the other, each with a share of the height, gaps left out.
@@ -229,12 +229,12 @@ class AddressAxis:
         cuts = cuts[:rows]
         between = 1 if rows >= 3 * len(cuts) else 0
         heights = _shared(rows - between * (len(cuts) - 1), [cut[3] for cut in cuts]) if cuts else []
-        found, top = [], 0
+        strips, top = [], 0
         for (number, start, stop, _), height in zip(cuts, heights, strict=True):
             height = max(min(height, -(-(stop - start) // MIN_ROW_BYTES)), 1)
-            found.append(Strip(number, top, height, start, stop))
+            strips.append(Strip(number, top, height, start, stop))
             top += height + between
-        return found
+        return strips
 
 
 def _shared(rows: int, weights: list[float]) -> list[int]:

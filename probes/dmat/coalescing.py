@@ -162,12 +162,14 @@ class _Requests:
     sectors: NDArray[np.int64]
 
 
-def _add_requests(counts: dict[str, Counter[int]], found: _Requests, code: Mapping[int, AccessLine]) -> None:
+def _add_requests(counts: dict[str, Counter[int]], requests: _Requests, code: Mapping[int, AccessLine]) -> None:
     """Add the requests of a part to the counts of their lines."""
-    numbers, which = np.unique(found.lines, return_inverse=True)
+    numbers, which = np.unique(requests.lines, return_inverse=True)
     sizes = np.array([(code[line].bytes or 0) if line in code else 0 for line in numbers.tolist()], dtype=np.int64)
-    ideal = np.minimum(-(-found.lanes * sizes[which] // SECTOR), found.sectors)
-    for name, amounts in zip(counts, (found.lanes, np.ones_like(found.lanes), found.sectors, ideal), strict=True):
+    ideal = np.minimum(-(-requests.lanes * sizes[which] // SECTOR), requests.sectors)
+    for name, amounts in zip(
+        counts, (requests.lanes, np.ones_like(requests.lanes), requests.sectors, ideal), strict=True
+    ):
         sums = np.bincount(which, weights=amounts, minlength=len(numbers)).astype(np.int64)
         counts[name].update(dict(zip(numbers.tolist(), sums.tolist(), strict=True)))
 

@@ -76,8 +76,8 @@ class Frame:
     @property
     def cell_counts(self) -> NDArray[np.int64]:
         """Accesses of each cell."""
-        found: NDArray[np.int64] = _by_cell(self.counts)
-        return found
+        counts: NDArray[np.int64] = _by_cell(self.counts)
+        return counts
 
     def times(self, column: int) -> tuple[int, int]:
         """The first cycle of a cell's column, and one past its last."""
@@ -103,8 +103,8 @@ class Frame:
 
 def _by_cell(dots: NDArray[Any]) -> NDArray[Any]:
     rows, columns = dots.shape[0] // DOTS_DOWN, dots.shape[1] // DOTS_ACROSS
-    found: NDArray[Any] = dots.reshape(rows, DOTS_DOWN, columns, DOTS_ACROSS).sum(axis=(1, 3))
-    return found
+    sums: NDArray[Any] = dots.reshape(rows, DOTS_DOWN, columns, DOTS_ACROSS).sum(axis=(1, 3))
+    return sums
 
 
 class Painter:
@@ -133,12 +133,12 @@ class Painter:
         if not self.knows_kinds:
             return []
         if accesses.records.size > _MAX_RECORDS_PER_KEY:
-            return sorted(line for line, each in self.code.items() if "global" in each.spaces)
-        found: set[int] = set()
+            return sorted(line for line, access in self.code.items() if "global" in access.spaces)
+        numbers: set[int] = set()
         for part in accesses.parts():
             lines = part.lines()
-            found.update([] if lines is None else np.flatnonzero(np.bincount(lines)).tolist())
-        return [self.code[line].line if line in self.code else line for line in sorted(found)]
+            numbers.update([] if lines is None else np.flatnonzero(np.bincount(lines)).tolist())
+        return [self.code[line].line if line in self.code else line for line in sorted(numbers)]
 
     def _outline(self, wish: FrameRequest) -> tuple[tuple[Strip, ...], Grid]:
         strips = tuple(self.space.strips(wish.window.low, wish.window.high, wish.rows))
@@ -309,8 +309,8 @@ def _lanes(warps: NDArray[np.int64], times: NDArray[Any]) -> NDArray[np.int64]:
     """The accesses of each one's request."""
     pairs = np.stack((warps, times.astype(np.int64)))
     _, which, counts = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
-    found: NDArray[np.int64] = counts[which.reshape(-1)]
-    return found
+    lanes: NDArray[np.int64] = counts[which.reshape(-1)]
+    return lanes
 
 
 def _counted(values: NDArray[Any]) -> Counter[int]:

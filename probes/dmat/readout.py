@@ -133,9 +133,9 @@ class ReadOut:
         """Accesses by kind; None where the records or the PTX do not tell."""
         if self.detail is None or not self.code or not self.detail.lines:
             return None
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for line, count in self.detail.lines.items():
             code = self.code.get(line)
             kind = "access" if code is None else {"copy": "load"}.get(code.kind, code.kind)
-            found[kind] = found.get(kind, 0) + count
-        return dict(sorted(found.items()))
+            counts[kind] = counts.get(kind, 0) + count
+        return dict(sorted(counts.items()))

@@ -100,12 +100,12 @@ class Dmat(VisibleAccesses):
 
     def totals(self) -> str:
         """Numbers of all and of recorded accesses."""
-        kept, made = self.map.survey.kept, self.map.accesses.made
+        recorded, made = self.map.survey.kept, self.map.accesses.made
         if made is None:
-            return f"{units.counted(kept, 'access')} kept, total unknown"
-        if kept < made:
-            return f"kept {units.count(kept)} of {units.counted(made, 'access')}"
-        return f"{units.counted(kept, 'access')}"
+            return f"{units.counted(recorded, 'access')} kept, total unknown"
+        if recorded < made:
+            return f"kept {units.count(recorded)} of {units.counted(made, 'access')}"
+        return f"{units.counted(recorded, 'access')}"
 
     def _draw_cursor(self, canvas: Canvas, frame: Frame, gutter: int, bottom: int) -> None:
         row = frame.row_at(self.address)

@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from .analysis import LineWaste, MemorySectors
 
 
-def _has_copies(found: MemorySectors, value: Any) -> bool:
+def _has_copies(sectors: MemorySectors, value: Any) -> bool:
     del value
-    return found.copy_requests > 0
+    return sectors.copy_requests > 0
 
 
 def _wasted_percent(kind: str) -> Callable[[MemorySectors], float | None]:
     """Per cent of the sectors that nobody asked for."""
 
-    def read(found: MemorySectors) -> float | None:
-        share: float | None = getattr(found, f"wasted_of_{kind}")
+    def read(sectors: MemorySectors) -> float | None:
+        share: float | None = getattr(sectors, f"wasted_of_{kind}")
         return None if share is None else 100 * share
 
     return read
@@ -91,18 +91,18 @@ _FLAGGED_SHARE: Final = 0.1
 """The part of all sectors from which on what is wasted stands out."""
 
 
-def findings(of: ProbeResult, found: MemorySectors) -> Iterator[Finding]:
+def findings(of: ProbeResult, sectors: MemorySectors) -> Iterator[Finding]:
     """Loads and stores."""
     del of
-    yield from _sectors(found, "coalescing")
+    yield from _sectors(sectors, "coalescing")
 
 
-def findings_by_line(of: ProbeResult, found: CountsByLine[MemorySectors]) -> Iterator[Finding]:
+def findings_by_line(of: ProbeResult, counts: CountsByLine[MemorySectors]) -> Iterator[Finding]:
     """The worst line, then all."""
-    worst = most_wasteful_line(found.lines, of.kernel.folder)
+    worst = most_wasteful_line(counts.lines, of.kernel.folder)
     if worst is not None:
-        yield _worst_line(worst, sum(requests_and_sectors(line)[1] for line in found.lines))
-    yield from _sectors(found.whole, "")
+        yield _worst_line(worst, sum(requests_and_sectors(line)[1] for line in counts.lines))
+    yield from _sectors(counts.whole, "")
 
 
 def _worst_line(worst: LineWaste, sectors: int) -> Finding:
@@ -116,10 +116,10 @@ def _worst_line(worst: LineWaste, sectors: int) -> Finding:
     return Finding("worst_access", "worst access", text, "lines", line.line, much, values=values, gain=gain)
 
 
-def _sectors(found: MemorySectors, asks: str) -> Iterator[Finding]:
+def _sectors(counts: MemorySectors, asks: str) -> Iterator[Finding]:
     for name, requests, sectors, ideal in (
-        ("load", found.load_requests, found.load_sectors, found.load_ideal),
-        ("store", found.store_requests, found.store_sectors, found.store_ideal),
+        ("load", counts.load_requests, counts.load_sectors, counts.load_ideal),
+        ("store", counts.store_requests, counts.store_sectors, counts.store_ideal),
     ):
         mean = ratio(sectors, requests)
         if mean is None:
@@ -171,9 +171,9 @@ LINES: Final = LineSpec(
 _SECTORS_SCALE: Final = "coalesced: 4 sectors for 4 bytes per lane, 8 for 8 and 16 for 16; worst: 32, one per lane"
 
 
-def notes(found: MemorySectors) -> list[str]:
+def notes(sectors: MemorySectors) -> list[str]:
     """Loads and stores of the newest launch, and what their numbers mean."""
-    ratios = (("load", found.sectors_per_load), ("store", found.sectors_per_store))
+    ratios = (("load", sectors.sectors_per_load), ("store", sectors.sectors_per_store))
     sentences = [f"a {name} touches {ratio:.2f} sectors of 32 B" for name, ratio in ratios if ratio is not None]
     return [*sentences, _SECTORS_SCALE] if sentences else []
 
@@ -214,6 +214,6 @@ PROBES: Final = (
         findings=findings_by_line,
         lines=LINES,
         views=(SECTORS,),
-        notes=lambda found: notes(found.whole),
+        notes=lambda counts: notes(counts.whole),
     ),
 )

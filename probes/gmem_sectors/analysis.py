@@ -198,7 +198,7 @@ def waste_of_lines(lines: Iterable[LineSums], folder: Path | None) -> list[LineW
     """The lines, what is wasted most first; those that are not counted last."""
     code = access_lines(folder) if folder else {}
     line_wastes = [_line_waste(line, code.get(line.line)) for line in lines]
-    return sorted(line_wastes, key=lambda each: (not is_counted(each.line), -(each.wasted or 0), -each.sectors))
+    return sorted(line_wastes, key=lambda waste: (not is_counted(waste.line), -(waste.wasted or 0), -waste.sectors))
 
 
 def _line_waste(line: LineSums, code: AccessLine | None) -> LineWaste:

@@ -95,10 +95,10 @@ class GpuBench:
         """HBM (or what the GPU has instead): read, write and copy by kernels, and the driver's own copy."""
         limit, start, half = self._gpu.properties.memory_bandwidth, self._buffer, self._room // 2
         blocks = 16 * self._gpu.properties.sms
-        whole, part = _word_count(self._room), _word_count(half)
-        read = self._kernel("read_words", blocks, _u64(start), whole, _u32(1), _u64(start))
-        write = self._kernel("write_words", blocks, _u64(start), whole)
-        copy = self._kernel("copy_words", blocks, _u64(start), _u64(start + half), part)
+        words, half_words = _word_count(self._room), _word_count(half)
+        read = self._kernel("read_words", blocks, _u64(start), words, _u32(1), _u64(start))
+        write = self._kernel("write_words", blocks, _u64(start), words)
+        copy = self._kernel("copy_words", blocks, _u64(start), _u64(start + half), half_words)
         yield self._rate("memory_read", "memory, read", self._room, limit, read)
         yield self._rate("memory_write", "memory, write", self._room, limit, write)
         yield self._rate("memory_copy", "memory, copy", 2 * half, limit, copy)

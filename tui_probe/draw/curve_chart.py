@@ -127,8 +127,8 @@ class CurveChart(Drawing):
         dots = np.zeros(shape, np.bool_)
         columns, heights = self._heights(curve, shape[1], shape[0], shown)
         before = np.concatenate((heights[:1], heights[:-1]))
-        for column, one, other in zip(columns, np.minimum(heights, before), np.maximum(heights, before), strict=True):
-            dots[one : other + 1, column] = True
+        for column, low, high in zip(columns, np.minimum(heights, before), np.maximum(heights, before), strict=True):
+            dots[low : high + 1, column] = True
         return dots
 
     def _draw_curve(

@@ -229,17 +229,17 @@ def _without_return_type(text: str) -> str:
 def _collapse_templates(text: str, level: int, more: str) -> str:
     """Template arguments from nesting ``level`` on as ``<…>``: ``f<a<b>, 4>`` is ``f<a<…>, 4>`` at level 2."""
     depths = _depths(text)
-    kept: list[str] = []
+    pieces: list[str] = []
     closing = -1
     for position, character in enumerate(_mask_operators(text)):
         if position <= closing:
             continue
-        kept.append(text[position])
+        pieces.append(text[position])
         if depths[position] == level and character in _OPEN:
             end = _closing(text, depths, position)
             closing = end if end >= 0 else len(text)
-            kept.append(more + _OPEN[character])
-    return "".join(kept)
+            pieces.append(more + _OPEN[character])
+    return "".join(pieces)
 
 
 def _closing(text: str, depths: list[int], start: int) -> int:

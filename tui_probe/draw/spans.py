@@ -156,8 +156,8 @@ def hang_line(line: str, cells: int) -> list[str]:
 def side_by_side(left: Sequence[Line], right: Sequence[Line], cells: int, gap: int = 2) -> list[Line]:
     """``left`` in columns of ``cells`` cells, ``right`` after a gap; the longer side continues alone."""
     return [
-        (*fit_line(one, cells), (" " * gap, ""), *other) if other else one
-        for one, other in zip_longest(left, right, fillvalue=())
+        (*fit_line(line, cells), (" " * gap, ""), *right_line) if right_line else line
+        for line, right_line in zip_longest(left, right, fillvalue=())
     ]
 
 

@@ -157,12 +157,14 @@ def _fitting_columns(columns: Sequence[Column[Row]], natural: Sequence[int], cel
     return fitting
 
 
-def _widths(columns: Sequence[Column[Row]], natural: Sequence[int], kept: Sequence[int], cells: int) -> dict[int, int]:
+def _widths(
+    columns: Sequence[Column[Row]], natural: Sequence[int], fitting: Sequence[int], cells: int
+) -> dict[int, int]:
     """The least widths, and what is left over for the columns that were cut, the lowest rank first; those of one rank
     share it."""
-    widths = {i: _least(columns[i], natural[i]) for i in kept}
-    left = cells - sum(widths.values()) - _GAP * (len(kept) - 1)
-    for _, same in groupby(sorted(kept, key=lambda i: columns[i].rank), key=lambda i: columns[i].rank):
+    widths = {i: _least(columns[i], natural[i]) for i in fitting}
+    left = cells - sum(widths.values()) - _GAP * (len(fitting) - 1)
+    for _, same in groupby(sorted(fitting, key=lambda i: columns[i].rank), key=lambda i: columns[i].rank):
         wanting = sorted(same, key=lambda i: natural[i] - widths[i])  # what one leaves is for those that want more
         for place, i in enumerate(wanting):
             share = max(left, 0) // (len(wanting) - place)

@@ -63,7 +63,7 @@ class ListedReason:
 
 def fill(sentence: str, parameters: Mapping[str, str]) -> str:
     """A sentence with its parameters. Raises KeyError for one that is not given."""
-    return _PLACEHOLDER.sub(lambda found: parameters[found[1]], sentence)
+    return _PLACEHOLDER.sub(lambda match: parameters[match[1]], sentence)
 
 
 @lru_cache(maxsize=1)
@@ -75,10 +75,12 @@ def listed_reasons() -> Mapping[str, ListedReason]:
 def read_list(text: str) -> Iterator[ListedReason]:
     """The reasons of such a file. Raises ValueError, with the line, for what is none."""
     advice: dict[str, str] = {}
-    for statement in ast.parse(_COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)).body:
+    for statement in ast.parse(_COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)).body:
         match statement:
-            case ast.Expr(ast.Call(ast.Name("REASON"), [ast.Name(name), code, parameters, sentence, older, said])):
-                reason = _reason(name, [code, parameters, sentence, older, said], advice)
+            case ast.Expr(
+                ast.Call(ast.Name("REASON"), [ast.Name(name), code, parameters, sentence, older, advice_node])
+            ):
+                reason = _reason(name, [code, parameters, sentence, older, advice_node], advice)
                 advice[name] = reason.advice
                 yield reason
             case _:

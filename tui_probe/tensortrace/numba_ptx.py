@@ -27,7 +27,7 @@ class NumbaFinder:
             return None
         sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
         specs = (finder.find_spec(name, path, target) for finder in sys.meta_path)
-        spec = next((found for found in specs if found is not None), None)
+        spec = next((candidate for candidate in specs if candidate is not None), None)
         if spec is not None and spec.loader is not None:
             _then_keep_ptx(spec.loader)
         return spec

@@ -270,9 +270,9 @@ class KernelLines:
         return True
 
 
-def _probe_mode(said: bytes) -> ProbeMode | None:
+def _probe_mode(text: bytes) -> ProbeMode | None:
     """``way WAY``, and what a later version may say behind it."""
-    match = _PROBE_MODE.match(said)
+    match = _PROBE_MODE.match(text)
     return None if match is None else PROBE_MODES.get(match[1])
 
 

@@ -173,10 +173,10 @@ def read_parameters(trace: Trace, kernel: int, progress: Callable[[float], None]
         rb"^\[exec\] \d+ param ([^\n]*)\n\[exec\] grid [^\n]{1,200}? kernel %d launch (\d{1,18}) " % kernel,
         re.MULTILINE,
     )
-    found: dict[int, bytes] = {}
+    parameters: dict[int, bytes] = {}
     for pairs in _matches(path, line, progress):
-        found.update((int(number), words.strip()) for words, number in pairs)
-    return found
+        parameters.update((int(number), words.strip()) for words, number in pairs)
+    return parameters
 
 
 def _matches(
@@ -194,7 +194,7 @@ def _matches(
 
 def _read_older(trace: Trace, path: Path, kernel: int, progress: Callable[[float], None]) -> dict[int, bytes]:
     """The same of a log that numbers no launches: its pairs of lines are the launches that have a time, in order."""
-    pairs = (pair for found in _matches(path, _OLDER_LAUNCH, progress) for pair in found)
+    pairs = (pair for matches in _matches(path, _OLDER_LAUNCH, progress) for pair in matches)
     timed = (launch for launch in trace.launches if launch.time_ns is not None)
     return {
         launch.number: words.strip()
@@ -303,9 +303,9 @@ def _without_overlaps(tensors: Iterable[Tensor]) -> list[Tensor]:
     return distinct
 
 
-def _is_part(part: Tensor, whole: Tensor) -> bool:
-    same = part.storage is not None and part.storage == whole.storage
-    return same and part.size < whole.size and whole.start <= part.start and part.end <= whole.end
+def _is_part(part: Tensor, container: Tensor) -> bool:
+    same = part.storage is not None and part.storage == container.storage
+    return same and part.size < container.size and container.start <= part.start and part.end <= container.end
 
 
 def _row_by_row(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -139,11 +139,11 @@ def parse_kernel_info(lines: list[str], source: str = "kernel.info") -> KernelIn
     )
 
 
-def _graft(said: Mapping[str, str], source: str) -> Graft | None:
+def _graft(values: Mapping[str, str], source: str) -> Graft | None:
     """``grafted OFFSET … appended START``, None for a kernel that was probed in PTX."""
-    if said.get("way") != "graft":
+    if values.get("way") != "graft":
         return None
-    words, where = said.get("grafted", "").split(), f"{source}, 'grafted'"
+    words, where = values.get("grafted", "").split(), f"{source}, 'grafted'"
     if len(words) < 2 or words[-2] != "appended":
         raise TraceError(f"{where}: 'OFFSET … appended START' was expected, not {' '.join(words)[:40]!r}")
     *replaced, appended = (_count(word, where, 9) for word in (*words[:-2], words[-1]))

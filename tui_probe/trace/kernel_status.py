@@ -171,5 +171,5 @@ def launch_failures(refused: int, status: int | None, dropped: int, reason: str 
         yield f"{_count_text(dropped, 'result', 'results')} dropped{why}"
 
 
-def _count_text(count: int, one: str, more: str) -> str:
-    return f"{count} {one if count == 1 else more}"
+def _count_text(count: int, singular: str, plural: str) -> str:
+    return f"{count} {singular if count == 1 else plural}"

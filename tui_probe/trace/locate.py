@@ -181,9 +181,9 @@ def kernel_filter(kernel: str | None) -> Callable[[AddressedKernel], bool]:
     if kernel is None:
         return lambda _: True
     if kernel.isdecimal():
-        return lambda each: each.index == int(kernel)
+        return lambda candidate: candidate.index == int(kernel)
     try:
         pattern = re.compile(kernel)
     except re.error as error:
         raise ChoiceError(f"{kernel}: {error}; a kernel is named by a regular expression or an index") from error
-    return lambda each: bool(pattern.search(each.name) or pattern.search(each.demangled))
+    return lambda candidate: bool(pattern.search(candidate.name) or pattern.search(candidate.demangled))

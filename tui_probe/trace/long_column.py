@@ -185,8 +185,8 @@ class LongColumn(Sequence[int]):
             return []
         least = min(chosen[0], chosen[-1])
         part = self.part(least, max(chosen[0], chosen[-1]) + 1)
-        found: list[int] = part[np.arange(chosen[0], chosen[-1] + chosen.step, chosen.step) - least].tolist()
-        return found
+        values: list[int] = part[np.arange(chosen[0], chosen[-1] + chosen.step, chosen.step) - least].tolist()
+        return values
 
     def __iter__(self) -> Iterator[int]:
         for part in self._parts(0, len(self)):

@@ -135,8 +135,8 @@ class ResultFile:
 
     def _read(self, at: int, size: int) -> NDArray[np.uint8]:
         try:
-            found, done = np.empty(size, np.uint8), 0
-            while done < size and (count := os.preadv(self._descriptor, [found.data[done:]], at + done)):
+            buffer, done = np.empty(size, np.uint8), 0
+            while done < size and (count := os.preadv(self._descriptor, [buffer.data[done:]], at + done)):
                 done += count
         except OSError as error:
             raise TraceError(f"{self.path}: cannot be read: {error.strerror}") from error
@@ -144,8 +144,8 @@ class ResultFile:
             raise TraceError(f"{self.path}: there is no memory for {size} bytes of it") from error
         if done < size:
             raise TraceError(f"{self.path}: it was cut short at {at + done} while it was open: open it again")
-        found.flags.writeable = False
-        return found
+        buffer.flags.writeable = False
+        return buffer
 
 
 def _missing_file_advice(path: Path) -> str:

@@ -118,10 +118,10 @@ class Result:
 
     def totals(self, index: int) -> tuple[int, int] | None:
         """(kept, attempts) of all slots of map ``index`` whose numbers are known; None as ``attempts``."""
-        kept, attempts = self.kept(index), self.attempts(index)
-        if kept is None or attempts is None:
+        saved, attempts = self.kept(index), self.attempts(index)
+        if saved is None or attempts is None:
             return None
-        return int(kept[kept >= 0].sum()), int(attempts[attempts >= 0].sum())
+        return int(saved[saved >= 0].sum()), int(attempts[attempts >= 0].sum())
 
     def sites(self, index: int, record: DTypeLike) -> NDArray[Any] | None:
         """The sums of each site of map ``index``: shape (sites,), dtype ``record``. None if it is no map of sites.

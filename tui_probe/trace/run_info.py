@@ -55,7 +55,7 @@ def _mask_word(word: bytes, value: int | None) -> str:
     Secrets are looked for in the word as it is, inside others, too: the name in an address may be a token, with a
     password behind it. Those that overlap or touch have one mask.
     """
-    spans = [found.span() for pattern in _SECRETS for found in pattern.finditer(word)]
+    spans = [match.span() for pattern in _SECRETS for match in pattern.finditer(word)]
     spans += [] if value is None else [(value, len(word))]
     parts, hidden = [], -1
     for start, end in sorted(spans):

@@ -120,13 +120,13 @@ def parse_sites(data: bytes, source: str = SITES_FILE) -> tuple[ProbeSites, ...]
 class _Reader:
     """Reads the parts of one file. Raises ValueError for what is not as it should be."""
 
-    def __init__(self, whole: Mapping[str, Any]) -> None:
-        version = _number(whole.get("version"))
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        version = _number(document.get("version"))
         if version != SITES_FORMAT:
             raise ValueError(f"version {version} is not read, only {SITES_FORMAT}: a newer tui-probe may")
-        self._whole = whole
+        self._whole = document
         self._kind: type[int] = int
-        self._files = _tables_in(_text, whole.get("files"))
+        self._files = _tables_in(_text, document.get("files"))
 
     def probes(self) -> tuple[ProbeSites, ...]:
         """Read the probes of the known modes; other modes are ignored."""

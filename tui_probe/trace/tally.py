@@ -145,15 +145,15 @@ class _KernelRows:
 
     def any(self, values: NDArray[np.bool_]) -> list[bool]:
         """True for each group in which any of the sorted values is set."""
-        found: list[bool] = np.logical_or.reduceat(values, self.starts).tolist()
-        return found
+        flags: list[bool] = np.logical_or.reduceat(values, self.starts).tolist()
+        return flags
 
     def sums(self, values: NDArray[np.bool_]) -> list[int]:
         """The number of the sorted values of each group that are set."""
-        found: list[int] = np.add.reduceat(values.astype(np.int64), self.starts).tolist()
-        return found
+        totals: list[int] = np.add.reduceat(values.astype(np.int64), self.starts).tolist()
+        return totals
 
     def most(self, values: NDArray[np.int64]) -> list[int]:
         """The largest of the sorted values of each group."""
-        found: list[int] = np.maximum.reduceat(values, self.starts).tolist()
-        return found
+        maxima: list[int] = np.maximum.reduceat(values, self.starts).tolist()
+        return maxima
