@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tui_probe.bandwidth.device import Properties
+from tui_probe.bandwidth.device import DeviceProperties
 from tui_probe.bandwidth.measure import Rate
 from tui_probe.bandwidth.rates import Bandwidth
 from tui_probe.cli.bandwidth import lines
 
-CARD = Properties("Test card", 132, 60 << 20, 141 << 30, 3_201_000, 6144, 232_448)
+CARD = DeviceProperties("Test card", 132, 60 << 20, 141 << 30, 3_201_000, 6144, 232_448)
 LATENCY = 0.8e-6
 PEAK = 4.3e12
 FLIGHTS = tuple(4096 << power for power in range(6))

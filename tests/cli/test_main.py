@@ -122,7 +122,7 @@ def test_errors_end_with_their_status(
     ],
 )
 def test_options_stand_anywhere(words: str, named: dict[str, object]) -> None:
-    parser, _ = front.parsers(words.split()[0])
+    parser, _ = front.build_parsers(words.split()[0])
     parsed = vars(parser.parse_args(words.split()))
     assert {name: parsed[name] for name in named} == named
 

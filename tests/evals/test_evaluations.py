@@ -10,7 +10,7 @@ import pytest
 
 import tui_probe
 from tests.evals.schedules import write_fill, write_two_slots
-from tui_probe.cli.main import main, parsers
+from tui_probe.cli.main import build_parsers, main
 from tui_probe.errors import ChoiceError, TraceError, UsageError
 from tui_probe.evals import evaluation as evaluation_module
 from tui_probe.evals.answer import compare_published, published_values
@@ -37,7 +37,7 @@ def test_runs_can_be_given_on_the_command_line(name: str, simulated: bool) -> No
     collections = evaluation_module.evaluation_named(name).collect(Setting(simulated=simulated))
     assert len({collection.name for collection in collections}) == len(collections)
     for collection in collections:
-        parsed = parsers("run")[0].parse_args(["run", *collection.options, "--", *collection.argv])
+        parsed = build_parsers("run")[0].parse_args(["run", *collection.options, "--", *collection.argv])
         assert parsed.ncu or parsed.launches, f"{collection.name}: its launches go by a default"
         program = collection.argv[1] if len(collection.argv) > 1 else ""
         assert "{programs}" not in program or Path(program.replace("{programs}", str(PROGRAMS_FOLDER))).is_file()
@@ -111,7 +111,7 @@ def test_wrong_input_says_what_to_run(tmp_path: Path) -> None:
     write_two_slots(tmp_path / "t")
     (one,), _ = read_inputs([tmp_path / "t"])
     assert list(one.results("dmat")) == []
-    assert one.why_none("dmat").endswith("the kernel was probed with block_sched: run with -p dmat")
+    assert one.no_result_reason("dmat").endswith("the kernel was probed with block_sched: run with -p dmat")
     (tmp_path / "notes.csv").write_text("a,b\n")
     with pytest.raises(TraceError, match=r"it is no trace\. To collect all of it: tui-probe eval scheduling --run"):
         tui_probe.evaluate("scheduling", tmp_path / "notes.csv")

@@ -62,7 +62,7 @@ def test_collectives_between_gpus(runner: Runner) -> None:
         slowest = max((kernel.slowdown or 0.0 for kernel in trace.kernels), default=0.0)
         print(f"GPU-COLLECTIVES\t{coverage.sentence}\tslowest {slowest:.3f}")
         for kernel in trace.kernels:
-            print(f"GPU-COLLECTIVES\t{kernel.name[:60]}\t{kernel.way}\t{kernel.launches_probed}/{kernel.launches}")
+            print(f"GPU-COLLECTIVES\t{kernel.name[:60]}\t{kernel.mode}\t{kernel.launches_probed}/{kernel.launches}")
         ours = [kernel for kernel in trace.kernels if "nccl" in kernel.name.lower()]
         assert any(kernel.launches_probed for kernel in ours)
     assert len(shares) == 2

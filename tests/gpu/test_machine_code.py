@@ -52,7 +52,7 @@ def plain(name: str) -> str:
 
 def tell(trace: Trace) -> None:
     for kernel in trace.kernels:
-        print(f"GPU-TABLE\t{plain(kernel.name)}\t{kernel.status}\t{kernel.way}\t{kernel.launches_probed}/{kernel.launches}"
+        print(f"GPU-TABLE\t{plain(kernel.name)}\t{kernel.status}\t{kernel.mode}\t{kernel.launches_probed}/{kernel.launches}"
               f"\t{kernel.registers_pruned}\t{kernel.registers_probed}\t{kernel.reason}")  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def test_every_kind_of_kernel_does_the_same(programs: Path, runner: Runner, code
     tell(trace)
     assert {plain(kernel.name) for kernel in trace.kernels} == EVERY
     probed = {plain(kernel.name): kernel for kernel in trace.kernels if kernel.status == "probed"}
-    assert {kernel.way for kernel in probed.values()} == {way}
+    assert {kernel.mode for kernel in probed.values()} == {way}
     assert {"count", "look", "together", "cooperative", "neighbours"} <= probed.keys()
     assert probed["count"].launches_probed == 6
     assert code != "linked" or "by_table" in probed
@@ -103,4 +103,4 @@ def test_closed_library_is_skipped_unless_requested(programs: Path, runner: Runn
     left = open_trace(runner.profiled([str(disguised)]).trace)
     assert {kernel.reason_code for kernel in left.kernels} == {"closed-library"}
     asked = open_trace(runner.profiled([str(disguised)], "--machine-code", "all").trace)
-    assert "graft" in {kernel.way for kernel in asked.kernels}
+    assert "graft" in {kernel.mode for kernel in asked.kernels}

@@ -236,7 +236,7 @@ def test_access_patterns_equal_the_counters(without_ptx: str, runner: Runner) ->
     assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout)
     probed = {}
     for kernel in open_trace(profiled.trace).kernels:
-        assert (kernel.status, kernel.way) == ("probed", "graft"), f"{kernel.name}: {kernel.reason}"
+        assert (kernel.status, kernel.mode) == ("probed", "graft"), f"{kernel.name}: {kernel.reason}"
         (probed[kernel.name],) = counts_of(kernel)
     counters = dict(counters_of([without_ptx]))
     assert probed.keys() == counters.keys()
@@ -269,7 +269,7 @@ def test_records_of_accesses_are_those_of_ptx(without_ptx: str, with_ptx: str, r
         profiled = runner.profiled([program], "-p", "dmat")
         assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout)
         kernels = [kernel for kernel in open_trace(profiled.trace).kernels if kernel.status == "probed"]
-        assert {kernel.way for kernel in kernels} == {way}
+        assert {kernel.mode for kernel in kernels} == {way}
         found[way] = {kernel.name: sectors_of(kernel) for kernel in kernels}
     assert len(found["ptx"]) > 20
     assert found["graft"].keys() == found["ptx"].keys()
@@ -335,7 +335,7 @@ def test_instructions_and_operations_equal_the_counters(tmp_path: Path, runner: 
     counters = dict(counters_of([str(program), "1"], metrics=EXECUTED))
     compared = 0
     for kernel in open_trace(profiled.trace).kernels:
-        print(f"GPU-EXECUTED\t{kernel.name}\t{kernel.status}\t{kernel.way}\t{kernel.reason}")
+        print(f"GPU-EXECUTED\t{kernel.name}\t{kernel.status}\t{kernel.mode}\t{kernel.reason}")
         if kernel.status != "probed" or not kernel.results:  # blocks that may wait, and would not all be there
             continue
         own, ncu = what_limits.analyse(read_result(kernel.results[-1])).sums, counters[base(kernel.demangled)]
@@ -364,7 +364,7 @@ def profiled_library(runner: Runner, what: str, probe: str) -> tuple[str, list[T
     assert profiled.outcome.status == 0, profiled.outcome.stderr
     kernels = [kernel for kernel in open_trace(profiled.trace).kernels if kernel.status != "excluded"]
     for kernel in kernels:
-        print(f"GPU-LIBRARY\t{probe}\t{kernel.status}\t{kernel.way}\t{kernel.reason}\t{kernel.name[:90]}")
+        print(f"GPU-LIBRARY\t{probe}\t{kernel.status}\t{kernel.mode}\t{kernel.reason}\t{kernel.name[:90]}")
     return profiled.outcome.stdout, [each for each in kernels if each.status == "probed" and each.results]
 
 
@@ -377,7 +377,7 @@ def test_kernels_of_libraries_equal_the_counters(runner: Runner) -> None:
         counters.setdefault(name, []).append(counted)
     seen, different = set(), []
     for kernel in kernels:
-        assert kernel.way == "graft", kernel.name
+        assert kernel.mode == "graft", kernel.name
         found, wanted = counts_of(kernel), counters.get(kernel.name)
         without = leaves_out(kernel)
         print(f"GPU-LIBRARY-SECTORS\t{found == wanted}\t{without}\tncu {wanted}\tgraft {found}\t{kernel.name[:90]}")

@@ -63,7 +63,7 @@ def test_memcheck_finds_nothing(name: str, way: str, probe: str, programs: Path,
     probed = [kernel for kernel in kernels if kernel.launches_probed]
     print(f"GPU-MEMCHECK\t{name}\t{way}\t{probe}\t{errors} errors\t{len(probed)} of {len(kernels)} kernels probed")
     left = {kernel.name: unprobed_reason(kernel) for kernel in kernels if not kernel.launches_probed}
-    print("GPU-MEMCHECK", {kernel.way for kernel in probed}, set(left.values()))
+    print("GPU-MEMCHECK", {kernel.mode for kernel in probed}, set(left.values()))
     assert (profiled.outcome.status, errors) == (STATUS.get(name, 0), "0"), output[-4000:]
-    assert way in {kernel.way for kernel in probed} or not any(kernel.status == "probed" for kernel in kernels)
+    assert way in {kernel.mode for kernel in probed} or not any(kernel.status == "probed" for kernel in kernels)
     assert len(probed) * LEAST >= len(kernels), left

@@ -55,7 +55,7 @@ def test_unusual_program_behaves_the_same(way: str, kind: str, probe: str, made:
     trace = same(runner, command_of(made, way, kind), "-p", probe)
     assert trace.state.exit_status == STATUS.get(way, 0)
     for kernel in trace.kernels:
-        print(f"GPU-UNUSUAL\t{way}\t{kind}\t{probe}\t{kernel.name}\t{kernel.status}\t{kernel.way}\t"
+        print(f"GPU-UNUSUAL\t{way}\t{kind}\t{probe}\t{kernel.name}\t{kernel.status}\t{kernel.mode}\t"
               f"{kernel.launches_probed}/{kernel.launches}")  # fmt: skip
     print("GPU-UNUSUAL", trace.state.context_failed, trace.state.troubles)
     assert any(kernel.launches_probed for kernel in trace.kernels)

@@ -15,7 +15,7 @@ from tests.dsl.running import COUNT, run_saxpy
 from tests.help.pages import NAMES, blocks
 from tests.recorded import DATA, SIMULATED
 from tui_probe.cli.commands import COMMANDS
-from tui_probe.cli.main import parsers
+from tui_probe.cli.main import build_parsers
 from tui_probe.draw.spans import to_ascii
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.server import EngineServer
@@ -55,7 +55,7 @@ def test_commands_on_the_pages_can_be_given(name: str, capsys: pytest.CaptureFix
         for line in block.splitlines():
             argv = shlex.split(line.removeprefix("$ "))
             if argv[0] == "tui-probe":
-                parsers(argv[1])[0].parse_args(argv[1:])  # which exits for what it does not know
+                build_parsers(argv[1])[0].parse_args(argv[1:])  # which exits for what it does not know
     assert capsys.readouterr().err == ""
     for command, rest in re.findall(r"`tui-probe ([a-z-]+)([^`]*)`", help_page(name)):
         assert command in COMMANDS, rest
@@ -64,7 +64,7 @@ def test_commands_on_the_pages_can_be_given(name: str, capsys: pytest.CaptureFix
 
 
 def options_of(command: str) -> str:
-    parser, _ = parsers(command)
+    parser, _ = build_parsers(command)
     return next(action for action in parser._actions if action.dest == "command_name").choices[command].format_help()  # type: ignore[index,no-any-return]
 
 

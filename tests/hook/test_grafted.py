@@ -88,7 +88,7 @@ def test_a_kernel_without_ptx_runs_with_what_the_engine_made(host: Host, cubin: 
     assert word == 22
     assert [line for line in run.calls if line.startswith("copy")] == ["copy null", "copy thread"]
     (kernel,) = open_trace(run.directory).kernels
-    assert (kernel.way, kernel.launches_probed) == ("graft", 2)
+    assert (kernel.mode, kernel.launches_probed) == ("graft", 2)
     info = (run.directory / "kernel").glob("*/kernel.info")
     fields = [line.split() for line in next(info).read_text().splitlines()]
     patches = [field[1:] for field in fields if field[0] == "patch"]

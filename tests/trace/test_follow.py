@@ -61,7 +61,7 @@ def summary(trace: Trace) -> dict[str, Any]:
     """All that a trace knows, comparable."""
     state = {name: getattr(trace.state, name) for name in trace.state.__slots__}
     kernels = [
-        (k.index, k.name, k.status, k.way, k.reason, k.launches, k.launches_probed, k.shape, k.grid_varies,
+        (k.index, k.name, k.status, k.mode, k.reason, k.launches, k.launches_probed, k.shape, k.grid_varies,
          k.block_varies, k.registers_pruned, k.registers_probed, k.probe_bytes, k.slowdown, list(k.rows), k.results)
         for k in trace.kernels
     ]  # fmt: skip

@@ -129,8 +129,8 @@ def test_the_slowdown_has_the_doubts_of_both_times() -> None:
     both = time_of(400, *originals, *[probed(ns, weight=100) for ns in (180, 220)])
     relative = 10 / 100 * sqrt(1 - 2 / 400)
     assert both.slowdown == pytest.approx(2)
-    assert both.slowdown_doubt == pytest.approx(2 * sqrt(2) * relative)
-    assert time_of(300, *originals, probed(200, weight=100)).slowdown_doubt is None
+    assert both.slowdown_stderr == pytest.approx(2 * sqrt(2) * relative)
+    assert time_of(300, *originals, probed(200, weight=100)).slowdown_stderr is None
     assert time_of(200, *originals).slowdown is None
 
 
@@ -213,7 +213,7 @@ def test_shares_of_a_trace(tmp_path: Path) -> None:
     write_timed(tmp_path / "t")
     first, second, untimed = open_trace(tmp_path / "t").kernels
     assert (first.time_share, second.time_share, untimed.time_share) == (0.75, 0.25, None)
-    assert (first.slowdown, first.slowdown_doubt, first.time_ms, first.time_probed_ms) == (2, None, 0.003, 0.006)
+    assert (first.slowdown, first.slowdown_stderr, first.time_ms, first.time_probed_ms) == (2, None, 0.003, 0.006)
     assert (untimed.gpu_time, untimed.slowdown, untimed.time_ms) == (None, None, None)
 
 
@@ -232,7 +232,7 @@ def test_a_benchmark_knows_the_slowdown_better(tmp_path: Path) -> None:
     writer.time(0, 0, 5000, probed=True)
     writer.benchmark(0, 0, original=2.0, probed=3.0)
     (kernel,) = open_trace(writer.directory).kernels
-    assert (kernel.slowdown, kernel.slowdown_doubt, kernel.time_ms) == (1.5, None, 2.0)
+    assert (kernel.slowdown, kernel.slowdown_stderr, kernel.time_ms) == (1.5, None, 2.0)
 
 
 def test_a_sample_that_is_being_added_is_not_counted_yet() -> None:

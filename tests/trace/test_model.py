@@ -100,8 +100,8 @@ def test_benchmark_gives_medians(writer: TraceWriter) -> None:
 def test_filtered_kernel_is_excluded(writer: TraceWriter) -> None:
     writer.kernel(0, FILL, "filtered", reason="filtered out by name")
     kernel = only(open_trace(writer.directory))
-    assert kernel.why is not None
-    assert (kernel.status, kernel.reason, kernel.why.code) == ("excluded", "filtered out by name", "excluded")
+    assert kernel.probe_reason is not None
+    assert (kernel.status, kernel.reason, kernel.probe_reason.code) == ("excluded", "filtered out by name", "excluded")
 
 
 def test_launch_records(writer: TraceWriter) -> None:

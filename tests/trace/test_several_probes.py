@@ -66,7 +66,7 @@ def test_kernel_of_run_with_one_probe_has_one_probed_kernel(tmp_path: Path) -> N
     kernel = open_trace(writer.directory).kernels[0]
     (probed,) = kernel.by_probe()
     assert (probed.probe, probed.kernel, probed.by_probe()) == (None, kernel, (probed,))
-    assert (probed.status, probed.way, probed.result_rows) == (kernel.status, kernel.way, kernel.result_rows)
+    assert (probed.status, probed.mode, probed.result_rows) == (kernel.status, kernel.mode, kernel.result_rows)
     assert (probed.launches, probed.launches_probed) == (kernel.launches, kernel.launches_probed)
     assert kernel.combined_probes == ()
 

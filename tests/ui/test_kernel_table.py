@@ -63,11 +63,11 @@ def test_without_a_benchmark_there_are_no_columns_of_times(table: KernelTable, r
 
 def test_the_way_of_each_kernel_where_one_was_grafted(table: KernelTable, rows: Rows) -> None:
     assert "way" not in shown(table)[0].split()
-    table.show(tuple(replace(row, way="graft") if row.index == 1 else row for row in rows))
+    table.show(tuple(replace(row, mode="graft") if row.index == 1 else row for row in rows))
     titles, *lines = shown(table)
     at = titles.index(" way ") + 1
     cells = [line[at : at + 5].strip() for line in lines if line.strip()]
-    assert cells == ["graft" if row.index == 1 else "PTX" if row.way else "–" for row in table.shown[: len(cells)]]
+    assert cells == ["graft" if row.index == 1 else "PTX" if row.mode else "–" for row in table.shown[: len(cells)]]
     assert {"PTX", "graft", "–"} <= set(cells)
 
 
@@ -248,7 +248,7 @@ def test_how_many_launches_were_probed_is_never_cut(table: KernelTable, timed: R
 
 
 def test_columns_leave_in_the_order_that_is_stated(table: KernelTable, timed: Rows) -> None:
-    table.show((replace(timed[0], way="graft"), *timed[1:]))
+    table.show((replace(timed[0], mode="graft"), *timed[1:]))
     left: list[str] = []
     for cells in range(300, 60, -1):
         table.resize(cells, 8)

@@ -60,7 +60,7 @@ class Kernel:
     @property
     def way(self) -> ProbeMode | None:
         """Mode of the probe: inserted into PTX (``ptx``), or grafted into SASS (``graft``)."""
-        return self._kernel.way
+        return self._kernel.mode
 
     @property
     def reason(self) -> str | None:

@@ -11,7 +11,7 @@ from tui_probe.api.kernels import Kernel, Kernels
 from tui_probe.draw import units
 from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION
 from tui_probe.errors import ChoiceError, UsageError
-from tui_probe.evals.evaluation import evaluate as answer_of
+from tui_probe.evals.evaluation import evaluate as run_evaluation
 from tui_probe.probekit.registry import add_folder
 from tui_probe.probekit.view_target import kernels_named
 from tui_probe.trace.follow import open_trace as follow_trace
@@ -129,4 +129,4 @@ def evaluate(name: str, traces: str | PathLike[str] | Sequence[str | PathLike[st
     Raises UsageError for a name that there is not, TraceError or ChoiceError where something is missing: their texts
     say what to run.
     """
-    return answer_of(name, traces)
+    return run_evaluation(name, traces)

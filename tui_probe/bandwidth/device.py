@@ -23,7 +23,7 @@ _MAX_DYNAMIC_SHARED: Final = 8  # CUfunction_attribute
 
 
 @dataclass(frozen=True, slots=True)
-class Properties:
+class DeviceProperties:
     """Properties of the device from the driver. Bytes; the bus in bits, its clock in kHz (0 where it has none)."""
 
     name: str
@@ -49,13 +49,13 @@ class Gpu(CudaDevice):
         super().__init__(str(driver))
         self.properties = self._properties()
 
-    def _properties(self) -> Properties:
+    def _properties(self) -> DeviceProperties:
         name, total = ctypes.create_string_buffer(256), ctypes.c_size_t()
         self.call("cuDeviceGetName", name, 256, 0)
         self.call("cuDeviceTotalMem_v2", ctypes.byref(total), 0)
         codes = (_SM_COUNT, _L2_BYTES, _MEMORY_CLOCK_KHZ, _MEMORY_BUS_BITS, _SHARED_OPT_IN)
         sms, l2, clock, bus, shared = map(self.attribute, codes)
-        return Properties(name.value.decode(errors="replace"), sms, l2, total.value, clock, bus, shared)
+        return DeviceProperties(name.value.decode(errors="replace"), sms, l2, total.value, clock, bus, shared)
 
     def free_memory(self) -> int:
         """Bytes that nobody uses."""
@@ -101,9 +101,11 @@ class Gpu(CudaDevice):
         """Enqueue a copy."""
         self.call("cuMemcpyDtoHAsync_v2", ctypes.c_void_p(host), ctypes.c_uint64(device), ctypes.c_size_t(size), None)
 
-    def copy_on_device(self, to: int, start: int, size: int) -> None:
+    def copy_on_device(self, destination: int, source: int, size: int) -> None:
         """Enqueue the driver's own copy."""
-        self.call("cuMemcpyDtoDAsync_v2", ctypes.c_uint64(to), ctypes.c_uint64(start), ctypes.c_size_t(size), None)
+        self.call(
+            "cuMemcpyDtoDAsync_v2", ctypes.c_uint64(destination), ctypes.c_uint64(source), ctypes.c_size_t(size), None
+        )
 
     @contextmanager
     def events(self) -> Iterator[tuple[ctypes.c_void_p, ctypes.c_void_p]]:

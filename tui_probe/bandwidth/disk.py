@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import tempfile
@@ -44,10 +45,10 @@ def _write_rate(path: str, size: int, repeats: int) -> Rate:
             os.lseek(file, 0, os.SEEK_SET)
             for _ in range(size // CHUNK):
                 if os.write(file, chunk) != CHUNK:
-                    raise OSError(28, "no space left on device")
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(file)
             times.append(time.perf_counter() - start)
-    return Rate("disk_write", f"disk, write{_how(direct)}", size, tuple(times))
+    return Rate("disk_write", f"disk, write{_cache_remark(direct)}", size, tuple(times))
 
 
 def _read_rate(path: str, size: int, repeats: int) -> Rate:
@@ -60,7 +61,7 @@ def _read_rate(path: str, size: int, repeats: int) -> Rate:
             while os.readv(file, [chunk]):
                 pass
             times.append(time.perf_counter() - start)
-    return Rate("disk_read", f"disk, read{_how(direct)}", size, tuple(times))
+    return Rate("disk_read", f"disk, read{_cache_remark(direct)}", size, tuple(times))
 
 
 @contextmanager
@@ -84,6 +85,6 @@ def _chunk() -> Iterator[mmap.mmap]:
         yield chunk
 
 
-def _how(direct: bool) -> str:
-    """Past the page cache is what is wanted, and not worth a word."""
+def _cache_remark(direct: bool) -> str:
+    """Return a remark where the page cache was not avoided, else ""."""
     return "" if direct else " (page cache not avoided)"

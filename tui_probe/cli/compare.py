@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tui_probe.trace.locate import Address
     from tui_probe.trace.model import Trace
 
-if TYPE_CHECKING:
     Sides = tuple[ViewSource, ViewSource] | tuple[Trace, Trace]
 
 FORMATS = ("table", "json", "csv", "md")
@@ -77,7 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitStatus.USAGE
     sides = open_sides(arguments.before, arguments.after)
     if arguments.view is not None and arguments.fail_if_worse is None:
-        return write(drawing_lines(sides, arguments))
+        put(drawing_lines(sides, arguments))
+        return ExitStatus.OK
     comparison = comparison_of(sides)
     if arguments.figures is not None:
         comparison.keep(arguments.figures.split(","))
@@ -95,23 +95,17 @@ def drawings() -> tuple[str, ...]:
     return paired_drawings.drawn()
 
 
-def write(lines: Iterator[str]) -> int:
-    """Write lines to stdout."""
-    put(lines)
-    return ExitStatus.OK
-
-
 def report_regressions(comparison: Comparison, limit: float) -> int:
     """Say what is worse by more than ``limit``, a share, and what could not be told; the exit status."""
     unknown = [change for change in comparison.rows if change.change is None and not change.before.of_probe]
     for change in unknown:
-        inform(f"not compared: {change.told}: measured on one side only")
+        inform(f"not compared: {change.text}: measured on one side only")
     if len(unknown) == len(comparison.rows):
         warn("error: there is nothing to compare: no figure was measured on both sides")
         return ExitStatus.FAILED
     worse = comparison.worse(limit)
     for change in worse:
-        warn(f"worse by more than {100 * limit:.4g}%: {change.told}")
+        warn(f"worse by more than {100 * limit:.4g}%: {change.text}")
     if worse:
         return ExitStatus.FAILED
     if why := comparison.not_judged:
@@ -140,7 +134,7 @@ def open_sides(before: str, after: str) -> Sides:
         return former, latter
     if first.is_whole or second.is_whole:
         raise ChoiceError("a trace and a kernel cannot be compared: name a kernel on both sides, TRACE:KERNEL")
-    return source(former, first), source(latter, second)
+    return open_source(former, first), open_source(latter, second)
 
 
 def comparison_of(sides: Sides) -> Comparison:
@@ -186,7 +180,7 @@ def _warn_of(failure: str) -> None:
         warn(f"warning: {failure}")
 
 
-def source(trace: Trace, address: Address) -> ViewSource:
+def open_source(trace: Trace, address: Address) -> ViewSource:
     """The kernel, or the launch."""
     from tui_probe.pages.views import kind_of
     from tui_probe.probekit.view_target import choose_target

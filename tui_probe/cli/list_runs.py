@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.trace_list import RunVerdict
     from tui_probe.trace.recent import Brief
 
-MOST = 500
+DEFAULT_LIMIT = 500
 """Runs listed by default: each costs the reading of both ends of its log."""
 
 
@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "folders", nargs="*", type=Path, metavar="FOLDER",
         help="folders of traces; default: that in which run makes them, and traces looked at lately",
     )  # fmt: skip
-    parser.add_argument("-n", "--most", type=count, default=MOST, metavar="N", help="the newest N; default %(default)s")
+    parser.add_argument(
+        "-n", "--most", type=count, default=DEFAULT_LIMIT, metavar="N", help="the newest N; default %(default)s"
+    )
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default %(default)s")
 
 

@@ -89,21 +89,21 @@ def dispatch(argv: list[str], begin: SameKernel | None = None) -> int:
         from .import_command import with_tool
 
         argv = ["import", *with_tool(argv[1:])]
-    parser, used = parsers(next((word for word in argv if word in COMMANDS), None))
+    parser, subparser = build_parsers(next((word for word in argv if word in COMMANDS), None))
     if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
         near = did_you_mean(argv[0], COMMANDS) or ": there are " + ", ".join(COMMANDS)
         parser.error(f"there is no command {argv[0]}{near}")
     options, unknown = parser.parse_known_args(argv)
     if unknown:
-        (used or parser).refuse(unknown)
+        (subparser or parser).refuse(unknown)
     if options.command_name is None and not argv and on_terminal():
         return dispatch(["home"])
     if options.command_name is None:
         parser.print_help()
         return ExitStatus.OK
     options.begin = begin
-    know_probes(getattr(options, "probe_folders", []))
-    status = command(options.command_name).run(options)
+    register_probes(getattr(options, "probe_folders", []))
+    status = load_command(options.command_name).run(options)
     return status if getattr(options, "again_asked", None) is None else run_again(options, argv)
 
 
@@ -119,7 +119,7 @@ def complete() -> None:
     """Answer a shell that asks how its line may go on, and end."""
     typed = completion.words_so_far()
     command_name = next((word for word in typed if word in COMMANDS), None)
-    completion.answer(*parsers(command_name), command_name)
+    completion.answer(*build_parsers(command_name), command_name)
 
 
 def add_probe_folders(parser: argparse.ArgumentParser) -> None:
@@ -131,7 +131,7 @@ def add_probe_folders(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def know_probes(folders: list[str]) -> None:
+def register_probes(folders: list[str]) -> None:
     """Load the code of these folders, which the user named, or take a trace that names no probe for one of this name.
 
     Raises ProbeFileError for one that is broken, or that is none.
@@ -186,12 +186,12 @@ class Parser(argparse.ArgumentParser):
         first = next((word for word in unknown if word.startswith("-")), unknown[0])
         options = [option for option in self._option_string_actions if option.startswith("--")]
         guess = did_you_mean(first.partition("=")[0], options) if first.startswith("--") else ""
-        what = f"there is no option {first}{guess}" if first.startswith("-") else f"too many arguments: {first}"
-        self.error(what)
+        message = f"there is no option {first}{guess}" if first.startswith("-") else f"too many arguments: {first}"
+        self.error(message)
 
 
-def parsers(used: str | None) -> tuple[Parser, Parser | None]:
-    """The parser of everything, and that of the subcommand ``used``: it alone has its arguments, which need its
+def build_parsers(command_name: str | None) -> tuple[Parser, Parser | None]:
+    """The parser of everything, and that of the subcommand ``command_name``: it alone has its arguments, which need its
     module.
     """
     parser = Parser(
@@ -202,22 +202,22 @@ def parsers(used: str | None) -> tuple[Parser, Parser | None]:
     )
     parser.add_argument("--version", action="version", version=f"tui-probe {__version__}")
     subcommands = parser.add_subparsers(dest="command_name", metavar="COMMAND", title="commands")
-    own = None
+    selected = None
     for name, entry in COMMANDS.items():
         subparser = subcommands.add_parser(name, help=entry.help, description=sentence(entry.help), allow_abbrev=False)
-        if name == used:
-            own = subparser
-            command(name).add_arguments(subparser)
+        if name == command_name:
+            selected = subparser
+            load_command(name).add_arguments(subparser)
             if name in READS_RESULTS:
                 add_probe_folders(subparser)
-    return parser, own
+    return parser, selected
 
 
 def sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def command(name: str) -> Command:
+def load_command(name: str) -> Command:
     module: Command = importlib.import_module(f"tui_probe.cli.{COMMANDS[name].module}")
     return module
 

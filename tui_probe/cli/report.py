@@ -32,5 +32,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the page; nothing else goes to stdout."""
     address = address_of(arguments.trace)
-    arguments.page = arguments.page or ("kernels" if address.is_whole else "summary")
-    return write_page(page_by_name(arguments.page, address), address, arguments)
+    name = arguments.page or ("kernels" if address.is_whole else "summary")
+    return write_page(page_by_name(name, address), address, arguments)

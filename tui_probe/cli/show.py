@@ -71,7 +71,7 @@ def write_kernel_page(page: PageEntry, trace: Trace, address: Address, arguments
         return _write_view(kind, choice, _open_view(kind, choice), arguments)
     if choice.missing is not None:
         kernel = choice.source.kernel
-        warn(f"nothing to show as {arguments.page} of #{kernel.index} {kernel.name}: {choice.missing}")
+        warn(f"nothing to show as {page.name} of #{kernel.index} {kernel.name}: {choice.missing}")
         sys.stderr.writelines(f"{printable(line)}\n" for line in page_descriptions(trace))
         return ExitStatus.FAILED
     if choice.also:
@@ -206,10 +206,10 @@ def write_page(page: PageEntry, address: Address, arguments: argparse.Namespace)
     trace = open_address(address)
     if of_kernel:
         return write_kernel_page(page, trace, address, arguments)
-    return _write_trace_page(trace, arguments)
+    return _write_trace_page(page, trace, arguments)
 
 
-def _write_trace_page(trace: Trace, arguments: argparse.Namespace) -> int:
+def _write_trace_page(page: PageEntry, trace: Trace, arguments: argparse.Namespace) -> int:
     from tui_probe.pages.page_registry import report_lines
 
     form: Format = "table" if arguments.format == "text" else arguments.format
@@ -218,7 +218,7 @@ def _write_trace_page(trace: Trace, arguments: argparse.Namespace) -> int:
         sys.stdout.reconfigure(encoding="utf-8")
     with Progress() as reading:
         lines = report_lines(
-            trace, arguments.page, form,
+            trace, page.name, form,
             width=table_width(arguments), ascii_only=plain, progress=reading,
         )  # fmt: skip
         put(reading.before(lines))
@@ -232,8 +232,8 @@ def write_summary(address: Address, arguments: argparse.Namespace) -> int:
         return ExitStatus.OK
     from tui_probe.pages.page_registry import require_page
 
-    arguments.page, arguments.format, arguments.width = "summary", "text", None
-    return write_page(require_page(arguments.page), address, arguments)
+    arguments.format, arguments.width = "text", None
+    return write_page(require_page("summary"), address, arguments)
 
 
 def page_by_name(name: str, address: Address) -> PageEntry:

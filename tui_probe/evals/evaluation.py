@@ -136,7 +136,7 @@ def evaluate(
         raise ChoiceError(f"no traces for {name} come with this package: name some, or collect: {evaluation.command}")
     found, notes = read_inputs(paths)
     answer = evaluation.open(found, progress)
-    sources = [*(["traces that come with tui-probe"] if folder else []), *(entry.words for entry in found)]
+    sources = [*(["traces that come with tui-probe"] if folder else []), *(entry.text for entry in found)]
     return replace(
         answer,
         name=evaluation.name,

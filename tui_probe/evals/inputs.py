@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -37,20 +37,20 @@ COLLECTED_SCHEMA: Final = "tui-probe.collected"
 class CollectedRun:
     """A run. ``command`` is what a person could type; ``problem`` why nothing is kept of it, None if something is.
 
-    ``kept`` is the name of what is: of the trace's directory, or of a file. ``note`` is what must be known of it, such
+    ``saved_as`` is the name of the trace's directory, or of a file. ``note`` is what must be known of it, such
     as what was left out when it was bundled.
     """
 
     name: str
     command: str
     problem: str | None = None
-    kept: str | None = None
+    saved_as: str | None = None
     note: str | None = None
 
     @property
     def file(self) -> str:
         """The name of what is kept: of the run itself where nothing else is said."""
-        return self.kept or self.name
+        return self.saved_as or self.name
 
 
 def read_collected(folder: Path) -> dict[str, CollectedRun]:
@@ -73,11 +73,15 @@ def write_collected(folder: Path, runs: dict[str, CollectedRun]) -> None:
     data: dict[str, Any] = {
         "schema": COLLECTED_SCHEMA,
         "version": 1,
-        "runs": {name: asdict(run) for name, run in runs.items()},
+        "runs": {name: _collected_record(run) for name, run in runs.items()},
     }
     new = folder / f"{COLLECTED_FILE}.{os.getpid()}"
     new.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     new.replace(folder / COLLECTED_FILE)
+
+
+def _collected_record(run: CollectedRun) -> dict[str, str | None]:
+    return {"name": run.name, "command": run.command, "problem": run.problem, "kept": run.saved_as, "note": run.note}
 
 
 def is_finished(folder: Path, run: CollectedRun | None, command: str) -> bool:
@@ -127,7 +131,7 @@ class EvaluationInput:
         return "simulated GPU" if state.simulated else name
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """``NAME: NVIDIA H200, python fill.py``: what was run, without the folders."""
         if self.trace is None:
             return f"{self.label}: {self.path.name}" if self.label != self.path.name else self.label
@@ -141,7 +145,7 @@ class EvaluationInput:
         """
         return (analyse_result(source.trace, source.kernel, row) for source, row in self._rows(probes))
 
-    def read(self, *probes: str) -> Iterator[ProbeResult]:
+    def probe_results(self, *probes: str) -> Iterator[ProbeResult]:
         """The same results as they were read, for timelines and views. Raises TraceError naming the file."""
         return (read_result_row(source.trace, source.kernel, row) for source, row in self._rows(probes))
 
@@ -164,7 +168,7 @@ class EvaluationInput:
                 return row
         return None
 
-    def why_none(self, *probes: str) -> str:
+    def no_result_reason(self, *probes: str) -> str:
         """Return the reason why ``results`` yields none; it begins with the path."""
         kernels = self.kernels
         if self.trace is None:
@@ -175,23 +179,23 @@ class EvaluationInput:
         return f"{self.path}: {reason or 'that launch has no result'}"
 
 
-def read_inputs(words: Sequence[str | PathLike[str]]) -> tuple[list[EvaluationInput], list[str]]:
+def read_inputs(arguments: Sequence[str | PathLike[str]]) -> tuple[list[EvaluationInput], list[str]]:
     """Resolve arguments to inputs, with a note per missing one.
 
     A folder of traces means all of them, in the order of its ``inputs.json``, else the oldest first. Raises
     TraceError for what is not there.
     """
-    found, notes = [], []
-    for text in words:
-        word = fspath(text)
-        path = Path(word)
+    inputs, notes = [], []
+    for argument in arguments:
+        text = fspath(argument)
+        path = Path(text)
         if path.is_dir() and not is_trace(path):
-            found += _inputs_in_directory(path)
+            inputs += _inputs_in_directory(path)
             runs = read_collected(path).values()
-            notes += [f"{run.name}: {said}" for run in runs if (said := run.problem or run.note)]
+            notes += [f"{run.name}: {note}" for run in runs if (note := run.problem or run.note)]
         else:
-            found.append(_input_of_word(word))
-    return found, notes
+            inputs.append(_input_of_text(text))
+    return inputs, notes
 
 
 def _inputs_in_directory(folder: Path) -> list[EvaluationInput]:
@@ -210,15 +214,15 @@ def _input_at_path(name: str, path: Path) -> EvaluationInput:
     return EvaluationInput(name, path, open_trace(path) if path.is_dir() else None)
 
 
-def _input_of_word(word: str) -> EvaluationInput:
-    path = Path(word)
+def _input_of_text(text: str) -> EvaluationInput:
+    path = Path(text)
     trace = trace_of_result(path)
     if trace is not None:
         return EvaluationInput(trace.absolute().name, trace, open_trace(trace), result=path.name)
     if path.is_file() and path.name != "event.log":
         return EvaluationInput(path.name, path)
-    address = parse_address(word)
+    address = parse_address(text)
     if address.path is None:
-        raise ChoiceError(f"{word}: name the trace: TRACE{address}")
+        raise ChoiceError(f"{text}: name the trace: TRACE{address}")
     directory = find_trace(address.path)
     return EvaluationInput(directory.absolute().name, directory, open_trace(directory), address.kernel, address.launch)

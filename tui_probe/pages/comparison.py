@@ -133,9 +133,9 @@ class Comparison(Document):
     def _to_see_first(self) -> tuple[ValueChange, str] | None:
         """Return the largest regression; without one the largest change, by which the first kernel is judged."""
         if self.worst_change is not None:
-            return self.worst_change, f"worst: {self.worst_change.told}"
+            return self.worst_change, f"worst: {self.worst_change.text}"
         largest = next((pair.lead for pair in self.pairs if pair.lead is not None and pair.lead.change), None)
-        return None if largest is None else (largest, f"the largest change: {largest.told}")
+        return None if largest is None else (largest, f"the largest change: {largest.text}")
 
     def worst(self) -> tuple[int, str] | None:
         return self._worst

@@ -275,7 +275,7 @@ def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) ->
         elif kernel.status == "probed":
             yield "   no result was saved"
         else:
-            for words in filter(None, (kernel.reason, kernel_advice(kernel.status, kernel.why))):
+            for words in filter(None, (kernel.reason, kernel_advice(kernel.status, kernel.probe_reason))):
                 yield from hang_line(f"   {safe(words)}", cells)
         yield ""
     questions = trace_questions(trace)

@@ -99,13 +99,13 @@ def snapshot_failure_lines(row: KernelSnapshot, cells: int) -> list[Line]:
 
 def state_lines(row: KernelSnapshot, cells: int) -> list[Line]:
     """Status of the kernel, why it was not probed, and what to do."""
-    where = " in its machine code (graft)" if row.way == "graft" else ""
+    where = " in its machine code (graft)" if row.mode == "graft" else ""
     glyph, role = ("✘", "failed") if row.failures else (_GLYPHS.get(row.status, " "), row.status)
     lines = list(_labelled_field("status", f"{glyph} {row.status}{where}", cells, role))
     if row.reason:
         label = "note" if row.status == "probed" else "why"
         lines += _labelled_field(label, row.reason, cells, "bad" if row.status == "failed" else "")
-    if words := kernel_advice(row.status, row.why):
+    if words := kernel_advice(row.status, row.probe_reason):
         lines += _labelled_field("what to do", words, cells)
     return lines
 
@@ -200,7 +200,7 @@ def _time_lines(row: KernelSnapshot, cells: int) -> Iterator[Line]:
             if kind is not None:
                 yield from _labelled_field(label, _launch_times_text(kind), cells)
     if row.slowdown is not None:
-        doubt = f" ± {row.slowdown_doubt:.2f}" if row.slowdown_doubt else ""
+        doubt = f" ± {row.slowdown_stderr:.2f}" if row.slowdown_stderr else ""
         yield from _labelled_field("slowdown", f"{row.slowdown:.2f}×{doubt} ({_slowdown_basis(row)})", cells)
 
 

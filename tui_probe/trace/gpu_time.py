@@ -121,7 +121,7 @@ class GpuTime:
     total_stderr_ns: float | None
     slowdown: float | None
     """Mean probed time / mean original time, over the shapes timed both ways."""
-    slowdown_doubt: float | None
+    slowdown_stderr: float | None
 
     @property
     def shown(self) -> VariantTime:

@@ -64,7 +64,7 @@ class KernelStatus(KernelIdentity):
 
     @property
     @abstractmethod
-    def stated_way(self) -> ProbeMode | None:
+    def stated_mode(self) -> ProbeMode | None:
         """Mode in the event log."""
 
     @property
@@ -77,9 +77,9 @@ class KernelStatus(KernelIdentity):
         return self.outcome.reason
 
     @property
-    def way(self) -> ProbeMode | None:
+    def mode(self) -> ProbeMode | None:
         """Mode of the probe; None where it is not inserted. Logs without a mode are older than SASS mode."""
-        return (self.stated_way or "ptx") if self.status == "probed" else None
+        return (self.stated_mode or "ptx") if self.status == "probed" else None
 
     @property
     def process_log(self) -> ProcessLog:
@@ -98,7 +98,7 @@ class KernelStatus(KernelIdentity):
         return True
 
     @property
-    def why(self) -> Reason | None:
+    def probe_reason(self) -> Reason | None:
         """The reason with its code."""
         if self.stated_reason is None and self.status == "failed":
             return self.process_log.reason
@@ -107,12 +107,12 @@ class KernelStatus(KernelIdentity):
     @property
     def reason(self) -> str | None:
         """The reason why it was not probed; of a probed kernel the remark of the engine, None without one."""
-        return None if (why := self.why) is None else why.text
+        return None if (reason := self.probe_reason) is None else reason.text
 
     @property
     def reason_code(self) -> str | None:
         """The code of the reason; None where no version known here writes it."""
-        return None if (why := self.why) is None else why.code
+        return None if (reason := self.probe_reason) is None else reason.code
 
     @property
     def matched_nothing(self) -> bool:

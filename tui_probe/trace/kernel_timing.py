@@ -106,9 +106,9 @@ class KernelTiming(KernelIdentity):
         return len(self.times.impacts)
 
     @property
-    def slowdown_doubt(self) -> float | None:
+    def slowdown_stderr(self) -> float | None:
         """One standard error of the slowdown by sampled launches; None by a benchmark, and where it is not known."""
-        return None if self.times.impacts or (time := self._probed_time) is None else time.slowdown_doubt
+        return None if self.times.impacts or (time := self._probed_time) is None else time.slowdown_stderr
 
     @property
     def time_ms(self) -> float | None:

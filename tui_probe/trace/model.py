@@ -95,8 +95,8 @@ class KernelFacts(KernelResources, KernelTiming):
         return self.kernel.folder_name
 
     @property
-    def stated_way(self) -> ProbeMode | None:
-        return self.kernel.stated_way
+    def stated_mode(self) -> ProbeMode | None:
+        return self.kernel.stated_mode
 
     @property
     def driver_original(self) -> FunctionResources | None:
@@ -257,7 +257,7 @@ class Kernel(KernelFacts):
     trace: Run = field(repr=False, compare=False)
     outcome: ProbeOutcome = field(init=False, repr=False)
     """State by the kernel's own lines: of its probe, or of all probes together."""
-    stated_way: ProbeMode | None = None
+    stated_mode: ProbeMode | None = None
     launches: int = 0
     launches_probed: int = 0
     captured: int = 0

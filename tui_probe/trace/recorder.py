@@ -78,10 +78,10 @@ class Recorder:
         kernel.outcome.decide(status, reason)
         kernel.driver_original = figures
 
-    def probed_function(self, index: int, figures: FunctionResources, way: ProbeMode | None) -> None:
+    def probed_function(self, index: int, figures: FunctionResources, mode: ProbeMode | None) -> None:
         """The function that is launched in the place of a kernel."""
         kernel = self.kernel(index)
-        kernel.outcome.function, kernel.stated_way = figures, way
+        kernel.outcome.function, kernel.stated_mode = figures, mode
 
     def probing(
         self, index: int, probe: str, status: PrepareResult, figures: FunctionResources, reason: Reason | None

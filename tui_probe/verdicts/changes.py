@@ -108,8 +108,8 @@ class ValueChange:
         return f"{self.before.label} {self.before.text} → {self.after.text}{share}"
 
     @property
-    def told(self) -> str:
-        """Its words, with the kernel where several are compared."""
+    def text(self) -> str:
+        """Return the change as text, with the kernel where several are compared."""
         return f"{shorten(self.kernel, _NAME_WIDTH)}: {self.words}" if self.kernel else self.words
 
     @property

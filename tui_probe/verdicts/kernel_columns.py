@@ -97,7 +97,7 @@ TIME_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("time_p99_ms", _P99),
     Column("time_min_ms", _in_milliseconds(lambda time: time.shown.least_ns)),
     Column("time_max_ms", _in_milliseconds(lambda time: time.shown.most_ns)),
-    Column("slowdown_doubt", lambda k: k.slowdown_doubt),
+    Column("slowdown_doubt", lambda k: k.slowdown_stderr),
 )
 """As data: of launches without the probe, or with it where no other was timed (``time_of``)."""
 
@@ -107,7 +107,7 @@ def shown_columns(columns: Sequence[Column[KernelFacts]], kernels: Collection[Ke
     where all probes are in PTX that of the mode.
     """
     hidden = set(_REPLACED_KEYS if any(kernel.gpu_time is not None for kernel in kernels) else _TIME_KEYS)
-    hidden |= set() if any(kernel.way == "graft" for kernel in kernels) else {"way"}
+    hidden |= set() if any(kernel.mode == "graft" for kernel in kernels) else {"way"}
     return [replace(column, text=None) if column.key in hidden else column for column in columns]
 
 
@@ -174,7 +174,7 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("name", lambda k: k.name),
     Column("demangled", lambda k: k.demangled, "kernel", lambda k: k.demangled, False, 0, 24, shorten),
     Column("status", lambda k: k.status, "status", status_text, False),
-    Column("way", lambda k: k.way, "way", lambda k: mode_text(k.way), False, rank=4),
+    Column("way", lambda k: k.mode, "way", lambda k: mode_text(k.mode), False, rank=4),
     Column(
         "launches", lambda k: k.launches, "launches", lambda k: launch_count_text(k.launches, k.launches_probed), rank=1
     ),

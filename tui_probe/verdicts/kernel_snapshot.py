@@ -48,21 +48,22 @@ def _locate(kernel: KernelFacts, text: str) -> str:
     match = _PTX_LINE.search(text)
     if match is None:
         return text
+    # The failure gives the line of one of several PTX files: a bad access must be at a line with an address [..].
     sign = "[" if "address" in text else ""
     names: dict[str, str] = {}
     for name, path in _executed_ptx(kernel):
         place = _source_location(path, int(match[1]), sign)
         if place is not None:
             names.setdefault(place, name)
-    shown = " or".join(f" of {name}{place}" for place, name in names.items())
-    return text[: match.end()] + shown + text[match.end() :]
+    locations = " or".join(f" of {name}{place}" for place, name in names.items())
+    return text[: match.end()] + locations + text[match.end() :]
 
 
 def _executed_ptx(kernel: KernelFacts) -> Iterator[tuple[str, Path]]:
     """The PTX of each probe, and of launches that ran unprobed: the log does not name the probe of the last launch."""
-    for one in kernel.by_probe():
-        if one.status == "probed" and (path := one.file("probed.ptx")) is not None:
-            yield f"{one.probe}/probed.ptx" if len(kernel.combined_probes) > 1 else "probed.ptx", path
+    for probed_kernel in kernel.by_probe():
+        if probed_kernel.status == "probed" and (path := probed_kernel.file("probed.ptx")) is not None:
+            yield f"{probed_kernel.probe}/probed.ptx" if len(kernel.combined_probes) > 1 else "probed.ptx", path
     if kernel.launches_probed < kernel.launches and (path := kernel.file("original.ptx")) is not None:
         yield "original.ptx", path
 
@@ -92,9 +93,9 @@ class KernelSnapshot:
     name: str
     demangled: str
     status: str
-    way: ProbeMode | None
+    mode: ProbeMode | None
     """Mode of its probe; None where it has none."""
-    why: Reason | None
+    probe_reason: Reason | None
     """Reason why it was not probed; of a probed kernel a remark of the engine."""
     launches: int
     launches_probed: int
@@ -116,7 +117,7 @@ class KernelSnapshot:
     """Bytes per block of the original, as the driver says, else ptxas; the same for ``static_shared_probed``."""
     static_shared_probed: int | None
     slowdown: float | None
-    slowdown_doubt: float | None
+    slowdown_stderr: float | None
     slowdown_pairs: int
     time_share: float | None
     gpu_time: GpuTime | None
@@ -146,20 +147,20 @@ class KernelSnapshot:
 
     @property
     def reason(self) -> str | None:
-        """The words of ``why``."""
-        return None if self.why is None else self.why.text
+        """The text of ``probe_reason``."""
+        return None if self.probe_reason is None else self.probe_reason.text
 
     @property
     def reason_code(self) -> str | None:
-        """The code of ``why``."""
-        return None if self.why is None else self.why.code
+        """The code of ``probe_reason``."""
+        return None if self.probe_reason is None else self.probe_reason.code
 
 
 _COMPUTED_FIELDS = ("results", "device", "folder", "read", "trend", "files", "finding")
 _COPIED_FIELDS = [name for name in KernelSnapshot.__slots__ if name not in _COMPUTED_FIELDS]
 _FOLDER_FIELDS = (
     "registers_pruned", "registers_probed", "spills_pruned", "spills_probed", "shared", "static_shared",
-    "static_shared_probed", "why",
+    "static_shared_probed", "probe_reason",
 )  # fmt: skip
 _LOG_FIELDS = [name for name in _COPIED_FIELDS if name not in _FOLDER_FIELDS]
 _NO_FOLDER_FIELDS = dict.fromkeys(_FOLDER_FIELDS)
@@ -184,7 +185,7 @@ def snapshot_from_log(kernel: KernelFacts, device: Device | None) -> KernelSnaps
     """Return a snapshot of a kernel from the log alone: no file is read."""
     values = {name: getattr(kernel, name) for name in _LOG_FIELDS}
     values |= _NO_FOLDER_FIELDS
-    values["why"] = kernel.stated_reason
+    values["probe_reason"] = kernel.stated_reason
     return KernelSnapshot(
         **values, results=len(kernel.result_rows), device=device, folder=None, read=False, trend=_trend(kernel)
     )

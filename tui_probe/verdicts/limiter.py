@@ -160,7 +160,7 @@ def limiter_from_results(
 def _instruction_sources(kernels: Sequence[KernelFacts]) -> tuple[str, ...]:
     """Return the code that the probes of the verdict are in."""
     ways = {
-        one.way
+        one.mode
         for kernel in kernels
         for one in kernel.by_probe()
         if one.result_rows and any(metric.quantity in _COUNTED_QUANTITIES for metric in known_probe(one).metrics)

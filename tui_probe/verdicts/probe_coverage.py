@@ -131,7 +131,7 @@ def _weight(kernel: Kernel, *, by_time: bool) -> float:
 
 def unprobed_reason(kernel: Kernel) -> str:
     """Return why a kernel was not probed, in words that stand for all kernels with the same reason."""
-    reason = kernel.why
+    reason = kernel.probe_reason
     if reason is not None and reason.code == _CLOSED_LIBRARY:
         return f"{_OF_LIBRARY}{library_name(reason)} ({_CLOSED_ADVICE})"
     if kernel.status == "pending":

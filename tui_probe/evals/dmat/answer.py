@@ -134,7 +134,7 @@ def _walks(given: EvaluationInput, progress: Progress, notes: list[str]) -> Iter
 def _no_walk_reason(given: EvaluationInput) -> str:
     """Of a kernel that was asked for, where there is one: a kernel that was not says nothing of the others."""
     asked = next((kernel for kernel in given.kernels if kernel.status != "excluded"), None)
-    return replace(given, kernel=None if asked is None else str(asked.index)).why_none(*ACCESS_PROBES)
+    return replace(given, kernel=None if asked is None else str(asked.index)).no_result_reason(*ACCESS_PROBES)
 
 
 def _raster_of_launch(source: ViewSource, progress: Progress) -> Raster:

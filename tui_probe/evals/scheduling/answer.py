@@ -131,7 +131,7 @@ def read_schedules(given: Sequence[EvaluationInput], progress: Progress) -> tupl
         schedules += [schedule_of(one, result) for result in results if result.analysis is not None]
         notes += [result.problem for result in results if result.problem is not None]
         if not results:
-            notes.append(one.why_none(PROBE))
+            notes.append(one.no_result_reason(PROBE))
     if not schedules:
         raise nothing_measured_error(NAME, notes)
     return schedules, notes

@@ -102,7 +102,7 @@ def _configurations(given: Sequence[EvaluationInput], progress: Progress) -> tup
         progress(place / len(given))
         before = len(configurations)
         try:
-            configurations += [read_configuration(one, of, progress) for of in one.read(LIFETIMES, PROGRESS)]
+            configurations += [read_configuration(one, of, progress) for of in one.probe_results(LIFETIMES, PROGRESS)]
         except TraceError as error:
             notes.append(str(error))
             continue
@@ -116,7 +116,7 @@ def _configurations(given: Sequence[EvaluationInput], progress: Progress) -> tup
 def _no_launch_reason(given: EvaluationInput) -> str:
     if given.path.suffix in _PICKLES:
         return f"{given.path}: a pickle may run any code when it is read, so none is: name the trace or its result file"
-    return given.why_none(LIFETIMES, PROGRESS)
+    return given.no_result_reason(LIFETIMES, PROGRESS)
 
 
 def _first_configuration(found: Sequence[Configuration], wanted: Any) -> Configuration | None:

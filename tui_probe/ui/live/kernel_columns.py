@@ -204,7 +204,7 @@ COLUMNS: tuple[ScreenColumn[KernelSnapshot], ...] = (
         max_cells=48,
     ),
     ScreenColumn(replace(_REPORT_COLUMNS["status"], text=status_text), lambda r: r.status, min_cells=10, max_cells=10),
-    ScreenColumn(replace(_REPORT_COLUMNS["way"], rank=8), lambda r: r.way, min_cells=5, max_cells=5),
+    ScreenColumn(replace(_REPORT_COLUMNS["way"], rank=8), lambda r: r.mode, min_cells=5, max_cells=5),
     ScreenColumn(
         replace(_REPORT_COLUMNS["share"], rank=1, text=_share),
         lambda r: r.time_share,

@@ -75,7 +75,7 @@ class KernelTable(PaneView):
         if rows is not self.rows or timed != self.timed:
             self.rows, self.timed = rows, timed
             self.ranked = any(row.time_share is not None for row in rows)
-            self.grafted = any(row.way == "graft" for row in rows)
+            self.grafted = any(row.mode == "graft" for row in rows)
             self._rearrange()
 
     def say_empty(self, words: str) -> None:
