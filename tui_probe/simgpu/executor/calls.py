@@ -14,6 +14,7 @@ import numpy as np
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Function, Instruction, Operand, Register, Symbol, Variable, Vector
 from tui_probe.ptx.tree import OperandList as Parenthesised
+from tui_probe.simgpu.executor.operands import ResultOperand, SourceOperand
 from tui_probe.simgpu.executor.scalars import TYPES, U8, scalar
 from tui_probe.simgpu.executor.scope import BytesName, FunctionName
 from tui_probe.simgpu.executor.threads import CallFrame
@@ -21,7 +22,7 @@ from tui_probe.simgpu.executor.threads import CallFrame
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tui_probe.simgpu.executor.operands import Binder, ResultOperand, SourceOperand
+    from tui_probe.simgpu.executor.operands import Binder
     from tui_probe.simgpu.executor.program import Finish, FunctionCode, Program, Scheduling
     from tui_probe.simgpu.executor.scalars import Registers, ScalarType, Value
     from tui_probe.simgpu.executor.threads import ThreadGroup
@@ -190,7 +191,7 @@ def _passed(operand: Operand, formal: Variable | None, bind: Binder) -> CallArgu
     held = _held(operand, formal, bind)
     if held is not None:
         bind.effects.reads.add(held.index)
-        return CallArgument(bind.bytes_source(held))
+        return CallArgument(SourceOperand(held.index))
     kind = _scalar(formal, bind)
     return CallArgument(bind.source(operand, kind), kind.bytes if formal is not None and formal.space == "param" else 0)
 
@@ -199,7 +200,7 @@ def _received(operand: Operand, formal: Variable | None, bind: Binder) -> CallRe
     held = _held(operand, formal, bind)
     if held is not None:
         bind.effects.writes.add(held.index)
-        return CallResult(bind.bytes_target(held))
+        return CallResult(ResultOperand(held.index))
     kind = _scalar(formal, bind)
     return CallResult(bind.target(operand, kind), kind if formal is not None and formal.space == "param" else None)
 

@@ -66,56 +66,16 @@ class LaneAccess(NamedTuple):
         return view[self.first :] if self.first else view
 
 
-class Access:
-    """The address operand of an instruction that accesses ``size`` bytes in ``space`` ("" for generic addresses)."""
+class PointerAccess:
+    """Accesses of ``size`` bytes at computed addresses, in ``space`` ("" for generic addresses)."""
 
-    def __init__(self, operand: Operand, space: str, size: int, bind: Binder) -> None:
-        self._source, self._added = bind.address(operand)
-        space = space or bind.named_space(operand)
+    def __init__(self, size: int, line: int, space: str = "") -> None:
         self._space = space
         self._size = size
-        self._line = bind.line
-        self._key = (space, size, self._source.index)
-
-    def address(self, group: ThreadGroup) -> Value:
-        """The address for each lane, unsigned; a scalar if it is the same for all."""
-        address = self._source.read(group.registers)
-        if not self._added:
-            return address
-        bits = 8 * address.dtype.itemsize
-        total: Value = address + address.dtype.type(self._added & ((1 << bits) - 1))
-        return total
-
-    def single(self, group: ThreadGroup) -> LaneAccess | None:
-        """Return the space that all lanes access, if it is the same one."""
-        register = group.registers[self._source.index]
-        known = group.batch.located.get(self._key)
-        if known is not None and known.register is register and known.lanes is group.lanes:
-            steps = known.steps(self._added, self._size)
-            if steps is not None:
-                return LaneAccess(known.space, known.index, steps)
-        address = self.address(group)
-        space = self._space
-        if not space:
-            if (int(address.min()) if address.ndim else int(address)) < GLOBAL_START:
-                return None
-            space = "global"
-        memory = _SPACES[space](group.batch)
-        offset, index = self._locate(memory, group, group.lanes, address)
-        if not memory.is_divided:
-            group.batch.located[self._key] = LocatedAddress(register, group.lanes, self._added, memory, offset, index)
-        return LaneAccess(memory, index)
-
-    def parts(self, group: ThreadGroup) -> Iterator[LaneAccess]:
-        """The lanes by space."""
-        single = self.single(group)
-        if single is not None:
-            yield single
-        else:
-            yield from self.parts_at(group, self.address(group))
+        self._line = line
 
     def parts_at(self, group: ThreadGroup, address: Value) -> Iterator[LaneAccess]:
-        """The lanes by space, for other addresses than those of the operand."""
+        """Return the lanes by space, for an address of each lane."""
         address = group.lanes.spread(address)
         if self._space:
             space = _SPACES[self._space](group.batch)
@@ -155,13 +115,51 @@ class Access:
         return offset, space.indices(lanes, offset, self._size)
 
 
-class PointerAccess(Access):
-    """Accesses of ``size`` bytes at addresses that are no operand, generic ones or in ``space``; for ``parts_at``."""
+class Access(PointerAccess):
+    """The address operand of an instruction that accesses ``size`` bytes in ``space`` ("" for generic addresses)."""
 
-    def __init__(self, size: int, line: int, space: str = "") -> None:
-        self._space = space
-        self._size = size
-        self._line = line
+    def __init__(self, operand: Operand, space: str, size: int, bind: Binder) -> None:
+        self._source, self._added = bind.address(operand)
+        space = space or bind.named_space(operand)
+        super().__init__(size, bind.line, space)
+        self._key = (space, size, self._source.index)
+
+    def address(self, group: ThreadGroup) -> Value:
+        """The address for each lane, unsigned; a scalar if it is the same for all."""
+        address = self._source.read(group.registers)
+        if not self._added:
+            return address
+        bits = 8 * address.dtype.itemsize
+        total: Value = address + address.dtype.type(self._added & ((1 << bits) - 1))
+        return total
+
+    def single(self, group: ThreadGroup) -> LaneAccess | None:
+        """Return the space that all lanes access, if it is the same one."""
+        register = group.registers[self._source.index]
+        known = group.batch.located.get(self._key)
+        if known is not None and known.register is register and known.lanes is group.lanes:
+            steps = known.steps(self._added, self._size)
+            if steps is not None:
+                return LaneAccess(known.space, known.index, steps)
+        address = self.address(group)
+        space = self._space
+        if not space:
+            if (int(address.min()) if address.ndim else int(address)) < GLOBAL_START:
+                return None
+            space = "global"
+        memory = _SPACES[space](group.batch)
+        offset, index = self._locate(memory, group, group.lanes, address)
+        if not memory.is_divided:
+            group.batch.located[self._key] = LocatedAddress(register, group.lanes, self._added, memory, offset, index)
+        return LaneAccess(memory, index)
+
+    def parts(self, group: ThreadGroup) -> Iterator[LaneAccess]:
+        """The lanes by space."""
+        single = self.single(group)
+        if single is not None:
+            yield single
+        else:
+            yield from self.parts_at(group, self.address(group))
 
 
 STATE_SPACES: Final = frozenset({"global", "shared", "local", "const", "param"})
@@ -231,7 +229,6 @@ def _build_load(instruction: Instruction, bind: Binder) -> Operation:
     bind.effects.polls = not _POLLING.isdisjoint(instruction.modifiers)
     if space == "param" and isinstance(address, Memory) and isinstance(address.base, Symbol):
         return _build_parameter_load(elements, kind, address.base, address.offset, bind)
-    bind.effects.pure = False
     if len(elements) == 1:
         return _build_single_load(elements[0], kind, address, space, bind)
     return _build_vector_load(elements, kind, address, space, bind)

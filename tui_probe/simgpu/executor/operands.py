@@ -169,14 +169,6 @@ class Binder:
         self._vote(register, kind)
         return ResultOperand(register.index, _writer(register.type.bits, self._storage_of(register), kind))
 
-    def bytes_source(self, entity: BytesName) -> SourceOperand:
-        """Return the source of the bytes of a parameter."""
-        return SourceOperand(entity.index)
-
-    def bytes_target(self, entity: BytesName) -> ResultOperand:
-        """Return the target of the bytes of a parameter."""
-        return ResultOperand(entity.index)
-
     def formal(self, entity: BytesName | RegisterName) -> ResultOperand:
         """Return the target of a function's argument of the declared type."""
         if isinstance(entity, BytesName):
@@ -222,7 +214,7 @@ class Binder:
         raise UnsupportedFormError
 
     def special_reader(self, operand: Operand) -> tuple[RegisterReader, ScalarType] | None:
-        """Return the source of ``operand`` if it is a special register, else None."""
+        """Return the reader and type of a special register, else None."""
         if not isinstance(operand, Register) or self.names.find(str(operand)) is not None:
             return None
         special = SPECIAL_REGISTERS.get(str(operand))
@@ -406,7 +398,10 @@ def _reader(bits: int, storage: DType, kind: ScalarType) -> Adapt | None:
 
 
 def _writer(bits: int, storage: DType, kind: ScalarType) -> Adapt | None:
-    """Return the storage type of a ``kind`` in ``bits`` bits: signed types are sign-extended, others zero-extended."""
+    """Return the conversion from ``kind`` to the storage type; None if none is needed.
+
+    Signed types are sign-extended to ``bits`` bits, others zero-extended.
+    """
     if storage == kind.dtype or kind.kind == "pred":
         return None
     if bits == kind.bits:
@@ -427,6 +422,10 @@ def lift(function: Callable[..., Value], target: ResultOperand, sources: tuple[S
         target.write(registers, function(*[source.read(registers) for source in sources]))
 
     return run
+
+
+# ``lift`` without conversions, one function per number of sources: most executed instructions are of these forms, and
+# indexing registers directly avoids ``SourceOperand.read``, the list of sources and argument unpacking.
 
 
 def _lift1(function: Callable[..., Value], d: int, a: int) -> Operation:
