@@ -16,7 +16,7 @@ from tui_probe.errors import TraceError
 
 from .accesses import SECTOR
 from .axes import Band, bands_of
-from .density import MAX_PARTS_IN_MEMORY, Grid, Pyramid, each_part, raster
+from .density import MAX_PARTS_IN_MEMORY, MAX_TABLE_ENTRIES, Grid, Pyramid, each_part, raster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -136,7 +136,8 @@ _SAMPLE_TIME_SHARE: Final = 0.15
 _COLUMNS, _ROWS = 1024, 512
 _END_MARGIN: Final = 1.05
 """Largest delay of the last access after that of the sample."""
-_MAX_TABLE_ENTRIES: Final = 1 << 21
+_MAX_GRANULES: Final = MAX_TABLE_ENTRIES // 2
+"""Maximum rows of the smallest size in the span of all ranges: half, since rows extend beyond the ends of ranges."""
 _MARGIN: Final = 64 << 10
 _MAX_CYCLES: Final = 1 << 48
 """Cycles: more than a day."""
@@ -240,7 +241,7 @@ def _rows(ranges: list[tuple[int, int]]) -> tuple[NDArray[np.uint64], NDArray[np
     """Rows of a power of two bytes, the same for all of a range, as many of each range: lows and highs, u8."""
     if not ranges:
         return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.uint64)
-    least = max((ranges[-1][1] - ranges[0][0]) // _MAX_TABLE_ENTRIES, SECTOR)
+    least = max((ranges[-1][1] - ranges[0][0]) // _MAX_GRANULES, SECTOR)
     most = _ROWS // len(ranges)
     lows, highs = [], []
     at = 0

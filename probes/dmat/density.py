@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 PartResult = TypeVar("PartResult")
-_MAX_TABLE_ENTRIES: Final = 1 << 22
+MAX_TABLE_ENTRIES: Final = 1 << 22
+"""Maximum granules of addresses in a table: with more, rows are found by binary search."""
 MAX_PARTS_IN_MEMORY: Final = 8
 """Parts that may stay in memory."""
 _WORKERS: Final = min(os.cpu_count() or 1, 4)
@@ -49,7 +50,7 @@ class Grid:
         return self.start - (-np.arange(self.columns + 1, dtype=np.int64) * span // self.columns)
 
 
-class Finder:
+class CellIndex:
     """Positions of accesses on a grid: row × (columns + 1) + column.
 
     Times outside the window are in one column more, addresses outside all rows in one row more.
@@ -68,7 +69,7 @@ class Finder:
         offsets = self._edges - self._base
         together = int(np.bitwise_or.reduce(offsets)) if len(offsets) else 0
         shift = np.uint64(max((together & -together).bit_length() - 1, 0))
-        if not shift or int(offsets[-1] >> shift) >= _MAX_TABLE_ENTRIES:
+        if not shift or int(offsets[-1] >> shift) >= MAX_TABLE_ENTRIES:
             return None, shift
         lengths = np.diff(offsets >> shift).astype(np.int64)
         return np.append(np.repeat(self._rows[1:-1], lengths), self._rows[-1]), shift
@@ -129,8 +130,8 @@ def raster(
     With ``weigh`` the sum of what it gives each record (f8), or, where that is a mask (bool), the number of records
     that it chooses (i8). ``extents`` (i8, shape (parts, 2)) is widened to the first and the last time of each part.
     """
-    finder = Finder(grid)
-    total: NDArray[Any] = np.zeros(finder.cells, dtype=np.int64)
+    index = CellIndex(grid)
+    total: NDArray[Any] = np.zeros(index.cells, dtype=np.int64)
     room = max((part.room for part in parts), default=0)
     own = threading.local()
 
@@ -145,21 +146,23 @@ def raster(
             if extents is not None and len(times):
                 first, last = extents[number]
                 extents[number] = min(first, int(times.min())), max(last, int(times.max()))
-            piece_places = finder.places(piece.addresses(), times)
+            piece_places = index.places(piece.addresses(), times)
             if weigh is not None:
-                weights.append(weigh(piece))
-                if weights[-1].dtype == np.bool_:
-                    piece_places = piece_places[weights.pop()]
+                weight = weigh(piece)
+                if weight.dtype == np.bool_:
+                    piece_places = piece_places[weight]
+                else:
+                    weights.append(weight)
             places[end : end + len(piece_places)] = piece_places
             end += len(piece_places)
         if len(parts) > MAX_PARTS_IN_MEMORY:
             part.release()
-        return np.bincount(places[:end], np.concatenate(weights) if weights else None, minlength=finder.cells)
+        return np.bincount(places[:end], np.concatenate(weights) if weights else None, minlength=index.cells)
 
     if grid.rows and grid.end > grid.start:
         for counted in each_part(list(enumerate(parts)), count, progress):
             total = total + counted if counted.dtype != total.dtype else np.add(total, counted, out=total)
-    return total.reshape(grid.rows + 1, finder.stride)[:-1, :-1]
+    return total.reshape(grid.rows + 1, index.stride)[:-1, :-1]
 
 
 def each_part(

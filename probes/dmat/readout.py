@@ -30,7 +30,7 @@ class ReadOut:
     exact: bool
     detail: CellDetail | None
     code: Mapping[int, AccessLine]
-    warps_a_block: int
+    warps_per_block: int
     blocks: range
     """The numbers of the blocks that were measured."""
 
@@ -101,7 +101,7 @@ class ReadOut:
         kinds = self.kinds()
         if kinds is not None:
             yield ", ".join(units.counted(count, kind) for kind, count in kinds.items())
-        block, warp = divmod(detail.warps.most_common(1)[0][0], self.warps_a_block)
+        block, warp = divmod(detail.warps.most_common(1)[0][0], self.warps_per_block)
         others = len(detail.warps) - 1
         yield f"block {self.blocks[block]} warp {warp}" + (f" +{others}" if others else "")
 

@@ -120,14 +120,14 @@ class Dmat(VisibleAccesses):
             at += strip.rows
 
     def commands(self) -> Mapping[str, str]:
-        """All that mean something for this launch."""
+        """Return the commands that apply to this launch, and their descriptions."""
         without = set() if len(self.units_known()) > 1 else {"unit"}
         if self.selection.block is None and not self.painter.knows_kinds:
             without.add("select")
         return {name: words for name, (words, _) in MOVES.items() if name not in without}
 
     def press(self, command: str) -> str | None:
-        """Do one of the commands; one that means nothing here does nothing."""
+        """Run a command; ignore one that does not apply here."""
         self.nothing_wasted, self.not_found_reason = False, ""
         return MOVES[command][1](self) if command in MOVES and self.map.bands else None
 
@@ -149,13 +149,13 @@ class Dmat(VisibleAccesses):
             at += strip.rows
 
     def target_view(self) -> str:
-        """The code, where the records name it."""
+        """Return the code view that the records name, "sass" or "ptx"; "" if they name none."""
         if not self.painter.knows_kinds:
             return ""
         return "sass" if any(isinstance(line, Offset) for line in self.painter.code) else "ptx"
 
     def spot(self) -> Spot:
-        """The access under the cursor: that of the block and instruction with most there, unless it was sent to one."""
+        """Return the access under the cursor: the one that the cursor was sent to, else of the most frequent block."""
         frame = self.frame
         detail = None if self._detail is None else self._detail[2]
         if frame is None or detail is None or not detail.warps:
@@ -180,11 +180,11 @@ class Dmat(VisibleAccesses):
         return True
 
     def missing_reason(self, spot: Spot) -> str:
-        """Most lines touch no memory, and not all blocks are measured."""
+        """Return why no access of ``spot`` was recorded."""
         return no_record_reason(self, spot)
 
     def no_target_reason(self) -> str:
-        """Notes on parts without accesses and on records without an instruction."""
+        """Return why the cursor's cell leads to no other view."""
         if not self.painter.knows_kinds:
             return "these records do not tell which instruction made them: -p dmat does"
         return "no access is here: . goes to the next one in this row, ! to the worst"

@@ -42,7 +42,7 @@ class WantedAccess:
 
 
 def wanted_access(view: PictureState, spot: Spot) -> WantedAccess | None:
-    """Return the mask of records of a spot: accesses of its lines and of its block; None if it names neither."""
+    """Return the block and line of a spot as a search for an access; None if this result has neither."""
     line = next((line for ptx in spot.ptx if (line := _recorded_line(view, ptx)) is not None), None)
     blocks = view.found.result.blocks
     block = blocks.index(spot.block) if spot.block is not None and spot.block in blocks else None
@@ -52,21 +52,21 @@ def wanted_access(view: PictureState, spot: Spot) -> WantedAccess | None:
 
 
 def _recorded_line(view: PictureState, ptx: int) -> int | None:
-    """Return the form of a line of ``pruned.ptx`` in records: the line, or the number of a SASS instruction."""
+    """Return the records' key for a line of pruned.ptx: the line, or the number of a SASS instruction."""
     if not view.painter.knows_kinds:
         return None
     return next((line for line, code in view.painter.code.items() if code.line == ptx), None)
 
 
 def no_record_reason(view: PictureState, spot: Spot) -> str:
-    """Return the reason why no record is of a spot; "" if it names no line and no block."""
+    """Return why no access of ``spot`` was recorded; "" if it names no line and no block."""
     if spot.ptx and view.painter.knows_kinds:
         return f"{long_position(spot.ptx[0])} is no access to global memory"
     return "" if spot.block is None else f"nothing was recorded of block {spot.block}"
 
 
 def selection_with(selection: Selection, wanted: Selection) -> Selection:
-    """A selection that has what is wanted in it: the one that there is, without what leaves it out."""
+    """Return ``selection`` without the parts that exclude what is wanted."""
     if wanted.block is not None and selection.block not in (None, wanted.block):
         selection = replace(selection, block=None, warp=None)
     return replace(selection, line=None) if selection.line != wanted.line else selection
@@ -293,6 +293,6 @@ class VisibleAccesses(Drawing):
             exact=frame.exact,
             detail=self._detail[2] if self._detail is not None and self._looked(spot) else None,
             code=self.painter.code,
-            warps_a_block=self.map.accesses.start.shape[1],
+            warps_per_block=self.map.accesses.start.shape[1],
             blocks=self.found.result.blocks,
         )

@@ -267,12 +267,12 @@ def _stragglers(recorded: WarpTimeline) -> Any:
     """Places of the stragglers among the warps of the timeline, the longest first (i8)."""
     launch = recorded.launch
     warps = launch.timeline.warps
-    key = warps.block * launch.timeline.warps_a_block + warps.warp
+    key = warps.block * launch.timeline.warps_per_block + warps.warp
     order = np.argsort(key)
     late, sample = recorded.progress.stragglers(), launch.timeline.sample
     if sample is not None:
         late[:, 0] = sample.blocks.start + sample.blocks.step * late[:, 0]
-    wanted = late[:, 0] * launch.timeline.warps_a_block + late[:, 1]
+    wanted = late[:, 0] * launch.timeline.warps_per_block + late[:, 1]
     positions = np.searchsorted(key[order], wanted).clip(max=max(len(key) - 1, 0))
     return order[positions[key[order][positions] == wanted]]
 
