@@ -36,14 +36,14 @@ def alignments(function: Function, symbols: Mapping[str, int]) -> dict[str, int]
                 written[name].append(instruction)
     divisors = dict.fromkeys(written, MAX_ALIGNMENT)
 
-    def of(operand: Operand) -> int:
+    def alignment_of(operand: Operand) -> int:
         match operand:
             case Register(name=name):
                 return divisors.get(name, 1)
             case Symbol(name=name, offset=offset):
                 return min(symbols.get(name, 1), _number_alignment(offset))
             case Sum(base=base, offset=offset):
-                return min(of(base), _number_alignment(offset))
+                return min(alignment_of(base), _number_alignment(offset))
             case Immediate(text=text):
                 return _number_alignment(parse_integer(text))
         return 1
@@ -52,7 +52,7 @@ def alignments(function: Function, symbols: Mapping[str, int]) -> dict[str, int]
     while changed:
         changed = False
         for name, writers in written.items():
-            known = min(_result_alignment(writer, of) for writer in writers)
+            known = min(_result_alignment(writer, alignment_of) for writer in writers)
             changed |= known < divisors[name]
             divisors[name] = min(divisors[name], known)
     return divisors
@@ -64,22 +64,22 @@ def _number_alignment(number: int | None) -> int:
     return min(number & -number, MAX_ALIGNMENT) if number else MAX_ALIGNMENT
 
 
-def _result_alignment(instruction: Instruction, of: Callable[[Operand], int]) -> int:
+def _result_alignment(instruction: Instruction, alignment_of: Callable[[Operand], int]) -> int:
     """Return a divisor of the value that an instruction writes."""
     sources = instruction.operands[1:]
     match instruction.opcode, sources:
         case opcode, _ if opcode in _LEAST_ALIGNED_OPCODES and sources:
-            return min(map(of, sources))
+            return min(map(alignment_of, sources))
         case "selp", (one, other, _):
-            return min(of(one), of(other))
+            return min(alignment_of(one), alignment_of(other))
         case "and", (one, other):
-            return max(of(one), of(other))
+            return max(alignment_of(one), alignment_of(other))
         case "shl", (one, Immediate(text=text)) if (bits := parse_integer(text)) is not None and 0 <= bits < 64:
-            return min(of(one) << bits, MAX_ALIGNMENT)
+            return min(alignment_of(one) << bits, MAX_ALIGNMENT)
         case "mul", (one, other) if "hi" not in instruction.modifiers:
-            return _product_alignment(of(one), of(other))
+            return _product_alignment(alignment_of(one), alignment_of(other))
         case "mad", (one, other, third) if "hi" not in instruction.modifiers:
-            return min(_product_alignment(of(one), of(other)), of(third))
+            return min(_product_alignment(alignment_of(one), alignment_of(other)), alignment_of(third))
     return 1
 
 
@@ -87,8 +87,6 @@ def _product_alignment(*factors: int) -> int:
     return min(reduce(lambda product, other: product * other, factors), MAX_ALIGNMENT)
 
 
-# Loads of shared memory that the assembler merges into wider ones.
-#
 # Four loads of neighbouring words, from an address that is known to be aligned to 16 bytes, are one in machine code,
 # and two are one of 8 bytes; so it is for all that stand between two stores or barriers of one basic block. Of the
 # last three of four, or of the second of two, nothing is executed.
@@ -104,13 +102,13 @@ _ORDERING_OPCODES: Final = frozenset(
 
 def merged_loads(function: Function, variables: Iterable[Variable]) -> frozenset[int]:
     """The identities (``id``) of the loads that are part of another one's access. ``variables`` are the module's."""
-    placed = _variable_alignments([*variables, *statements_in(function.body or ())])
-    aligned = alignments(function, placed)
+    variable_alignments = _variable_alignments([*variables, *statements_in(function.body or ())])
+    aligned = alignments(function, variable_alignments)
     return frozenset(
         id(load)
         for block in basic_blocks(function)
         for group in _load_groups(block)
-        for load in _merged_loads(group, {**aligned, **placed})
+        for load in _merged_loads(group, {**aligned, **variable_alignments})
     )
 
 
@@ -134,8 +132,8 @@ def _load_groups(block: Iterable[Instruction]) -> Iterator[list[Instruction]]:
             open_groups[key].append(instruction)
         for operand in instruction.operands[:1]:
             if isinstance(operand, Register) and instruction.opcode != "st":
-                for over in [key for key in open_groups if key[0] == operand.name]:
-                    yield open_groups.pop(over)
+                for overwritten in [key for key in open_groups if key[0] == operand.name]:
+                    yield open_groups.pop(overwritten)
     yield from open_groups.values()
 
 
@@ -158,14 +156,14 @@ def _merged_loads(group: list[Instruction], aligned: Mapping[str, int]) -> Itera
     assert key is not None
     base, size = key
     by_offset = {_load_offset(load): load for load in reversed(group)}
-    left = set(by_offset)
+    unmerged = set(by_offset)
     for width in (MAX_ALIGNMENT, MAX_ALIGNMENT // 2):
         if aligned.get(base, 1) < width or width <= size:
             continue
-        for start in sorted(offset for offset in left if offset % width == 0):
+        for start in sorted(offset for offset in unmerged if offset % width == 0):
             places = range(start, start + width, size)
-            if left.issuperset(places):
-                left.difference_update(places)
+            if unmerged.issuperset(places):
+                unmerged.difference_update(places)
                 yield from (by_offset[place] for place in places[1:])
 
 
