@@ -74,7 +74,7 @@ def timeline_events(launch: LaunchTimeline, *, warps: bool = False) -> Iterator[
     """Names of SMs and slots, blocks (or warps), and the counter of those that run, of one launch."""
     timeline = launch.timeline
     intervals = timeline.warps if warps else timeline.blocks
-    per_slot = timeline.warps_a_block if warps else 1
+    per_slot = timeline.warps_per_block if warps else 1
     yield _name_event("process_name", _DEVICE_PID, f"{launch.which} {launch.name}")
     for sm in timeline.sms.tolist():
         yield _name_event("process_name", sm + 1, f"SM {sm}")

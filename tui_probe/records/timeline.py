@@ -111,7 +111,7 @@ class Timeline:
     """Cycles from the first start to the last end."""
     clocks: ClockAxis
     grid_blocks: int
-    warps_a_block: int
+    warps_per_block: int
     warps_missing: int
     blocks_missing: int
     blocks_astray: int
@@ -215,7 +215,7 @@ def timeline_of_blocks(
         span=int(blocks.end.max()),
         clocks=clock,
         grid_blocks=len(times.valid) if sample is None else prod(sample.grid),
-        warps_a_block=1 if warps is None else warps[0].shape[1],
+        warps_per_block=1 if warps is None else warps[0].shape[1],
         has_warps=warps is not None,
         warps_missing=times.warps_missing,
         blocks_missing=times.blocks_missing,

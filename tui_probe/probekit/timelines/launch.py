@@ -42,7 +42,7 @@ class LaunchTimeline:
         """Return the number of rows of a selection."""
         here = self.timeline.slots if choice.sm is None else self.timeline.slots[self.timeline.sms == choice.sm]
         slots = int(here.clip(1).sum())
-        return {"SM": len(here), "slot": slots, "warp": slots * self.timeline.warps_a_block}[choice.level]
+        return {"SM": len(here), "slot": slots, "warp": slots * self.timeline.warps_per_block}[choice.level]
 
     def left_out(self) -> list[str]:
         """Notes on what the picture lacks."""

@@ -216,7 +216,7 @@ def _places(timeline: Timeline, choice: RowSelection) -> tuple[NDArray[np.int32]
     sm, slot = np.repeat(sms, slots), _counted(slots)
     if choice.level == "slot":
         return sm, slot, np.full(len(sm), ALL_OF_THEM, np.int32)
-    warps = timeline.warps_a_block
+    warps = timeline.warps_per_block
     return np.repeat(sm, warps), np.repeat(slot, warps), np.tile(np.arange(warps, dtype=np.int32), len(sm))
 
 
@@ -243,7 +243,7 @@ def _place_of(timeline: Timeline, choice: RowSelection, intervals: Intervals) ->
     if choice.level == "SM":
         return before
     slot = before + intervals.slot
-    return slot if choice.level == "slot" else slot * timeline.warps_a_block + intervals.warp
+    return slot if choice.level == "slot" else slot * timeline.warps_per_block + intervals.warp
 
 
 def _order(order: RowOrder, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.intp]:
