@@ -75,14 +75,14 @@ def test_the_registers_of_a_block_are_shared_by_its_threads(threads: int, most: 
 
 def test_few_more_registers_are_left_as_they_are() -> None:
     choice = chosen({KernelForm(): report(40)})
-    assert (choice.trial.form, choice.said, choice.note, choice.threads) == (KernelForm(), "", None, 1024)
+    assert (choice.trial.form, choice.log_text, choice.note, choice.threads) == (KernelForm(), "", None, 1024)
 
 
 def test_more_are_limited_where_nothing_spills() -> None:
     choice = chosen({KernelForm(): report(48), KernelForm(40): report(40)})
     assert choice.trial.form == KernelForm(40)
     assert choice.note is None
-    assert choice.said == (
+    assert choice.log_text == (
         "[registers] 40 of a thread, limited to 40: 32 without the probe, 48 with it as the assembler would have it;"
         " 1 more tried"
     )
@@ -102,7 +102,7 @@ SMALLER = {KernelForm(): report(20, code=4096), KernelForm(is_lean=True): report
 def test_the_lean_form_is_taken_where_each_access_comes_once_and_it_is_less_of_everything() -> None:
     choice = chosen(SMALLER, before=10, body="")
     assert choice.trial.form == KernelForm(is_lean=True)
-    assert choice.said == (
+    assert choice.log_text == (
         "[registers] 16 of a thread, without a limit, in the lean form of the probe: 10 without the probe, 20 with it"
         " as the assembler would have it; 1 more tried"
     )
@@ -128,7 +128,7 @@ def test_the_lean_form_is_not_taken_where_it_is_more_of_anything(lean: AssemblyR
 
 
 def test_eight_registers_more_are_no_reason_for_another_form() -> None:
-    assert chosen(SMALLER, before=12, body="").said == ""
+    assert chosen(SMALLER, before=12, body="").log_text == ""
 
 
 def test_a_kernel_without_loops_can_be_limited_all_the_same() -> None:

@@ -139,11 +139,11 @@ class Expander:
         addressing: Addressing,
         *,
         reduces: bool,
-        keeps: bool = False,
+        tail_in_use: bool = False,
         gathers: bool = False,
         sites: SiteRecords | None = None,
     ) -> None:
-        """``keeps``: what is behind the marks of slots is in use. ``gathers``: lanes that part do not meet again.
+        """``tail_in_use``: what is behind the marks of slots is in use. ``gathers``: lanes that part do not meet again.
 
         ``sites`` are those of the kernel that calls this.
         """
@@ -151,7 +151,7 @@ class Expander:
         self._names = names
         self._addressing = addressing
         self._own = {name: names.register(name, kind) for name, kind in probe.registers.items()}
-        self._recording = Recording(probe, names, addressing, keeps=keeps)
+        self._recording = Recording(probe, names, addressing, tail_in_use=tail_in_use)
         self._summation = Summation(probe, names, self._own, reduces=reduces, gathers=gathers)
         self._exchanges = reduces and not gathers and not probe.is_lean
         self.sites = sites.of_function(names) if sites else SiteRecords(probe, names)
@@ -183,10 +183,10 @@ class Expander:
                     even = own_map.even and self._exchanges and located is None
                     if even:
                         before, first = self._operand(0, own_map.fields[0], values[0], helpers, "")
-                        lines += [*before, *self._recording.even(own_map, first)]
+                        lines += [*before, *self._recording.detect_even_lanes(own_map, first)]
                     skip, target = located or self._locate(own_map, lines)
                     if even:
-                        more, target = self._recording.even_target(target)
+                        more, target = self._recording.even_lanes_target(target)
                         lines += more
                     if located is not None:
                         target = replace(target, where="")
@@ -195,12 +195,12 @@ class Expander:
                     located = None
         return lines
 
-    def held(self, own_map: Map | None = None) -> list[str]:
+    def live_registers(self, own_map: Map | None = None) -> list[str]:
         """The registers that hold, as long as the kernel runs, where records go and how many there were; 32 bits each.
 
         Of one map, or of all.
         """
-        return self._recording.held(own_map)
+        return self._recording.live_registers(own_map)
 
     def begin(self) -> list[str]:
         """PTX for the kernel's entry, after which records can be saved."""
@@ -243,7 +243,7 @@ class Expander:
             before, operand = self._operand(index, field, value, helpers, target.where)
             lines += before
             if even and field is own_map.fields[-1]:
-                marking, operand = self._recording.marked(operand)
+                marking, operand = self._recording.mark_even(operand)
                 lines += marking
             operands[field.offset] = field.type, operand
         storage = storage_of(self._probe, own_map)

@@ -48,7 +48,7 @@ from tui_probe.sass.uniform_registers import UNIFORM_KEPT_BY_CALLS, used_uniform
 from tui_probe.sass.variables import calls_outside
 from tui_probe.sass.words import (
     EXIT,
-    MOST_REGISTERS,
+    MAX_REGISTERS,
     RESERVED,
     WORD_BYTES,
     branch_word,
@@ -187,14 +187,14 @@ class ProbeCode:
 class GraftedKernel:
     """A kernel with a probe in it: what the device would run, what it runs instead, and the text of kernel.info.
 
-    ``sites`` is the text of sites.json; ``said`` is for process.log.
+    ``sites`` is the text of sites.json; ``log_text`` is for process.log.
     """
 
     pruned: bytes
     grafted: Grafted
     info: str
     sites: str
-    said: str
+    log_text: str
     in_slots: bool = False
 
     @property
@@ -330,7 +330,7 @@ def _first_free_register(target: GraftTarget, code: ProbeCode) -> int | None:
     Functions that are called may use it, and warps that give registers away lose it.
     """
     first = max(target.registers, code.registers) - RESERVED
-    fits = first + code.ptx.carried + RESERVED <= MOST_REGISTERS
+    fits = first + code.ptx.carried + RESERVED <= MAX_REGISTERS
     keeps = target.fewest_registers == target.registers and not calls_outside(target)
     return first if fits and keeps else None
 

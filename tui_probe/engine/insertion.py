@@ -158,7 +158,7 @@ class _Inserter:
 
     def _held(self) -> dict[str, str]:
         """The registers that hold something from the kernel's entry on, with their types."""
-        held = dict.fromkeys(self._entry.expander.held(), "b32")
+        held = dict.fromkeys(self._entry.expander.live_registers(), "b32")
         if self._entry.sampling:
             held[self._entry.sampling.place] = "b32"
         own = {name: self._probe.registers[name] for name in live_registers(self._probe)}

@@ -18,10 +18,8 @@ from tui_probe.binaries.cubin import CODE_PREFIX, Cubin
 from tui_probe.engine.instruction_ptx import (
     ENTRY,
     EXIT,
-    FIRST_KEPT_MARK,
-    FIRST_NUMBER_MARK,
-    READS_MARK,
     InstructionPtx,
+    Mark,
     block_kernel_name,
     site_kernel_name,
 )
@@ -36,7 +34,6 @@ from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.lane_registers import REGISTER_ALIGNMENT
 from tui_probe.sass.snippets import assign_uniform_registers, with_initial_wait
 from tui_probe.sass.trampolines import (
-    MOST_REGISTERS,
     FreeRegisters,
     InlineCode,
     MarkValue,
@@ -47,7 +44,7 @@ from tui_probe.sass.trampolines import (
 )
 from tui_probe.sass.uniform_registers import used_uniform_registers
 from tui_probe.sass.variables import BY_ADDRESS, calls_outside
-from tui_probe.sass.words import ALWAYS, RESERVED, WORD_BYTES, with_read_barriers
+from tui_probe.sass.words import ALWAYS, MAX_REGISTERS, RESERVED, WORD_BYTES, with_read_barriers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,30 +110,30 @@ def graft_instructions(
     code = _assemble_code(target, probe, parts, assembler, sampled=sampled)
     if code.ptx.words and (function := calls_outside(target)):  # what it leaves of registers nobody says
         raise UnsupportedKernelError(because("graft-calls", function=function))
-    room, kept_registers = _free_registers(target, code)
-    splices = _inner_splices(target, code, room, kept_registers, parts)
+    free, kept_registers = _free_registers(target, code)
+    splices = _inner_splices(target, code, free, kept_registers, parts)
     if code.entry is not None:
-        splices.insert(0, Splice(0, tuple(opening_words(code.entry, room, kept_registers))))
-    leaving, rewritten = _exit_code(target, code, room, kept_registers)
+        splices.insert(0, Splice(0, tuple(opening_words(code.entry, free, kept_registers))))
+    leaving, rewritten = _exit_code(target, code, free, kept_registers)
     if code.exit is not None:
         splices = _with_exit_code(target, splices, leaving)
     flags = [flag for inline in code.all for flag in inline.flags]
-    grafted = apply_splices(target, splices, len(code.ptx.parameters()), room.registers, rewritten, flags)
-    refuse_changes(target, grafted, set(room.uniform.values()))
+    grafted = apply_splices(target, splices, len(code.ptx.parameters()), free.registers, rewritten, flags)
+    refuse_changes(target, grafted, set(free.uniform.values()))
     return grafted, parts
 
 
 def _inner_splices(
     target: GraftTarget,
     code: InstructionCode,
-    room: FreeRegisters,
+    free: FreeRegisters,
     kept_registers: dict[int, MarkValue],
     parts: ProbedParts,
 ) -> list[Splice]:
     """Return the splices at instructions: for themselves, for the blocks that they are in, or for both."""
     sites, blocks = {site.at: site for site in parts.sites}, {block.at: block for block in parts.blocks}
     return [
-        _site_splice(target, code, room, kept_registers, at, sites.get(at), blocks.get(at))
+        _site_splice(target, code, free, kept_registers, at, sites.get(at), blocks.get(at))
         for at in sorted(sites.keys() | blocks.keys())
     ]
 
@@ -144,33 +141,33 @@ def _inner_splices(
 def _site_splice(
     target: GraftTarget,
     code: InstructionCode,
-    room: FreeRegisters,
+    free: FreeRegisters,
     kept_registers: dict[int, MarkValue],
     at: int,
     site: SassSite | None,
     entered: SassBlock | None,
 ) -> Splice:
-    inline, reads, entering = [], ALWAYS, None
+    inline, reads, block_code = [], ALWAYS, None
     if site is not None:
-        sources = {**kept_registers, **site.sources(), READS_MARK: flag_value(room)}
+        sources = {**kept_registers, **site.sources(), Mark.READS: flag_value(free)}
         inline, reads = [(code.places[place.key], sources) for place in site.places], site.reads
     if entered is not None:
         numbers = {
-            FIRST_NUMBER_MARK + index: MarkValue(number=block.number) for index, block in enumerate(entered.codes)
+            Mark.FIRST_NUMBER + index: MarkValue(number=block.number) for index, block in enumerate(entered.codes)
         }
-        entering = code.blocks[entered.key], {**kept_registers, **numbers}
-    trampoline_words = trampoline(inline, target.words[at // WORD_BYTES], room, reads, entering)
+        block_code = code.blocks[entered.key], {**kept_registers, **numbers}
+    trampoline_words = trampoline(inline, target.words[at // WORD_BYTES], free, reads, block_code)
     return Splice(at, tuple(trampoline_words), together=True)
 
 
 def _exit_code(
-    target: GraftTarget, code: InstructionCode, room: FreeRegisters, kept_registers: dict[int, MarkValue]
+    target: GraftTarget, code: InstructionCode, free: FreeRegisters, kept_registers: dict[int, MarkValue]
 ) -> tuple[tuple[Word, ...], dict[int, Word]]:
     """The code of the ways out, and the instructions that must be waited for if that has the kernel's registers."""
     if code.exit is None:
         return (), {}
     below = code.leaves_below(min((mark.register or 0 for mark in kept_registers.values()), default=0))
-    placed = code.exit.placed(replace(room, first=0) if below else room, kept_registers)
+    placed = code.exit.placed(replace(free, first=0) if below else free, kept_registers)
     return tuple(with_initial_wait(placed)), with_read_barriers(target.words) if below else {}
 
 
@@ -240,9 +237,9 @@ def _free_registers(target: GraftTarget, code: InstructionCode) -> tuple[FreeReg
     scratch = top if first - top >= own else end
     pairs = sorted({pair for inline in code.all for pair in inline.uniform_pairs()})
     uniform = assign_uniform_registers([], pairs, used_uniform_registers(target_words, target.arch), 0, None).exits
-    meetings = sorted({number for inline in code.all for number in inline.meetings()})
-    convergence, *others = lane_registers.free_barriers(target_words, 1 + len(meetings))
-    room = FreeRegisters(
+    convergence_barriers = sorted({number for inline in code.all for number in inline.convergence_barriers()})
+    convergence, *others = lane_registers.free_barriers(target_words, 1 + len(convergence_barriers))
+    free = FreeRegisters(
         target.arch,
         target.base,
         target.base + target.first_added,
@@ -253,14 +250,14 @@ def _free_registers(target: GraftTarget, code: InstructionCode) -> tuple[FreeReg
         least_used_barriers(target_words),
         lane_registers.late_predicates(target_words),
         convergence,
-        dict(zip(meetings, others, strict=True)),
+        dict(zip(convergence_barriers, others, strict=True)),
         max(end, scratch + own) + RESERVED,
     )
-    if room.registers > MOST_REGISTERS or room.registers > target.fewest_registers < target.registers:
-        left = min(MOST_REGISTERS, target.fewest_registers if target.fewest_registers < target.registers else 255)
-        needed = {"needed": room.registers, "left": left}
+    if free.registers > MAX_REGISTERS or free.registers > target.fewest_registers < target.registers:
+        left = min(MAX_REGISTERS, target.fewest_registers if target.fewest_registers < target.registers else 255)
+        needed = {"needed": free.registers, "left": left}
         raise UnsupportedKernelError(because("graft-registers", **needed))
-    return room, {FIRST_KEPT_MARK + index: MarkValue(register=first_kept + index) for index in range(code.ptx.words)}
+    return free, {Mark.FIRST_KEPT + index: MarkValue(register=first_kept + index) for index in range(code.ptx.words)}
 
 
 def _predicate_numbers(target: GraftTarget, code: InstructionCode) -> dict[int, int]:

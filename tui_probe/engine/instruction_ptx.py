@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -21,12 +22,13 @@ from tui_probe.engine.helpers import HelperValue
 from tui_probe.engine.kernel import UnusedNames
 from tui_probe.engine.recording import Addressing, LaunchKind
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER
-from tui_probe.engine.snippet_ptx import LEADING_BYTES, MARK_STEP, ptx_version
+from tui_probe.engine.snippet_ptx import LEADING_BYTES, ptx_version
 from tui_probe.engine.summation import REDUX_FROM, never_counted
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Save, SnippetCode
 from tui_probe.probe_model.storage import probe_parameters
 from tui_probe.reasons import because
+from tui_probe.sass.marks import MARK_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,17 +38,6 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe, ProbePoint, Snippet
     from tui_probe.ptx.tree import Instruction
 
-ADDRESS_MARK: Final = 1
-UNIFORM_MARK: Final = 3
-OFFSET_MARK: Final = 5
-READS_MARK: Final = 6
-LINE_MARK: Final = 7
-FIRST_KEPT_MARK: Final = 8
-"""Marks: the two halves of a register's address, those of a uniform register's, what is added, whether a lane reads,
-where the instruction stands.
-"""
-FIRST_NUMBER_MARK: Final = 1024
-"""The marks from here on are the numbers that the points of a block are told, in order."""
 ENTRY: Final = "tui_probe_entry"
 EXIT: Final = "tui_probe_exit"
 
@@ -56,6 +47,23 @@ _WORD: Final = re.compile(r"%[\w$]+")
 _HALF: Final = 32
 _WORDS_OF_MAP: Final = 2
 _KEPT_TYPES: Final = {"b32": 32, "u32": 32, "s32": 32, "b64": 64, "u64": 64, "s64": 64}
+
+
+class Mark(IntEnum):
+    """Numbers of marks. An address register and a uniform address register have two marks each, one per half.
+
+    ``OFFSET`` is added to the address. ``READS`` is 1 in lanes that read, else 0. ``LINE`` is the instruction's
+    position. From ``FIRST_KEPT`` on, marks are words of registers that live throughout; from ``FIRST_NUMBER`` on, the
+    numbers passed to the points of a block, in order.
+    """
+
+    ADDRESS = 1
+    UNIFORM_ADDRESS = 3
+    OFFSET = 5
+    READS = 6
+    LINE = 7
+    FIRST_KEPT = 8
+    FIRST_NUMBER = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,7 @@ class InstructionFacts:
 
 @dataclass(frozen=True, slots=True)
 class SnippetSite:
-    """A snippet at an instruction. ``stand_in`` is what the instruction would be in PTX."""
+    """A snippet at an instruction. ``ptx_equivalent`` is what the instruction would be in PTX."""
 
     point: ProbePoint
     facts: InstructionFacts
@@ -120,7 +128,7 @@ class InstructionPtx:
         self.zero = never_counted([*at_places, *at_blocks.values(), *self._begin, *self._end])
         self.live_registers = self._live([self._begin, self._end, at_places, list(at_blocks.values())])
         for block in self._blocks:
-            self._refuse_values_of_others(block)
+            self._refuse_values_across_blocks(block)
         self.counted = [own_map for own_map in probe.maps if own_map.cap != 1]
 
     @property
@@ -130,7 +138,7 @@ class InstructionPtx:
 
     @property
     def block_keys(self) -> list[tuple[str, ...]]:
-        """The key of each block with code of its own, in the order of the kernels ``block(index)``."""
+        """The key of each block with code of its own, in the order of the kernels ``block_kernel_name(index)``."""
         return [block.key for block in self._blocks]
 
     @property
@@ -168,7 +176,7 @@ class InstructionPtx:
                 raise UnsupportedKernelError(because("graft-value", probe=self._probe.name, register=name))
         return live
 
-    def _refuse_values_of_others(self, block: SassBlock) -> None:
+    def _refuse_values_across_blocks(self, block: SassBlock) -> None:
         """Raises UnsupportedKernelError where a point needs what a point of other blocks left in a register: between
         blocks only what is kept lives on.
         """
@@ -289,29 +297,29 @@ class _KernelText:
         if _exchanges(snippet):
             lines.insert(0, f"mov.u32 {self._mark}, %lanemask_lt;")
         body = self.expander.lines(snippet, values, place.ptx_equivalent)
-        live = self._kept(_snippet_registers([snippet]), _saved_maps([snippet]))
+        live = self._live_marks(_snippet_registers([snippet]), _saved_maps([snippet]))
         if _saved_maps([snippet]) and self._sampling is not None:
             lines = [*self._sample(), *lines]
             body = self._sampling.skip_outside_sample(body)
-        stored = self._stored(live)
+        stored = self._store_lines(live)
         if stored and _exchanges(snippet):
             stored.insert(0, f"mov.u32 {self._mark}, 0;")
-        return self._written(name, [*self._loaded(live), *lines, *body, *stored])
+        return self._kernel_text(name, [*self._load_lines(live), *lines, *body, *stored])
 
     def at_block(self, name: str, codes: Sequence[BlockCode]) -> str:
         """Write the kernel with the code of one block's start, point by point."""
         snippets = [_snippet_before_block(code.point) for code in codes]
         lines: list[str] = []
         for index, (code, snippet) in enumerate(zip(codes, snippets, strict=True)):
-            number, more = self._read_mark(FIRST_NUMBER_MARK + index, f"number{index}")
+            number, more = self._read_mark(Mark.FIRST_NUMBER + index, f"number{index}")
             if code.wide:
                 wide = self._names.temporary(f"wide{index}", "b64")
                 more, number = [*more, f"cvt.u64.u32 {wide}, {number};"], wide
             value = HelperValue(number, "b64" if code.wide else "b32")
             values = dict.fromkeys(sorted(snippet.helpers), value)
             lines += [*(more if values else []), *self.expander.lines(snippet, values)]
-        live = self._kept(_snippet_registers(snippets), set())
-        return self._written(name, [*self._loaded(live), *lines, *self._stored(live)])
+        live = self._live_marks(_snippet_registers(snippets), set())
+        return self._kernel_text(name, [*self._load_lines(live), *lines, *self._store_lines(live)])
 
     def at_entry(self, snippets: Sequence[Snippet]) -> str:
         """Write the kernel with the entry code. The registers that live on are stored to their marks."""
@@ -320,13 +328,13 @@ class _KernelText:
         if self._sampling is not None and (begin or _saved_maps(snippets)):
             begin = [*self._sample(), *begin]
             body = self._sampling.skip_outside_sample(body) if _saved_maps(snippets) else body
-        return self._written(ENTRY, [*begin, *body, *self._stored(self._kept())])
+        return self._kernel_text(ENTRY, [*begin, *body, *self._store_lines(self._live_marks())])
 
     def at_exit(self, snippets: Sequence[Snippet]) -> str:
         """Write the kernel with the exit code."""
         body = [line for snippet in snippets for line in self.expander.lines(snippet, {})] + self.expander.end()
         inside = self._sampling.skip_outside_sample(body) if self._sampling else body
-        return self._written(EXIT, [*self._loaded(self._kept()), *self._sample(), *inside])
+        return self._kernel_text(EXIT, [*self._load_lines(self._live_marks()), *self._sample(), *inside])
 
     def _sample(self) -> list[str]:
         if self._sampling is None:
@@ -334,7 +342,7 @@ class _KernelText:
         number = self._names.temporary("block", "b32")
         return self._sampling.begin(self._addressing.block(number), number)
 
-    def _written(self, name: str, lines: Sequence[str]) -> str:
+    def _kernel_text(self, name: str, lines: Sequence[str]) -> str:
         leading = f"\t.param .align 8 .b8 tui_probe_leading[{self._whole.leading}]"
         own = [self._names.parameter(*parameter) for parameter in self._whole.parameters()]
         declared = ",\n".join([leading, *(f"\t.param .u64 {parameter}" for parameter in own)])
@@ -356,7 +364,7 @@ class _KernelText:
             values["BYTES"], more = self._bytes(facts)
             lines += more
         if "LINE" in snippet.helpers:
-            line, more = self._read_mark(LINE_MARK, "line")
+            line, more = self._read_mark(Mark.LINE, "line")
             values["LINE"] = HelperValue(line, "b32")
             lines += more
         if "MULTIPLY_ADDS" in snippet.helpers:
@@ -367,28 +375,28 @@ class _KernelText:
         """A 64-bit register that holds the address of a lane's access, and the lines that compute it."""
         if facts.shared:
             return self._shared_address(facts)
-        low, lines = self._read_mark(ADDRESS_MARK, "low")
-        high, more = self._read_mark(ADDRESS_MARK + 1, "high") if facts.wide else ("0", [])
-        offset, added = self._read_mark(OFFSET_MARK, "offset")
+        low, lines = self._read_mark(Mark.ADDRESS, "low")
+        high, more = self._read_mark(Mark.ADDRESS + 1, "high") if facts.wide else ("0", [])
+        offset, added = self._read_mark(Mark.OFFSET, "offset")
         address, other = self._names.temporary("addr", "b64"), self._names.temporary("other_addr", "b64")
         lines += [*more, *added, f"mov.b64 {address}, {{{low}, {high}}};"]
         lines += [f"cvt.s64.s32 {other}, {offset};", f"add.s64 {address}, {address}, {other};"]
         if facts.uniform:
-            low, first = self._read_mark(UNIFORM_MARK, "uniform_low")
-            high, second = self._read_mark(UNIFORM_MARK + 1, "uniform_high")
+            low, first = self._read_mark(Mark.UNIFORM_ADDRESS, "uniform_low")
+            high, second = self._read_mark(Mark.UNIFORM_ADDRESS + 1, "uniform_high")
             lines += [*first, *second, f"mov.b64 {other}, {{{low}, {high}}};"]
             lines += [f"add.s64 {address}, {address}, {other};"]
         return address, lines
 
     def _shared_address(self, facts: InstructionFacts) -> tuple[str, list[str]]:
         """The same of an offset into shared memory, which has 32 bits."""
-        low, lines = self._read_mark(ADDRESS_MARK, "low")
-        offset, added = self._read_mark(OFFSET_MARK, "offset")
+        low, lines = self._read_mark(Mark.ADDRESS, "low")
+        offset, added = self._read_mark(Mark.OFFSET, "offset")
         address = self._names.temporary("addr", "b64")
         lines += [f"shl.b32 {low}, {low}, {facts.shift};"] if facts.shift else []
         lines += [*added, f"add.u32 {low}, {low}, {offset};"]
         if facts.uniform:
-            uniform, more = self._read_mark(UNIFORM_MARK, "uniform_low")
+            uniform, more = self._read_mark(Mark.UNIFORM_ADDRESS, "uniform_low")
             lines += [*more, f"add.u32 {low}, {low}, {uniform};"]
         return address, [*lines, f"cvt.u64.u32 {address}, {low};"]
 
@@ -405,11 +413,11 @@ class _KernelText:
             lines += [f"add.u32 {size}, {low}, {offset};", f"and.b32 {size}, {size}, {facts.bytes - 1};"]
             lines += [f"sub.u32 {size}, {facts.bytes}, {size};"]
         if facts.predicated:
-            reads, more = self._read_mark(READS_MARK, "reads")
+            reads, more = self._read_mark(Mark.READS, "reads")
             lines += [*more, f"mul.lo.u32 {size}, {size}, {reads};"]
         return HelperValue(size, "b32"), lines
 
-    def _loaded(self, registers: Sequence[_KeptRegister]) -> list[str]:
+    def _load_lines(self, registers: Sequence[_KeptRegister]) -> list[str]:
         """Lines that load registers from their marks."""
         lines: list[str] = []
         for own, marks in registers:
@@ -418,7 +426,7 @@ class _KernelText:
             lines.append(f"mov.b{len(parts) * _HALF} {own}, {_joined_text([part for part, _ in parts])};")
         return lines
 
-    def _stored(self, registers: Sequence[_KeptRegister]) -> list[str]:
+    def _store_lines(self, registers: Sequence[_KeptRegister]) -> list[str]:
         """Lines that store them there."""
         lines: list[str] = []
         for own, marks in registers:
@@ -428,7 +436,7 @@ class _KernelText:
                 lines.append(f"st.volatile.shared.u32 [{self._mark}+{MARK_STEP * number}], {part};")
         return lines
 
-    def _kept(
+    def _live_marks(
         self, registers: AbstractSet[str] | None = None, maps: AbstractSet[str] | None = None
     ) -> list[_KeptRegister]:
         """Values that live throughout, of these registers of the probe and maps; by default of all."""
@@ -439,8 +447,8 @@ class _KernelText:
         ]
         for own_map in self._whole.counted:
             chosen = maps is None or own_map.name in maps
-            own += [(chosen, register, 1) for register in self.expander.held(own_map)]
-        ends = list(accumulate((halves for *_, halves in own), initial=FIRST_KEPT_MARK))
+            own += [(chosen, register, 1) for register in self.expander.live_registers(own_map)]
+        ends = list(accumulate((halves for *_, halves in own), initial=Mark.FIRST_KEPT))
         return [
             _KeptRegister(register, range(first, end))
             for (chosen, register, _), first, end in zip(own, ends, ends[1:], strict=False)

@@ -185,13 +185,14 @@ class DriverNeed(StrEnum):
 
 
 class RestoredKernel(NamedTuple):
-    """A kernel prepared before: the file to ``load``, where the PTX was ``found``, what assemblers ``said``, and the
-    text of kernel.info.
+    """A kernel prepared before: the file to ``load``, where the PTX was ``found``, and the text of kernel.info.
+
+    ``log_text`` is the output of the assemblers.
     """
 
     load: str
     found: str
-    said: str
+    log_text: str
     info: str
 
 

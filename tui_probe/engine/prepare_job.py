@@ -59,16 +59,24 @@ _NO_ASSEMBLER_TEXT: Final = f"[assemble] no ptxas on this machine: the driver co
 Assembling: TypeAlias = "Future[AssemblyReport | ToolchainError]"
 
 
+@dataclass(slots=True)
+class Assemblies:
+    """The assemblies of one kernel, with the probe and without."""
+
+    probed: Assembling
+    pruned: Assembling
+
+
 @dataclass(frozen=True, slots=True)
-class _KernelSource:
-    """A kernel that was asked for, where its PTX is."""
+class KernelRequest:
+    """A requested kernel, and the part of the image that has its PTX."""
 
     arch: str
     name: str
     threads: int
     key: str
     """Its key in the cache, "" without one."""
-    found: str
+    description: str
     """Description of the part of the image that is the PTX."""
 
 
@@ -100,11 +108,11 @@ class PrepareJob:
     options: PrepareOptions
     assembler: Assembler
     pool: ThreadPoolExecutor
-    kernel: Path
-    """The kernel's folder; ``directory`` is that of the probe in it, the same one if there is no other probe."""
+    kernel_directory: Path
+    """``directory`` is the probe's directory in it, the same one if there is no other probe."""
     directory: Path
     log: ProcessLog
-    kept: KernelCache | None = None
+    cache: KernelCache | None = None
     counts: CacheCounts = field(default_factory=CacheCounts)
     pruned: PrunedAssemblies | None = None
     """Shared with the other probes of the run; None where there is no other."""
@@ -115,8 +123,8 @@ class PrepareJob:
         """``threads`` are those of the block that is launched, 0 if they are not known."""
         number = _arch_number(arch)
         self.log.write(f"{self.options.kernels.split(':')} {self.options.filtered.split(':')}")
-        image = read_file(self.kernel / "original.bin")
-        key = self.kept.key(image, arch, name) if self.kept else ""
+        image = read_file(self.kernel_directory / "original.bin")
+        key = self.cache.key(image, arch, name) if self.cache else ""
         if (ready := self._from_cache(key, name, number, threads)) is not None:
             return ready
         try:
@@ -127,93 +135,102 @@ class PrepareJob:
             raise
         self.log.write(self._subject(description, name))
         kernel = replace(self._kernel(original, name), image=image)
-        return self._from_ptx(original, kernel, _KernelSource(arch, name, threads, key, description))
+        return self._from_ptx(original, kernel, KernelRequest(arch, name, threads, key, description))
 
-    def _from_ptx(self, original: Original, kernel: Kernel, asked: _KernelSource) -> Answer:
-        tools = self.assembler.tools()
-        most = 0 if tools else limit_without_ptxas(kernel, asked.threads)
-        probe, probed = self.probe, self._inserted(original, kernel, asked, most)
-        assemblies = self._begin(original, kernel, probed, asked)
-        if note := self._to_yield(kernel, assemblies):
+    def _from_ptx(self, original: Original, kernel: Kernel, request: KernelRequest) -> Answer:
+        max_registers = 0 if self.assembler.tools() else limit_without_ptxas(kernel, request.threads)
+        probe, probed = self.probe, self._insert_or_refuse(original, kernel, request, max_registers)
+        assemblies = self._start_assemblies(original, kernel, probed, request)
+        if note := self._yielding_refusal(kernel, assemblies):
             probe = without_yielding(self.probe)
-            probed = self._with(probe, kernel, asked, most, note)
-            self._write("probed.ptx", probed.ptx)
-            self._write_info(probed)
-            self._write_sites(kernel, probed)
-            assemblies[:1] = [self._start("probed", asked.arch, asked.name)] if tools else []
-        load = "probed.bin" if tools and self.options.load == "bin" else "probed.ptx"
-        if load == "probed.bin" and isinstance(failure := assemblies[0].result(), ToolchainError):
-            assemblies[1].result()
-            if failure.reason is not None and failure.reason.code == _UNKNOWN_ARCHITECTURE:
-                return self._left_to_driver(kernel, asked)
-            return Answer.refusal("failed", assembly_failure(failure))
-        sampled, threads = self.options.sampled, asked.threads
-        fitting = FormAssembly(kernel, probe, self.assembler, self.directory, asked.arch, threads, sampled)
-        reach = self._fit(fitting, probed.info, assemblies) if tools else max(threads, 1)
-        if self.kept is not None:
-            self.pool.submit(self._keep, self.kept, asked.key, load, asked.found, assemblies, reach)
+            probed = self._insert(probe, kernel, request, max_registers, note)
+            self._write_probed_files(kernel, probed)
+            if assemblies is not None:
+                assemblies.probed = self._start("probed", request.arch, request.name)
+        load = "probed.bin" if assemblies is not None and self.options.load == "bin" else "probed.ptx"
+        if assemblies is not None and load == "probed.bin":
+            failure = assemblies.probed.result()
+            if isinstance(failure, ToolchainError):
+                assemblies.pruned.result()
+                return self._answer_failed_assembly(kernel, request, failure)
+        sampled, threads = self.options.sampled, request.threads
+        form = FormAssembly(kernel, probe, self.assembler, self.directory, request.arch, threads, sampled)
+        max_threads = max(threads, 1) if assemblies is None else self._choose_form(form, probed.info, assemblies)
+        if self.cache is not None:
+            self.pool.submit(self._keep, self.cache, request, load, assemblies, max_threads)
         return Answer("ok", load)
 
-    def _left_to_driver(self, kernel: Kernel, asked: _KernelSource) -> Answer:
-        """Of a GPU that no ptxas here knows, as those that are older than its CUDA release: its driver knows it."""
-        probed = self._with(self.probe, kernel, asked, limit_without_ptxas(kernel, asked.threads))
-        self._write("probed.ptx", probed.ptx)
-        self._write_info(probed)
-        self._write_sites(kernel, probed)
-        self.log.write(f"[assemble] no ptxas on this machine knows {asked.arch}: the driver compiles probed.ptx")
+    def _answer_failed_assembly(self, kernel: Kernel, request: KernelRequest, failure: ToolchainError) -> Answer:
+        if failure.reason is not None and failure.reason.code == _UNKNOWN_ARCHITECTURE:
+            return self._answer_driver_compiles(kernel, request)
+        return Answer.refusal("failed", assembly_failure(failure))
+
+    def _answer_driver_compiles(self, kernel: Kernel, request: KernelRequest) -> Answer:
+        """Let the driver compile the PTX for a GPU that this ptxas does not support, such as one older than its CUDA
+        release.
+        """
+        probed = self._insert(self.probe, kernel, request, limit_without_ptxas(kernel, request.threads))
+        self._write_probed_files(kernel, probed)
+        self.log.write(f"[assemble] no ptxas on this machine knows {request.arch}: the driver compiles probed.ptx")
         return Answer("ok", "probed.ptx")
 
-    def _inserted(self, original: Original, kernel: Kernel, asked: _KernelSource, most: int) -> ProbedPtx:
-        """The kernel with the probe. Of one that cannot be probed, all is there that needs no probe."""
+    def _insert_or_refuse(
+        self, original: Original, kernel: Kernel, request: KernelRequest, max_registers: int
+    ) -> ProbedPtx:
+        """Return the kernel with the probe. A kernel that cannot be probed still gets the files without the probe."""
         try:
-            return self._with(self.probe, kernel, asked, most)
+            return self._insert(self.probe, kernel, request, max_registers)
         except Exception as error:
             self._write_unprobed(original, kernel)
             if self.assembler.tools() and isinstance(error, UnsupportedKernelError):
-                self._start_pruned(asked.arch, asked.name)
+                self._start_pruned(request.arch, request.name)
             raise
 
-    def _with(
-        self, probe: Probe, kernel: Kernel, asked: _KernelSource, most: int, note: Reason | None = None
+    def _insert(
+        self, probe: Probe, kernel: Kernel, request: KernelRequest, max_registers: int, note: Reason | None = None
     ) -> ProbedPtx:
-        arch, sampled = _arch_number(asked.arch), self.options.sampled
-        return build_probed_ptx(kernel, probe, arch=arch, sampled=sampled, note=note, most=most)
+        arch, sampled = _arch_number(request.arch), self.options.sampled
+        return build_probed_ptx(kernel, probe, arch=arch, sampled=sampled, note=note, most=max_registers)
 
-    def _begin(self, original: Original, kernel: Kernel, probed: ProbedPtx, asked: _KernelSource) -> list[Assembling]:
-        """Write the kernel with the probe and without, and begin to assemble both, in this order; [] without tools."""
-        # The launch waits for the probed kernel alone, so that one comes first, and all else once its ptxas runs.
+    def _start_assemblies(
+        self, original: Original, kernel: Kernel, probed: ProbedPtx, request: KernelRequest
+    ) -> Assemblies | None:
+        """Write the kernel with the probe and without, and start to assemble both; None without tools."""
+        # The launch waits only for the probed kernel, so its ptxas starts first and the rest follows.
         self._write("probed.ptx", probed.ptx)
-        tools = self.assembler.tools()
-        assemblies = [self._running("probed", asked.arch, asked.name)] if tools else []
+        if not self.assembler.tools():
+            self._write_unprobed(original, kernel)
+            self._write_info(probed)
+            self._write_sites(kernel, probed)
+            self.log.write(_NO_ASSEMBLER_TEXT)
+            return None
+        assembly = self._start_and_wait("probed", request.arch, request.name)
         self._write_unprobed(original, kernel)
         self._write_info(probed)
-        if tools:
-            assemblies.append(self._start_pruned(asked.arch, asked.name))
+        assemblies = Assemblies(assembly, self._start_pruned(request.arch, request.name))
         self._write_sites(kernel, probed)
-        if not tools:
-            self.log.write(_NO_ASSEMBLER_TEXT)
         return assemblies
 
-    def _fit(self, fitting: FormAssembly, info: str, assemblies: list[Assembling]) -> int:
-        """Take another form of the probed kernel if this one has too many registers. The threads of the largest block
-        that it is good for.
+    def _choose_form(self, form: FormAssembly, info: str, assemblies: Assemblies) -> int:
+        """Take another form of the probed kernel if this one has too many registers. Return the threads of the largest
+        block that the form supports.
         """
-        after = assemblies[0].result()
-        if isinstance(after, ToolchainError) or not may_need_less(after, fitting.probe):
+        after = assemblies.probed.result()
+        if isinstance(after, ToolchainError) or not may_need_less(after, form.probe):
             return LARGEST_BLOCK
-        before = assemblies[1].result()
+        before = assemblies.pruned.result()
         if isinstance(before, ToolchainError):
             return LARGEST_BLOCK
-        choice = fitting.choose(before, after)
-        if choice.said:
-            self.log.write(choice.said)
+        choice = form.choose(before, after)
+        if choice.log_text:
+            self.log.write(choice.log_text)
         if choice.note is not None:
             self._write("kernel.info", with_note(info, choice.note))
             self.log.write(f"[note] {choice.note.text}")
         if choice.trial.report != after:
             self.log.write(f"{choice.trial.report.command}\n{choice.trial.report.output}")
-            assemblies[0] = Future()
-            assemblies[0].set_result(choice.trial.report)
+            assemblies.probed = Future()
+            assemblies.probed.set_result(choice.trial.report)
         return choice.threads
 
     def _grafted(self, image: bytes, name: str, arch: int, key: str, error: ImageError) -> Answer:
@@ -224,32 +241,35 @@ class PrepareJob:
         except ImageError:
             raise error from None
         self.log.write(self._subject(description, name))
-        alone, about = self._alone(cubin, name, arch)
+        pruned, about = self._prune_cubin(cubin, name, arch)
         if about:
             self.log.write(about)
-        write_file(self.directory / "pruned.bin", alone.image)
-        made = self._made(self.grafter, alone, name, arch)
+        write_file(self.directory / "pruned.bin", pruned.image)
+        grafted = self._graft(self.grafter, pruned, name, arch)
         self._refuse_graft(arch)
-        write_file(self.directory / "probed.bin", made.probed)
-        self._write("kernel.info", made.info)
-        self._write(SITES_FILE, made.sites)
-        self.log.write(made.said)
-        if self.kept is not None:
-            used = {DriverNeed.SLOTS: made.in_slots, DriverNeed.PRUNED: alone is not cubin}
+        write_file(self.directory / "probed.bin", grafted.probed)
+        self._write("kernel.info", grafted.info)
+        self._write(SITES_FILE, grafted.sites)
+        self.log.write(grafted.log_text)
+        if self.cache is not None:
+            used = {DriverNeed.SLOTS: grafted.in_slots, DriverNeed.PRUNED: pruned is not cubin}
             needs = [need for need, is_used in used.items() if is_used]
-            self.pool.submit(self._keep_files, self.kept, key, "probed.bin", description, [about, made.said], needs)
+            self.pool.submit(
+                self._keep_files, self.cache, key, "probed.bin", description, [about, grafted.log_text], needs
+            )
         return Answer("ok", "probed.bin")
 
-    def _alone(self, cubin: Cubin, name: str, arch: int) -> tuple[Cubin, str]:
-        """The cubin to put the probe into, and what to say of it. Where the kernel will be refused anyway, no trial is
-        waited for.
+    def _prune_cubin(self, cubin: Cubin, name: str, arch: int) -> tuple[Cubin, str]:
+        """Return the cubin to put the probe into, and its log text.
+
+        Where the kernel will be refused anyway, no trial is waited for.
         """
         assert self.gate is not None
         off = self.options.machine_code == "off"
         return kernel_cubin(cubin, name, "" if off else self.gate.pruning_fault(arch))
 
-    def _made(self, grafter: Grafter, cubin: Cubin, name: str, arch: int) -> GraftedKernel:
-        """The kernel with the probe in it; if it leaves no register for values, they are kept in slots.
+    def _graft(self, grafter: Grafter, cubin: Cubin, name: str, arch: int) -> GraftedKernel:
+        """Return the kernel with the probe in it; if it leaves no register for values, they are kept in slots.
 
         Only then: on an H200 a reduction took 3.2 times its time with slots, and 1.4 times with one register more,
         although an SM then had room for three blocks in the place of four.
@@ -262,18 +282,18 @@ class PrepareJob:
                 raise
             return grafter.graft(cubin, name, in_slots=True)
 
-    def _to_yield(self, kernel: Kernel, assemblies: Sequence[Assembling]) -> Reason | None:
-        """Return why the yielding points of the probe must not be in this kernel; "" if they may, or are not in it."""
+    def _yielding_refusal(self, kernel: Kernel, assemblies: Assemblies | None) -> Reason | None:
+        """Return why the probe's yielding points must be left out of this kernel, else None."""
         sites = yielding_sites(kernel, self.probe)
         if not sites:
             return None
-        if not assemblies:
+        if assemblies is None:
             return yielding_reason(self.probe, sites, None, None)
-        probed = assemblies[0].result()
+        probed = assemblies.probed.result()
         after = count_serialised(probed.output) if isinstance(probed, AssemblyReport) else 0
         if not after:
             return None
-        pruned = assemblies[1].result()
+        pruned = assemblies.pruned.result()
         before = count_serialised(pruned.output) if isinstance(pruned, AssemblyReport) else 0
         return yielding_reason(self.probe, sites, before, after) if after > before else None
 
@@ -282,13 +302,18 @@ class PrepareJob:
             try:
                 return Kernel.of(original.module, name)
             except Exception:
-                original.write(self.kernel / "original.ptx")
+                original.write(self.kernel_directory / "original.ptx")
                 raise
 
     def _write_unprobed(self, original: Original, kernel: Kernel) -> None:
         with original.lock:
-            original.write(self.kernel / "original.ptx")
+            original.write(self.kernel_directory / "original.ptx")
         self._write("pruned.ptx", kernel.pruned)
+
+    def _write_probed_files(self, kernel: Kernel, probed: ProbedPtx) -> None:
+        self._write("probed.ptx", probed.ptx)
+        self._write_info(probed)
+        self._write_sites(kernel, probed)
 
     def _write_info(self, probed: ProbedPtx) -> None:
         self._write("kernel.info", probed.info)
@@ -306,14 +331,16 @@ class PrepareJob:
 
     def _from_cache(self, key: str, name: str, arch: int, threads: int) -> Answer | None:
         """The kernel as it was prepared before, by this run or an earlier one."""
-        if self.kept is None:
+        if self.cache is None:
             return None
-        entry = self.kept.restore(key, self.directory, self.kernel, threads, allows=partial(self._allows, arch))
+        entry = self.cache.restore(
+            key, self.directory, self.kernel_directory, threads, allows=partial(self._allows, arch)
+        )
         self.counts.add(hit=entry is not None)
         if entry is None:
             return None
-        cached = f"[cache] prepared before: all files are from {self.kept.place(key)}"
-        self.log.write("\n".join([self._subject(entry.found, name), cached, entry.said or _NO_ASSEMBLER_TEXT]))
+        cached = f"[cache] prepared before: all files are from {self.cache.place(key)}"
+        self.log.write("\n".join([self._subject(entry.found, name), cached, entry.log_text or _NO_ASSEMBLER_TEXT]))
         self._tell_note(entry.info)
         if GRAFT_WAY in entry.info.splitlines():
             self._refuse_graft(arch)
@@ -343,17 +370,16 @@ class PrepareJob:
     def _keep(
         self,
         cache: KernelCache,
-        key: str,
+        request: KernelRequest,
         load: str,
-        description: str,
-        assemblies: list[Assembling],
-        threads: int,
+        assemblies: Assemblies | None,
+        max_threads: int,
     ) -> None:
         """Put the kernel into the cache once its assemblies, which were submitted before this, have ended well."""
-        reports = [assembly.result() for assembly in assemblies]
+        reports = [] if assemblies is None else [assemblies.probed.result(), assemblies.pruned.result()]
         outputs = [f"{report.command}\n{report.output}" for report in reports if isinstance(report, AssemblyReport)]
         if len(outputs) == len(reports):
-            self._keep_files(cache, key, load, description, outputs, threads=threads)
+            self._keep_files(cache, request.key, load, request.description, outputs, threads=max_threads)
 
     def _keep_files(
         self,
@@ -366,7 +392,7 @@ class PrepareJob:
         threads: int = LARGEST_BLOCK,
     ) -> None:
         try:
-            cache.keep(key, self.directory, self.kernel, load, description, outputs, needs, threads)
+            cache.keep(key, self.directory, self.kernel_directory, load, description, outputs, needs, threads)
         except OSError as error:
             with contextlib.suppress(OSError):  # the trace is gone or the disk full, and this is only a remark
                 self.log.write(f"[cache] not kept for other runs: {error.filename}: {error.strerror}")
@@ -374,7 +400,7 @@ class PrepareJob:
     def _write(self, file: str, text: str) -> None:
         write_file(self.directory / file, text.encode("utf-8"))
 
-    def _running(self, variant: str, arch: str, name: str) -> Assembling:
+    def _start_and_wait(self, variant: str, arch: str, name: str) -> Assembling:
         """The assembly of one variant, whose ptxas runs when this returns: other work would take the interpreter from
         the thread that starts it.
         """
@@ -390,31 +416,25 @@ class PrepareJob:
         """The assembly without the probe: of several probes the first does it, the others take it over."""
         if self.pruned is None:
             return self._start("pruned", arch, name)
-        made, assembly = self.pruned.assembly(self.kernel, self.directory, lambda: self._start("pruned", arch, name))
-        return assembly if made == self.directory else self.pool.submit(self._taken_over, made, assembly)
+        owner, assembly = self.pruned.assembly(
+            self.kernel_directory, self.directory, lambda: self._start("pruned", arch, name)
+        )
+        return assembly if owner == self.directory else self.pool.submit(self._reuse_pruned, owner, assembly)
 
-    def _taken_over(self, made: Path, assembly: Assembling) -> AssemblyReport | ToolchainError:
+    def _reuse_pruned(self, owner: Path, assembly: Assembling) -> AssemblyReport | ToolchainError:
         report = assembly.result()
         if isinstance(report, ToolchainError):
             self.log.write(f"[failed] {assembly_failure(report).written}\n{report.details}")
             return report
-        link_pruned_binary(made, self.directory)
-        report = replace(report, command=report.command.replace(str(made), str(self.directory)))
+        link_pruned_binary(owner, self.directory)
+        report = replace(report, command=report.command.replace(str(owner), str(self.directory)))
         self.log.write(f"{report.command}\n{report.output}")
         return report
 
     def _assemble(
         self, variant: str, arch: str, name: str, started: threading.Event
     ) -> AssemblyReport | ToolchainError:
-        """Assemble one variant; its binary appears under its name when it is whole. What ptxas says is logged."""
-        try:
-            return self._assembled(variant, arch, name, started)
-        finally:
-            started.set()
-
-    def _assembled(
-        self, variant: str, arch: str, name: str, started: threading.Event
-    ) -> AssemblyReport | ToolchainError:
+        """Assemble one variant and log the output of ptxas; the binary gets its name once it is complete."""
         binary = self.directory / f"{variant}.bin"
         unfinished = self.directory / f".{variant}.bin.unfinished"
         try:
@@ -424,6 +444,8 @@ class PrepareJob:
             unfinished.unlink(missing_ok=True)
             self.log.write(f"[failed] {assembly_failure(error).written}\n{error.details}")
             return error
+        finally:
+            started.set()
         self.log.write(f"{report.command}\n{report.output}")
         return report
 

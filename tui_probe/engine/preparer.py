@@ -134,7 +134,7 @@ class Preparer:
         own = directory / self._options.folder
         try:
             work = PrepareJob(self._probe, self._options, self._assembler, self._pool, directory, own, log)
-            work.kept, work.counts, work.pruned = self._kept_kernels(), self.counts, self._pruned
+            work.cache, work.counts, work.pruned = self._kept_kernels(), self.counts, self._pruned
             work.grafter, work.gate = self._grafter, self._graft_gate()
             answer = work.run(self._originals, arch, name, threads)
             if self._sources is not None:

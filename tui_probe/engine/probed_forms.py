@@ -116,12 +116,12 @@ class FormTrial:
 class ChosenForm:
     """The form that is taken. ``threads``: of the largest block that fits with it as it did without the probe.
 
-    ``said`` is for the log, "" where nothing was tried; ``note`` for people, of what they would not expect.
+    ``log_text`` is "" if no other form was tried; ``note`` is for the user, about unexpected behavior.
     """
 
     trial: FormTrial
     threads: int
-    said: str = ""
+    log_text: str = ""
     note: Reason | None = None
 
 

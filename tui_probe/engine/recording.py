@@ -92,13 +92,17 @@ class Addressing:
     """PTX text that finds slots, for one kernel. ``address`` names the register that holds the address found."""
 
     def __init__(
-        self, names: UnusedNames, shape: BlockShape | None, place: str = "", launches: LaunchKind = LaunchKind.EVERY
+        self,
+        names: UnusedNames,
+        shape: BlockShape | None,
+        block_register: str = "",
+        launches: LaunchKind = LaunchKind.EVERY,
     ) -> None:
-        """``place`` is the register that stands in for the block's number where only a sample of them is probed."""
+        """``block_register`` holds the block's number in the sample, where only a sample of blocks is probed."""
         self._names = names
         self._launches = launches
         self._shape = shape
-        self._place = place
+        self._block_register = block_register
         self.address, self._wide = (names.temporary(name, "b64") for name in ("address", "wide"))
         self._slot, self._unit, self._part, self._other = (
             names.temporary(name, "b32") for name in ("slot", "unit", "part", "other")
@@ -113,7 +117,7 @@ class Addressing:
             *self._thread(),
             *([f"shr.u32 {self._unit}, {self._unit}, 5;"] if level is Level.WARP else []),
             f"mov.u32 {self._slot}, {self._unit};",
-            *self._after_blocks_before(level, self._slot),
+            *self._add_previous_blocks(level, self._slot),
         ]
 
     def pointer(self, parameter: str, slot_bytes: int) -> list[str]:
@@ -148,8 +152,8 @@ class Addressing:
         return [
             f"mov.u32 {self._slot}, %tid.x;",
             f"shr.u32 {self._slot}, {self._slot}, 5;",
-            *([] if self._place else [f"mov.u32 {self._part}, %ctaid.x;"]),
-            f"mad.lo.u32 {self._slot}, {self._place or self._part}, {self._unit}, {self._slot};",
+            *([] if self._block_register else [f"mov.u32 {self._part}, %ctaid.x;"]),
+            f"mad.lo.u32 {self._slot}, {self._block_register or self._part}, {self._unit}, {self._slot};",
         ]
 
     def warp(self, target: str, lane: str) -> list[str]:
@@ -158,15 +162,15 @@ class Addressing:
             *self._thread(),
             f"and.b32 {lane}, {self._unit}, {WARP_THREADS - 1};",
             f"shr.u32 {target}, {self._unit}, 5;",
-            *self._after_blocks_before(Level.WARP, target),
+            *self._add_previous_blocks(Level.WARP, target),
         ]
 
-    def _after_blocks_before(self, level: Level, target: str) -> list[str]:
+    def _add_previous_blocks(self, level: Level, target: str) -> list[str]:
         """Lines that add the slots of all blocks before this one to the number of a slot in its block."""
         return [
             *self._slots_of_block(level),
-            *([] if self._place else self.block(self._part)),
-            f"mad.lo.u32 {target}, {self._place or self._part}, {self._unit}, {target};",
+            *([] if self._block_register else self.block(self._part)),
+            f"mad.lo.u32 {target}, {self._block_register or self._part}, {self._unit}, {target};",
         ]
 
     def block(self, target: str) -> list[str]:
@@ -232,10 +236,10 @@ class RecordAddress:
 class Recording:
     """PTX text that finds a record's place and counts it, for one probe in one kernel."""
 
-    def __init__(self, probe: Probe, names: UnusedNames, addressing: Addressing, *, keeps: bool = False) -> None:
-        """``keeps``: what is behind the mark of a slot is in use."""
+    def __init__(self, probe: Probe, names: UnusedNames, addressing: Addressing, *, tail_in_use: bool = False) -> None:
+        """``tail_in_use``: what is behind the mark of a slot is in use."""
         self._probe = probe
-        self._keeps = keeps
+        self._tail_in_use = tail_in_use
         self._is_uniform = saves_uniform_values(probe)
         self._names = names
         self._addressing = addressing
@@ -257,7 +261,7 @@ class Recording:
                 lines += [*loaded, f"mad.lo.u32 {self._place(own_map)}, {warp}, {stride}, {lane};"]
         return lines
 
-    def held(self, own_map: Map | None = None) -> list[str]:
+    def live_registers(self, own_map: Map | None = None) -> list[str]:
         """The registers that ``begin`` fills for a map, or for all, 32 bits each; none for most maps."""
         of = self._counted if own_map is None else [own for own in self._counted if own == own_map]
         return [name for counted in of for name in (self._place(counted), self._attempts(counted))]
@@ -273,7 +277,7 @@ class Recording:
                 lines += [f"mov.u32 {count}, %laneid;", f"setp.eq.u32 {self._pred('first')}, {count}, 0;"]
                 first = f"@{self._pred('first')} "
             else:
-                lines += self._at(own_map, self._place(own_map), storage.unit)
+                lines += self._unit_address(own_map, self._place(own_map), storage.unit)
             lines.append(f"add.u32 {count}, {self._attempts(own_map)}, 1;")
             lines.append(f"{first}st.global.u32 [{self._addressing.address}], {count};")
         return lines
@@ -302,7 +306,7 @@ class Recording:
         On an H200 a kernel whose time is that of memory took 1.09 times as long without that, and 1.05 times with it.
         """
         place, units = f"{self._addressing.address}+{storage.record_bytes}", storage.unit // MARK_BYTES
-        if self._keeps or units == 1:
+        if self._tail_in_use or units == 1:
             return [f"st.global.u32 [{place}], 1;"]
         zero = self._b32("zero")
         values = ", ".join(["1", *[zero] * (units - 1)])
@@ -316,12 +320,12 @@ class Recording:
             f"setp.lt.u32 {room}, {attempts}, {cap};",
             f"mad.lo.u32 {index}, {attempts}, {WARP_THREADS * storage.columns}, {self._place(own_map)};",
             f"add.u32 {attempts}, {attempts}, 1;",
-            *self._at(own_map, index, storage.unit),
+            *self._unit_address(own_map, index, storage.unit),
         ]
         row = WARP_THREADS * storage.unit
         return lines, RecordAddress(self._addressing.address, row, row, room)
 
-    def even(self, own_map: Map, value: str) -> list[str]:
+    def detect_even_lanes(self, own_map: Map, value: str) -> list[str]:
         """Lines after which ``writes`` holds in the lanes that save a record: all, or two of a warp with ``alike``.
 
         In these warps 64-bit ``value`` rises evenly from lane to lane, and all lanes have come to the same record.
@@ -348,12 +352,12 @@ class Recording:
             f"setp.le.or.u32 {self._pred('writes')}, {lane}, 1, {self._pred('writes')};",
         ]
 
-    def even_target(self, target: RecordAddress) -> tuple[list[str], RecordAddress]:
-        """The target behind ``even``, for the lanes that save."""
+    def even_lanes_target(self, target: RecordAddress) -> tuple[list[str], RecordAddress]:
+        """The target behind ``detect_even_lanes``, for the lanes that save."""
         writes = self._pred("writes")
         return [f"and.pred {writes}, {writes}, {target.where};"], replace(target, where=writes)
 
-    def marked(self, word: str) -> tuple[list[str], str]:
+    def mark_even(self, word: str) -> tuple[list[str], str]:
         """The last word of a record with the mark of warps with ``alike``."""
         marked = self._b32("marked")
         lines = [
@@ -391,7 +395,7 @@ class Recording:
             f"mad.wide.u32 {address}, {self._place(own_map)}, {stride}, {wide};",
         ]
 
-    def _at(self, own_map: Map, index: str, unit: int) -> list[str]:
+    def _unit_address(self, own_map: Map, index: str, unit: int) -> list[str]:
         """The address of a piece by its index in the map."""
         wide = self._names.temporary("wide", "b64")
         return [
@@ -411,14 +415,14 @@ class Recording:
         ]
 
     def _cap(self, own_map: Map) -> tuple[list[str], str]:
-        """Records that a slot keeps, a number or a register, and the lines that fill it."""
+        """Return the lines that load the cap, and the cap: a number or a register."""
         if own_map.cap is not None:
             return [], str(own_map.cap)
         cap = self._b32("cap")
         return [f"ld.param.u32 {cap}, [{self._names.parameter('cap', own_map.name)}];"], cap
 
     def _stride(self, own_map: Map, storage: Storage, slot_bytes: int, header: int) -> tuple[list[str], str]:
-        """``header + cap × each``."""
+        """``header + cap × slot_bytes``."""
         if storage.cap:
             return [], str(header + storage.cap * slot_bytes)
         loaded, cap = self._cap(own_map)

@@ -12,11 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.instruction_ptx import (
-    ADDRESS_MARK,
-    LINE_MARK,
-    OFFSET_MARK,
-    UNIFORM_MARK,
     InstructionFacts,
+    Mark,
     SnippetSite,
 )
 from tui_probe.engine.sass_blocks import SassBlock, additions, block_points, probed_blocks
@@ -193,17 +190,17 @@ class SassSite:
 
     def sources(self) -> dict[int, MarkValue]:
         """Values of its marks, except the flag's and those of registers that are kept."""
-        values = {LINE_MARK: MarkValue(number=self.at)}
+        values: dict[int, MarkValue] = {Mark.LINE: MarkValue(number=self.at)}
         if self.access is None:
             return values
         address = self.access.address
         low, high = accesses.register_pair(address.register)
-        values |= {ADDRESS_MARK: MarkValue(register=low), OFFSET_MARK: MarkValue(number=address.offset)}
+        values |= {Mark.ADDRESS: MarkValue(register=low), Mark.OFFSET: MarkValue(number=address.offset)}
         if address.wide:
-            values[ADDRESS_MARK + 1] = MarkValue(register=high)
+            values[Mark.ADDRESS + 1] = MarkValue(register=high)
         if address.uniform is not None:
             halves = range(1 if address.shared else 2)
-            values |= {UNIFORM_MARK + index: MarkValue(uniform=address.uniform + index) for index in halves}
+            values |= {Mark.UNIFORM_ADDRESS + index: MarkValue(uniform=address.uniform + index) for index in halves}
         return values
 
     @property

@@ -21,6 +21,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Level, Locate, Save, SnippetCode
 from tui_probe.probe_model.storage import MARK_BYTES, Layout, probe_parameters, storage_of
 from tui_probe.reasons import because
+from tui_probe.sass.marks import MARK_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +32,6 @@ LEADING_BYTES: Final = 64
 """Bytes of parameters before those of the probe."""
 MANY_LEADING_BYTES: Final = 8192
 """The same for kernels with so many parameters that they begin elsewhere on some architectures."""
-MARK_STEP: Final = 0x1000
-"""Marks are this far apart: the first of them at this offset, the next at twice that, and so on."""
 ENTRY_KERNEL: Final = "tui_probe_entry"
 EXIT_KERNEL: Final = "tui_probe_exit"
 FLAT_KERNEL: Final = "tui_probe_flat_exit"
@@ -166,7 +165,7 @@ class _KernelText:
         self._sampling = Sampling(probe, self._names) if sampled else None
         self._addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", launches)
         self._expander = Expander(
-            probe, self._names, self._addressing, reduces=arch >= REDUX_FROM, keeps=room is not None, gathers=True
+            probe, self._names, self._addressing, reduces=arch >= REDUX_FROM, tail_in_use=room is not None, gathers=True
         )
 
     def parameters(self) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
+from tui_probe.sass.marks import LOAD_MARK, is_mark, mark_number
 from tui_probe.sass.nv_info import read_attributes
 from tui_probe.sass.target import INFO_PREFIX, GraftTarget
 from tui_probe.sass.uniform_registers import (
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
 STACK_POINTER: Final = 1
 
 _CONTROL_FLOW: Final = range(0x140, 0x160)
-_STORE_MARK: Final = 0x188
-_LOAD_MARK: Final = 0x184
-_MARK_AT, _MARK_BITS = 40, 24
 _STORES: Final = frozenset({0x185, 0x186, 0x18E, 0x1A6, 0x1A8, 0x1A9, 0x18A, 0x18B, 0x1A1, 0x1A2, 0x1A3})
 _OPERAND_BARRIER: Final = 5
 _BARRIER_SET: Final = 2
@@ -114,7 +112,7 @@ class Snippet:
         shift = parameters_at - self.parameters_at
         code = []
         for word in self.words:
-            moved = with_uniform_registers(word, numbers, self.arch) if word.operation not in _MARKS else word
+            moved = with_uniform_registers(word, numbers, self.arch) if not is_mark(word) else word
             code.append(_mark_move(word, numbers, carried, self.arch) or self._shifted(moved, shift))
         return _with_store_barriers(code)
 
@@ -129,9 +127,6 @@ class Snippet:
         if offset is None or offset < self.parameters_at:
             return word
         return with_constant_offset(word, offset + shift)
-
-
-_MARKS: Final = frozenset({_STORE_MARK, _LOAD_MARK})
 
 
 class KeptRegister(NamedTuple):
@@ -225,11 +220,11 @@ def _refuse(word: Word, *, leaves: bool) -> None:
 
 def _mark_move(word: Word, numbers: Mapping[int, int], carried: Sequence[KeptRegister], arch: int) -> Word | None:
     """The move that stands in the place of a mark."""
-    if word.operation not in _MARKS:
+    if not is_mark(word):
         return None
-    index = word.field(_MARK_AT, _MARK_BITS) // 0x1000 - 1
+    index = mark_number(word) - 1
     place = carried[index]
-    if word.operation == _LOAD_MARK:
+    if word.operation == LOAD_MARK:
         return _move_word(word, KeptRegister(False, word.rd), place)
     if word.ra != RZ or not word.is_uniform_operand:
         raise UnsupportedKernelError(because("graft-lanes"))

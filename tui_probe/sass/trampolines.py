@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
+from tui_probe.sass.marks import LOAD_MARK, STORE_MARK, is_mark, mark_number
 from tui_probe.sass.nv_info import FLAG_FORMAT
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.uniform_registers import exact_uniform_fields, named_uniform_registers, with_uniform_registers
@@ -53,14 +54,10 @@ if TYPE_CHECKING:
     from tui_probe.binaries.cubin import Cubin
     from tui_probe.sass.nv_info import Attribute
 
-_LDS: Final = 0x184
-_STS: Final = 0x188
 _STORES: Final = frozenset({0x186, 0x18E})
 """STG, RED."""
 _BRA: Final = 0x147
 _EXIT: Final = EXIT & 0x1FF
-_MARK_AT, _MARK_BITS = 40, 24
-_MARK_STEP: Final = 0x1000
 _CONSTANT_FORMS: Final = frozenset({3, 5})
 _BANK_AT, _BANK_BITS = 54, 5
 _CONSTANT_AT, _CONSTANT_BITS = 38, 16
@@ -72,7 +69,15 @@ _CONVERGENT: Final = frozenset({0x006, 0x086, 0x189, 0x1A1, 0x1C4})
 """VOTE, VOTEU, SHFL, MATCH, REDUX: of all lanes that are there at once."""
 _OPERAND_BARRIER: Final = 5
 _BARRIERS: Final = 6
-MOST_REGISTERS: Final = 255
+
+_GUARD = 12, 4
+_DESTINATION = 16, 8
+_SOURCE_A = 24, 8
+_SOURCE_B = 32, 8
+_IMMEDIATE = 32, 32
+_CONVERGENCE_BARRIER = 16, 4
+_BYTE_MASK, _ALL_BYTES = (72, 4), 0xF
+_HAS_UNIFORM_SOURCE = 91, 1
 
 _MOV: Final = 0x202
 _MOV_NUMBER: Final = 0x802
@@ -107,36 +112,50 @@ class MarkValue:
         if self.register is not None:
             return (
                 _new_word(_MOV, _SHORT_STALL)
-                .with_field(16, 8, to)
-                .with_field(32, 8, self.register)
-                .with_field(72, 4, 0xF)
+                .with_field(*_DESTINATION, to)
+                .with_field(*_SOURCE_B, self.register)
+                .with_field(*_BYTE_MASK, _ALL_BYTES)
             )
         if self.uniform is not None:
-            word = _new_word(_MOV_UNIFORM, _SHORT_STALL).with_field(16, 8, to).with_field(32, 8, self.uniform)
-            return word.with_field(72, 4, 0xF).with_field(91, 1, 1)
-        word = _new_word(_MOV_NUMBER, _SHORT_STALL).with_field(16, 8, to).with_field(32, 32, self.number & 0xFFFFFFFF)
-        return word.with_field(72, 4, 0xF)
+            word = (
+                _new_word(_MOV_UNIFORM, _SHORT_STALL).with_field(*_DESTINATION, to).with_field(*_SOURCE_B, self.uniform)
+            )
+            return word.with_field(*_BYTE_MASK, _ALL_BYTES).with_field(*_HAS_UNIFORM_SOURCE, 1)
+        word = (
+            _new_word(_MOV_NUMBER, _SHORT_STALL)
+            .with_field(*_DESTINATION, to)
+            .with_field(*_IMMEDIATE, self.number & 0xFFFFFFFF)
+        )
+        return word.with_field(*_BYTE_MASK, _ALL_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
 class FreeRegisters:
-    """Registers that a kernel leaves to its snippets. ``first`` is the register that stands for their R0; ``uniform``,
-    ``predicates`` and ``meetings`` say which uniform register, predicate and convergence barrier stands for each of
-    theirs. ``scratch`` is a register that none of them names, for the saved predicates; the one behind it is for the
-    flag, where a snippet is told of one.
+    """Registers, predicates and barriers of a kernel that its snippets use. Mappings are from a snippet's number to
+    the kernel's.
     """
 
     arch: int
     base: int
+    """Offset of a kernel's first parameter in bank 0."""
     parameters_at: int
+    """Offset of the probe's first parameter in bank 0."""
     first: int
+    """The register that stands for R0 of a snippet."""
     scratch: int
+    """A register outside the snippets', for the saved predicates; the next one holds the flag, if there is one."""
     uniform: Mapping[int, int]
+    """First registers of pairs of uniform registers."""
     predicates: Mapping[int, int]
+    """Predicates of the uniform path."""
     barriers: tuple[int, ...]
+    """The scoreboard barrier that stands for each barrier of a snippet."""
     late: int
+    """Mask of the scoreboard barriers that release predicates: waited for before predicates are saved."""
     convergence: int
-    meetings: Mapping[int, int]
+    """The convergence barrier of a trampoline."""
+    convergence_barriers: Mapping[int, int]
+    """Convergence barriers inside snippets."""
     registers: int
     """Number of registers that a kernel must request."""
 
@@ -165,18 +184,18 @@ class InlineCode:
             code = code[1:]
         end = len(code) * WORD_BYTES
         for word in code:
-            _refuse(word)
+            _refuse_unsupported(word)
         made = tuple(
             branch_word(target.arch, index * WORD_BYTES, end, word) if word.operation == _EXIT and not leaves else word
             for index, word in enumerate(code)
         )
         flags = tuple(attribute for attribute in target.attributes if attribute.format == FLAG_FORMAT)
         inline = cls(target.arch, _without_waits_for_marks(made), target.base, target.base + leading, flags)
-        inline.refuse_meetings()
+        inline.refuse_convergence()
         return inline
 
     @property
-    def parts(self) -> bool:
+    def diverges(self) -> bool:
         """True if lanes may part in it."""
         return any(word.operation == _BRA for word in self.words)
 
@@ -185,8 +204,8 @@ class InlineCode:
         """Number of registers it needs: up to the highest that it names, or the one behind it where that may be a
         pair's.
         """
-        named_ = [lane_registers.registers_end(word) for word in self.words if not _is_mark(word)]
-        loaded = [word.rd + 1 for word in self.words if word.operation == _LDS and word.rd != RZ]
+        named_ = [lane_registers.registers_end(word) for word in self.words if not is_mark(word)]
+        loaded = [word.rd + 1 for word in self.words if word.operation == LOAD_MARK and word.rd != RZ]
         return max([*named_, *loaded], default=1)
 
     def uniform_pairs(self) -> set[int]:
@@ -194,11 +213,11 @@ class InlineCode:
         return {
             number & ~1
             for word in self.words
-            if not _is_mark(word)
+            if not is_mark(word)
             for number in named_uniform_registers(word, self.arch) or ()
         }
 
-    def meetings(self) -> list[int]:
+    def convergence_barriers(self) -> list[int]:
         """The convergence barriers at which its lanes meet again before its end."""
         return lane_registers.snippet_barriers(self.words)
 
@@ -206,7 +225,7 @@ class InlineCode:
         """The predicates of the uniform path that it writes."""
         return lane_registers.snippet_predicates(self.words)
 
-    def refuse_meetings(self) -> None:
+    def refuse_convergence(self) -> None:
         """Raises UnsupportedKernelError where lanes that have parted would have to meet again before the end."""
         end = len(self.words) * WORD_BYTES
         for index, word in enumerate(self.words):
@@ -218,101 +237,103 @@ class InlineCode:
             if any(word.operation in _CONVERGENT for word in self.words[to // WORD_BYTES :]):
                 raise UnsupportedKernelError(because("graft-snippet", what="a branch that lanes come back from"))
 
-    def placed(self, room: FreeRegisters, sources: Mapping[int, MarkValue]) -> list[Word]:
+    def placed(self, free: FreeRegisters, sources: Mapping[int, MarkValue]) -> list[Word]:
         """Its words in a kernel. ``sources`` say what each of its marks stands for."""
-        if room.base != self.base:
-            raise UnsupportedKernelError(because("graft-base", found=room.base, expected=self.base))
-        made = [self._placed(word, room, sources) for word in self.words]
+        if free.base != self.base:
+            raise UnsupportedKernelError(because("graft-base", found=free.base, expected=self.base))
+        made = [self._placed(word, free, sources) for word in self.words]
         for index, (word, following) in enumerate(itertools.pairwise(self.words)):
-            if following.operation == _STS:  # what it stores may be read by its move earlier than by a store
+            if following.operation == STORE_MARK:  # what it stores may be read by its move earlier than by a store
                 made[index] = made[index].with_stall(max(made[index].stall, _SHORT_STALL))
-            elif word.operation == _LDS and following.operation == _LDS:
+            elif word.operation == LOAD_MARK and following.operation == LOAD_MARK:
                 made[index] = made[index].with_stall(_MOVE_STALL)
         return made
 
-    def _placed(self, word: Word, room: FreeRegisters, sources: Mapping[int, MarkValue]) -> Word:
-        if _is_mark(word):
-            return _with_barriers(self._mark(word, room, sources), room.barriers)
+    def _placed(self, word: Word, free: FreeRegisters, sources: Mapping[int, MarkValue]) -> Word:
+        if is_mark(word):
+            return _with_barriers(self._mark(word, free, sources), free.barriers)
         numbers = {
-            number: room.uniform[number & ~1] | number & 1 for pair in room.uniform for number in (pair, pair + 1)
+            number: free.uniform[number & ~1] | number & 1 for pair in free.uniform for number in (pair, pair + 1)
         }
         word = with_uniform_registers(word, numbers, self.arch)
-        word = lane_registers.with_barrier(lane_registers.with_uniform_predicates(word, room.predicates), room.meetings)
-        word = lane_registers.with_registers_moved(word, room.first)
+        word = lane_registers.with_barrier(
+            lane_registers.with_uniform_predicates(word, free.predicates), free.convergence_barriers
+        )
+        word = lane_registers.with_registers_moved(word, free.first)
         offset = _constant_offset(word)
         if offset is not None and offset >= self.parameters_at:
-            word = word.with_field(_CONSTANT_AT, _CONSTANT_BITS, offset + room.parameters_at - self.parameters_at)
+            word = word.with_field(_CONSTANT_AT, _CONSTANT_BITS, offset + free.parameters_at - self.parameters_at)
         if word.operation in _STORES and word.read_barrier == NO_BARRIER:
             word = word.with_read_barrier(_OPERAND_BARRIER)
-        return _with_barriers(word, room.barriers)
+        return _with_barriers(word, free.barriers)
 
-    def _mark(self, word: Word, room: FreeRegisters, sources: Mapping[int, MarkValue]) -> Word:
+    def _mark(self, word: Word, free: FreeRegisters, sources: Mapping[int, MarkValue]) -> Word:
         """The move in the place of a mark: into the snippet's register, or into the one that is kept."""
-        source = sources[word.field(_MARK_AT, _MARK_BITS) // _MARK_STEP]
-        if word.operation == _LDS:
-            move = source.move(word.rd + room.first)
+        source = sources[mark_number(word)]
+        if word.operation == LOAD_MARK:
+            move = source.move(word.rd + free.first)
         else:
             assert source.register is not None
             stored = word.rb
-            move = MarkValue(register=RZ if stored == RZ else stored + room.first).move(source.register)
-        move = move.with_field(12, 4, word.field(12, 4)).with_wait_mask(word.wait_mask)
+            move = MarkValue(register=RZ if stored == RZ else stored + free.first).move(source.register)
+        move = move.with_field(*_GUARD, word.field(*_GUARD)).with_wait_mask(word.wait_mask)
         return move.with_stall(max(_SHORT_STALL, word.stall))
 
 
 def trampoline(
     inline: Sequence[tuple[InlineCode, Mapping[int, MarkValue]]],
     displaced: Word,
-    room: FreeRegisters,
+    free: FreeRegisters,
     reads: int = ALWAYS,
-    entering: tuple[InlineCode, Mapping[int, MarkValue]] | None = None,
+    block_code: tuple[InlineCode, Mapping[int, MarkValue]] | None = None,
 ) -> list[Word]:
     """Return the code that runs before an instruction. ``reads`` is the predicate that the mark of the flag tells of.
-    ``entering`` is code for all lanes that come by, whatever the instruction's guard says.
+    ``block_code`` is code for all lanes that come by, whatever the instruction's guard says.
     """
-    if not inline and entering is None:
+    if not inline and block_code is None:
         return []
-    first = _entry_words(entering, room)
-    body = [word for code, sources in inline for word in code.placed(room, sources)]
-    parts = bool(body) and (not displaced.is_unconditional or any(code.parts for code, _ in inline))
-    if len(inline) > 1 and any(code.parts for code, _ in inline[:-1]):
+    first = _entry_words(block_code, free)
+    body = [word for code, sources in inline for word in code.placed(free, sources)]
+    diverges = bool(body) and (not displaced.is_unconditional or any(code.diverges for code, _ in inline))
+    if len(inline) > 1 and any(code.diverges for code, _ in inline[:-1]):
         raise UnsupportedKernelError(because("graft-snippet", what="a branch before another snippet"))
-    code = [_new_word(_NOP, _SETTLED_STALL), _save_predicates(room)]
+    code = [_new_word(_NOP, _SETTLED_STALL), _save_predicates(free)]
     if reads != ALWAYS:
-        code += [MarkValue(number=0).move(room.scratch + 1), MarkValue(number=1).move(room.scratch + 1)]
-        code[-1] = code[-1].with_field(12, 4, reads)
+        code += [MarkValue(number=0).move(free.scratch + 1), MarkValue(number=1).move(free.scratch + 1)]
+        code[-1] = code[-1].with_field(*_GUARD, reads)
     code += first
-    if parts:
-        guarded = [] if displaced.is_unconditional else [_skip_branch(room, displaced, len(body))]
-        code += [_begin_convergence(room, len(body) + len(guarded)), *guarded]
+    if diverges:
+        guarded = [] if displaced.is_unconditional else [_skip_branch(free, displaced, len(body))]
+        code += [_begin_convergence(free, len(body) + len(guarded)), *guarded]
     code += body
-    if parts:
-        code.append(_end_convergence(room))
-    code.append(_restore_predicates(room, _pending_barriers([*first, *body])))
+    if diverges:
+        code.append(_end_convergence(free))
+    code.append(_restore_predicates(free, _pending_barriers([*first, *body])))
     return code
 
 
-def _entry_words(entering: tuple[InlineCode, Mapping[int, MarkValue]] | None, room: FreeRegisters) -> list[Word]:
-    if entering is None:
+def _entry_words(block_code: tuple[InlineCode, Mapping[int, MarkValue]] | None, free: FreeRegisters) -> list[Word]:
+    if block_code is None:
         return []
-    code, sources = entering
-    if code.parts:
+    code, sources = block_code
+    if code.diverges:
         raise UnsupportedKernelError(because("graft-snippet", what="a branch where a basic block begins"))
-    return code.placed(room, sources)
+    return code.placed(free, sources)
 
 
-def opening_words(inline: InlineCode, room: FreeRegisters, sources: Mapping[int, MarkValue]) -> list[Word]:
+def opening_words(inline: InlineCode, free: FreeRegisters, sources: Mapping[int, MarkValue]) -> list[Word]:
     """Return the code that runs before the first instruction, where no predicate holds anything yet. Lanes that part
     meet again, and what it began is waited for: the next snippet has the same registers.
     """
-    code = inline.placed(room, sources)
+    code = inline.placed(free, sources)
     if pending := _pending_barriers(code):
         code.append(_new_word(_NOP, _SETTLED_STALL).with_wait_mask(pending))
-    return [_begin_convergence(room, len(code)), *code, _end_convergence(room)] if inline.parts else code
+    return [_begin_convergence(free, len(code)), *code, _end_convergence(free)] if inline.diverges else code
 
 
-def flag_value(room: FreeRegisters) -> MarkValue:
+def flag_value(free: FreeRegisters) -> MarkValue:
     """Return the value of the flag's mark."""
-    return MarkValue(register=room.scratch + 1)
+    return MarkValue(register=free.scratch + 1)
 
 
 def least_used_barriers(words: Iterable[Word]) -> tuple[int, ...]:
@@ -352,17 +373,13 @@ def _without_waits_for_marks(words: Sequence[Word]) -> tuple[Word, ...]:
     """Without waits for barriers that only marks release: the kernel may have something under way behind them."""
     real = 1 << _OPERAND_BARRIER
     for word in words:
-        if not _is_mark(word):
+        if not is_mark(word):
             real |= sum(1 << barrier for barrier in {word.write_barrier, word.read_barrier} - {NO_BARRIER})
     return tuple(word.with_wait_mask(word.wait_mask & real) for word in words)
 
 
-def _is_mark(word: Word) -> bool:
-    return word.operation in (_LDS, _STS)
-
-
-def _refuse(word: Word) -> None:
-    if _is_mark(word) or word.opcode in (EXIT, _BSSY, _BSYNC) or word.operation == _BRA:
+def _refuse_unsupported(word: Word) -> None:
+    if is_mark(word) or word.opcode in (EXIT, _BSSY, _BSYNC) or word.operation == _BRA:
         if word.operation == _EXIT and word.is_unconditional:
             raise UnsupportedKernelError(because("graft-snippet", what="several ends"))
         return
@@ -384,36 +401,44 @@ def _new_word(opcode: int, stall: int) -> Word:
     return word.with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)
 
 
-def _save_predicates(room: FreeRegisters) -> Word:
+def _save_predicates(free: FreeRegisters) -> Word:
     word = (
         _new_word(_P2R, _SETTLED_STALL)
-        .with_field(16, 8, room.scratch)
-        .with_field(24, 8, RZ)
-        .with_field(32, 32, _PREDICATES)
+        .with_field(*_DESTINATION, free.scratch)
+        .with_field(*_SOURCE_A, RZ)
+        .with_field(*_IMMEDIATE, _PREDICATES)
     )
-    return word.with_wait_mask(room.late)
+    return word.with_wait_mask(free.late)
 
 
-def _restore_predicates(room: FreeRegisters, mask: int) -> Word:
-    word = _new_word(_R2P, _SETTLED_STALL).with_field(24, 8, room.scratch).with_field(32, 32, _PREDICATES)
+def _restore_predicates(free: FreeRegisters, mask: int) -> Word:
+    word = _new_word(_R2P, _SETTLED_STALL).with_field(*_SOURCE_A, free.scratch).with_field(*_IMMEDIATE, _PREDICATES)
     return word.with_wait_mask(mask & ALL_BARRIERS)
 
 
-def _begin_convergence(room: FreeRegisters, words: int) -> Word:
-    word = _new_word(_BSSY, 5).with_field(16, 4, room.convergence).with_field(32, 32, words * WORD_BYTES)
-    return _as_reconvergent(word.with_field(_SECOND_PREDICATE, 3, ALWAYS), room.arch)
+def _begin_convergence(free: FreeRegisters, words: int) -> Word:
+    word = (
+        _new_word(_BSSY, 5)
+        .with_field(*_CONVERGENCE_BARRIER, free.convergence)
+        .with_field(*_IMMEDIATE, words * WORD_BYTES)
+    )
+    return _as_reconvergent(word.with_field(_SECOND_PREDICATE, 3, ALWAYS), free.arch)
 
 
-def _end_convergence(room: FreeRegisters) -> Word:
-    word = _new_word(_BSYNC, 5).with_field(16, 4, room.convergence).with_field(_SECOND_PREDICATE, 3, ALWAYS)
-    return _as_reconvergent(word, room.arch)
+def _end_convergence(free: FreeRegisters) -> Word:
+    word = (
+        _new_word(_BSYNC, 5)
+        .with_field(*_CONVERGENCE_BARRIER, free.convergence)
+        .with_field(_SECOND_PREDICATE, 3, ALWAYS)
+    )
+    return _as_reconvergent(word, free.arch)
 
 
 def _as_reconvergent(word: Word, arch: int) -> Word:
     return word.with_field(_RECONVERGENT, 1, int(arch >= _RECONVERGENT_FROM))
 
 
-def _skip_branch(room: FreeRegisters, displaced: Word, words: int) -> Word:
+def _skip_branch(free: FreeRegisters, displaced: Word, words: int) -> Word:
     """A branch over the body of the lanes that the instruction is not for."""
-    word = branch_word(room.arch, 0, (words + 1) * WORD_BYTES)
+    word = branch_word(free.arch, 0, (words + 1) * WORD_BYTES)
     return word.guarded(displaced.guard, negated=not displaced.guard_negated)

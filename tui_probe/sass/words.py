@@ -25,7 +25,7 @@ ALWAYS: Final = 7
 RZ: Final = 255
 RESERVED: Final = 2
 """Registers that a kernel must have beyond the last one that it names; an instruction that names more is illegal."""
-MOST_REGISTERS: Final = 255
+MAX_REGISTERS: Final = 255
 
 
 @dataclass(frozen=True, slots=True, order=True)
