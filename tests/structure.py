@@ -21,26 +21,39 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("tui_probe/", "probes/")
 SOURCES: Final = (*PACKAGES, "hook/")
+SHORT: Final = {
+    "tui_probe/__main__.py": "entry point",
+    "tui_probe/entry.py": "entry point",
+    "tui_probe/simgpu/__main__.py": "entry point",
+    "tui_probe/cli/explain.py": "one module per command",
+    "tui_probe/cli/new_probe.py": "one module per command",
+    "tui_probe/cli/report.py": "one module per command",
+    "tui_probe/evals/programs/products.py": "a program of its own",
+    "tui_probe/tensortrace/shim/neutrino/utils/tensortrace.py": "a name that programs import",
+    "tui_probe/sass/marks.py": "a convention of the engine and of SASS",
+    "tui_probe/version.py": "below all others",
+}
+"""Modules that may have fewer than 40 lines, with the reason."""
 TEXTS: Final = (".py", ".md", ".c", ".h", ".def")
 
 NAMES: Final = {
     "docstrings that begin with a question word": (
-        r'"""(What|That|Whether|Which|Why|Where|How|Who|Those|When)\b', 1700, 100
+        r'"""(What|That|Whether|Which|Why|Where|How|Who|Those|When)\b', 195, 100
     ),
     "C comments that begin with a question word": (
         r"/\* (What|That|Whether|Which|Why|Where|How|Who|When)\b", 20, 20
     ),
-    "constants named TOLD": (r"\b_?(UN)?TOLD(_BY)?\b|\bTold\b", 10, 0),
-    "variables named told": (r"\btold\b(?= = |: |, | in\b|\.)", 410, 0),
-    "loops over each or one": (r"\bfor (each|one) in\b", 940, 100),
-    "placeholder variables": (r"\b(found|told|said|words|kept|each|one|whole|rest) = ", 1640, 100),
+    "constants named TOLD": (r"\b_?(UN)?TOLD(_BY)?\b|\bTold\b", 8, 0),
+    "variables named told": (r"\btold\b(?= = |: |, | in\b|\.)", 140, 0),
+    "loops over each or one": (r"\bfor (each|one) in\b", 215, 100),
+    "placeholder variables": (r"\b(found|told|said|words|kept|each|one|whole|rest) = ", 365, 100),
     "classes with a placeholder name": (
         r"^class (Place|Row|Choice|Part|Group|Target|Page|Lines|Source|Found|Shown|Told|Named|Asked)\b", 10, 0
     ),
     "functions named like a query": (r"\bdef (lacks|nowhere|leads_to|stops|leading|left|asked|here)\(", 10, 0),
-    "tests named after a state": (r"\bdef test_\w+_(told|said|alone|beside)(_\w+)?\(", 255, 0),
+    "tests named after a state": (r"\bdef test_\w+_(told|said|alone|beside)(_\w+)?\(", 0, 0),
     "tests named with a filler word": (
-        r"\bdef test_(what|that|as|of|by|so|nor|it|where|which|those)_", 340, 50
+        r"\bdef test_(what|that|as|of|by|so|nor|it|where|which|those)_", 50, 50
     ),
     "functions with a placeholder prefix": (r"\b(beside|booking|patience|turns|holding|stepwise)_\w+\(", 10, 0),
 }  # fmt: skip
@@ -86,10 +99,10 @@ def sizes(paths: list[str]) -> list[Measurement]:
     directories = Counter(str(path.parent) for path in sources if path.suffix in (".py", ".c", ".h"))
     goldens = sum(lines_of(path) for path in paths if path.startswith("tests/") and "/goldens/" in path)
     largest, widest = max(modules, key=modules.__getitem__), max(directories, key=directories.__getitem__)
-    small = [path for path, lines in modules.items() if lines < 40]
+    small = [path for path, lines in modules.items() if lines < 40 and path not in SHORT]
     return [
         Measurement("modules of tui_probe and probes", len(modules), 560, 480),
-        Measurement("modules of fewer than 40 lines", len(small), 9, 9, min(small, default="")),
+        Measurement("modules of fewer than 40 lines", len(small), 0, 0, min(small, default="")),
         Measurement("lines of the largest module", modules[largest], 500, 500, largest),
         Measurement("files in the widest directory", directories[widest], 40, 40, widest),
         Measurement("lines of goldens", goldens, 16_000, 16_000),
