@@ -131,9 +131,12 @@ def test_an_option_without_its_value_takes_no_other_word(command: Command) -> No
     assert "argument -k/--kernel: expected one argument" in command("show", "lines", "-k").stderr
 
 
-def test_a_reader_that_leaves_early_is_no_error() -> None:
+@pytest.mark.parametrize("words", ["--help", "--version", "help limits"])
+def test_a_reader_that_leaves_early_is_no_error(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Output is buffered as users have it: argparse exits before it is written."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     result = subprocess.run(
-        ["sh", "-c", '"$0" -m tui_probe --help; echo $? >&2', sys.executable],
+        ["sh", "-c", f'"$0" -m tui_probe {words}; echo $? >&2', sys.executable],
         stdout=open_pipe_without_reader(), stderr=subprocess.PIPE, cwd=ROOT, text=True, timeout=60,
     )  # fmt: skip
     assert result.stderr == "0\n"

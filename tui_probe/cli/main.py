@@ -45,9 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     argv = sys.argv[1:] if arguments is None else arguments
     open_standard_streams()
     try:
-        status = dispatch(argv)
-        sys.stdout.flush()
-        return status
+        return dispatch_and_flush(argv)
     except KeyboardInterrupt:
         warn("interrupted")
         return ExitStatus.INTERRUPTED
@@ -68,6 +66,20 @@ def main(arguments: list[str] | None = None) -> int:
     except ProbeError as error:
         complain(str(error))
         return status_of(error)
+
+
+def dispatch_and_flush(argv: list[str]) -> int:
+    """Run a command and write out what it printed, while errors of that are still handled.
+
+    Raises SystemExit for ``--help``, ``--version`` and usage errors, as argparse does.
+    """
+    try:
+        status = dispatch(argv)
+    except SystemExit:
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()
+    return status
 
 
 def has_directory() -> bool:
