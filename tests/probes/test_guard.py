@@ -74,7 +74,7 @@ def gives(value: Any) -> Any:
 def opened(view: Any) -> Any:
     kind = ViewKind("broken", "Broken", "", gives(None), gives(view))
     (view_kind,) = guarded(Probe(name="p", analyse=gives(None), views=(kind,))).views
-    return view_kind.open(None, no_progress)  # type: ignore[arg-type]
+    return view_kind.opened(ANY, no_progress)
 
 
 def calls_of(probe: Probe) -> Iterator[Any]:
@@ -82,7 +82,7 @@ def calls_of(probe: Probe) -> Iterator[Any]:
     content = probe.pages[0].open(ANY, no_progress)
     for function in (probe.analyse, probe.line, probe.notes, probe.figures_in):
         yield lambda function=function: function(None)
-    for function in (probe.findings, probe.timeline, probe.waits, probe.views[0].open):
+    for function in (probe.findings, probe.timeline, probe.waits, probe.views[0].opened):
         yield lambda function=function: function(None, None)
     assert probe.lines is not None
     rows, missing, page = probe.lines.rows, probe.views[0].missing, probe.pages[1]
