@@ -201,7 +201,7 @@ def _view(whose: str, kind: ViewKind) -> ViewKind:
     """The view is opened, and from then on called, with a guard."""
 
     def opened(*arguments: Any) -> View:
-        return guarded_view(whose, kind.open(*arguments))
+        return guarded_view(whose, kind.opened(*arguments))
 
     return replace(kind, missing=_call(whose, kind.missing), opened=_call(whose, opened, _module(kind.opened)))
 
