@@ -16,6 +16,7 @@ from tests.sass.kernels import (
     TEXTURE,
     VARIABLES,
 )
+from tests.sass.moves import move_word
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.sass.graft import Splice, apply_splices
@@ -29,7 +30,6 @@ from tui_probe.sass.words import (
     Word,
     branch_target,
     branch_word,
-    move_word,
     nop_word,
     with_read_barriers,
 )

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.sass.words import Word, branch_target, branch_word, code_of, move_word, nop_word, without_guard, words_of
+from tests.sass.moves import move_word
+from tui_probe.sass.words import Word, branch_target, branch_word, code_of, nop_word, without_guard, words_of
 
 LDG = Word(0x000EA2000C1E19000000000402027981)
 """LDG.E R2, desc[UR4][R2.64] on sm_90, its result behind barrier 2."""

@@ -189,7 +189,6 @@ def with_read_barriers(words: Sequence[Word]) -> dict[int, Word]:
 BRA: Final = 0x947
 EXIT: Final = 0x94D
 NOP: Final = 0x918
-MOV: Final = 0x202
 
 _UNIT: Final = 4
 _OFFSET_AT: Final = 34
@@ -201,9 +200,6 @@ _SPLIT_FROM: Final = 90
 _SECOND_PREDICATE: Final = 87
 _YIELD: Final = 109
 _BRANCH_STALL: Final = 5
-_MOVE_STALL: Final = 12
-"""More than any fixed latency: what reads the register next may come from anywhere."""
-_ALL_BYTES: Final = 0xF
 
 
 def branch_word(arch: int, at: int, target: int, like: Word | None = None) -> Word:
@@ -254,12 +250,6 @@ def without_guard(word: Word) -> Word:
 def nop_word() -> Word:
     """An instruction that does nothing, as padding behind code."""
     return _unguarded_word(NOP, 0)
-
-
-def move_word(to: int, source: int) -> Word:
-    """``MOV``: one register to another, done before the next instruction is issued."""
-    word = _unguarded_word(MOV, _MOVE_STALL).with_field(16, 8, to).with_field(32, 8, source)
-    return word.with_field(72, 4, _ALL_BYTES)
 
 
 def _unguarded_word(opcode: int, stall: int) -> Word:
