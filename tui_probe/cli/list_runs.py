@@ -39,18 +39,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """By command, those with the newest runs first."""
-    from tui_probe.pages.trace_list import run_lines, run_record, runs_by_command
+    from tui_probe.pages.trace_list import RunPage
 
     for folder in arguments.folders:
         if not folder.is_dir():
             raise TraceError(f"{folder} is no folder: name one that holds traces")
     folders = arguments.folders or [trace_dir()]
     traces = recent_traces(dict.fromkeys(folders), arguments.most, looked_at=not arguments.folders)
-    groups = runs_by_command(traces, verdicts_of(traces))
+    page = RunPage(traces, verdicts_of(traces))
     if arguments.format == "json":
-        put(dump_json(run_record(groups), indent=1))
-    elif groups:
-        put(run_lines(groups, max(MIN_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)))
+        put(dump_json(page.record(), indent=1))
+    elif page.commands:
+        put(page.lines(max(MIN_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)))
     else:
         put("no traces yet: tui-probe run -- COMMAND, or try the example with tui-probe demo")
     return ExitStatus.OK

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import hang_line, pad, width
-from tui_probe.draw.table import Column, safe, table
+from tui_probe.draw.table import Column, as_record, safe, table
 from tui_probe.errors import ProbeError
 from tui_probe.input_limits import parse_json
 from tui_probe.trace.follow import open_trace
@@ -197,6 +197,7 @@ def _saved_records() -> dict[str, Any]:
 
 
 VERSION: Final = 1
+CHANGE_TITLE: Final = "against the run before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +209,24 @@ class ListedRun:
     before: ListedRun | None = None
 
     @property
-    def found(self) -> str:
-        """Its verdict in words; "" for none."""
+    def command(self) -> str:
+        """Its command with secrets masked; a dash if it is not known."""
+        return mask_line(self.brief.command) or "–"
+
+    @property
+    def verdict_text(self) -> str:
+        """Its verdict as a sentence; "" for none."""
         return "" if self.verdict is None else self.verdict.words
+
+    @property
+    def verdict_column(self) -> str:
+        """The same for a column; "" for none."""
+        return "" if self.verdict is None else self.verdict.column
+
+    @property
+    def sentences(self) -> list[str]:
+        """Its verdict, and the change since the run before, as far as there are any."""
+        return [*filter(None, (self.verdict_text, f"{CHANGE_TITLE}: {self.change}" if self.change else ""))]
 
     @property
     def change(self) -> str:
@@ -251,10 +267,10 @@ def runs_by_command(traces: Iterable[Brief], verdicts: Mapping[Path, RunVerdict]
 
     Runs whose command is not known stand alone.
     """
-    found: dict[str, list[Brief]] = {}
+    groups: dict[str, list[Brief]] = {}
     for brief in traces:
-        found.setdefault(brief.command or str(brief.directory), []).append(brief)
-    return [_linked_runs(family, verdicts) for family in found.values()]
+        groups.setdefault(brief.command or str(brief.directory), []).append(brief)
+    return [_linked_runs(group, verdicts) for group in groups.values()]
 
 
 def _linked_runs(family: Sequence[Brief], verdicts: Mapping[Path, RunVerdict]) -> list[ListedRun]:
@@ -262,16 +278,6 @@ def _linked_runs(family: Sequence[Brief], verdicts: Mapping[Path, RunVerdict]) -
     for brief in reversed(family):
         runs.append(ListedRun(brief, verdicts.get(brief.directory), runs[-1] if runs else None))
     return runs[::-1]
-
-
-def folded_rows(groups: Iterable[Sequence[ListedRun]], unfolded: Container[str]) -> list[RunRow]:
-    """The lines of a list in which only the commands in ``unfolded`` show their older runs."""
-    rows: list[RunRow] = []
-    for runs in groups:
-        folded = len(runs) > 1 and runs[0].brief.command not in unfolded
-        rows.append(RunRow(runs[0], len(runs), folded))
-        rows += [] if folded else [RunRow(run, older=True) for run in runs[1:]]
-    return rows
 
 
 def _state_text(run: ListedRun) -> str:
@@ -288,56 +294,82 @@ def _start_text(run: ListedRun) -> str:
     return datetime.fromtimestamp(run.brief.when).astimezone().isoformat(" ", "seconds")[:19]
 
 
+def _kernels_text(run: ListedRun) -> str:
+    """With a plus if only the first part of the log was read."""
+    return f"{units.count(run.brief.kernels)}{'' if run.brief.all_read else '+'}"
+
+
 RUN_COLUMNS: Final[tuple[Column[ListedRun], ...]] = (
     Column("when", lambda run: run.brief.when, "when", _start_text, right=False),
     Column("state", _state_text, "state", _state_text, right=False),
-    Column("kernels", lambda run: run.brief.kernels, "kernels", lambda run: units.count(run.brief.kernels), rank=1),
+    Column("kernels", lambda run: run.brief.kernels, "kernels", _kernels_text, rank=1),
     Column("probe", lambda run: run.brief.probe, "probe", lambda run: run.brief.probe or "–", right=False, rank=1),
     Column("device", lambda run: run.brief.device, "device", lambda run: run.brief.device or "–", right=False, rank=2),
-    Column("verdict", lambda run: run.found or None),
+    Column("verdict", lambda run: run.verdict_text or None, "found", lambda run: run.verdict_column or "–", False),
     Column("kernel", lambda run: run.verdict.kernel or None if run.verdict else None),
     Column("limit", lambda run: run.verdict.limit if run.verdict else None),
     Column("share_of_time", lambda run: run.verdict.share if run.verdict else None),
     Column("time_ms", lambda run: run.verdict.milliseconds if run.verdict else None),
-    Column("change", lambda run: run.change or None),
-    Column("trace", lambda run: str(run.brief.directory)),  # in tables the lines below have it
+    Column("change", lambda run: run.change or None, CHANGE_TITLE, lambda run: run.change or "–", right=False),
+    Column("trace", lambda run: str(run.brief.directory)),
 )  # fmt: skip
+_BELOW_ROW: Final = ("verdict", "change")
+"""Columns that are lines of their own in the report, as the trace is, since their texts are sentences."""
+
+
+class RunPage:
+    """Recent runs by command: rows and cells of the report, of the data and of the home screen."""
+
+    def __init__(self, traces: Iterable[Brief], verdicts: Mapping[Path, RunVerdict]) -> None:
+        self.commands = runs_by_command(traces, verdicts)
+
+    def rows(self, unfolded: Container[str]) -> list[RunRow]:
+        """Return the lines of a list in which only the commands in ``unfolded`` show their older runs."""
+        rows: list[RunRow] = []
+        for runs in self.commands:
+            folded = len(runs) > 1 and runs[0].brief.command not in unfolded
+            rows.append(RunRow(runs[0], len(runs), folded))
+            rows += [] if folded else [RunRow(run, older=True) for run in runs[1:]]
+        return rows
+
+    def lines(self, cells: int) -> Iterator[str]:
+        """A command; a line for each of its runs, and below that its findings and what changed since the run before."""
+        for number, runs in enumerate(self.commands):
+            if number:
+                yield ""
+            count = f" ({units.counted(len(runs), 'run')})" if len(runs) > 1 else ""
+            yield f"{safe(runs[0].command)}{count}"
+            yield from _command_lines(runs, cells)
+
+    def record(self) -> dict[str, Any]:
+        """``{"version": 1, "commands": [{"command", "runs": [{"when", "state", …}]}]}``; times are Unix times."""
+        return {
+            "version": VERSION,
+            "commands": [
+                {
+                    "command": mask_line(runs[0].brief.command) or None,
+                    "runs": [as_record(RUN_COLUMNS, run) for run in runs],
+                }
+                for runs in self.commands
+            ],
+        }
+
+
+def _command_lines(runs: Sequence[ListedRun], cells: int) -> Iterator[str]:
+    """The runs of a command.
+
+    The path of a trace is copied from here: it is never cut, and has its own line if the table leaves no room for it.
+    """
+    columns = [column for column in RUN_COLUMNS if column.key not in _BELOW_ROW]
+    titles, rule, *rows = table(columns, runs, cells - 2)
+    wide = width(rule) + 4 + max(width(_trace_path(run)) for run in runs) <= cells
+    yield f"  {pad(titles, width(rule))}  trace" if wide else f"  {titles}"
+    yield f"  {rule}  ─────" if wide else f"  {rule}"
+    for run, row in zip(runs, rows, strict=True):
+        yield f"  {pad(row, width(rule))}  {_trace_path(run)}" if wide else f"  {row}"
+        yield from (part for text in run.sentences for part in hang_line(f"      {text}", cells))
+        yield from () if wide else (f"      {_trace_path(run)}",)
 
 
 def _trace_path(run: ListedRun) -> str:
     return safe(str(run.brief.directory))
-
-
-def run_lines(groups: Iterable[Sequence[ListedRun]], cells: int) -> Iterator[str]:
-    """A command; a line for each of its runs, and below that what it found and what changed against the run before.
-
-    The path of a trace is copied from here: it is never cut, and has a line of its own where there is no room beside.
-    """
-    for number, runs in enumerate(groups):
-        if number:
-            yield ""
-        count = f" ({units.counted(len(runs), 'run')})" if len(runs) > 1 else ""
-        yield f"{safe(mask_line(runs[0].brief.command)) or '–'}{count}"
-        titles, rule, *rows = table(RUN_COLUMNS, runs, cells - 2)
-        beside = width(rule) + 4 + max(width(_trace_path(run)) for run in runs) <= cells
-        yield f"  {pad(titles, width(rule))}  trace" if beside else f"  {titles}"
-        yield f"  {rule}  ─────" if beside else f"  {rule}"
-        for run, row in zip(runs, rows, strict=True):
-            yield f"  {pad(row, width(rule))}  {_trace_path(run)}" if beside else f"  {row}"
-            yield from hang_line(f"      {run.found}", cells) if run.found else ()
-            yield from hang_line(f"      against the run before: {run.change}", cells) if run.change else ()
-            yield from () if beside else (f"      {_trace_path(run)}",)
-
-
-def run_record(groups: Iterable[Sequence[ListedRun]]) -> dict[str, Any]:
-    """``{"version": 1, "commands": [{"command", "runs": [{"when", "state", …}]}]}``; times in seconds since 1970."""
-    return {
-        "version": VERSION,
-        "commands": [
-            {
-                "command": mask_line(runs[0].brief.command) or None,
-                "runs": [{column.key: column.value(run) for column in RUN_COLUMNS if column.value} for run in runs],
-            }
-            for runs in groups
-        ],
-    }

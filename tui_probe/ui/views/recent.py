@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle
 from tui_probe.draw.spans import Line, clip, pad, wrap
-from tui_probe.pages.trace_list import RunRow, folded_rows, runs_by_command
+from tui_probe.draw.table import cell, in_tables
+from tui_probe.pages.trace_list import CHANGE_TITLE, RUN_COLUMNS, RunPage, RunRow
 from tui_probe.trace.run_info import mask_line
-from tui_probe.ui.live.state_line import ending
 from tui_probe.ui.views.view import Desk, PaneView, contains
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class RecentView(PaneView):
         passing = [
             trace for trace in self.traces if not self.filtered or contains(_searched_text(trace), self.filtered)
         ]
-        self._rows = folded_rows(runs_by_command(passing, self.verdicts), self.unfolded)
+        self._rows = RunPage(passing, self.verdicts).rows(self.unfolded)
         self.changed()
 
     @property
@@ -137,26 +137,21 @@ class RecentView(PaneView):
         if self.row is None:
             return []
         run = self.row.run
-        findings = [run.found, f"against the run before: {run.change}" if run.change else ""]
         if height < FEW_ROWS:
-            finding = findings[1] or findings[0]
-            return [((f" {clip(finding, width - 2)}", ""),)] if finding else []
-        parts = [*filter(None, findings), str(run.brief.directory.absolute())]
+            return [((f" {clip(run.sentences[-1], width - 2)}", ""),)] if run.sentences else []
+        parts = [*run.sentences, str(run.brief.directory.absolute())]
         lines = [part for part_text in parts for part in wrap(part_text, width - 2)]
         return [((f" {part}", "dim" if part == parts[-1] else ""),) for part in lines[-_MOST_TOLD:]]
 
     def _line(self, row: RunRow, columns: list[tuple[str, int]]) -> Line:
         trace = row.run.brief
-        state, role = _state(trace)
+        mark, role = _state_mark(trace)
+        texts = {column.title: cell(column, row.run) for column in in_tables(RUN_COLUMNS)}
         cells = {
+            **texts,
             "when": age_text(trace.when, self.clock or time.time()),
-            "state": state,
-            "kernels": f"{units.count(trace.kernels)}{'' if trace.all_read else '+'}",
-            "probe": trace.probe or "–",
-            "device": trace.device or "–",
-            "command": f"{_mark(row)}{trace.directory.name if row.older else mask_line(trace.command) or '–'}",
-            "found": (row.run.verdict.column if row.run.verdict else "") or "–",
-            "against the run before": row.run.change or "–",
+            "state": f"{mark} {texts['state']}",
+            "command": f"{_mark(row)}{trace.directory.name if row.older else row.run.command}",
         }
         roles = {"state": role, "when": "dim", "device": "dim"} | ({"command": "dim"} if row.older else {})
         chosen = trace is self.trace
@@ -239,7 +234,7 @@ def _columns(width: int) -> list[tuple[str, int]]:
         command = max(8, remaining * 2 // 5)
         return [*columns, ("command", command), ("found", max(8, remaining - command - 2))]
     part = (remaining - 4) // 3
-    return [*columns, ("command", part), ("found", remaining - 2 * part - 4), ("against the run before", part)]
+    return [*columns, ("command", part), ("found", remaining - 2 * part - 4), (CHANGE_TITLE, part)]
 
 
 def _mark(row: RunRow) -> str:
@@ -253,14 +248,13 @@ def _searched_text(trace: Brief) -> str:
     return f"{mask_line(trace.command)} {trace.probe or ''} {trace.device or ''} {trace.directory}"
 
 
-def _state(trace: Brief) -> tuple[str, str]:
+def _state_mark(trace: Brief) -> tuple[str, str]:
+    """Return the mark before a state, and its role."""
     if trace.running:
-        return "● running", "running"
+        return "●", "running"
     if trace.status is None:
-        return "○ ended", "dim"
-    if trace.status < 0:
-        return f"✘ signal {-trace.status}", "failed"
-    return ending(trace.status)
+        return "○", "dim"
+    return ("✔", "finished") if trace.status == 0 else ("✘", "failed")
 
 
 def age_text(moment: float, now: float) -> str:
