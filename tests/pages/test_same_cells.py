@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +14,54 @@ import pytest
 
 from tests.bandwidth.made_up import measured
 from tests.fixed_probes import fixed_probes
+from tests.pages.before_after import write_pair
 from tests.pages.example import write_example
 from tests.pages.graphs import graphs_trace
 from tests.pages.ranges import ranges_trace
+from tests.pages.test_without_ptx import _told, write_kernels  # noqa: F401
 from tests.recorded import H200, unpacked
-from tui_probe.draw.spans import plain
+from tests.ui.desk import TestDesk
+from tui_probe.draw.spans import Line, plain
 from tui_probe.draw.table import as_record, cell, in_tables
 from tui_probe.draw.table_content import TableContent
 from tui_probe.draw.view import Document, View, no_progress
 from tui_probe.errors import TraceError
 from tui_probe.pages.bandwidth_page import open_bandwidth
+from tui_probe.pages.comparison import compare_traces
+from tui_probe.pages.comparison_tables import OVERVIEW_COLUMNS
 from tui_probe.pages.page_registry import find_page, page_names, report_lines
 from tui_probe.pages.roofline_page import open_roofline
 from tui_probe.pages.table_page import TablePage
+from tui_probe.pages.trace_list import RUN_COLUMNS, ListedRun, RunPage, RunVerdict
+from tui_probe.pages.view_output import json_lines, text_lines, view_lines
+from tui_probe.pages.views import kind_of
+from tui_probe.pages.views.launches import Launches
 from tui_probe.pages.views.results import MetricRow
+from tui_probe.pages.views.sass import SassLine, SassOriginal, SassView
 from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.result_tables import CountTable
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.model import Trace
+from tui_probe.trace.recent import Brief
 from tui_probe.ui.live.kernel_columns import COLUMNS as SCREEN_COLUMNS
 from tui_probe.ui.views.log import LogFilter, LogReader
+from tui_probe.ui.views.recent import RecentView
+from tui_probe.verdicts.changes import CHANGE_COLUMNS
 from tui_probe.verdicts.kernel_columns import FAILURE_MARK
 from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
 from tui_probe.verdicts.roofline import Roof, RooflinePoint
 
 with fixed_probes():
-    PAGES = page_names()
+    TRACE_PAGES = page_names()
+KERNEL_PAGES = {
+    "kernel launches": "launches",
+    "kernel results": "results",
+    "kernel sass": "sass",
+    "unprobed sass": "sass",
+}
+"""Pages of one kernel that are tables, each with its name."""
+PAGES = (*TRACE_PAGES, *KERNEL_PAGES, "runs", "compare")
 WIDTH = 500
 """Cells in which no column of any page is cut or left out."""
 SCREEN_LACKS = {
@@ -129,24 +152,140 @@ def is_hidden(row: Any) -> bool:
     return isinstance(row, MetricRow) and row.figure is not None and not row.figure.shown
 
 
+@dataclass
+class ShownPage:
+    """A page as it is shown: the cells of each row that the report and the screen must have, and its data."""
+
+    data: object
+    """Rows as JSON has them."""
+    records: list[dict[str, Any]]
+    """Rows as the columns give them."""
+    report: list[str]
+    screen: list[str]
+    of_report: list[list[str]]
+    of_screen: list[list[str]]
+
+
+def trace_page(page: str, folder: Path) -> ShownPage:
+    trace = page_trace(page, folder)
+    content = page_content(page, trace)
+    rows = [row for row in content.rows if not is_hidden(row)]
+    in_report = content.report is None or page in TABLE_IN_REPORT
+    return ShownPage(
+        data=json.loads("\n".join(report_lines(trace, page, "json")))[page],
+        records=[as_record(content.columns, row) for row in content.data_rows or content.rows],
+        report=[*report_lines(trace, page, width=WIDTH)],
+        screen=screen_texts(page, trace, content),
+        of_report=[shown_cells(content, row, ()) for row in rows] if in_report else [],
+        of_screen=[shown_cells(content, row, SCREEN_LACKS.get(page, ())) for row in rows],
+    )
+
+
+def kernel_page(page: str, folder: Path) -> ShownPage:
+    """A page of one kernel: ``show`` prints the lines of the same document that the screen scrolls."""
+    source = kernel_source(page, folder)
+    view = kind_of(KERNEL_PAGES[page]).open(source, no_progress)
+    assert isinstance(view, Launches | CountTable | SassView | SassOriginal)
+    if isinstance(view, SassView):
+        view.text.folded = False
+    content: TableContent[Any] = view.content
+    rows = [*content.rows]
+    cells = [document_cells(content, row) for row in rows]
+    return ShownPage(
+        data=json.loads("\n".join(json_lines(page, source, view)))["data"][content.name],
+        records=[as_record(content.columns, row) for row in rows],
+        report=[*text_lines(view_lines(view, WIDTH, None))],
+        screen=[plain(line) for line in view.lines(WIDTH)],
+        of_report=cells,
+        of_screen=cells,
+    )
+
+
+def kernel_source(page: str, folder: Path) -> ViewSource:
+    if not page.endswith("sass"):
+        write_example(folder / "trace")
+        trace = open_trace(folder / "trace")
+        return ViewSource(trace, trace.kernels[0])
+    trace = open_trace(write_kernels(folder / "trace"))
+    return ViewSource(trace, trace.kernels[0 if page == "kernel sass" else 1])
+
+
+def document_cells(content: TableContent[Any], row: Any) -> list[str]:
+    """Code has its texts in its lines, and the rest of its cells at the cursor."""
+    return [row.text] if isinstance(row, SassLine) else shown_cells(content, row, ())
+
+
+def runs_page(folder: Path) -> ShownPage:
+    """The list of runs: its times are dates in the report and ages on the screen, its findings sentences in both."""
+    traces = [
+        Brief(folder / name, 1_700_000_000 + when, "python t.py", "block_sched", "NVIDIA H200", kernels, status=status)
+        for name, when, kernels, status in (("second", 100, 8, -9), ("first", 0, 7, 0))
+    ]
+    verdicts = {traces[0].directory: RunVerdict("matmul", "memory (L2) 83%", "memory (L2)", 0.62, 1.2)}
+    page = RunPage(traces, verdicts)
+    runs = [run for group in page.commands for run in group]
+    recent = RecentView(TestDesk(), "recent", 1_700_000_200)
+    recent.verdicts = verdicts
+    recent.show(traces)
+    recent.fold()
+    screen = [plain(line) for run in runs for line in screen_of_run(recent, run)]
+    in_row = [column for column in in_tables(RUN_COLUMNS) if column.key not in ("when", "verdict", "change")]
+    cells = [[cell(column, run) for column in in_row] for run in runs]
+    cells += [[text] for run in runs for text in (*run.sentences, str(run.brief.directory))]
+    return ShownPage(
+        data=page.record()["commands"][0]["runs"],
+        records=[as_record(RUN_COLUMNS, run) for run in runs],
+        report=[*page.lines(WIDTH)],
+        screen=screen,
+        of_report=cells,
+        of_screen=cells,
+    )
+
+
+def screen_of_run(recent: RecentView, run: ListedRun) -> Sequence[Line]:
+    """The home screen with a run selected."""
+    recent.selected = run.brief.directory
+    return recent.draw(WIDTH, 20)
+
+
+def compare_page(folder: Path) -> ShownPage:
+    """A comparison: figures that did not change are in sentences."""
+    before, after = write_pair(folder)
+    comparison = compare_traces(open_trace(before), open_trace(after), no_progress)
+    lines = [plain(line) for line in comparison.lines(WIDTH)]
+    changed = [row for row in comparison.content.rows if row.change]
+    cells = [shown_cells(comparison.content, row, ()) for row in changed]
+    overview = in_tables(OVERVIEW_COLUMNS)
+    cells += [[text for column in overview if (text := cell(column, pair))] for pair in comparison.pairs]
+    return ShownPage(
+        data=json.loads(json.dumps(comparison.record()))["figures"],
+        records=[as_record(CHANGE_COLUMNS, row) for row in comparison.rows],
+        report=[*text_lines(view_lines(comparison, WIDTH, None))],
+        screen=lines,
+        of_report=cells,
+        of_screen=cells,
+    )
+
+
+def shown_page(page: str, folder: Path) -> ShownPage:
+    if page in KERNEL_PAGES:
+        return kernel_page(page, folder)
+    if page == "runs":
+        return runs_page(folder)
+    return compare_page(folder) if page == "compare" else trace_page(page, folder)
+
+
+@pytest.mark.usefixtures("_told")
 @pytest.mark.parametrize("page", PAGES)
 def test_page_has_same_cells_in_report_data_and_screen(page: str, tmp_path: Path) -> None:
-    trace = page_trace(page, tmp_path)
-    content = page_content(page, trace)
-    rows = [*content.rows]
-    assert rows
-    records = [as_record(content.columns, row) for row in content.data_rows or rows]
-    assert json.loads("\n".join(report_lines(trace, page, "json")))[page] == json.loads(json.dumps(records))
-    report = [*report_lines(trace, page, width=WIDTH)]
-    screen = screen_texts(page, trace, content)
-    for row in rows:
-        if is_hidden(row):
-            continue
-        cells = shown_cells(content, row, SCREEN_LACKS.get(page, ()))
-        assert any(has_cells(text, cells) for text in screen), f"the screen lacks {cells}"
-        if content.report is None or page in TABLE_IN_REPORT:
-            cells = shown_cells(content, row, ())
-            assert any(has_cells(line, cells) for line in report), f"the report lacks {cells}"
+    shown = shown_page(page, tmp_path)
+    assert shown.records
+    assert shown.data == json.loads(json.dumps(shown.records))
+    assert shown.of_screen
+    for cells in shown.of_screen:
+        assert any(has_cells(text, cells) for text in shown.screen), f"the screen lacks {cells}"
+    for cells in shown.of_report:
+        assert any(has_cells(line, cells) for line in shown.report), f"the report lacks {cells}"
 
 
 POINTS = [RooflinePoint("attn", "flash_attention", 142.6e6, 17.2e9, 49.5e-6, None)]

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten_apart
 from tui_probe.draw.spans import wrap
-from tui_probe.draw.table import as_markdown, as_record, in_data, safe
+from tui_probe.draw.table import Column, as_markdown, as_record, safe
+from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.view import Document
 from tui_probe.errors import ChoiceError
 from tui_probe.pages.comparison_tables import (
+    OVERVIEW_COLUMNS,
     change_link,
     changed_values,
     comparison_table,
@@ -77,6 +79,7 @@ class Comparison(Document):
         self._chosen = False
         """True if figures were asked for by name: those are judged, measured or not."""
         self._worst: tuple[int, str] | None = None
+        self.content = TableContent("figures", self.title, CHANGE_COLUMNS, RemadeRows(lambda: self.rows))
         self._leads: dict[int, PageLink] = {}
         """Of the lines that were made last, by their numbers."""
 
@@ -250,18 +253,17 @@ class Comparison(Document):
             "warning": self.warning or None,
             "verdict": self.verdict,
             "notes": self.notes,
-            "kernels": [pair.record() for pair in self.pairs],
+            "kernels": [as_record(OVERVIEW_COLUMNS, pair) for pair in self.pairs],
             "only_before": [source.kernel.demangled for source in self.alone["A"]],
             "only_after": [source.kernel.demangled for source in self.alone["B"]],
-            "figures": [as_record(CHANGE_COLUMNS, row) for row in self.rows],
+            "figures": [*self.content.records()],
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
         """One row per figure; each with the warning, since a row may be read without the others."""
-        data = [column for column in in_data(CHANGE_COLUMNS) if column.value is not None]
-        yield [*(column.key for column in data), "warning"]
-        for row in self.rows:
-            yield [*(column.value(row) for column in data if column.value is not None), self.warning or None]
+        warning: Column[ValueChange] = Column("warning", lambda _: self.warning or None)
+        pairs_too = [replace(column, nested=False) for column in CHANGE_COLUMNS]
+        return replace(self.content, columns=[*pairs_too, warning]).cells()
 
     def markdown(self) -> Iterator[str]:
         """Verdict, and one table per kernel."""

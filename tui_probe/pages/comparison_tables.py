@@ -163,17 +163,21 @@ def _leading_text(pair: KernelPair, text: Callable[[ValueChange], str]) -> str:
 
 
 OVERVIEW_COLUMNS: Final[tuple[Column[KernelPair], ...]] = (
-    Column("kernel", None, "kernel", lambda p: p.kernel, False, narrow=14, shorten=shorten),
-    Column("grid", None, "grid", lambda p: p.launched[0], rank=2),
-    Column("block", None, "block", lambda p: p.launched[1], rank=3),
-    Column("figure", None, "figure", lambda p: _leading_text(p, lambda c: c.before.label), False, narrow=12),
+    Column("kernel", lambda p: p.kernel, "kernel", lambda p: p.kernel, False, narrow=14, shorten=shorten),
+    Column("grid", lambda p: p.grid, "grid", lambda p: p.launched[0], rank=2),
+    Column("block", lambda p: p.block, "block", lambda p: p.launched[1], rank=3),
+    Column("verdict", lambda p: p.verdict),
+    Column(
+        "figure", lambda p: None if p.lead is None else p.lead.before.key,
+        "figure", lambda p: _leading_text(p, lambda c: c.before.label), False, narrow=12,
+    ),
     Column("before", None, "A", lambda p: _leading_text(p, lambda c: c.before.text), rank=1),
     Column("after", None, "B", lambda p: _leading_text(p, lambda c: c.after.text), rank=1),
     Column("change", None, "change", lambda p: _leading_text(p, lambda c: c.change_text), rank=4),
     Column("share", None, "", lambda p: _leading_text(p, lambda c: c.share_text)),
-    Column("verdict", None, "", lambda p: p.verdict, False),
-)
-"""One line per kernel: the figure that it is judged by."""
+    Column("judged", None, "", lambda p: p.verdict, False),
+)  # fmt: skip
+"""One line per kernel: the figure that it is judged by. Text has the verdict last, behind what it follows from."""
 
 
 def changed_values(pair: KernelPair) -> list[ValueChange]:
@@ -243,7 +247,7 @@ def comparison_table(
     yield ((" " + gap.join(pad(column.title, size, right=column.right) for column, size in fitted), "head"),)
     for row in rows:
         role = _ROLES.get(judge(row), "")
-        roles = {"figure": "dim", "change": role or "dim", "share": role or "dim", "verdict": role}
+        roles = {"figure": "dim", "change": role or "dim", "share": role or "dim", "verdict": role, "judged": role}
         spans = [(" ", "")]
         for column, size in fitted:
             spans += [(fitted_cell(column, row, size), roles.get(column.key, "")), (gap, "")]

@@ -12,6 +12,7 @@ from tui_probe.draw.shell import command_lines, shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import hang_line, pad, wrap
 from tui_probe.draw.table import Column, safe, table
+from tui_probe.draw.table_content import TableContent
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
 from tui_probe.errors import TraceError
@@ -184,6 +185,7 @@ class CountTable(Document):
         self.simulated = source.trace.state.simulated
         self.notes = known_probe(self.results[-1].kernel if self.results else kernel).notes
         self.more = more
+        self.content = TableContent("launches", self.title, _result_columns(self.results), self.results)
 
     def lines(self, width: int) -> Sequence[Line]:
         """The table, and what the figures of the newest launch say."""
@@ -192,7 +194,7 @@ class CountTable(Document):
             lines.append(
                 ((f"the newest {units.count(_NEWEST)} of {units.counted(_NEWEST + self.left_out, 'launch')}", "dim"),)
             )
-        head, rule, *body = table(self._columns(), self.results, width)
+        head, rule, *body = table(self.content.columns, self.results, width)
         lines += [((head, "head"),), ((rule, "rule"),), *(((line, ""),) for line in body)]
         for note in self._notes():
             lines += [(), *(((part, ""),) for part in wrap(note, width))]
@@ -217,37 +219,64 @@ class CountTable(Document):
         except TraceError as error:
             return [safe(str(error))]
 
-    def _columns(self) -> list[Column[AnalysedResult]]:
-        columns: list[Column[AnalysedResult]] = [Column("launch", None, "launch", lambda result: result.label, False)]
-        shown = {figure.key: figure for result in self.results for figure in result.figures if figure.shown}
-        if any(result.sample is not None for result in self.results):
-            columns.append(Column("blocks", None, "blocks", _blocks_of))
-        for place, (key, figure) in enumerate(shown.items(), 1):
-            rank = 0 if figure.metric.over_launches == "mean" else place
-            title = figure.label + (f" ({figure.unit})" if figure.unit else "")
-            columns.append(Column(key, None, title, _metric_cell(key), rank=rank))
-        return columns
-
     def record(self) -> dict[str, Any]:
         """Every launch with all its figures."""
-        return {"launches": [dict(zip(self._keys(), row, strict=True)) for row in self._rows()]}
+        return {"launches": [*self.content.records()]}
 
     def cells(self) -> Iterator[Sequence[object]]:
         """One row per launch."""
-        yield self._keys()
-        yield from self._rows()
+        return self.content.cells()
 
-    def _keys(self) -> list[str]:
-        keys = dict.fromkeys(figure.key for result in self.results for figure in result.figures)
-        return ["launch", "result", *keys, "blocks", "blocks_measured", "threads_missing", "problem"]
 
-    def _rows(self) -> Iterator[list[object]]:
-        keys = self._keys()[2:-4]
-        for result in self.results:
-            values = {figure.key: figure.value for figure in result.figures}
-            number = None if result.launch is None else result.launch.number
-            counted = result.blocks, result.blocks_measured, result.threads_missing
-            yield [number, f"result/{result.file}", *(values.get(key) for key in keys), *counted, result.problem]
+def _result_columns(results: Sequence[AnalysedResult]) -> list[Column[AnalysedResult]]:
+    """Columns of a table of results: one per figure that any of them has."""
+    keys = dict.fromkeys(figure.key for result in results for figure in result.figures)
+    shown = {figure.key: figure for result in results for figure in result.figures if figure.shown}
+    ranks = {key: place for place, key in enumerate(shown, 1)}
+    sampled = [_SAMPLED_COLUMN] if any(result.sample is not None for result in results) else []
+    figures = [_figure_column(key, shown.get(key), ranks.get(key, 0)) for key in keys]
+    return [*_LAUNCH_COLUMNS, *sampled, *figures, *_DATA_COLUMNS]
+
+
+def _figure_column(key: str, shown: MetricValue | None, rank: int) -> Column[AnalysedResult]:
+    """One figure of each result; in data alone where text does not show it."""
+
+    def figure(result: AnalysedResult) -> MetricValue | None:
+        return next((figure for figure in result.figures if figure.key == key), None)
+
+    def value(result: AnalysedResult) -> float | None:
+        own = figure(result)
+        return None if own is None else own.value
+
+    def text(result: AnalysedResult) -> str:
+        own = figure(result)
+        return NOT_MEASURED if own is None else metric_text(own).removesuffix(own.unit).rstrip()
+
+    if shown is None:
+        return Column(key, value)
+    title = shown.label + (f" ({shown.unit})" if shown.unit else "")
+    return Column(key, value, title, text, rank=0 if shown.metric.over_launches == "mean" else rank)
+
+
+def _launch_number(result: AnalysedResult) -> int | None:
+    return None if result.launch is None else result.launch.number
+
+
+def _blocks_of(result: AnalysedResult) -> str:
+    return extent_text(result_extent(result)) or "all"
+
+
+_LAUNCH_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
+    Column("launch", _launch_number, "launch", lambda result: result.label, False),
+    Column("result", lambda result: f"result/{result.file}"),
+)
+_SAMPLED_COLUMN: Final[Column[AnalysedResult]] = Column("sampled", None, "blocks", _blocks_of)
+_DATA_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
+    Column("blocks", lambda result: result.blocks),
+    Column("blocks_measured", lambda result: result.blocks_measured),
+    Column("threads_missing", lambda result: result.threads_missing),
+    Column("problem", lambda result: result.problem),
+)
 
 
 def count_kind(name: str, title: str, about: str, explanation: tuple[str, ...], order: int) -> ViewKind:
@@ -259,17 +288,5 @@ def count_kind(name: str, title: str, about: str, explanation: tuple[str, ...], 
     return probe_view(name, title, about, open_table, explanation=explanation, order=order, grows=True)
 
 
-def _blocks_of(result: AnalysedResult) -> str:
-    return extent_text(result_extent(result)) or "all"
-
-
 def _sample_text(result: AnalysedResult) -> str:
     return "" if result.sample is None else sampled_blocks_text(result.sample)
-
-
-def _metric_cell(key: str) -> Callable[[AnalysedResult], str]:
-    def text(result: AnalysedResult) -> str:
-        figure = next((candidate for candidate in result.figures if candidate.key == key), None)
-        return NOT_MEASURED if figure is None else metric_text(figure).removesuffix(figure.unit).rstrip()
-
-    return text

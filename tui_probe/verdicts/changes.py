@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite, log2
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column
@@ -181,14 +181,6 @@ class KernelPair:
             return lead.verdict if lead.counts else "mixed" if others else "about the same"
         verdicts = {change.verdict for change in self.changes if change.counts}
         return "mixed" if len(verdicts) > 1 else next(iter(verdicts), "differs")
-
-    def record(self) -> dict[str, Any]:
-        """The kernel, its shape, and what became of it."""
-        lead = self.lead
-        return {
-            "kernel": self.kernel, "grid": self.grid, "block": self.block, "verdict": self.verdict,
-            "figure": None if lead is None else lead.before.key,
-        }  # fmt: skip
 
 
 def _is_leading(change: ValueChange) -> bool:

@@ -13,7 +13,7 @@ from tui_probe.draw.shell import command_lines, shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import LazyLines, pad
 from tui_probe.draw.spans import width as cells_of
-from tui_probe.draw.table import Column, as_record, cell, fitted_cell, in_data, in_tables, layout, table
+from tui_probe.draw.table import Column, cell, fitted_cell, in_tables, layout, table
 from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
@@ -205,6 +205,10 @@ class Launches(Document):
         self.order = LAUNCH_ORDERS[0]
         self.reversed = False
         self._natural: list[int] = []
+        self.content = TableContent("launches", self.title, COLUMNS, RemadeRows(self._ordered_rows))
+
+    def _ordered_rows(self) -> Iterator[LaunchLine]:
+        return map(self.row, range(len(self.rows)))
 
     def row(self, place: int) -> LaunchLine:
         """The launch at a place of the present order."""
@@ -309,15 +313,11 @@ class Launches(Document):
 
     def record(self) -> dict[str, Any]:
         """The launches in the order shown."""
-        return {"launches": [as_record(COLUMNS, self.row(place)) for place in range(len(self.rows))]}
+        return {"launches": [*self.content.records()]}
 
     def cells(self) -> Iterator[Sequence[object]]:
         """One row per launch."""
-        data = [column for column in in_data(COLUMNS) if column.value is not None]
-        yield [column.key for column in data]
-        for place in range(len(self.rows)):
-            row = self.row(place)
-            yield [column.value(row) for column in data if column.value is not None]
+        return self.content.cells()
 
 
 def missing(source: ViewSource) -> str | None:

@@ -6,9 +6,12 @@ the one instruction that came from it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.spans import LazyLines, pad, wrap
+from tui_probe.draw.table import Column, as_record, cell, in_tables
+from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.view import Document, Spot
 from tui_probe.pages.code.code_lines import DiffLines, colored_code, printable_code
 from tui_probe.pages.code.kernel_sass import has_both_sides, missing_code_reason, read_code, read_original
@@ -19,7 +22,7 @@ from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.trace.kernel_files import long_position
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
@@ -30,9 +33,93 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import KernelFacts
 
-_ORIGINAL_CLASS_CELLS, _ORIGINAL_NUMBER_CELLS = 14, 9
-_ORIGINAL_TITLE: Final = "original"
-_ORIGINAL_KEYS: Final = ("side", "address", "class", "source", "text")
+_LABEL_CELLS, _COUNT_CELLS = 14, 9
+_ORIGINAL: Final = "original"
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionCount:
+    """Instructions of one class: of the original alone, or of the pruned and of the probed kernel."""
+
+    label: str
+    before: int
+    after: int = 0
+
+    @property
+    def change(self) -> str:
+        """``+3``, or ``same``."""
+        return f"{self.after - self.before:+}" if self.after != self.before else "same"
+
+
+_CLASS_COLUMN: Final[Column[InstructionCount]] = Column("class", None, "instructions", lambda row: row.label, False)
+_ORIGINAL_COUNTS: Final[tuple[Column[InstructionCount], ...]] = (
+    _CLASS_COLUMN,
+    Column(_ORIGINAL, lambda row: row.before, _ORIGINAL, lambda row: str(row.before)),
+)
+_COUNTS: Final[tuple[Column[InstructionCount], ...]] = (
+    _CLASS_COLUMN,
+    Column("pruned", lambda row: row.before, "pruned", lambda row: str(row.before)),
+    Column("probed", lambda row: row.after, "probed", lambda row: str(row.after)),
+    Column("change", None, "change", lambda row: row.change),
+)
+
+
+def _count_lines(columns: Sequence[Column[InstructionCount]], rows: Iterable[InstructionCount]) -> Iterator[Line]:
+    """A table of fixed widths, so that the code below it does not move when another text is chosen."""
+    shown = in_tables(columns)
+    titles = "".join(pad(column.title, _COUNT_CELLS, right=True) for column in shown[1:])
+    yield ((" " + pad(shown[0].title, _LABEL_CELLS) + titles, "head"),)
+    for row in rows:
+        role = "dim" if row.change == "same" else "warn"
+        label, *texts = (cell(column, row) for column in shown)
+        spans = [(" " + pad(label, _LABEL_CELLS), "dim")]
+        for column, text in zip(shown[1:], texts, strict=True):
+            spans.append((pad(text, _COUNT_CELLS, right=True), role if column.key == "change" else ""))
+        yield tuple(spans)
+
+
+@dataclass(frozen=True, slots=True)
+class SassLine:
+    """A line of the code of one ``side``; ``values`` are those of the measures of its line of PTX."""
+
+    side: str
+    code: SassCode
+    place: int
+    change: str = ""
+    owner: str | None = None
+    ptx_line: int | None = None
+    values: Sequence[object] = ()
+
+    @property
+    def address(self) -> str | None:
+        """In hexadecimal; None of a label."""
+        address = self.code.addresses[self.place]
+        return None if address is None else f"{address:#06x}"
+
+    @property
+    def text(self) -> str:
+        """The instruction or label."""
+        return self.code.lines[self.place].strip()
+
+
+_SIDE: Final[Column[SassLine]] = Column("side", lambda row: row.side)
+_ADDRESS: Final[Column[SassLine]] = Column("address", lambda row: row.address)
+_CLASS: Final[Column[SassLine]] = Column("class", lambda row: line_class(row.code.lines[row.place]))
+_SOURCE: Final[Column[SassLine]] = Column("source", lambda row: row.code.sources[row.place] or None)
+_TEXT: Final[Column[SassLine]] = Column("text", lambda row: row.text)
+_CHANGE: Final[Column[SassLine]] = Column("change", lambda row: row.change)
+_OWNER: Final[Column[SassLine]] = Column("probe", lambda row: row.owner or None)
+_PTX_LINE: Final[Column[SassLine]] = Column("ptx_line", lambda row: row.ptx_line)
+_ORIGINAL_COLUMNS: Final = (_SIDE, _ADDRESS, _CLASS, _SOURCE, _TEXT)
+
+
+def _diff_columns(measured: Sequence[str]) -> list[Column[SassLine]]:
+    """Columns of both codes, with one per measure."""
+    measures: list[Column[SassLine]] = [
+        Column(key, lambda row, place=place: row.values[place])  # type: ignore[misc]
+        for place, key in enumerate(measured)
+    ]
+    return [_SIDE, _ADDRESS, _CHANGE, _OWNER, _CLASS, _SOURCE, _PTX_LINE, *measures, _TEXT]
 
 
 class SassOriginal(Document):
@@ -41,6 +128,8 @@ class SassOriginal(Document):
     def __init__(self, kernel: KernelFacts, tool: str, code: SassCode) -> None:
         self.title = f"Machine code of {kernel.demangled}"
         self.tool, self.code = tool, code
+        rows = RemadeRows(lambda: (SassLine(_ORIGINAL, code, place) for place in range(len(code.lines))))
+        self.content = TableContent("lines", self.title, _ORIGINAL_COLUMNS, rows)
 
     def lines(self, width: int) -> Sequence[Line]:
         """Counts by class, then code."""
@@ -62,28 +151,11 @@ class SassOriginal(Document):
         return ((f"{number + 1:>5}  ", "dim"), *colored_code(printable_code(self.code.lines[number])), (source, "dim"))
 
     def _head(self) -> list[Line]:
-        lines: list[Line] = [
-            (
-                (
-                    " "
-                    + pad("instructions", _ORIGINAL_CLASS_CELLS)
-                    + pad(_ORIGINAL_TITLE, _ORIGINAL_NUMBER_CELLS, right=True),
-                    "head",
-                ),
-            )
-        ]
-        for name, number in self._counts().items():
-            lines.append(
-                (
-                    (" " + pad(name, _ORIGINAL_CLASS_CELLS), "dim"),
-                    (pad(str(number), _ORIGINAL_NUMBER_CELLS, right=True), ""),
-                )
-            )
-        return [*lines, ()]
+        return [*_count_lines(_ORIGINAL_COUNTS, self._counts()), ()]
 
-    def _counts(self) -> dict[str, int]:
-        counts = self.code.counts
-        return {**{name: counts[name] for name in CLASSES if counts[name]}, "all": self.code.total}
+    def _counts(self) -> Iterator[InstructionCount]:
+        yield from (InstructionCount(name, self.code.counts[name]) for name in CLASSES if self.code.counts[name])
+        yield InstructionCount("all", self.code.total)
 
     def status(self) -> list[str]:
         """Name the disassembler of the text, and its file."""
@@ -91,25 +163,19 @@ class SassOriginal(Document):
 
     def record(self) -> dict[str, Any]:
         """Counts by class, and the lines, as of a probed kernel; nothing was measured."""
-        keys, *rows = self.cells()
         return {
             "tool": self.tool,
-            "counts": {name: {_ORIGINAL_TITLE: number} for name, number in self._counts().items()},
+            "counts": {row.label: as_record(_ORIGINAL_COUNTS, row) for row in self._counts()},
             "measured": None,
-            "lines": [dict(zip(map(str, keys), row, strict=True)) for row in rows],
+            "lines": [*self.content.records()],
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
         """One row per line; a label has no address and no class."""
-        yield _ORIGINAL_KEYS
-        for text, address, source in zip(self.code.lines, self.code.addresses, self.code.sources, strict=True):
-            at = None if address is None else f"{address:#06x}"
-            yield (_ORIGINAL_TITLE, at, line_class(text), source or None, text.strip())
+        return self.content.cells()
 
 
 _SHOWN_SIDES: Final = ("diff", "probed", "pruned")
-_CLASS, _NUMBER = 14, 9
-_DIFF_KEYS: Final = ("side", "address", "change", "probe", "class", "source", "ptx_line")
 
 
 class SassView(Document):
@@ -131,6 +197,8 @@ class SassView(Document):
             pruned.lines, probed.lines, self.alignment, self._source_of if any(pruned.sources) else None
         )
         self.measures = measures if measures and _has_measures(measures, acting[0]) else None
+        columns = _diff_columns(self.measures.keys if self.measures else ())
+        self.content = TableContent("lines", self.title, columns, RemadeRows(self._rows))
 
     def _source_of(self, number: int) -> str:
         return self.codes["pruned"].sources[number]
@@ -175,30 +243,25 @@ class SassView(Document):
         )
 
     def _head(self, width: int) -> list[Line]:
-        titles = "".join(pad(title, _NUMBER, right=True) for title in ("pruned", "probed", "change"))
-        lines: list[Line] = [((" " + pad("instructions", _CLASS) + titles, "head"),)]
-        for label, before, after in self._counts():
-            change = f"{after - before:+}" if after != before else "same"
-            role = "dim" if after == before else "warn"
-            numbers = pad(str(before), _NUMBER, right=True) + pad(str(after), _NUMBER, right=True)
-            lines.append(((" " + pad(label, _CLASS), "dim"), (numbers, ""), (pad(change, _NUMBER, right=True), role)))
+        lines: list[Line] = [*_count_lines(_COUNTS, self._counts())]
         if self.measures is not None:
             words = self.measures.head(self.measures.columns[self.measure])
-            lines += [((" " + pad("measured", _CLASS) if not i else " " * (_CLASS + 1), "dim"), (f"  {part}", ""))
-                      for i, part in enumerate(wrap(words, max(20, width - _CLASS - 4)))]  # fmt: skip
+            parts = wrap(words, max(20, width - _LABEL_CELLS - 4))
+            labels = [" " + pad("measured", _LABEL_CELLS), *[" " * (_LABEL_CELLS + 1)] * (len(parts) - 1)]
+            lines += [((label, "dim"), (f"  {part}", "")) for label, part in zip(labels, parts, strict=True)]
         if self.alignment.problem:
             lines.append(((f" {self.alignment.problem}", "warn"),))
         return [*lines, ()]
 
-    def _counts(self) -> Iterator[tuple[str, int, int]]:
+    def _counts(self) -> Iterator[InstructionCount]:
         pruned, probed = self.codes["pruned"], self.codes["probed"]
         for name in CLASSES:
             if pruned.counts[name] or probed.counts[name]:
-                yield name, pruned.counts[name], probed.counts[name]
-        yield "all", pruned.total, probed.total
+                yield InstructionCount(name, pruned.counts[name], probed.counts[name])
+        yield InstructionCount("all", pruned.total, probed.total)
         probed_code = zip(self.code.owners, probed.addresses, strict=True)
         if own := sum(owner is not None and address is not None for owner, address in probed_code):
-            yield "of the probe", 0, own
+            yield InstructionCount("of the probe", 0, own)
 
     # -- places
 
@@ -329,31 +392,27 @@ class SassView(Document):
 
     def record(self) -> dict[str, Any]:
         """Counts, and the lines of both codes."""
-        counts = {label: {"pruned": before, "probed": after} for label, before, after in self._counts()}
-        keys, *rows = self.cells()
         return {
             "tool": self.code.tool,
-            "counts": counts,
+            "counts": {row.label: as_record(_COUNTS, row) for row in self._counts()},
             "measured": self.measures.about() if self.measures else None,
-            "lines": [dict(zip(map(str, keys), row, strict=True)) for row in rows],
+            "lines": [*self.content.records()],
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
         """One row per line, the code at the left before what stands beside it; a label has no address and no class."""
-        yield (*_DIFF_KEYS, *(self.measures.keys if self.measures else ()), "text")
+        return self.content.cells()
+
+    def _rows(self) -> Iterator[SassLine]:
         for pair in self.alignment.pairs:
             for side, place in (("pruned", pair.left), ("probed", pair.right)):
                 if place is not None:
                     yield self._row(side, place, pair)
 
-    def _row(self, side: str, place: int, pair: LinePair) -> Sequence[object]:
-        code, text = self.codes[side], self.codes[side].lines[place]
-        address = code.addresses[place]
-        known = (side, None if address is None else f"{address:#06x}", pair.change, pair.owner or None)
-        values = self.measures.row(self.code.acting[side][place]) if self.measures else []
+    def _row(self, side: str, place: int, pair: LinePair) -> SassLine:
+        values = self.measures.row(self.code.acting[side][place]) if self.measures else ()
         ptx_line = self.code.origins[side][place] if self.code.graft is None else None
-        parts = line_class(text), code.sources[place] or None, ptx_line
-        return (*known, *parts, *values, text.strip())
+        return SassLine(side, self.codes[side], place, pair.change, pair.owner, ptx_line, values)
 
 
 def _has_measures(measures: LineMeasures, lines: Sequence[int | None]) -> bool:
