@@ -192,8 +192,12 @@ def csv_of(capture: Capture, path: Path, seed: int = 0) -> Path:
     return path
 
 
-def chrome_of(capture: Capture, process: int, path: Path, seed: int = 0) -> Path:
-    """One process as PyTorch's profiler writes it, its events shuffled; packed if the name says so."""
+def chrome_of(capture: Capture, process: int, path: Path, seed: int = 0, shown: int | None = None) -> Path:
+    """One process as PyTorch's profiler writes it, its events shuffled; packed if the name says so.
+
+    ``shown`` is the id of the process in the file, which several files may share.
+    """
+    shown = process if shown is None else shown
     pick = random.Random(seed)
     events: list[dict[str, object]] = []
 
@@ -228,15 +232,15 @@ def chrome_of(capture: Capture, process: int, path: Path, seed: int = 0) -> Path
                 "cudaLaunchKernel",
                 call.start,
                 call.end,
-                process,
+                shown,
                 call.thread,
                 correlation=call.correlation,
             )
     for span in capture.spans:
         if span.process == process and span.end is not None:
             category = pick.choice(("cpu_op", "user_annotation"))
-            add(category, span.text, span.start, span.end, process, span.thread)
-    add("python_function", "threading.py(973): run", 0, 9, process, 1)
+            add(category, span.text, span.start, span.end, shown, span.thread)
+    add("python_function", "threading.py(973): run", 0, 9, shown, 1)
     devices = [{"id": gpu, "name": "GPU", "numSms": 100} for gpu in range(4)]
     whole = {"deviceProperties": devices, "traceEvents": shuffled(events, pick), "baseTimeNanoseconds": 7}
     text = json.dumps(whole, indent=pick.choice((None, 2))).encode()

@@ -16,6 +16,7 @@ from tests.importers.captures import Capture, Operation, Span, chrome_of, csv_of
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, sums_page, totals_page
 from tui_probe.nsight.pages.nsys_profile import NsysSources
+from tui_probe.nsight.pages.timeline import StreamTimeline
 
 SEEDS = st.integers(0, 1 << 30)
 
@@ -209,16 +210,16 @@ def test_csv_has_the_same_kernels_and_gaps(folder: Path, seed: int, shuffle: int
 
 
 @settings(max_examples=40, deadline=None)
-@given(SEEDS, SEEDS)
-def test_chrome_traces_have_the_same_pages(folder: Path, seed: int, shuffle: int) -> None:
-    """One file per process; graphs and ranges without an end are not in them."""
+@given(SEEDS, SEEDS, st.sampled_from([None, 7]))
+def test_chrome_traces_have_the_same_pages(folder: Path, seed: int, shuffle: int, shown: int | None) -> None:
+    """One file per process, all with their own ids or the same; graphs and ranges without an end are not in them."""
     capture = random_work(seed)
     capture.operations = [operation for operation in capture.operations if operation.kind != "graph"]
     capture.spans = [span for span in capture.spans if span.end is not None]
     launching = {each.process for each in capture.work} & {call.process for call in capture.calls}
     if not capture.work or launching != {each.process for each in capture.work}:
         return
-    files = [chrome_of(capture, process, folder / f"{process}.json{'.gz' * (process > 100)}", shuffle)
+    files = [chrome_of(capture, process, folder / f"{process}.json{'.gz' * (process > 100)}", shuffle, shown)
              for process in sorted(launching)]  # fmt: skip
     capture.operations, capture.calls, capture.spans = (
         [each for each in these if each.process in launching]  # type: ignore[attr-defined]
@@ -226,14 +227,29 @@ def test_chrome_traces_have_the_same_pages(folder: Path, seed: int, shuffle: int
     )
     sources, expected = NsysSources(read_nsys(files)), opened(capture, folder)
     begin = min(each.start for each in (*capture.calls, *capture.spans, *capture.operations))
-    for page in (totals_page, kernels_page, ranges_page, gaps_page):
-        assert from_start(page(sources).record(), 0) == from_start(page(expected).record(), begin)
+    for page in (totals_page, kernels_page, ranges_page, gaps_page, sums_page):
+        (only,) = {*launching} if len(launching) == 1 else (None,)
+        assert from_start(page(sources).record(), 0, only) == from_start(page(expected).record(), begin, only)
+    assert lanes_from_start(sources, 0) == lanes_from_start(expected, begin)
 
 
-def from_start(record: Mapping[str, Any], begin: int) -> list[dict[str, Any]]:
-    """The rows, with times from ``begin``; in no order, since numbers of streams are others."""
-    found = [
-        {key: value - begin if key in ("start_ns", "host_start_ns") else value for key, value in row.items()}
-        for row in record[record["page"]]
-    ]
+def from_start(record: Mapping[str, Any], begin: int, only: int | None) -> list[dict[str, Any]]:
+    """The rows, with times from ``begin`` and processes by their files; in no order, since numbers of streams are
+    others.
+    """
+    found = []
+    for row in record[record["page"]]:
+        moved = {key: value - begin if key in ("start_ns", "host_start_ns") else value for key, value in row.items()}
+        file = moved.pop("file", None)
+        process = {} if "process" not in row else {"process": int(file.partition(".")[0]) if file else only}
+        found.append({**moved, **(process if file or only else {})})
     return sorted(found, key=str)
+
+
+def lanes_from_start(sources: NsysSources, begin: int) -> list[tuple[Any, ...]]:
+    """Lanes of the timeline without their labels."""
+    lanes = StreamTimeline(sources).record()["lanes"]
+    return sorted(
+        (lane["kind"], *([time - begin for time in lane[key]] for key in ("start_ns", "end_ns")), sorted(lane["names"]))
+        for lane in lanes
+    )

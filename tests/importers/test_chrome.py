@@ -15,9 +15,10 @@ from tui_probe.cli.main import main
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.importers.input_file import is_chrome, tool_of
 from tui_probe.nsight.importers.nsys import read_nsys
-from tui_probe.nsight.pages.nsys_pages import kernels_page, ranges_page, totals_page
+from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
 from tui_probe.nsight.pages.nsys_profile import NsysSources
 from tui_probe.nsight.pages.opening import open_imported
+from tui_probe.nsight.pages.timeline import StreamTimeline
 
 
 def event(name: str, start: float, length: float, **more: Any) -> dict[str, Any]:
@@ -96,6 +97,41 @@ def test_scopes_of_proton_are_ranges(tmp_path: Path) -> None:
     assert page.narrows is not None
     _, only = page.narrows(page.rows[1])
     assert [row.name for row in totals_page(found.filtered(only)).rows] == ["a", "b"]
+
+
+def test_processes_of_equal_ids_are_distinguished_by_file(tmp_path: Path) -> None:
+    """Ranks in containers are all process 1; kernels of both files are on stream 7 of GPU 0."""
+    call = event("cudaLaunchKernel", 1, 2, cat="cuda_runtime", args={"correlation": 1})
+    copy = event("Memcpy", 28, 1, cat="gpu_memcpy", args={"device": 0, "stream": 7})
+    files = [
+        written(tmp_path, [call, kernel("a", 10 + rank, 5), kernel("b", 30 + rank, 5, correlation=2), copy], name)
+        for rank, name in enumerate(("rank0.json", "rank1.json"))
+    ]
+    found = NsysSources(read_nsys(files))
+    assert [(row.name, row.process) for row in kernels_page(found).rows] == [("a", 1), ("a", 1), ("b", 1), ("b", 1)]
+    gaps = gaps_page(found)
+    assert [(row["length_ns"], row["file"]) for row in gaps.record()["gaps"]] == [
+        (15_000, "rank0.json"),
+        (15_000, "rank1.json"),
+    ]
+    assert all(name in "\n".join(gaps.text(120)) for name in ("rank0.json", "rank1.json"))
+    labels = [lane.label for lane in StreamTimeline(found).lanes]
+    assert labels == ["rank0.json stream 7", "rank1.json stream 7"]
+    assert "2 processes" in dict(totals_page(found).words.head)["seen"]
+
+
+def test_copies_belong_to_the_process_of_their_call(tmp_path: Path) -> None:
+    """One file of two processes, whose kernels have the GPU in place of the process."""
+    events = [
+        event("launch", 1, 1, cat="cuda_runtime", pid=pid, args={"correlation": 10 * pid + i}) | {"ts": 1 + i}
+        for pid in (1, 2)
+        for i in range(3)
+    ]
+    for pid, start in ((1, 10), (2, 110)):
+        events += [kernel("k", start + 40 * i, 5, correlation=10 * pid + i) for i in range(2)]
+    events.append(event("Memcpy", 16, 30, cat="gpu_memcpy", args={"device": 0, "stream": 7, "correlation": 12}))
+    found = sources(written(tmp_path, events))
+    assert [(row.at.process, row.gap.why) for row in gaps_page(found).rows] == [(1, "copy"), (2, "other")]
 
 
 def test_times_are_exact_to_a_nanosecond(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ class Collector:
         self.kernels = IntegerRows((*_TIMES, "correlation", "kind"))
         self.kinds = _Distinct(IntegerRows((*QUEUE, "name", "path", *LAUNCH)))
         """Stream, name and launch parameters, of which a kernel has a position: many kernels have the same."""
-        self.copies = IntegerRows((*_TIMES, *QUEUE))
+        self.copies = IntegerRows((*_TIMES, "correlation", *QUEUE))
         self.calls = IntegerRows((*_TIMES, "thread", "correlation"))
         self.ranges = IntegerRows((*_TIMES, "thread", "name"))
         self.threads: dict[tuple[object, object], int] = {}
@@ -216,7 +216,8 @@ class Collector:
             return
         found = dict(_DETAIL.findall(str(details.get("kernel_details", ""))))
         if "memcpy_details" in details or "memset_details" in details:
-            self.copies.add(start, end - start, self._gpus[process], UNKNOWN, stream)
+            correlation = _natural_number(details.get("correlation_id"))
+            self.copies.add(start, end - start, correlation, self._gpus[process], UNKNOWN, stream)
             return
         shape = (*_sides(found.get("grid", "").split(",")), *_sides(found.get("block", "").split(",")))
         shared = [_natural_number(found.get(key)) for key in ("static_shared", "dynamic_shared")]
@@ -241,7 +242,8 @@ class Collector:
 
     def _copy(self, start: int, end: int, details: Mapping[str, Any], thread: int) -> None:
         stream, context = _natural_number(details.get("stream"), thread), _natural_number(details.get("context"))
-        self.copies.add(start, end - start, _natural_number(details.get("device"), 0), context, stream)
+        device, correlation = _natural_number(details.get("device"), 0), _natural_number(details.get("correlation"))
+        self.copies.add(start, end - start, correlation, device, context, stream)
 
     def _call(self, start: int, end: int, thread: int, correlation: object) -> None:
         if (number := _natural_number(correlation)) != UNKNOWN:

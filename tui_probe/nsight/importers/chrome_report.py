@@ -19,6 +19,7 @@ from tui_probe.nsight.importers.nsys_model import (
     Stream,
     compact,
     distinct_rows,
+    process_in_file,
     process_number,
     ranks,
     thread_number,
@@ -94,8 +95,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 1 << 16
 """Calls that are looked up at a time."""
-_MADE_UP: Final = 1 << 23
-"""Ids from here on are no process': they stand for one without a number of its own."""
+_THREAD_BITS: Final = 24
+"""Bits of a thread's number below that of its process."""
 
 
 def report_of(files: Sequence[str], parts: Sequence[Collector]) -> NsysReport:
@@ -177,7 +178,7 @@ def _read(part: Collector, names: _Numbers, paths: _Numbers, *, several: bool) -
     own = _Processes(part, rows["calls"], several=several)
     rows["threads"] = {"number": own.threads}
     own.add_to_kinds(rows)
-    rows["copies"]["process"] = np.full(len(rows["copies"]["start"]), own.alone, dtype=np.int32)
+    own.add_to_copies(rows)
     for columns in rows.values():
         if "start" in columns:
             columns["start"] = columns["start"].astype(np.int64, copy=False)
@@ -194,13 +195,13 @@ class _Processes:
     def __init__(self, part: Collector, calls: Columns, *, several: bool) -> None:
         threads = [*part.threads]
         self._calling = {threads[thread][0] for thread in np.unique(calls["thread"]).tolist()}
-        self._ids: dict[object, int] = {}
-        self._number = part.number
+        self._places: dict[object, int] = {}
+        self._file = part.number
         self.threads = np.array(
             [thread_number(self._id(process), place) for place, (process, _) in enumerate(part.threads)], dtype=np.int64
         )
         self.alone = UNKNOWN
-        """The process of kernels, if there is one alone."""
+        """The process of kernels, if there is one alone; of several files one that no other file has."""
         hosts = self._calling or {process for process, _ in part.threads}
         if len(hosts) == 1:
             self.alone = self._id(next(iter(hosts)))
@@ -208,16 +209,14 @@ class _Processes:
             self.alone = self._id(None)
 
     def _id(self, process: object) -> int:
-        """The process' own id, or one that no process has."""
-        if isinstance(process, int) and 0 < process < _MADE_UP:
-            return process
-        return self._ids.setdefault(process, _MADE_UP | self._number << 8 | len(self._ids) & 0xFF)
+        """A number that no other process of this or another file has."""
+        return process_in_file(self._file, process, self._places.setdefault(process, len(self._places)))
 
     def add_to_kinds(self, rows: Mapping[str, Columns]) -> None:
         """Tell the process of each kind of kernel; kernels of one kind in several processes are of several kinds."""
         kernels, kinds = rows["kernels"], rows["kinds"]
         if len(self._calling) < 2:
-            kinds["process"] = np.full(len(kinds["name"]), self.alone, dtype=np.int32)
+            kinds["process"] = np.full(len(kinds["name"]), self.alone, dtype=np.int64)
             return
         pairs, kernels["kind"] = distinct_rows([self._by_calls(kernels, rows["calls"]), kernels["kind"]])
         process, before = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
@@ -225,13 +224,23 @@ class _Processes:
             kinds[key] = kinds[key][before]
         kinds["process"] = process
 
+    def add_to_copies(self, rows: Mapping[str, Columns]) -> None:
+        """Tell the process of each copy."""
+        copies = rows["copies"]
+        several = len(self._calling) > 1
+        alone = np.full(len(copies["start"]), self.alone, dtype=np.int64)
+        copies["process"] = self._by_calls(copies, rows["calls"]) if several else alone
+        del copies["correlation"]
+
     def _by_calls(self, kernels: Columns, calls: Columns) -> NDArray[np.int64]:
-        """The process of each kernel: the only one with a call of its correlation."""
-        pairs = np.unique(np.column_stack((calls["correlation"], self.threads[calls["thread"]] >> 24)), axis=0)
+        """The process of each kernel or copy: the only one with a call of its correlation."""
+        pairs = np.unique(
+            np.column_stack((calls["correlation"], self.threads[calls["thread"]] >> _THREAD_BITS)), axis=0
+        )
         numbers, first, counts = np.unique(pairs[:, 0], return_index=True, return_counts=True)
         places = np.searchsorted(numbers, kernels["correlation"]).clip(max=len(numbers) - 1)
         known = (numbers[places] == kernels["correlation"]) & (counts[places] == 1)
-        return np.where(known, pairs[first[places], 1], UNKNOWN)
+        return np.where(known, pairs[first[places], 1], self.alone)
 
 
 def _together(parts: list[Columns]) -> Columns:

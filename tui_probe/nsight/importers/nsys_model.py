@@ -64,7 +64,7 @@ class Stream(NamedTuple):
     """A CUDA stream. Its number counts in its context, the context's in its process; -1 is not known."""
 
     process: int
-    """The id that the system gave the process."""
+    """The id that the system gave the process, with the number of the file above it (``process_in_file``)."""
     device: int
     """The number of the GPU, not the one by which the process calls it."""
     context: int
@@ -203,6 +203,8 @@ class ProjectedRange:
     @property
     def process(self) -> int | None:
         """The id of the process whose thread pushed the range."""
+        if self.stream is not None and self.stream.process != UNKNOWN:
+            return system_id(self.stream.process)
         return None if self.thread is None else process_id(self.thread)
 
 
@@ -254,8 +256,33 @@ def thread_number(process: int, thread: int) -> int:
     return process << _THREAD_BITS | thread & _ID
 
 
+_UNNAMED: Final = 1 << 38
+"""Marks a process of which the file has no id of the system."""
+_FILES: Final = (_UNNAMED >> _THREAD_BITS) - 1
+
+
+def process_in_file(file: int, process: object, place: int) -> int:
+    """A number for a process of one of several files, since two files may have processes of the same id.
+
+    ``place`` distinguishes processes of a file that have no id of the system.
+    """
+    above = (file & _FILES) << _THREAD_BITS
+    named = isinstance(process, int) and 0 < process <= _ID
+    return above | process if named else above | _UNNAMED | place & _ID  # type: ignore[operator]
+
+
+def system_id(process: int) -> int | None:
+    """The id that the system gave a process; None if it is not known."""
+    return None if process & _UNNAMED else process & _ID
+
+
+def file_number(process: int) -> int | None:
+    """The position of the file that a process is of; None if the process is not known."""
+    return None if process == UNKNOWN else process >> _THREAD_BITS & _FILES
+
+
 def process_number(process: NDArray[Any]) -> NDArray[np.int64]:
-    """Numbers for processes from the ids that the system gave them, as nsys makes them; -1 stays unlike all of them."""
+    """Numbers for processes as nsys makes them from ids of the system; -1 stays unlike all of them."""
     return np.asarray(process, dtype=np.int64) << _THREAD_BITS
 
 

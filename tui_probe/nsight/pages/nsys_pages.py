@@ -23,7 +23,7 @@ from tui_probe.nsight.analysis.stream_times import (
     gaps,
     kernel_totals,
 )
-from tui_probe.nsight.importers.nsys_model import UNKNOWN, KernelSum, ProjectedRange
+from tui_probe.nsight.importers.nsys_model import UNKNOWN, KernelSum, ProjectedRange, system_id
 from tui_probe.nsight.pages.cells import moment, nanoseconds, shorten_names
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
 from tui_probe.nsight.pages.nsys_profile import (
@@ -36,6 +36,7 @@ from tui_probe.nsight.pages.nsys_profile import (
     nsys_head,
     ranges_searched,
 )
+from tui_probe.nsight.pages.processes import ProcessNames
 from tui_probe.pages.table_page import Only, TablePage
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
     few = few_blocks(sources, positions)
     found = [f"{units.count(few)} of {units.counted(len(rows), 'kernel')} with fewer blocks than SMs"] if few else []
     shown = [column for column in NSYS_KERNEL_COLUMNS if column.key != "probed" or sources.traces]
-    columns = shorten_names(by_process(shown, sources), report.kernels.names)
+    columns = shorten_names(by_process(shown, sources, lambda row: row.at), report.kernels.names)
     found += [_traced(rows)] if sources.traces else []
     words = PageTexts(nsys_head(sources), found, report.notes, EXPLANATIONS["nsys kernels"])
     opens = _place if sources.traces else None
@@ -73,10 +74,20 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
     )
 
 
-def by_process(columns: Sequence[Column[Row]], sources: NsysSources) -> list[Column[Row]]:
-    """The columns, of which that of the process is in tables of several processes alone."""
-    several = len({stream.process for stream in sources.report.kernels.streams}) > 1
-    return [column if several or column.key != "process" else replace(column, text=None) for column in columns]
+def by_process(
+    columns: Sequence[Column[Row]], sources: NsysSources, stream_of: Callable[[Row], Stream | None]
+) -> list[Column[Row]]:
+    """The columns, with that of the process in tables of several processes alone, and with the file of a process if
+    there are several files: in tables if ids of the system do not distinguish processes.
+    """
+    report = sources.report
+    names = ProcessNames(report.files, report.kernels.streams)
+    shown = [column if names.several or column.key != "process" else replace(column, text=None) for column in columns]
+    if len(report.files) > 1 and names.several:
+        text = (lambda row: names.file(stream_of(row)) or "") if names.by_file else None
+        value: Callable[[Row], str | None] = lambda row: names.file(stream_of(row))  # noqa: E731
+        shown.append(Column("file", value, "file", text, False, narrow=12, shorten=names.cut))
+    return shown
 
 
 def _with_graphs(columns: Sequence[Column[Row]], sources: NsysSources) -> list[Column[Row]]:
@@ -200,7 +211,7 @@ def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
     return TablePage(
         "ranges",
         "NVTX ranges on streams",
-        _with_graphs(by_process(RANGE_COLUMNS, sources), sources),
+        _with_graphs(by_process(RANGE_COLUMNS, sources, lambda row: row.stream), sources),
         rows,
         words,
         _searched(sources),
@@ -332,7 +343,7 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
     return TablePage(
         "gaps",
         "Gaps between kernels",
-        shorten_names(by_process(GAP_COLUMNS, sources), report.kernels.names),
+        shorten_names(by_process(GAP_COLUMNS, sources, lambda row: row.at), report.kernels.names),
         rows,
         words,
         _searched(sources),
@@ -359,6 +370,6 @@ GAP_COLUMNS: Final[tuple[Column[GapRow], ...]] = (
     Column("after_name", lambda r: r.before_name, "after", lambda r: r.before_name, False, narrow=16, shorten=shorten),
     Column("before_kernel", lambda r: r.gap.after),
     Column("before_name", lambda r: r.after_name, "before", lambda r: r.after_name, False, narrow=16, shorten=shorten),
-    Column("process", lambda r: _known(r.at.process), "process", lambda r: _id(_known(r.at.process)), rank=3),
+    Column("process", lambda r: system_id(r.at.process), "process", lambda r: _id(system_id(r.at.process)), rank=3),
     Column("context", lambda r: _known(r.at.context)),
 )

@@ -20,7 +20,7 @@ from tui_probe.nsight.analysis.projection import (
     project,
     within,
 )
-from tui_probe.nsight.importers.nsys_model import UNKNOWN, ProjectedRange
+from tui_probe.nsight.importers.nsys_model import UNKNOWN, ProjectedRange, system_id
 from tui_probe.nsight.pages.cells import nanoseconds, short_names
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class NsysSources:
             named = [each for each in self.projected if each.name == whole]
             return ranges_within(self._ranges_searched, named)
         if isinstance(whole, ProjectedRange):
-            return [each for each in ranges_within(self._ranges_searched, [whole]) if each.stream == whole.stream]
+            return [each for each in ranges_within(self._ranges_searched, [whole]) if each.queue == whole.queue]
         return self._ranges_searched
 
     @cached_property
@@ -191,7 +191,8 @@ def nsys_head(sources: NsysSources, *, timed: bool = True) -> list[tuple[str, st
     head = [("files", ", ".join(short_names(report.files)))]
     for device in report.devices.values():
         sms = "SMs not known" if device.sms is None else units.counted(device.sms, "SM")
-        head.append(("device", f"{device.name}, {sms}"))
+        number = f"GPU {device.number}: " if len(report.devices) > 1 else ""
+        head.append(("device", f"{number}{device.name}, {sms}"))
     parts = _found_summary(sources)
     if timed and len(report.kernels):
         parts.append(FROM_ZERO)
@@ -281,7 +282,7 @@ class NsysKernelRow:
 
     @property
     def process(self) -> int | None:
-        return _known(self.at.process)
+        return system_id(self.at.process)
 
     @property
     def context(self) -> int | None:

@@ -24,6 +24,7 @@ from tui_probe.nsight.analysis.stream_times import by_stream, time_covered
 from tui_probe.nsight.importers.nsys_model import UNKNOWN
 from tui_probe.nsight.pages.cells import nanoseconds, short_names
 from tui_probe.nsight.pages.nsys_profile import FROM_ZERO, found_text
+from tui_probe.nsight.pages.processes import ProcessNames
 from tui_probe.probekit.timelines.drawing import LEVELS, Window, draw_marks
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.nsight.analysis.projection import RangeColumns
-    from tui_probe.nsight.importers.nsys_model import Kernels, ProjectedRange, Stream
+    from tui_probe.nsight.importers.nsys_model import Kernels, NsysReport, ProjectedRange, Stream
     from tui_probe.nsight.pages.nsys_profile import NsysSources
 
 Kind = Literal["kernels", "ranges"]
@@ -94,11 +95,12 @@ class Lane:
 
 
 def lanes_of(
-    kernels: Kernels, ranges: Sequence[ProjectedRange], found: NDArray[np.bool_]
+    report: NsysReport, ranges: Sequence[ProjectedRange], found: NDArray[np.bool_]
 ) -> tuple[list[Lane], int, int]:
     """The lanes of the kernels that are ``found`` (one truth per kernel) and of ranges; when the first thing starts,
     and ns from there to the end of the last.
     """
+    kernels = report.kernels
     shown = np.flatnonzero(found).astype(np.int32)
     columns = range_columns(ranges)
     if not len(shown) and not len(columns):
@@ -109,7 +111,8 @@ def lanes_of(
     nowhere = of_ranges.pop(UNKNOWN, None)
     lanes: list[Lane] = []
     queues = sorted({*own, *of_ranges}, key=lambda queue: _lane_order(kernels, queue))
-    for queue, label in zip(queues, stream_labels([kernels.streams[queue] for queue in queues]), strict=True):
+    labels = stream_labels([kernels.streams[queue] for queue in queues], report.files)
+    for queue, label in zip(queues, labels, strict=True):
         if queue in own:
             rows = shown[own[queue]]
             times = (kernels.start[rows] - origin, kernels.end[rows] - origin)
@@ -125,13 +128,13 @@ def _lane_order(kernels: Kernels, queue: int) -> tuple[int, ...]:
     return stream.device, stream.process, stream.context, stream.number
 
 
-def stream_labels(streams: Sequence[Stream]) -> list[str]:
+def stream_labels(streams: Sequence[Stream], files: Sequence[str] = ()) -> list[str]:
     """A name for each stream, with as much as tells it from the others: ``GPU 1 stream 7``, ``100 stream 7``."""
     devices = len({stream.device for stream in streams}) > 1
-    processes = len({stream.process for stream in streams}) > 1
+    processes = ProcessNames(files, streams)
     short = [stream._replace(context=UNKNOWN) for stream in streams]
     return [
-        (f"{stream.process} " if processes else "")
+        processes.label(stream)
         + (f"GPU {stream.device} " if devices else "")
         + f"stream {stream.number}"
         + (f" ctx {stream.context}" if short.count(stream._replace(context=UNKNOWN)) > 1 else "")
@@ -172,8 +175,8 @@ class StreamTimeline(Drawing):
         self.title = "Timeline of streams"
         self.sources = sources
         self.files = "  ".join(short_names(sources.report.files))
-        kernels, found = sources.report.kernels, sources.found
-        self.lanes, self.origin, span = lanes_of(kernels, sources.ranges_found, found)
+        found = sources.found
+        self.lanes, self.origin, span = lanes_of(sources.report, sources.ranges_found, found)
         self.about = _found_words(sources, found)
         self.window = Window(float(max(span, 1)), max(len(self.lanes), 1))
         self.marks: list[float] = []
