@@ -15,7 +15,7 @@ from tui_probe.cli.main import main
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.importers.input_file import is_chrome, tool_of
 from tui_probe.nsight.importers.nsys import read_nsys
-from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
+from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, sums_page, totals_page
 from tui_probe.nsight.pages.nsys_profile import NsysSources
 from tui_probe.nsight.pages.opening import open_imported
 from tui_probe.nsight.pages.timeline import StreamTimeline
@@ -97,6 +97,17 @@ def test_scopes_of_proton_are_ranges(tmp_path: Path) -> None:
     assert page.narrows is not None
     _, only = page.narrows(page.rows[1])
     assert [row.name for row in totals_page(found.filtered(only)).rows] == ["a", "b"]
+
+
+def test_scopes_within_one_of_their_name_are_summed_once(tmp_path: Path) -> None:
+    """A recursive scope: both calls have the time of the inner kernel, the total has it once."""
+    events = [
+        event("k", start, 1, cat="kernel", tid=0, args={"call_stack": ["ROOT", *scopes, "k"]})
+        for start, scopes in ((0, ("f", "f")), (10, ("g",)), (20, ("f",)))
+    ]
+    page = sums_page(sources(written(tmp_path, {"traceEvents": events})))
+    sums = [(row.name, row.calls, row.total, row.mean, row.p99, row.kernels) for row in page.rows]
+    assert sums == [("f", 3, 2000, 1000, 1000, 2), ("g", 1, 1000, 1000, 1000, 1)]
 
 
 def test_processes_of_equal_ids_are_distinguished_by_file(tmp_path: Path) -> None:

@@ -26,50 +26,47 @@ _AT_ONCE: Final = 1 << 16
 class RangeSum:
     """All ranges of a name that launched kernels. Times are those of their kernels in ns, None where these are unknown.
 
-    A kernel counts once, also where ranges of the name are within one another. ``p99`` is the time that 99 of 100 calls
-    do not exceed, by the nearest rank. ``share`` is that of the time of all kernels of the file, from 0 to 1.
+    Where ranges of the name are within one another, a kernel counts once in ``total``, but in ``mean`` and ``p99`` for
+    each call around it. ``p99`` is the time that 99 of 100 calls do not exceed, by the nearest rank. ``share`` is that
+    of the time of all kernels of the file, from 0 to 1.
     """
 
     name: str
     calls: int
     total: int | None
+    mean: float | None
     p99: int | None
     share: float | None
     kernels: int
     graphs: int
-
-    @property
-    def mean(self) -> float | None:
-        """Per call."""
-        return None if self.total is None else self.total / self.calls
 
 
 def range_sums(kernels: Kernels, ranges: HostRanges | None, projected: Sequence[ProjectedRange]) -> list[RangeSum]:
     """Every name of the projected ranges, that with most time first."""
     whole = int(kernels.duration.sum())
     columns = range_columns(projected)
-    once = {} if ranges is None else _counted_once(kernels, ranges)
+    once = _outermost(projected) if ranges is None else _counted_once(kernels, ranges)
     found = []
-    for name, calls, total, p99, is_known, count, graphs in _by_name(columns) if len(columns) else ():
-        total, count, graphs = once.get(name, (total, count, graphs))
+    for name, calls, time, p99, is_known in _by_name(columns) if len(columns) else ():
+        total, count, graphs = once[name]
         if is_known:
-            found.append(RangeSum(name, calls, total, p99, total / whole if whole else None, count, graphs))
+            share = total / whole if whole else None
+            found.append(RangeSum(name, calls, total, time / calls, p99, share, count, graphs))
         else:
-            found.append(RangeSum(name, calls, None, None, None, count, graphs))
+            found.append(RangeSum(name, calls, None, None, None, None, count, graphs))
     return sorted(found, key=lambda each: (-(each.total or 0), each.name))
 
 
-def _by_name(columns: RangeColumns) -> Iterator[tuple[str, int, int, int, bool, int, int]]:
-    """Each name with its calls, their time and p99, whether all times are known, kernels and graph executions."""
+def _by_name(columns: RangeColumns) -> Iterator[tuple[str, int, int, int, bool]]:
+    """Each name with its calls, their time and p99, and whether all times are known."""
     known = np.ones(len(columns.names), dtype=np.bool_)
     known[columns.name[columns.busy == UNKNOWN]] = False
-    kernels, graphs = (_totals(columns.name, own, len(columns.names)) for own in (columns.kernels, columns.graphs))
     names, times = _calls(columns)
     first = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
     number = np.diff(np.append(first, len(names)))
     p99 = times[first + -(-99 * number // 100) - 1]
     codes = names[first]
-    sums = (number, np.add.reduceat(times, first), p99, known[codes], kernels[codes], graphs[codes])
+    sums = (number, np.add.reduceat(times, first), p99, known[codes])
     yield from zip((columns.names[code] for code in codes.tolist()), *(own.tolist() for own in sums), strict=True)
 
 
@@ -88,6 +85,21 @@ def _totals(codes: NDArray[Any], numbers: NDArray[Any], count: int) -> NDArray[n
     found = np.zeros(count, dtype=np.int64)
     np.add.at(found, codes, numbers)
     return found
+
+
+def _outermost(rows: Sequence[ProjectedRange]) -> dict[str, tuple[int, int, int]]:
+    """For each name time, kernels and graph executions of the ranges in no other of the name; rows are by start."""
+    sums: dict[str, tuple[int, int, int]] = {}
+    around: dict[tuple[str, int | None, int | None], tuple[int, int]] = {}
+    for row in rows:
+        place = row.name, row.queue, row.thread
+        level, end = around.get(place, (row.level, row.end))
+        if level < row.level and row.end <= end:
+            continue
+        around[place] = row.level, row.end
+        time, kernels, graphs = sums.get(row.name, (0, 0, 0))
+        sums[row.name] = time + (row.busy or 0), kernels + row.kernels, graphs + row.graphs
+    return sums
 
 
 def _counted_once(kernels: Kernels, ranges: HostRanges) -> dict[str, tuple[int, int, int]]:

@@ -114,8 +114,10 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "nsys sums": (
         "All ranges of a name together: calls are those that launched a kernel; time is that of their kernels on all"
-        " streams, each kernel once. Mean and p99 are per call: 99 of 100 calls do not exceed p99. The share is that of"
-        " the time of all kernels; shares add up to more than 100 % where ranges are within one another.",
+        " streams, each kernel once. Mean and p99 are per call: 99 of 100 calls do not exceed p99. Where a range"
+        " encloses one of its own name, as of a recursive function, both calls have the time of the inner kernels, so"
+        " the mean times the calls exceeds the total. The share is that of the time of all kernels; shares add up to"
+        " more than 100 % where ranges are within one another.",
         "Enter shows the kernels in the ranges of the name, each once.",
     ),
     "nsys gaps": (
