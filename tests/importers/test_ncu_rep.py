@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from tests.importers.fake_report import Action, Metric, Package, Place, launch
 from tests.importers.files import details, identity, write
+from tui_probe.cli.main import main
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.analysis.launch_means import by_line
 from tui_probe.nsight.importers.input_file import tool_of
 from tui_probe.nsight.importers.ncu import read_ncu
 from tui_probe.nsight.importers.ncu_table import NcuTable
-from tui_probe.nsight.pages import source_page
+from tui_probe.nsight.pages import probe_counts
 from tui_probe.nsight.pages.ncu_pages import NcuReport
 from tui_probe.nsight.pages.opening import NcuSources, ncu_page
-from tui_probe.nsight.pages.source_page import lines_page, probed_lines
+from tui_probe.nsight.pages.probe_counts import probed_accesses, probed_lines
+from tui_probe.nsight.pages.source_page import lines_page
 from tui_probe.probekit.lines import LineRow
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLine
+
+if TYPE_CHECKING:
+    from tui_probe.nsight.pages.explanations import NcuPage
+    from tui_probe.trace.model import Trace
 
 TIME, BYTES = "gpu__time_duration.sum", "dram__bytes.sum"
 
@@ -132,23 +139,84 @@ def test_counters_of_lines_and_instructions(monkeypatch: pytest.MonkeyPatch, rep
     ]
 
 
-def test_probe_counts_pair_with_those_of_ncu(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
-    def lines_of(_: object) -> Iterator[object]:
-        kernel = SimpleNamespace(demangled="k(int)", index=0)
-        for line, requests, sectors in ((6, 8, 32), (6, 8, 64), (5, 8, 1)):
-            found = {"requests": requests, "sectors": sectors}
-            yield SimpleNamespace(kernel=kernel, row=LineRow(1, SourceLine("elsewhere/k.cu", line), found))
+TRACE = cast("Trace", SimpleNamespace(directory="trace"))
 
-    monkeypatch.setattr(source_page, "measured_lines", lines_of)
+
+def measured(
+    accesses: Sequence[tuple[str, int, int, int]], graft: object = None
+) -> Callable[[object], Iterator[object]]:
+    """Lines of a trace: opcode, line of source or offset in SASS, requests and sectors of each access."""
+
+    def lines_of(_: object) -> Iterator[object]:
+        kernel = SimpleNamespace(demangled="k(int)", index=0, info=SimpleNamespace(graft=graft))
+        for opcode, line, requests, sectors in accesses:
+            source = None if graft else SourceLine("elsewhere/k.cu", line)
+            row = LineRow(line, source, {"requests": requests, "sectors": sectors})
+            yield SimpleNamespace(kernel=kernel, row=row, opcode=opcode)
+
+    return lines_of
+
+
+def test_probe_counts_pair_with_those_of_ncu(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
+    accesses = [("ld.global.u32", 6, 8, 32), ("st.global.u32", 6, 8, 64), ("ld.global.u32", 5, 8, 1)]
+    lines_of = measured(accesses)
+    monkeypatch.setattr(probe_counts, "measured_lines", lines_of)
     recorded(monkeypatch, Package([counted()]))
-    page = source_page.lines_page(NcuReport(read_ncu([report])), [SimpleNamespace()])  # type: ignore[list-item]
+    page = lines_page(NcuReport(read_ncu([report])), [TRACE])
     assert [(row.place, row.differences) for row in page.rows] == [
         ("k.cu:6", []),
         ("k.cu:5", ["sectors"]),
         (None, None),
     ]
-    assert page.words.found == ["2 lines beside a probe, 1 of them differ"]
+    assert page.words.found == ["2 lines compared with a probe, 1 of them differ"]
     assert "≠ sectors" in "\n".join(page.text(160))
+
+
+@pytest.mark.parametrize(("graft", "places"), [(None, (6, 6)), (SimpleNamespace(), (0x10, 0x20))])
+def test_probe_counts_pair_with_instructions(
+    monkeypatch: pytest.MonkeyPatch, report: Path, graft: object, places: tuple[int, int]
+) -> None:
+    """By the only load and the only store of a line in PTX; by the offset in SASS."""
+    load, store = ("LDG.E", "STG.E") if graft else ("ld.global.u32", "st.global.u32")
+    accesses = [(load, places[0], 8, 32), (store, places[1], 8, 65)]
+    monkeypatch.setattr(probe_counts, "measured_lines", measured(accesses, graft))
+    recorded(monkeypatch, Package([counted()]))
+    page = ncu_page("sass", NcuSources(read_ncu([report]), [TRACE]))
+    rows = {row["instruction"]: (row["probe_sectors"], row["differences"]) for row in page.record()["sass"]}
+    assert rows["LDG.E R2, [R4]"] == (32, [])
+    assert rows["STG.E [R4], R2"] == (65, ["sectors"])
+    assert page.words.found == ["2 instructions compared with a probe, 1 of them differ"]
+
+
+def test_instructions_of_equal_kind_in_a_line_are_not_compared(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
+    """The compiler may move, merge or repeat them."""
+    accesses = [("st.global.u32", 6, 8, 32), ("st.global.u32", 6, 8, 32)]
+    monkeypatch.setattr(probe_counts, "measured_lines", measured([*accesses, ("ld.global.u32", 6, 8, 32)]))
+    recorded(monkeypatch, Package([counted()]))
+    page = ncu_page("sass", NcuSources(read_ncu([report]), [TRACE]))
+    assert [row.counts.text for row in page.rows if row.probed is not None] == ["LDG.E R2, [R4]"]
+    assert page.words.notes[-1].startswith("1 access not compared")
+
+
+@pytest.mark.parametrize("page", ["lines", "sass"])
+def test_trace_without_the_accesses_is_noted(monkeypatch: pytest.MonkeyPatch, report: Path, page: NcuPage) -> None:
+    monkeypatch.setattr(probe_counts, "measured_lines", measured([]))
+    recorded(monkeypatch, Package([counted()]))
+    notes = ncu_page(page, NcuSources(read_ncu([report]), [TRACE])).words.notes
+    assert "-p gmem_sectors_by_line" in notes[-1]
+
+
+@pytest.mark.parametrize("page", ["lines", "sass"])
+def test_report_without_lines_names_the_options(monkeypatch: pytest.MonkeyPatch, report: Path, page: NcuPage) -> None:
+    without = replace(counted(), code={address: (text, None) for address, (text, _) in CODE.items()})
+    recorded(monkeypatch, Package([without]))
+    (note,) = ncu_page(page, NcuSources(read_ncu([report]))).words.notes
+    assert note.startswith("the report has no lines of source: ")
+    assert "nvcc -lineinfo" in note
+    assert "--import-source yes" in note
+    recorded(monkeypatch, Package([without, replace(counted(), kernel="g(int)")]))
+    (note,) = ncu_page(page, NcuSources(read_ncu([report]))).words.notes
+    assert "for 1 of 2 kernels" in note
 
 
 def test_probe_counts_of_template_instances_and_of_repeated_traces_stay_apart(
@@ -157,14 +225,14 @@ def test_probe_counts_of_template_instances_and_of_repeated_traces_stay_apart(
     def lines_of(_: object) -> Iterator[object]:
         for index, (name, sectors) in enumerate((("void k<int>(int*)", 96), ("void k<long>(long*)", 7))):
             found = {"requests": 8, "sectors": sectors}
-            kernel = SimpleNamespace(demangled=name, index=index)
-            yield SimpleNamespace(kernel=kernel, row=LineRow(1, SourceLine("/src/k.cu", 6), found))
+            kernel = SimpleNamespace(demangled=name, index=index, info=None)
+            yield SimpleNamespace(kernel=kernel, row=LineRow(1, SourceLine("/src/k.cu", 6), found), opcode="ld.u32")
 
-    monkeypatch.setattr(source_page, "measured_lines", lines_of)
+    monkeypatch.setattr(probe_counts, "measured_lines", lines_of)
     launches = [replace(counted(), kernel=name) for name in ("void k<int>(int *)", "void k<long>(long *)")]
     recorded(monkeypatch, Package(launches))
-    traces = [SimpleNamespace(), SimpleNamespace()]
-    page = source_page.lines_page(NcuReport(read_ncu([report])), traces)  # type: ignore[arg-type]
+    traces = [SimpleNamespace(directory="t"), SimpleNamespace(directory="u")]
+    page = lines_page(NcuReport(read_ncu([report])), traces)  # type: ignore[arg-type]
     compared = [(row.counts.shape.kernel, row.probed and row.probed.sectors) for row in page.rows if row.probed]
     assert sorted(compared) == [("void k<int>(int *)", 96), ("void k<long>(long *)", 7)]
 
@@ -214,11 +282,21 @@ def test_lines_of_a_report_and_a_trace_of_one_program_are_equal() -> None:
     """The trace and the report are of one program and one GPU; only the report counts what probes do not."""
     pytest.importorskip("ncu_report")
     trace = open_trace(RECORDED / "stores_trace")
-    found = probed_lines([trace])
+    found = probed_lines(probed_accesses([trace]))
     counted = {(place.kernel.partition("(")[0], place.line): tuple(counts) for place, counts in found.items()}
     table = read_ncu([RECORDED / "stores.ncu-rep"])
     assert counted == {line: counts[:2] for line, counts in access_counts(table).items()}
     page = lines_page(NcuReport(table), [trace])
-    assert page.words.found == ["5 lines beside a probe, 0 of them differ"]
+    assert page.words.found == ["5 lines compared with a probe, 0 of them differ"]
+    sass = ncu_page("sass", NcuSources(table, [trace]))
+    assert sass.words.found == ["5 instructions compared with a probe, 0 of them differ"]
     sectors = ncu_page("sectors", NcuSources(table, [trace])).record()["sectors"]
     assert [row["differences"] for row in sectors] == [[]] * 6
+
+
+def test_trace_that_a_page_does_not_use_is_reported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = details([(identity(0, "f"), {("", TIME, "ns"): "1"})])
+    path, trace = write(tmp_path, text), RECORDED / "stores_trace"
+    for page, used in (("kernels", False), ("sectors", True)):
+        assert main(["import", "ncu", str(path), "--page", page, "--trace", str(trace)]) == 0
+        assert ("--page critical or lines or sass or sectors does" in capfd.readouterr().err) is not used

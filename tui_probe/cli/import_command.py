@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import UsageError
 from tui_probe.nsight.analysis.critical import ELEMENT_BYTES, ExpectedTensor
-from tui_probe.nsight.pages.explanations import NCU_PAGES, NSYS_PAGES
+from tui_probe.nsight.pages.explanations import NCU_PAGES, NSYS_PAGES, NSYS_TRACE_PAGES, TRACE_PAGES
 from tui_probe.probekit.page_kinds import FORMATS
 from tui_probe.trace.locate import parse_address
 
 from .arguments import open_addressed_kernels
-from .output import NARROWEST, ExitStatus, Progress, put, speaks_utf8, width_option
+from .output import NARROWEST, ExitStatus, Progress, inform, put, speaks_utf8, width_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from tui_probe.nsight.analysis.launch_selection import IterationPlan
     from tui_probe.nsight.pages.nsys_profile import NsysSources
     from tui_probe.trace.model import Trace
 
 TOOLS: Final = {
-    "ncu": "CSV files of Nsight Compute: which kernels matter, memory traffic, sectors, the critical kernel",
+    "ncu": "Nsight Compute: reports (.ncu-rep) or CSV: which kernels matter, memory traffic, sectors, lines of source",
     "chrome": "Chrome traces of PyTorch's profiler, JAX or Proton (.json, .json.gz), one per process: the same pages",
     "nsys": "Nsight Systems: an sqlite export, or CSV files of nsys stats: kernels, NVTX ranges, gaps, a timeline",
 }
@@ -89,6 +89,13 @@ def open_traces(words: Sequence[str]) -> list[Trace]:
     return [open_addressed_kernels(parse_address(word)) for word in words]
 
 
+def traces_for_page(arguments: argparse.Namespace, pages: Collection[str]) -> list[Trace]:
+    """The traces of ``--trace``, and a message if the page is none of ``pages``, which use them."""
+    if arguments.trace and arguments.page not in pages:
+        inform(f"page {arguments.page} does not use --trace: --page {' or '.join(sorted(pages))} does")
+    return open_traces(arguments.trace)
+
+
 def write_page(page: Any, arguments: argparse.Namespace) -> int:
     """Write a table page; nothing else goes to stdout."""
     from tui_probe.pages.table_page import page_lines
@@ -143,7 +150,8 @@ def add_ncu_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--page", choices=NCU_PAGES, default="kernels", help="what to show; default %(default)s")
     parser.add_argument(
         "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
-        help="a trace of the same program with a counting probe, for pages sectors, critical, lines; may be repeated",
+        help="a trace of the same program with a counting probe, for pages sectors, critical, lines and sass; may be"
+        " repeated",
     )  # fmt: skip
     add_plan_options(parser)
     add_tensor_options(parser)
@@ -183,11 +191,11 @@ def import_ncu(arguments: argparse.Namespace) -> int:
     from tui_probe.nsight.pages.opening import NcuSources, ncu_page
 
     if not arguments.files and not arguments.trace:
-        arguments.refuse("which files? tui-probe import ncu FILE.csv...")
+        arguments.refuse("which files? tui-probe import ncu FILE.ncu-rep, or FILE.csv...")
     plan, tensor = plan_of(arguments), tensor_of(arguments)
     with Progress() as reading:
         table = read_ncu(arguments.files, reading) if arguments.files else None
-    sources = NcuSources(table, open_traces(arguments.trace), plan, tensor)
+    sources = NcuSources(table, traces_for_page(arguments, TRACE_PAGES), plan, tensor)
     return write_page(ncu_page(arguments.page, sources), arguments)
 
 
@@ -262,7 +270,7 @@ def import_nsys(arguments: argparse.Namespace) -> int:
     with Progress() as reading:
         report = read_nsys(arguments.files, reading)
     with Progress("projecting ranges") as projecting:
-        sources = NsysSources(report, arguments.search, open_traces(arguments.trace), projecting)
+        sources = NsysSources(report, arguments.search, traces_for_page(arguments, NSYS_TRACE_PAGES), projecting)
         if arguments.page == "timeline":
             return write_timeline(sources, arguments)
         page = pages[arguments.page](sources)

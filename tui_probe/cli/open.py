@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 OPENED: Final = (
-    "open takes a trace (the folder that holds event.log), CSV files of ncu, sqlite or CSV files of nsys, or what"
-    " bandwidth --format json wrote"
+    "open takes a trace (the directory that holds event.log), reports or CSV files of ncu, sqlite or CSV files of nsys,"
+    " Chrome traces, or what bandwidth --format json wrote"
 )
 
 
@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A trace or files, and how to show them."""
     parser.add_argument(
         "trace", nargs="?", default="", metavar="TRACE",
-        help="a trace (also TRACE:KERNEL@LAUNCH), a folder of them, a file of ncu or nsys, or what bandwidth --format"
-        " json wrote; default the newest trace",
+        help="a trace (also TRACE:KERNEL@LAUNCH), a directory of them, a file of ncu or nsys, a Chrome trace, or what"
+        " bandwidth --format json wrote; default the newest trace",
     )  # fmt: skip
     parser.add_argument("more", nargs="*", type=Path, metavar="FILE", help="more files of the same profiler")
     parser.add_argument(

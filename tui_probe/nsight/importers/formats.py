@@ -150,7 +150,7 @@ class Format(NamedTuple):
 
 NCU_REPORT: Final = Format(
     "ncu", "report, with `pip install 'tui-probe[ncu]'`", "`.ncu-rep`", "those that ncu-report reads",
-    "ncu -o FILE --set full COMMAND",
+    "ncu -o FILE --set full --import-source yes COMMAND",
 )  # fmt: skip
 NCU_DETAILS: Final = Format(
     "ncu", "details page, `--metrics`", "`.csv`", "2019 to 2026",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+TRACE_PAGES: Final = frozenset({"sectors", "critical", "lines", "sass"})
+"""Pages of ncu that compare with traces."""
+NSYS_TRACE_PAGES: Final = frozenset({"kernels"})
 NcuPage = Literal["kernels", "metrics", "traffic", "sectors", "critical", "averages", "lines", "sass"]
 NCU_PAGES: Final[tuple[NcuPage, ...]] = (
     "kernels", "metrics", "traffic", "sectors", "critical", "averages", "lines", "sass",
@@ -82,12 +85,16 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "Counters of every line of source, as means per launch, the line at which warps waited most first. Stalls are"
         " samples, “why” the most frequent reason. A request is one warp instruction that accesses global memory,"
         " sectors are those of 32 bytes that it touches, and ideal the fewest that its bytes fit into.",
-        "With --trace, requests and sectors that a probe counted of the same line stand beside those of ncu; ≠ marks"
-        " lines in which they differ. Use a probe of sectors by line (tui-probe probes), and build with -lineinfo.",
+        "With --trace, the page compares requests and sectors with those that a probe counted of the same line; ≠"
+        " marks differences. Use the probe gmem_sectors_by_line, and build with -lineinfo. A report has lines only of"
+        " programs built with -lineinfo; --import-source yes of ncu adds their text.",
     ),
     "sass": (
         "The same counters of every instruction, in the order of the code; the offset is from the first instruction"
         " that was counted.",
+        "With --trace, counts of a probe in SASS are compared by offset. A probe in PTX counts before the compiler"
+        " moves, merges or repeats accesses: it is compared where a line has one access of a kind (load, store,"
+        " atomic), in PTX and in SASS.",
     ),
     "nsys totals": (
         "Every kernel once, the one that takes most time first. Time is that of all its launches on all streams, and"

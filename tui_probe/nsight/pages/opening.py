@@ -59,7 +59,7 @@ def ncu_page(name: NcuPage, sources: NcuSources) -> TablePage[Any]:
     if name == "lines":
         return lines_page(report, sources.traces)
     if name == "sass":
-        return sass_page(report)
+        return sass_page(report, sources.traces)
     if name == "averages":
         return averages_page(report)
     return kernels_page(report) if name == "kernels" else metrics_page(report)

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import PageTexts
-from tui_probe.nsight.analysis.kernel_groups import Shape, match_kernels
 from tui_probe.nsight.analysis.launch_means import SourceCounts, by_instruction, by_line
 from tui_probe.nsight.pages.cells import mean_count, shape_columns, shorten_names
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
 from tui_probe.nsight.pages.ncu_pages import file_head, file_notes
+from tui_probe.nsight.pages.probe_counts import (
+    ProbedCounts,
+    counts_of_instructions,
+    counts_of_lines,
+    probed_accesses,
+)
 from tui_probe.pages.table_page import TablePage
-from tui_probe.pages.views.lines import measured_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tui_probe.nsight.pages.ncu_pages import NcuReport
     from tui_probe.trace.model import Trace
@@ -27,24 +31,13 @@ if TYPE_CHECKING:
 _TOLERANCE: Final = 0.5
 """Means of counts that differ by less are equal."""
 _NO_COUNTERS: Final = (
-    "no counters of instructions: they are in reports alone, of programs built with -lineinfo: ncu -o FILE --section"
-    " SourceCounters --import-source yes COMMAND"
+    "no counters of instructions: only reports have them, recorded with --set full or --section SourceCounters:"
+    " ncu -o FILE --set full --import-source yes COMMAND"
 )
-
-
-class Place(NamedTuple):
-    """A line of a kernel; ``file`` is the name without directories."""
-
-    kernel: str
-    file: str
-    line: int | None
-
-
-class ProbedCounts(NamedTuple):
-    """What a probe counted of a line in one launch."""
-
-    requests: float | None
-    sectors: float | None
+_LINE_PROBE: Final = "gmem_sectors_by_line"
+_LINE_OPTIONS: Final = (
+    "build the program with nvcc -lineinfo, and record it with ncu -o FILE --set full --import-source yes COMMAND"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,58 +65,57 @@ class SourceRow:
 
 def lines_page(report: NcuReport, traces: Sequence[Trace]) -> TablePage[SourceRow]:
     """Every line of source, the one at which warps waited most first."""
-    rows = _with_probed(by_line(report.table), probed_lines(traces))
+    lines = by_line(report.table)
+    rows = [*map(SourceRow, lines, counts_of_lines(lines, probed_accesses(traces)))]
     rows.sort(key=lambda row: (-row.counts.samples, -(row.counts.sectors or 0), row.place or "", row.counts.offset))
-    return _page("lines", "Lines of source", report, rows)
+    return _page("lines", "Lines of source", report, rows, traces)
 
 
-def sass_page(report: NcuReport) -> TablePage[SourceRow]:
+def sass_page(report: NcuReport, traces: Sequence[Trace]) -> TablePage[SourceRow]:
     """Every instruction, in the order of the code."""
-    return _page("sass", "Instructions", report, [SourceRow(each) for each in by_instruction(report.table)])
+    instructions = by_instruction(report.table)
+    rows = [*map(SourceRow, instructions, counts_of_instructions(instructions, probed_accesses(traces)))]
+    return _page("sass", "Instructions", report, rows, traces)
 
 
-def _page(name: str, title: str, report: NcuReport, rows: list[SourceRow]) -> TablePage[SourceRow]:
+def _page(
+    name: str, title: str, report: NcuReport, rows: list[SourceRow], traces: Sequence[Trace]
+) -> TablePage[SourceRow]:
     compared = [row for row in rows if row.differences is not None]
     unlike = sum(bool(row.differences) for row in compared)
-    found = [f"{units.counted(len(compared), 'line')} beside a probe, {units.count(unlike)} of them differ"]
-    notes = [*file_notes(report), *([] if rows else [_NO_COUNTERS])]
-    words = PageTexts(file_head(report), found if compared else (), notes, EXPLANATIONS[name])
+    noun = "line" if name == "lines" else "instruction"
+    found = [f"{units.counted(len(compared), noun)} compared with a probe, {units.count(unlike)} of them differ"]
+    notes = [*file_notes(report), *_notes(name, rows, traces)]
+    head = [*file_head(report), *([("traces", ", ".join(str(each.directory) for each in traces))] if traces else [])]
+    words = PageTexts(head, found if compared else (), notes, EXPLANATIONS[name])
     shown = LINE_COLUMNS if name == "lines" else SASS_COLUMNS
     columns = shape_columns(shown, ((row.place or row.counts.text, row.counts.shape) for row in rows))
     return TablePage(name, title, shorten_names(columns, (row.counts.shape.kernel for row in rows)), rows, words)
 
 
-def probed_lines(traces: Iterable[Trace]) -> dict[Place, ProbedCounts]:
-    """Requests and sectors that probes counted, by kernel, name of the file, and line; the first trace that has a line
-    counts. Lines of PTX add up to a line of source; launches and kernels do not."""
-    counts: dict[Place, ProbedCounts] = {}
-    for trace in traces:
-        sums: dict[tuple[int, Place], dict[str, float]] = {}
-        for line in measured_lines(trace):
-            source = line.row.source
-            if source is None or "sectors" not in line.row.found:
-                continue
-            place = Place(line.kernel.demangled, PurePath(source.file).name, source.line)
-            own = sums.setdefault((line.kernel.index, place), {})
-            for name in ProbedCounts._fields:
-                value = line.row.found.get(name)
-                if isinstance(value, int | float):
-                    own[name] = own.get(name, 0.0) + value
-        for (_, place), own in sums.items():
-            counts.setdefault(place, ProbedCounts(own.get("requests"), own.get("sectors")))
-    return counts
-
-
-def _with_probed(lines: Sequence[SourceCounts], probed: Mapping[Place, ProbedCounts]) -> list[SourceRow]:
-    """Each line with the counts of the same line of the same kernel; tools write names of kernels differently."""
-    kernels, others = {counts.shape.kernel for counts in lines}, {place.kernel for place in probed}
-    pairs = match_kernels(sorted(kernels), sorted(others), lambda kernel: Shape(kernel, None, None))
-    partner = {kernel: other or "" for kernel, other in pairs if kernel is not None}
-    rows = []
-    for counts in lines:
-        place = Place(partner[counts.shape.kernel], PurePath(counts.file or "").name, counts.line)
-        rows.append(SourceRow(counts, probed.get(place)))
-    return rows
+def _notes(name: str, rows: Sequence[SourceRow], traces: Sequence[Trace]) -> Iterator[str]:
+    """Report what is missing, and how to record it."""
+    if not rows:
+        yield _NO_COUNTERS
+        return
+    kernels = {row.counts.shape.kernel for row in rows}
+    unknown = kernels - {row.counts.shape.kernel for row in rows if row.place is not None}
+    if unknown:
+        several = "" if unknown == kernels else f" for {units.count(len(unknown))} of {len(kernels)} kernels"
+        yield f"the report has no lines of source{several}: {_LINE_OPTIONS}"
+    if not traces:
+        return
+    compared = [row for row in rows if row.probed is not None]
+    if not compared:
+        yield (
+            "nothing to compare: no access of the report is in the traces. Run the same program with"
+            f" -p {_LINE_PROBE}, built with -lineinfo"
+        )
+    elif name == "sass" and (left := sum(row.counts.requests is not None and row.probed is None for row in rows)):
+        yield (
+            f"{units.counted(left, 'access')} not compared: several of one kind are in one line, or the trace"
+            " does not have them; --page lines compares lines"
+        )
 
 
 def _compared(row: SourceRow) -> str:
@@ -148,11 +140,7 @@ _KERNEL: Final[tuple[Column[SourceRow], ...]] = (
         narrow=14, shorten=shorten,
     ),
 )  # fmt: skip
-LINE_COLUMNS: Final[tuple[Column[SourceRow], ...]] = (
-    Column("place", lambda r: r.place, "line", lambda r: r.place or "", False, narrow=16, shorten=cut_middle),
-    Column("file", lambda r: r.counts.file),
-    Column("source_line", lambda r: r.counts.line),
-    *_COUNTS,
+_PROBED: Final[tuple[Column[SourceRow], ...]] = (
     Column(
         "probe_requests", lambda r: r.probed and r.probed.requests, "by probe",
         lambda r: mean_count(r.probed and r.probed.requests), rank=1,
@@ -162,6 +150,13 @@ LINE_COLUMNS: Final[tuple[Column[SourceRow], ...]] = (
         lambda r: mean_count(r.probed and r.probed.sectors),
     ),
     Column("differences", lambda r: r.differences, "compared", _compared, False, nested=True),
+)  # fmt: skip
+LINE_COLUMNS: Final[tuple[Column[SourceRow], ...]] = (
+    Column("place", lambda r: r.place, "line", lambda r: r.place or "", False, narrow=16, shorten=cut_middle),
+    Column("file", lambda r: r.counts.file),
+    Column("source_line", lambda r: r.counts.line),
+    *_COUNTS,
+    *_PROBED,
     *_KERNEL,
 )  # fmt: skip
 SASS_COLUMNS: Final[tuple[Column[SourceRow], ...]] = (
@@ -172,4 +167,5 @@ SASS_COLUMNS: Final[tuple[Column[SourceRow], ...]] = (
     Column("file", lambda r: r.counts.file),
     Column("source_line", lambda r: r.counts.line),
     *_KERNEL,
+    *_PROBED,
 )
