@@ -35,7 +35,8 @@ KERNEL = """
 	@%p1 ld.global.b32 %r3, [%rd3+64];
 	ld.v4.b32 {%r4, %r5, %r6, %r7}, [%rd3];
 	mov.u32 %r8, buffer; shl.b32 %r9, %r2, 4; add.u32 %r8, %r8, %r9;
-	cp.async.ca.shared.global [%r8], [%rd3+128], 16; cp.async.wait_all;
+	cp.async.ca.shared.global [%r8], [%rd3+128], 16; cp.async.cg.shared.global [%r8], [%rd3+128], 16, %r1;
+	@%p1 cp.async.ca.shared.global [%r8+4], [%rd3+132], 4, %r1; cp.async.wait_all;
 	ld.shared.b32 %r10, [%r8]; add.u32 %r3, %r3, %r10;
 	mov.b32 %r11, 0; mov.b32 %r12, 0;
 	mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r11, %r12}, {%r4, %r5, %r6, %r7}, {%r3, %r10}, {%r11, %r12};
@@ -43,7 +44,7 @@ KERNEL = """
 	ret;
 }
 """
-GUARDED = re.compile(r"@!?P\d (?:LDG|STG)")
+GUARDED = re.compile(r"@!?P\d (?:LDG|STG)\b")
 
 
 @pytest.fixture(scope="module")
