@@ -3,7 +3,8 @@
 Prints one line per process, in the order of their ranks: a sum of the bits of all that came.
 """
 
-import os
+import tempfile
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -30,9 +31,9 @@ def all_ways(rank: int, x: torch.Tensor) -> list[torch.Tensor]:
     return [total, told, both, half, other]
 
 
-def work(rank: int) -> None:
+def work(rank: int, folder: str) -> None:
     torch.cuda.set_device(rank)
-    dist.init_process_group("nccl", rank=rank, world_size=2)
+    dist.init_process_group("nccl", init_method=Path(folder, "rendezvous").as_uri(), rank=rank, world_size=2)
     torch.manual_seed(rank)
     weight, seen = torch.randn(1024, 1024, device="cuda"), 0
     for _ in range(ROUNDS):
@@ -48,6 +49,5 @@ def work(rank: int) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-    os.environ.setdefault("MASTER_PORT", "29513")
-    multiprocessing.spawn(work, nprocs=2)
+    with tempfile.TemporaryDirectory() as folder:  # a file, not a port: several of this program may run at a time
+        multiprocessing.spawn(work, args=(folder,), nprocs=2)

@@ -3,8 +3,9 @@
 `distributed.py [LAUNCHES]`. Prints one line per process, in the order of their ranks.
 """
 
-import os
 import sys
+import tempfile
+from pathlib import Path
 
 import torch
 import torch.distributed as distributed
@@ -22,10 +23,11 @@ def scale(x, y, factor, length, BLOCK: tl.constexpr):
     tl.store(y + at, tl.load(x + at, mask=at < length) * factor, mask=at < length)
 
 
-def work(rank: int, launches: int) -> None:
+def work(rank: int, launches: int, folder: str) -> None:
     devices = torch.cuda.device_count()
     torch.cuda.set_device(rank % devices)
-    distributed.init_process_group("nccl" if devices >= PROCESSES else "gloo", rank=rank, world_size=PROCESSES)
+    backend, met = "nccl" if devices >= PROCESSES else "gloo", Path(folder, "rendezvous").as_uri()
+    distributed.init_process_group(backend, init_method=met, rank=rank, world_size=PROCESSES)
     x = torch.arange(LENGTH, device="cuda", dtype=torch.float32)
     y = torch.empty_like(x)
     for _ in range(launches):
@@ -42,6 +44,5 @@ def work(rank: int, launches: int) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-    os.environ.setdefault("MASTER_PORT", "29511")
-    multiprocessing.spawn(work, args=(int(sys.argv[1]) if len(sys.argv) > 1 else 4,), nprocs=PROCESSES)
+    with tempfile.TemporaryDirectory() as folder:  # a file, not a port: several of this program may run at a time
+        multiprocessing.spawn(work, args=(int(sys.argv[1]) if len(sys.argv) > 1 else 4, folder), nprocs=PROCESSES)

@@ -1,13 +1,11 @@
 """An all-reduce of one rank in a CUDA graph: destroying the communicator waits until nothing holds the graph."""
 
-import os
 import time
 
 import torch
 import torch.distributed as dist
 
-os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": os.environ.get("MASTER_PORT", "29517")}
-dist.init_process_group("nccl", rank=0, world_size=1)
+dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
 x = torch.ones(1000, device="cuda")
 dist.all_reduce(x)
 torch.cuda.synchronize()
