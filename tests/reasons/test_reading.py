@@ -13,8 +13,6 @@ from tui_probe.reasons import Reason, advice_on, because, because_of_file, liste
 from tui_probe.trace.events import parse_line
 from tui_probe.trace.launch_events import KernelPrepared
 
-SAME = [reason for reason in listed_reasons().values() if reason.older == (reason.sentence,)]
-
 
 @given(st.data())
 def test_code_and_parameters_come_back_from_a_line(data: st.DataObject) -> None:
@@ -34,35 +32,6 @@ def test_truncated_reason_keeps_its_code(made: Reason, most: int) -> None:
     short = made.shortened(most)
     assert len(short.text.encode()) <= most
     assert read_reason(short.written).code == made.code
-
-
-@given(st.data())
-def test_sentences_of_logs_without_codes_are_known(data: st.DataObject) -> None:
-    listed = data.draw(st.sampled_from(sorted(SAME, key=lambda each: each.code)))
-    made = because(listed.code, **data.draw(parameters(listed)))
-    assert read_reason(made.text) == made
-
-
-@pytest.mark.parametrize(
-    ("said", "code"),
-    [
-        ("context was destroyed", "context-destroyed"),
-        ("the probed launch failed", "launch-failed"),
-        ("line 4: ld has no ADDR: it does not access memory", "no-address"),
-        ("line 9: this '{' is not closed", "ptx-unreadable"),
-        ("kernel.info is about another kernel", "kernel-info"),
-        ("./trace/a/kernel/0_a/kernel.info: No such file or directory", "file-error"),
-        ("results stopped: No space left on device (./trace/a/result/1.000000.bin)", "disk-full"),
-        ("results stopped: File too large (./trace/a/result/1.000000.bin)", "file-limit"),
-        ("results stopped: Input/output error (./trace/a/result/1.000000.bin)", "file-error"),
-        ("no directory for the kernel: Read-only file system", "not-permitted"),
-        ("ptxas 12.0.140: ptxas /t/probed.ptx, line 6; fatal   : Unsupported .version 8.7", "ptxas-refused"),
-        ("no ptxas on this machine: install the wheel nvidia-cuda-nvcc", "assembler-missing"),
-        ("CUDA_ERROR_ILLEGAL_ADDRESS", "driver-error"),
-    ],
-)
-def test_older_sentences_have_a_code(said: str, code: str) -> None:
-    assert read_reason(said) == (said, code)
 
 
 @pytest.mark.parametrize(

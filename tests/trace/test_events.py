@@ -161,7 +161,7 @@ KNOWN = [
         "reason trace is full (1000 bytes) code trace-full",
         n.LaunchUnprobed(SHAPE, 3, 17, 1785000000000000000, because("trace-full", bytes=1000)),
     ),
-    ("[exit] launches 20 probed 18 dropped 1 reason probe memory full", p.Exited(20, 18, 1, because("probe-memory"))),
+    ("[exit] launches 20 probed 18 dropped 1 reason probe memory full code probe-memory", p.Exited(20, 18, 1, because("probe-memory"))),
     (
         "[exit] launches 20 probed 18 dropped 1 reason a/result/1.500000.bin: Disk quota exceeded code disk-full",
         p.Exited(20, 18, 1, because("disk-full", path="a/result/1.500000.bin", error="Disk quota exceeded")),

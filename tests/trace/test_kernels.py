@@ -147,11 +147,6 @@ def test_spills_of_called_functions_count() -> None:
             "ptxas /t/probed.ptx, line 5; error   : Unknown symbol 'q'",
             "ptxas-refused",
         ),
-        (
-            ["tui_probe.errors.PtxError: line 3: no entry"],
-            "tui_probe.errors.PtxError: line 3: no entry",
-            "ptx-unreadable",
-        ),
         (["[skipped] no PTX in image"], "no PTX in image", "no-ptx"),
         (["[skipped] no PTX in image code no-ptx"], "no PTX in image", "no-ptx"),
     ],

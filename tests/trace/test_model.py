@@ -98,10 +98,10 @@ def test_benchmark_gives_medians(writer: TraceWriter) -> None:
 
 
 def test_filtered_kernel_is_excluded(writer: TraceWriter) -> None:
-    writer.kernel(0, FILL, "filtered", reason="filtered out by name")
+    writer.kernel(0, FILL, "filtered", reason="excluded by name code excluded")
     kernel = only(open_trace(writer.directory))
     assert kernel.probe_reason is not None
-    assert (kernel.status, kernel.reason, kernel.probe_reason.code) == ("excluded", "filtered out by name", "excluded")
+    assert (kernel.status, kernel.reason, kernel.probe_reason.code) == ("excluded", "excluded by name", "excluded")
 
 
 def test_launch_records(writer: TraceWriter) -> None:

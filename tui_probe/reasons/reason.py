@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from errno import EACCES, EDQUOT, EFBIG, ENOMEM, ENOSPC, EPERM, EROFS
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -31,17 +31,17 @@ _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 class ListedReason:
     """A reason of the list.
 
-    ``parameters`` are their kinds by name, in the order of the sentence. ``older`` are the sentences by which it is
-    known in a log without codes. ``advice`` is "" where nothing can be done, and then ``no_advice`` says why.
+    ``parameters`` are their kinds by name, in the order of the sentence. ``older`` are its sentences in stored traces
+    without codes. ``advice`` is "" where nothing can be done, and then ``no_advice`` says why.
     """
 
     name: str
     code: str
     parameters: Mapping[str, str]
     sentence: str
-    older: tuple[str, ...]
     advice: str
     no_advice: str
+    older: tuple[str, ...] = ()
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -50,7 +50,7 @@ class ListedReason:
 
     @cached_property
     def older_patterns(self) -> tuple[re.Pattern[str], ...]:
-        """The same for the older sentences, whose parameters may be others."""
+        """The same for the older sentences."""
         return tuple(self._pattern(sentence) for sentence in self.older)
 
     def _pattern(self, sentence: str) -> re.Pattern[str]:
@@ -74,24 +74,18 @@ def listed_reasons() -> Mapping[str, ListedReason]:
 
 def read_list(text: str) -> Iterator[ListedReason]:
     """The reasons of such a file. Raises ValueError, with the line, for what is none."""
-    advice: dict[str, str] = {}
+    reasons: dict[str, ListedReason] = {}
     for statement in ast.parse(_COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)).body:
         match statement:
-            case ast.Expr(
-                ast.Call(ast.Name("REASON"), [ast.Name(name), code, parameters, sentence, older, advice_node])
-            ):
-                reason = _reason(name, [code, parameters, sentence, older, advice_node], advice)
-                advice[name] = reason.advice
-                yield reason
+            case ast.Expr(ast.Call(ast.Name("REASON"), [ast.Name(name), code, parameters, sentence, advice])):
+                texts = _text(code), _parameters(parameters), _text(sentence), *_advice(advice, reasons)
+                reasons[name] = ListedReason(name, *texts)
+            case ast.Expr(ast.Call(ast.Name("OLDER"), [ast.Name(name), sentence])) if name in reasons:
+                listed = reasons[name]
+                reasons[name] = replace(listed, older=(*listed.older, _text(sentence)))
             case _:
-                raise ValueError(f"reasons.def, line {statement.lineno}: this is no REASON of six parts")
-
-
-def _reason(name: str, parts: list[ast.expr], others: Mapping[str, str]) -> ListedReason:
-    code, parameters, sentence, older, advice_node = parts
-    text = _text(sentence)
-    advice, no_advice = _advice(advice_node, others)
-    return ListedReason(name, _text(code), _parameters(parameters), text, _older(older, text), advice, no_advice)
+                raise ValueError(f"reasons.def, line {statement.lineno}: not a REASON of five parts or an OLDER of one")
+    yield from reasons.values()
 
 
 def _parameters(node: ast.expr) -> dict[str, str]:
@@ -105,23 +99,14 @@ def _parameters(node: ast.expr) -> dict[str, str]:
     return parameters
 
 
-def _older(node: ast.expr, sentence: str) -> tuple[str, ...]:
-    match node:
-        case ast.Name("SAME"):
-            return (sentence,)
-        case ast.Call(ast.Name("OLDER"), sentences):
-            return tuple(_text(older) for older in sentences)
-    raise ValueError(f"reasons.def, line {node.lineno}: older sentences are SAME or OLDER(…)")
-
-
-def _advice(node: ast.expr, others: Mapping[str, str]) -> tuple[str, str]:
+def _advice(node: ast.expr, others: Mapping[str, ListedReason]) -> tuple[str, str]:
     match node:
         case ast.Call(ast.Name("ADVICE"), [text]):
             return _text(text), ""
         case ast.Call(ast.Name("NO_ADVICE"), [text]):
             return "", _text(text)
         case ast.Call(ast.Name("ADVICE_OF"), [ast.Name(name)]) if name in others:
-            return others[name], ""
+            return others[name].advice, ""
     raise ValueError(f"reasons.def, line {node.lineno}: advice is ADVICE, NO_ADVICE or ADVICE_OF one above")
 
 
@@ -173,7 +158,7 @@ class Reason(NamedTuple):
 
     @property
     def parameters(self) -> Mapping[str, str]:
-        """The parameters of its sentence by name; none where the text was cut off or is an older one."""
+        """The parameters of its sentence by name; none where the text was cut off or reworded."""
         listed = listed_reasons().get(self.code or "")
         match = listed and listed.pattern.fullmatch(self.sentence)
         return match.groupdict() if match else {}
@@ -207,7 +192,7 @@ def because_of_file(path: object, error: OSError) -> Reason:
 
 @lru_cache(maxsize=4096)
 def read_reason(written: str) -> Reason:
-    """A reason as ``written``, or as an older version wrote it: without a code, which its sentence gives then."""
+    """A reason as ``written``; of a stored trace without codes the sentence gives the code."""
     match = _WRITTEN.fullmatch(written)
     if match and match[2] in listed_reasons():
         return Reason(match[1], match[2])
@@ -215,7 +200,7 @@ def read_reason(written: str) -> Reason:
 
 
 def _older_code(sentence: str) -> str | None:
-    """The code of a whole sentence of a version without codes; None for any other words."""
+    """The code of a sentence of a stored trace; None for any other text."""
     for listed in listed_reasons().values():
         if any(pattern.fullmatch(sentence) for pattern in listed.older_patterns):
             return listed.code

@@ -13,7 +13,7 @@ enum { TEXT_SIZE = 512, WRITTEN_SIZE = TEXT_SIZE + 64 };
 #define BEFORE_CODE " code "
 
 const struct reason reasons_plain[REASON_CODES] = {
-#define REASON(name, code, parameters, sentence, older, advice) {REASON_##name, sentence BEFORE_CODE code},
+#define REASON(name, code, parameters, sentence, advice) {REASON_##name, sentence BEFORE_CODE code},
 #include "../../../tui_probe/reasons/reasons.def"
 #undef REASON
 };
@@ -21,7 +21,7 @@ const struct reason reasons_plain[REASON_CODES] = {
 static const struct {
     const char *code, *sentence;
 } list[REASON_CODES] = {
-#define REASON(name, code, parameters, sentence, older, advice) {code, sentence},
+#define REASON(name, code, parameters, sentence, advice) {code, sentence},
 #include "../../../tui_probe/reasons/reasons.def"
 #undef REASON
 };

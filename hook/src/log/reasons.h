@@ -9,8 +9,11 @@
 #define REASON_COUNT(...) REASON_COUNT_(0, ##__VA_ARGS__, 4, 3, 2, 1, 0)
 #define REASON_COUNT_(zero, a, b, c, d, n, ...) n
 
+/* The hook writes codes. */
+#define OLDER(name, sentence)
+
 enum reason_code {
-#define REASON(name, code, parameters, sentence, older, advice) REASON_##name,
+#define REASON(name, code, parameters, sentence, advice) REASON_##name,
 #include "../../../tui_probe/reasons/reasons.def"
 #undef REASON
     REASON_CODES
@@ -18,7 +21,7 @@ enum reason_code {
 
 /* The number of parameters of each sentence. */
 enum {
-#define REASON(name, code, parameters, sentence, older, advice) REASON_##name##_PARAMETERS = REASON_COUNT parameters,
+#define REASON(name, code, parameters, sentence, advice) REASON_##name##_PARAMETERS = REASON_COUNT parameters,
 #include "../../../tui_probe/reasons/reasons.def"
 #undef REASON
 };
