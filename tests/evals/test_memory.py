@@ -77,19 +77,6 @@ def test_without_a_word_of_the_program_its_allocations_count(tmp_path: Path) -> 
     assert "the original is the peak of its allocations" in answer.notes[0]
 
 
-def test_parts_of_a_model_as_older_collections_keep_them(tmp_path: Path) -> None:
-    """MODEL/PROBE/PART/trace, with the output beside the trace: the most of all parts."""
-    traces = []
-    for part, size in (("fwd", 64), ("bwd", 128)):
-        folder = tmp_path / "sd-bs1" / "block_sched" / part
-        folder.mkdir(parents=True)
-        traces.append(write(folder / "Nov22_010203_7", "block_sched", (size,)))
-        (traces[-1] / "stdout.log").unlink()
-        (folder / "stdout.log").write_text(f"max memory: {10 * size}\n")
-    (row,) = tui_probe.evaluate("memory", traces).tables["memory"].records()
-    assert (row["model"], row["original"], row["probe_bytes"]) == ("sd-bs1", 1280, 128)
-
-
 def test_several_probes_by_turns(tmp_path: Path) -> None:
     """Each probe has launches of its own in one trace; a kernel that only one can have counts for that one."""
     writer = TraceWriter(tmp_path / "model")

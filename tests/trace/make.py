@@ -167,7 +167,7 @@ class TraceWriter:
         host: int | None = None,
     ) -> None:
         """The GPU time of a sampled launch, which stands for ``weight`` launches."""
-        shape = "" if key is None else f" key {key}"
+        shape = f" key {kernel if key is None else key}"
         waited = "" if host is None else f" host {host}"
         kind = "probed" if probed else "original"
         self.lines(f"[time] launch {launch} kernel {kernel}{shape} {kind} ns {ns} for {weight}{waited}")

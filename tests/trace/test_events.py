@@ -50,7 +50,7 @@ KNOWN = [
     ),
     ("[benchmark] alternate kernel 3 reason it has atomics", k.Alternating(3, Reason("it has atomics", None))),
     ("[time] empty 1312", n.EmptyPair(1312)),
-    ("[time] launch 9 kernel 2 original ns 4096 for 12", n.GpuTimed(9, 2, None, False, 4096, 12, None)),
+    ("[time] launch 9 kernel 2 key 0 original ns 4096 for 12", n.GpuTimed(9, 2, 0, False, 4096, 12, None)),
     ("[time] launch 9 kernel 2 key 5 probed ns 0 for 1 host 88 x", n.GpuTimed(9, 2, 5, True, 0, 1, 88)),
     ("[time] launch 9 kernel 2 key 5 probed ns 0 for 1 hosts", n.GpuTimed(9, 2, 5, True, 0, 1, None)),
     ("[exec] save-failed 1.000000.bin 28 No space left", p.Trouble("save-failed 1.000000.bin 28 No space left")),
@@ -161,7 +161,10 @@ KNOWN = [
         "reason trace is full (1000 bytes) code trace-full",
         n.LaunchUnprobed(SHAPE, 3, 17, 1785000000000000000, because("trace-full", bytes=1000)),
     ),
-    ("[exit] launches 20 probed 18 dropped 1 reason probe memory full code probe-memory", p.Exited(20, 18, 1, because("probe-memory"))),
+    (
+        "[exit] launches 20 probed 18 dropped 1 reason probe memory full code probe-memory",
+        p.Exited(20, 18, 1, because("probe-memory")),
+    ),
     (
         "[exit] launches 20 probed 18 dropped 1 reason a/result/1.500000.bin: Disk quota exceeded code disk-full",
         p.Exited(20, 18, 1, because("disk-full", path="a/result/1.500000.bin", error="Disk quota exceeded")),
@@ -193,8 +196,8 @@ def test_each_kind_of_line(line: str, event: Event) -> None:
         "[init] epoch 99999999999999999999999",
         f"[exec] succeed {'9' * 5000}",
         "[time] launch 9 kernel 2 key original ns 4096 for 12",
-        "[time] launch 9 kernel 2 original ns 4096",
-        "[time] launch 9 kernel 2 original ns 4096 for 1host 7",
+        "[time] launch 9 kernel 2 key 0 original ns 4096",
+        "[time] launch 9 kernel 2 key 0 original ns 4096 for 1host 7",
         "[kernel] 3 odd registers 32 local 0 shared 0 blocks 8 name f reason -",
         "[kernel] 3 excluded registers 32 local 0 shared 0 blocks 8 name f reason -",  # the hook writes filtered
         "[exec] save-full trace is full (9 bytes): allow",

@@ -129,8 +129,8 @@ def test_each_probe_has_its_own_slowdown(tmp_path: Path) -> None:
     for grid in SHAPES:
         writer.pass_through(0, "not chosen", grid=grid)
     times = [3000, 9000] * 3
-    writer.lines(*(f"[time] launch {number} kernel 0 probed ns {ns} for 1" for number, ns in enumerate(times)))
-    writer.lines(*(f"[time] launch {number} kernel 0 original ns 1000 for 1" for number in (6, 7)))
+    writer.lines(*(f"[time] launch {number} kernel 0 key 0 probed ns {ns} for 1" for number, ns in enumerate(times)))
+    writer.lines(*(f"[time] launch {number} kernel 0 key 0 original ns 1000 for 1" for number in (6, 7)))
     kernel = open_trace(writer.directory).kernels[0]
     one, two, three = kernel.by_probe()
     assert (one.slowdown, two.slowdown, three.slowdown) == (3, 9, None)

@@ -106,7 +106,7 @@ class TraceWriter:
 
     def timed(self, kernel: int, launch: int, nanoseconds: int) -> None:
         """The GPU time of a launch without the probe, which stands for itself alone."""
-        self.event(f"[time] launch {launch} kernel {kernel} original ns {nanoseconds} for 1")
+        self.event(f"[time] launch {launch} kernel {kernel} key {kernel} original ns {nanoseconds} for 1")
 
     def result(self, kernel: int, launch: int, blocks: int = 64, warps: int = 4) -> Path:
         """A result of block_sched in which each SM runs its blocks one after another."""

@@ -194,7 +194,7 @@ def test_byte_budgets_of_kernels_with_times(size: tuple[int, int], root: Path) -
                 number = trace.launches
                 lines += [
                     *trace.launch_lines(kernel),
-                    f"[time] launch {number} kernel {kernel} original ns {took} for 1",
+                    f"[time] launch {number} kernel {kernel} key {kernel} original ns {took} for 1",
                 ]
         trace.event(*lines)
 

@@ -394,10 +394,11 @@ def _callback_name(top: TomlTable) -> str:
 
 
 def _read_about(top: TomlTable) -> ProbeAbout:
-    """The ``[about]`` table, or the ``description`` of older files."""
+    """The ``[about]`` table."""
     table = top.table("about")
-    title = table.text("title", top.text("description", ""))
-    measures, unit, cost, checked = (table.text(key, "") for key in ("measures", "unit", "cost", "checked"))
+    title, measures, unit, cost, checked = (
+        table.text(key, "") for key in ("title", "measures", "unit", "cost", "checked")
+    )
     return ProbeAbout(
         title, measures, unit, cost, checked, weight=_read_weight(table), every_block=table.flag("every_block")
     )

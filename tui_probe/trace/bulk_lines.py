@@ -283,40 +283,22 @@ _TIME_LINE = b"[time] launch "
 
 
 def gpu_times(block: LineBlock, left: NDArray[np.bool_]) -> TimeColumns:
-    """Lines ``[time] launch N kernel I (key K) original|probed ns T for W (host H)``, taken away from ``left``.
+    """Lines ``[time] launch N kernel I key K original|probed ns T for W (host H)``, taken away from ``left``.
 
     Others that begin so are left to be read one by one.
     """
     at = block.begin_with(_TIME_LINE)
-    times = _time_columns(block, at[:0], keyed=False)[0]
-    for keyed in (False, True):
-        columns, good = _time_columns(block, at, keyed=keyed)
-        times = times.followed_by(columns)
-        left[at[good]] = False
-        at = at[~good]
-    return times
-
-
-def _time_columns(block: LineBlock, at: NDArray[np.int64], *, keyed: bool) -> tuple[TimeColumns, NDArray[np.bool_]]:
-    """The times of the lines that are exactly of one of the two forms, and which of them are."""
-    more = 2 if keyed else 0
-    fields = LineFields(block, at, 10 + more, behind=_TIME_LINE)
-    fields.words(kernel=1, ns=4 + more, **({"for": 6 + more, "key": 3} if keyed else {"for": 6}))
-    probed = fields.is_word(3 + more, b"probed")
-    fields.expect(probed | fields.is_word(3 + more, b"original"))
-    digits = {0: 18, 2: 9, 5 + more: 18, 7 + more: 18, **({4: 9} if keyed else {})}
-    launch, kernel, ns, weight, *key = fields.numbers(digits)
-    good, host = _host_times(fields, 7 + more)
+    fields = LineFields(block, at, 12, behind=_TIME_LINE)
+    fields.words(kernel=1, key=3, ns=6, **{"for": 8})
+    probed = fields.is_word(5, b"probed")
+    fields.expect(probed | fields.is_word(5, b"original"))
+    launch, kernel, key, ns, weight = fields.numbers({0: 18, 2: 9, 4: 9, 7: 18, 9: 18})
+    good, host = _host_times(fields, 9)
+    left[at[good]] = False
     columns = TimeColumns(
-        kernel=kernel,
-        launch=launch,
-        key=key[0].astype(np.int64) if keyed else np.full(len(at), NOT_TIMED),
-        probed=probed,
-        ns=ns,
-        weight=weight,
-        host=host,
+        kernel=kernel, launch=launch, key=key.astype(np.int64), probed=probed, ns=ns, weight=weight, host=host
     )
-    return columns.part(good), good
+    return columns.part(good)
 
 
 def _host_times(fields: LineFields, last: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

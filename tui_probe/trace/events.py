@@ -85,7 +85,7 @@ def _budget(m: Match) -> Event:
 
 _MEMORY: Final = r"(cu\w+) {CODE} dptr {POINTER}(?: bytesize {COUNT})?"
 
-_EXIT: Final = "launches {COUNT} probed {COUNT} dropped {COUNT}(?: reason (.*))?"
+_EXIT: Final = "launches {COUNT} probed {COUNT} dropped {COUNT} reason (.*)"
 
 _BUDGETS: Final = ("trace-bytes", "result-files", "log-bytes", "share", "write-rate")
 _BUDGET: Final = f"({'|'.join(_BUDGETS)})" + r" (reached|thins) limit {COUNT} used (\d{1,18}): (.*)"

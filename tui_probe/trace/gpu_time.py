@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.launches import TimeColumns
 
 NOT_TIMED = -1
-"""In the columns ``key`` and ``host``: there is none."""
+"""In the column ``host``: the GPU had work before the launch."""
 
 
 @dataclass(slots=True)

@@ -284,7 +284,7 @@ class GpuTimed:
 
     number: int
     kernel: int
-    key: int | None
+    key: int
     probed: bool
     ns: int
     weight: int

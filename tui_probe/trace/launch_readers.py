@@ -209,7 +209,7 @@ def _benchmark(m: Match) -> Event:
 def _gpu_timed(m: Match) -> Event:
     number, kernel, key, kind, ns, weight, host = m.groups()
     return GpuTimed(
-        int(number), int(kernel), maybe_int(key), kind == b"probed", int(ns), int(weight), maybe_int(host)
+        int(number), int(kernel), int(key), kind == b"probed", int(ns), int(weight), maybe_int(host)
     )  # fmt: skip
 
 
@@ -234,9 +234,7 @@ _BENCHMARK: Final = (
     "prologue {MS} kernel {MS} epilogue {MS} original {MS} impact {MS} {CODE}(?: kernel {INDEX} launch {COUNT})?"
 )
 
-_TIME: Final = (
-    "launch {COUNT} kernel {INDEX}(?: key {INDEX})? (original|probed) ns {COUNT} for {COUNT}(?: host {COUNT})?"
-)
+_TIME: Final = "launch {COUNT} kernel {INDEX} key {INDEX} (original|probed) ns {COUNT} for {COUNT}(?: host {COUNT})?"
 
 _FAULTS: Final = "70[02]|71[04-9]"
 """Errors of kernels, which a context does not survive. Others are of programs that end or reset theirs."""

@@ -264,7 +264,7 @@ class Recorder:
             TimeColumns(
                 kernel=np.array([event.kernel], dtype=np.uint64),
                 launch=np.array([event.number], dtype=np.uint64),
-                key=np.array([NOT_TIMED if event.key is None else event.key]),
+                key=np.array([event.key]),
                 probed=np.array([event.probed]),
                 ns=np.array([event.ns], dtype=np.uint64),
                 weight=np.array([event.weight], dtype=np.uint64),

@@ -123,20 +123,15 @@ def _probe(trace: Trace) -> str | None:
 
 
 def _model(given: EvaluationInput, probe: str) -> str:
-    """``MODEL.PROBE`` is the name of a collected trace; older ones lie in ``MODEL/PROBE/PART/``."""
-    folders = given.path.absolute().parts
-    if given.label.endswith(f".{probe}"):
-        return given.label.removesuffix(f".{probe}")
-    return folders[folders.index(probe) - 1] if probe in folders[1:] else given.label
+    """``MODEL.PROBE`` is the name of a collected trace."""
+    return given.label.removesuffix(f".{probe}")
 
 
 def _program_bytes(directory: Path) -> int | None:
-    """The most of what the program said, in the trace or, as older collections keep its output, beside it."""
-    for path in (directory / "stdout.log", directory.parent / "stdout.log"):
-        if path.is_file():
-            sizes = _PROGRAM_SIZE.findall(read_start(path, PROGRAM_OUTPUT))
-            return max(map(int, sizes), default=None)
-    return None
+    """The largest size that the program printed; None if its output is not in the trace or names none."""
+    output = directory / "stdout.log"
+    sizes = _PROGRAM_SIZE.findall(read_start(output, PROGRAM_OUTPUT)) if output.is_file() else ()
+    return max(map(int, sizes), default=None)
 
 
 def _sizing_method(trace: Trace, kernels: Sequence[KernelFacts]) -> str:
