@@ -11,13 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.cli.main import main
 from tui_probe.errors import ImportFileError
-from tui_probe.nsight.importers.input_file import is_chrome, tool_of
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, sums_page, totals_page
 from tui_probe.nsight.pages.nsys_profile import NsysSources
-from tui_probe.nsight.pages.opening import open_imported
 from tui_probe.nsight.pages.timeline import StreamTimeline
 
 
@@ -180,18 +177,6 @@ def test_file_that_is_cut_off_gives_its_events(tmp_path: Path, name: str) -> Non
 def test_file_that_is_wrong_is_named(tmp_path: Path, value: str, problem: str) -> None:
     with pytest.raises(ImportFileError, match=rf"trace\.json: .*({problem})"):
         read_nsys([written(tmp_path, value)])
-
-
-def test_json_files_are_distinguished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trace = written(tmp_path, {"traceEvents": [kernel("k", 1, 1)]})
-    report = written(tmp_path, {"schema": "tui-probe.report", "version": 2, "kernels": []}, "report.json")
-    assert (is_chrome(trace), is_chrome(report), is_chrome(tmp_path / "none.json")) == (True, False, False)
-    assert tool_of(trace) == "chrome"
-    assert open_imported([trace]).pages[0].name == "totals"
-    assert main(["import", str(trace)]) == 0
-    assert "k" in capsys.readouterr().out
-    assert main(["import", "ncu", str(trace)]) != 0
-    assert "tui-probe import chrome" in capsys.readouterr().err
 
 
 VALUES = st.recursive(

@@ -83,7 +83,7 @@ def test_code_is_for_check(
     ("content", "words"),
     [
         ('{"a": 1}', "JSON without traceEvents, so not a Chrome trace"),
-        ("[]", "JSON without traceEvents, so not a Chrome trace"),
+        ("[]", "JSON without traceEvents, so not a Chrome trace, nor a bandwidth result"),
         ('[{"children": [], "frame": {"name": "ROOT"}, "metrics": {"count": 0}}]', "a tree of Proton"),
     ],
 )

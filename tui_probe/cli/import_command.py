@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.errors import UsageError
+from tui_probe.errors import ImportFileError, UsageError
 from tui_probe.nsight.analysis.critical import ELEMENT_BYTES, ExpectedTensor
 from tui_probe.nsight.pages.explanations import NCU_PAGES, NSYS_PAGES, NSYS_TRACE_PAGES, TRACE_PAGES
 from tui_probe.probekit.page_kinds import FORMATS
@@ -61,8 +61,11 @@ def with_tool(words: Sequence[str]) -> list[str]:
     if file is None:
         return [*words]
     from tui_probe.nsight.importers.input_file import tool_of
+    from tui_probe.nsight.importers.json_kinds import json_advice
 
     tool = tool_of(file)
+    if tool is None and (advice := json_advice(file)):
+        raise ImportFileError(f"{file}: {advice}")
     if tool is None:
         raise UsageError(f"{file}: which tool wrote it? tui-probe import ncu {file}, or tui-probe import nsys {file}")
     return [tool, *words]

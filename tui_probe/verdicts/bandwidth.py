@@ -85,11 +85,6 @@ def parse_bandwidth(data: bytes, path: Path) -> Bandwidth:
     return Bandwidth(card, [rate for rate in rates if not any(rate is other for other in swept)], swept)
 
 
-def looks_like_bandwidth(start: bytes) -> bool:
-    """Return whether a file that begins so may be one of ours: none of the profilers' tables begin with a brace."""
-    return start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
-
-
 def _rate(record: object) -> SavedRate:
     if not isinstance(record, dict):
         raise _InvalidFile("a figure is not an object")

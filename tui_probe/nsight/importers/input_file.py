@@ -1,135 +1,18 @@
-"""Files of other profilers: their text, packing and writer, and what to do with a file of another kind."""
+"""Files of other profilers: the tool that wrote one, and advice for a file of another kind."""
 
 from __future__ import annotations
 
-import codecs
-import gzip
-import io
-import os
 import re
 import shlex
-from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.binaries import elf, fatbin
-from tui_probe.errors import ImportFileError
-from tui_probe.input_limits import LINE_OF_CSV
-from tui_probe.trace.plain_file import open_plain
+from tui_probe.nsight.importers.json_kinds import is_chrome, json_advice
+from tui_probe.nsight.importers.packing import first_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
-
-    from tui_probe.input_limits import InputLimit
-
-_TELLING: Final = 1000
-"""Lines between two words of how far reading is."""
-_ENCODING_MARKS: Final = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-_PACKED: Final = {
-    b"\xfd7zXZ\0": "xz -d",
-    b"\x1f\x8b": "gzip -d",
-    b"\x28\xb5\x2f\xfd": "zstd -d",
-    b"BZh": "bzip2 -d",
-    b"PK\3\4": "unzip",
-}
-"""How packed files begin, and what unpacks them."""
-
-
-def lines_of(path: Path, progress: Callable[[float], object] = lambda _: None) -> Iterator[str]:
-    """Yield the lines of a file with their ends; U+FFFD replaces what the encoding does not allow. ImportFileError if
-    the file cannot be read, or has a line above the limit. ``progress`` receives the share read so far.
-    """
-    try:
-        with open_plain(path) as raw:
-            start = raw.read(4)
-            raw.seek(0)
-            encoding = next((name for mark, name in _ENCODING_MARKS if start.startswith(mark)), "utf-8")
-            size = max(os.fstat(raw.fileno()).st_size, 1)
-            with io.TextIOWrapper(raw, encoding, "replace", newline="\n") as text:
-                for number, line in enumerate(_bounded_lines(text, path)):
-                    if number % _TELLING == 0:
-                        progress(min(1.0, raw.tell() / size))
-                    yield line
-    except OSError as error:
-        raise ImportFileError(f"{path}: {error.strerror or error}: name a file that can be read") from error
-    except (UnicodeError, ValueError) as error:
-        raise ImportFileError(f"{path}: not text ({error}): name a CSV file") from error
-
-
-def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
-    number = 0
-    while line := text.readline(LINE_OF_CSV.most + 1):
-        number += 1
-        if len(line) > LINE_OF_CSV.most:
-            raise ImportFileError(
-                f"{path}: line {number} has more than {LINE_OF_CSV.size}, so this is not a CSV file or it is damaged:"
-                " export it again"
-            )
-        yield line
-
-
-def refuse_larger(path: Path, limit: InputLimit, instead: str) -> None:
-    """ImportFileError for a file above the limit; ``instead`` is what to do."""
-    with suppress(OSError):
-        if path.stat().st_size > limit.most:
-            raise ImportFileError(f"{path}: larger than {limit.size}: {instead}")
-
-
-def file_progress(progress: Callable[[float], object], place: int, count: int) -> Callable[[float], object]:
-    """What the reading of one of ``count`` files is told, as a share of all of them."""
-    return lambda share: progress((place + share) / count)
-
-
-def first_bytes(path: Path, count: int = 64) -> bytes:
-    """The first bytes of a file; ImportFileError if it cannot be read, or is packed."""
-    try:
-        with open_plain(path) as file:
-            start = file.read(max(count, 8))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise ImportFileError(f"{path}: {reason}: name a file that can be read") from error
-    for mark, command in _PACKED.items():
-        if start.startswith(mark):
-            raise ImportFileError(f"{path}: packed: unpack it with {command} {shlex.quote(str(path))}")
-    return start[:count]
-
-
-_GZIP: Final = b"\x1f\x8b"
-_LOOKED_AT: Final = 1 << 16
-_CHROME_MARKS: Final = (b'"traceEvents"', b'"ph"', b'"deviceProperties"')
-
-
-def is_chrome(path: Path) -> bool:
-    """Whether a file begins as a Chrome trace; False if it cannot be read."""
-    try:
-        with unpacked(path) as file:
-            start = file.read(_LOOKED_AT).removeprefix(b"\xef\xbb\xbf").lstrip()
-    except (OSError, EOFError, ValueError):
-        return False
-    return start[:1] in (b"{", b"[") and any(mark in start for mark in _CHROME_MARKS)
-
-
-def chrome_files(paths: Sequence[Path]) -> bool:
-    """Whether all files are Chrome traces."""
-    return all(map(is_chrome, paths))
-
-
-@contextmanager
-def unpacked(path: Path) -> Iterator[IO[bytes]]:
-    """A file, unpacked if it is packed with gzip."""
-    with open_plain(path) as raw:
-        packed = raw.read(len(_GZIP)) == _GZIP
-        raw.seek(0)
-        if not packed:
-            yield raw
-            return
-        with gzip.GzipFile(fileobj=raw) as inside:
-            yield cast("IO[bytes]", inside)
-
 
 Tool = Literal["ncu", "nsys", "chrome"]
 SQLITE_MARK: Final = b"SQLite format 3\0"
@@ -137,6 +20,7 @@ _SUFFIXES: Final[dict[str, Tool]] = {
     ".ncu-rep": "ncu", ".nsys-rep": "nsys", ".qdrep": "nsys", ".sqlite": "nsys",
 }  # fmt: skip
 _HEAD_BYTES: Final = 1 << 18
+_LOOKED_AT: Final = 1 << 16
 _NCU_MARKS: Final = (b'"ID","Process ID"', b"ID,Process ID", b"==PROF==", b"==ERROR==")
 _NSYS_MARKS: Final = (b"Start (ns),", b"Time (%),", b"Projected Start", b"Proj Start (ns)", b"Total Time")
 
@@ -187,6 +71,8 @@ def mismatch(path: Path, asked: Tool) -> str | None:
     tool = tool_of(path)
     if tool is not None and tool != asked:
         return f"{_TOOL_FILES[tool]}: tui-probe import {tool} {word}"
+    if advice := json_advice(path):
+        return advice
     if _has_other_commas(start, _OTHER_COMMAS if asked == "ncu" else _NSYS_OTHER_COMMAS):
         return f"its cells are not separated by commas: take the file that {asked} wrote, or save it anew with commas"
     return None

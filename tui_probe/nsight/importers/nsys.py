@@ -12,15 +12,9 @@ import numpy as np
 
 from tui_probe.errors import ImportFileError
 from tui_probe.input_limits import CSV_OF_NSYS
-from tui_probe.nsight.importers.formats import NSYS_SQLITE, NSYS_STATS, PROTON, PYTORCH, report_rows
-from tui_probe.nsight.importers.input_file import (
-    SQLITE_MARK,
-    chrome_files,
-    file_progress,
-    first_bytes,
-    mismatch,
-    refuse_larger,
-)
+from tui_probe.nsight.importers.formats import NSYS_SQLITE, NSYS_STATS, report_rows
+from tui_probe.nsight.importers.input_file import SQLITE_MARK, mismatch
+from tui_probe.nsight.importers.json_kinds import is_chrome, json_advice
 from tui_probe.nsight.importers.nsys_model import (
     UNKNOWN,
     Copies,
@@ -34,6 +28,8 @@ from tui_probe.nsight.importers.nsys_model import (
     empty_kernels,
     thread_number,
 )
+from tui_probe.nsight.importers.packing import first_bytes
+from tui_probe.nsight.importers.text_file import file_progress, refuse_larger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -47,20 +43,9 @@ _HOW_TO_MAKE: Final = (
     f"no report of nsys stats that is known, nor an sqlite export: make one with {NSYS_SQLITE.made_with}, or"
     f" {NSYS_STATS.made_with}"
 )
-_JSON_HEAD: Final = 1 << 16
 _MOST: Final = 2.0**62
 _KERNEL: Final = "CUDA_KERNEL"
 """The category of kernels in a summary of all operations."""
-
-
-def _json_advice(path: Path) -> str:
-    """What a JSON file is that is not a Chrome trace, and what makes one; "" for other files."""
-    start = first_bytes(path, _JSON_HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
-    if start[:1] not in (b"{", b"["):
-        return ""
-    if b'"frame"' in start and b'"metrics"' in start:
-        return f"a tree of Proton, which has sums alone: make a trace with {PROTON.made_with}"
-    return f"JSON without traceEvents, so not a Chrome trace: make one with {PYTORCH.made_with}"
 
 
 def read_csv(paths: Sequence[Path], progress: Callable[[float], object] = lambda _: None) -> NsysReport:
@@ -82,7 +67,7 @@ def read_csv(paths: Sequence[Path], progress: Callable[[float], object] = lambda
             elif report.text(row, "Category") in ("", _KERNEL):
                 sums.setdefault(kind, []).append(_sum(report, row))
         if not known:
-            raise ImportFileError(f"{path}: {mismatch(path, 'nsys') or _json_advice(path) or _HOW_TO_MAKE}")
+            raise ImportFileError(f"{path}: {mismatch(path, 'nsys') or _HOW_TO_MAKE}")
     kernels, copies = trace.columns()
     projected = _in_order(ranges)
     chosen = next((rows for rows in map(sums.get, _SUMS) if rows), [])
@@ -232,10 +217,15 @@ def read_nsys(paths: Iterable[Path | str], progress: Callable[[float], object] =
     files = [Path(path) for path in paths]
     if not files:
         raise ImportFileError("no file: name an sqlite export of Nsight Systems, or CSV files of nsys stats")
-    if chrome_files(files):
+    others = [path for path in files if not is_chrome(path)]
+    if not others:
         from tui_probe.nsight.importers.chrome import read_chrome
 
         return read_chrome(files, progress)
+    if len(others) < len(files):
+        first_bytes(others[0])  # raises an error for a file that is packed or cannot be read
+        what = json_advice(others[0]) or "not a Chrome trace"
+        raise ImportFileError(f"{others[0]}: {what}; the other files are Chrome traces: import files of one kind")
     starts = [first_bytes(path, len(SQLITE_MARK)) for path in files]
     databases = [path for path, start in zip(files, starts, strict=True) if start == SQLITE_MARK]
     if databases and len(files) > 1:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from tui_probe.draw.shell import shell_word
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.analysis.launch_selection import AUTOMATIC, IterationPlan
-from tui_probe.nsight.importers.input_file import chrome_files, code_file_advice, first_bytes, tool_of
+from tui_probe.nsight.importers.input_file import code_file_advice, tool_of
+from tui_probe.nsight.importers.json_kinds import chrome_files, json_advice, json_file
 from tui_probe.nsight.importers.nsys import read_nsys
+from tui_probe.nsight.importers.packing import first_bytes
 from tui_probe.nsight.pages.critical_page import critical_page
 from tui_probe.nsight.pages.explanations import EXPLANATIONS, NCU_PAGES
 from tui_probe.nsight.pages.memory_pages import sectors_page, traffic_page
@@ -23,7 +25,7 @@ from tui_probe.nsight.pages.source_page import lines_page, sass_page
 from tui_probe.nsight.pages.trace_counters import metrics_of_traces
 from tui_probe.probekit.measured import probe_option_for
 from tui_probe.probekit.page_kinds import LazyPage, PageSet
-from tui_probe.verdicts.bandwidth import looks_like_bandwidth, read_bandwidth
+from tui_probe.verdicts.bandwidth import read_bandwidth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,12 +105,8 @@ def open_imported(
     title = ", ".join(path.name for path in paths)
     if chrome_files(paths):
         return PageSet(title, _nsys_pages(paths, traces))
-    start = first_bytes(paths[0])
-    if looks_like_bandwidth(start):
-        if len(paths) > 1:
-            raise ImportFileError(
-                f"{paths[0]}: a bandwidth result is opened by itself: tui-probe open {shell_word(paths[0])}"
-            )
+    first_bytes(paths[0])  # raises an error for a file that is packed or cannot be read
+    if _is_bandwidth(paths):
         from tui_probe.pages.bandwidth_page import open_bandwidth
 
         return open_bandwidth(read_bandwidth(paths[0]), title)
@@ -125,6 +123,18 @@ def open_imported(
         with suppress(ImportFileError):
             return PageSet(title, _nsys_pages(paths, traces))
         raise
+
+
+def _is_bandwidth(paths: Sequence[Path]) -> bool:
+    """Whether this is one bandwidth result. ImportFileError for other JSON, and for several files if one is JSON."""
+    kinds = {path: found.kind for path in paths if (found := json_file(path)) is not None}
+    for path, kind in kinds.items():
+        if kind not in ("bandwidth", "chrome"):
+            raise ImportFileError(f"{path}: {json_advice(path)}")
+        if len(paths) > 1:
+            what = "a bandwidth result" if kind == "bandwidth" else "a Chrome trace among files of other kinds"
+            raise ImportFileError(f"{path}: {what} is opened by itself: tui-probe open {shell_word(path)}")
+    return bool(kinds)
 
 
 def _ncu_pages(
