@@ -178,3 +178,10 @@ def test_tests_assert_in_any_case() -> None:
 def _parts(target: str) -> tuple[str, ...]:
     """``tui_probe.probes.dmat`` and ``probes.dmat``, but not ``tui_probe.cli.probes``."""
     return tuple(target.removeprefix("tui_probe.").split(".")[:1])
+
+
+def test_driver_is_bound_in_one_module() -> None:
+    """The package and its programs call the CUDA driver through one binding."""
+    package = ROOT / "tui_probe"
+    bound = {str(path.relative_to(package)) for path in package.rglob("*.py") if '"cuLaunchKernel"' in path.read_text()}
+    assert bound == {"cuda_driver.py"}

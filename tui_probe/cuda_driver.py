@@ -1,34 +1,39 @@
-"""The CUDA driver through ctypes, for the self-test of grafts and the measurement of bandwidth.
+"""The CUDA driver through ctypes, for the self-test of grafts, the bandwidth measurement and programs of the package.
 
-Programs that users run (``evals/programs/gpu.py``, ``simgpu/examples/demo.py``) have bindings of their own: the Python
-that runs them may lack tui_probe.
+It imports nothing of tui_probe: ``evals/programs/gpu.py`` loads it by its path, since the Python that runs those
+programs may lack tui_probe.
 """
 
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
-from typing import TYPE_CHECKING, Final
-
-from tui_probe.errors import LaunchError
+from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from typing import Any
+
+    Dimensions = tuple[int, int, int]
+    Argument = Any
+    """A value of ctypes."""
 
 DRIVER_LIBRARY: Final = "libcuda.so.1"
-Argument = ctypes.c_ulonglong | ctypes.c_uint64 | ctypes.c_uint32
-_MAJOR, _MINOR = 75, 76
-"""CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and MINOR."""
+
+
+class DriverError(Exception):
+    """A call of the CUDA driver that failed."""
 
 
 class CudaDevice:
-    """A device with its primary context current. Every failed call raises LaunchError with its name and error."""
+    """A device with its primary context current. Every failed call raises ``failure`` with its name and error."""
 
-    def __init__(self, library: str, number: int = 0) -> None:
+    failure: ClassVar[type[Exception]] = DriverError
+
+    def __init__(self, library: str = DRIVER_LIBRARY, number: int = 0) -> None:
         try:
             self._library = ctypes.CDLL(library)
         except OSError as error:
-            raise LaunchError(f"no CUDA driver: {error}") from error
+            raise self.failure(f"no CUDA driver: {error}") from error
         self.call("cuInit", c_uint(0))
         self.number = self._choose(number)
         context = c_void_p()
@@ -44,7 +49,7 @@ class CudaDevice:
         if status:
             text = c_char_p()
             self._library.cuGetErrorName(c_int(status), byref(text))
-            raise LaunchError(f"{name}: {(text.value or b'unknown error').decode()} ({status})")
+            raise self.failure(f"{name}: {(text.value or b'unknown error').decode()} ({status})")
 
     def attribute(self, code: int, device: int | None = None) -> int:
         """An attribute (CUdevice_attribute) of this or another device."""
@@ -64,71 +69,47 @@ class CudaDevice:
         self.call("cuModuleGetFunction", byref(function), module, c_char_p(name.encode()))
         return function
 
-    def launch_kernel(self, function: c_void_p, blocks: int, threads: int, shared: int, *arguments: Argument) -> None:
+    def allocate(self, size: int) -> c_uint64:
+        """The address of so many bytes of device memory."""
+        address = c_uint64()
+        self.call("cuMemAlloc_v2", byref(address), c_size_t(size))
+        return address
+
+    def free(self, address: c_uint64) -> None:
+        self.call("cuMemFree_v2", address)
+
+    def write_memory(self, address: c_uint64, host: int, size: int) -> None:
+        """Copy so many bytes at the address ``host`` into device memory."""
+        self.call("cuMemcpyHtoD_v2", address, c_void_p(host), c_size_t(size))
+
+    def read_memory(self, address: c_uint64, size: int) -> bytes:
+        """Copy so many bytes out of device memory."""
+        content = ctypes.create_string_buffer(size)
+        self.call("cuMemcpyDtoH_v2", content, address, c_size_t(size))
+        return content.raw
+
+    def launch_kernel(
+        self, function: c_void_p, grid: Dimensions, block: Dimensions, shared: int, *arguments: Argument
+    ) -> None:
         """Launch in the default stream, with ``shared`` bytes of dynamic shared memory; does not wait."""
         pointers = (c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
-        self.call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared, None, pointers, None)
+        self.call("cuLaunchKernel", function, *grid, *block, shared, None, pointers, None)
 
     def synchronize(self) -> None:
         """Wait for all that was enqueued."""
         self.call("cuCtxSynchronize")
 
+    def event(self) -> c_void_p:
+        event = c_void_p()
+        self.call("cuEventCreate", byref(event), 0)
+        return event
 
-class CudaContext(CudaDevice):
-    """The first device of an architecture (90), with blocking calls on whole bytes."""
+    def record(self, event: c_void_p) -> None:
+        """Note the time at which the default stream comes here."""
+        self.call("cuEventRecord", event, None)
 
-    def __init__(self, library: str, arch: int) -> None:
-        self._arch = arch
-        super().__init__(library)
-
-    def _choose(self, number: int) -> int:
-        count = c_int()
-        self.call("cuDeviceGetCount", byref(count))
-        for device in range(number, count.value):
-            if self.attribute(_MAJOR, device) * 10 + self.attribute(_MINOR, device) == self._arch:
-                return device
-        raise LaunchError(f"no device of sm_{self._arch} can be used")
-
-    def load(self, image: bytes) -> CudaModule:
-        """Load a cubin."""
-        return CudaModule(self, self.load_module(image))
-
-    def allocate(self, size: int) -> int:
-        """The address of so many bytes of device memory, all 0."""
-        address = c_ulonglong()
-        self.call("cuMemAlloc_v2", byref(address), c_size_t(size))
-        self.call("cuMemsetD8_v2", address, ctypes.c_ubyte(0), c_size_t(size))
-        return address.value
-
-    def read(self, address: int, size: int) -> bytes:
-        """Bytes of device memory."""
-        content = ctypes.create_string_buffer(size)
-        self.call("cuMemcpyDtoH_v2", content, c_ulonglong(address), c_size_t(size))
-        return content.raw
-
-    def write(self, address: int, content: bytes) -> None:
-        """Change device memory."""
-        self.call("cuMemcpyHtoD_v2", c_ulonglong(address), c_char_p(content), c_size_t(len(content)))
-
-    def launch(self, function: c_void_p, grid: int, block: int, parameters: Sequence[int]) -> None:
-        """Run a kernel whose parameters all have 8 bytes, to its end."""
-        self.launch_kernel(function, grid, block, 0, *map(c_ulonglong, parameters))
-        self.synchronize()
-
-
-class CudaModule:
-    """A loaded cubin."""
-
-    def __init__(self, cuda: CudaContext, handle: c_void_p) -> None:
-        self._cuda = cuda
-        self._handle = handle
-
-    def function(self, name: str) -> c_void_p:
-        """A kernel."""
-        return self._cuda.module_function(self._handle, name)
-
-    def variable(self, name: str) -> int:
-        """The address of a variable."""
-        address, size = c_ulonglong(), c_size_t()
-        self._cuda.call("cuModuleGetGlobal_v2", byref(address), byref(size), self._handle, c_char_p(name.encode()))
-        return address.value
+    def milliseconds(self, start: c_void_p, end: c_void_p) -> float:
+        """Time between two events, both of which have happened."""
+        value = ctypes.c_float()
+        self.call("cuEventElapsedTime", byref(value), start, end)
+        return value.value

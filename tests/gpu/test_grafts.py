@@ -9,8 +9,9 @@ from statistics import median
 
 import pytest
 
-from tui_probe.cuda_driver import DRIVER_LIBRARY, CudaContext
+from tui_probe.cuda_driver import DRIVER_LIBRARY
 from tui_probe.engine.image_kernels import find_cubin
+from tui_probe.engine.trial_gpu import CudaContext
 from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
@@ -92,7 +93,7 @@ def test_the_code_that_the_driver_takes_is_the_one_that_is_grafted(order: tuple[
     image, cuda = (tmp_path / "specific.fatbin").read_bytes(), CudaContext(DRIVER_LIBRARY, 90)
 
     def found(loaded: bytes) -> int:
-        place = cuda.allocate(8)
+        place = cuda.allocate_zeros(8)
         cuda.launch(cuda.load(loaded).function("specific"), 1, 1, [place])
         return int.from_bytes(cuda.read(place, 8), "little")
 

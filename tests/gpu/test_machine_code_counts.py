@@ -17,11 +17,12 @@ import pytest
 
 from tests.bench.verdicts import base, built
 from tui_probe.binaries.cubin import Cubin
-from tui_probe.cuda_driver import DRIVER_LIBRARY, CudaContext
+from tui_probe.cuda_driver import DRIVER_LIBRARY
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafts import GraftedKernel, Grafter
 from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.trial_gpu import CudaContext
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_model.probe import Probe
 from tui_probe.probes import tensorop_count, what_limits
@@ -127,9 +128,9 @@ def by_ptx(images: Images, probe: Probe, folder: Path) -> dict[str, bytes]:
 
 def launched(cuda: CudaContext, image: bytes, kernel: str, map_bytes: int = 0) -> tuple[bytes, bytes]:
     """The memory that a kernel leaves behind, and its map."""
-    memory = cuda.allocate(MEMORY)
+    memory = cuda.allocate_zeros(MEMORY)
     cuda.write(memory, bytes(range(256)) * (MEMORY // 256) if kernel not in UNORDERED else bytes(MEMORY))
-    added = [cuda.allocate(map_bytes)] if map_bytes else []
+    added = [cuda.allocate_zeros(map_bytes)] if map_bytes else []
     cuda.launch(cuda.load(image).function(kernel), BLOCKS, THREADS, [memory, BLOCKS * THREADS - 1000, *added])
     return cuda.read(memory, MEMORY), cuda.read(added[0], map_bytes) if added else b""
 

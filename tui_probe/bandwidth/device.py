@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.cuda_driver import CudaDevice
+from tui_probe.errors import LaunchError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,8 @@ class DeviceProperties:
 class Gpu(CudaDevice):
     """Device 0, with the asynchronous copies, host memory and events that are timed."""
 
+    failure = LaunchError
+
     def __init__(self, driver: Path) -> None:
         super().__init__(str(driver))
         self.properties = self._properties()
@@ -73,14 +76,13 @@ class Gpu(CudaDevice):
     @contextmanager
     def memory(self, size: int) -> Iterator[int]:
         """``size`` bytes of device memory, set to 1s so that pages are there; its address."""
-        address = ctypes.c_uint64()
-        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
+        address = self.allocate(size)
         try:
             self.call("cuMemsetD8_v2", address, ctypes.c_ubyte(1), ctypes.c_size_t(size))
             self.synchronize()
             yield address.value
         finally:
-            self.call("cuMemFree_v2", address)
+            self.free(address)
 
     @contextmanager
     def pinned(self, size: int) -> Iterator[int]:
@@ -110,22 +112,14 @@ class Gpu(CudaDevice):
     @contextmanager
     def events(self) -> Iterator[tuple[ctypes.c_void_p, ctypes.c_void_p]]:
         """Two events, to record before and after what is timed."""
-        pair = ctypes.c_void_p(), ctypes.c_void_p()
-        for event in pair:
-            self.call("cuEventCreate", ctypes.byref(event), 0)
+        pair = self.event(), self.event()
         try:
             yield pair
         finally:
             for event in pair:
                 self.call("cuEventDestroy_v2", event)
 
-    def record(self, event: ctypes.c_void_p) -> None:
-        """Note the time at which the stream comes here."""
-        self.call("cuEventRecord", event, None)
-
     def seconds_between(self, start: ctypes.c_void_p, end: ctypes.c_void_p) -> float:
         """Seconds from one event to the other, once both have happened."""
-        milliseconds = ctypes.c_float()
         self.call("cuEventSynchronize", end)
-        self.call("cuEventElapsedTime", ctypes.byref(milliseconds), start, end)
-        return milliseconds.value / 1e3
+        return self.milliseconds(start, end) / 1e3

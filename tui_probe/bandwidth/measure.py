@@ -114,7 +114,8 @@ class GpuBench:
 
     def _kernel(self, name: str, blocks: int, *arguments: Argument) -> Callable[[], None]:
         """Return a function that enqueues a launch of a kernel."""
-        return partial(self._gpu.launch_kernel, self._gpu.function(self._module, name), blocks, THREADS, 0, *arguments)
+        function = self._gpu.function(self._module, name)
+        return partial(self._gpu.launch_kernel, function, (blocks, 1, 1), (THREADS, 1, 1), 0, *arguments)
 
     def to_shared(self, blocks: int, stages: int) -> Rate:
         """Device memory to shared memory, with so many blocks and so many stages in flight in each."""
@@ -128,7 +129,8 @@ class GpuBench:
 
         def launch() -> None:
             window = _u64(self._buffer + next(starts))
-            gpu.launch_kernel(kernel, blocks, THREADS, shared, window, _word_count(size), _u64(self._buffer))
+            arguments = window, _word_count(size), _u64(self._buffer)
+            gpu.launch_kernel(kernel, (blocks, 1, 1), (THREADS, 1, 1), shared, *arguments)
 
         rate = self._rate("to_shared", "memory to shared memory", size, gpu.properties.memory_bandwidth, launch)
         return Rate(rate.key, rate.what, rate.size, rate.times, blocks, shared, rate.limit)

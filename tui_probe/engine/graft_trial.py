@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.binaries.line_tables import cut_table
-from tui_probe.cuda_driver import DRIVER_LIBRARY, CudaContext
+from tui_probe.cuda_driver import DRIVER_LIBRARY
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafts import Grafter
 from tui_probe.engine.snippet import parse_snippet
 from tui_probe.engine.trial_cases import block_cubin, block_trial, instruction_trials, record_trial
+from tui_probe.engine.trial_gpu import CudaContext
 from tui_probe.engine.trial_kernel import (
     ACTIVE_THREADS,
     BLOCKS,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tui_probe.binaries.cubin import Cubin
-    from tui_probe.cuda_driver import CudaModule
+    from tui_probe.engine.trial_gpu import CudaModule
 
 ROUND_COUNT: Final = 4
 """Launches: what goes wrong by chance of timing may need several."""
@@ -203,10 +204,10 @@ def _run_and_compare(
 ) -> None:
     """Run both kernels, and compare what they leave behind."""
     cuda.write(original.variable("trial_table"), _TABLE_BYTES)
-    records = [cuda.allocate(size) for size in trial.map_bytes]
+    records = [cuda.allocate_zeros(size) for size in trial.map_bytes]
     left = []
     for module, added in ((original, []), (grafted, [record + flat for record in records])):
-        output, total = cuda.allocate(THREADS_OF_GRID * 4), original.variable("trial_total")
+        output, total = cuda.allocate_zeros(THREADS_OF_GRID * 4), original.variable("trial_total")
         cuda.write(output, _INPUT_BYTES)
         cuda.write(total, bytes(4))
         for name, size in constants if added else ():

@@ -40,7 +40,6 @@ LONG_PARAMETER: Final = 0x45
 PARAMETERS_SIZE: Final = 0x19
 EXITS: Final = 0x1C
 """u32 offset of each EXIT."""
-MOST_REGISTERS: Final = 0x1B
 COOPERATIVE_INSTRUCTIONS: Final = 0x28
 """u32 offset of each instruction that works across a warp."""
 MOST_STACK_SIZE: Final = 0x23

@@ -76,8 +76,8 @@ def run(gpu: Gpu, options: argparse.Namespace) -> bool:
         gpu.call("cuFuncSetAttribute", function, DYNAMIC_SHARED, shared)
     arguments = (source, output, ctypes.c_uint32(options.iterations), *UNCHANGED)
     gpu.launch(function, blocks, options.threads, *arguments, shared=shared)
-    gpu.wait()
-    sums = struct.unpack(f"<{threads}f", gpu.download(output, 4 * threads))
+    gpu.synchronize()
+    sums = struct.unpack(f"<{threads}f", gpu.read_memory(output, 4 * threads))
     return set(sums) == {float(options.iterations)}
 
 

@@ -38,7 +38,7 @@ def sums(gpu: Gpu, size: int) -> tuple[Callable[[], None], Callable[[], bool]]:
     def launch() -> None:
         gpu.launch(function, blocks, threads, source, output, count, *UNCHANGED)
 
-    return launch, lambda: not any(gpu.download(output, 4 * blocks * threads))
+    return launch, lambda: not any(gpu.read_memory(output, 4 * blocks * threads))
 
 
 def by_host(gpu: Gpu, launch: Callable[[], None], times: int) -> tuple[list[float], list[float]]:
@@ -48,7 +48,7 @@ def by_host(gpu: Gpu, launch: Callable[[], None], times: int) -> tuple[list[floa
         begin = time.perf_counter_ns()
         launch()
         back = time.perf_counter_ns()
-        gpu.wait()
+        gpu.synchronize()
         calls.append((back - begin) / 1e3)
         totals.append((time.perf_counter_ns() - begin) / 1e3)
     return calls, totals
@@ -65,7 +65,7 @@ def by_stream(gpu: Gpu, launch: Callable[[], None], times: int, ahead: int) -> l
         if place % 2:
             launch()
         gpu.record(end)
-    gpu.wait()
+    gpu.synchronize()
     took = [1e3 * gpu.milliseconds(start, end) for start, end in pairs]
     nothing = sorted(took[::2])[times // 2]
     return [max(time - nothing, 0.0) for time in took[1::2]]
@@ -97,7 +97,7 @@ def timed(gpu: Gpu, operation: str, options: argparse.Namespace) -> bool:
         launch, is_right = BY_TRITON[operation]()
     for _ in range(WARM_UP):
         launch()
-    gpu.wait()
+    gpu.synchronize()
     calls, totals = by_host(gpu, launch, options.times)
     stream = by_stream(gpu, launch, options.times, options.ahead)
     right = is_right()

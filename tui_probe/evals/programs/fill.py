@@ -96,7 +96,7 @@ def driver_variants(gpu: Gpu, elements: int) -> dict[str, Variant]:
     gpu.call("cuMemsetD16_v2", output, ctypes.c_ushort(0xFFFF), ctypes.c_size_t(elements))
 
     def is_right() -> bool:
-        right = not any(gpu.download(output, size))
+        right = not any(gpu.read_memory(output, size))
         gpu.call("cuMemsetD16_v2", output, ctypes.c_ushort(0xFFFF), ctypes.c_size_t(elements))
         return right
 
@@ -151,13 +151,13 @@ def timed(gpu: Gpu, fill: Callable[[], None], times: int, ahead: Callable[[], No
     """
     pairs = [(gpu.event(), gpu.event()) for _ in range(times)]
     fill()
-    gpu.wait()
+    gpu.synchronize()
     ahead()
     for start, end in pairs:
         gpu.record(start)
         fill()
         gpu.record(end)
-    gpu.wait()
+    gpu.synchronize()
     return [1e3 * gpu.milliseconds(start, end) for start, end in pairs]
 
 
@@ -193,7 +193,7 @@ def run(gpu: Gpu, name: str, variant: Variant, times: int, ahead: Callable[[], N
         microseconds, nothing = timed(gpu, variant.fill, times, ahead), timed(gpu, lambda: None, times, ahead)
     else:
         variant.fill()
-        gpu.wait()
+        gpu.synchronize()
         microseconds, nothing = [], []
     right = variant.is_right()
     line = {"fill": name, "what": variant.what, "right": right, "microseconds": microseconds, "nothing": nothing}

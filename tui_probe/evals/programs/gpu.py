@@ -1,80 +1,36 @@
-"""The CUDA driver through ctypes: all that the programs here need where no framework is installed."""
+"""The first CUDA device, for the programs here, which need the driver alone.
+
+The binding is that of tui-probe, loaded by its path: the Python that runs a program may lack tui_probe.
+"""
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ctypes
+
+    from tui_probe.cuda_driver import CudaDevice, DriverError
+else:
+    spec = importlib.util.spec_from_file_location("cuda_driver", Path(__file__).resolve().parents[2] / "cuda_driver.py")
+    cuda_driver = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(cuda_driver)
+    CudaDevice, DriverError = cuda_driver.CudaDevice, cuda_driver.DriverError
+
+__all__ = ["MAX_THREADS_PER_SM", "SM_COUNT", "DriverError", "Gpu"]
 
 SM_COUNT, MAX_THREADS_PER_SM = 16, 39  # attributes of a device
 
 
-class DriverError(Exception):
-    """A call of the CUDA driver that failed."""
-
-
-class Gpu:
-    """The first CUDA device."""
-
-    def __init__(self) -> None:
-        try:
-            self._driver = ctypes.CDLL("libcuda.so.1")
-        except OSError as error:
-            raise DriverError(f"no CUDA driver: {error}") from error
-        context = ctypes.c_void_p()
-        self.call("cuInit", 0)
-        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
-        self.call("cuCtxSetCurrent", context)
-
-    def call(self, name: str, *arguments: Any) -> None:
-        """Call a function of the driver. Raises DriverError with its name."""
-        status = getattr(self._driver, name)(*arguments)
-        if status:
-            text = ctypes.c_char_p()
-            self._driver.cuGetErrorName(status, ctypes.byref(text))
-            raise DriverError(f"{name}: {(text.value or b'unknown error').decode()} ({status})")
-
-    def attribute(self, number: int) -> int:
-        value = ctypes.c_int()
-        self.call("cuDeviceGetAttribute", ctypes.byref(value), number, 0)
-        return value.value
+class Gpu(CudaDevice):
+    """The first CUDA device, with kernels as PTX text and launches of one dimension."""
 
     def function(self, ptx: str, name: str) -> ctypes.c_void_p:
         """The kernel ``name`` of PTX text."""
-        module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        self.call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(ptx.encode()))
-        self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
-        return function
-
-    def allocate(self, size: int) -> ctypes.c_uint64:
-        """Device memory of so many bytes."""
-        address = ctypes.c_uint64()
-        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
-        return address
-
-    def download(self, address: ctypes.c_uint64, size: int) -> bytes:
-        """Copy an array out of device memory."""
-        host = ctypes.create_string_buffer(size)
-        self.call("cuMemcpyDtoH_v2", host, address, ctypes.c_size_t(size))
-        return host.raw
+        return self.module_function(self.load_module(ptx.encode()), name)
 
     def launch(self, function: ctypes.c_void_p, grid: int, block: int, *arguments: Any, shared: int = 0) -> None:
         """Launch on the default stream, with so many bytes of dynamic shared memory; does not wait."""
-        pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
-        self.call("cuLaunchKernel", function, grid, 1, 1, block, 1, 1, shared, None, pointers, None)
-
-    def wait(self) -> None:
-        self.call("cuCtxSynchronize")
-
-    def event(self) -> ctypes.c_void_p:
-        event = ctypes.c_void_p()
-        self.call("cuEventCreate", ctypes.byref(event), 0)
-        return event
-
-    def record(self, event: ctypes.c_void_p) -> None:
-        self.call("cuEventRecord", event, None)
-
-    def milliseconds(self, start: ctypes.c_void_p, end: ctypes.c_void_p) -> float:
-        """Between two events, both of which have happened."""
-        value = ctypes.c_float()
-        self.call("cuEventElapsedTime", ctypes.byref(value), start, end)
-        return value.value
+        self.launch_kernel(function, (grid, 1, 1), (block, 1, 1), shared, *arguments)

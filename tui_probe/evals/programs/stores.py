@@ -46,8 +46,8 @@ def stored(gpu: Gpu, name: str, stride: int) -> bool:
     """Return True if each thread has stored its number."""
     output = gpu.allocate(THREADS * stride)
     gpu.launch(gpu.function(PTX, name), THREADS // BLOCK, BLOCK, output)
-    gpu.wait()
-    values = struct.unpack(f"<{THREADS * stride // 4}I", gpu.download(output, THREADS * stride))
+    gpu.synchronize()
+    values = struct.unpack(f"<{THREADS * stride // 4}I", gpu.read_memory(output, THREADS * stride))
     return values[:: stride // 4] == tuple(range(THREADS))
 
 

@@ -1,6 +1,6 @@
 """A small CUDA program: runs kernels through the driver API and checks each result against NumPy.
 
-It knows nothing of tui-probe, and runs on a GPU as on the simulated one: the driver compiles the PTX beside it.
+It runs on a GPU as on the simulated one: the driver compiles the PTX beside it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tui_probe.cuda_driver import CudaDevice, DriverError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -28,56 +30,27 @@ Array = NDArray[Any]
 Dimensions = tuple[int, int, int]
 
 
-class DriverError(Exception):
-    """A call of the CUDA driver that failed."""
-
-
-class Gpu:
-    """The first CUDA device, through the driver API."""
-
-    def __init__(self) -> None:
-        try:
-            self._driver = ctypes.CDLL("libcuda.so.1")
-        except OSError as error:
-            raise DriverError(f"no CUDA driver: {error}") from error
-        context = ctypes.c_void_p()
-        self._call("cuInit", 0)
-        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
-        self._call("cuCtxSetCurrent", context)
-
-    def _call(self, name: str, *arguments: object) -> None:
-        status = getattr(self._driver, name)(*arguments)
-        if status:
-            text = ctypes.c_char_p()
-            self._driver.cuGetErrorName(status, ctypes.byref(text))
-            raise DriverError(f"{name}: {(text.value or b'unknown error').decode()} ({status})")
+class Gpu(CudaDevice):
+    """The first CUDA device, with kernels of PTX files and copies of arrays."""
 
     def function(self, ptx: Path, name: str) -> ctypes.c_void_p:
         """The kernel ``name`` of a PTX file."""
-        module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(whole_paths(ptx).encode()))
-        self._call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
-        return function
+        return self.module_function(self.load_module(whole_paths(ptx).encode()), name)
 
     def upload(self, array: Array) -> ctypes.c_uint64:
         """A copy of ``array`` in device memory."""
-        address = ctypes.c_uint64()
-        self._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(array.nbytes))
-        self._call("cuMemcpyHtoD_v2", address, ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes))
+        address = self.allocate(array.nbytes)
+        self.write_memory(address, array.ctypes.data, array.nbytes)
         return address
 
     def download(self, address: ctypes.c_uint64, array: Array) -> None:
         """Fill ``array`` from device memory."""
-        self._call("cuMemcpyDtoH_v2", ctypes.c_void_p(array.ctypes.data), address, ctypes.c_size_t(array.nbytes))
-
-    def free(self, address: ctypes.c_uint64) -> None:
-        self._call("cuMemFree_v2", address)
+        self.call("cuMemcpyDtoH_v2", ctypes.c_void_p(array.ctypes.data), address, ctypes.c_size_t(array.nbytes))
 
     def launch(self, function: ctypes.c_void_p, case: Case, arguments: list[Any]) -> None:
         """Launch and wait."""
-        pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
-        self._call("cuLaunchKernel", function, *case.grid, *case.block, case.shared_bytes, None, pointers, None)
-        self._call("cuCtxSynchronize")
+        self.launch_kernel(function, case.grid, case.block, case.shared_bytes, *arguments)
+        self.synchronize()
 
 
 def whole_paths(ptx: Path) -> str:
