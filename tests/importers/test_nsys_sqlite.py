@@ -134,11 +134,52 @@ def test_kernels_at_impossible_times_are_excluded_and_reported(tmp_path: Path, s
     path = write_export(tmp_path / "x.sqlite", tables(kernels, calls, [span(5, 30, "step"), span(start, end, "odd")]))
     report = read_nsys([path])
     assert report.kernels.start.tolist() == [100]
-    assert report.notes == ("kernels left out, since their times cannot be: 1; export the report again",)
+    why = "left out, since its end is before its start or beyond any clock: export the report again"
+    assert report.notes == (f"1 NVTX range {why}", f"1 kernel {why}")
     assert [(each.name, each.duration) for each in projected(report)] == [("step", 50)]
     seen = "\n".join(kernels_page(NsysSources(report)).text(100))
     assert "1 kernel, 1 stream, 1 projected range" in seen
     assert "50 ns" in seen
+
+
+def nulled(row: tuple[object, ...], *columns: int) -> tuple[object, ...]:
+    return tuple(None if place in columns else cell for place, cell in enumerate(row))
+
+
+def test_rows_without_times_are_left_out_and_counted(tmp_path: Path) -> None:
+    whole = kernel(100, 150, 1)
+    there = tables(
+        [whole, nulled(whole, 1), nulled(whole, 1), nulled(whole, 0), nulled(whole, 0, 1)],
+        [call(10, 12, 1), nulled(call(20, 22, 2), 1), nulled(call(30, 32, 3), 0)],
+        [span(5, 30, "step"), nulled(span(6, 30, "odd"), 0)],
+    )
+    there["CUPTI_ACTIVITY_KIND_MEMCPY"] = (COPY, [nulled((1, 2, 0, 7, PROCESS), 1)] * 2)
+    report = read_nsys([write_export(tmp_path / "x.sqlite", there)])
+    assert report.kernels.start.tolist() == [100]
+    assert [(each.name, each.kernels) for each in projected(report)] == [("step", 1)]
+    running = "without an end left out: still running when the recording ended"
+    assert report.notes == (
+        "1 NVTX range without a start left out: export the report again",
+        f"2 kernels {running}",
+        "2 kernels without a start left out: export the report again",
+        f"2 copies {running}",
+    )
+    alone = write_export(tmp_path / "y.sqlite", tables([nulled(whole, 1)], [], []))
+    with pytest.raises(ImportFileError, match=rf"1 kernel {running}; no kernels and no NVTX ranges were recorded"):
+        read_nsys([alone])
+
+
+def test_names_that_are_missing_are_replaced_and_counted(tmp_path: Path) -> None:
+    whole = kernel(100, 150, 1)
+    rows = [nulled(whole, 6), (*nulled(whole, 6)[:7], 4, *whole[8:]), (*whole[:6], 99, *whole[7:])]
+    path = write_export(tmp_path / "x.sqlite", tables(rows, [], []))
+    report = read_nsys([path])
+    names = sorted(report.kernels.names[code] for code in report.kernels.name.tolist())
+    assert names == ["g(int)", "kernel without a name", "string 99"]
+    assert report.notes[0].startswith("1 text not in the file (table StringIds), shown as “string 99”")
+    short = {"CUPTI_ACTIVITY_KIND_KERNEL": (("start", "end", "streamId", "shortName"), [(100, 150, None, 1)])}
+    kernels = read_nsys([write_export(tmp_path / "short.sqlite", short)]).kernels
+    assert (kernels.names[kernels.name[0]], kernels.stream.tolist()) == ("f(int)", [-1])
 
 
 def test_a_grid_that_cannot_be_is_not_known(tmp_path: Path) -> None:

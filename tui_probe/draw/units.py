@@ -77,9 +77,12 @@ def short_count(number: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 kernel``, ``2 kernels``."""
-    ending = "" if number == 1 else "es" if noun.endswith(("s", "ch")) else "s"
-    return f"{count(number)} {noun}{ending}"
+    """``1 kernel``, ``2 kernels``, ``2 passes``, ``2 copies``."""
+    if number == 1:
+        return f"{count(number)} {noun}"
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{count(number)} {noun[:-1]}ies"
+    return f"{count(number)} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
 
 
 def ordinal(number: int) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.importers.nsys_model import UNKNOWN, HostRanges, distinct, ranks
-from tui_probe.nsight.importers.sqlite_tables import narrow
+from tui_probe.nsight.importers.nsys_times import NO_TIME, impossible_times, possible_times
+from tui_probe.nsight.importers.sqlite_tables import Cell, narrow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +23,9 @@ class Strings:
 
     def __init__(self, tables: Tables) -> None:
         rows = tables.rows("StringIds", {"id": ..., "value": ...})
-        self._texts = {number: str(text) for number, text in rows}
+        self._texts = {number: str(text) for number, text in rows if text is not None}
+        self.missing: set[int] = set()
+        """Numbers that were asked for and are not in the file."""
         self.names: list[str] = []
         self._codes: dict[str, int] = {}
 
@@ -40,7 +43,10 @@ class Strings:
         return np.array(ours, dtype=np.int32)[places]
 
     def text(self, number: int) -> str:
-        return self._texts.get(number, f"string {number}")
+        text = self._texts.get(number)
+        if text is None:
+            self.missing.add(number)
+        return f"string {number}" if text is None else text
 
 
 # Calls of the CUDA API that launched kernels, in an sqlite export.
@@ -64,16 +70,20 @@ class LaunchCalls(NamedTuple):
     last: int
 
 
-def launch_calls(tables: Tables, processes: NDArray[Any], correlations: NDArray[Any], latest: int) -> LaunchCalls:
+_OF_CALLS: Final[dict[str, object]] = {
+    "globalTid": UNKNOWN, "start": Cell(NO_TIME), "end": Cell(NO_TIME), "correlationId": UNKNOWN,
+}  # fmt: skip
+
+
+def launch_calls(tables: Tables, processes: NDArray[Any], correlations: NDArray[Any]) -> LaunchCalls:
     """The calls of kernels, of which nsys' id of the process and the correlation are given. The first call counts.
 
-    Calls that end at ``latest`` or later were never made.
+    Calls without an end, or with times that cannot be, launched nothing that is known.
     """
     kernels = CallsByKey(processes, correlations)
-    last = -latest
-    for numbers in tables.numbers(CALLS, {"globalTid": UNKNOWN, "start": ..., "end": ..., "correlationId": UNKNOWN}):
-        sound = (numbers[:, 1] > -latest) & (numbers[:, 1] <= numbers[:, 2]) & (numbers[:, 2] < latest)
-        numbers = numbers[sound]
+    last = NO_TIME
+    for numbers in tables.numbers(CALLS, _OF_CALLS):
+        numbers = numbers[possible_times(numbers[:, 1], numbers[:, 2])]
         last = max(last, int(numbers[:, 2].max(initial=last)))
         kernels.take(numbers)
     return LaunchCalls(*kernels.columns(), last)
@@ -137,16 +147,16 @@ def _distinct_keys(keys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]
 RANGES: Final = "NVTX_EVENTS"
 _PUSH_POP, _START_END = 59, 60
 _COLUMNS: Final[dict[str, object]] = {
-    "start": ..., "end": None, "globalTid": UNKNOWN, "textId": UNKNOWN, "text": "", "eventType": ...,
+    "start": Cell(NO_TIME), "end": None, "globalTid": UNKNOWN, "textId": UNKNOWN, "text": "", "eventType": ...,
 }  # fmt: skip
 _NAMED: Final = 3
 """Ranges without an end that are named."""
 
 
-def read_ranges(tables: Tables, strings: Strings, last: int, latest: int) -> tuple[HostRanges, list[str]]:
-    """The ranges, and a note about those without an end, which last until the end of the capture.
+def read_ranges(tables: Tables, strings: Strings, last: int) -> tuple[HostRanges, list[str]]:
+    """The ranges, and notes about those without an end, which last until the end of the capture, and those left out.
 
-    ``last`` is the end of all else that was recorded; no time is beyond ``latest``.
+    ``last`` is the end of all else that was recorded.
     """
     start, end, thread, name, unended = (array("q") for _ in range(5))
     for rows in tables.chunks(RANGES, _COLUMNS, f"eventType IN ({_PUSH_POP}, {_START_END})"):
@@ -163,19 +173,20 @@ def read_ranges(tables: Tables, strings: Strings, last: int, latest: int) -> tup
             for number, text in zip(text_ids, texts, strict=True)
         )
     numbers = [np.array(column, dtype=np.int64) for column in (start, end, thread, name)]
-    return _ordered(HostRanges(strings.names, *numbers), np.array(unended, dtype=np.bool_), last, latest)
+    return _ordered(HostRanges(strings.names, *numbers), np.array(unended, dtype=np.bool_), last)
 
 
-def _ordered(ranges: HostRanges, unended: NDArray[np.bool_], last: int, latest: int) -> tuple[HostRanges, list[str]]:
+def _ordered(ranges: HostRanges, unended: NDArray[np.bool_], last: int) -> tuple[HostRanges, list[str]]:
     """The ranges by thread and start, the outer of two that start together first."""
     names, start, end, thread, name = ranges.names, ranges.start, ranges.end, ranges.thread, ranges.name
-    sound = (start > -latest) & (start <= end) & (end < latest)
+    sound = possible_times(start, end)
+    left_out = [*impossible_times("NVTX range", start, end)]
     end = np.where(unended, max(last, int(end[sound].max(initial=last))), end)
     order = np.lexsort((ranks(names)[name], -end, start, thread))
     order = order[sound[order]]
     cut_off = name[unended & sound].tolist()
     found = HostRanges(names, start[order], end[order], thread[order], name[order])
-    return found, _unended([*dict.fromkeys(names[code] for code in cut_off)], len(cut_off))
+    return found, [*_unended([*dict.fromkeys(names[code] for code in cut_off)], len(cut_off)), *left_out]
 
 
 def _unended(names: list[str], count: int) -> list[str]:

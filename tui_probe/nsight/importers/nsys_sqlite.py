@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
+from tui_probe.draw import units
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.importers.nsys_host import CALLS, RANGES, Strings, launch_calls, read_ranges
 from tui_probe.nsight.importers.nsys_model import (
@@ -28,7 +29,8 @@ from tui_probe.nsight.importers.nsys_model import (
     distinct_rows,
     process_id,
 )
-from tui_probe.nsight.importers.sqlite_tables import Tables, narrow, open_tables
+from tui_probe.nsight.importers.nsys_times import LATEST, NO_TIME, impossible_times, possible_times
+from tui_probe.nsight.importers.sqlite_tables import Cell, Tables, narrow, open_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -132,19 +134,19 @@ _READ: Final = ("StringIds", _KERNELS, _GRAPHS, CALLS, *_COPIES, RANGES)
 """The tables that may be long."""
 _SHAPE: Final = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
 _OPERATION: Final[dict[str, object]] = {
-    "start": ..., "end": ..., "deviceId": 0, "contextId": UNKNOWN, "streamId": UNKNOWN, "correlationId": UNKNOWN,
-    "globalPid": UNKNOWN,
+    "start": Cell(NO_TIME), "end": Cell(NO_TIME), "deviceId": 0, "contextId": UNKNOWN, "streamId": UNKNOWN,
+    "correlationId": UNKNOWN, "globalPid": UNKNOWN,
 }  # fmt: skip
 """Columns of all operations on a GPU, and what stands for a missing one; ``...`` has to be there."""
 _OF_KERNELS: Final[dict[str, object]] = {
-    **_OPERATION, "streamId": ..., "demangledName": ..., "mangledName": UNKNOWN, "registersPerThread": UNKNOWN,
+    **_OPERATION, "streamId": Cell(UNKNOWN), "demangledName": Cell(UNKNOWN, ("shortName", "mangledName")),
+    "mangledName": UNKNOWN, "registersPerThread": UNKNOWN,
     "staticSharedMemory": 0, "dynamicSharedMemory": 0, **dict.fromkeys(_SHAPE, UNKNOWN),
 }  # fmt: skip
 _OF_GRAPHS: Final[dict[str, object]] = {**_OPERATION, "graphId": 0, "graphExecId": UNKNOWN}
 _MARKS: Final = ("META_DATA_EXPORT", "StringIds", "TARGET_INFO_SESSION_START_TIME")
 """Tables of which every export has one."""
-_LATEST: Final = 1 << 62
-"""Ns from which on a time is none: 146 years, and half of what a column holds, so that no difference overflows."""
+_UNNAMED: Final = "kernel without a name"
 
 
 def read_sqlite(path: Path, progress: Callable[[float], object] = lambda _: None) -> NsysReport:
@@ -155,10 +157,10 @@ def read_sqlite(path: Path, progress: Callable[[float], object] = lambda _: None
         tables.expect(_READ)
         recorder, strings, gpus = Recorder(tables), Strings(tables), Gpus(tables)
         work = _read_work(tables, strings, gpus)
-        ranges, unended = read_ranges(tables, strings, max(work.last, _duration(tables)), _LATEST)
+        ranges, unended = read_ranges(tables, strings, max(work.last, _duration(tables)))
         if not len(work.kernels) and not len(ranges):
-            raise ImportFileError(f"{path}: {recorder.why_empty()}")
-        notes = [*recorder.notes(), *unended, *_notes(tables, recorder, work, ranges)]
+            raise ImportFileError(f"{path}: {'; '.join([*work.left_out, *unended, recorder.why_empty()])}")
+        notes = [*recorder.notes(), *unended, *_notes(tables, strings, recorder, work, ranges)]
         return NsysReport((str(path),), work.kernels, work.copies, ranges, (), gpus.devices, (), tuple(notes))
 
 
@@ -168,15 +170,17 @@ class _Work:
 
     kernels: Kernels
     copies: Copies
-    impossible: int
+    left_out: list[str]
     last: int
 
 
 def _read_work(tables: Tables, strings: Strings, gpus: Gpus) -> _Work:
-    rows, impossible = _kernel_rows(tables, strings)
-    copies = _in_order(_possible(_together([tables.integers(name, _OPERATION) for name in _COPIES])))
+    left_out: list[str] = []
+    rows = _in_order(_possible(_kernel_rows(tables, strings), "kernel", left_out))
+    copies = _together([tables.integers(name, _OPERATION) for name in _COPIES])
+    copies = _in_order(_possible(copies, "copy", left_out))
     streams, (queues, copy_queues) = _streams(gpus, rows, copies)
-    calls = launch_calls(tables, rows.pop("globalPid"), rows.pop("correlationId"), _LATEST)
+    calls = launch_calls(tables, rows.pop("globalPid"), rows.pop("correlationId"))
     shape = np.stack([rows.pop(name) for name in _SHAPE], axis=1)
     kernels = Kernels(
         names=strings.names,
@@ -195,13 +199,15 @@ def _read_work(tables: Tables, strings: Strings, gpus: Gpus) -> _Work:
         launch_end=calls.end,
     )
     last = max(int(column.max(initial=calls.last)) for column in (kernels.end, copies["end"]))
-    return _Work(kernels, Copies(copies["start"], copies["end"], copy_queues), impossible, last)
+    return _Work(kernels, Copies(copies["start"], copies["end"], copy_queues), left_out, last)
 
 
-def _kernel_rows(tables: Tables, strings: Strings) -> tuple[dict[str, NDArray[Any]], int]:
-    """Kernels and graph executions by start, and how many were left out since their times cannot be."""
+def _kernel_rows(tables: Tables, strings: Strings) -> dict[str, NDArray[Any]]:
+    """Kernels and graph executions."""
     kernels, graphs = tables.integers(_KERNELS, _OF_KERNELS), tables.integers(_GRAPHS, _OF_GRAPHS)
     kernels["name"] = strings.codes(kernels.pop("demangledName"))
+    if (unnamed := kernels["name"] == UNKNOWN).any():
+        kernels["name"][unnamed] = strings.code(_UNNAMED)
     kernels["mangled"] = strings.codes(kernels.pop("mangledName"))
     static, dynamic = kernels.pop("staticSharedMemory"), kernels.pop("dynamicSharedMemory")
     kernels["shared"] = narrow(np.add(static, dynamic, dtype=np.int64))
@@ -209,9 +215,7 @@ def _kernel_rows(tables: Tables, strings: Strings) -> tuple[dict[str, NDArray[An
     graphs["name"] = _graph_names(strings, graphs)
     graphs["graph"] = graphs.pop("graphId").clip(0)
     del graphs["graphExecId"]
-    count = len(kernels["start"]) + len(graphs["start"])
-    sound = _possible(_together([kernels, graphs]) if len(graphs["start"]) else kernels)
-    return _in_order(sound), count - len(sound["start"])
+    return _together([kernels, graphs]) if len(graphs["start"]) else kernels
 
 
 def _graph_names(strings: Strings, graphs: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
@@ -235,10 +239,11 @@ def _together(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
             for name in names}  # fmt: skip
 
 
-def _possible(rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The rows whose times can be: none beyond what a clock shows, no end before its start."""
+def _possible(rows: Mapping[str, NDArray[Any]], noun: str, left_out: list[str]) -> dict[str, NDArray[Any]]:
+    """The rows whose times can be, and notes about the others."""
     start, end = rows["start"], rows["end"]
-    kept = (start > -_LATEST) & (start <= end) & (end < _LATEST)
+    kept = possible_times(start, end)
+    left_out += impossible_times(noun, start, end)
     sound = {**rows} if kept.all() else {name: column[kept] for name, column in rows.items()}
     return sound | {name: sound[name].astype(np.int64) for name in ("start", "end")}
 
@@ -271,13 +276,17 @@ def _streams(gpus: Gpus, *parts: Mapping[str, NDArray[Any]]) -> tuple[list[Strea
 def _duration(tables: Tables) -> int:
     """Ns from the start of the capture to its end, 0 if the file does not say."""
     rows = tables.rows("ANALYSIS_DETAILS", {"duration": 0})
-    return max((value for (value,) in rows if isinstance(value, int) and value < _LATEST), default=0)
+    return max((value for (value,) in rows if isinstance(value, int) and value < LATEST), default=0)
 
 
-def _notes(tables: Tables, recorder: Recorder, work: _Work, ranges: HostRanges) -> Iterator[str]:
+def _notes(tables: Tables, strings: Strings, recorder: Recorder, work: _Work, ranges: HostRanges) -> Iterator[str]:
     kernels = work.kernels
-    if work.impossible:
-        yield f"kernels left out, since their times cannot be: {work.impossible}; export the report again"
+    yield from work.left_out
+    if strings.missing:
+        yield (
+            f"{units.counted(len(strings.missing), 'text')} not in the file (table StringIds), shown as"
+            f" “{strings.text(min(strings.missing))}”: export the report again"
+        )
     yield from _graph_notes(kernels)
     if not len(kernels):
         yield recorder.why_nothing("kernels", "CUDA")

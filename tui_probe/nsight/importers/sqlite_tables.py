@@ -12,7 +12,7 @@ import sqlite3
 from array import array
 from contextlib import closing, contextmanager, suppress
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,15 @@ _JOURNAL_MARK: Final = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 """Start of a journal that is in use; SQLite clears it after the change."""
 _LARGEST_GROWTH: Final = 4
 """Times the size of a file that the texts of one table may have: UTF-16 in the file grows to UTF-8, columns repeat."""
+
+
+class Cell(NamedTuple):
+    """A column of which one has to be there: it or one of ``others``, which also replace its NULL cells; then
+    ``null`` does.
+    """
+
+    null: object
+    others: tuple[str, ...] = ()
 
 
 class Tables:
@@ -74,20 +83,20 @@ class Tables:
     def chunks(self, table: str, wanted: Mapping[str, object], where: str = "") -> Iterator[list[tuple[Any, ...]]]:
         """The rows of a table, some at a time: the columns ``wanted``, by name, with what stands for a missing one.
 
-        ``...`` marks a column that has to be there; without it ImportFileError says which. No table, no rows. Their
-        order is any; ``where`` is a condition of SQL.
+        ``...`` and a ``Cell`` mark a column that has to be there; without it ImportFileError names it. No table, no
+        rows. Their order is any; ``where`` is a condition of SQL.
         """
         there = self.columns_of(table)
         if not there:
             return
-        for column, default in wanted.items():
-            if column not in there and default is ...:
-                raise ImportFileError(f"{self.path}: table {table} has no column {column}: export it with a newer nsys")
         values, standing_in = [], []
         for column, default in wanted.items():
-            name = f'"{column}"' if column in there else "NULL"
-            values.append(name if default is ... else f"coalesce({name}, ?)")
-            standing_in += [] if default is ... else [default]
+            cell = default if isinstance(default, Cell) else Cell(default)
+            names = [f'"{name}"' for name in (column, *cell.others) if name in there]
+            if not names and (default is ... or cell is default):
+                raise ImportFileError(f"{self.path}: table {table} has no column {column}: export it with a newer nsys")
+            values.append(names[0] if default is ... else f"coalesce({', '.join(names or ['NULL'])}, ?)")
+            standing_in += [] if default is ... else [cell.null]
         condition = f" WHERE {where}" if where else ""
         cursor = self._connection.execute(f'SELECT {", ".join(values)} FROM "{table}"{condition}', standing_in)
         count = self._texts = 0
