@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import gc
 import hashlib
+import importlib
 import itertools
 import os
 import shutil
@@ -16,13 +17,21 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import WorkStealingScheduling
+
+from tests.warm_start import WarmStarts
+from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY
 
 # The machine may be busy: how long an example takes says nothing about the code under test.
 settings.register_profile("tui-probe", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tui-probe")
+
+# A product of small matrices needs no threads, and each of some thousand processes would start them.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 # Nor does it say anything if little of its disk is free; fixtures of every scope find this.
 os.environ["TUI_PROBE_MIN_FREE_DISK"] = "0"
@@ -32,6 +41,8 @@ pytest_plugins = ["tests.golden", "tests.turns"]
 LIBRARIES = ("hook/libcuda.so.1", "sim/libcuda.so.1")
 OPTIONS = ("-DTUI_PROBE_WERROR=ON", "-DCMAKE_C_FLAGS=-g -fno-optimize-sibling-calls")
 """With line numbers, and each call returning to the line that made it: tests find out who makes a call."""
+CACHED = ("\nTUI_PROBE_WERROR:BOOL=ON\n", "\nCMAKE_C_FLAGS:STRING=-g -fno-optimize-sibling-calls\n")
+"""The same in a CMakeCache.txt."""
 DAY = 24 * 60 * 60
 SHELF = Path(tempfile.gettempdir()) / f"tui-probe-builds-{os.getuid()}"
 
@@ -47,9 +58,30 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Commands of tui-probe are forked from a process that has imported it."""
+    config.add_cleanup(WarmStarts(dict(os.environ)).close)
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """More than cores, for many tests wait: for a terminal to be quiet, for a process to end."""
     return cores() + (cores() + 1) // 2
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WorkStealingScheduling:
+    """Each process has neighbouring tests, so that fixtures and caches of a module are made once, not in each."""
+    return WorkStealingScheduling(config, log)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Import a share of the test modules: the other processes find them compiled, in place of compiling all as well."""
+    worker, config = os.environ.get("PYTEST_XDIST_WORKER", ""), session.config
+    if not worker or config.args != config.getini("testpaths"):
+        return
+    share = slice(int(worker.removeprefix("gw")), None, int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+    for path in sorted(ROOT.glob("tests/**/test_*.py"))[share]:
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # the collection reports it
+            importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -68,11 +100,17 @@ _NUMBERS = itertools.count()
 
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """No test finds kernels that another one prepared, or the user's settings, nor leaves anything with the user."""
-    number = next(_NUMBERS)
+    """No test finds kernels that another one prepared, or the user's settings, nor leaves anything with the user.
+
+    They share the empty kernel, which is the same for all programs: each run would assemble it five times.
+    """
+    number, base = next(_NUMBERS), tmp_path_factory.getbasetemp()
     for kind in ("CACHE", "CONFIG", "STATE"):
-        folder = tmp_path_factory.getbasetemp() / f"{kind.lower()}_{number}"
-        monkeypatch.setenv(f"XDG_{kind}_HOME", str(folder))
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(base / f"{kind.lower()}_{number}"))
+    cache, empty = base / f"cache_{number}" / "tui-probe", base / EMPTY_KERNEL_DIRECTORY
+    cache.mkdir(parents=True)
+    empty.mkdir(exist_ok=True)
+    (cache / EMPTY_KERNEL_DIRECTORY).symlink_to(empty)
 
 
 @pytest.fixture(autouse=True)
@@ -104,13 +142,21 @@ def natives() -> Path:
 
 
 def build_natives() -> Path:
-    """Build once for each content of ``hook/``, with line numbers; all test processes share it, and ``build`` in it."""
+    """Build once for each content of ``hook/``, with line numbers; all test processes share it, and ``build`` in it.
+
+    ``TUI_PROBE_HOOK_BUILD`` names a directory that CMake has already built in with these options.
+    """
     with built_once(digest_of(ROOT / "hook", *OPTIONS)) as (place, is_new):
         if is_new:
-            build = str(place / "build")
-            run("cmake", "-S", str(ROOT / "hook"), "-B", build, *OPTIONS)
-            run("cmake", "--build", build, "--parallel", str(cores()))
-            run("cmake", "--install", build, "--prefix", str(place))
+            build = place / "build"
+            if given := os.environ.get("TUI_PROBE_HOOK_BUILD"):
+                cache = (Path(given) / "CMakeCache.txt").read_text()
+                assert all(value in cache for value in CACHED), f"{given} is built with other options than {OPTIONS}"
+                shutil.copytree(given, build)
+            else:
+                run("cmake", "-S", str(ROOT / "hook"), "-B", str(build), *OPTIONS)
+                run("cmake", "--build", str(build), "--parallel", str(cores()))
+            run("cmake", "--install", str(build), "--prefix", str(place))
     return place
 
 

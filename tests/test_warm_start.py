@@ -1,0 +1,62 @@
+"""A forked command is equal to one that is started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.warm_start import COLD, START, read_at_start
+
+PROGRAM = """
+import os, signal, sys
+print(os.getcwd(), os.umask(0), os.getsid(0) == os.getpgid(0), sys.argv[1:], os.environ.get("MINE"), sys.stdin.read())
+print([number.name for number in signal.Signals if signal.getsignal(number) is signal.SIG_IGN], file=sys.stderr)
+sys.exit(7)
+"""
+
+
+def outcome(folder: Path, *words: str, **more: str) -> tuple[int, str, list[str]]:
+    """Status, output, and error output but for the name of the trace."""
+    done = subprocess.run(
+        [*START, *words], cwd=folder, env=os.environ | {"COLUMNS": "80"} | more, input="given", capture_output=True,
+        text=True, timeout=60, start_new_session=True,
+    )  # fmt: skip
+    return done.returncode, done.stdout, [line for line in done.stderr.splitlines() if "trace in" not in line]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--version"],
+        ["nonsense"],
+        ["report", "not-there"],
+        ["run", "--sim", "--no-report", "--", sys.executable, "-c", PROGRAM, "a b", ""],
+        ["run", "--sim", "--no-report", "--", "sh", "-c", "kill -TERM $$"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_fork_equals_start(tmp_path: Path, words: list[str]) -> None:
+    forked, started = (outcome(tmp_path, *words, MINE="x", **cold) for cold in ({}, {COLD: "1"}))
+    assert forked == started
+
+
+def test_fork_is_child_with_its_own_descriptors(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    program = f"import os; os.write({writing}, b'passed')"
+    command = [*START, "run", "--sim", "--no-report", "--", sys.executable, "-c", program]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, pass_fds=[writing]) as process:
+        os.close(writing)
+        parent = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[1]
+        assert int(parent) == os.getpid()
+        assert os.read(reading, 100) == b"passed"
+    os.close(reading)
+    assert process.returncode == 0
+
+
+def test_read_at_start_has_variables_of_python_and_loader() -> None:
+    given = {"PYTHONPATH": "x", "PYTHONUTF8": "1", "LD_PRELOAD": "y.so", "HOME": "/", "LC_ALL": ""}
+    assert read_at_start(given) == {"PYTHONUTF8": "1", "LD_PRELOAD": "y.so"}

@@ -1,0 +1,144 @@
+"""Program: a Python that has imported tui-probe, forked for each start of ``python -m tui_probe``; see ``warm_start``.
+
+warm_server.py SOCKET-DESCRIPTOR ROOT-OF-CHECKOUT
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import importlib
+import io
+import os
+import pickle
+import pkgutil
+import runpy
+import socket
+import sys
+import threading
+import time
+from typing import Any
+
+SKIPPED = (
+    "tui_probe.ui", "tui_probe.tensortrace", "tui_probe.simgpu", "tui_probe.evals.programs", "tui_probe.__main__",
+)  # fmt: skip
+"""Programs of their own, and modules that commands without a terminal do not import."""
+FREE = 500
+"""Descriptors from this one on are not asked for by any test."""
+
+
+def import_all(directory: str, package: str) -> None:
+    """Import what commands import, so that a fork needs no time for it."""
+    for module in pkgutil.walk_packages([directory], f"{package}."):
+        if not module.name.startswith(SKIPPED):
+            with contextlib.suppress(ImportError):  # of an extra that is not installed
+                importlib.import_module(module.name)
+
+
+def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Wait for a request and its descriptors; end with the test process, which closes the connection."""
+    head, descriptors, _, _ = socket.recv_fds(connection, 8, 64)
+    if not head:
+        sys.exit()
+    length = int.from_bytes(head, "little")
+    with connection.makefile("rb", buffering=0) as stream:
+        data = b""
+        while len(data) < length:
+            data += stream.read(length - len(data)) or sys.exit("cut off")
+    return pickle.loads(data), list(descriptors)
+
+
+def fork_for_requests(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Fork a process for each request. Returns in those processes alone.
+
+    A process in between ends at once, so that the new one becomes a child of the test process, which asked for that.
+    """
+    while True:
+        request, descriptors = receive(connection)
+        (told, tell), (ready, hold) = os.pipe(), os.pipe()
+        between = os.fork()
+        if not between:
+            child = os.fork()
+            if not child:
+                os.close(hold)
+                os.read(ready, 1)  # ends when its parent is the one that it keeps
+                return request, descriptors
+            os.write(tell, child.to_bytes(4, "little"))
+            os._exit(0)
+        os.waitpid(between, 0)
+        connection.sendall(os.read(told, 4))
+        for descriptor in (told, tell, ready, hold, *descriptors):
+            os.close(descriptor)
+
+
+def become(request: dict[str, Any], descriptors: list[int]) -> None:
+    """Take on what a process that was started has from its parent."""
+    if request["start_new_session"]:
+        os.setsid()
+    if request["process_group"] >= 0:
+        os.setpgid(0, request["process_group"])
+    os.umask(request["umask"])
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environb.update(request["env"])
+    time.tzset()
+    moved = [os.dup2(one, FREE + number) for number, one in enumerate(descriptors)]
+    os.closerange(0, FREE)
+    for source, target in zip(moved, request["targets"], strict=True):
+        os.dup2(source, target)
+    os.closerange(FREE, FREE + len(moved))
+
+
+def open_streams() -> None:
+    """Open the standard streams as Python does when it starts."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        old = getattr(sys, name)
+        raw = open(number, "wb" if number else "rb", closefd=False)  # noqa: SIM115
+        by_line = name == "stderr" or os.isatty(number)
+        stream = io.TextIOWrapper(raw, old.encoding, old.errors, newline="\n", line_buffering=by_line)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def leave(end: SystemExit) -> None:
+    """End as Python does, but for the objects of a thousand modules: to free them copies their pages.
+
+    Returns if that is not all: a code that is text is to be written, and streams that cannot be flushed end with 120.
+    """
+    if end.code is not None and not isinstance(end.code, int):
+        return
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return
+    os._exit(int(end.code or 0) & 0xFF)
+
+
+def main() -> None:
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    root = sys.argv[2]
+    sys.path.append(root)
+    import_all(f"{root}/tui_probe", "tui_probe")
+    import_all(f"{root}/probes", "tui_probe.probes")
+    sys.path.remove(root)
+    gc.collect()
+    gc.freeze()
+    request, descriptors = fork_for_requests(connection)
+    connection.detach()
+    become(request, descriptors)
+    open_streams()
+    program = f"{root}/tui_probe/__main__.py"
+    sys.argv = [program, *request["words"]]
+    try:
+        runpy.run_path(program, run_name="__main__")
+    except SystemExit as end:
+        leave(end)
+        raise
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Starts of ``python -m tui_probe`` in tests: a fork of a process that has imported it, in place of a new Python.
+
+Python's start and the imports take more than most commands do: 0.8 of 0.9 s of CPU of a report. The new process is a
+child of the test process with its own environment, directory and descriptors, and ends as any Python does. A start
+that a fork would not be equal to is a real one: with variables that Python or the loader read at the start, with a
+``preexec_fn``, or with ``COLD_START`` in the environment.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+START: Final = (sys.executable, "-m", "tui_probe")
+COLD: Final = "COLD_START"
+PR_SET_CHILD_SUBREAPER: Final = 36
+READ_AT_START: Final = ("PYTHON", "LD_", "LC_", "LANG", "GLIBC_", "MALLOC_", "OPENBLAS_", "ASAN_", "UBSAN_", "TSAN_")
+"""Variables that Python, the loader or a library read once."""
+FOLLOWED: Final = frozenset({"PYTHONPATH"})
+"""Of these, the one that ``own_python`` treats alike in a fork."""
+
+
+class WarmServer:
+    """The process that forks, of this test process."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._lock = threading.Lock()
+        self._libc = ctypes.CDLL(None)
+        self._read_at_start = read_at_start(environment)
+        self._connection, theirs = socket.socketpair()
+        python = [sys.executable, "-E", "-P"]
+        if environment.get("PYTHONDONTWRITEBYTECODE"):
+            python.append("-B")
+        if prefix := environment.get("PYTHONPYCACHEPREFIX"):
+            python += ["-X", f"pycache_prefix={prefix}"]
+        program = [str(ROOT / "tests" / "warm_server.py"), str(theirs.fileno()), str(ROOT)]
+        self._process = subprocess.Popen(
+            [*python, *program], env=environment, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+        )
+        theirs.close()
+
+    def is_equal(self, call: dict[str, Any]) -> bool:
+        """Return whether a fork is equal to this start."""
+        plain = not call["preexec_fn"] and not call["shell"] and call["executable"] is None and call["close_fds"]
+        same_user = call["gid"] is None and call["gids"] is None and call["uid"] is None
+        environment = os.environ if call["env"] is None else call["env"]
+        in_place = Path(call["cwd"] or ".").is_dir() and COLD not in environment
+        return plain and same_user and in_place and read_at_start(environment) == self._read_at_start
+
+    def start(self, call: dict[str, Any]) -> int:
+        """Start the command as a child of this process. Returns its process ID."""
+        standard = [call[name] for name in ("p2cread", "c2pwrite", "errwrite")]
+        sources = [given if given != -1 else number for number, given in enumerate(standard)]
+        umask = os.umask(0)
+        os.umask(umask)
+        request = {
+            "words": list(call["args"])[len(START) :],
+            "env": {os.fsencode(k): os.fsencode(v) for k, v in (call["env"] or os.environ).items()},
+            "cwd": str(Path(call["cwd"] or ".").absolute()),
+            "umask": umask if call["umask"] < 0 else call["umask"],
+            "start_new_session": call["start_new_session"],
+            "process_group": call["process_group"],
+            "targets": [0, 1, 2, *call["pass_fds"]],
+        }
+        data = pickle.dumps(request)
+        with self._lock:
+            self._libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+            socket.send_fds(self._connection, [len(data).to_bytes(8, "little")], [*sources, *call["pass_fds"]])
+            self._connection.sendall(data)
+            answer = self._connection.recv(4)
+            self._libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        return int.from_bytes(answer, "little")
+
+    def stop(self) -> None:
+        """End the process."""
+        self._connection.close()
+        self._process.wait()
+
+
+def read_at_start(environment: Any) -> dict[str, str]:
+    """Return the variables that a fork does not read again."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(READ_AT_START) and name not in FOLLOWED and value
+    }
+
+
+class WarmStarts:
+    """Replaces the start of ``subprocess.Popen`` while it is open."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._environment = environment
+        self._server: WarmServer | None = None
+        self._original: Any = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+        subprocess.Popen._execute_child = self._start_method()  # type: ignore[attr-defined]
+
+    def _start_method(self) -> Any:
+        original = self._original
+        names = original.__code__.co_varnames[1 : original.__code__.co_argcount]
+
+        def execute_child(popen: Any, *arguments: Any) -> None:
+            call = dict(zip(names, arguments, strict=True))
+            words = call["args"]
+            if isinstance(words, list) and tuple(words[: len(START)]) == START:
+                server = self._started_server()
+                if server.is_equal(call):
+                    popen.pid = server.start(call)
+                    popen._child_created = True
+                    popen._close_pipe_fds(*(call[name] for name in PIPES))
+                    return
+            original(popen, *arguments)
+
+        return execute_child
+
+    def _started_server(self) -> WarmServer:
+        if self._server is None:
+            self._server = WarmServer(self._environment)
+        return self._server
+
+    def close(self) -> None:
+        """Start programs as ever."""
+        subprocess.Popen._execute_child = self._original  # type: ignore[attr-defined]
+        if self._server is not None:
+            self._server.stop()
+
+
+PIPES: Final = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
