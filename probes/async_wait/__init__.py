@@ -9,7 +9,7 @@ from tui_probe.draw import units
 from tui_probe.probekit.finding import Finding
 from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, longest_waits, ranked_rows
 from tui_probe.probekit.metric import Metric, metrics_by_line, where_known
-from tui_probe.probekit.probe import Probe, Question
+from tui_probe.probekit.probe import Probe, Question, of_sites
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.result_tables import count_kind
 from tui_probe.records.counter_sums import CountsByLine, line_sums, line_totals, ratio, site_dtype, worst_line
@@ -171,7 +171,7 @@ WAITS: Final = count_kind(
 PROBES: Final = (
     Probe(
         name="async_wait",
-        analyse=lambda of: analyse(of.result, of.sites, of.kernel.folder),
+        analyse=of_sites(analyse),
         metrics=METRICS,
         question=Question(
             "asynchronous work",

@@ -11,19 +11,18 @@ from tui_probe.draw import units
 from tui_probe.probekit.finding import Finding
 from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, longest_waits, ranked_rows
 from tui_probe.probekit.metric import Metric, metrics_by_line, where_known
-from tui_probe.probekit.probe import Probe, Question, Waits
+from tui_probe.probekit.probe import Probe, Question, Waits, of_result, of_sites
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.record_counts import DETAIL_ADVICE, sampled_blocks_text
 from tui_probe.records.counter_sums import (
     CountsByLine,
+    counts_by_line,
     line_sums,
-    line_totals,
     ratio,
     site_dtype,
     sum_records,
     sums_dtype,
     warp_records,
-    worst_line,
 )
 
 if TYPE_CHECKING:
@@ -84,13 +83,16 @@ def analyse(result: Result) -> BarrierWaits:
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[BarrierWaits]:
     """The same by line, of ``barrier_wait_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "barrier_wait_by_line", sites, folder)
-    totals = BarrierWaits(**line_totals(lines, SITE), longest=None, threads_missing=0)
-    return CountsByLine(totals, lines, worst_line(lines, lambda line: line.sums["waited"] or None))
+    return counts_by_line(lines, SITE, _whole_of_sums, lambda line: line.sums["waited"] or None)
 
 
 def of_line(line: LineSums) -> BarrierWaits:
     """The waits at one barrier."""
-    return BarrierWaits(**line.sums, longest=None, threads_missing=0)
+    return _whole_of_sums(line.sums)
+
+
+def _whole_of_sums(sums: dict[str, int]) -> BarrierWaits:
+    return BarrierWaits(**sums, longest=None, threads_missing=0)
 
 
 METRICS: Final = (
@@ -185,14 +187,14 @@ def _left_out(of: ProbeResult, threads_missing: int) -> str:
 PROBES: Final = (
     Probe(
         name="barrier_wait",
-        analyse=lambda of: analyse(of.result),
+        analyse=of_result(analyse),
         metrics=METRICS,
         findings=findings,
         waits=waits,
     ),
     Probe(
         name="barrier_wait_by_line",
-        analyse=lambda of: analyse_lines(of.result, of.sites, of.kernel.folder),
+        analyse=of_sites(analyse_lines),
         metrics=BY_LINE,
         question=Question("barriers", "at which barrier do warps wait, how long?", 40, r"\b(bar|barrier)\."),
         findings=findings_by_line,

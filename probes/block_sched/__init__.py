@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.probekit.finding import Finding, Gain
 from tui_probe.probekit.metric import Metric, where_any
-from tui_probe.probekit.probe import Probe, Question
+from tui_probe.probekit.probe import Probe, Question, of_result
 from tui_probe.probekit.probe_results import cycles_text
 from tui_probe.probekit.timelines.findings import idle_sms_findings, tail_finding, timeline_waits
 from tui_probe.probekit.timelines.launch import launch_timeline
@@ -116,7 +116,7 @@ def _waves(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
 PROBES: Final = (
     Probe(
         name="block_sched",
-        analyse=lambda of: analyse(of.result),
+        analyse=of_result(analyse),
         metrics=METRICS,
         question=Question("schedule", "where does the time go: blocks, gaps, a tail?", 0),
         findings=findings,

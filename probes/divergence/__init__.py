@@ -10,11 +10,11 @@ import numpy as np
 from tui_probe.probekit.finding import Finding, place
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, metrics_by_line, never
-from tui_probe.probekit.probe import Probe, Question
+from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
 from tui_probe.records.counter_sums import (
     CountsByLine,
+    counts_by_line,
     line_sums,
-    line_totals,
     ratio,
     site_dtype,
     sum_records,
@@ -82,8 +82,9 @@ def analyse(result: Result) -> Divergence:
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[Divergence]:
     """The same by line, of ``divergence_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "divergence_by_line", sites, folder)
-    totals = Divergence(**line_totals(lines, SITE), threads_missing=0)
-    return CountsByLine(totals, lines, worst_line(lines, lanes_per_execution, lowest=True))
+    return counts_by_line(
+        lines, SITE, lambda sums: Divergence(**sums, threads_missing=0), lanes_per_execution, lowest=True
+    )
 
 
 def executions_and_lanes(line: LineSums) -> tuple[int, int]:
@@ -178,10 +179,10 @@ LINES: Final = LineSpec(
 
 
 PROBES: Final = (
-    Probe(name="divergence", analyse=lambda of: analyse(of.result), metrics=METRICS, findings=findings),
+    Probe(name="divergence", analyse=of_result(analyse), metrics=METRICS, findings=findings),
     Probe(
         name="divergence_by_line",
-        analyse=lambda of: analyse_lines(of.result, of.sites, of.kernel.folder),
+        analyse=of_sites(analyse_lines),
         metrics=BY_LINE,
         question=Question("divergence", "where are lanes of a warp idle?", 70, r"@|\bbra\b"),
         findings=findings_by_line,

@@ -12,7 +12,7 @@ from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.finding import Finding, percent, place
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, share_text
 from tui_probe.probekit.metric import Metric, metrics_by_line, where_any
-from tui_probe.probekit.probe import Probe, Question
+from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
 from tui_probe.probekit.result_tables import count_kind
 from tui_probe.records.counter_sums import CountsByLine, line_sums, line_totals, site_dtype, sum_records, worst_line
 
@@ -186,7 +186,7 @@ MEMORY: Final = count_kind(
 PROBES: Final = (
     Probe(
         name="gmem_bytes",
-        analyse=lambda of: analyse(of.result),
+        analyse=of_result(analyse),
         metrics=METRICS,
         question=Question("bytes", "how many bytes does it move?", 80),
         findings=findings,
@@ -195,7 +195,7 @@ PROBES: Final = (
     ),
     Probe(
         name="gmem_bytes_by_line",
-        analyse=lambda of: analyse_lines(of.result, of.sites, of.kernel.folder),
+        analyse=of_sites(analyse_lines),
         metrics=BY_LINE,
         answers=("bytes",),
         findings=findings_by_line,

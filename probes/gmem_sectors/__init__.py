@@ -9,7 +9,7 @@ from tui_probe.draw.units import NOT_MEASURED, tenths
 from tui_probe.probekit.finding import Finding, Gain, place
 from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, metrics_by_line, never, where_any, where_known
-from tui_probe.probekit.probe import Probe, Question
+from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
 from tui_probe.probekit.result_tables import count_kind
 from tui_probe.records.counter_sums import ratio
 
@@ -194,7 +194,7 @@ SECTORS: Final = count_kind(
 PROBES: Final = (
     Probe(
         name="gmem_sectors",
-        analyse=lambda of: analyse(of.result),
+        analyse=of_result(analyse),
         metrics=METRICS,
         findings=findings,
         views=(SECTORS,),
@@ -202,7 +202,7 @@ PROBES: Final = (
     ),
     Probe(
         name="gmem_sectors_by_line",
-        analyse=lambda of: analyse_lines(of.result, of.sites, of.kernel.folder),
+        analyse=of_sites(analyse_lines),
         metrics=BY_LINE,
         question=Question(
             "coalescing",

@@ -27,12 +27,11 @@ from tui_probe.probekit.lines import ShareValue
 from tui_probe.records.counter_sums import (
     CounterSums,
     CountsByLine,
+    counts_by_line,
     line_sums,
-    line_totals,
     ratio,
     site_dtype,
     sum_records,
-    worst_line,
 )
 from tui_probe.records.probed_sites import access_lines
 
@@ -114,8 +113,7 @@ def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = No
     """The same by line, of ``gmem_sectors_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
     record = SITE if result.maps and _fits(result, SITE) else SITE_WITHOUT_IDEAL
     lines = line_sums(result, record, "gmem_sectors_by_line", sites, folder)
-    totals = _of_sums(line_totals(lines, record), threads_missing=0)
-    return CountsByLine(totals, lines, worst_line(lines, sectors_per_request))
+    return counts_by_line(lines, record, lambda sums: _of_sums(sums, threads_missing=0), sectors_per_request)
 
 
 def _summed(result: Result) -> CounterSums:

@@ -12,7 +12,7 @@ from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import Finding, percent, place
 from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, ranked_rows
 from tui_probe.probekit.metric import Metric, metrics_by_line, where_any
-from tui_probe.probekit.probe import Probe, Question
+from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
 from tui_probe.ptx.instruction_classes import CLASSES
 from tui_probe.records.counter_sums import (
     CountsByLine,
@@ -195,14 +195,14 @@ LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("executed"), LineMeas
 PROBES: Final = (
     Probe(
         name="inst_mix",
-        analyse=lambda of: analyse(of.result),
+        analyse=of_result(analyse),
         metrics=METRICS,
         question=Question("mix", "which kinds of instructions, of which type?", 100),
         findings=findings,
     ),
     Probe(
         name="inst_mix_by_line",
-        analyse=lambda of: analyse_lines(of.result, of.sites, of.kernel.folder),
+        analyse=of_sites(analyse_lines),
         metrics=BY_LINE,
         answers=("mix",),
         findings=findings_by_line,

@@ -11,15 +11,14 @@ from tui_probe.draw import units
 from tui_probe.probekit.finding import Finding, Gain, percent, place
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, metrics_by_line, never
-from tui_probe.probekit.probe import Probe, Question
+from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
 from tui_probe.records.counter_sums import (
     CountsByLine,
+    counts_by_line,
     line_sums,
-    line_totals,
     ratio,
     site_dtype,
     sum_records,
-    worst_line,
 )
 
 if TYPE_CHECKING:
@@ -75,8 +74,9 @@ def analyse(result: Result) -> BankConflicts:
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[BankConflicts]:
     """The same by line, of ``smem_conflicts_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "smem_conflicts_by_line", sites, folder)
-    totals = BankConflicts(**line_totals(lines, SITE), threads_missing=0)
-    return CountsByLine(totals, lines, worst_line(lines, lambda line: of_line(line).degree))
+    return counts_by_line(
+        lines, SITE, lambda sums: BankConflicts(**sums, threads_missing=0), lambda line: of_line(line).degree
+    )
 
 
 def of_line(line: LineSums) -> BankConflicts:
@@ -168,10 +168,10 @@ LINES: Final = LineSpec(
 
 
 PROBES: Final = (
-    Probe(name="smem_conflicts", analyse=lambda of: analyse(of.result), metrics=METRICS, findings=findings),
+    Probe(name="smem_conflicts", analyse=of_result(analyse), metrics=METRICS, findings=findings),
     Probe(
         name="smem_conflicts_by_line",
-        analyse=lambda of: analyse_lines(of.result, of.sites, of.kernel.folder),
+        analyse=of_sites(analyse_lines),
         metrics=BY_LINE,
         question=Question(
             "bank conflicts", "which accesses conflict in shared memory?", 50, r"\b(ld|st)\.[a-z.:]*shared"

@@ -12,8 +12,8 @@ from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import Finding, percent, place
 from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, ranked_rows
 from tui_probe.probekit.metric import Metric, metrics_by_line, where_any
-from tui_probe.probekit.probe import Probe, Question
-from tui_probe.records.counter_sums import CountsByLine, line_sums, line_totals, site_dtype, sum_records, worst_line
+from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
+from tui_probe.records.counter_sums import CountsByLine, counts_by_line, line_sums, site_dtype, sum_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,8 +73,9 @@ def analyse(result: Result) -> TensorOperations:
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[TensorOperations]:
     """The same by line, of ``tensorop_count_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "tensorop_count_by_line", sites, folder)
-    totals = _operations(result, line_totals(lines, SITE), 0)
-    return CountsByLine(totals, lines, worst_line(lines, lambda line: multiply_adds_of(line) or None))
+    return counts_by_line(
+        lines, SITE, lambda sums: _operations(result, sums, 0), lambda line: multiply_adds_of(line) or None
+    )
 
 
 def instructions_of(line: LineSums) -> int:
@@ -159,14 +160,14 @@ LINES: Final = LineSpec(
 PROBES: Final = (
     Probe(
         name="tensorop_count",
-        analyse=lambda of: analyse(of.result),
+        analyse=of_result(analyse),
         metrics=METRICS,
         answers=("tensor cores",),
         findings=findings,
     ),
     Probe(
         name="tensorop_count_by_line",
-        analyse=lambda of: analyse_lines(of.result, of.sites, of.kernel.folder),
+        analyse=of_sites(analyse_lines),
         metrics=BY_LINE,
         question=Question("tensor cores", "how much do the tensor cores do, and where?", 60, r"mma"),
         findings=findings_by_line,

@@ -10,7 +10,7 @@ import numpy as np
 from tui_probe.draw import units
 from tui_probe.probekit.finding import Finding, Gain
 from tui_probe.probekit.metric import Metric, where_any
-from tui_probe.probekit.probe import Probe, Question
+from tui_probe.probekit.probe import Probe, Question, of_result
 from tui_probe.records.counter_sums import sum_records
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _arithmetic(found: UnitDemand) -> Iterator[Finding]:
 PROBES: Final = (
     Probe(
         name="what_limits",
-        analyse=lambda of: analyse(of.result),
+        analyse=of_result(analyse),
         metrics=METRICS,
         question=Question("limit", "what limits the kernel: memory, arithmetic, latency?", 5, also="roofline bound"),
         answers=("bytes", "mix"),

@@ -14,6 +14,7 @@ from tui_probe.probekit.metric import metric_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import TracePage, ViewKind
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.probekit.timelines.launch import LaunchTimeline
+    from tui_probe.trace.results import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +111,13 @@ class Probe:
     def figures_in(self, analysis: Any) -> tuple[MetricValue, ...]:
         """The numbers of a launch, in the order in which they are shown."""
         return metric_values(self.metrics, analysis) if self.figures is None else self.figures(analysis)
+
+
+def of_result(analyse: Callable[[Result], Any]) -> Callable[[ProbeResult], Any]:
+    """Return an analysis that needs a result file alone."""
+    return lambda of: analyse(of.result)
+
+
+def of_sites(analyse: Callable[[Result, Sequence[int], Path | None], Any]) -> Callable[[ProbeResult], Any]:
+    """Return an analysis by line: it needs the sites of the records too, and the kernel's folder for their code."""
+    return lambda of: analyse(of.result, of.sites, of.kernel.folder)

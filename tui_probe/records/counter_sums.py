@@ -140,6 +140,18 @@ def line_sums(
     return tuple(LineSums(line, opcodes.get(line), known.ptx_line(line), sums[line]) for line in sorted(sums))
 
 
+def counts_by_line(
+    lines: tuple[LineSums, ...],
+    record: np.dtype[Any],
+    whole: Callable[[dict[str, int]], WholeAnalysis],
+    value: Callable[[LineSums], float | None],
+    *,
+    lowest: bool = False,
+) -> CountsByLine[WholeAnalysis]:
+    """Return lines with what ``whole`` makes of their sums by field, and the line with the highest or lowest value."""
+    return CountsByLine(whole(line_totals(lines, record)), lines, worst_line(lines, value, lowest=lowest))
+
+
 def site_records(result: Result, record: np.dtype[Any], probe: str, sites: Sequence[int]) -> NDArray[Any]:
     """The records of map 0, one for each of ``sites``. Raises TraceError as ``line_sums``."""
     records = result.sites(0, record) if result.maps else None
