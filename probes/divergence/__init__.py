@@ -18,7 +18,6 @@ from tui_probe.records.counter_sums import (
     ratio,
     site_dtype,
     sum_records,
-    worst_line,
 )
 from tui_probe.trace.launch_shape import WARP_SIZE
 
