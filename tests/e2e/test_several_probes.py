@@ -20,12 +20,15 @@ from tui_probe.verdicts.kernel_bounds import bounds_section
 
 PROBES = ("block_sched", "gmem_sectors", "dmat:1/2", "inst_mix_by_line")
 NAMES = [probe.partition(":")[0] for probe in PROBES]
+COUNTING = ["gmem_sectors", "inst_mix_by_line"]
+RESULTS = [*COUNTING, "block_sched", "dmat", *COUNTING, "block_sched", "dmat", *COUNTING, "block_sched"]
+"""The probes of the results of eight launches: counting probes share one, the sampled one is no part of that."""
 CHOSEN = [word for probe in PROBES for word in ("-p", probe)]
 
 
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> tuple[Tool, Path]:
-    """The trace of eight launches of one kernel, each probe having two of them."""
+    """The trace of eight launches of one kernel."""
     tool = Tool(tmp_path_factory.mktemp("several"), natives)
     command = [*EXAMPLE, "--kernel", "saxpy", "--repeat", "8"]
     run, trace = tool.run(command, *CHOSEN)
@@ -44,9 +47,9 @@ def test_each_probe_has_a_folder_and_its_results(several: tuple[Tool, Path]) -> 
     (kernel,) = open_trace(trace).kernels
     assert list(kernel.named_probes) == NAMES
     results = open_trace(trace).results
-    assert [results.probe(row) for row in kernel.result_rows] == NAMES * 2
+    assert [results.probe(row) for row in kernel.result_rows] == RESULTS
     for probed in kernel.by_probe():
-        assert (probed.status, len(probed.result_rows)) == ("probed", 2)
+        assert (probed.status, len(probed.result_rows)) == ("probed", RESULTS.count(str(probed.probe)))
         assert probed.folder is not None
         assert probed.folder.name == probed.probe
         assert probed.file("kernel.info")
@@ -84,12 +87,22 @@ def test_every_page_is_filled_by_the_probe_that_it_needs(several: tuple[Tool, Pa
 
 def test_a_launch_that_had_another_probe_gives_way_to_the_nearest(several: tuple[Tool, Path]) -> None:
     tool, trace = several
-    had = tool("show", "sectors", f"{trace}:0@5")
+    had = tool("show", "sectors", f"{trace}:0@6")
     assert (had.returncode, had.stderr) == (0, "")
-    other = tool("show", "sectors", f"{trace}:0@4")
+    other = tool("show", "sectors", f"{trace}:0@5")
     assert other.returncode == 0
-    assert "launch 4 had another probe; showing the nearest that had this one, 5" in other.stderr
+    assert "launch 5 had another probe; showing the nearest that had this one, 6" in other.stderr
     assert other.stdout == had.stdout
+
+
+@pytest.mark.parametrize("name", ["sectors", "lines"])
+def test_launch_of_a_fused_kernel_has_the_pages_of_all_its_probes(several: tuple[Tool, Path], name: str) -> None:
+    tool, trace = several
+    shown = tool("show", name, f"{trace}:0@3")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "launch 3" in shown.stdout
+    row = next(row for row in page(tool, trace, "--page", "launches")["launches"] if row["launch"] == 3)
+    assert row["probe"] == "gmem_sectors, inst_mix_by_line"
 
 
 def test_the_summary_has_the_findings_of_all(several: tuple[Tool, Path]) -> None:
@@ -109,16 +122,16 @@ def test_the_summary_has_the_findings_of_all(several: tuple[Tool, Path]) -> None
 def test_results_say_which_probe_they_are_of(several: tuple[Tool, Path]) -> None:
     tool, trace = several
     rows = page(tool, trace, "--page", "results")["results"]
-    by_probe = {row["probe"]: row["launch"] % 4 for row in rows}
-    assert by_probe == {name: place for place, name in enumerate(NAMES)}
+    by_probe = {row["probe"]: row["launch"] % 3 for row in rows}
+    assert by_probe == {"gmem_sectors": 0, "inst_mix_by_line": 0, "block_sched": 1, "dmat": 2}
     assert not [row for row in rows if row["problem"]]
 
 
 def test_the_python_interface_knows_the_probe_of_a_result(several: tuple[Tool, Path]) -> None:
     (kernel,) = tui_probe.open(several[1]).kernels
-    assert [result.probe for result in kernel.results] == NAMES * 2
-    assert [next(iter(result.maps)) for result in kernel.results][:2] == ["block_sched", "gmem_sectors"]
-    assert len(kernel.metrics()["store_sectors"]) == 8
+    assert [result.probe for result in kernel.results] == RESULTS
+    assert [next(iter(result.maps)) for result in kernel.results][:3:2] == ["gmem_sectors", "block_sched"]
+    assert len(kernel.metrics()["store_sectors"]) == len(RESULTS)
 
 
 def test_read_py_reads_the_results_of_all(several: tuple[Tool, Path]) -> None:

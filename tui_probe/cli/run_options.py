@@ -279,7 +279,7 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-p", "--probe", "-t", action="append", metavar="PROBE",
         help="a probe or a set of them (see `tui-probe probes`), or a file; NAME:1/16: only of such a sample of blocks."
-             " Given several times: the probes take turns over the launches."
+             " Given several times: launches have all probes that count at once; the others take turns with these."
              f" Default {user_settings().probe or DEFAULT_PROBE}",
     )  # fmt: skip
     parser.add_argument(

@@ -142,6 +142,13 @@ class PrunedAssemblies:
                     self._begun.popitem(last=False)
             return self._begun[kernel]
 
+    def wait(self, kernel: Path) -> None:
+        """Wait for the assembly of a kernel, if one was begun."""
+        with self._lock:
+            begun = self._begun.get(kernel)
+        if begun is not None:
+            begun[1].result()
+
 
 def link_pruned_binary(made: Path, directory: Path) -> None:
     """Have the binary that another probe's preparation made. Raises OSError."""

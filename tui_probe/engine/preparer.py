@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.cache import default_cache_directory
+from tui_probe.engine.fused_files import hand_out, link_files, take_back, write_part_sites
+from tui_probe.engine.fusion import fuse
 from tui_probe.engine.graft_gate import Gate, GraftGate
 from tui_probe.engine.grafts import Grafter
 from tui_probe.engine.insertion import build_probed_ptx
@@ -24,11 +26,13 @@ from tui_probe.engine.reception import Answer
 from tui_probe.engine.site_file import site_file
 from tui_probe.engine.source_copies import SourceCopies
 from tui_probe.errors import ImageError, ProbeError, UnsupportedKernelError
+from tui_probe.probe_model.probe import FUSED_NAME
 from tui_probe.ptx.parser import parse
 from tui_probe.reasons import Reason, because, because_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from concurrent.futures import Future
 
     from tui_probe.engine.cache import Cache
     from tui_probe.probe_model.probe import Probe
@@ -173,23 +177,35 @@ SAMPLED_FOLDER = "sampled"
 
 
 class MultiPreparer:
-    """A preparer for each probe. They share the images that they read, and the assemblers."""
+    """A preparer for each probe, and one for all counting probes at once. They share images and assemblers.
+
+    ``fused`` are the places of the counting probes.
+    """
 
     def __init__(
         self,
         probes: Sequence[tuple[Probe, PrepareOptions]],
         assembler: Assembler | None = None,
         cache: Cache | None = None,
+        fused: Sequence[int] = (),
     ) -> None:
-        self._probes, self._cache = probes, cache
+        self._cache, self._fused = cache, tuple(fused)
+        self._parts = [probes[place][0] for place in fused]
+        self._probes = [*probes, *([self._fuse(probes)] if fused else [])]
         self._originals, self._assembler = Originals(), assembler or Assembler()
-        pruned = PrunedAssemblies() if len(probes) > 1 else None
+        self._pruned = PrunedAssemblies() if len(probes) > 1 else None
         self._preparers = [
-            Preparer(probe, options, self._assembler, cache, self._originals, pruned) for probe, options in probes
+            Preparer(probe, options, self._assembler, cache, self._originals, self._pruned)
+            for probe, options in self._probes
         ]
         self._sampled: dict[int, Preparer] = {}
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(_MAX_CONCURRENT_KERNELS * len(probes), thread_name_prefix="probe")
+        self._pool = ThreadPoolExecutor(_MAX_CONCURRENT_KERNELS * len(self._probes), thread_name_prefix="probe")
+
+    def _fuse(self, probes: Sequence[tuple[Probe, PrepareOptions]]) -> tuple[Probe, PrepareOptions]:
+        """The fused probe, which copies source files if the first probe is a part of it."""
+        sources = probes[0][1].sources if 0 in self._fused else 0
+        return fuse(self._parts), replace(probes[self._fused[0]][1], folder=FUSED_NAME, sources=sources)
 
     def warm_up(self) -> None:
         """As that of each preparer."""
@@ -197,13 +213,54 @@ class MultiPreparer:
             preparer.warm_up()
 
     def prepare(self, directory: Path, arch: str, name: str, threads: int = 0) -> Iterator[Answer]:
-        """The answer of each probe, in their order, as soon as it and those before it are known."""
+        """The answer of each probe, in their order, as soon as it and those before it are known.
+
+        That of the fused probe follows them. Where there is such a kernel, its parts are not prepared by themselves.
+        """
         if len(self._preparers) == 1:
             yield self._preparers[0].prepare(directory, arch, name, threads)
             return
-        answers = [self._pool.submit(preparer.prepare, directory, arch, name, threads) for preparer in self._preparers]
+        places = range(len(self._preparers))
+        alone = sorted((place for place in places if place not in self._fused), reverse=True)
+        answers = {place: self._submit(place, directory, arch, name, threads) for place in alone}
+        if self._fused:
+            fused = answers[places[-1]].result()
+            for place, part in zip(self._fused, self._parts, strict=True):
+                if fused.outcome == "ok":
+                    answers[place] = self._pool.submit(self._hand_out, part, directory, fused)
+                else:
+                    answers[place] = self._submit(place, directory, arch, name, threads)
+        for place in places:
+            yield answers[place].result()
+
+    def prepare_parts(self, directory: Path, arch: str, name: str, threads: int = 0) -> Iterator[Answer]:
+        """The answer of each probe of the fused one, by itself: the program cannot launch the kernel with all."""
+        for part in self._parts:
+            take_back(directory / part.name)
+        answers = [self._submit(place, directory, arch, name, threads) for place in self._fused]
         for answer in answers:
             yield answer.result()
+
+    def _submit(self, place: int, directory: Path, arch: str, name: str, threads: int) -> Future[Answer]:
+        return self._pool.submit(self._preparers[place].prepare, directory, arch, name, threads)
+
+    def _hand_out(self, part: Probe, directory: Path, fused: Answer) -> Answer:
+        """Give a part its files. Its sites, which no launch waits for, follow."""
+        own = directory / part.name
+        try:
+            own.mkdir(exist_ok=True)
+            hand_out(directory / FUSED_NAME, own, self._parts, part)
+        except (OSError, ValueError) as error:
+            return Answer.refusal("failed", _directory_reason(own, error))
+        self._pool.submit(self._hand_out_rest, part, directory)
+        return fused
+
+    def _hand_out_rest(self, part: Probe, directory: Path) -> None:
+        assert self._pruned is not None
+        with contextlib.suppress(OSError, ValueError):  # the trace is gone or the disk full
+            write_part_sites(directory / FUSED_NAME, directory / part.name, self._parts, part)
+            self._pruned.wait(directory)
+            link_files(directory / FUSED_NAME, directory / part.name)
 
     def prepare_sampled(self, place: int, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
         """A kernel that is prepared already, with the probe at ``place``, for launches of which only some blocks are

@@ -4,6 +4,9 @@
     hook → engine   prepare TAB id TAB kernel directory TAB sm_XY TAB kernel name TAB threads of the block launched
     engine → hook   ok TAB id TAB file  |  skipped TAB id TAB reason  |  failed TAB id TAB reason
     Of several probes there is such an answer for each, in their order; its files are in a folder of the probe's name.
+    Where counting probes are fused, there is one more answer for these together, with files in a folder ``fused``.
+    hook → engine   separate TAB id TAB kernel directory TAB sm_XY TAB kernel name TAB threads of the block launched
+    An answer for each of the fused probes: the same kernel with that one alone.
     hook → engine   sample TAB id TAB kernel directory TAB sm_XY TAB kernel name TAB place of a probe TAB threads
     Places count from 0. One answer: the same kernel, made to measure the blocks of a sample, in a folder ``sampled``.
     A reason ends with its code: no PTX in image code no-ptx
@@ -46,10 +49,14 @@ class EngineServer:
         cache: Cache | None = None,
         others: Sequence[tuple[Probe, PrepareOptions]] = (),
         reception: Reception | None = None,
+        fused: Sequence[int] = (),
     ) -> None:
-        """``reception`` takes connections at ``path`` already; without it one is made there by ``start``."""
+        """``reception`` takes connections at ``path`` already; without it one is made there by ``start``.
+
+        ``fused`` are the places of the probes that a kernel has at once.
+        """
         self._path = path
-        self._preparers = MultiPreparer([(probe, options or PrepareOptions()), *others], assembler, cache)
+        self._preparers = MultiPreparer([(probe, options or PrepareOptions()), *others], assembler, cache, fused)
         self._reception = reception
 
     def start(self) -> None:
@@ -86,6 +93,9 @@ class EngineServer:
                 yield _answer_line(Answer.refusal("failed", because("protocol", version=PROTOCOL)), "-")
             case ["prepare", request, directory, arch, name, threads] if threads.isdecimal():
                 for answer in self._preparers.prepare(Path(directory), arch, name, int(threads)):
+                    yield _answer_line(answer, request)
+            case ["separate", request, directory, arch, name, threads] if threads.isdecimal():
+                for answer in self._preparers.prepare_parts(Path(directory), arch, name, int(threads)):
                     yield _answer_line(answer, request)
             case ["sample", request, directory, arch, name, place, threads] if (place + threads).isdecimal():
                 answer = self._preparers.prepare_sampled(int(place), Path(directory), arch, name, int(threads))

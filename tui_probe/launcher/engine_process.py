@@ -12,6 +12,7 @@ from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY, Cache, default_cache_
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.server import EngineServer
 from tui_probe.errors import ProbeError
+from tui_probe.launcher.environment import places_to_fuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,14 @@ def serve(
         cache = None if folder is None else Cache(folder)
         assembler = Assembler(seconds=_LAUNCH_SHARE * _launch_seconds())
         server = EngineServer(
-            path, first, its_options, assembler=assembler, cache=cache, others=others, reception=reception
+            path,
+            first,
+            its_options,
+            assembler=assembler,
+            cache=cache,
+            others=others,
+            reception=reception,
+            fused=places_to_fuse(probes, options),
         )
         server.start()
     except ProbeError as error:

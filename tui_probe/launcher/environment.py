@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY, default_cache_directory
 from tui_probe.errors import LaunchError
+from tui_probe.probe_model.probe import fused_places
 
 from .control import NO_LIMIT
 from .driver import package_path
@@ -182,7 +183,7 @@ def target_environment(
         "TUI_PROBE_NOTES": str(places.notes),
     }
     for name, value in (
-        option_variables(options) | probe_choices(probes, places.probes) | control_choice(places)
+        option_variables(options) | probe_choices(probes, places.probes, options) | control_choice(places)
     ).items():
         environment.pop(name, None)  # of a run around this one
         if value:
@@ -234,13 +235,22 @@ def option_variables(options: RunOptions) -> dict[str, str]:
     }
 
 
-def probe_choices(probes: Sequence[ChosenProbe], folder: Path) -> dict[str, str]:
+def places_to_fuse(probes: Sequence[ChosenProbe], options: RunOptions) -> tuple[int, ...]:
+    """Return the places of the probes that a kernel has at once; none of a run that measures each by itself, and not
+    those that measure a sample of blocks.
+    """
+    alone = options.benchmark or options.memusage
+    return () if alone else fused_places([None if each.sample else each.probe for each in probes])
+
+
+def probe_choices(probes: Sequence[ChosenProbe], folder: Path, options: RunOptions) -> dict[str, str]:
     """The hook's variables for the probes of a run: the names and the folder of the files only if there are several."""
     several = len(probes) > 1
     return {
         "TUI_PROBE_PROBES": ":".join(probe.name for probe in probes) if several else "",
         "TUI_PROBE_PROBE_FOLDER": str(folder) if several else "",
         "TUI_PROBE_SAMPLE": ":".join(probe.sample for probe in probes),
+        "TUI_PROBE_FUSED": ":".join(map(str, places_to_fuse(probes, options))),
     }
 
 

@@ -400,7 +400,14 @@ def _read_about(top: TomlTable) -> ProbeAbout:
         table.text(key, "") for key in ("title", "measures", "unit", "cost", "checked")
     )
     return ProbeAbout(
-        title, measures, unit, cost, checked, weight=_read_weight(table), every_block=table.flag("every_block")
+        title,
+        measures,
+        unit,
+        cost,
+        checked,
+        weight=_read_weight(table),
+        every_block=table.flag("every_block"),
+        counts=table.flag("counts") if "counts" in table else None,
     )
 
 

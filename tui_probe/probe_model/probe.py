@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tui_probe.ptx.tree import Instruction
@@ -17,6 +19,8 @@ SOURCE: Final = "source"
 """The opcode that stands for lines of source in a position; no instruction has it."""
 LOOP: Final = "loop"
 """Stands for an opcode in the position of the first blocks of loops."""
+
+_CLOCK: Final = re.compile(r"%(?:clock(?:64|_hi)?|globaltimer(?:_lo|_hi)?)(?![\w$])")
 
 Weight: TypeAlias = Literal["light", "heavy"]
 WEIGHTS: Final = ("light", "heavy")
@@ -265,6 +269,13 @@ def _is_skip(statement: SnippetStatement) -> bool:
     return instruction is not None and instruction.opcode == "bra" and "uni" in instruction.modifiers
 
 
+def _reads_clock(point: ProbePoint) -> bool:
+    snippets = [snippet for snippet in (point.before, point.after, point.lean) if snippet]
+    statements = [statement for snippet in snippets for statement in snippet.statements]
+    texts = (s.text if isinstance(s, SnippetCode) else " ".join(getattr(s, "values", ())) for s in statements)
+    return any(_CLOCK.search(text) for text in texts)
+
+
 @dataclass(frozen=True, slots=True)
 class ProbeAbout:
     """Description of a probe for users; "" where the file does not say."""
@@ -278,6 +289,8 @@ class ProbeAbout:
     """``heavy`` if it makes kernels take more than twice as long, or keeps a record of each access; None: not said."""
     every_block: bool = False
     """True if its results mean nothing of a sample of blocks."""
+    counts: bool | None = None
+    """True if its results are the same beside other probes, False if not; None: not said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +332,16 @@ class Probe:
         return replace(self, points=tuple(point.straight() for point in self.points))
 
     @property
+    def counts(self) -> bool:
+        """True if a kernel may have other counting probes at once: what it records is the same then.
+
+        As the file says; where it does not, a probe counts that reads no clock and has no dynamic map.
+        """
+        if self.about.counts is not None:
+            return self.about.counts
+        return all(own_map.cap is not None for own_map in self.maps) and not any(map(_reads_clock, self.points))
+
+    @property
     def weight(self) -> Weight:
         """As the file says; where it does not, ``heavy`` if slots have more than 64 bytes, or as many as are needed."""
         if self.about.weight is not None:
@@ -331,3 +354,16 @@ class Probe:
             if candidate.name == name:
                 return candidate
         raise KeyError(name)
+
+
+FUSED_NAME: Final = "fused"
+"""Name of the directory of the fused probe: of a kernel with all counting probes of a run at once."""
+
+
+def fused_places(probes: Sequence[Probe | None]) -> tuple[int, ...]:
+    """Return the places of the counting probes of a run, in which None is one that is not to be fused; none if there
+    are not several of them.
+    """
+    places = tuple(place for place, probe in enumerate(probes) if probe is not None and probe.counts)
+    is_free = all(probe is None or probe.name != FUSED_NAME for probe in probes)
+    return places if len(places) > 1 and is_free else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tui_probe.probekit.recognised import analysis_name
@@ -66,8 +66,8 @@ class ViewSource:
         if not probes:
             return self
         if self.launch is not None and self.launch.result is not None:
-            made_by = self.trace.results.probe(self.launch.result)
-            probes.sort(key=lambda probed: probed.probe != made_by)
+            made_by = {self.trace.results.probe(row) for row in self.trace.launches.results(self.launch.row)}
+            probes.sort(key=lambda probed: probed.probe not in made_by)
         return self._with(next((probed for probed in probes if probed.result_rows), probes[0]))
 
     def _with(self, probed: ProbedKernel) -> ViewSource:
@@ -78,6 +78,9 @@ def _nearest_launch(trace: Trace, kernel: ProbedKernel, launch: Launch | None) -
     """The launch, or the nearest with a result of the probe, of the same shape if there is one."""
     if launch is None or launch.result is None or launch.result in kernel.result_rows:
         return launch
+    beside = (row for row in trace.launches.results(launch.row) if trace.results.probe(row) == kernel.probe)
+    if (own := next(beside, None)) is not None:
+        return replace(launch, result=own)
     rows = [row for result in kernel.result_rows if (row := trace.results.launch(result)) is not None]
     if not rows:
         return launch

@@ -38,6 +38,7 @@ from tui_probe.trace.launch_events import (
     ProbedFunction,
     ProbeMemory,
     ProbePrepared,
+    ProbesFused,
     ResultSaved,
     ShapeGroupNamed,
     SlotsCounted,
@@ -217,6 +218,7 @@ Event: TypeAlias = (
     | KernelPrepared
     | ProbedFunction
     | ProbePrepared
+    | ProbesFused
     | Parameters
     | LaunchStarted
     | MapSize

@@ -132,6 +132,15 @@ class ProbePrepared:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbesFused:
+    """Whether a kernel has the counting ``probes`` of a run at once: not for a ``reason``, None if it has."""
+
+    index: int
+    probes: tuple[str, ...]
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
 class ProbedFunction:
     """The function that is launched in the place of a kernel, and how the probe came into it; None: by its PTX."""
 

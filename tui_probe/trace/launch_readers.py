@@ -41,6 +41,7 @@ from tui_probe.trace.launch_events import (
     ProbedFunction,
     ProbeMemory,
     ProbePrepared,
+    ProbesFused,
     ResultSaved,
     ShapeGroupNamed,
     SlotsCounted,
@@ -159,6 +160,12 @@ PREPARATION: Final[Readers] = {
     b"rename": ((Pattern(r"rename (.*) (\S+)\s*$"), lambda m: KernelFolder(text_of(m[1]), text_of(m[2]))),),
     b"subproc": ((Pattern("subproc (.*)"), lambda m: EngineStarted(text_of(m[1]))),),
     b"engine": ((Pattern("engine (ok|skipped|failed)(?: (.*))?"), _engine_answer),),
+    b"fused": (
+        (
+            Pattern(r"fused kernel {INDEX} probes (\S+) reason (.*)"),
+            lambda m: ProbesFused(int(m[1]), tuple(text_of(m[2]).split(",")), reason_of(m[3])),
+        ),
+    ),
     b"python": ((Pattern("python (succeed|failed)(?: (.*))?"), _engine_answer),),
     b"read": (
         (

@@ -107,7 +107,10 @@ _NO_REASON: Final = (None, None)
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One launch. ``time_ns`` is ns since 1970; ``shared`` dynamic bytes per block; ``result`` a row of the results."""
+    """One launch. ``time_ns`` is ns since 1970; ``shared`` dynamic bytes per block; ``result`` a row of the results.
+
+    Of a launch with several probes at once that is the result of the first; ``LaunchTable.results`` has all.
+    """
 
     row: int
     number: int | None
@@ -140,6 +143,7 @@ class LaunchTable(Sequence[Launch]):
         self._reason = LongColumn("i", spill, block)
         self._probe_bytes = LongColumn("q", spill, block)
         self._result = LongColumn("i", spill, block)
+        self._more_results: dict[int, list[int]] = {}
         self._reasons: dict[Reason, int] = {}
         self._captured: list[int] = []
         """The numbers of the reasons of captured launches."""
@@ -201,8 +205,18 @@ class LaunchTable(Sequence[Launch]):
         known = rows >= 0
         self._result.put(rows[known], (np.arange(len(rows)) + first)[known])
 
-    def set_result(self, row: int, result: int) -> None:
-        self._result[row] = result
+    def set_result(self, row: int, result: int) -> bool:
+        """Note a result of a launch. Return whether it has another one, of another probe that it had at once."""
+        if first := self._result[row] == UNKNOWN:
+            self._result[row] = result
+        else:
+            self._more_results.setdefault(row, []).append(result)
+        return not first
+
+    def results(self, row: int) -> tuple[int, ...]:
+        """Return the results of a launch: one of each probe that it had at once."""
+        first = _known(self._result[row])
+        return () if first is None else (first, *self._more_results.get(row, ()))
 
     def pass_through(self, row: int, reason: Reason | None) -> None:
         """Note that a probed launch failed, and that the original was launched in its place."""

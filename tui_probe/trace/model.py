@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tui_probe.reasons import Reason
     from tui_probe.trace.launch_events import Benchmark, FunctionResources, ProbeMode
     from tui_probe.trace.launch_shape import Dim3, Shape
     from tui_probe.trace.launches import TimeColumns
@@ -188,6 +189,11 @@ class KernelFacts(KernelResources, KernelTiming):
         return self.outcome.result_rows
 
     @property
+    def launches_saved(self) -> int:
+        """Launches with a result."""
+        return len(self.result_rows) - (self.kernel.results_beside if self.probe is None else 0)
+
+    @property
     def results(self) -> list[Path]:
         """Its result files, the oldest first. Names that lead out of the trace are left out."""
         paths = (self.trace.results.path(row) for row in self.result_rows)
@@ -223,7 +229,7 @@ class KernelFacts(KernelResources, KernelTiming):
         unsaved = state.launches_dropped is None and self.trace.run_info is not None  # killed, perhaps before any
         if state.running or state.launches_dropped == 0 or not (unsaved or state.launches_dropped or self.result_rows):
             return 0
-        return max(0, self.launches_probed - len(self.result_rows))
+        return max(0, self.launches_probed - self.launches_saved)
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -273,6 +279,10 @@ class Kernel(KernelFacts):
     """Launches that the driver refused with the program's own arguments; ``refused_status`` is its last answer."""
     refused_status: int | None = None
     folder_name: str | None = None
+    results_beside: int = 0
+    """Results of launches that have another one, of another probe."""
+    fused_reason: Reason | None = None
+    """Why its counting probes alternate, where the run has several and they are not in one kernel."""
     rows: LongColumn = field(init=False, repr=False)
     named_probes: dict[str, ProbedKernel] = field(default_factory=dict, repr=False, compare=False)
     """The kernel under each probe by name, in their order, where the run had several; else none."""

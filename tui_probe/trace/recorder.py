@@ -39,7 +39,7 @@ class Recorder:
         self.row: int | None = None
         self.time_ns: int | None = None
         """Told by the line before that of a probed launch."""
-        self._early: dict[int, int] = {}
+        self._early: dict[int, list[int]] = {}
         """Results by the number of their launch, whose lines have not come: a benchmark saves before it writes them."""
         self._tally = Tally(trace)
         self.offset = 0
@@ -126,10 +126,10 @@ class Recorder:
         self.trace.state.launches += launches
 
     def _take_early(self, number: int, row: int) -> None:
-        """Give the result that came before its launch to this."""
-        result = self._early.pop(number)
-        self.trace.results.set_launch(result, row)
-        self.trace.launches.set_result(row, result)
+        """Give the results that came before their launch to this."""
+        for result in self._early.pop(number):
+            self.trace.results.set_launch(result, row)
+            self.trace.launches.set_result(row, result)
 
     def ended_launches(self, launches: LaunchColumns) -> None:
         """Launches that were read together, in order; the last is at hand afterwards."""
@@ -201,7 +201,7 @@ class Recorder:
     def _expect(self, number: int, result: int) -> None:
         """A result whose launch has not come; of a damaged log not more are kept than launches can be late."""
         if len(self._early) < _MAX_EARLY:
-            self._early[number] = result
+            self._early.setdefault(number, []).append(result)
 
     def _meet(self, kernels: NDArray[np.uint64]) -> None:
         """See to it that there are all these kernels."""
@@ -295,7 +295,9 @@ class Recorder:
         state.results += 1
         state.bytes_written += size
         if row is not None:
-            launches.set_result(row, result)
+            more = launches.set_result(row, result)
+            if more and index is not None:
+                self.kernel(index).results_beside += 1
         elif number is not None:
             self._expect(number, result)
         self._tally.add_result(index)

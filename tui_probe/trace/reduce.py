@@ -48,6 +48,7 @@ from tui_probe.trace.launch_events import (
     ProbedFunction,
     ProbeMemory,
     ProbePrepared,
+    ProbesFused,
     ResultSaved,
     ShapeGroupNamed,
     UnlistedLaunches,
@@ -155,6 +156,7 @@ class Reducer:
             KernelPrepared: self._fate,
             ProbedFunction: self._probed_function,
             ProbePrepared: self._probing_fate,
+            ProbesFused: self._fused,
             Parameters: self._parameters,
             LaunchStarted: self._launch,
             ProbeMemory: self._probe_memory,
@@ -235,6 +237,9 @@ class Reducer:
 
     def _probed_function(self, event: ProbedFunction) -> None:
         self.recorder.probed_function(event.index, event.figures, event.way)
+
+    def _fused(self, event: ProbesFused) -> None:
+        self.recorder.kernel(event.index).fused_reason = event.reason
 
     def _probing_fate(self, event: ProbePrepared) -> None:
         self.recorder.probing(event.index, event.probe, event.status, event.figures, event.reason)

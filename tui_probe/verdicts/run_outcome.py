@@ -70,7 +70,7 @@ def budget_record(trace: Trace) -> dict[str, Any]:
     worst = max(cut, key=_lost_launches, default=None)
     largest_loss = worst and {
         "kernel": worst.name,
-        "results": len(worst.result_rows),
+        "results": worst.launches_saved,
         "launches": worst.launches,
         "other_kernels": len(cut) - 1,
     }
@@ -110,7 +110,7 @@ def _trace_loss_text(trace: Trace) -> str:
         return ""
     worst = max(cut, key=_lost_launches)
     others = f", and not all of {units.counted(len(cut) - 1, 'other kernel')}" if len(cut) > 1 else ""
-    return _kept_launches_text(len(worst.result_rows), worst.launches, worst.name) + others
+    return _kept_launches_text(worst.launches_saved, worst.launches, worst.name) + others
 
 
 def _kept_launches_text(results: int, launches: int, kernel: str) -> str:
@@ -125,7 +125,7 @@ def _lost_launches(kernel: Kernel) -> int:
     """Launches without a result of a kernel that was, or might have been, probed."""
     reason = kernel.stated_reason
     possible = kernel.status == "probed" or (reason is not None and reason.code in _BUDGET_REASONS)
-    return kernel.launches - len(kernel.result_rows) if possible else 0
+    return kernel.launches - kernel.launches_saved if possible else 0
 
 
 SIMULATED_NOTE: Final = "simulated GPU: clocks and cycles come from a model, and nothing here is a time"

@@ -42,7 +42,7 @@ struct instance {
     CUkernel library_kernel; /* its handle as a library kernel, if it has one */
     struct legacy_launch *legacy_launch; /* what was set for a launch in steps; NULL: nothing */
     _Atomic(struct kernel *) kernel; /* NULL before its first launch */
-    _Atomic(struct variant *) variants[]; /* for each probe of the run, in their order */
+    _Atomic(struct variant *) variants[]; /* for each probe of the run, in their order, and the fused one */
 };
 
 /* Instances are the same kernel if they have the same name and these. */
@@ -124,6 +124,7 @@ struct sampled_form {
 struct kernel_probe {
     struct kernel *kernel;
     const char *name; /* of the probe, where the run has several */
+    bool is_part;     /* of the kernel's fused probe */
     struct sampling sampling; /* which blocks are to measure */
     size_t n_maps;
     struct map *maps;
@@ -186,7 +187,31 @@ struct kernel {
     char *folder;                    /* in the trace; NULL: none was made */
     atomic_uint turns[KERNEL_TURNS]; /* launches that had a turn, by a hash of their shape */
     size_t n_probes; /* one for each probe of the run, in their order; constant */
+    struct kernel_probe *fused; /* behind them: all counting probes of the run together; NULL: there are not several */
     struct kernel_probe probes[];
 };
+
+/* The name of the fused probe, and of the folder of its files; no probe of a run with one has it. */
+#define FUSED_NAME "fused"
+
+/* The probe that a launch with PROBE has: the fused one for its parts, unless a kernel cannot have that. */
+static inline struct kernel_probe *kernel_probe_launched(struct kernel_probe *probe)
+{
+    struct kernel_probe *fused = probe->is_part ? probe->kernel->fused : NULL;
+    return fused && !atomic_load_explicit(&fused->reason, memory_order_acquire) ? fused : probe;
+}
+
+/* The next probe of those that leave records in a launch with PROBE, which are itself, or the parts of a fused one. The
+ * first for LAST NULL; NULL behind the last. */
+static inline struct kernel_probe *kernel_probe_next(struct kernel_probe *probe, struct kernel_probe *last)
+{
+    struct kernel *kernel = probe->kernel;
+    if (probe != kernel->fused)
+        return last ? NULL : probe;
+    struct kernel_probe *next = last ? last + 1 : kernel->probes;
+    while (next < probe && !next->is_part)
+        next++;
+    return next < probe ? next : NULL;
+}
 
 #endif

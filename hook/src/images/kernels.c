@@ -33,7 +33,7 @@ static struct kernel **bucket_of(const struct identity *identity, const char *na
 static struct kernel *make(const struct identity *identity, const char *name)
 {
     const size_t n = settings.n_probes;
-    struct kernel *kernel = calloc(1, sizeof *kernel + n * sizeof *kernel->probes);
+    struct kernel *kernel = calloc(1, sizeof *kernel + (n + settings.fuses) * sizeof *kernel->probes);
     if (!kernel || !(kernel->name = strdup(name))) {
         free(kernel);
         return NULL;
@@ -42,8 +42,15 @@ static struct kernel *make(const struct identity *identity, const char *name)
         kernel->probes[i].kernel = kernel;
         kernel->probes[i].name = settings.probes[i].name;
         kernel->probes[i].sampling = settings.probes[i].sampling;
+        kernel->probes[i].is_part = settings.fuses && settings.probes[i].is_part;
     }
     kernel->n_probes = n;
+    if (settings.fuses) {
+        kernel->fused = &kernel->probes[n];
+        kernel->fused->kernel = kernel;
+        kernel->fused->name = FUSED_NAME;
+        kernel->fused->sampling.kind = SAMPLE_ALL;
+    }
     kernel->identity = *identity;
     kernel->index = KERNEL_NO_INDEX;
     kernel->older = newest;

@@ -150,7 +150,8 @@ static struct instance *instance_named(struct code *code, const char *name)
     for (struct instance *instance = code->instances; instance; instance = instance->next)
         if (strcmp(instance->name, name) == 0)
             return instance;
-    struct instance *instance = calloc(1, sizeof *instance + settings.n_probes * sizeof *instance->variants);
+    struct instance *instance =
+        calloc(1, sizeof *instance + (settings.n_probes + settings.fuses) * sizeof *instance->variants);
     if (!instance || !(instance->name = strdup(name))) {
         free(instance);
         return NULL;

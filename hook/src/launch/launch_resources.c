@@ -11,20 +11,45 @@
 #include "sampled_form.h"
 #include "variants.h"
 
+/* Gives back what is reserved for the files of LAUNCH, but of those of END and behind. */
+static void unreserve(struct kernel_probe *probe, const struct launch *launch, const struct kernel_probe *end)
+{
+    for (struct kernel_probe *part = NULL; (part = kernel_probe_next(probe, part)) && part != end;) {
+        size_t saved = 0;
+        layout_saved_size(part, launch->capacities, launch->grid, launch->block, &saved);
+        result_unreserve(part, saved);
+    }
+}
+
+/* Reserves a file for each probe whose records the launch leaves. Returns why there is no room, or NULL. */
+static const struct reason *reserve(struct kernel_probe *probe, const struct launch *launch)
+{
+    const struct reason *reason = NULL;
+    struct kernel_probe *part = NULL;
+    while (!reason && (part = kernel_probe_next(probe, part))) {
+        size_t saved = 0;
+        reason = layout_saved_size(part, launch->capacities, launch->grid, launch->block, &saved)
+                     ? result_reserve(part, saved)
+                     : reason(TOO_MANY_RECORDS);
+    }
+    if (reason)
+        unreserve(probe, launch, part);
+    return reason;
+}
+
 /* With the launch's capacities. */
 static const struct reason *take(struct launch_resources *resources, const struct launch *launch)
 {
     struct kernel_probe *probe = resources->probe;
     const struct reason *reason;
-    if (!layout_device_size(probe, launch->capacities, launch->grid, launch->block, &resources->size) ||
-        !layout_saved_size(probe, launch->capacities, launch->grid, launch->block, &resources->saved))
+    if (!layout_device_size(probe, launch->capacities, launch->grid, launch->block, &resources->size))
         return reason(TOO_MANY_RECORDS);
-    if ((reason = result_reserve(probe, resources->saved)))
+    if ((reason = reserve(probe, launch)))
         return reason;
     resources->chunk =
         buffers_take(resources->variant->pool, launch, probe, resources->size, &resources->claim, &reason);
     if (!resources->chunk)
-        result_unreserve(probe, resources->saved);
+        unreserve(probe, launch, NULL);
     return resources->chunk ? NULL : reason;
 }
 
@@ -40,6 +65,12 @@ static bool is_too_dear(const struct reason *reason)
     default:
         return false;
     }
+}
+
+bool launch_resources_separate(const struct kernel_probe *probe, const struct reason *reason)
+{
+    return probe == probe->kernel->fused &&
+           (reason->code == REASON_LAUNCH_TOO_LARGE || reason->code == REASON_TOO_MANY_RECORDS);
 }
 
 static bool take_reduced(struct launch_resources *resources, struct launch *launch)
@@ -92,7 +123,8 @@ const struct reason *launch_resources_take(struct launch_resources *resources, s
     reason = record_bytes(launch, probe, resources->variant, &unused);
     if (!reason)
         reason = take(resources, launch);
-    if (reason && is_too_dear(reason) && (take_reduced(resources, launch) || take_sample(resources, launch, context)))
+    if (reason && !launch_resources_separate(probe, reason) && is_too_dear(reason) &&
+        (take_reduced(resources, launch) || take_sample(resources, launch, context)))
         return NULL;
     return reason;
 }
@@ -100,6 +132,6 @@ const struct reason *launch_resources_take(struct launch_resources *resources, s
 void launch_resources_launched(const struct launch_resources *resources, const struct launch *launch, CUresult result)
 {
     if (result != CUDA_SUCCESS)
-        result_unreserve(resources->probe, resources->saved);
+        unreserve(resources->probe, launch, NULL);
     buffers_launched(resources->chunk, &resources->claim, launch, result);
 }

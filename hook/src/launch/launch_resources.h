@@ -11,13 +11,17 @@ struct launch_resources {
     struct variant *variant; /* that is to be launched */
     struct chunk *chunk;
     struct claim claim;
-    size_t size, saved; /* bytes of the records, and of what is saved of them */
+    size_t size; /* bytes of the records */
 };
 
 /* Takes them for LAUNCH with PROBE in CONTEXT, which is current, and settles the launch's capacities. Returns why there
  * is no room, or NULL. */
 const struct reason *launch_resources_take(struct launch_resources *resources, struct launch *launch,
                                            struct kernel_probe *probe, CUcontext context);
+
+/* True if PROBE is a fused one and REASON that a launch has no room for the records of all its parts: each of them may
+ * have some. */
+bool launch_resources_separate(const struct kernel_probe *probe, const struct reason *reason);
 
 /* The launch has returned RESULT. From here on its records may be saved, and logged. */
 void launch_resources_launched(const struct launch_resources *resources, const struct launch *launch, CUresult result);

@@ -58,6 +58,10 @@ const struct reason *probed_take_in_turn(struct launch_resources *resources, str
             rotation_served(order[i], launch);
             return NULL;
         }
+        if (launch_resources_separate(order[i], reason)) {
+            prepare_give_up(order[i], launch, reason);
+            return probed_take_in_turn(resources, launch, kernel, context);
+        }
         first = first ? first : reason;
     }
     return first ? first : atomic_load(&kernel->probes[0].reason);

@@ -21,25 +21,33 @@ static unsigned last_of(const struct kernel_probe *probe, unsigned slot)
     return atomic_load_explicit(&probe->served[slot], memory_order_relaxed);
 }
 
+/* Puts PROBE, unless it cannot be used, behind those of N that have waited as long or longer. Returns how many there
+ * are. */
+static size_t put_in_order(struct kernel_probe *order[], size_t n, struct kernel_probe *probe, unsigned slot)
+{
+    size_t at = n;
+    if (atomic_load_explicit(&probe->reason, memory_order_relaxed))
+        return n;
+    for (; at && last_of(order[at - 1], slot) > last_of(probe, slot); at--)
+        order[at] = order[at - 1];
+    order[at] = probe;
+    return n + 1;
+}
+
 size_t rotation_order(struct kernel *kernel, const struct launch *launch, struct kernel_probe *order[])
 {
     const uint64_t only = atomic_load_explicit(&control->only_probe, memory_order_relaxed);
     const unsigned slot = slot_of(launch);
     size_t n = 0;
     if (only && only <= kernel->n_probes) {
-        order[0] = &kernel->probes[only - 1];
+        order[0] = kernel_probe_launched(&kernel->probes[only - 1]);
         return 1;
     }
-    for (size_t i = 0; i < kernel->n_probes; i++) {
-        struct kernel_probe *probe = &kernel->probes[i];
-        size_t at = n;
-        if (atomic_load_explicit(&probe->reason, memory_order_relaxed))
-            continue;
-        for (; at && last_of(order[at - 1], slot) > last_of(probe, slot); at--)
-            order[at] = order[at - 1];
-        order[at] = probe;
-        n++;
-    }
+    if (kernel->fused)
+        n = put_in_order(order, n, kernel->fused, slot);
+    for (size_t i = 0; i < kernel->n_probes; i++)
+        if (kernel_probe_launched(&kernel->probes[i]) == &kernel->probes[i])
+            n = put_in_order(order, n, &kernel->probes[i], slot);
     return n;
 }
 

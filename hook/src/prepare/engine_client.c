@@ -292,6 +292,14 @@ void engine_prepare(const char *directory, const char *architecture, const char 
     prepare("prepare", directory, architecture, kernel, tail, answers, n);
 }
 
+void engine_prepare_parts(const char *directory, const char *architecture, const char *kernel, unsigned threads,
+                          struct engine_answer *answers, size_t n)
+{
+    char tail[16];
+    snprintf(tail, sizeof tail, "\t%u", threads);
+    prepare("separate", directory, architecture, kernel, tail, answers, n);
+}
+
 void engine_prepare_sampled(const char *directory, const char *architecture, const char *kernel, unsigned threads,
                             size_t place, struct engine_answer *answer)
 {

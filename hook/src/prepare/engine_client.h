@@ -14,10 +14,15 @@ struct engine_answer {
     const struct reason *reason; /* NULL for ENGINE_OK */
 };
 
-/* Asks for the kernel whose original.bin is in DIRECTORY, with each of the run's N probes, so that a block of so many
+/* Asks for the kernel whose original.bin is in DIRECTORY, with each of the run's N probes (the
+ * fused one is the last), so that a block of so many
  * THREADS has its registers. Waits; one question at a time. A missing, dead or confused engine gives ENGINE_FAILED. */
 void engine_prepare(const char *directory, const char *architecture, const char *kernel, unsigned threads,
                     struct engine_answer *answers, size_t n);
+
+/* The same for each of N parts of the run's fused probe by itself. */
+void engine_prepare_parts(const char *directory, const char *architecture, const char *kernel, unsigned threads,
+                          struct engine_answer *answers, size_t n);
 
 /* The same for probe PLACE of the run alone, in a form that measures the blocks of a sample. */
 void engine_prepare_sampled(const char *directory, const char *architecture, const char *kernel, unsigned threads,

@@ -291,9 +291,9 @@ const struct reason *kernel_info_read(const char *path, struct kernel_probe *pro
     return reason;
 }
 
-static bool are_equal(const struct kernel_probe *a, const struct kernel_probe *b)
+static bool are_equal(const struct kernel_probe *a, const struct kernel_probe *b, bool sampled)
 {
-    bool equal = b->sampled && a->n_maps == b->n_maps && a->n_globals == b->n_globals;
+    bool equal = b->sampled == sampled && a->n_maps == b->n_maps && a->n_globals == b->n_globals;
     for (size_t i = 0; i < a->n_maps && equal; i++) {
         const struct map *x = &a->maps[i], *y = &b->maps[i];
         equal = x->level == y->level && x->layout == y->layout && x->record == y->record && x->cap == y->cap &&
@@ -315,12 +315,12 @@ static void let_go(struct kernel_probe *probe)
     free(atomic_load(&probe->capacities));
 }
 
-const struct reason *kernel_info_agrees(const char *path, const struct kernel_probe *probe)
+const struct reason *kernel_info_agrees(const char *path, const struct kernel_probe *probe, bool sampled)
 {
-    struct kernel_probe sampled = {.kernel = probe->kernel};
-    const struct reason *reason = kernel_info_read(path, &sampled);
-    if (!reason && !are_equal(probe, &sampled))
-        reason = reason_with(KERNEL_INFO, "of the form for samples is about other maps");
-    let_go(&sampled);
+    struct kernel_probe form = {.kernel = probe->kernel};
+    const struct reason *reason = kernel_info_read(path, &form);
+    if (!reason && !are_equal(probe, &form, sampled))
+        reason = reason_with(KERNEL_INFO, "of another form of the probe is about other maps");
+    let_go(&form);
     return reason;
 }

@@ -16,7 +16,8 @@ const char *way_name(enum way way);
 /* Reads PATH into the maps and globals of PROBE, and the parameter count of its kernel. On failure returns why. */
 const struct reason *kernel_info_read(const char *path, struct kernel_probe *probe);
 
-/* The reason why what PATH says of the sampled form of PROBE does not go with PROBE; NULL if it does. */
-const struct reason *kernel_info_agrees(const char *path, const struct kernel_probe *probe);
+/* The reason why what PATH says of another form of PROBE does not go with PROBE: of the SAMPLED one, or one that is not
+ * fused with others. NULL if it does. */
+const struct reason *kernel_info_agrees(const char *path, const struct kernel_probe *probe, bool sampled);
 
 #endif

@@ -10,6 +10,7 @@
 #include "engine_client.h"
 #include "errand.h"
 #include "event_log.h"
+#include "fused.h"
 #include "graft_faults.h"
 #include "kernel_folder.h"
 #include "kernel_info.h"
@@ -36,12 +37,13 @@ static void read_parameters(struct kernel *kernel, const struct launch *launch)
         kernel->n_parameters = 0;
 }
 
+/* A part of a fused probe that is prepared by itself afterwards has maps already, which launches may be using. */
 static const struct reason *read_info(struct kernel_probe *probe, const char *directory)
 {
     char *path;
     if (asprintf(&path, "%s/kernel.info", directory) < 0)
         return reason(HOST_MEMORY);
-    const struct reason *reason = kernel_info_read(path, probe);
+    const struct reason *reason = probe->maps ? kernel_info_agrees(path, probe, false) : kernel_info_read(path, probe);
     if (!reason)
         event_log("[probe] read %s name %s n_param %zu n_probe %zu\n", path, probe->kernel->name,
                   probe->kernel->n_parameters, probe->n_maps);
@@ -74,7 +76,7 @@ static struct prepare_result make_probe(struct kernel_probe *probe, const struct
     if (answer->outcome == ENGINE_FAILED)
         return prepare_failed(answer->reason);
     struct prepare_result result = read_answer(probe, directory, answer);
-    if (result.reason)
+    if (result.reason || kernel_probe_launched(probe) != probe)
         return result;
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
         return prepare_failed(reason(NO_CONTEXT));
@@ -99,13 +101,65 @@ static struct prepare_result follow_answer(struct kernel_probe *probe, const str
     return result;
 }
 
+/* Asks for the parts of the kernel's fused probe, which are in ANSWERS, each by itself. */
+static void ask_for_parts(const struct kernel *kernel, const char *directory, const char *architecture,
+                          struct engine_answer *answers)
+{
+    struct engine_answer separate[MOST_PROBES];
+    size_t n = 0;
+    for (struct kernel_probe *part = NULL; (part = kernel_probe_next(kernel->fused, part));)
+        n++;
+    engine_prepare_parts(directory, architecture, kernel->name, kernel->block_threads, separate, n);
+    n = 0;
+    for (struct kernel_probe *part = NULL; (part = kernel_probe_next(kernel->fused, part));)
+        answers[part - kernel->probes] = separate[n++];
+}
+
+/* Loads the fused probe of KERNEL, if it has one. Where it costs the kernel too much, its parts are prepared by
+ * themselves, and ANSWERS are about these. */
+static void follow_fused(struct kernel *kernel, const struct launch *launch, const char *directory,
+                         const char *architecture, struct engine_answer *answers)
+{
+    struct kernel_probe *fused = kernel->fused;
+    if (!fused)
+        return;
+    const struct prepare_result result = follow_answer(fused, launch, directory, &answers[kernel->n_probes]);
+    const struct reason *reason = result.reason ? NULL : fused_refused(fused, launch);
+    if (reason) {
+        atomic_store(&fused->reason, reason);
+        ask_for_parts(kernel, directory, architecture, answers);
+    }
+    prepare_log_fused(kernel);
+}
+
+/* Gives up the fused probe of KERNEL if its parts do not have its maps, one after another. RESULTS are those of the
+ * probes. */
+static void check_parts(struct kernel *kernel, struct prepare_result *results)
+{
+    const struct reason *reason = NULL;
+    struct kernel_probe *fused = kernel->fused;
+    size_t n_maps = 0;
+    if (!fused || atomic_load(&fused->reason))
+        return;
+    for (struct kernel_probe *part = NULL; (part = kernel_probe_next(fused, part)); n_maps += part->n_maps)
+        reason = reason ? reason : atomic_load(&part->reason);
+    if (!reason && n_maps != fused->n_maps)
+        reason = reason_with(KERNEL_INFO, "of a fused probe is not about the maps of its parts");
+    for (struct kernel_probe *part = NULL; reason && (part = kernel_probe_next(fused, part));) {
+        atomic_store(&part->reason, reason);
+        results[part - kernel->probes] = prepare_failed(reason);
+    }
+    atomic_store(&fused->reason, reason);
+}
+
 /* Prepares each probe of KERNEL; returns the result of the first that is in it, else that of the first. */
 static struct prepare_result ask_engine(struct kernel *kernel, const struct launch *launch, const char *directory,
                                         struct prepare_result *results)
 {
     char architecture[16];
     CUdevice device;
-    struct engine_answer *answers = calloc(kernel->n_probes, sizeof *answers);
+    const size_t n = kernel->n_probes + (kernel->fused != NULL);
+    struct engine_answer *answers = calloc(n, sizeof *answers);
     struct prepare_result result = {0};
     if (!answers)
         return prepare_failed(reason(HOST_MEMORY));
@@ -115,9 +169,12 @@ static struct prepare_result ask_engine(struct kernel *kernel, const struct laun
         return prepare_failed(reason(NO_DEVICE));
     }
     kernel->block_threads = launch->block[0] * launch->block[1] * launch->block[2];
-    engine_prepare(directory, architecture, kernel->name, kernel->block_threads, answers, kernel->n_probes);
-    for (size_t i = 0; i < kernel->n_probes; i++) {
+    engine_prepare(directory, architecture, kernel->name, kernel->block_threads, answers, n);
+    follow_fused(kernel, launch, directory, architecture, answers);
+    for (size_t i = 0; i < kernel->n_probes; i++)
         results[i] = follow_answer(&kernel->probes[i], launch, directory, &answers[i]);
+    check_parts(kernel, results);
+    for (size_t i = 0; i < kernel->n_probes; i++) {
         if (i == 0 || (result.reason && !results[i].reason))
             result = results[i];
     }
@@ -255,9 +312,48 @@ enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *la
     return preparation.status;
 }
 
+/* The fused probe turns out not to go into the kernel: its parts take turns from now on. */
+static void separate(struct kernel *kernel, const struct launch *launch, const struct reason *reason)
+{
+    struct engine_answer answers[MOST_PROBES];
+    char architecture[16];
+    CUdevice device;
+    atomic_store(&kernel->fused->reason, reason);
+    prepare_log_fused(kernel);
+    if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS || !kernel->folder ||
+        !device_architecture(device, architecture, sizeof architecture))
+        return;
+    ask_for_parts(kernel, kernel->folder, architecture, answers);
+    for (struct kernel_probe *part = NULL; (part = kernel_probe_next(kernel->fused, part));)
+        prepare_log_probe(part, launch, follow_answer(part, launch, kernel->folder, &answers[part - kernel->probes]));
+}
+
+struct refusal {
+    struct kernel_probe *probe;
+    const struct launch *launch;
+    const struct reason *reason;
+};
+
+static void separate_errand(void *argument)
+{
+    const struct refusal *refusal = argument;
+    kernel_folder_lock();
+    if (!atomic_load(&refusal->probe->reason)) {
+        const int mode = capture_mode_relax();
+        separate(refusal->probe->kernel, refusal->launch, refusal->reason);
+        capture_mode_restore(mode);
+    }
+    kernel_folder_unlock();
+}
+
 void prepare_give_up(struct kernel_probe *probe, const struct launch *launch, const struct reason *reason)
 {
     struct kernel *kernel = probe->kernel;
+    if (probe == kernel->fused) {
+        struct refusal refusal = {probe, launch, reason};
+        errand_run(separate_errand, &refusal);
+        return;
+    }
     kernel_folder_lock();
     if (!atomic_load(&probe->reason) && atomic_load(&kernel->status) == KERNEL_PROBED) {
         atomic_store(&probe->reason, reason);

@@ -1,5 +1,7 @@
 #include "prepare_log.h"
 
+#include <stdio.h>
+
 #include "event_log.h"
 #include "figures.h"
 #include "kernel_info.h"
@@ -7,18 +9,32 @@
 #include "registry.h"
 #include "variants.h"
 
-const struct kernel_probe *prepare_first_usable(const struct kernel *kernel)
+enum { FUSED_NAMES_SIZE = 2048 };
+
+const struct kernel_probe *prepare_first_usable(struct kernel *kernel)
 {
     for (size_t i = 0; i < kernel->n_probes; i++)
         if (!atomic_load(&kernel->probes[i].reason))
-            return &kernel->probes[i];
+            return kernel_probe_launched(&kernel->probes[i]);
     return &kernel->probes[0];
 }
 
-void prepare_log_probe(const struct kernel_probe *probe, const struct launch *launch, struct prepare_result result)
+void prepare_log_fused(const struct kernel *kernel)
+{
+    char names[FUSED_NAMES_SIZE];
+    int used = 0;
+    for (struct kernel_probe *part = NULL; (part = kernel_probe_next(kernel->fused, part));)
+        if ((size_t)used < sizeof names)
+            used += snprintf(names + used, sizeof names - (size_t)used, "%s%s", used ? "," : "", part->name);
+    const struct reason *reason = atomic_load(&kernel->fused->reason);
+    event_log("[probe] fused kernel %u probes %s reason %s\n", kernel->index, names, reason ? reason->written : "-");
+}
+
+void prepare_log_probe(struct kernel_probe *probe, const struct launch *launch, struct prepare_result result)
 {
     char figures[FIGURES_SIZE];
-    const struct variant *variant = result.reason ? NULL : variants_newest(launch->instance, probe);
+    const struct variant *variant =
+        result.reason ? NULL : variants_newest(launch->instance, kernel_probe_launched(probe));
     const struct reason *told = result.reason ? result.reason : probe->note;
     figures_of(variant ? variant->function : NULL, launch, figures);
     event_log("[probing] %u %s %s probe %s reason %s\n", probe->kernel->index, result.status, figures, probe->name,
@@ -26,7 +42,7 @@ void prepare_log_probe(const struct kernel_probe *probe, const struct launch *la
 }
 
 /* Also for a kernel that is skipped: its registers, memory and occupancy belong to the row. */
-void prepare_log_result(const struct kernel *kernel, const struct launch *launch, struct prepare_result result)
+void prepare_log_result(struct kernel *kernel, const struct launch *launch, struct prepare_result result)
 {
     const struct kernel_probe *probe = prepare_first_usable(kernel);
     char figures[FIGURES_SIZE];

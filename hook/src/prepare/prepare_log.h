@@ -22,12 +22,15 @@ static inline struct prepare_result prepare_failed(const struct reason *reason)
     return (struct prepare_result){"failed", reason};
 }
 
-/* The first probe that the kernel can have, else the first. */
-const struct kernel_probe *prepare_first_usable(const struct kernel *kernel);
+/* The first probe that the kernel can have, or the fused one for it, else the first. */
+const struct kernel_probe *prepare_first_usable(struct kernel *kernel);
 
 /* For one probe among several in its kernel. */
-void prepare_log_probe(const struct kernel_probe *probe, const struct launch *launch, struct prepare_result result);
-void prepare_log_result(const struct kernel *kernel, const struct launch *launch, struct prepare_result result);
+void prepare_log_probe(struct kernel_probe *probe, const struct launch *launch, struct prepare_result result);
+
+/* Whether the counting probes of the run are in the kernel together, and if not why. */
+void prepare_log_fused(const struct kernel *kernel);
+void prepare_log_result(struct kernel *kernel, const struct launch *launch, struct prepare_result result);
 
 /* Kernels that were never prepared, for want of a launch that might be probed, have no result yet: log one at
  * the end. */

@@ -36,7 +36,7 @@ static const struct reason *read_sampled(struct kernel_probe *probe, const char 
     if (asprintf(&probe->sampled_form.load_path, "%s/%s", folder, answer->text) < 0 ||
         asprintf(&info, "%s/kernel.info", folder) < 0)
         return reason(HOST_MEMORY);
-    const struct reason *reason = kernel_info_agrees(info, probe);
+    const struct reason *reason = kernel_info_agrees(info, probe, true);
     free(info);
     return reason;
 }

@@ -187,7 +187,7 @@ struct variant *variants_get(struct kernel_probe *probe, const struct launch *la
 static void each_variant(struct instance *instance, void (*visit)(struct variant *variant, const void *argument),
                          const void *argument)
 {
-    for (size_t i = 0; instance && i < settings.n_probes; i++)
+    for (size_t i = 0; instance && i < settings.n_probes + settings.fuses; i++)
         for (struct variant *v = atomic_load(&instance->variants[i]); v; v = v->next)
             visit(v, argument);
 }
@@ -231,7 +231,7 @@ static void free_variants(struct variant *variant)
 void variants_free(struct code *code)
 {
     for (struct instance *instance = code->instances; instance; instance = instance->next)
-        for (size_t i = 0; i < settings.n_probes; i++)
+        for (size_t i = 0; i < settings.n_probes + settings.fuses; i++)
             free_variants(atomic_exchange(&instance->variants[i], NULL));
 }
 

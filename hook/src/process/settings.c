@@ -152,6 +152,18 @@ static void read_probes(char *const *names, const char *samples)
     free(copy);
 }
 
+/* "0:2" is the first probe and the third. */
+static void read_parts(const char *places)
+{
+    size_t parts = 0;
+    for (char *end; places && *places >= '0' && *places <= '9'; places = *end == ':' ? end + 1 : end) {
+        const unsigned long place = strtoul(places, &end, 10);
+        if (place < settings.n_probes && !settings.probes[place].is_part)
+            settings.probes[place].is_part = ++parts > 0;
+    }
+    settings.fuses = parts > 1;
+}
+
 static enum machine_code_choice read_machine_code(void)
 {
     if (says("TUI_PROBE_MACHINE_CODE", "off"))
@@ -201,6 +213,7 @@ void settings_read(void)
     settings.graphs = !settings.under_ncu && !says("TUI_PROBE_GRAPHS", "seen");
     settings.node_times = settings.times && says("TUI_PROBE_GRAPHS", "timed");
     read_probes(substrings("TUI_PROBE_PROBES"), given("TUI_PROBE_SAMPLE"));
+    read_parts(given("TUI_PROBE_FUSED"));
     settings.heavy = says("TUI_PROBE_WEIGHT", "heavy");
 }
 

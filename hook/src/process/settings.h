@@ -32,6 +32,7 @@ enum { MOST_PROBES = 16 };
 struct probe_choice {
     const char *name; /* NULL where the run has one probe alone, whose files need no folder of its own */
     struct sampling sampling; /* which blocks it measures */
+    bool is_part; /* it counts, and one kernel may have all such probes at once: TUI_PROBE_FUSED */
 };
 
 struct settings {
@@ -42,6 +43,7 @@ struct settings {
     const char *probe_folder; /* of several: where the files of all are, as NAME.toml */
     struct probe_choice probes[MOST_PROBES];
     size_t n_probes; /* at least 1 */
+    bool fuses; /* several of them are parts of a fused probe */
     char **only, **never;   /* NULL-terminated substrings of kernel names */
     struct launch_range *launches;
     size_t n_launches;

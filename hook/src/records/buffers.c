@@ -8,6 +8,7 @@
 #include "chunk.h"
 #include "clock.h"
 #include "drain_wake.h"
+#include "layout.h"
 #include "pool.h"
 #include "real.h"
 #include "reasons.h"
@@ -92,8 +93,10 @@ static struct chunk *find_chunk(struct pool *pool, size_t size, bool may_wait, c
     return NULL;
 }
 
-static void fill_piece(struct piece *piece, const struct launch *launch, struct kernel_probe *probe, size_t offset)
+static void fill_piece(struct piece *piece, const struct launch *launch, struct kernel_probe *probe, size_t offset,
+                       bool continues)
 {
+    *piece = (struct piece){.continues = continues};
     piece->stamp = result_stamp(launch->time);
     piece->number = launch->number;
     piece->probe = probe;
@@ -103,7 +106,19 @@ static void fill_piece(struct piece *piece, const struct launch *launch, struct 
     memcpy(piece->grid, launch->grid, sizeof piece->grid);
     memcpy(piece->block, launch->block, sizeof piece->block);
     piece->shared = launch->shared;
-    piece->void_launch = false;
+}
+
+/* A piece for each probe whose records the launch leaves, from the end of the chunk on. Returns how many. */
+static size_t fill_pieces(struct chunk *chunk, const struct launch *launch, struct kernel_probe *probe)
+{
+    size_t n = 0, offset = chunk->used;
+    for (struct kernel_probe *part = NULL; (part = kernel_probe_next(probe, part)); n++) {
+        size_t size = 0;
+        fill_piece(&chunk->pieces[chunk->n_pieces++], launch, part, offset, n > 0);
+        layout_device_size(part, launch->capacities, launch->grid, launch->block, &size);
+        offset += size;
+    }
+    return n;
 }
 
 /* Has the draining thread ready the next chunk in time, so that no launch waits for memory to be allocated. */
@@ -141,16 +156,16 @@ struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struc
     }
     buffers_lock();
     struct chunk *chunk = find_chunk(pool, size, may_wait(launch), reason);
-    if (chunk && !chunk_reserve_piece(chunk)) {
+    if (chunk && !chunk_reserve_pieces(chunk, settings.n_probes)) {
         chunk = NULL;
         *reason = reason(HOST_MEMORY);
     }
     if (chunk) {
         if (!chunk->n_pieces)
             chunk->begun = launch->time;
-        claim->piece = chunk->n_pieces++;
+        claim->piece = chunk->n_pieces;
         claim->memory = chunk->memory + chunk->used;
-        fill_piece(&chunk->pieces[claim->piece], launch, probe, chunk->used);
+        claim->n_pieces = fill_pieces(chunk, launch, probe);
         chunk->used += size;
         chunk->in_flight++;
         claim->chunk = chunk;
@@ -159,6 +174,13 @@ struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struc
     }
     buffers_unlock();
     return chunk;
+}
+
+/* Nothing is to be saved. */
+static void void_pieces(const struct claim *claim)
+{
+    for (size_t i = 0; i < claim->n_pieces; i++)
+        claim->chunk->pieces[claim->piece + i].void_launch = true;
 }
 
 void buffers_launched(struct chunk *chunk, const struct claim *claim, const struct launch *launch, CUresult result)
@@ -170,7 +192,7 @@ void buffers_launched(struct chunk *chunk, const struct claim *claim, const stru
     if (result == CUDA_SUCCESS)
         chunk_note_stream(chunk, launch_stream(launch));
     else
-        chunk->pieces[claim->piece].void_launch = true;
+        void_pieces(claim);
     if (chunk->sealed && !chunk->in_flight)
         sealed_left(chunk);
     buffers_unlock();
@@ -192,7 +214,7 @@ void buffers_leave_claim(const struct claim *claim)
     struct chunk *chunk = claim ? claim->chunk : NULL;
     if (!chunk || !chunk->in_flight || !chunk->sealed)
         return;
-    chunk->pieces[claim->piece].void_launch = true;
+    void_pieces(claim);
     if (!--chunk->in_flight)
         sealed_left(chunk);
 }

@@ -16,7 +16,7 @@
 
 enum { BUFFER_ALIGNMENT = 256, IDLE_MILLISECONDS = 50, OLD_MILLISECONDS = 250 };
 
-/* The piece of one probed launch, until its result is written. */
+/* The records of one probe of a probed launch, until its result is written. */
 struct piece {
     uint64_t stamp;  /* microseconds since the zero of the trace, unique: the result's name */
     uint64_t number; /* of the launch */
@@ -26,6 +26,7 @@ struct piece {
     size_t offset;
     uint32_t grid[3], block[3], shared;
     bool void_launch; /* the probed launch failed: nothing to save */
+    bool continues;   /* of the launch of the piece before it, which had a fused probe */
 };
 
 /* A stream with launches in a chunk. */
@@ -81,7 +82,7 @@ struct pool *buffers_pool(CUcontext context);
 /* The part of a chunk that a launch under way holds. */
 struct claim {
     struct chunk *chunk;
-    size_t piece;
+    size_t piece, n_pieces; /* the first, and how many: one for each part of a fused probe */
     CUdeviceptr memory;
 };
 

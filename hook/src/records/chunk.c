@@ -9,9 +9,9 @@
 #include "result.h"
 #include "streams.h"
 
-static bool reserve_piece(struct chunk *chunk)
+static bool reserve_pieces(struct chunk *chunk, size_t n)
 {
-    if (chunk->n_pieces < chunk->pieces_capacity)
+    if (chunk->n_pieces + n <= chunk->pieces_capacity)
         return true;
     size_t capacity = chunk->pieces_capacity ? chunk->pieces_capacity * 2 : 256;
     struct piece *grown = realloc(chunk->pieces, capacity * sizeof *grown);
@@ -38,9 +38,9 @@ static bool reserve_use(struct chunk *chunk)
     return true;
 }
 
-bool chunk_reserve_piece(struct chunk *chunk)
+bool chunk_reserve_pieces(struct chunk *chunk, size_t n)
 {
-    return reserve_piece(chunk) && reserve_use(chunk);
+    return reserve_pieces(chunk, n) && reserve_use(chunk);
 }
 
 static struct stream_use *find_use(struct chunk *chunk, CUstream stream, uintptr_t thread)
@@ -137,7 +137,7 @@ size_t chunk_results(const struct chunk *chunk)
 {
     size_t n = 0;
     for (size_t i = 0; i < chunk->n_pieces; i++)
-        n += !chunk->pieces[i].void_launch;
+        n += !chunk->pieces[i].void_launch && !chunk->pieces[i].continues;
     return n;
 }
 

@@ -4,8 +4,8 @@
 
 #include "buffers.h"
 
-/* Room for one more piece and its stream; false without memory. */
-bool chunk_reserve_piece(struct chunk *chunk);
+/* Room for the N pieces of one more launch, and its stream; false without memory. */
+bool chunk_reserve_pieces(struct chunk *chunk, size_t n);
 
 /* The calling thread has just launched on STREAM. */
 void chunk_note_stream(struct chunk *chunk, CUstream stream);
@@ -22,7 +22,7 @@ void chunk_leave_stream(struct chunk *chunk, CUstream stream);
 /* Waits for the launches; the lock is NOT held. */
 CUresult chunk_wait(struct chunk *chunk);
 
-/* Pieces whose results would be written. */
+/* Launches whose results would be written. */
 size_t chunk_results(const struct chunk *chunk);
 
 /* True if a piece before this one is of the same kernel. */

@@ -66,7 +66,8 @@ static CUresult write_through(struct chunk *chunk)
             continue;
         liveness_mark(LIVENESS_DRAIN, false);
         if (!result_write(&chunk->pieces[i], &source))
-            drain_dropped(1, window.result ? reason_of_driver(window.result) : result_stopped());
+            drain_dropped(!chunk->pieces[i].continues,
+                          window.result ? reason_of_driver(window.result) : result_stopped());
         if (window.result != CUDA_SUCCESS)
             return window.result;
     }

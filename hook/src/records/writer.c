@@ -78,7 +78,7 @@ static void write_job(const struct job *job)
     struct result_source source = {.read = read_memory, .argument = job->bytes, .window = SIZE_MAX};
     for (size_t i = 0; i < job->n; i++) {
         if (!job->pieces[i].void_launch && !result_write(&job->pieces[i], &source))
-            drain_dropped(1, result_stopped());
+            drain_dropped(!job->pieces[i].continues, result_stopped());
         liveness_mark(LIVENESS_WRITER, false);
     }
 }

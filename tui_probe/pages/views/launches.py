@@ -93,7 +93,8 @@ def _launch_details(trace: Trace, launch: Launch) -> tuple[float | None, str | N
     epoch = trace.state.zero_ns
     seconds = None if launch.time_ns is None or epoch is None else (launch.time_ns - epoch) / 1e9
     result = None if launch.result is None else trace.results.name(launch.result)
-    probe = None if launch.result is None else trace.results.probe(launch.result)
+    probes = [name for row in trace.launches.results(launch.row) if (name := trace.results.probe(row))]
+    probe = ", ".join(probes) or None
     return seconds, result, probe, graph_position(trace, launch)
 
 

@@ -1,0 +1,12 @@
+/* Whether a kernel has room for the fused probe of a run: all counting probes at once. */
+#ifndef TUI_PROBE_FUSED_H
+#define TUI_PROBE_FUSED_H
+
+#include "launch.h"
+#include "reasons.h"
+
+/* The reason why FUSED, which is loaded, costs the kernel of LAUNCH too much: fewer blocks fit on an SM than without
+ * it, or registers are kept in memory. NULL if it does not. */
+const struct reason *fused_refused(const struct kernel_probe *fused, const struct launch *launch);
+
+#endif

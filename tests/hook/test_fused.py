@@ -1,0 +1,142 @@
+"""Counting probes fused into one kernel: one launch, a result of each; where the kernel has no room, they alternate."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.hook.conftest import Engine, Host, ResultFile, Run
+from tests.hook.test_several_probes import LAUNCHES, NAMES, probings
+from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage
+
+MAPS = {"one": "1,16 0,8", "two": "1,16", "three": "1,24", "fused": "1,16 0,8 1,24"}
+FUSED = {"TUI_PROBE_PROBES": NAMES, "TUI_PROBE_FUSED": "0:2"}
+
+
+@pytest.fixture
+def serving(host: Host) -> Engine:
+    assert host.engine
+    return host.engine
+
+
+def answering(engine: Engine, *, refused: str = "") -> list[int]:
+    """The engine of a run with two counting probes and another one; a list of how many answers it gave to each
+    question.
+    """
+    given: list[int] = []
+
+    def write(directory: Path, name: str, probe: str) -> str:
+        if probe == refused:
+            return "failed\t<id>\tthe probe engine: no code engine-defect"
+        engine.maps = MAPS[probe]
+        (directory / probe).mkdir(exist_ok=True)
+        engine.write_probed(directory / probe, name)
+        return "ok\t<id>\tprobed.bin"
+
+    def answer(directory: Path, name: str) -> str:
+        probes = ["one", "three"] if given else list(MAPS)
+        given.append(len(probes))
+        return "\n".join(write(directory, name, probe) for probe in probes)
+
+    engine.answer = answer
+    return given
+
+
+def saved(run: Run) -> list[tuple[int, str]]:
+    """(launch, probe) of each result."""
+    matches = (re.search(r"launch (\d+) probe (\S+)$", line) for line in run.lines(r"\[exec\] save "))
+    return [(int(match[1]), match[2]) for match in matches if match]
+
+
+def fused_line(run: Run) -> str:
+    (line,) = run.lines(r"\[probe\] fused ")
+    return line
+
+
+def slots(run: Run, launch: int, probe: str) -> list[tuple[int, int]]:
+    """(bytes, threads) of the slots of each map in a result."""
+    (line,) = run.lines(rf"\[exec\] save .* launch {launch} probe {probe}$")
+    return [(size, threads) for size, threads, _ in ResultFile.read(run.directory / line.split()[2]).maps]
+
+
+def test_fused_launch_leaves_a_result_of_each_part(host: Host, serving: Engine) -> None:
+    given = answering(serving)
+    run = host.python(LAUNCHES, **FUSED)
+    assert (run.status, run.stdout, run.stderr) == (0, "12\n", "")
+    assert given == [4]
+    parts = [(launch, part) for launch in (0, 2, 4, 6) for part in ("one", "three")]
+    assert sorted(saved(run)) == sorted([*parts, *((launch, "two") for launch in (1, 3, 5))])
+    assert slots(run, 0, "one") == [(16, 32), (8, 1)]
+    assert slots(run, 0, "three") == [(24, 32)]
+    assert fused_line(run) == "[probe] fused kernel 0 probes one,three reason -"
+    assert probings(run) == [(name, "probed", "-") for name in NAMES.split(":")]
+    assert not [line for line in run.calls if "DIRTY" in line]
+
+
+def test_fused_results_have_the_bytes_of_separate_ones(host: Host, serving: Engine) -> None:
+    """The stub fills the maps of a probe by their content: that of ``three`` is the third of the fused kernel."""
+    answering(serving)
+    together = host.python(LAUNCHES, **FUSED)
+    fused = {line.split()[-1]: line.split()[2] for line in together.lines(r"\[exec\] save .* launch 0 probe ")}
+    first = ResultFile.read(together.directory / fused["one"])
+    assert [len(records) for _, _, records in first.maps] == [16 * 2 * 4, 8 * 40 * 4]
+    third = ResultFile.read(together.directory / fused["three"])
+    assert [len(records) for _, _, records in third.maps] == [24 * 2 * 4]
+    assert all(any(records) for _, _, records in (*first.maps, *third.maps))
+
+
+@pytest.mark.parametrize(
+    ("environment", "reason"),
+    [
+        ({"STUB_BLOCKS": "8", "STUB_BLOCKS_PROBED": "6"}, "an SM would hold 6 blocks, not 8"),
+        ({"TUI_PROBE_MAX_PROBE_MEMORY": "1600"}, "needs 1792 bytes of probe memory"),
+    ],
+    ids=["blocks", "memory"],
+)
+def test_parts_alternate_if_the_kernel_has_no_room(
+    host: Host, serving: Engine, environment: dict[str, str], reason: str
+) -> None:
+    given = answering(serving)
+    run = host.python(LAUNCHES, **FUSED, **environment)
+    assert (run.status, run.stdout) == (0, "12\n")
+    assert given == [4, 2]
+    assert reason in run.lines(r"\[probe\] fused ")[-1]
+    assert [probe for _, probe in sorted(saved(run))][:3] == ["one", "two", "three"]
+
+
+def test_parts_alternate_if_the_fused_kernel_is_refused(host: Host, serving: Engine) -> None:
+    given = answering(serving, refused="fused")
+    run = host.python(LAUNCHES, **FUSED)
+    assert given == [4]
+    assert fused_line(run).endswith("reason the probe engine: no code engine-defect")
+    assert [probe for _, probe in sorted(saved(run))] == ["one", "two", "three", "one", "two", "three", "one"]
+
+
+def test_kernel_that_launches_with_no_probe_runs_as_it_is(host: Host, serving: Engine) -> None:
+    given = answering(serving)
+    run = host.python(LAUNCHES, **FUSED, STUB_FAIL_PROBED="701")
+    assert (run.status, run.stdout) == (0, "12\n")
+    assert given == [4, 2]
+    assert run.results == []
+    assert {probe for probe, status, _ in probings(run) if status == "failed"} == set(NAMES.split(":"))
+    assert [status for status, _, _ in run.fates()] == ["probed", "failed"]
+
+
+@pytest.mark.parametrize(("only", "probes"), [(1, {"one", "three"}), (2, {"two"}), (3, {"one", "three"})])
+def test_chosen_part_has_the_fused_kernel(
+    host: Host, serving: Engine, tmp_path: Path, only: int, probes: set[str]
+) -> None:
+    answering(serving)
+    page = ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, NO_LIMIT), shares=False, on=True)
+    page["only_probe"] = only
+    run = host.python(LAUNCHES, **FUSED, TUI_PROBE_CONTROL=str(page.path))
+    assert {probe for _, probe in saved(run)} == probes
+
+
+def test_file_budget_counts_the_result_of_each_part(host: Host, serving: Engine) -> None:
+    answering(serving)
+    run = host.python(LAUNCHES, **FUSED, TUI_PROBE_MAX_RESULT_FILES="4")
+    assert run.stdout == "12\n"
+    assert sorted(saved(run)) == [(0, "one"), (0, "three"), (1, "two"), (2, "two")]
