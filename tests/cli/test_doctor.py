@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tui_probe.cli import doctor
-from tui_probe.cli.checks import Item, gpu
+from tui_probe.cli.checks import Item, gpu, prepared, terminal
 from tui_probe.cli.checks.gpu import ask_library
 from tui_probe.engine.cache import default_cache_directory
 from tui_probe.launcher.driver import Driver
@@ -116,24 +116,24 @@ def test_who_may_read_counters(
 
 
 def test_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "on_terminal", lambda: True)
+    monkeypatch.setattr(terminal, "on_terminal", lambda: True)
     for name, value in {"TERM": "xterm", "COLORTERM": "truecolor", "SSH_CONNECTION": "a b", "TMUX": "x"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("COLUMNS", "70")
     monkeypatch.setenv("LINES", "30")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    size, _, link, tmux = doctor.terminal_items()
+    size, _, link, tmux = terminal.terminal_items()
     assert (size.state, size.found) == ("warn", "xterm, 70×30, 16 million colours")
     assert "80×24" in size.advice
     assert "--low-bandwidth" in link.advice
     assert tmux.name == "tmux"
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
-    assert doctor.screen_item() == Item("terminal", "ok", "xterm, 80×30, no colours (NO_COLOR is set)")
+    assert terminal.screen_item() == Item("terminal", "ok", "xterm, 80×30, no colours (NO_COLOR is set)")
 
 
 def test_no_terminal() -> None:
-    (item,) = doctor.terminal_items()
+    (item,) = terminal.terminal_items()
     assert item.state == "warn"
     assert "text reports" in item.advice
 
@@ -195,14 +195,14 @@ def test_doctor_lists_kernels_excluded_after_context_failure() -> None:
     path = graft_faults_file()
     assert path is not None
     path.write_text("".join(f"700 179535827{n} kernel_{n}\n" for n in (1, 2, 2, 3, 4)))
-    _, item = doctor.machine_code_items()
+    _, item = prepared.machine_code_items()
     assert item.state == "warn"
     assert item.found == "4 kernels left alone since a GPU context failed: kernel_1, kernel_2, kernel_3, ..."
     assert str(path) in item.advice
 
 
 def test_how_the_trial_of_probes_in_machine_code_went() -> None:
-    (item,) = doctor.machine_code_items()
+    (item,) = prepared.machine_code_items()
     assert (item.state, "no trial" in item.found) == ("ok", True)
     folder = default_cache_directory("grafts")
     assert folder is not None
@@ -222,7 +222,7 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
     for number, (name, text) in enumerate(outcomes):
         (folder / name).write_text(text)
         os.utime(folder / name, (number, number))
-    assert [(item.state, item.found) for item in doctor.machine_code_items()] == [
+    assert [(item.state, item.found) for item in prepared.machine_code_items()] == [
         ("warn", "not probed on sm_80, driver 570.1: what the trial found cannot be read"),
         ("warn", "not probed on sm_80, driver 580.159: other sums"),
         ("warn", "probed at entries and exits alone on sm_86, driver 580.159: other counts"),

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import curses
-import os
-import re
-import shutil
-import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tui_probe.draw.printable import dump_json
-from tui_probe.draw.units import counted, size
-from tui_probe.engine.cache import Cache, CacheUsage, default_cache_directory
-from tui_probe.engine.graft_gate import stored_outcome
 from tui_probe.errors import ProbeError
-from tui_probe.launcher.environment import faulted_kernels, graft_faults_file
 from tui_probe.probe_files.choices import choose_probes
 from tui_probe.verdicts.bandwidth import read_bandwidth
 from tui_probe.version import __version__
@@ -23,168 +14,15 @@ from tui_probe.version import __version__
 from .arguments import setting_problems, user_settings
 from .checks import Item
 from .checks.gpu import counter_items, driver_items, gpu_items, hook_items, package_items, simulator_items, tool_items
-from .output import ExitStatus, Progress, inform, on_terminal, put
+from .checks.prepared import cache_items, clear_cache, machine_code_items
+from .checks.terminal import terminal_items
+from .output import ExitStatus, Progress, inform, put
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from tui_probe.engine.graft_gate import TrialOutcome
     from tui_probe.settings import Settings
-
-NO_HOME = "there is no home directory, and XDG_CACHE_HOME is not set"
-WITHOUT_CACHE = "every run prepares its kernels anew; set XDG_CACHE_HOME to a directory of your own"
-
-
-def cache_items() -> list[Item]:
-    """The cache that ``tui-probe run`` uses."""
-    folder = default_cache_directory()
-    if folder is None:
-        return [Item("cache", "warn", NO_HOME, WITHOUT_CACHE)]
-    if not can_write(folder):
-        return [Item("cache", "warn", f"{folder} cannot be written", WITHOUT_CACHE)]
-    cache = Cache(folder)
-    usage = cache.usage()
-    held = f"{usage_text(usage)} of at most {size(cache.limit)}"
-    advice = "to empty it: tui-probe doctor --clear-cache" if usage.entries else ""
-    return [Item("cache", "ok", f"{held}, {folder}", advice)]
-
-
-def can_write(folder: Path) -> bool:
-    """Return whether the folder, or its nearest existing parent, is writable."""
-    nearest = next(place for place in (folder, *folder.parents) if place.exists())
-    return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
-
-
-def clear_cache() -> str:
-    """Empty the cache. Returns a line that tells what was removed. Raises ProbeError where that is not possible."""
-    folder = default_cache_directory()
-    if folder is None:
-        return f"nothing to remove: {NO_HOME}"
-    try:
-        removed = Cache(folder).clear()
-    except OSError as error:
-        raise ProbeError(f"{error.filename} cannot be removed: {error.strerror}") from error
-    return f"removed {usage_text(removed)}, from {folder}"
-
-
-def usage_text(usage: CacheUsage) -> str:
-    """``12 entries, 3.4 MB``."""
-    return f"{usage.entries} {'entry' if usage.entries == 1 else 'entries'}, {size(usage.size)}"
-
-
-SASS_ITEM: Final = "machine code"
-_MAX_NAMED: Final = 3
-_OUTCOME: Final = re.compile(r"(?P<driver>[\d.]+)-(?P<arch>sm_\d+)-\w+\.json")
-_NOT_YET: Final = "kernels without PTX: no trial of probes in machine code yet; the first run that needs them makes one"
-
-
-def machine_code_items() -> list[Item]:
-    """The newest trial of each driver and architecture, and an item for kernels that are left alone."""
-    folder = default_cache_directory("grafts")
-    trials = [] if folder is None or not folder.is_dir() else list(_trials(folder))
-    return [*(trials or [Item(SASS_ITEM, "ok", _NOT_YET)]), *_faulted_items()]
-
-
-def _trials(folder: Path) -> Iterator[Item]:
-    newest: dict[tuple[str, str], Path] = {}
-    for path in sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime):
-        if match := _OUTCOME.fullmatch(path.name):
-            newest[match["driver"], match["arch"]] = path
-    for (driver, arch), path in sorted(newest.items()):
-        where = f"on {arch}, driver {driver}"
-        limitation = _limitation(stored_outcome(path), where)
-        if limitation:
-            yield Item(SASS_ITEM, "warn", limitation, f"to try again, remove {path}")
-        else:
-            yield Item(SASS_ITEM, "ok", f"kernels without PTX can be probed {where}")
-
-
-def _limitation(trial: TrialOutcome | None, where: str) -> str:
-    """Return what cannot be probed after a trial, None for one that cannot be read; "" if it passed."""
-    if trial is None:
-        return f"not probed {where}: what the trial found cannot be read"
-    if trial.outcome != "passed":
-        return f"not probed {where}: {trial.words or trial.outcome}"
-    parts = (
-        ("probed at entries and exits alone", "instructions", trial.instructions),
-        ("probed but for records of single accesses", "records", trial.records),
-        ("probed but for counts of basic blocks", "blocks", trial.blocks),
-    )
-    for remainder, name, result in parts:
-        if result != "passed":
-            return f"{remainder} {where}: {result or f'{name} were not tried'}"
-    return ""
-
-
-def _faulted_items() -> Iterator[Item]:
-    path = graft_faults_file()
-    names = [] if path is None else faulted_kernels(path)
-    if names:
-        named = ", ".join(names[:_MAX_NAMED]) + (", ..." if len(names) > _MAX_NAMED else "")
-        finding = f"{counted(len(names), 'kernel')} left alone since a GPU context failed: {named}"
-        yield Item(SASS_ITEM, "warn", finding, f"remove lines from {path} to probe them again")
-
-
-SMALL_SIZE = (80, 24)
-
-
-def terminal_items() -> list[Item]:
-    if not on_terminal():
-        return [Item("terminal", "warn", _obstacle(), "run and open print text reports then")]
-    return [screen_item(), character_item(), *link_items()]
-
-
-def _obstacle() -> str:
-    """Return why there can be no screen."""
-    names = ("stdin", "stdout", "stderr")
-    elsewhere = [name for descriptor, name in enumerate(names) if not os.isatty(descriptor)]
-    if elsewhere:
-        *others, last = elsewhere
-        return f"{', '.join(others)} and {last} are no terminals" if others else f"{last} is no terminal"
-    return f"TERM={os.environ.get('TERM', '')!r} cannot place text"
-
-
-def screen_item() -> Item:
-    columns, lines = shutil.get_terminal_size()
-    finding = f"{os.environ['TERM']}, {columns}×{lines}, {colours()}"
-    if columns < SMALL_SIZE[0] or lines < SMALL_SIZE[1]:
-        return Item("terminal", "warn", finding, f"the screen is made for {SMALL_SIZE[0]}×{SMALL_SIZE[1]} and more")
-    return Item("terminal", "ok", finding)
-
-
-def colours() -> str:
-    """Return the number of colours of the terminal, as text."""
-    if os.environ.get("NO_COLOR"):
-        return "no colours (NO_COLOR is set)"
-    if os.environ.get("COLORTERM") in ("truecolor", "24bit"):
-        return "16 million colours"
-    try:
-        curses.setupterm(fd=1)
-    except curses.error:
-        return "colours unknown"
-    return f"{max(curses.tigetnum('colors'), 0)} colours"
-
-
-def character_item() -> Item:
-    stdout = sys.__stdout__  # under a screen ``sys.stdout`` is no file
-    encoding = (stdout.encoding if stdout else None) or "ascii"
-    if "utf" in encoding.lower():
-        return Item("characters", "ok", encoding)
-    return Item("characters", "warn", encoding, "drawn with ASCII only; set LANG=C.UTF-8 for finer charts")
-
-
-def link_items() -> list[Item]:
-    """Return items for what lies between program and terminal: SSH, multiplexer."""
-    items = []
-    if os.environ.get("SSH_CONNECTION"):
-        advice = "on a slow link: --low-bandwidth, and compression (ssh -C)"
-        items.append(Item("link", "ok", "SSH: no animation, no mouse", advice))
-    if os.environ.get("TMUX"):
-        advice = "set -g default-terminal tmux-256color for all colours; set -g set-clipboard on for copying"
-        items.append(Item("tmux", "ok", "inside tmux", advice))
-    return items
 
 
 def setting_items() -> list[Item]:

@@ -27,8 +27,8 @@ from tui_probe.ptx.lexer import NAME
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tui_probe.engine.addressing import Addressing
     from tui_probe.engine.kernel import UnusedNames
-    from tui_probe.engine.recording import Addressing
     from tui_probe.ptx.tree import Instruction
 
 # Probing some blocks of a grid: those that are not in the sample go past the probes.

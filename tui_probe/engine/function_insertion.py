@@ -8,10 +8,10 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.addressing import Addressing, BlockShape
 from tui_probe.engine.expansion import Expander, Sampling
 from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
 from tui_probe.engine.kernel import function_instructions, mark_lines, register_types
-from tui_probe.engine.recording import Addressing, BlockShape
 from tui_probe.engine.site_file import SiteSources
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER
 from tui_probe.errors import UnsupportedKernelError

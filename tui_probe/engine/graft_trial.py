@@ -10,19 +10,20 @@ never ends. It has a process of its own, so that nothing that goes wrong reaches
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import struct
 import sys
+from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.binaries.line_tables import cut_table
-from tui_probe.cuda_driver import DRIVER_LIBRARY
+from tui_probe.cuda_driver import DRIVER_LIBRARY, CudaDevice
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafts import Grafter
 from tui_probe.engine.snippet import parse_snippet
 from tui_probe.engine.trial_cases import block_cubin, block_trial, instruction_trials, record_trial
-from tui_probe.engine.trial_gpu import CudaContext
 from tui_probe.engine.trial_kernel import (
     ACTIVE_THREADS,
     BLOCKS,
@@ -35,7 +36,7 @@ from tui_probe.engine.trial_kernel import (
     TrialFailedError,
     trial_cubin,
 )
-from tui_probe.errors import ProbeError
+from tui_probe.errors import LaunchError, ProbeError
 from tui_probe.probe_model.probe import Field, FileLocation, Level, Map, Position, Probe, ProbePoint
 from tui_probe.sass.prune import prune_cubin
 
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tui_probe.binaries.cubin import Cubin
-    from tui_probe.engine.trial_gpu import CudaModule
 
 ROUND_COUNT: Final = 4
 """Launches: what goes wrong by chance of timing may need several."""
@@ -229,6 +229,71 @@ def check_warp_records(content: bytes) -> None:
     for start, elapsed, sm, _ in records:
         if not start or not elapsed or sm >= MAX_SMS:
             raise TrialFailedError(f"a warp's record cannot be true: start {start}, {elapsed} cycles, SM {sm}")
+
+
+_MAJOR: Final = 75
+"""CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR."""
+_MINOR: Final = 76
+"""CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR."""
+
+
+class CudaContext(CudaDevice):
+    """The first device of an architecture (90), with blocking calls on whole bytes."""
+
+    failure = LaunchError
+
+    def __init__(self, library: str, arch: int) -> None:
+        self._arch = arch
+        super().__init__(library)
+
+    def _choose(self, number: int) -> int:
+        count = c_int()
+        self.call("cuDeviceGetCount", byref(count))
+        for device in range(number, count.value):
+            if self.attribute(_MAJOR, device) * 10 + self.attribute(_MINOR, device) == self._arch:
+                return device
+        raise self.failure(f"no device of sm_{self._arch} can be used")
+
+    def load(self, image: bytes) -> CudaModule:
+        """Load a cubin."""
+        return CudaModule(self, self.load_module(image))
+
+    def allocate_zeros(self, size: int) -> int:
+        """The address of so many bytes of device memory, all 0."""
+        address = self.allocate(size)
+        self.call("cuMemsetD8_v2", address, ctypes.c_ubyte(0), c_size_t(size))
+        return address.value
+
+    def read(self, address: int, size: int) -> bytes:
+        """Bytes of device memory."""
+        return self.read_memory(c_uint64(address), size)
+
+    def write(self, address: int, content: bytes) -> None:
+        """Change device memory."""
+        self.call("cuMemcpyHtoD_v2", c_uint64(address), c_char_p(content), c_size_t(len(content)))
+
+    def launch(self, function: c_void_p, grid: int, block: int, parameters: Sequence[int]) -> None:
+        """Run a kernel whose parameters all have 8 bytes, to its end."""
+        self.launch_kernel(function, (grid, 1, 1), (block, 1, 1), 0, *map(c_uint64, parameters))
+        self.synchronize()
+
+
+class CudaModule:
+    """A loaded cubin."""
+
+    def __init__(self, cuda: CudaContext, handle: c_void_p) -> None:
+        self._cuda = cuda
+        self._handle = handle
+
+    def function(self, name: str) -> c_void_p:
+        """A kernel."""
+        return self._cuda.module_function(self._handle, name)
+
+    def variable(self, name: str) -> int:
+        """The address of a variable."""
+        address, size = c_uint64(), c_size_t()
+        self._cuda.call("cuModuleGetGlobal_v2", byref(address), byref(size), self._handle, c_char_p(name.encode()))
+        return address.value
 
 
 if __name__ == "__main__":

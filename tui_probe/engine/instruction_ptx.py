@@ -17,10 +17,10 @@ from enum import IntEnum
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tui_probe.engine.addressing import Addressing, LaunchKind
 from tui_probe.engine.expansion import SAMPLE_PARAMETERS, Expander, Sampling
 from tui_probe.engine.helpers import HelperValue
 from tui_probe.engine.kernel import UnusedNames
-from tui_probe.engine.recording import Addressing, LaunchKind
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER
 from tui_probe.engine.snippet_ptx import LEADING_BYTES, ptx_version
 from tui_probe.engine.summation import REDUX_FROM, never_counted

@@ -1,4 +1,4 @@
-"""Store records (``SAVE``): the address of a thread's or warp's record, and the stores and counts.
+"""Store records (``SAVE``): the place of the next record of a thread or warp, and the counts of records.
 
 A map of several records per slot costs two registers that live as long as the kernel: where the slot is, and how many
 records were to be saved. Everything else is computed where it is needed.
@@ -6,10 +6,8 @@ records were to be saved. Everything else is computed where it is needed.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
-from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tui_probe.engine.summation import saves_uniform_values
 from tui_probe.probe_model.probe import Level
@@ -24,200 +22,10 @@ from tui_probe.probe_model.storage import (
 )
 
 if TYPE_CHECKING:
+    from tui_probe.engine.addressing import Addressing
     from tui_probe.engine.kernel import UnusedNames
     from tui_probe.probe_model.probe import Map, Probe
     from tui_probe.probe_model.storage import Storage
-    from tui_probe.ptx.tree import Function
-
-# Where a thread's or a warp's record goes.
-#
-#     slot    = block × slots of a block + thread, or warp, in the block
-#     block   = ctaid.x + nctaid.x × (ctaid.y + nctaid.y × ctaid.z)
-#     thread  = tid.x + ntid.x × (tid.y + ntid.y × tid.z)                    warp = thread / 32
-#     address = the map's parameter + slot × bytes of a slot                 64 bits
-#
-# All but the address has 32 bits: a launch with more slots, which would need tens of gigabytes, is not probed.
-#
-# Most launches are flat: neither grid nor block extends in y or z. Reading a special register or a constant is dear
-# at the end of short blocks, so the hook tells such launches by the low bits of the address of a marked map of
-# warps::
-#
-#     parameter = address + warps of a block, or + 0 if the launch is not flat       the address is a multiple of 256
-#     slot      = ctaid.x × warps of a block + tid.x / 32
-#
-# On an H200 a kernel of 256 threads per block that add one number each took 1.56 times its time without that (in
-# machine code; 1.23 by PTX) and 1.22 times (1.17) with it.
-#
-# Everything is computed where it is needed, in registers that live only there: what costs a kernel registers is what
-# lives across it.
-
-_INTEGER: Final = re.compile(r"\d+")
-
-
-FLAT_BITS: Final = 63
-"""The bits of a map's parameter that tell the warps of a block of a flat launch."""
-
-
-class LaunchKind(Enum):
-    """Launches that code is for: ``EVERY`` launch, as it finds out; ``FLAT`` ones, others leave; ``ANY``, taken as
-    general.
-    """
-
-    EVERY = "every"
-    FLAT = "flat"
-    ANY = "any"
-
-
-@dataclass(frozen=True, slots=True)
-class BlockShape:
-    """The block's extent if the kernel fixes it (``.reqntid``), so that it need not be computed at run time."""
-
-    x: int
-    y: int
-    z: int
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return self.x * self.y * self.z
-
-    @classmethod
-    def of(cls, entry: Function) -> BlockShape | None:
-        """The shape that ``.reqntid`` requires, or None."""
-        numbers = [int(number) for number in _INTEGER.findall(entry.attributes.get("reqntid", ""))]
-        return cls(*numbers, *[1] * (3 - len(numbers))) if 1 <= len(numbers) <= 3 else None
-
-
-class Addressing:
-    """PTX text that finds slots, for one kernel. ``address`` names the register that holds the address found."""
-
-    def __init__(
-        self,
-        names: UnusedNames,
-        shape: BlockShape | None,
-        block_register: str = "",
-        launches: LaunchKind = LaunchKind.EVERY,
-    ) -> None:
-        """``block_register`` holds the block's number in the sample, where only a sample of blocks is probed."""
-        self._names = names
-        self._launches = launches
-        self._shape = shape
-        self._block_register = block_register
-        self.address, self._wide = (names.temporary(name, "b64") for name in ("address", "wide"))
-        self._slot, self._unit, self._part, self._other = (
-            names.temporary(name, "b32") for name in ("slot", "unit", "part", "other")
-        )
-
-    def slot(self, level: Level) -> list[str]:
-        """Lines that compute the number of the slot of this thread or warp.
-
-        The place in the block comes first: of all orders this one leaves small kernels the most registers.
-        """
-        return [
-            *self._thread(),
-            *([f"shr.u32 {self._unit}, {self._unit}, 5;"] if level is Level.WARP else []),
-            f"mov.u32 {self._slot}, {self._unit};",
-            *self._add_previous_blocks(level, self._slot),
-        ]
-
-    def pointer(self, parameter: str, slot_bytes: int) -> list[str]:
-        """Lines that turn the slot's number into its address in the map that ``parameter`` points to."""
-        return [
-            f"ld.param.u64 {self._wide}, [{parameter}];",
-            f"mad.wide.u32 {self.address}, {self._slot}, {slot_bytes}, {self._wide};",
-        ]
-
-    def marked_slot(self, parameter: str, slot_bytes: int) -> list[str]:
-        """Lines that find the address of this warp's slot in a marked map."""
-        flat, other = self._names.temporary("flat", "pred"), self._names.new_label()
-        load = f"ld.param.u64 {self._wide}, [{parameter}];"
-        unmarked = f"and.b64 {self._wide}, {self._wide}, -{FLAT_BITS + 1};"
-        address = f"mad.wide.u32 {self.address}, {self._slot}, {slot_bytes}, {self._wide};"
-        if self._launches is LaunchKind.ANY:
-            return [*self.slot(Level.WARP), load, unmarked, address]
-        test = [
-            load,
-            f"cvt.u32.u64 {self._unit}, {self._wide};",
-            f"and.b32 {self._unit}, {self._unit}, {FLAT_BITS};",
-            f"setp.ne.u32 {flat}, {self._unit}, 0;",
-        ]
-        if self._launches is LaunchKind.FLAT:
-            return [*test, f"@!{flat} exit;", *self._flat_slot(), unmarked, address]
-        done = self._names.new_label()
-        general = [*self.slot(Level.WARP), f"bra.uni {done};", f"{other}:"]
-        return [*test, f"@{flat} bra.uni {other};", *general, *self._flat_slot(), f"{done}:", unmarked, address]
-
-    def _flat_slot(self) -> list[str]:
-        """The same as ``slot``; the warps of a block are in ``unit``."""
-        return [
-            f"mov.u32 {self._slot}, %tid.x;",
-            f"shr.u32 {self._slot}, {self._slot}, 5;",
-            *([] if self._block_register else [f"mov.u32 {self._part}, %ctaid.x;"]),
-            f"mad.lo.u32 {self._slot}, {self._block_register or self._part}, {self._unit}, {self._slot};",
-        ]
-
-    def warp(self, target: str, lane: str) -> list[str]:
-        """Lines that compute the number of this warp in the grid, and of the thread's lane, both 32 bits."""
-        return [
-            *self._thread(),
-            f"and.b32 {lane}, {self._unit}, {WARP_THREADS - 1};",
-            f"shr.u32 {target}, {self._unit}, 5;",
-            *self._add_previous_blocks(Level.WARP, target),
-        ]
-
-    def _add_previous_blocks(self, level: Level, target: str) -> list[str]:
-        """Lines that add the slots of all blocks before this one to the number of a slot in its block."""
-        return [
-            *self._slots_of_block(level),
-            *([] if self._block_register else self.block(self._part)),
-            f"mad.lo.u32 {target}, {self._block_register or self._part}, {self._unit}, {target};",
-        ]
-
-    def block(self, target: str) -> list[str]:
-        """Lines that compute the block's linear number, 32 bits."""
-        return [
-            f"mov.u32 {target}, %ctaid.z;",
-            f"mov.u32 {self._other}, %nctaid.y;",
-            f"mul.lo.u32 {target}, {target}, {self._other};",
-            f"mov.u32 {self._other}, %ctaid.y;",
-            f"add.u32 {target}, {target}, {self._other};",
-            f"mov.u32 {self._other}, %nctaid.x;",
-            f"mul.lo.u32 {target}, {target}, {self._other};",
-            f"mov.u32 {self._other}, %ctaid.x;",
-            f"add.u32 {target}, {target}, {self._other};",
-        ]
-
-    def _slots_of_block(self, level: Level) -> list[str]:
-        """The number of threads or warps of a block."""
-        if self._shape:
-            slots = -(-self._shape.threads // WARP_THREADS) if level is Level.WARP else self._shape.threads
-            return [f"mov.u32 {self._unit}, {slots};"]
-        to_warps = [
-            f"add.u32 {self._unit}, {self._unit}, {WARP_THREADS - 1};",
-            f"shr.u32 {self._unit}, {self._unit}, 5;",
-        ]
-        return [
-            f"mov.u32 {self._unit}, %ntid.x;",
-            f"mov.u32 {self._part}, %ntid.y;",
-            f"mul.lo.u32 {self._unit}, {self._unit}, {self._part};",
-            f"mov.u32 {self._part}, %ntid.z;",
-            f"mul.lo.u32 {self._unit}, {self._unit}, {self._part};",
-            *(to_warps if level is Level.WARP else []),
-        ]
-
-    def _thread(self) -> list[str]:
-        """The thread's linear number in its block."""
-        if self._shape and self._shape.y == self._shape.z == 1:
-            return [f"mov.u32 {self._unit}, %tid.x;"]
-        return [
-            f"mov.u32 {self._unit}, %tid.z;",
-            f"mov.u32 {self._part}, %ntid.y;",
-            f"mov.u32 {self._other}, %tid.y;",
-            f"mad.lo.u32 {self._unit}, {self._unit}, {self._part}, {self._other};",
-            f"mov.u32 {self._part}, %ntid.x;",
-            f"mov.u32 {self._other}, %tid.x;",
-            f"mad.lo.u32 {self._unit}, {self._unit}, {self._part}, {self._other};",
-        ]
 
 
 @dataclass(frozen=True, slots=True)

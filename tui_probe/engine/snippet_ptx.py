@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tui_probe.engine.addressing import Addressing, LaunchKind
 from tui_probe.engine.expansion import SAMPLE_PARAMETERS, Expander, Sampling
 from tui_probe.engine.kernel import UnusedNames
-from tui_probe.engine.recording import Addressing, LaunchKind
 from tui_probe.engine.summation import REDUX_FROM, saves_uniform_values
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Level, Locate, Save, SnippetCode

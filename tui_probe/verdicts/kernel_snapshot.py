@@ -1,19 +1,13 @@
-"""Immutable copy of a kernel that a live trace still changes, with its failures and their source lines."""
+"""Immutable copy of a kernel that a live trace still changes."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import safe
-from tui_probe.input_limits import PTX_TEXT
-from tui_probe.trace.plain_file import read_within, text_of
-from tui_probe.trace.source_lines import lines_of_directives
+from tui_probe.verdicts.kernel_failures import located_failures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from tui_probe.reasons import Reason
@@ -21,65 +15,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.launch_events import ProbeMode
     from tui_probe.trace.launch_shape import Dim3
-    from tui_probe.trace.model import Kernel, KernelFacts
-
-_MAX_LINES: Final = 8
-_NAME_WIDTH: Final = 40
-"""Cells of a kernel's name in a line."""
-_PTX_LINE: Final = re.compile(r" at line (\d{1,9})\b")
-
-
-def located_failures(kernel: KernelFacts) -> tuple[str, ...]:
-    """The failures of a kernel; a bad access with the line of source. Reads the kernel's PTX."""
-    return tuple(safe(_locate(kernel, text)) for text in kernel.failures)
-
-
-def failure_lines(kernels: Iterable[Kernel]) -> Iterator[str]:
-    """A line per kernel with failures, up to ``_MAX_LINES``."""
-    failed = [kernel for kernel in kernels if kernel.failures]
-    for kernel in failed[:_MAX_LINES]:
-        text = "; ".join(located_failures(kernel))
-        yield f"✘ #{kernel.index} {shorten(safe(kernel.demangled), _NAME_WIDTH)}: {text}"
-    if len(failed) > _MAX_LINES:
-        yield f"✘ {len(failed) - _MAX_LINES} more kernels: see the column status"
-
-
-def _locate(kernel: KernelFacts, text: str) -> str:
-    match = _PTX_LINE.search(text)
-    if match is None:
-        return text
-    # The failure gives the line of one of several PTX files: a bad access must be at a line with an address [..].
-    sign = "[" if "address" in text else ""
-    names: dict[str, str] = {}
-    for name, path in _executed_ptx(kernel):
-        place = _source_location(path, int(match[1]), sign)
-        if place is not None:
-            names.setdefault(place, name)
-    locations = " or".join(f" of {name}{place}" for place, name in names.items())
-    return text[: match.end()] + locations + text[match.end() :]
-
-
-def _executed_ptx(kernel: KernelFacts) -> Iterator[tuple[str, Path]]:
-    """The PTX of each probe, and of launches that ran unprobed: the log does not name the probe of the last launch."""
-    for probed_kernel in kernel.by_probe():
-        if probed_kernel.status == "probed" and (path := probed_kernel.file("probed.ptx")) is not None:
-            yield f"{probed_kernel.probe}/probed.ptx" if len(kernel.combined_probes) > 1 else "probed.ptx", path
-    if kernel.launches_probed < kernel.launches and (path := kernel.file("original.ptx")) is not None:
-        yield "original.ptx", path
-
-
-def _source_location(path: Path, number: int, sign: str) -> str | None:
-    """The line of source of a line of PTX, "" if it has none; None if that line does not have the sign."""
-    try:
-        ptx = text_of(read_within(path, PTX_TEXT))
-    except OSError:
-        return None
-    lines = ptx.split("\n")
-    if number > len(lines) or sign not in lines[number - 1]:
-        return None
-    place = lines_of_directives(ptx).get(number)
-    return f" ({place.file}:{place.line})" if place else ""
-
+    from tui_probe.trace.model import KernelFacts
 
 TREND_LAUNCHES = 8
 """Launches whose times a row has."""

@@ -13,7 +13,7 @@ from tui_probe.draw.table import safe
 from tui_probe.probekit.record_counts import probed_launches_text
 from tui_probe.trace.kernel_status import ended_context
 from tui_probe.trace.source_lines import copied_names
-from tui_probe.verdicts.kernel_snapshot import failure_lines
+from tui_probe.verdicts.kernel_failures import failure_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,17 +10,10 @@ from tui_probe.simgpu.executor.faults import (
     TrapError,
     UnsupportedInstructionError,
 )
-from tui_probe.simgpu.executor.kernel import (
-    Kernel,
-    ModuleVariable,
-    Parameter,
-    Relocation,
-    compile_kernel,
-    function_addresses,
-    module_variables,
-)
+from tui_probe.simgpu.executor.kernel import Kernel, Parameter, compile_kernel, function_addresses
 from tui_probe.simgpu.executor.memory import GLOBAL_START, DeviceMemory
 from tui_probe.simgpu.executor.model import Machine
+from tui_probe.simgpu.executor.module_variables import ModuleVariable, Relocation, module_variables
 
 __all__ = [
     "GLOBAL_START",

@@ -1,33 +1,27 @@
-"""Kernels and variables of a module: what a driver needs to know of them, and the program of each kernel."""
+"""Compile a kernel of a module: its program with the functions it calls, its parameters and its limits."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tui_probe.errors import PtxError
-from tui_probe.ptx.constants import fold_constant
-from tui_probe.ptx.tree import Instruction, Label, Register, Scope, Variable, statements_in
-from tui_probe.simgpu.executor.binding import BoundItem, BoundStep, LabelMark, WrittenInstruction, bind_function
+from tui_probe.ptx.tree import Instruction, Label, Register, Scope
+from tui_probe.simgpu.executor.basic_blocks import split_blocks
+from tui_probe.simgpu.executor.binding import BoundItem, LabelMark, WrittenInstruction, bind_function
 from tui_probe.simgpu.executor.calls import called_function
 from tui_probe.simgpu.executor.memory import FUNCTION_WINDOW
 from tui_probe.simgpu.executor.operands import Binder
 from tui_probe.simgpu.executor.program import (
-    BasicBlock,
-    Branch,
-    Control,
-    FallThrough,
     FunctionCode,
-    FunctionEnd,
-    IndexedBranch,
     Program,
     compute_liveness,
     shortest_path,
 )
-from tui_probe.simgpu.executor.scalars import TYPES, UnsupportedFormError, literal
+from tui_probe.simgpu.executor.scalars import UnsupportedFormError
 from tui_probe.simgpu.executor.scope import (
     BytesName,
     FunctionName,
@@ -38,100 +32,15 @@ from tui_probe.simgpu.executor.scope import (
     RegisterName,
     aliases,
     module_names,
-    name_inside,
     natural_align,
     parameter_offsets,
 )
 from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from tui_probe.ptx.tree import Function, Module, Statement
-
-
-@dataclass(slots=True)
-class _BlockDraft:
-    """A basic block whose branch targets are not known yet."""
-
-    steps: list[BoundStep] = field(default_factory=list)
-    control: Control = field(default_factory=FallThrough)
-    results: frozenset[int] = frozenset()
-
-
-def assemble(functions: Sequence[tuple[Sequence[BoundItem], frozenset[int]]]) -> tuple[list[BasicBlock], list[int]]:
-    """The blocks of all functions, and the index of each one's first block.
-
-    With the parts of a function come the registers of its results, which live until it returns.
-    """
-    drafts: list[_BlockDraft] = []
-    labels: dict[int, int] = {}
-    entries = []
-    for parts, results in functions:
-        entries.append(len(drafts))
-        _split_at_controls(parts, drafts, labels)
-        for draft in drafts[entries[-1] :]:
-            draft.results = results
-    polling = [any(step.effects.polls for step in draft.steps) for draft in drafts]
-    return [_block(index, draft, labels, polling) for index, draft in enumerate(drafts)], entries
-
-
-def _split_at_controls(parts: Sequence[BoundItem], drafts: list[_BlockDraft], labels: dict[int, int]) -> None:
-    """Appends the blocks of one function to ``drafts``."""
-    current = _BlockDraft()
-    drafts.append(current)
-    for part in parts:
-        if isinstance(part, LabelMark):
-            if current.steps:
-                current = _BlockDraft()
-                drafts.append(current)
-            labels[part.key] = len(drafts) - 1
-            continue
-        begins = part.effects.starts_block or part.effects.members is not None
-        if begins and current.steps:
-            current = _BlockDraft()
-            drafts.append(current)
-        current.steps.append(part)
-        if part.control is not None:
-            current.control = part.control
-            current = _BlockDraft()
-            drafts.append(current)
-    # What falls off the end of a function returns; nothing is after the last `ret`.
-    current.control = FunctionEnd(returns=True)
-
-
-def _block(index: int, draft: _BlockDraft, labels: dict[int, int], polling: Sequence[bool]) -> BasicBlock:
-    reads: set[int] = set()
-    writes: set[int] = set()
-    for step in draft.steps:
-        reads |= step.effects.reads - writes
-        writes |= step.effects.writes
-    if isinstance(draft.control, FunctionEnd) and draft.control.returns:
-        reads |= draft.results - writes
-    polls = _loop_polls(index, draft.control, labels, polling)
-    return BasicBlock(
-        line=draft.steps[0].line if draft.steps else 0,
-        operations=tuple(step.operation for step in draft.steps if step.operation is not None),
-        cycles=sum(step.cycles for step in draft.steps),
-        length=sum(step.length for step in draft.steps),
-        finish=draft.control.finish(labels, index + 1, polls),
-        members=draft.steps[0].effects.members if draft.steps else None,
-        may_end=draft.control.may_end,
-        successors=tuple(draft.control.successors(labels, index + 1)),
-        reads=frozenset(reads),
-        writes=frozenset(writes),
-    )
-
-
-def _loop_polls(index: int, control: Control, labels: dict[int, int], polling: Sequence[bool]) -> bool:
-    """Return True if ``control`` jumps back over an instruction that may poll the progress of another thread."""
-    if isinstance(control, Branch):
-        first = labels[control.label]
-    elif isinstance(control, IndexedBranch):
-        first = min(labels[label] for label in control.labels)
-    else:
-        return False
-    return any(polling[first : index + 1])
 
 
 @dataclass(slots=True)
@@ -158,7 +67,7 @@ def compile_program(entry: Function, layout: Layout, names: Names) -> Program:
         unit.parts = bind_function(unit.items, unit.code, binder)
         unit.code.formals = tuple(binder.formal(entity) for entity in unit.formals)
         unit.code.results = tuple(binder.result(entity) for entity in unit.results)
-    blocks, entries = assemble([(unit.parts, frozenset(entity.index for entity in unit.results)) for unit in units])
+    blocks, entries = split_blocks([(unit.parts, frozenset(entity.index for entity in unit.results)) for unit in units])
     compute_liveness(blocks)
     functions = {}
     for unit, first_block in zip(units, entries, strict=True):
@@ -261,30 +170,6 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Relocation:
-    """Eight bytes at ``offset`` of a variable hold the address of ``symbol`` plus ``addend``."""
-
-    offset: int
-    symbol: str
-    addend: int
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleVariable:
-    """A module-scope variable in ``space`` ``global`` or ``const``; both live in device memory.
-
-    ``initial`` has ``size`` bytes. Addresses in it are to be filled in by ``relocations``.
-    """
-
-    name: str
-    space: str
-    size: int
-    align: int
-    initial: bytes
-    relocations: tuple[Relocation, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Kernel:
     """A compiled kernel. ``local_bytes`` is per thread; ``max_threads`` per block, 0 if the PTX sets no limit.
 
@@ -345,54 +230,3 @@ def function_addresses(module: Module) -> dict[str, int]:
     names = dict.fromkeys(function.name for function in module.functions())
     addresses = {name: FUNCTION_WINDOW + 16 * (number + 1) for number, name in enumerate(names)}
     return addresses | {name: addresses[target] for name, target in aliases(module).items() if target in addresses}
-
-
-def module_variables(module: Module) -> list[ModuleVariable]:
-    """The module's variables in device memory, those that it defines itself, and those inside its functions.
-
-    References to textures are none: the kernels that do not use them run.
-    """
-    outside = [_module_variable(item, item.name) for item in module.items if _is_placed(item)]
-    inside = [
-        node for function in module.functions() for node in statements_in(function.body or ()) if _is_placed(node)
-    ]
-    return outside + [_module_variable(node, name_inside(node)) for node in inside]
-
-
-def _is_placed(node: object) -> TypeGuard[Variable]:
-    if not isinstance(node, Variable) or node.space not in ("global", "const"):
-        return False
-    return node.linkage != "extern" and node.type not in _REFERENCES
-
-
-_REFERENCES: Final = ("texref", "samplerref", "surfref")
-_SYMBOL: Final = re.compile(r"(?:generic\(\s*([\w$%]+)\s*\)|([A-Za-z_$%][\w$]*))(?:\s*([+-])\s*(\w+))?")
-
-
-def _module_variable(variable: Variable, name: str) -> ModuleVariable:
-    kind = TYPES.get(variable.type)
-    if kind is None:
-        raise PtxError(f"{variable.name} has type .{variable.type}, which has no size here", variable.span.line)
-    initial = bytearray(variable.size_bytes)
-    relocations = []
-    for number, written in enumerate(_initial_values(variable.initializer)):
-        offset, text = number * kind.bytes, fold_constant(written)
-        symbol = _SYMBOL.fullmatch(text)
-        if symbol is not None:
-            relocations.append(_relocation(offset, symbol))
-        elif offset + kind.bytes <= len(initial):
-            initial[offset : offset + kind.bytes] = literal(text, kind).tobytes()
-    align = max(variable.align, natural_align(variable))
-    return ModuleVariable(name, variable.space, variable.size_bytes, align, bytes(initial), tuple(relocations))
-
-
-def _relocation(offset: int, match: re.Match[str]) -> Relocation:
-    generic, plain, sign, number = match.groups()
-    addend = int(number, 0) if number else 0
-    return Relocation(offset, generic or plain, -addend if sign == "-" else addend)
-
-
-def _initial_values(text: str) -> list[str]:
-    """The values of an initialiser, in order. Nested braces of full rows flatten to that order."""
-    stripped = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
-    return [part.strip() for part in re.split(r"[{},]", stripped) if part.strip()]
