@@ -65,7 +65,7 @@ def test_times_of_launches_take_twenty_bytes_each(tmp_path: Path) -> None:
     """Numbers of launches, weights and times are short: as numbers of eight bytes they take more than forty."""
     log = tmp_path / "event.log"
     log.write_text(HEAD)
-    count, looks = 24_000, 6
+    count, looks = 9_000, 6
     lines = (
         f"[time] launch {100_000 + 33 * number} kernel {number % KERNELS} key {number % KERNELS} original"
         f" ns {2000 + number} for {20 + number % 200} host {400_000 + number}\n"
@@ -81,7 +81,7 @@ def test_memory_does_not_grow_with_packed_lines(tmp_path: Path) -> None:
     """As much at twice as many lines, which a long run writes for as long as it launches."""
     log = tmp_path / "event.log"
     log.write_text(HEAD)
-    looks, each = 4, 2 * BLOCK_OF_LINES
+    looks, each = 3, BLOCK_OF_LINES
     lines = (f"[passed] {100 * number} {EPOCH_NS + number} 7 3x100\n" for number in range(looks * each))
     follower = TraceFollower(tmp_path)
     taken = taken_by(follower, log, lines, looks)
