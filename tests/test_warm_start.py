@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.warm_start import COLD, START, read_at_start
+from tui_probe.simgpu.examples import demo
 
 PROGRAM = """
 import os, signal, sys
@@ -36,10 +37,12 @@ def outcome(folder: Path, *words: str, **more: str) -> tuple[int, str, list[str]
         ["report", "not-there"],
         ["run", "--sim", "--no-report", "--", sys.executable, "-c", PROGRAM, "a b", ""],
         ["run", "--sim", "--no-report", "--", "sh", "-c", "kill -TERM $$"],
+        ["run", "--sim", "--no-report", "--", sys.executable, demo.__file__, "--kernel", "saxpy"],
     ],
     ids=lambda words: words[0],
 )
-def test_fork_equals_start(tmp_path: Path, words: list[str]) -> None:
+def test_fork_equals_start(tmp_path: Path, words: list[str], natives: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUI_PROBE_NATIVE", str(natives))
     forked, started = (outcome(tmp_path, *words, MINE="x", **cold) for cold in ({}, {COLD: "1"}))
     assert forked == started
 

@@ -14,16 +14,20 @@ import os
 import pickle
 import pkgutil
 import runpy
+import signal
 import socket
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 SKIPPED = (
     "tui_probe.ui", "tui_probe.tensortrace", "tui_probe.simgpu", "tui_probe.evals.programs", "tui_probe.__main__",
 )  # fmt: skip
 """Programs of their own, and modules that commands without a terminal do not import."""
+SIMULATOR_DESCRIPTORS = 3
+"""``warm_python.c`` sends stderr, the socket and the memory."""
 FREE = 500
 """Descriptors from this one on are not asked for by any test."""
 
@@ -83,9 +87,14 @@ def become(request: dict[str, Any], descriptors: list[int]) -> None:
     os.environ.clear()
     os.environb.update(request["env"])
     time.tzset()
-    moved = [os.dup2(one, FREE + number) for number, one in enumerate(descriptors)]
+    take_descriptors(descriptors, request["targets"])
+
+
+def take_descriptors(descriptors: list[int], targets: Sequence[int]) -> None:
+    """Give the descriptors these numbers, and close all others."""
+    moved = [os.dup2(descriptor, FREE + number) for number, descriptor in enumerate(descriptors)]
     os.closerange(0, FREE)
-    for source, target in zip(moved, request["targets"], strict=True):
+    for source, target in zip(moved, targets, strict=True):
         os.dup2(source, target)
     os.closerange(FREE, FREE + len(moved))
 
@@ -118,12 +127,11 @@ def leave(end: SystemExit) -> None:
     os._exit(int(end.code or 0) & 0xFF)
 
 
-def main() -> None:
-    connection = socket.socket(fileno=int(sys.argv[1]))
-    root = sys.argv[2]
-    sys.path.append(root)
+def serve_commands(root: str, connection: socket.socket, python: str) -> None:
+    """Become a command, in each process that is forked for one."""
     import_all(f"{root}/tui_probe", "tui_probe")
     import_all(f"{root}/probes", "tui_probe.probes")
+    use_simulator(python)
     sys.path.remove(root)
     gc.collect()
     gc.freeze()
@@ -138,6 +146,54 @@ def main() -> None:
     except SystemExit as end:
         leave(end)
         raise
+
+
+def use_simulator(python: str) -> None:
+    """Let programs start the simulated GPU with this."""
+    from tui_probe.launcher import environment
+
+    choices = environment.driver_choices
+
+    def driver_choices(*arguments: Any) -> dict[str, str]:
+        chosen = choices(*arguments)
+        return chosen | ({"TUI_PROBE_SIM_PYTHON": python} if "TUI_PROBE_SIM_PYTHON" in chosen else {})
+
+    environment.driver_choices = driver_choices
+
+
+def serve_simulators(listener: socket.socket) -> None:
+    """Become the server of a simulated GPU, in each process that is forked for one; nobody waits for these."""
+    from tui_probe.simgpu.server import serve_process
+
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        connection, _ = listener.accept()
+        setup, descriptors, _, _ = socket.recv_fds(connection, 1024, 8)
+        if len(descriptors) == SIMULATOR_DESCRIPTORS and not os.fork():
+            break
+        for descriptor in descriptors:
+            os.close(descriptor)
+        connection.close()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    connection.sendall(b"1")
+    take_descriptors(descriptors, (2, 3, 4))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    serve_process(setup.decode())
+    os._exit(0)
+
+
+def main() -> None:
+    what, root, descriptor, *python = sys.argv[1:]
+    sys.path.append(root)
+    connection = socket.socket(fileno=int(descriptor))
+    if what == "commands":
+        serve_commands(root, connection, *python)
+    else:
+        serve_simulators(connection)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Starts of ``python -m tui_probe`` in tests: a fork of a process that has imported it, in place of a new Python.
 
 Python's start and the imports take more than most commands do: 0.8 of 0.9 s of CPU of a report. The new process is a
-child of the test process with its own environment, directory and descriptors, and ends as any Python does. A start
+child of the test process with its own environment, directory and descriptors, and ends as any Python does. The same
+holds for the server of the simulated GPU, which its driver starts as an orphan. A start
 that a fork would not be equal to is a real one: with variables that Python or the loader read at the start, with a
 ``preexec_fn``, or with ``COLD_START`` in the environment.
 """
@@ -9,11 +10,14 @@ that a fork would not be equal to is a real one: with variables that Python or t
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import pickle
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any, Final
@@ -28,24 +32,51 @@ FOLLOWED: Final = frozenset({"PYTHONPATH"})
 """Of these, the one that ``own_python`` treats alike in a fork."""
 
 
-class WarmServer:
-    """The process that forks, of this test process."""
+class WarmSimulators:
+    """The process that forks servers of the simulated GPU; ``python`` starts them in place of Python."""
 
     def __init__(self, environment: dict[str, str]) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="warm-")  # a socket has a short path
+        self.python, path = Path(self._folder.name) / "python", Path(self._folder.name) / "socket"
+        defines = [f'-DPYTHON="{sys.executable}"', f'-DWARM_SOCKET="{path}"']
+        subprocess.run(["cc", "-O1", *defines, ROOT / "tests" / "warm_python.c", "-o", self.python], check=True)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+            listener.listen(64)
+            self._process = start_server(environment, listener, "simulators")
+
+    def stop(self) -> None:
+        """End the process. Servers of programs that still run go on."""
+        self._process.kill()
+        self._process.wait()
+        self._folder.cleanup()
+
+
+def start_server(
+    environment: dict[str, str], connection: socket.socket, what: str, *more: str
+) -> subprocess.Popen[Any]:
+    """Start ``warm_server`` as our own Python processes start: without variables of the program's Python."""
+    python = [sys.executable, "-E", "-P"]
+    if environment.get("PYTHONDONTWRITEBYTECODE"):
+        python.append("-B")
+    if prefix := environment.get("PYTHONPYCACHEPREFIX"):
+        python += ["-X", f"pycache_prefix={prefix}"]
+    program = [str(ROOT / "tests" / "warm_server.py"), what, str(ROOT), str(connection.fileno()), *more]
+    return subprocess.Popen(
+        [*python, *program], env=environment, stdin=subprocess.DEVNULL, pass_fds=[connection.fileno()]
+    )
+
+
+class WarmCommands:
+    """The process that forks commands."""
+
+    def __init__(self, environment: dict[str, str], simulator: str) -> None:
         self._lock = threading.Lock()
         self._libc = ctypes.CDLL(None)
         self._read_at_start = read_at_start(environment)
         self._connection, theirs = socket.socketpair()
-        python = [sys.executable, "-E", "-P"]
-        if environment.get("PYTHONDONTWRITEBYTECODE"):
-            python.append("-B")
-        if prefix := environment.get("PYTHONPYCACHEPREFIX"):
-            python += ["-X", f"pycache_prefix={prefix}"]
-        program = [str(ROOT / "tests" / "warm_server.py"), str(theirs.fileno()), str(ROOT)]
-        self._process = subprocess.Popen(
-            [*python, *program], env=environment, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
-        )
-        theirs.close()
+        with theirs:
+            self._process = start_server(environment, theirs, "commands", simulator)
 
     def is_equal(self, call: dict[str, Any]) -> bool:
         """Return whether a fork is equal to this start."""
@@ -99,9 +130,23 @@ class WarmStarts:
 
     def __init__(self, environment: dict[str, str]) -> None:
         self._environment = environment
-        self._server: WarmServer | None = None
         self._original: Any = subprocess.Popen._execute_child  # type: ignore[attr-defined]
         subprocess.Popen._execute_child = self._start_method()  # type: ignore[attr-defined]
+        _open.append(self)
+
+    @functools.cached_property
+    def commands(self) -> WarmCommands:
+        return WarmCommands(self._environment, self.simulator_python)
+
+    @functools.cached_property
+    def simulators(self) -> WarmSimulators:
+        return WarmSimulators(self._environment)
+
+    @property
+    def simulator_python(self) -> str:
+        """For TUI_PROBE_SIM_PYTHON: what starts the simulated GPU's half that is in Python."""
+        is_cold = COLD in os.environ or not shutil.which("cc")
+        return sys.executable if is_cold else str(self.simulators.python)
 
     def _start_method(self) -> Any:
         original = self._original
@@ -110,27 +155,28 @@ class WarmStarts:
         def execute_child(popen: Any, *arguments: Any) -> None:
             call = dict(zip(names, arguments, strict=True))
             words = call["args"]
-            if isinstance(words, list) and tuple(words[: len(START)]) == START:
-                server = self._started_server()
-                if server.is_equal(call):
-                    popen.pid = server.start(call)
-                    popen._child_created = True
-                    popen._close_pipe_fds(*(call[name] for name in PIPES))
-                    return
-            original(popen, *arguments)
+            if isinstance(words, list) and tuple(words[: len(START)]) == START and self.commands.is_equal(call):
+                popen.pid = self.commands.start(call)
+                popen._child_created = True
+                popen._close_pipe_fds(*(call[name] for name in PIPES))
+            else:
+                original(popen, *arguments)
 
         return execute_child
 
-    def _started_server(self) -> WarmServer:
-        if self._server is None:
-            self._server = WarmServer(self._environment)
-        return self._server
-
     def close(self) -> None:
         """Start programs as ever."""
+        _open.remove(self)
         subprocess.Popen._execute_child = self._original  # type: ignore[attr-defined]
-        if self._server is not None:
-            self._server.stop()
+        for server in ("commands", "simulators"):
+            if server in vars(self):
+                vars(self)[server].stop()
 
 
 PIPES: Final = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+_open: list[WarmStarts] = []
+
+
+def simulator_python() -> str:
+    """Return what a program without the launcher has in TUI_PROBE_SIM_PYTHON."""
+    return _open[-1].simulator_python if _open else sys.executable

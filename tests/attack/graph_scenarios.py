@@ -13,6 +13,7 @@ from tests.attack.scenarios import Scenario
 from tests.conftest import build_natives
 from tests.graphs.cuda_graph import KERNELS
 from tests.hook.conftest import ROOT, compile_c
+from tests.warm_start import simulator_python
 from tui_probe.launcher.engine import Engine
 from tui_probe.launcher.options import RunOptions
 from tui_probe.probe_files.choices import choose_probes
@@ -53,7 +54,7 @@ def _driver() -> str:
 
 def _simulated() -> dict[str, str]:
     return {
-        "TUI_PROBE_SIM_PYTHON": sys.executable,
+        "TUI_PROBE_SIM_PYTHON": simulator_python(),
         "TUI_PROBE_SIM_PYTHONPATH": str(ROOT),
         "PYTHONPATH": str(ROOT),
     }

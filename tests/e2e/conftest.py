@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.warm_start import simulator_python
 from tui_probe.simgpu.examples import demo
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +34,7 @@ class Tool:
         """Run a command with the simulated driver, without the hook."""
         driver = {
             "LD_LIBRARY_PATH": str(self.natives / "sim"),
-            "TUI_PROBE_SIM_PYTHON": sys.executable,
+            "TUI_PROBE_SIM_PYTHON": simulator_python(),
             "TUI_PROBE_SIM_PYTHONPATH": str(ROOT),
         }
         return self._run([*command], self.environment | driver)
