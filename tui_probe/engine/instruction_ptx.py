@@ -1,102 +1,40 @@
 """Write what a probe does at single instructions as kernels of their own, whose SASS a graft takes.
 
-There is a kernel for each kind of place, one for the entry and one for the ways out. What they are told goes through
-marks, loads of shared memory: no snippet may touch shared memory itself, so each such access in what ptxas makes is a
-mark, and the graft puts a move in its place. So do the probe's own registers that live while the kernel runs: they are
-loaded from marks where a snippet begins and stored to marks where it ends.
-
-A load from one address gives all lanes the same value, and ptxas drops a ``shfl`` of such a value. So where a snippet
-has one, its marks are loads from addresses that differ between lanes.
+There is a kernel for each kind of place, one for the entry and one for the ways out.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from enum import IntEnum
-from itertools import accumulate
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.addressing import Addressing, LaunchKind
-from tui_probe.engine.expansion import SAMPLE_PARAMETERS, Expander, Sampling
-from tui_probe.engine.helpers import HelperValue
-from tui_probe.engine.kernel import UnusedNames
-from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER
+from tui_probe.engine.expansion import SAMPLE_PARAMETERS
+from tui_probe.engine.site_kernel_text import (
+    HALF,
+    KEPT_TYPES,
+    REGISTER_WORD,
+    InstructionFacts,
+    KernelFrame,
+    SiteKernelText,
+    SnippetSite,
+    saved_maps,
+    snippet_before,
+    snippet_before_block,
+    snippet_registers,
+)
 from tui_probe.engine.snippet_ptx import LEADING_BYTES, ptx_version
 from tui_probe.engine.summation import REDUX_FROM, never_counted
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.probe_model.probe import Save, SnippetCode
+from tui_probe.probe_model.probe import SnippetCode
 from tui_probe.probe_model.storage import probe_parameters
 from tui_probe.reasons import because
-from tui_probe.sass.marks import MARK_STEP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Sequence
 
-    from tui_probe.engine.sass_blocks import BlockCode, SassBlock
-    from tui_probe.probe_model.probe import Probe, ProbePoint, Snippet
-    from tui_probe.ptx.tree import Instruction
+    from tui_probe.engine.sass_blocks import SassBlock
+    from tui_probe.probe_model.probe import Probe, Snippet
 
-ENTRY: Final = "tui_probe_entry"
-EXIT: Final = "tui_probe_exit"
-
-_HELPERS: Final = frozenset({"ADDR", "BYTES", "LINE", "MULTIPLY_ADDS"})
-_HELPERS_OF_BLOCKS: Final = frozenset({BLOCK_HELPER, ISSUED_HELPER})
-_WORD: Final = re.compile(r"%[\w$]+")
-_HALF: Final = 32
 _WORDS_OF_MAP: Final = 2
-_KEPT_TYPES: Final = {"b32": 32, "u32": 32, "s32": 32, "b64": 64, "u64": 64, "s64": 64}
-
-
-class Mark(IntEnum):
-    """Numbers of marks. An address register and a uniform address register have two marks each, one per half.
-
-    ``OFFSET`` is added to the address. ``READS`` is 1 in lanes that read, else 0. ``LINE`` is the instruction's
-    position. From ``FIRST_KEPT`` on, marks are words of registers that live throughout; from ``FIRST_NUMBER`` on, the
-    numbers passed to the points of a block, in order.
-    """
-
-    ADDRESS = 1
-    UNIFORM_ADDRESS = 3
-    OFFSET = 5
-    READS = 6
-    LINE = 7
-    FIRST_KEPT = 8
-    FIRST_NUMBER = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class InstructionFacts:
-    """Facts of an instruction for a snippet: the bytes and multiply-adds of a lane, and what its address is made of.
-
-    ``shared``: in shared memory, where the register's value is shifted to the left by ``shift``. ``number`` is that of
-    the site among those of the probe's maps of sites, -1 where there are none.
-    """
-
-    bytes: int | None = None
-    multiply_adds: int | None = None
-    wide: bool = True
-    uniform: bool = False
-    predicated: bool = False
-    shortened: bool = False
-    shared: bool = False
-    shift: int = 0
-    number: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class SnippetSite:
-    """A snippet at an instruction. ``ptx_equivalent`` is what the instruction would be in PTX."""
-
-    point: ProbePoint
-    facts: InstructionFacts
-    ptx_equivalent: Instruction
-
-    @property
-    def key(self) -> tuple[str, InstructionFacts]:
-        """Equal where the code is."""
-        return self.point.name, self.facts
 
 
 class InstructionPtx:
@@ -119,9 +57,9 @@ class InstructionPtx:
         self.reduces = arch >= REDUX_FROM
         points = {place.point.name: place.point for place in places}.values()
         around = [point for point in probe.points if all(position.is_kernel for position in point.positions)]
-        at_places = [_snippet_before(point) for point in points]
+        at_places = [snippet_before(point) for point in points]
         at_blocks = {
-            code.point.name: _snippet_before_block(code.point) for block in self._blocks for code in block.codes
+            code.point.name: snippet_before_block(code.point) for block in self._blocks for code in block.codes
         }
         self._begin = [point.before for point in around if point.before]
         self._end = [point.after for point in around if point.after]
@@ -144,7 +82,7 @@ class InstructionPtx:
     @property
     def words(self) -> int:
         """Number of 32-bit values that live while the kernel runs."""
-        own = sum(_KEPT_TYPES[self._probe.registers[name]] // _HALF for name in self.live_registers)
+        own = sum(KEPT_TYPES[self._probe.registers[name]] // HALF for name in self.live_registers)
         return own + _WORDS_OF_MAP * len(self.counted)
 
     @property
@@ -155,7 +93,7 @@ class InstructionPtx:
     @property
     def has_entry(self) -> bool:
         """True if anything is to be done first."""
-        return bool(self.live_registers or self.counted or _saved_maps(self._begin))
+        return bool(self.live_registers or self.counted or saved_maps(self._begin))
 
     @property
     def has_exit(self) -> bool:
@@ -167,12 +105,12 @@ class InstructionPtx:
         return [*probe_parameters(self._probe), *(SAMPLE_PARAMETERS if self._sampled else ())]
 
     def _live(self, groups: Sequence[Sequence[Snippet]]) -> list[str]:
-        used = [_snippet_registers(group) for group in groups]
+        used = [snippet_registers(group) for group in groups]
         live = [
             name for name in self._probe.registers if sum(name in names for names in used) > 1 and name not in self.zero
         ]
         for name in live:
-            if self._probe.registers[name] not in _KEPT_TYPES:
+            if self._probe.registers[name] not in KEPT_TYPES:
                 raise UnsupportedKernelError(because("graft-value", probe=self._probe.name, register=name))
         return live
 
@@ -182,13 +120,13 @@ class InstructionPtx:
         """
         stored: set[str] = set()
         for code in block.codes:
-            snippet = _snippet_before_block(code.point)
+            snippet = snippet_before_block(code.point)
             for register in sorted(
-                _snippet_registers([snippet]) & self._probe.registers.keys() - {*self.live_registers, *stored}
+                snippet_registers([snippet]) & self._probe.registers.keys() - {*self.live_registers, *stored}
             ):
                 if not _is_set_first(snippet, register):
                     raise UnsupportedKernelError(because("graft-value", probe=self._probe.name, register=register))
-            stored |= _snippet_registers([snippet])
+            stored |= snippet_registers([snippet])
 
     def text(self, leading: int = LEADING_BYTES) -> str:
         """The PTX, whose kernels have so many bytes of parameters before those of the probe."""
@@ -204,8 +142,9 @@ class InstructionPtx:
             kernels.append(self._kernel().at_exit(self._end))
         return head + "".join(kernels)
 
-    def _kernel(self) -> _KernelText:
-        kernel = _KernelText(self._probe, self, sampled=self._sampled)
+    def _kernel(self) -> SiteKernelText:
+        frame = KernelFrame(self.live_registers, self.counted, self.zero, self.reduces, self.leading, self.parameters())
+        kernel = SiteKernelText(self._probe, frame, sampled=self._sampled)
         for place in self._sites:
             kernel.expander.sites.note(place.ptx_equivalent, place.point, 0)
         return kernel
@@ -221,240 +160,9 @@ def block_kernel_name(index: int) -> str:
     return f"tui_probe_block_{index}"
 
 
-def _snippet_before_block(point: ProbePoint) -> Snippet:
-    """Return the code of a point at the start of a block. Raises UnsupportedKernelError if it saves there, or needs
-    more.
-    """
-    snippet = point.before
-    if snippet is None or snippet.labels or snippet.helpers - _HELPERS_OF_BLOCKS or _saved_maps([snippet]):
-        raise UnsupportedKernelError(because("needs-instructions", probe=point.name))
-    return snippet
-
-
 def _is_set_first(snippet: Snippet, register: str) -> bool:
     """Return whether a snippet writes a register, whatever its lanes, before it reads it."""
     for statement in snippet.statements:
-        if isinstance(statement, SnippetCode) and register in (registers := _WORD.findall(statement.text)):
+        if isinstance(statement, SnippetCode) and register in (registers := REGISTER_WORD.findall(statement.text)):
             return registers[0] == register and registers.count(register) == 1
     return True
-
-
-def _snippet_before(point: ProbePoint) -> Snippet:
-    """Return the code of a point before an instruction. Raises UnsupportedKernelError if it needs more."""
-    if point.after is not None or point.before is None or not point.guarded or point.before.helpers - _HELPERS:
-        raise UnsupportedKernelError(because("needs-instructions", probe=point.name))
-    return point.before
-
-
-def _exchanges(snippet: Snippet) -> bool:
-    """Return whether lanes read values of other lanes."""
-    codes = (statement.instruction for statement in snippet.statements if isinstance(statement, SnippetCode))
-    return any(instruction is not None and instruction.opcode == "shfl" for instruction in codes)
-
-
-def _saved_maps(snippets: Iterable[Snippet]) -> set[str]:
-    """The maps that snippets save to."""
-    return {statement.map for snippet in snippets for statement in snippet.statements if isinstance(statement, Save)}
-
-
-def _snippet_registers(snippets: Iterable[Snippet]) -> set[str]:
-    registers: set[str] = set()
-    for snippet in snippets:
-        for statement in snippet.statements:
-            match statement:
-                case SnippetCode(text=text):
-                    registers.update(_WORD.findall(text))
-                case Save(values=values):
-                    registers.update(values)
-    return registers
-
-
-class _KeptRegister(NamedTuple):
-    """A register that lives throughout, and the marks of its words, which are numbered for the whole kernel."""
-
-    register: str
-    marks: range
-
-
-class _KernelText:
-    """One of the kernels."""
-
-    def __init__(self, probe: Probe, code: InstructionPtx, *, sampled: bool) -> None:
-        self._probe = probe
-        self._whole = code
-        self._names = UnusedNames("")
-        self._sampling = Sampling(probe, self._names) if sampled else None
-        addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", LaunchKind.ANY)
-        self._addressing = addressing
-        self.expander = Expander(probe, self._names, addressing, reduces=code.reduces, gathers=True)
-        self.expander.zero = code.zero
-        self._mark = self._names.temporary("mark", "b32")
-
-    def at_place(self, name: str, place: SnippetSite) -> str:
-        """Write the kernel with the code of one instruction."""
-        snippet = _snippet_before(place.point)
-        values, lines = self._helpers(snippet, place.facts)
-        if _exchanges(snippet):
-            lines.insert(0, f"mov.u32 {self._mark}, %lanemask_lt;")
-        body = self.expander.lines(snippet, values, place.ptx_equivalent)
-        live = self._live_marks(_snippet_registers([snippet]), _saved_maps([snippet]))
-        if _saved_maps([snippet]) and self._sampling is not None:
-            lines = [*self._sample(), *lines]
-            body = self._sampling.skip_outside_sample(body)
-        stored = self._store_lines(live)
-        if stored and _exchanges(snippet):
-            stored.insert(0, f"mov.u32 {self._mark}, 0;")
-        return self._kernel_text(name, [*self._load_lines(live), *lines, *body, *stored])
-
-    def at_block(self, name: str, codes: Sequence[BlockCode]) -> str:
-        """Write the kernel with the code of one block's start, point by point."""
-        snippets = [_snippet_before_block(code.point) for code in codes]
-        lines: list[str] = []
-        for index, (code, snippet) in enumerate(zip(codes, snippets, strict=True)):
-            number, more = self._read_mark(Mark.FIRST_NUMBER + index, f"number{index}")
-            if code.wide:
-                wide = self._names.temporary(f"wide{index}", "b64")
-                more, number = [*more, f"cvt.u64.u32 {wide}, {number};"], wide
-            value = HelperValue(number, "b64" if code.wide else "b32")
-            values = dict.fromkeys(sorted(snippet.helpers), value)
-            lines += [*(more if values else []), *self.expander.lines(snippet, values)]
-        live = self._live_marks(_snippet_registers(snippets), set())
-        return self._kernel_text(name, [*self._load_lines(live), *lines, *self._store_lines(live)])
-
-    def at_entry(self, snippets: Sequence[Snippet]) -> str:
-        """Write the kernel with the entry code. The registers that live on are stored to their marks."""
-        body = [line for snippet in snippets for line in self.expander.lines(snippet, {})]
-        begin = self.expander.begin()
-        if self._sampling is not None and (begin or _saved_maps(snippets)):
-            begin = [*self._sample(), *begin]
-            body = self._sampling.skip_outside_sample(body) if _saved_maps(snippets) else body
-        return self._kernel_text(ENTRY, [*begin, *body, *self._store_lines(self._live_marks())])
-
-    def at_exit(self, snippets: Sequence[Snippet]) -> str:
-        """Write the kernel with the exit code."""
-        body = [line for snippet in snippets for line in self.expander.lines(snippet, {})] + self.expander.end()
-        inside = self._sampling.skip_outside_sample(body) if self._sampling else body
-        return self._kernel_text(EXIT, [*self._load_lines(self._live_marks()), *self._sample(), *inside])
-
-    def _sample(self) -> list[str]:
-        if self._sampling is None:
-            return []
-        number = self._names.temporary("block", "b32")
-        return self._sampling.begin(self._addressing.block(number), number)
-
-    def _kernel_text(self, name: str, lines: Sequence[str]) -> str:
-        leading = f"\t.param .align 8 .b8 tui_probe_leading[{self._whole.leading}]"
-        own = [self._names.parameter(*parameter) for parameter in self._whole.parameters()]
-        declared = ",\n".join([leading, *(f"\t.param .u64 {parameter}" for parameter in own)])
-        body = "\n\t".join(["", *self._names.declarations(), f"mov.u32 {self._mark}, 0;", *lines, "ret;"])
-        return f".visible .entry {name}(\n{declared}\n)\n{{{body}\n}}\n"
-
-    def _read_mark(self, number: int, name: str) -> tuple[str, list[str]]:
-        register = self._names.temporary(name, "b32")
-        return register, [f"ld.volatile.shared.u32 {register}, [{self._mark}+{MARK_STEP * number}];"]
-
-    def _helpers(self, snippet: Snippet, facts: InstructionFacts) -> tuple[dict[str, HelperValue], list[str]]:
-        """The values of a snippet's helpers, and the lines that compute them."""
-        values: dict[str, HelperValue] = {}
-        lines: list[str] = []
-        if "ADDR" in snippet.helpers or ("BYTES" in snippet.helpers and facts.shortened):
-            address, lines = self._address(facts)
-            values["ADDR"] = HelperValue(address, "b64")
-        if "BYTES" in snippet.helpers:
-            values["BYTES"], more = self._bytes(facts)
-            lines += more
-        if "LINE" in snippet.helpers:
-            line, more = self._read_mark(Mark.LINE, "line")
-            values["LINE"] = HelperValue(line, "b32")
-            lines += more
-        if "MULTIPLY_ADDS" in snippet.helpers:
-            values["MULTIPLY_ADDS"] = HelperValue(str(facts.multiply_adds), "b32")
-        return values, lines
-
-    def _address(self, facts: InstructionFacts) -> tuple[str, list[str]]:
-        """A 64-bit register that holds the address of a lane's access, and the lines that compute it."""
-        if facts.shared:
-            return self._shared_address(facts)
-        low, lines = self._read_mark(Mark.ADDRESS, "low")
-        high, more = self._read_mark(Mark.ADDRESS + 1, "high") if facts.wide else ("0", [])
-        offset, added = self._read_mark(Mark.OFFSET, "offset")
-        address, other = self._names.temporary("addr", "b64"), self._names.temporary("other_addr", "b64")
-        lines += [*more, *added, f"mov.b64 {address}, {{{low}, {high}}};"]
-        lines += [f"cvt.s64.s32 {other}, {offset};", f"add.s64 {address}, {address}, {other};"]
-        if facts.uniform:
-            low, first = self._read_mark(Mark.UNIFORM_ADDRESS, "uniform_low")
-            high, second = self._read_mark(Mark.UNIFORM_ADDRESS + 1, "uniform_high")
-            lines += [*first, *second, f"mov.b64 {other}, {{{low}, {high}}};"]
-            lines += [f"add.s64 {address}, {address}, {other};"]
-        return address, lines
-
-    def _shared_address(self, facts: InstructionFacts) -> tuple[str, list[str]]:
-        """The same of an offset into shared memory, which has 32 bits."""
-        low, lines = self._read_mark(Mark.ADDRESS, "low")
-        offset, added = self._read_mark(Mark.OFFSET, "offset")
-        address = self._names.temporary("addr", "b64")
-        lines += [f"shl.b32 {low}, {low}, {facts.shift};"] if facts.shift else []
-        lines += [*added, f"add.u32 {low}, {low}, {offset};"]
-        if facts.uniform:
-            uniform, more = self._read_mark(Mark.UNIFORM_ADDRESS, "uniform_low")
-            lines += [*more, f"add.u32 {low}, {low}, {uniform};"]
-        return address, [*lines, f"cvt.u64.u32 {address}, {low};"]
-
-    def _bytes(self, facts: InstructionFacts) -> tuple[HelperValue, list[str]]:
-        """The bytes that a lane moves. Of a copy that fills with zeros, those that it reads."""
-        if not facts.predicated and not facts.shortened:
-            return HelperValue(str(facts.bytes), "b32"), []
-        size = self._names.temporary("size", "b32")
-        lines = [f"mov.u32 {size}, {facts.bytes};"]
-        if facts.shortened:
-            assert facts.bytes is not None
-            low = self._names.temporary("low", "b32")
-            offset = self._names.temporary("offset", "b32")
-            lines += [f"add.u32 {size}, {low}, {offset};", f"and.b32 {size}, {size}, {facts.bytes - 1};"]
-            lines += [f"sub.u32 {size}, {facts.bytes}, {size};"]
-        if facts.predicated:
-            reads, more = self._read_mark(Mark.READS, "reads")
-            lines += [*more, f"mul.lo.u32 {size}, {size}, {reads};"]
-        return HelperValue(size, "b32"), lines
-
-    def _load_lines(self, registers: Sequence[_KeptRegister]) -> list[str]:
-        """Lines that load registers from their marks."""
-        lines: list[str] = []
-        for own, marks in registers:
-            parts = [self._read_mark(number, f"part{number}") for number in marks]
-            lines += [line for _, more in parts for line in more]
-            lines.append(f"mov.b{len(parts) * _HALF} {own}, {_joined_text([part for part, _ in parts])};")
-        return lines
-
-    def _store_lines(self, registers: Sequence[_KeptRegister]) -> list[str]:
-        """Lines that store them there."""
-        lines: list[str] = []
-        for own, marks in registers:
-            parts = [self._names.temporary(f"part{number}", "b32") for number in marks]
-            lines.append(f"mov.b{len(parts) * _HALF} {_joined_text(parts)}, {own};")
-            for number, part in zip(marks, parts, strict=True):
-                lines.append(f"st.volatile.shared.u32 [{self._mark}+{MARK_STEP * number}], {part};")
-        return lines
-
-    def _live_marks(
-        self, registers: AbstractSet[str] | None = None, maps: AbstractSet[str] | None = None
-    ) -> list[_KeptRegister]:
-        """Values that live throughout, of these registers of the probe and maps; by default of all."""
-        widths = [(name, _KEPT_TYPES[self._probe.registers[name]] // _HALF) for name in self._whole.live_registers]
-        own = [
-            (registers is None or name in registers, self._names.register(name, self._probe.registers[name]), halves)
-            for name, halves in widths
-        ]
-        for own_map in self._whole.counted:
-            chosen = maps is None or own_map.name in maps
-            own += [(chosen, register, 1) for register in self.expander.live_registers(own_map)]
-        ends = list(accumulate((halves for *_, halves in own), initial=Mark.FIRST_KEPT))
-        return [
-            _KeptRegister(register, range(first, end))
-            for (chosen, register, _), first, end in zip(own, ends, ends[1:], strict=False)
-            if chosen
-        ]
-
-
-def _joined_text(parts: Sequence[str]) -> str:
-    return f"{{{', '.join(parts)}}}" if len(parts) > 1 else parts[0]

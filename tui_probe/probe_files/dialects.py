@@ -1,0 +1,276 @@
+"""Read the two TOML dialects of probe files into maps and probe points.
+
+Dialect A: one table per probe with ``position``, ``datamodel = "warp:16"``, ``before``, ``after``, ``SAVE.u64 {…};``.
+Dialect B: ``regs``, ``[map.X]`` tables, ``[probe.Y]`` tables with ``SAVE [ X ] {…};``.
+
+In both, ``no_pred = true`` runs the snippets of a table in all lanes that come by, and ``yields = true`` leaves them
+out of a kernel in which ptxas would serialise more ``wgmma`` for them (:mod:`tui_probe.engine.probed_forms`). ``lean``
+replaces ``before`` in kernels that lack registers.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.snippet import ParsedSnippet, merge_saves, parse_snippet
+from tui_probe.probe_files.tables import TomlTable, as_integer, read_reduction
+from tui_probe.probe_model.positions import POSITION_FORMS, parse_positions
+from tui_probe.probe_model.probe import (
+    FIELD_BYTES,
+    Field,
+    FieldType,
+    FileLocation,
+    Level,
+    Map,
+    ProbePoint,
+    Save,
+    Snippet,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+OTHER_TABLES: Final = frozenset({"about", "map", "probe"})
+
+_LEVELS: Final = {"thread": Level.THREAD, "warp": Level.WARP, "site": Level.SITE}
+_POINT_KEYS: Final = (
+    "position",
+    "pos",
+    "datamodel",
+    "before",
+    "after",
+    "lean",
+    "no_pred",
+    "yields",
+    "skips",
+    "level",
+    "register",
+    "registers",
+)
+_EVEN_FIELDS: Final = ["u64", "u32", "u32"]
+_MAX_RECORD: Final = 4096
+_MAX_CAP: Final = 1 << 20
+_MAX_SHARED_REGISTERS: Final = 256
+
+
+@dataclass(slots=True)
+class ProbeContents:
+    """Content of a probe file's tables."""
+
+    registers: dict[str, str] = field(default_factory=dict)
+    maps: list[Map] = field(default_factory=list)
+    points: list[ProbePoint] = field(default_factory=list)
+
+    def declare(self, table: TomlTable, key: str, registers: dict[str, str]) -> None:
+        """Add registers. One that another snippet declared with another type is an error."""
+        for name, register_type in registers.items():
+            if self.registers.setdefault(name, register_type) != register_type:
+                raise table.error(key, f"declares {name} as {register_type}; it is {self.registers[name]} elsewhere")
+
+
+def read_dialect_a(top: TomlTable) -> ProbeContents:
+    """Read ``[name] position datamodel before after``. Raises ProbeFileError."""
+    contents = ProbeContents()
+    for name, table in top.tables():
+        if name in OTHER_TABLES:
+            continue
+        parsed = _snippets(table, name if "datamodel" in table else "")
+        _add_point(contents, table, name, parsed, merge=True)
+        if "datamodel" in table:
+            contents.maps.append(_datamodel_map(table, name, parsed, dynamic=top.flag("dynamic")))
+    return contents
+
+
+def read_dialect_b(top: TomlTable) -> ProbeContents:
+    """Read ``regs``, ``[map.X]`` and ``[probe.Y]``. Raises ProbeFileError."""
+    contents = ProbeContents()
+    count = top.number("regs", 0, most=_MAX_SHARED_REGISTERS)
+    contents.registers = {f"%NR{i}": "b64" for i in range(count)}
+    for name, table in top.table("map").tables():
+        contents.maps.append(_declared_map(table, name))
+    for name, table in top.table("probe").tables():
+        if "level" in table:
+            _parse_level(table, "level", table.text("level"))
+        _add_point(contents, table, name, _snippets(table, ""), merge=False)
+    return contents
+
+
+def _snippets(table: TomlTable, own_map: str) -> dict[str, ParsedSnippet]:
+    """The ``before``, ``after`` and ``lean`` of a table, parsed."""
+    _refuse_misspelt(table)
+    parsed = {}
+    for key in ("before", "after", "lean"):
+        if key in table:
+            text = table.text(key)
+            parsed[key] = parse_snippet(text, FileLocation(table.path, _snippet_line(table.source, text)), own_map)
+    if not parsed.keys() - {"lean"}:
+        raise table.error("before", "and after are both missing: one of them must hold PTX")
+    if "lean" in parsed and "before" not in parsed:
+        raise table.error("lean", "stands in the place of before, which is missing")
+    return parsed
+
+
+def _refuse_misspelt(table: TomlTable) -> None:
+    for key in table.values:
+        if key not in _POINT_KEYS and (close := difflib.get_close_matches(key, _POINT_KEYS, 1, 0.8)):
+            raise table.error(key, f"is unknown: is it {close[0]!r}?")
+
+
+def _snippet_line(source: str, text: str) -> int:
+    """The line at which a snippet stands in its file; 0 if it is not there as it is (escapes)."""
+    index = source.find(text) if text else -1
+    return source.count("\n", 0, index) + 1 if index >= 0 else 0
+
+
+def _add_point(
+    contents: ProbeContents, table: TomlTable, name: str, parsed: dict[str, ParsedSnippet], *, merge: bool
+) -> None:
+    key = "pos" if "pos" in table else "position"
+    try:
+        positions = parse_positions(table.text(key))
+    except ValueError as error:
+        raise table.error(key, f"is wrong: {error}; write {POSITION_FORMS}") from None
+    contents.declare(table, "registers", _declared_registers(table))
+    snippets: dict[str, Snippet] = {}
+    for where, parsed_point in parsed.items():
+        contents.declare(table, where, parsed_point.registers)
+        snippets[where] = merge_saves(parsed_point.snippet) if merge else parsed_point.snippet
+    guarded, yielding = not table.flag("no_pred"), table.flag("yields")
+    contents.points.append(
+        ProbePoint(
+            name,
+            positions,
+            snippets.get("before"),
+            snippets.get("after"),
+            guarded,
+            yielding,
+            snippets.get("lean"),
+            table.flag("skips"),
+        )
+    )
+
+
+def _declared_registers(table: TomlTable) -> dict[str, str]:
+    """``registers = { name = 'b64' }`` or ``register = "2"`` (that many of the shared ones, already declared)."""
+    key = "registers" if "registers" in table else "register"
+    value = table.values.get(key)
+    if value is None or as_integer(value) is not None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(kind, str) for kind in value.values()):
+        raise table.error(key, f"must be a table such as {{ '%count' = 'b32' }}, not {value!r}")
+    return {str(name): str(kind).removeprefix(".") for name, kind in value.items()}
+
+
+def _parse_level(table: TomlTable, key: str, text: str) -> Level:
+    try:
+        return _LEVELS[text.strip().lower()]
+    except KeyError:
+        raise table.error(key, f"must be 'thread', 'warp' or 'site', not {text!r}") from None
+
+
+def _datamodel_map(table: TomlTable, name: str, parsed: dict[str, ParsedSnippet], *, dynamic: bool) -> Map:
+    """The map of ``datamodel = "warp:16"``, ``"thread:8:128"`` (a cap) or ``"thread:16:count"`` (dynamic)."""
+    level, *sizes = table.text("datamodel").split(":")
+    record = as_integer(sizes[0]) if sizes else None
+    if record is None or len(sizes) > 2:
+        raise table.error("datamodel", "must be level:bytes or level:bytes:cap, such as 'warp:16'")
+    cap = _parse_cap(table, "datamodel", sizes[1] if len(sizes) == 2 else 1, dynamic="count")
+    saves = [(point.snippet, point.save_types) for point in parsed.values() if point.save_types]
+    if not saves:
+        raise table.error("datamodel", "is given, but nothing is saved: add 'SAVE.u64 {%register};'")
+    snippet, types = saves[0]
+    if any(other != types for _, other in saves):
+        raise table.error("after", "saves other fields than before: both must save the same types in the same order")
+    values = [value for save in snippet.statements if isinstance(save, Save) for value in save.values]
+    if "" in types:
+        raise table.error("datamodel", "needs typed saves: write 'SAVE.u64 {…};' or 'SAVE.u32 {…};'")
+    fields = list(zip(_field_names(values), types, strict=True))
+    return _make_map(
+        table, "datamodel", name, _parse_level(table, "datamodel", level), fields, record, None if dynamic else cap
+    )
+
+
+def _field_names(values: Iterable[str]) -> list[str]:
+    """Names for fields that are known only by the values saved: ``%start`` is ``start``."""
+    names: list[str] = []
+    for value in values:
+        base = name = "".join(c if c.isalnum() or c == "_" else "_" for c in value.lstrip("%")).lower() or "value"
+        count = 1
+        while name in names:
+            count += 1
+            name = f"{base}_{count}"
+        names.append(name)
+    return names
+
+
+def _declared_map(table: TomlTable, name: str) -> Map:
+    """The map of a ``[map.X]`` table."""
+    level = _parse_level(table, "level", table.text("level"))
+    key = "data" if "data" in table else "regs"
+    fields: list[tuple[str, str]] = []
+    for field_name, value in table.table(key).values.items():
+        kind = value[0] if isinstance(value, list) and value else value
+        if not isinstance(kind, str):
+            raise table.error(f"{key}.{field_name}", f"must be 'u64' or 'u32', not {value!r}")
+        fields.append((field_name, kind))
+    record = table.number("size", least=4, most=_MAX_RECORD) if "size" in table else None
+    cap = _parse_cap(table, "cap", table.values.get("cap", 1), dynamic="dynamic")
+    dynamic = str(table.values.get("type", "array")).lower() == "dynamic"
+    made = _make_map(table, key, name, level, fields, record, None if dynamic else cap)
+    even = table.flag("even")
+    if even and (level is not Level.THREAD or made.cap == 1 or [field.type for field in made.fields] != _EVEN_FIELDS):
+        raise table.error("even", "needs a map of threads with several records of the fields u64, u32, u32")
+    return replace(made, reduction=read_reduction(table, level, made.fields, made.cap), even=even)
+
+
+def _parse_cap(table: TomlTable, key: str, value: object, *, dynamic: str) -> int | None:
+    """Records per slot; None if only a launch knows how many it has, which 0 and a word say."""
+    if value in (0, "0", dynamic):
+        return None
+    cap = as_integer(value)
+    if cap is None or not 1 <= cap <= _MAX_CAP:
+        raise table.error(key, f"must be from 1 to {_MAX_CAP}, or 0 for as many as a launch needs, not {value!r}")
+    return cap
+
+
+def _make_map(
+    table: TomlTable,
+    key: str,
+    name: str,
+    level: Level,
+    fields: list[tuple[str, str]],
+    record: int | None,
+    cap: int | None,
+) -> Map:
+    """A map with its fields laid out: u64 first, then u32, each in the order listed."""
+    if not fields:
+        raise table.error(key, "lists no fields: name at least one, such as start = 'u64'")
+    types: list[FieldType] = []
+    for field_name, kind in fields:
+        if kind == "u64":
+            types.append("u64")
+        elif kind == "u32":
+            types.append("u32")
+        else:
+            raise table.error(key, f"has {field_name} of type {kind!r}: must be 'u64' or 'u32'")
+    needed = sum(FIELD_BYTES[kind] for kind in types)
+    unit = 8 if "u64" in types else 4
+    size = -(-needed // unit) * unit if record is None else record
+    if not needed <= size <= _MAX_RECORD or size % unit:
+        raise table.error(
+            key, f"gives records of {size} bytes: they must be a multiple of {unit}, from {needed} to {_MAX_RECORD}"
+        )
+    return Map(name, level, _field_layout([name for name, _ in fields], types), size, cap)
+
+
+def _field_layout(names: list[str], types: list[FieldType]) -> tuple[Field, ...]:
+    offset = 0
+    offsets = [0] * len(types)
+    for wanted in ("u64", "u32"):
+        for index, kind in enumerate(types):
+            if kind == wanted:
+                offsets[index] = offset
+                offset += FIELD_BYTES[kind]
+    return tuple(Field(*parts) for parts in zip(names, types, offsets, strict=True))
