@@ -13,9 +13,11 @@ from tests.golden import golden
 from tests.pages.graphs import graphs_trace, replays
 from tests.sizes import document_text, golden_widths
 from tests.trace.make import TraceWriter
+from tui_probe.draw.spans import plain
 from tui_probe.pages.graph_page import graph_page
 from tui_probe.pages.graph_times import schedule, times_by_graph
 from tui_probe.pages.page_registry import report_lines
+from tui_probe.pages.table_page import TablePage
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.graphs import GraphPosition
 from tui_probe.trace.launch_events import GraphNode
@@ -140,3 +142,11 @@ def test_launches_say_which_node_of_which_replay_they_were(trace: Trace) -> None
         (13, 0, 0, 5), (2010, 0, 501, 0),
     ]  # fmt: skip
     assert "probed as node 5 of graph 0, replay 0" in "\n".join(report_lines(trace, "launches", width=160))
+
+
+def test_page_without_rows_starts_in_the_column_of_rows(trace: Trace) -> None:
+    page = graph_page(trace)
+    empty = TablePage(page.name, page.title, page.columns, [], page.words)
+    for shown in (page, empty):
+        assert all(not text or text.startswith(" ") for text in map(plain, shown.lines(100)))
+    assert any("nothing to show" in plain(line) for line in empty.lines(100))

@@ -29,8 +29,8 @@ _GAP: Final = "  "
 _MEASURED: Final = 20_000
 """Rows by which the widths of columns are chosen on the screen."""
 _NO_ARROWS: Final[Mapping[str, str]] = {}
-_CURSOR: Final = " "
-"""Margin before each line where there is a cursor."""
+_MARGIN: Final = " "
+"""Margin before each line: the cursor's, kept by a page without rows so that all pages start in one column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,22 +216,16 @@ class TablePage(TableContent[Row], Document):
         return int(self.only is not None)
 
     def lines(self, width: int) -> Sequence[Line]:
-        if self._all:
-            width -= len(_CURSOR)
+        width -= len(_MARGIN)
         self._cells = width
         after = [*self._below(width), *(self._about(width) if self.explained else ())]
         if not self.rows:
-            return [_line(text, self._margin) for text in (*self._above(width), NO_ROWS_TEXT, *after)]
+            return [_line(text) for text in (*self._above(width), NO_ROWS_TEXT, *after)]
         arrows = {} if self._order is None else {self._order[0]: "↓" if self._order[1] else "↑"}
         above = [*self._above(width)]
-        lines = PageLines(above, self.columns, self.rows, after, self._natural(), width, self._margin, arrows)
+        lines = PageLines(above, self.columns, self.rows, after, self._natural(), width, arrows)
         self.rows_from, self._shown = lines.rows_from, lines.shown
         return lines
-
-    @property
-    def _margin(self) -> str:
-        """A blank for the cursor, where there is one."""
-        return _CURSOR if self._all else ""
 
     def row(self, number: int) -> Row | None:
         """The row that a line of ``lines`` shows; None for none."""
@@ -248,12 +242,12 @@ class TablePage(TableContent[Row], Document):
         texts = [*self.words.found, *self.words.evidence, *(f"note: {note}" for note in self.words.notes)]
         copied = [*lines]
         for text in map(safe, texts):
-            parts = [self._margin + part for part in hang_line(text, self._cells)]
+            parts = [_MARGIN + part for part in hang_line(text, self._cells)]
             if len(parts) > 1 and parts[0] in copied:
                 at = copied.index(parts[0])
                 there = zip(parts, copied[at:], strict=False)
                 same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], there))
-                copied[at : at + same] = [self._margin + text]
+                copied[at : at + same] = [_MARGIN + text]
         return copied
 
     def _natural(self) -> list[int]:
@@ -293,7 +287,6 @@ class PageLines(Sequence["Line"], Generic[Row]):
         below: Sequence[str],
         natural: Sequence[int],
         cells: int,
-        margin: str = "",
         arrows: Mapping[str, str] = _NO_ARROWS,
     ) -> None:
         self._layout = layout(in_tables(columns), natural, cells)
@@ -303,7 +296,7 @@ class PageLines(Sequence["Line"], Generic[Row]):
         )
         rule = _GAP.join("─" * size for _, size in self._layout)
         self._above = [*above, clip(heading.rstrip(), cells), clip(rule, cells)]
-        self._rows, self._below, self._cells, self._margin = rows, below, cells, margin
+        self._rows, self._below, self._cells = rows, below, cells
         self.rows_from = len(self._above)
         self.shown = [column.key for column, _ in self._layout]
 
@@ -320,15 +313,15 @@ class PageLines(Sequence["Line"], Generic[Row]):
         number = range(len(self))[number]
         row = number - len(self._above)
         if row < 0:
-            return _line(self._above[number], self._margin)
+            return _line(self._above[number])
         if row >= len(self._rows):
-            return _line(self._below[row - len(self._rows)], self._margin)
+            return _line(self._below[row - len(self._rows)])
         texts = (fitted_cell(column, self._rows[row], size) for column, size in self._layout)
-        return ((self._margin + clip(_GAP.join(texts).rstrip(), self._cells), ""),)
+        return ((_MARGIN + clip(_GAP.join(texts).rstrip(), self._cells), ""),)
 
 
-def _line(text: str, margin: str = "") -> Line:
-    return ((margin + text, "dim" if text.startswith(("note: ", "─")) else ""),)
+def _line(text: str) -> Line:
+    return ((_MARGIN + text, "dim" if text.startswith(("note: ", "─")) else ""),)
 
 
 def page_lines(
