@@ -160,12 +160,17 @@ def _instance(at: int, name: str, cells: int) -> str:
     start = at
     while start > 0 and (name[start - 1].isalnum() or name[start - 1] == "_"):
         start -= 1
-    ending = name[start if at - start < cells // 4 else at - 2 :]
+    ending = _ANONYMOUS.sub("", name[start if at - start < cells // 4 else at - 2 :])
     tail = clip(_NAMESPACES.sub("", ending), cells // 2)
     room = cells - width(tail) - 1
-    function = _NAMESPACES.sub("", shorten(name, max(room, _WHOLE))).removeprefix("<…>::")
-    head = function.partition("<")[0][:room]
-    return f"{head}…{tail}"
+    return f"{_first_cells(_function(name), room)}…{tail}"
+
+
+def _function(name: str) -> str:
+    """The name of a function without what stands around it: ``void at::f<int>(int)`` -> ``f``."""
+    shorter = _CLONE.sub("", _ANONYMOUS.sub("", name))
+    bare = _collapse_templates(_without_return_type(_without_parameters(shorter)), 1, "…")
+    return _without_namespaces(bare, 0).partition("<")[0]
 
 
 def _cut_to(text: str, at: int, cells: int) -> str:

@@ -17,10 +17,12 @@ from tui_probe.draw.spans import clip, pad, width
 from tui_probe.draw.units import NOT_MEASURED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 Row = TypeVar("Row")
 _GAP: Final = 2
+_MINOR: Final = 3
+"""Rank from which on columns give way to readable ones."""
 _CACHE_SIZE: Final = 20_000
 """Rows up to which their texts are kept from measuring to writing; of more they are made again."""
 
@@ -43,6 +45,10 @@ class Column(Generic[Row]):
     narrow: int | None = None
     """The width to which the column may be cut; None if it may not."""
     shorten: Callable[[str, int], str] = clip
+    readable: float = 0.0
+    """Part of a table's width that the column should have before others grow, and for which columns of a high rank
+    give way.
+    """
     nested: bool = False
     """True for a value that is a structure, for which CSV has no form."""
     data: bool = True
@@ -148,30 +154,56 @@ def _least(column: Column[Row], natural: int) -> int:
 
 def _fitting_columns(columns: Sequence[Column[Row]], natural: Sequence[int], cells: int) -> list[int]:
     """The positions of the columns that are kept."""
-    fitting = [i for i in range(len(columns)) if natural[i] or not columns[i].title or not any(natural)]
+    fitting = [i for i in range(len(columns)) if natural[i] or not any(natural)]
     while sum(_least(columns[i], natural[i]) + _GAP for i in fitting) - _GAP > cells:
         last = max(fitting, key=lambda i: (columns[i].rank, i))
         if columns[last].rank == 0:
             break
         fitting.remove(last)
+    return _with_readable_columns(columns, natural, fitting, cells)
+
+
+def _with_readable_columns(
+    columns: Sequence[Column[Row]], natural: Sequence[int], fitting: list[int], cells: int
+) -> list[int]:
+    """The positions without columns of a high rank that keep another from being readable."""
+    minor = sorted((i for i in fitting if columns[i].rank >= _MINOR), key=lambda i: (columns[i].rank, i))
+    while minor:
+        widths = _widths(columns, natural, fitting, cells)
+        if all(widths[i] >= _readable(columns[i], natural[i], cells) for i in fitting if i not in minor):
+            break
+        fitting = [i for i in fitting if i != minor[-1]]
+        minor.pop()
     return fitting
 
 
 def _widths(
     columns: Sequence[Column[Row]], natural: Sequence[int], fitting: Sequence[int], cells: int
 ) -> dict[int, int]:
-    """The least widths, and what is left over for the columns that were cut, the lowest rank first; those of one rank
-    share it."""
+    """The least widths, and what is left over for the columns that were cut: first until they are readable, then all,
+    the lowest rank first; those of one rank share it."""
     widths = {i: _least(columns[i], natural[i]) for i in fitting}
     left = cells - sum(widths.values()) - _GAP * (len(fitting) - 1)
-    for _, same in groupby(sorted(fitting, key=lambda i: columns[i].rank), key=lambda i: columns[i].rank):
-        wanting = sorted(same, key=lambda i: natural[i] - widths[i])  # what one leaves is for those that want more
-        for place, i in enumerate(wanting):
-            share = max(left, 0) // (len(wanting) - place)
-            grow = min(share, natural[i] - widths[i])
-            widths[i] += grow
-            left -= grow
+    readable = {i: max(widths[i], _readable(columns[i], natural[i], cells)) for i in fitting}
+    for wanted in (readable, {i: natural[i] for i in fitting}):
+        for _, same in groupby(sorted(fitting, key=lambda i: columns[i].rank), key=lambda i: columns[i].rank):
+            left = _share_out(left, widths, {i: wanted[i] for i in same})
     return widths
+
+
+def _share_out(left: int, widths: dict[int, int], wanted: Mapping[int, int]) -> int:
+    """Widen columns up to what each wants; returns what is left over."""
+    wanting = sorted(wanted, key=lambda i: wanted[i] - widths[i])  # what one leaves is for those that want more
+    for place, i in enumerate(wanting):
+        share = max(left, 0) // (len(wanting) - place)
+        grow = min(share, wanted[i] - widths[i])
+        widths[i] += grow
+        left -= grow
+    return left
+
+
+def _readable(column: Column[Row], natural: int, cells: int) -> int:
+    return min(natural, int(column.readable * cells))
 
 
 _FORMULA: Final = ("=", "+", "@", "-", "\t", "\r")

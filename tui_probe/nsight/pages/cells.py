@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.shorten import shorten_apart
+from tui_probe.draw.shorten import cut_apart, shorten_apart
+from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
 
     from tui_probe.draw.table import Column, Row
     from tui_probe.nsight.analysis.kernel_groups import Shape
@@ -41,9 +46,23 @@ def nanoseconds(value: float | None) -> str:
     return units.duration(None if value is None else value / 1e9)
 
 
-def moment(value: float | None) -> str:
+def moment(value: float | None, digits: int = 3) -> str:
     """When something began, in ns, as ``1 203.457 ms``: one unit for all, so that a column shows what came when."""
-    return NOT_MEASURED if value is None else f"{units.decimal(value / 1e6, 3)} ms"
+    return NOT_MEASURED if value is None else f"{units.decimal(value / 1e6, digits)} ms"
+
+
+def show_moments(columns: Iterable[Column[Row]], starts: NDArray[Any]) -> tuple[Column[Row], ...]:
+    """The columns, with starts in ns if two of them look alike in µs."""
+    shown = np.sort(starts)
+    different = shown[1:] != shown[:-1]
+    if not (different & (shown[1:] // 1000 == shown[:-1] // 1000)).any():
+        return tuple(columns)
+    return tuple(_in_ns(column) if column.key == "start_ns" else column for column in columns)
+
+
+def _in_ns(column: Column[Row]) -> Column[Row]:
+    value = column.value
+    return replace(column, text=None if value is None else lambda row: moment(value(row), 6))
 
 
 def quantity(value: float, unit: str) -> str:
@@ -70,10 +89,27 @@ _OF_KERNELS: Final = frozenset({"kernel", "after_name", "before_name"})
 """The columns that hold them."""
 
 
-def shorten_names(columns: Iterable[Column[Row]], names: Iterable[str]) -> tuple[Column[Row], ...]:
-    """The columns, with one shortening for all ``names`` that stand in them."""
-    cut = shorten_apart(names)
-    return tuple(replace(column, shorten=cut) if column.key in _OF_KERNELS else column for column in columns)
+_KERNEL_PART: Final = 1 / 3
+_TEXT_PART: Final = 1 / 3
+"""Parts of a table's width."""
+
+
+def shorten_names(
+    columns: Iterable[Column[Row]], names: Iterable[str], part: float = _KERNEL_PART
+) -> tuple[Column[Row], ...]:
+    """The columns, with one shortening for all ``names`` of kernels, and ``part`` of the table for them."""
+    cut = shorten_apart(map(safe, names))
+    return tuple(
+        replace(column, shorten=cut, readable=part) if column.key in _OF_KERNELS else column for column in columns
+    )
+
+
+def cut_texts(columns: Iterable[Column[Row]], key: str, texts: Iterable[str]) -> tuple[Column[Row], ...]:
+    """The columns, of which that of ``key`` cuts these texts so that no two look alike."""
+    cut = cut_apart(map(safe, texts))
+    return tuple(
+        replace(column, shorten=cut, readable=_TEXT_PART) if column.key == key else column for column in columns
+    )
 
 
 def shape_columns(columns: Iterable[Column[Row]], shapes: Iterable[tuple[str, Shape]]) -> tuple[Column[Row], ...]:

@@ -193,7 +193,7 @@ def critical_page(
     words = PageTexts(head, found, [*_missing_metrics(rows), *notes], EXPLANATIONS["critical"], evidence)
     names = (row.figures.shape.kernel for row in rows)
     shapes = ((row.program, row.figures.shape) for row in rows)
-    columns = shorten_names(shape_columns(columns_of(rows, several=len(everything) > 1), shapes), names)
+    columns = shorten_names(shape_columns(columns_of(rows, several=len(everything) > 1), shapes), names, 1 / 4)
     return TablePage("critical", "Critical kernel", columns, rows, words, {"steps": _steps(everything)})
 
 

@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.shorten import cut_apart, cut_middle, shorten
+from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.table import Column, Row
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.nsight.analysis.kernel_metrics import KernelMetrics, metrics_of
 from tui_probe.nsight.analysis.launch_means import TIME_METRIC, Average, averages
 from tui_probe.nsight.analysis.launch_selection import AUTOMATIC, IterationPlan, LaunchSelection, select_launches
 from tui_probe.nsight.importers.ncu import COLD_CACHE
-from tui_probe.nsight.pages.cells import nanoseconds, quantity, shape_columns, short_names, shorten_names, stem
+from tui_probe.nsight.pages.cells import (
+    cut_texts,
+    nanoseconds,
+    quantity,
+    shape_columns,
+    short_names,
+    shorten_names,
+    stem,
+)
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
 from tui_probe.pages.table_page import Only, TablePage
 
@@ -109,9 +117,9 @@ def _values(row: KernelRow) -> tuple[str, Only]:
 
 
 def file_columns(columns: tuple[Column[Row], ...], report: NcuReport) -> tuple[Column[Row], ...]:
-    """The columns, of which the file's is in every table of several files, however narrow."""
+    """The columns, of which the file's is in every table of several files, however narrow, and in no other."""
     if len(report.names) < 2:
-        return columns
+        return tuple(replace(column, text=None) if column.key == "file" else column for column in columns)
     return tuple(replace(column, rank=0) if column.key == "file" else column for column in columns)
 
 
@@ -177,6 +185,10 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelRow], ...]] = (
 )  # fmt: skip
 
 
+_METRIC_PART: Final = 1 / 4
+"""Part of a table's width for a kernel beside its metrics."""
+
+
 @dataclass(frozen=True, slots=True)
 class MetricRow:
     """One value of one launch."""
@@ -212,9 +224,9 @@ def metrics_page(report: NcuReport) -> TablePage[MetricRow]:
     """Everything that was measured, one row per value, in base units."""
     words = PageTexts(file_head(report), (), [*file_notes(report), COLD_CACHE], EXPLANATIONS["metrics"])
     rows: Any = MetricRows(report)
-    names = cut_apart(metric.name for metric in report.table.metrics)
-    columns = tuple(replace(column, shorten=names) if column.key == "metric" else column for column in METRIC_COLUMNS)
-    columns = shorten_names(file_columns(columns, report), (launch.kernel for launch in report.table.launches))
+    columns = cut_texts(METRIC_COLUMNS, "metric", (metric.name for metric in report.table.metrics))
+    names = (launch.kernel for launch in report.table.launches)
+    columns = shorten_names(file_columns(columns, report), names, _METRIC_PART)
     return TablePage("metrics", "Metrics", columns, rows, words, holds=_holds)
 
 
@@ -235,14 +247,14 @@ METRIC_COLUMNS: Final[tuple[Column[MetricRow], ...]] = (
     Column("file", lambda r: r.file, "file", lambda r: stem(r.file), False, rank=6, narrow=16, shorten=cut_middle),
     Column("launch", lambda r: r.launch.number, "#", lambda r: units.count(r.launch.number)),
     Column("process", lambda r: r.launch.process, "process", lambda r: str(r.launch.process or ""), rank=5),
-    Column("kernel", lambda r: r.launch.kernel, "kernel", lambda r: r.launch.kernel, False, narrow=16, shorten=shorten),
+    Column("kernel", lambda r: r.launch.kernel, "kernel", lambda r: r.launch.kernel, False, narrow=12, shorten=shorten),
     Column("grid", lambda r: r.launch.grid, "grid", lambda r: _extent(r.launch.grid), rank=3),
     Column("block", lambda r: r.launch.block, "block", lambda r: _extent(r.launch.block), rank=4),
     Column("invocations", lambda r: r.launch.invocations),
-    Column("metric", lambda r: r.metric.name, "metric", lambda r: r.metric.name, False, narrow=24),
-    Column("section", lambda r: r.metric.section, "section", lambda r: r.metric.section, False, rank=2, narrow=12),
+    Column("metric", lambda r: r.metric.name, "metric", lambda r: r.metric.name, False, narrow=16),
+    Column("section", lambda r: r.metric.section, "section", lambda r: r.metric.section, False, rank=3, narrow=12),
     Column("unit", lambda r: r.metric.unit, "unit", lambda r: r.metric.unit, False, narrow=6),
-    Column("value", lambda r: r.value, "value", _value),
+    Column("value", lambda r: r.value, "value", _value, narrow=20),
 )
 
 
@@ -263,7 +275,7 @@ def averages_page(report: NcuReport) -> TablePage[AverageRow]:
     title = "Averages over the measured launches"
     names = (row.average.fate.shape.kernel for row in rows)
     shapes = ((row.file, row.average.fate.shape) for row in rows)
-    columns = shorten_names(shape_columns(file_columns(_of_these(rows), report), shapes), names)
+    columns = shorten_names(shape_columns(file_columns(_of_these(rows), report), shapes), names, _METRIC_PART)
     return TablePage("averages", title, columns, rows, words)
 
 
@@ -272,12 +284,9 @@ def _of_these(rows: Sequence[AverageRow]) -> tuple[Column[AverageRow], ...]:
     metrics = {row.average.metric for row in rows}
     sections = len({metric.name for metric in metrics}) < len({(metric.name, metric.section) for metric in metrics})
     processes = len({(row.file, row.average.fate.process) for row in rows}) > len({row.file for row in rows})
-    names = cut_apart(metric.name for metric in metrics)
     columns = []
-    for column in AVERAGE_COLUMNS:
-        if column.key == "metric":
-            column = replace(column, shorten=names)
-        elif column.key == "section" and sections:
+    for column in cut_texts(AVERAGE_COLUMNS, "metric", (metric.name for metric in metrics)):
+        if column.key == "section" and sections:
             column = replace(column, rank=0)
         elif column.key == "process" and processes:
             column = replace(column, title="process", text=lambda r: str(r.average.fate.process or ""))
@@ -297,14 +306,14 @@ AVERAGE_COLUMNS: Final[tuple[Column[AverageRow], ...]] = (
         narrow=16, shorten=shorten,
     ),
     Column(
-        "grid", lambda r: r.average.fate.shape.grid, "grid", lambda r: units.extent(r.average.fate.shape.grid), rank=3
+        "grid", lambda r: r.average.fate.shape.grid, "grid", lambda r: units.extent(r.average.fate.shape.grid), rank=4
     ),
     Column(
         "block", lambda r: r.average.fate.shape.block, "block", lambda r: units.extent(r.average.fate.shape.block),
         rank=4,
     ),
     Column(
-        "launches", lambda r: r.average.launches, "launches", lambda r: units.count(r.average.launches), rank=2
+        "launches", lambda r: r.average.launches, "launches", lambda r: units.count(r.average.launches), rank=4
     ),
     Column("metric", lambda r: r.average.metric.name, "metric", lambda r: r.average.metric.name, False, narrow=24),
     Column(
@@ -313,6 +322,6 @@ AVERAGE_COLUMNS: Final[tuple[Column[AverageRow], ...]] = (
     ),
     Column("unit", lambda r: r.average.metric.unit),
     Column("mean", lambda r: r.average.mean, "mean", lambda r: _quantity(r, r.average.mean)),
-    Column("least", lambda r: r.average.least, "least", lambda r: _quantity(r, r.average.least), rank=1),
-    Column("most", lambda r: r.average.most, "most", lambda r: _quantity(r, r.average.most), rank=1),
+    Column("least", lambda r: r.average.least, "least", lambda r: _quantity(r, r.average.least), rank=3),
+    Column("most", lambda r: r.average.most, "most", lambda r: _quantity(r, r.average.most), rank=3),
 )  # fmt: skip

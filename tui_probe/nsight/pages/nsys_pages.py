@@ -18,13 +18,14 @@ from tui_probe.nsight.analysis.stream_times import (
     GAP_CAUSE_TEXTS,
     GAP_CAUSES,
     Gap,
+    GapCause,
     Gaps,
     KernelTotal,
     gaps,
     kernel_totals,
 )
-from tui_probe.nsight.importers.nsys_model import UNKNOWN, KernelSum, ProjectedRange, system_id
-from tui_probe.nsight.pages.cells import moment, nanoseconds, shorten_names
+from tui_probe.nsight.importers.nsys_model import UNKNOWN, KernelSum, ProjectedRange, distinct_rows, system_id
+from tui_probe.nsight.pages.cells import cut_texts, moment, nanoseconds, shorten_names, show_moments
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
 from tui_probe.nsight.pages.nsys_profile import (
     NsysKernelRow,
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.nsight.importers.nsys_model import Kernels, Stream
+
+_MAX_INDENT: Final = 16
+"""Levels of ranges that are indented."""
 
 
 def kernels_page(sources: NsysSources) -> TablePage[Any]:
@@ -66,6 +70,9 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
     found = [f"{units.count(few)} of {units.counted(len(rows), 'kernel')} with fewer blocks than SMs"] if few else []
     shown = [column for column in NSYS_KERNEL_COLUMNS if column.key != "probed" or sources.traces]
     columns = shorten_names(by_process(shown, sources, lambda row: row.at), report.kernels.names)
+    columns = show_moments(columns, report.kernels.start)
+    if report.ranges is not None:
+        columns = cut_texts(columns, "range", report.ranges.names)
     found += [_traced(rows)] if sources.traces else []
     words = PageTexts(nsys_head(sources), found, report.notes, EXPLANATIONS["nsys kernels"])
     opens = _place if sources.traces else None
@@ -77,12 +84,14 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
 def by_process(
     columns: Sequence[Column[Row]], sources: NsysSources, stream_of: Callable[[Row], Stream | None]
 ) -> list[Column[Row]]:
-    """The columns, with that of the process in tables of several processes alone, and with the file of a process if
-    there are several files: in tables if ids of the system do not distinguish processes.
+    """The columns, with those of process and GPU in tables of several only, and with the file of a process if there
+    are several files: in tables if ids of the system do not distinguish processes.
     """
     report = sources.report
     names = ProcessNames(report.files, report.kernels.streams)
-    shown = [column if names.several or column.key != "process" else replace(column, text=None) for column in columns]
+    one_gpu = len({stream.device for stream in report.kernels.streams}) < 2 and len(report.devices) < 2
+    left_out = {*(() if names.several else ("process",)), *(("device",) if one_gpu else ())}
+    shown = [replace(column, text=None) if column.key in left_out else column for column in columns]
     if len(report.files) > 1 and names.several:
         text = (lambda row: names.file(stream_of(row)) or "") if names.by_file else None
         value: Callable[[Row], str | None] = lambda row: names.file(stream_of(row))  # noqa: E731
@@ -204,6 +213,19 @@ TOTAL_COLUMNS: Final[tuple[Column[TotalRow], ...]] = (
 )
 
 
+def _range_columns(sources: NsysSources) -> Sequence[Column[ProjectedRange]]:
+    """The columns, of which that of the name cuts no two names alike."""
+    shown = range_columns(sources.projected)
+    columns = _with_graphs(by_process(RANGE_COLUMNS, sources, lambda row: row.stream), sources)
+    names, _ = distinct_rows((shown.level, shown.name))
+    texts = (_indented(shown.names[code], level) for level, code in names)
+    return show_moments(cut_texts(columns, "range", texts), shown.start)
+
+
+def _indented(name: str, level: int) -> str:
+    return "  " * min(level, _MAX_INDENT) + name
+
+
 def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
     """NVTX ranges as streams saw them."""
     rows = sources.ranges_found
@@ -211,7 +233,7 @@ def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
     return TablePage(
         "ranges",
         "NVTX ranges on streams",
-        _with_graphs(by_process(RANGE_COLUMNS, sources, lambda row: row.stream), sources),
+        _range_columns(sources),
         rows,
         words,
         _searched(sources),
@@ -248,7 +270,7 @@ def _host(each: ProjectedRange) -> int | None:
 
 
 RANGE_COLUMNS: Final[tuple[Column[ProjectedRange], ...]] = (
-    Column("range", lambda r: r.name, "range", lambda r: "  " * min(r.level, 16) + r.name, False, narrow=20),
+    Column("range", lambda r: r.name, "range", lambda r: _indented(r.name, r.level), False, narrow=20),
     Column("level", lambda r: r.level),
     Column("device", lambda r: _of(r, "device"), "GPU", lambda r: units.count(_of(r, "device")), rank=4),
     Column("stream", lambda r: _of(r, "number"), "stream", lambda r: units.count(_of(r, "number")), rank=2),
@@ -275,7 +297,7 @@ def sums_page(sources: NsysSources) -> TablePage[RangeSum]:
     return TablePage(
         "sums",
         "NVTX ranges by name",
-        _with_graphs(RANGE_SUM_COLUMNS, sources),
+        cut_texts(_with_graphs(RANGE_SUM_COLUMNS, sources), "range", found),
         [each for each in every if each.name in found],
         words,
         _searched(sources),
@@ -343,7 +365,9 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
     return TablePage(
         "gaps",
         "Gaps between kernels",
-        shorten_names(by_process(GAP_COLUMNS, sources, lambda row: row.at), report.kernels.names),
+        show_moments(
+            shorten_names(by_process(GAP_COLUMNS, sources, lambda row: row.at), report.kernels.names), found.start
+        ),
         rows,
         words,
         _searched(sources),
@@ -351,6 +375,8 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
     )
 
 
+_SHORT_CAUSES: Final[dict[GapCause, str]] = {"copy": "copy", "host": "launched late", "other": "waited"}
+"""Causes in a column; the lines above the table have them in full."""
 GAP_COLUMNS: Final[tuple[Column[GapRow], ...]] = (
     Column("start_ns", lambda r: r.gap.start, "start", lambda r: moment(r.gap.start)),
     Column("length_ns", lambda r: r.gap.length, "gap", lambda r: nanoseconds(r.gap.length)),
@@ -361,10 +387,9 @@ GAP_COLUMNS: Final[tuple[Column[GapRow], ...]] = (
     Column(
         "reason",
         title="why",
-        text=lambda r: GAP_CAUSE_TEXTS[r.gap.why] if r.gap.why else "",
+        text=lambda r: _SHORT_CAUSES[r.gap.why] if r.gap.why else "",
         right=False,
         rank=1,
-        narrow=20,
     ),
     Column("after_kernel", lambda r: r.gap.before),
     Column("after_name", lambda r: r.before_name, "after", lambda r: r.before_name, False, narrow=16, shorten=shorten),
