@@ -1,5 +1,7 @@
 #include "budget.h"
 
+/* The first launch of a kernel may take 1/8 of what is left, so that each of many kernels has a result; later ones 1/32
+ * and at most 64 MiB. BLOCK_BYTES and ENTRY_BYTES: a file system gives a file whole blocks, and a name in a directory. */
 enum { FIRST_PART = 8, LATER_PART = 32, LATER_BYTES = 64 << 20, BLOCK_BYTES = 4096, ENTRY_BYTES = 64 };
 
 /* A launch takes a file or none: the last ones are not left over because they are few. */

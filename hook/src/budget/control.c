@@ -14,6 +14,8 @@
 #include "settings.h"
 #include "system_call.h"
 
+/* LOG_PART: logs may take 1/8 of the trace's bytes, the rest is for results. RESERVE_PART: lines that explain why a
+ * budget was reached still find room behind it. */
 enum { LOG_PART = 8, RESERVE_PART = 8 };
 
 /* In the place of a page for which there is no memory. */

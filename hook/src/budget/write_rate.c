@@ -5,7 +5,8 @@
 
 #include "control.h"
 
-/* Less than SEEN_BYTES tell nothing: they may be on their way to the disk. */
+/* Less than SEEN_BYTES tell nothing: they may be on their way to the disk. SEEN_PART: half of what the disk carried is
+ * left to the program, which may write to the same disk. */
 enum { SECOND = 1000000000, SEEN_BYTES = 64 << 20, SEEN_PART = 2 };
 
 static _Atomic uint64_t seen_bytes, seen_nanoseconds;

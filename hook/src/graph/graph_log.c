@@ -15,6 +15,7 @@
 
 typedef unsigned long long ull;
 
+/* A program may replay a graph every few microseconds: replays that are not probed share a line per 100 ms. */
 enum { TELL_NS = 100000000 };
 
 /* Text that grows; nothing more is added once there is no memory. */

@@ -15,6 +15,8 @@
 #include "settings.h"
 #include "timing.h"
 
+/* Divisors of the backoff, as of launches (schedule.c). More extras than there: a replay has many kernels, and each may
+ * lack a result. */
 enum { LIGHT_DIVISOR = 8, HEAVY_DIVISOR = 1, MOST_EXTRAS = 16 };
 
 /* The place of replay N in the schedule, which begins anew when recording is switched on. */

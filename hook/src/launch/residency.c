@@ -9,6 +9,8 @@
 #include "reasons.h"
 #include "registry.h"
 
+/* The driver's answer takes microseconds, more than a whole unprobed launch. Answers are never freed, since a launch may
+ * be reading one, so the number of those of a kernel is limited. */
 enum { SLOTS = 16, MOST_KEPT = 256 };
 
 /* Blocks of one shape, with the clusters that the launch asks for, and how often the function had been changed. */

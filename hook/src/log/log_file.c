@@ -12,6 +12,9 @@
 #include "control.h"
 #include "own_file.h"
 
+/* Lines wait in memory until the first launch gives the trace a directory: a program that loads modules for ever and
+ * launches nothing must not fill it. LOCK_MILLISECONDS: a thread that is gone may hold the lock for ever; at the end of
+ * the process a line is then written past it. */
 enum { PENDING_LIMIT = 16 << 20, WRITE_SIZE = 1 << 16, BLOCK_BYTES = 4096, LOCK_MILLISECONDS = 100, PAST_BYTES = 2048 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

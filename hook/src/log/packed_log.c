@@ -8,6 +8,8 @@
 
 typedef unsigned long long ull;
 
+/* LINE_NS: a line that still collects launches is written after 100 ms, so that a screen that draws twice a second
+ * never shows counts that are a frame old. */
 enum { LINE_BYTES = 1024, ITEM_BYTES = 128, LINE_NS = 100000000, MOST_REASONS = 256, UNNUMBERED = -1 };
 
 /* The line that is being filled, and the launches at its end that make one item. */

@@ -7,6 +7,7 @@
 
 /* The same in Python is trace/run_info.py. */
 
+/* Shorter words with digits are more often names of files and models than keys. */
 enum { LEAST_TOKEN = 16 };
 
 static const char *const endings[] = {"password", "passwd", "passphrase", "secret", "apikey"};

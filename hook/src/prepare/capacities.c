@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Records per slot of a map without a cap. A kernel whose records do not fit is measured, and its next launch has room
+ * in powers of two, so that few kinds of chunks are needed. Fewer than LEAST_BLOCKS sampled blocks say nothing of a
+ * grid. */
 enum { ESTIMATE = 64, LARGEST = 1 << 20, LEAST_BLOCKS = 16 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

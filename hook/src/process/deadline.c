@@ -8,6 +8,7 @@
 #include "control.h"
 #include "settings.h"
 
+/* A look is a system call; the waits that ask are loops of a few hundred microseconds. */
 enum { LOOK_MILLISECONDS = 20 };
 #define NS_PER_MS 1000000ull
 

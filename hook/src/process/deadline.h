@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A program that is asked to end may take a second for its results, all in all: the rest is for the driver's own end. */
 enum { HURRIED_MILLISECONDS = 800 };
 
 /* The program was asked to end. Safe in a signal handler. */

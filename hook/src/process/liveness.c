@@ -11,6 +11,7 @@
 #include "own_file.h"
 #include "threads.h"
 
+/* Each look reads files of /proc, which costs some microseconds per thread. */
 enum { LOOK_MILLISECONDS = 10, CALL_BYTES = 64 };
 
 struct thread {

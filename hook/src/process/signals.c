@@ -13,6 +13,8 @@
 #include "system_call.h"
 #include "threads.h"
 
+/* A handler may not wait on a lock, so it sleeps in steps. FAULT_MS: the records of a crash are worth a pause, but a
+ * fault inside the hook itself may keep the saving thread from ever finishing. */
 enum { STOP_STEP_MS = 10, FAULT_MS = 2000 };
 
 _Thread_local struct signal_state signal_state;

@@ -17,6 +17,7 @@
 #include "settings.h"
 #include "signals.h"
 
+/* A launch waits this long for memory that is being drained, then runs unprobed: a device may be stuck. */
 enum { WAIT_MILLISECONDS = 1000 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

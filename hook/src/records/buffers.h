@@ -14,6 +14,9 @@
 #include "cuda_abi.h"
 #include "launch.h"
 
+/* The low bits of an aligned address carry the warps per block of a flat launch (engine/addressing.py). A chunk is
+ * copied back once it was idle for 50 ms, or is 250 ms old in a program that never pauses, so that results appear while
+ * the program runs. */
 enum { BUFFER_ALIGNMENT = 256, IDLE_MILLISECONDS = 50, OLD_MILLISECONDS = 250 };
 
 /* The records of one probe of a probed launch, until its result is written. */

@@ -16,6 +16,7 @@
 #include "timers.h"
 #include "writer.h"
 
+/* A flush polls, since a condition variable may be held by a thread that exit has stopped. */
 enum { NAP_MICROSECONDS = 100 };
 enum { LAUNCH_MILLISECONDS = 1000 }; /* that a flush at the end waits for launches that do not return */
 

@@ -18,6 +18,7 @@
 #include "simulated_fault.h"
 #include "writer.h"
 
+/* Larger chunks, of one launch with many records, are written as they are copied: host memory belongs to the program. */
 enum { HOST_COPY_LIMIT = 64 << 20 };
 
 static pthread_mutex_t copying = PTHREAD_MUTEX_INITIALIZER; /* held while memory of a context is read or written */

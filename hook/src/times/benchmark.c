@@ -20,6 +20,7 @@
 #include "streams.h"
 #include "variants.h"
 
+/* Pairs of runs: their median is unmoved by two outliers, such as the first run, which meets cold caches. */
 enum { SAMPLES = 5 };
 
 /* The times of a kernel with one geometry; -1: not measured. */

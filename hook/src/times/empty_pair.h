@@ -23,6 +23,7 @@ bool event_pair_make(struct event_pair *pair);
 /* Milliseconds between the two, which are done. False if the driver does not say. */
 bool event_pair_elapsed(const struct event_pair *pair, float *milliseconds);
 
+/* An odd number, for the median: one pair may have waited for the host. */
 enum { EMPTY_PAIRS = 9 };
 
 struct empty_pair {

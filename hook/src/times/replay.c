@@ -22,6 +22,7 @@ struct snapshot {
     struct region *regions;
 };
 
+/* Memory that a snapshot leaves free on the device: the driver allocates for launches too, such as stacks. */
 enum { MARGIN_BYTES = 64 << 20 };
 
 /* True if kernels reach all memory of the process, of which the driver then knows nothing. */

@@ -18,6 +18,8 @@
 #include "signals.h"
 #include "streams.h"
 
+/* A launch must not search: it looks at TRIED timers, then makes one more. Beyond TIMERS a program is so far ahead of its
+ * device that further samples would tell of the same queue. */
 enum { TIMERS = 512, TRIED = 4 };
 
 /* TAKEN: a launch is under way. PENDING: its time is waited for. */
