@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,23 @@ def test_launches_wait_for_the_first_kernels_only(host: Host) -> None:
     assert passed(run) == ["1", "2"]
     assert [fate[0] for fate in run.fates()] == ["probed"] * 3
     assert len(run.results) == 4  # both launches of the first kernel, and the later one of the others
+
+
+def test_background_threads_ask_for_several_kernels_at_a_time(host: Host, engine: Engine) -> None:
+    """The engine answers for the second and third kernel only after it was asked for both."""
+    both = threading.Barrier(2)
+
+    def answer(directory: Path, name: str) -> str:
+        if name.startswith("add0_"):
+            time.sleep(PREPARING)
+        else:
+            both.wait(30)
+        engine.write_probed(directory, name)
+        return "ok\t<id>\tprobed.bin"
+
+    engine.answer = answer
+    run = host.python(SEVERAL + WAIT, TUI_PROBE_LAUNCHES="auto")
+    assert [fate[0] for fate in run.fates()] == ["probed"] * 3, run.stderr
 
 
 def test_all_launches_wait_where_all_are_to_be_probed(host: Host) -> None:

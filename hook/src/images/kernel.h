@@ -118,6 +118,7 @@ struct sampled_form {
     _Atomic(const struct reason *) reason; /* why there is none */
     atomic_bool ready;   /* one of the above is set, and constant */
     atomic_bool awaited; /* a thread of ours prepares it */
+    bool in_preparation; /* by some thread; under the lock of kernel_folder.h */
 };
 
 /* A kernel under one probe: set while that is prepared, constant once it is KERNEL_PROBED. */
@@ -172,6 +173,7 @@ struct kernel {
     _Atomic(enum kernel_status) status;
     _Atomic(const struct reason *) reason; /* why it is passed through */
     atomic_bool awaited; /* it is new, and a thread of ours prepares it */
+    bool in_preparation; /* by some thread; under the lock of kernel_folder.h */
     atomic_uint_fast64_t launches; /* counted if some are to be selected */
     atomic_uint_fast64_t held_bytes, held_files; /* of the trace's budgets */
     atomic_uint_fast64_t unlisted; /* launches for which event.log had no room */

@@ -1,8 +1,11 @@
+#define _GNU_SOURCE
 #include "background.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "clock.h"
 #include "prepare.h"
@@ -23,12 +26,14 @@ struct job {
     CUcontext context;
 };
 
+/* The engine assembles as many kernels at a time. */
+enum { MOST_THREADS = 4 };
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
 static struct job *oldest, **newest = &oldest;
-static bool running;   /* there is the thread */
-static bool preparing; /* it is at work */
-static CUcontext preparing_in;
+static struct job *under_way[MOST_THREADS]; /* of each thread; NULL: it waits for one */
+static unsigned n_threads, n_begun, n_idle, n_queued;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static atomic_uint_fast64_t waited; /* nanoseconds */
 
@@ -61,6 +66,7 @@ static struct job *next_job(void)
     oldest = job->next;
     if (!oldest)
         newest = &oldest;
+    n_queued--;
     return job;
 }
 
@@ -68,25 +74,60 @@ static void *prepare_jobs(void *unused)
 {
     (void)unused;
     pthread_mutex_lock(&mutex);
+    struct job **mine = &under_way[n_begun++];
     for (;;) {
+        n_idle++;
         struct job *job = next_job();
-        preparing = true;
-        preparing_in = job->context;
+        n_idle--;
+        *mine = job;
         pthread_mutex_unlock(&mutex);
         prepare(job);
-        let_go(job);
         pthread_mutex_lock(&mutex);
-        preparing = false;
+        *mine = NULL;
+        let_go(job);
         pthread_cond_broadcast(&done);
     }
     return NULL;
 }
 
 /* The lock is held. */
+static bool is_under_way(bool (*matches)(const struct job *job, const void *wanted), const void *wanted)
+{
+    for (unsigned i = 0; i < n_begun; i++)
+        if (under_way[i] && matches(under_way[i], wanted))
+            return true;
+    return false;
+}
+
+static bool is_any(const struct job *job, const void *unused)
+{
+    (void)job;
+    (void)unused;
+    return true;
+}
+
+/* The lock is held. */
 static bool is_patient(void)
 {
     const uint64_t run = clock_now() - clock_zero();
-    return !oldest && !preparing && atomic_load(&waited) < WAIT_NANOSECONDS + run / WAIT_PART;
+    return !oldest && !is_under_way(is_any, NULL) && atomic_load(&waited) < WAIT_NANOSECONDS + run / WAIT_PART;
+}
+
+/* As many threads as there are processors for this process, but for one that the program keeps; two at least, since
+ * they mostly wait for the engine. */
+static unsigned most_threads(void)
+{
+    cpu_set_t processors;
+    const int n = sched_getaffinity(0, sizeof processors, &processors) == 0 ? CPU_COUNT(&processors) : 1;
+    return n <= 3 ? 2 : n > MOST_THREADS ? MOST_THREADS : (unsigned)n - 1;
+}
+
+/* The lock is held. Starts another thread, within bounds, if all have a job. False if there is none. */
+static bool has_thread(void)
+{
+    if (n_idle <= n_queued && n_threads < most_threads() && thread_start(prepare_jobs))
+        n_threads++;
+    return n_threads > 0;
 }
 
 /* The lock is held. False if it cannot be done. */
@@ -95,7 +136,7 @@ static bool submit(struct kernel *kernel, struct kernel_probe *form, const struc
     CUcontext context = NULL;
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
         return false;
-    if (!running && !(running = thread_start(prepare_jobs)))
+    if (!has_thread())
         return false;
     struct job *job = malloc(sizeof *job);
     if (!job)
@@ -106,6 +147,7 @@ static bool submit(struct kernel *kernel, struct kernel_probe *form, const struc
     job->launch.config = NULL;
     *newest = job;
     newest = &job->next;
+    n_queued++;
     atomic_store(awaited(kernel, form), true);
     pthread_cond_signal(&arrived);
     return true;
@@ -161,26 +203,29 @@ static void drop(bool (*matches)(const struct job *job, const void *wanted), con
             continue;
         }
         *at = job->next;
+        n_queued--;
         let_go(job);
     }
 }
 
-void background_leave(const struct code *code)
+/* Drops the jobs that wait, and waits for those under way. */
+static void leave(bool (*matches)(const struct job *job, const void *wanted), const void *wanted)
 {
     signals_lock(&mutex);
-    drop(is_of_code, code);
-    while (preparing)
+    drop(matches, wanted);
+    while (is_under_way(matches, wanted))
         pthread_cond_wait(&done, &mutex);
     signals_unlock(&mutex);
 }
 
+void background_leave(const struct code *code)
+{
+    leave(is_of_code, code);
+}
+
 void background_leave_context(CUcontext context)
 {
-    signals_lock(&mutex);
-    drop(is_of_context, context);
-    while (preparing && preparing_in == context)
-        pthread_cond_wait(&done, &mutex);
-    signals_unlock(&mutex);
+    leave(is_of_context, context);
 }
 
 void background_reset(void)
@@ -190,6 +235,7 @@ void background_reset(void)
     pthread_cond_init(&done, NULL);
     oldest = NULL;
     newest = &oldest;
-    running = preparing = false;
+    memset(under_way, 0, sizeof under_way);
+    n_threads = n_begun = n_idle = n_queued = 0;
     atomic_store(&waited, 0);
 }

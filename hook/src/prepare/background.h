@@ -1,7 +1,8 @@
 /* Kernels that are prepared while the program goes on: their launches pass meanwhile.
  *
  * The first kernels of a program are prepared by the threads that launch them, which is simple and misses no launch. A
- * program with many kernels would wait for each, so once such waits add up a thread of ours takes over. */
+ * program with many kernels would wait for each, so once such waits add up threads of ours take over, as many as the
+ * machine has processors for: the engine works on as many kernels at once. */
 #ifndef TUI_PROBE_BACKGROUND_H
 #define TUI_PROBE_BACKGROUND_H
 

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,25 +28,59 @@ enum {
     MOST_SILENCES = 2
 };
 
-static struct own_file engine = {.number = -1};
-static char received[LINE_LIMIT]; /* bytes after the last line that was read */
-static size_t received_size;
-static unsigned requests;
-static unsigned silences; /* requests that were answered too late or not at all */
+/* One question at a time goes over a connection; each thread that asks has one to itself meanwhile. */
+struct connection {
+    struct connection *next;
+    bool in_use;
+    struct own_file engine;
+    char received[LINE_LIMIT]; /* bytes after the last line that was read */
+    size_t received_size;
+};
 
-static void disconnect(void)
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for the list and in_use */
+static struct connection *connections;
+static atomic_uint requests;
+static atomic_uint silences; /* requests in a row that were answered too late or not at all */
+static atomic_bool has_answered; /* a first message: then the engine is there, however busy */
+
+/* NULL without memory. */
+static struct connection *take_connection(void)
 {
-    own_file_close(&engine);
-    received_size = 0;
+    pthread_mutex_lock(&mutex);
+    struct connection *free_one = connections;
+    while (free_one && free_one->in_use)
+        free_one = free_one->next;
+    if (!free_one && (free_one = calloc(1, sizeof *free_one))) {
+        free_one->engine.number = -1;
+        free_one->next = connections;
+        connections = free_one;
+    }
+    if (free_one)
+        free_one->in_use = true;
+    pthread_mutex_unlock(&mutex);
+    return free_one;
+}
+
+static void give_back(struct connection *connection)
+{
+    pthread_mutex_lock(&mutex);
+    connection->in_use = false;
+    pthread_mutex_unlock(&mutex);
+}
+
+static void disconnect(struct connection *connection)
+{
+    own_file_close(&connection->engine);
+    connection->received_size = 0;
 }
 
 /* An engine that ended was started again, and takes new connections. */
-static void leave_ended(void)
+static void leave_ended(struct connection *c)
 {
     char byte;
-    const ssize_t n = engine.number < 0 ? 1 : recv(own_file_number(&engine), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    const ssize_t n = c->engine.number < 0 ? 1 : recv(own_file_number(&c->engine), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        disconnect();
+        disconnect(c);
 }
 
 static long milliseconds_until(const struct timespec *deadline)
@@ -54,10 +90,10 @@ static long milliseconds_until(const struct timespec *deadline)
     return (deadline->tv_sec - now.tv_sec) * 1000 + (deadline->tv_nsec - now.tv_nsec) / 1000000;
 }
 
-static bool wait_for(short events, const struct timespec *deadline)
+static bool wait_for(struct connection *c, short events, const struct timespec *deadline)
 {
     const long left = milliseconds_until(deadline);
-    struct pollfd poller = {.fd = own_file_number(&engine), .events = events};
+    struct pollfd poller = {.fd = own_file_number(&c->engine), .events = events};
     if (poller.fd < 0)
         return false;
     if (left <= 0) {
@@ -70,15 +106,15 @@ static bool wait_for(short events, const struct timespec *deadline)
     return ready > 0 || (ready < 0 && errno == EINTR);
 }
 
-static bool send_line(const struct timespec *deadline, const char *line)
+static bool send_line(struct connection *c, const struct timespec *deadline, const char *line)
 {
     size_t size = strlen(line);
     while (size) {
-        ssize_t n = send(own_file_number(&engine), line, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = send(own_file_number(&c->engine), line, size, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n > 0) {
             line += n;
             size -= (size_t)n;
-        } else if ((errno != EAGAIN && errno != EINTR) || !wait_for(POLLOUT, deadline)) {
+        } else if ((errno != EAGAIN && errno != EINTR) || !wait_for(c, POLLOUT, deadline)) {
             return false;
         }
     }
@@ -86,31 +122,31 @@ static bool send_line(const struct timespec *deadline, const char *line)
 }
 
 /* Reads up to the next newline, which is cut off. */
-static bool read_line(const struct timespec *deadline, char line[LINE_LIMIT])
+static bool read_line(struct connection *c, const struct timespec *deadline, char line[LINE_LIMIT])
 {
     for (;;) {
-        char *end = memchr(received, '\n', received_size);
+        char *end = memchr(c->received, '\n', c->received_size);
         if (end) {
-            size_t length = (size_t)(end - received);
-            memcpy(line, received, length);
+            size_t length = (size_t)(end - c->received);
+            memcpy(line, c->received, length);
             line[length] = '\0';
-            received_size -= length + 1;
-            memmove(received, end + 1, received_size);
+            c->received_size -= length + 1;
+            memmove(c->received, end + 1, c->received_size);
             return true;
         }
-        if (received_size == sizeof received) {
+        if (c->received_size == sizeof c->received) {
             errno = EMSGSIZE;
             return false;
         }
-        if (!wait_for(POLLIN, deadline))
+        if (!wait_for(c, POLLIN, deadline))
             return false;
-        ssize_t n =
-            recv(own_file_number(&engine), received + received_size, sizeof received - received_size, MSG_DONTWAIT);
+        ssize_t n = recv(own_file_number(&c->engine), c->received + c->received_size,
+                         sizeof c->received - c->received_size, MSG_DONTWAIT);
         if (n == 0)
             errno = ECONNRESET;
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
             return false;
-        received_size += n > 0 ? (size_t)n : 0;
+        c->received_size += n > 0 ? (size_t)n : 0;
     }
 }
 
@@ -129,23 +165,23 @@ static bool run_gave_up(bool now)
 }
 
 /* True if the engine answers a first message. */
-static bool greet(const struct timespec *deadline)
+static bool greet(struct connection *c, const struct timespec *deadline)
 {
     char line[LINE_LIMIT];
     snprintf(line, sizeof line, "hello\t1\t%d\n", (int)getpid());
-    if (!send_line(deadline, line) || !read_line(deadline, line))
+    if (!send_line(c, deadline, line) || !read_line(c, deadline, line))
         return false;
     errno = EPROTO;
     return strcmp(line, "hello\t1") == 0;
 }
 
 /* The queue of an engine that takes no connections may be full. */
-static bool connect_to(const struct sockaddr_un *address, const struct timespec *deadline)
+static bool connect_to(struct connection *c, const struct sockaddr_un *address, const struct timespec *deadline)
 {
     const struct timespec pause = {0, PAUSE_NANOSECONDS};
-    if (!own_file_take(&engine, socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)))
+    if (!own_file_take(&c->engine, socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)))
         return false;
-    while (connect(own_file_number(&engine), (const struct sockaddr *)address, sizeof *address) != 0) {
+    while (connect(own_file_number(&c->engine), (const struct sockaddr *)address, sizeof *address) != 0) {
         if (errno != EAGAIN && errno != EINTR)
             return false;
         if (milliseconds_until(deadline) <= 0) {
@@ -157,11 +193,11 @@ static bool connect_to(const struct sockaddr_un *address, const struct timespec 
     return true;
 }
 
-static bool connect_engine(void)
+static bool connect_engine(struct connection *c)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    leave_ended();
-    if (engine.number >= 0)
+    leave_ended(c);
+    if (c->engine.number >= 0)
         return true;
     if (!settings.engine || strlen(settings.engine) >= sizeof address.sun_path) {
         errno = settings.engine ? ENAMETOOLONG : ENOENT;
@@ -173,10 +209,14 @@ static bool connect_engine(void)
         return false;
     }
     const unsigned whole = settings.engine_timeout * 1000;
-    const struct timespec deadline = clock_deadline(whole < FIRST_MILLISECONDS ? whole : FIRST_MILLISECONDS);
-    if (connect_to(&address, &deadline) && greet(&deadline))
+    const bool is_known = atomic_load(&has_answered);
+    const struct timespec deadline =
+        clock_deadline(is_known || whole < FIRST_MILLISECONDS ? whole : FIRST_MILLISECONDS);
+    if (connect_to(c, &address, &deadline) && greet(c, &deadline)) {
+        atomic_store(&has_answered, true);
         return true;
-    if (errno == ETIMEDOUT && run_gave_up(true)) {
+    }
+    if (errno == ETIMEDOUT && !is_known && run_gave_up(true)) {
         run_note("no-engine", "it did not answer a first message");
         errno = ETIMEDOUT;
     }
@@ -212,7 +252,7 @@ static bool understand(char *line, unsigned id, struct engine_answer *answer)
 
 static void give_up(void)
 {
-    silences = MOST_SILENCES;
+    atomic_store(&silences, MOST_SILENCES);
     event_log("[probe] engine given up: new kernels are passed through from now on\n");
 }
 
@@ -220,39 +260,40 @@ static void give_up(void)
 static const struct reason *silent(void)
 {
     const struct reason *reason = reason_with(ENGINE_SILENT, strerror(errno));
-    if (errno == ETIMEDOUT && ++silences == MOST_SILENCES)
+    if (errno == ETIMEDOUT && atomic_fetch_add(&silences, 1) + 1 == MOST_SILENCES)
         give_up();
     return reason;
 }
 
 /* The answers come in the order of the probes, each when it is known. Returns why there are no more; NULL if all are
  * there. */
-static const struct reason *read_answers(const struct timespec *deadline, unsigned id, struct engine_answer *answers,
-                                         size_t n)
+static const struct reason *read_answers(struct connection *c, const struct timespec *deadline, unsigned id,
+                                         struct engine_answer *answers, size_t n)
 {
     char line[LINE_LIMIT];
     for (size_t i = 0; i < n; i++) {
-        if (!read_line(deadline, line))
+        if (!read_line(c, deadline, line))
             return silent();
         if (!understand(line, id, &answers[i])) {
             line[SHOWN_ANSWER] = '\0';
             return reason_with(ENGINE_CONFUSED, line);
         }
     }
-    silences = 0;
+    atomic_store(&silences, 0);
     return NULL;
 }
 
-static const struct reason *ask(const char *question, unsigned id, struct engine_answer *answers, size_t n)
+static const struct reason *ask(struct connection *c, const char *question, unsigned id, struct engine_answer *answers,
+                                size_t n)
 {
     const unsigned whole = settings.engine_timeout * 1000;
-    if (silences == MOST_SILENCES) {
+    if (atomic_load(&silences) >= MOST_SILENCES) {
         errno = ETIMEDOUT;
         return reason_with(ENGINE_SILENT, strerror(errno));
     }
-    if (!connect_engine()) {
+    if (!connect_engine(c)) {
         const int error = errno;
-        if (silences || error == ETIMEDOUT)
+        if (atomic_load(&silences) || error == ETIMEDOUT)
             give_up();
         if (error == ETIMEDOUT)
             return reason_with(ENGINE_SILENT, strerror(error));
@@ -260,7 +301,7 @@ static const struct reason *ask(const char *question, unsigned id, struct engine
         return reason_with(ENGINE_MISSING, socket, strerror(error));
     }
     const struct timespec deadline = clock_deadline(whole);
-    return send_line(&deadline, question) ? read_answers(&deadline, id, answers, n) : silent();
+    return send_line(c, &deadline, question) ? read_answers(c, &deadline, id, answers, n) : silent();
 }
 
 /* TAIL ends the question. */
@@ -269,15 +310,19 @@ static void prepare(const char *word, const char *directory, const char *archite
 {
     char *question = NULL;
     const struct reason *problem = NULL;
-    unsigned id = requests++;
+    const unsigned id = atomic_fetch_add(&requests, 1);
+    struct connection *connection = take_connection();
     for (size_t i = 0; i < n; i++)
         answers[i] = failed(NULL);
     if (strpbrk(directory, "\t\n") || strpbrk(kernel, "\t\n"))
         problem = reason(NAME_NOT_TOLD);
-    else if (asprintf(&question, "%s\t%u\t%s\t%s\t%s%s\n", word, id, directory, architecture, kernel, tail) < 0)
+    else if (!connection ||
+             asprintf(&question, "%s\t%u\t%s\t%s\t%s%s\n", word, id, directory, architecture, kernel, tail) < 0)
         problem = reason(HOST_MEMORY);
-    else if ((problem = ask(question, id, answers, n)))
-        disconnect();
+    else if ((problem = ask(connection, question, id, answers, n)))
+        disconnect(connection);
+    if (connection)
+        give_back(connection);
     for (size_t i = 0; i < n && problem; i++)
         if (answers[i].outcome == ENGINE_FAILED && !answers[i].reason)
             answers[i] = failed(problem);
@@ -310,7 +355,12 @@ void engine_prepare_sampled(const char *directory, const char *architecture, con
 
 void engine_reset(void)
 {
-    disconnect();
-    requests = 0;
-    silences = 0;
+    pthread_mutex_init(&mutex, NULL);
+    for (struct connection *each = connections; each; each = each->next) {
+        disconnect(each);
+        each->in_use = false; /* by a thread that the child does not have */
+    }
+    atomic_store(&requests, 0);
+    atomic_store(&silences, 0);
+    atomic_store(&has_answered, false);
 }

@@ -14,6 +14,7 @@
 #include "sandbox.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 static struct budget_folder last_folder;
 
 void kernel_folder_lock(void)
@@ -24,6 +25,19 @@ void kernel_folder_lock(void)
 void kernel_folder_unlock(void)
 {
     pthread_mutex_unlock(&mutex);
+}
+
+void kernel_folder_claim(bool *in_preparation)
+{
+    while (*in_preparation)
+        pthread_cond_wait(&released, &mutex);
+    *in_preparation = true;
+}
+
+void kernel_folder_release(bool *in_preparation)
+{
+    *in_preparation = false;
+    pthread_cond_broadcast(&released);
 }
 
 static bool write_file(const char *path, const void *bytes, size_t size)
@@ -92,5 +106,6 @@ void kernel_folder_count_last(void)
 void kernel_folder_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);
+    pthread_cond_init(&released, NULL);
     last_folder = (struct budget_folder){0};
 }

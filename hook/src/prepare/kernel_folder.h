@@ -8,9 +8,14 @@
 #include "image.h"
 #include "reasons.h"
 
-/* One thread at a time prepares a kernel, and with it a folder. */
+/* For what threads that prepare kernels share. The lock is free while a thread waits for the engine, so that the engine
+ * has several kernels at once. */
 void kernel_folder_lock(void);
 void kernel_folder_unlock(void);
+
+/* Sets the mark of what is to be prepared, once no other thread has set it. The lock is held, but free meanwhile. */
+void kernel_folder_claim(bool *in_preparation);
+void kernel_folder_release(bool *in_preparation);
 
 /* Writes the part of IMAGE that is KEPT (see image.h) to DIRECTORY, or links to a folder that has it. WRITTEN: it was
  * written now. Returns the reason of a failure, or NULL. The lock is held. */

@@ -109,7 +109,9 @@ static void ask_for_parts(const struct kernel *kernel, const char *directory, co
     size_t n = 0;
     for (struct kernel_probe *part = NULL; (part = kernel_probe_next(kernel->fused, part));)
         n++;
+    kernel_folder_unlock();
     engine_prepare_parts(directory, architecture, kernel->name, kernel->block_threads, separate, n);
+    kernel_folder_lock();
     n = 0;
     for (struct kernel_probe *part = NULL; (part = kernel_probe_next(kernel->fused, part));)
         answers[part - kernel->probes] = separate[n++];
@@ -152,7 +154,8 @@ static void check_parts(struct kernel *kernel, struct prepare_result *results)
     atomic_store(&fused->reason, reason);
 }
 
-/* Prepares each probe of KERNEL; returns the result of the first that is in it, else that of the first. */
+/* Prepares each probe of KERNEL, with the lock free while the engine works. Returns the result of the first that is in
+ * it, else that of the first. */
 static struct prepare_result ask_engine(struct kernel *kernel, const struct launch *launch, const char *directory,
                                         struct prepare_result *results)
 {
@@ -169,7 +172,9 @@ static struct prepare_result ask_engine(struct kernel *kernel, const struct laun
         return prepare_failed(reason(NO_DEVICE));
     }
     kernel->block_threads = launch->block[0] * launch->block[1] * launch->block[2];
+    kernel_folder_unlock();
     engine_prepare(directory, architecture, kernel->name, kernel->block_threads, answers, n);
+    kernel_folder_lock();
     follow_fused(kernel, launch, directory, architecture, answers);
     for (size_t i = 0; i < kernel->n_probes; i++)
         results[i] = follow_answer(&kernel->probes[i], launch, directory, &answers[i]);
@@ -272,6 +277,7 @@ const struct reason *prepare_refused(const struct kernel *kernel, const struct l
 static enum kernel_status prepare_here(struct kernel *kernel, const struct launch *launch)
 {
     kernel_folder_lock();
+    kernel_folder_claim(&kernel->in_preparation);
     enum kernel_status status = atomic_load(&kernel->status);
     if (status == KERNEL_NEW) {
         int mode = capture_mode_relax();
@@ -289,6 +295,7 @@ static enum kernel_status prepare_here(struct kernel *kernel, const struct launc
         atomic_store(&kernel->reason, result.reason);
         atomic_store_explicit(&kernel->status, status, memory_order_release);
     }
+    kernel_folder_release(&kernel->in_preparation);
     kernel_folder_unlock();
     return status;
 }

@@ -55,8 +55,10 @@ static const struct reason *make_sampled(struct kernel_probe *probe)
         return reason(NO_DEVICE);
     }
     kernel_folder_count(NULL, false); /* without this one, which is counted by itself */
+    kernel_folder_unlock();
     engine_prepare_sampled(kernel->folder, architecture, kernel->name, kernel->block_threads,
                            (size_t)(probe - kernel->probes), &answer);
+    kernel_folder_lock();
     const struct reason *reason = read_sampled(probe, folder, &answer);
     kernel_folder_count(folder, false);
     return reason;
@@ -67,6 +69,7 @@ static void prepare_form_errand(void *argument)
     struct kernel_probe *probe = argument;
     struct sampled_form *form = &probe->sampled_form;
     kernel_folder_lock();
+    kernel_folder_claim(&form->in_preparation);
     if (!atomic_load(&form->ready) && !budget_refuses_folder(0)) {
         int mode = capture_mode_relax();
         const struct reason *reason = make_sampled(probe);
@@ -76,6 +79,7 @@ static void prepare_form_errand(void *argument)
         atomic_store(&form->reason, reason);
         atomic_store_explicit(&form->ready, true, memory_order_release);
     }
+    kernel_folder_release(&form->in_preparation);
     kernel_folder_unlock();
 }
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST = 16, STATUS_BYTES = 128, PATH_BYTES = 64, ENTRIES_BYTES = 4096 };
+enum { MOST = 32, STATUS_BYTES = 128, PATH_BYTES = 64, ENTRIES_BYTES = 4096 };
 
 /* Not what the program sets as the default, which may be as little as 16 KiB. */
 enum { STACK_BYTES = 4 << 20 };
