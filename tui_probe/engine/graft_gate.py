@@ -6,6 +6,8 @@ by the next run that needs it.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import re
 import subprocess
@@ -24,7 +26,7 @@ from tui_probe.probe_model.probe import Save
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tui_probe.probe_model.probe import Probe
     from tui_probe.reasons import Reason
@@ -141,7 +143,8 @@ class GraftGate:
     def _outcome(self, arch: int) -> TrialOutcome:
         with self._lock:
             if arch not in self._outcomes:
-                self._outcomes[arch] = self._kept(arch) or self._tried(arch)
+                with _held(self._path(arch)):
+                    self._outcomes[arch] = self._kept(arch) or self._tried(arch)
             return self._outcomes[arch]
 
     def _path(self, arch: int) -> Path | None:
@@ -186,6 +189,18 @@ class GraftGate:
             write_file(path, json.dumps(outcome._asdict()).encode())
         except OSError:  # the next run tries again
             return
+
+
+@contextlib.contextmanager
+def _held(outcome: Path | None) -> Iterator[None]:
+    """Hold the file of an outcome: processes of an engine that need it at the same time wait for one trial."""
+    with contextlib.ExitStack() as held:
+        if outcome is not None:
+            with contextlib.suppress(OSError):  # then each tries
+                outcome.parent.mkdir(parents=True, exist_ok=True)
+                lock = held.enter_context(outcome.with_suffix(".lock").open("wb"))
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def stored_outcome(path: Path) -> TrialOutcome | None:

@@ -6,6 +6,7 @@ longer on a busy machine, so this module needs little; requests wait until there
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
@@ -13,7 +14,7 @@ import socket
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Final, Literal
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, Protocol
 
 from tui_probe.errors import LaunchError
 from tui_probe.reasons import Reason
@@ -48,12 +49,26 @@ _ACCEPT_PAUSE: Final = 0.05
 """Seconds before the next try."""
 
 
+class Listener(Protocol):
+    """Where connections come from: a socket that listens, or another process."""
+
+    def accept(self) -> tuple[socket.socket, object]:
+        """The next connection. Raises OSError."""
+
+    def shutdown(self, how: int, /) -> None:
+        """Take no more."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
 class Reception:
     """Serves each connection in a thread of this process."""
 
-    def __init__(self, listener: socket.socket) -> None:
+    def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self._answers: Future[Callable[[bytes], Iterator[str]]] = Future()
+        self._elsewhere: Callable[[socket.socket], bool] | None = None
         self._lock = threading.Lock()
         self._connections: dict[socket.socket, threading.Thread] = {}
         self._acceptor = threading.Thread(target=self._accept, name="engine", daemon=True)
@@ -63,16 +78,27 @@ class Reception:
         """Take connections."""
         self._acceptor.start()
 
-    def open(self, answers: Callable[[bytes], Iterator[str]]) -> None:
-        """From now on ``answers`` gives the lines that answer a request."""
+    def open(
+        self, answers: Callable[[bytes], Iterator[str]], elsewhere: Callable[[socket.socket], bool] | None = None
+    ) -> None:
+        """From now on ``answers`` gives the lines that answer a request.
+
+        ``elsewhere`` may take a connection that comes while another one is served here, and then serves it alone.
+        """
+        self._elsewhere = elsewhere
         self._answers.set_result(answers)
+
+    def wait(self) -> None:
+        """Wait until no more connections come."""
+        self._acceptor.join()
 
     def stop(self) -> None:
         """Take no more requests, and finish those under way."""
         with self._lock:
             self._stopping.set()
             connections = dict(self._connections)
-        self._listener.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):  # the other side has ended it
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._acceptor.join()
         self._listener.close()
         for connection in connections:
@@ -93,6 +119,8 @@ class Reception:
                 self._receive(connection)
 
     def _receive(self, connection: socket.socket) -> None:
+        if self._connections and self._elsewhere is not None and self._elsewhere(connection):
+            return
         thread = threading.Thread(target=self._serve, args=(connection,), name="connection", daemon=True)
         with self._lock:
             if self._stopping.is_set():

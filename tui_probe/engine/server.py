@@ -12,8 +12,8 @@
     A reason ends with its code: no PTX in image code no-ptx
     launcher → engine  cache TAB id         engine → launcher  ok TAB id TAB hits SPACE misses
 
-One connection per process; requests of a connection are answered in order, connections at once. The launcher runs it
-in a process of its own: ``launcher.engine_process``.
+Requests of a connection are answered in order, connections at once: a process has one for each kernel that it waits
+for. The launcher runs the server in a process of its own, ``launcher.engine_process``, with workers beside it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.preparer import MultiPreparer
 from tui_probe.engine.reception import PROTOCOL, Answer, Reception, listen_at
+from tui_probe.engine.workers import SharedCounts, Workers, WorkerTask
 from tui_probe.reasons import because, listed_reasons
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
     from tui_probe.engine.assembler import Assembler
@@ -50,12 +51,17 @@ class EngineServer:
         others: Sequence[tuple[Probe, PrepareOptions]] = (),
         reception: Reception | None = None,
         fused: Sequence[int] = (),
+        workers: int = 0,
     ) -> None:
         """``reception`` takes connections at ``path`` already; without it one is made there by ``start``.
 
-        ``fused`` are the places of the probes that a kernel has at once.
+        ``fused`` are the places of the probes that a kernel has at once;
+        ``workers`` is the most processes that serve connections beside this one.
         """
         self._path = path
+        self._max_workers = workers
+        self._workers: Workers | None = None
+        self._counts = SharedCounts(1 + workers)
         self._preparers = MultiPreparer([(probe, options or PrepareOptions()), *others], assembler, cache, fused)
         self._reception = reception
 
@@ -68,13 +74,17 @@ class EngineServer:
         if self._reception is None:
             self._reception = Reception(listen_at(self._path))
             self._reception.start()
-        self._reception.open(self._answers)
+        if self._max_workers:
+            self._workers = Workers(self._max_workers, WorkerTask(self._answers_of, self._preparers.close))
+        self._reception.open(self._answers_of(0), self._workers.take if self._workers else None)
         listed_reasons()  # read now, beside the start of the target: the first kernel with a reason would wait for it
 
     def stop(self) -> None:
         """Take no more requests; finish those under way and the assemblies that nobody waits for."""
         if self._reception is not None:
             self._reception.stop()
+        if self._workers is not None:
+            self._workers.stop()
         self._path.unlink(missing_ok=True)
         self._preparers.close()
 
@@ -86,6 +96,16 @@ class EngineServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    def _answers_of(self, place: int) -> Callable[[bytes], Iterator[str]]:
+        """The answers of the process at ``place``: 0 is this one, those from 1 on are workers."""
+
+        def answers(line: bytes) -> Iterator[str]:
+            yield from self._answers(line)
+            counts = self._preparers.counts
+            self._counts.set(place, counts.hits, counts.misses)
+
+        return answers
 
     def _answers(self, line: bytes) -> Iterator[str]:
         match line.decode("utf-8", "surrogateescape").rstrip("\n").split("\t"):
@@ -101,8 +121,8 @@ class EngineServer:
                 answer = self._preparers.prepare_sampled(int(place), Path(directory), arch, name, int(threads))
                 yield _answer_line(answer, request)
             case ["cache", request]:
-                counts = self._preparers.counts
-                yield f"ok\t{request}\t{counts.hits} {counts.misses}\n"
+                hits, misses = self._counts.total()
+                yield f"ok\t{request}\t{hits} {misses}\n"
             case [_, request, *_]:
                 yield _answer_line(_UNKNOWN_REQUEST, request)
             case _:

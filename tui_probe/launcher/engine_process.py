@@ -11,6 +11,7 @@ from tui_probe.engine.assembler import Assembler, keep_empty_kernels
 from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY, Cache, default_cache_directory
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.server import EngineServer
+from tui_probe.engine.workers import usual_workers
 from tui_probe.errors import ProbeError
 from tui_probe.launcher.environment import places_to_fuse
 
@@ -53,6 +54,7 @@ def serve(
             others=others,
             reception=reception,
             fused=places_to_fuse(probes, options),
+            workers=usual_workers(),
         )
         server.start()
     except ProbeError as error:

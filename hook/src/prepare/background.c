@@ -15,8 +15,8 @@
 #include "signals.h"
 #include "threads.h"
 
-/* The time that launches may wait in all: half a second, and a twentieth of the time since the start. */
-enum { WAIT_NANOSECONDS = 500000000, WAIT_PART = 20 };
+/* The time that launches may wait in all: a second, and a twentieth of the time since the start. */
+enum { WAIT_NANOSECONDS = 1000000000, WAIT_PART = 20 };
 
 struct job {
     struct job *next;

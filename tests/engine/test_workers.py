@@ -1,0 +1,123 @@
+"""Connections beside the first are served by processes of their own, which end with the engine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.engine.kernels import BLOCK_SCHED, HEADER, STORE
+from tests.engine.test_server import connected, kernel_directory
+from tui_probe.engine.assembler import Assembler
+from tui_probe.engine.reception import Reception, listen_at
+from tui_probe.engine.server import EngineServer
+from tui_probe.engine.workers import SharedCounts, Workers, WorkerTask
+
+
+class Engine:
+    """A reception with workers whose answer is the number of their process."""
+
+    def __init__(self, path: Path, workers: int) -> None:
+        self.path, self.ends = path, path.with_name("ends")
+        self.workers = Workers(workers, WorkerTask(self.answers, self.finish))
+        self.reception = Reception(listen_at(path))
+        self.reception.start()
+        self.reception.open(self.answers(0), self.workers.take)
+
+    def answers(self, place: int):  # type: ignore[no-untyped-def]  # noqa: ANN201
+        return lambda _: iter([f"{place}\t{os.getpid()}\n"])
+
+    def finish(self) -> None:
+        with self.ends.open("a") as ends:
+            print(os.getpid(), file=ends)
+
+    @contextmanager
+    def connection(self) -> Iterator[socket.socket]:
+        with socket.socket(socket.AF_UNIX) as hook:
+            hook.settimeout(60)
+            hook.connect(str(self.path))
+            yield hook
+
+
+def answer(hook: socket.socket) -> list[int]:
+    """Place and process of the one that answers."""
+    hook.sendall(b"who\n")
+    return [int(word) for word in hook.recv(100).split(b"\t")]
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    engine = Engine(tmp_path / "engine", 2)
+    yield engine
+    engine.reception.stop()
+    engine.workers.stop()
+
+
+def test_connections_at_a_time_are_spread_over_processes(engine: Engine) -> None:
+    with ExitStack() as stack:
+        hooks = [stack.enter_context(engine.connection()) for _ in range(5)]
+        served = [answer(hook) for hook in hooks]
+        assert [place for place, _ in served] == [0, 1, 2, 1, 2]
+        processes = [process for _, process in served]
+        assert processes[0] == os.getpid()
+        assert processes[1:3] == processes[3:]
+        assert len(set(processes)) == 3
+        assert [answer(hook) for hook in hooks] == served
+
+
+def test_single_connection_needs_no_worker(engine: Engine) -> None:
+    for _ in range(3):
+        with engine.connection() as hook:
+            assert answer(hook) == [0, os.getpid()]
+        while engine.reception._connections:  # the end of a connection is noticed by its thread
+            pass
+
+
+def test_worker_that_was_killed_is_replaced(engine: Engine) -> None:
+    with engine.connection() as first, engine.connection() as second, engine.connection() as third:
+        assert answer(first)[0] == 0
+        place, killed = answer(second)
+        assert answer(third)[0] == 2
+        os.kill(killed, signal.SIGKILL)
+        assert second.recv(1) == b""
+        with engine.connection() as fourth:
+            again, process = answer(fourth)
+            assert again == place
+            assert process != killed
+
+
+def test_workers_end_with_the_engine(tmp_path: Path) -> None:
+    engine = Engine(tmp_path / "engine", 2)
+    with engine.connection() as first, engine.connection() as second:
+        assert answer(first)[0] == 0
+        _, process = answer(second)
+    engine.reception.stop()
+    engine.workers.stop()
+    assert engine.ends.read_text() == f"{process}\n"
+    assert not Path(f"/proc/{process}").exists()
+
+
+def test_counts_are_those_of_all_processes() -> None:
+    counts = SharedCounts(3)
+    counts.set(0, 1, 2)
+    if not (pid := os.fork()):
+        counts.set(2, 10, 20)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert counts.total() == (11, 22)
+
+
+def test_workers_prepare_kernels_as_the_engine_does(tmp_path: Path) -> None:
+    directories = [kernel_directory(tmp_path, (HEADER + STORE).encode(), name) for name in ("a", "b", "c")]
+    server = EngineServer(tmp_path / "engine", BLOCK_SCHED, assembler=Assembler([]), workers=2)
+    with server, ExitStack() as stack:
+        hooks = [stack.enter_context(connected(tmp_path / "engine")) for _ in directories]
+        for hook, directory in zip(hooks, directories, strict=True):
+            assert hook.prepare(directory, "store") == ("ok", "probed.ptx")
+    texts = [(directory / "probed.ptx").read_text() for directory in directories]
+    assert texts[0] == texts[1] == texts[2]
