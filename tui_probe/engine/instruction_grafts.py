@@ -148,7 +148,10 @@ def _site_splice(
     inline, reads, block_code = [], ALWAYS, None
     if site is not None:
         sources = {**kept_registers, **site.sources(), Mark.READS: flag_value(free)}
-        inline, reads = [(code.places[place.key], sources) for place in site.places], site.reads
+        reads = site.reads
+        for place in site.places:
+            numbers = {mark: MarkValue(number=number) for mark, number in code.ptx.site_numbers(place).items()}
+            inline.append((code.places[place.key], {**sources, **numbers}))
     if entered is not None:
         numbers = {
             Mark.FIRST_NUMBER + index: MarkValue(number=block.number) for index, block in enumerate(entered.codes)

@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.expansion import SAMPLE_PARAMETERS
+from tui_probe.engine.kernel import UnusedNames
 from tui_probe.engine.site_kernel_text import (
     HALF,
     KEPT_TYPES,
     REGISTER_WORD,
     InstructionFacts,
     KernelFrame,
+    Mark,
     SiteKernelText,
     SnippetSite,
     saved_maps,
@@ -22,7 +24,7 @@ from tui_probe.engine.site_kernel_text import (
     snippet_registers,
 )
 from tui_probe.engine.snippet_ptx import LEADING_BYTES, ptx_version
-from tui_probe.engine.summation import REDUX_FROM, never_counted
+from tui_probe.engine.summation import REDUX_FROM, SiteRecords, never_counted
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import SnippetCode
 from tui_probe.probe_model.storage import probe_parameters
@@ -50,7 +52,9 @@ class InstructionPtx:
         self._probe = probe
         self._places = list({place.key: place for place in places}.values())
         self._blocks = list({block.key: block for block in blocks}.values())
-        self._sites = places
+        self.sites = SiteRecords(probe, UnusedNames(""))
+        for place in places:
+            self.sites.note(place.ptx_equivalent, place.point, 0)
         self._arch = arch
         self._sampled = sampled
         self.leading = LEADING_BYTES
@@ -100,6 +104,11 @@ class InstructionPtx:
         """True if anything is to be done last."""
         return bool(self._end or self.counted)
 
+    def site_numbers(self, place: SnippetSite) -> dict[int, int]:
+        """By mark, the numbers of a place's instruction, which its code reads: equal code serves all instructions."""
+        numbers = self.sites.numbers(place.ptx_equivalent)
+        return {Mark.FIRST_SITE + index: number for index, number in enumerate(numbers) if number is not None}
+
     def parameters(self) -> list[tuple[str, str]]:
         """Purpose and name of the parameters that a probed kernel gets, in order."""
         return [*probe_parameters(self._probe), *(SAMPLE_PARAMETERS if self._sampled else ())]
@@ -143,11 +152,10 @@ class InstructionPtx:
         return head + "".join(kernels)
 
     def _kernel(self) -> SiteKernelText:
-        frame = KernelFrame(self.live_registers, self.counted, self.zero, self.reduces, self.leading, self.parameters())
-        kernel = SiteKernelText(self._probe, frame, sampled=self._sampled)
-        for place in self._sites:
-            kernel.expander.sites.note(place.ptx_equivalent, place.point, 0)
-        return kernel
+        frame = KernelFrame(
+            self.live_registers, self.counted, self.zero, self.reduces, self.leading, self.parameters(), self.sites
+        )
+        return SiteKernelText(self._probe, frame, sampled=self._sampled)
 
 
 def site_kernel_name(index: int) -> str:

@@ -8,7 +8,7 @@ compiler only moves a value with, such as ``HFMA2 R0, -RZ, RZ, 0, 0``, is none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.sass_blocks import SassBlock, additions, block_points, probed_blocks
@@ -225,12 +225,8 @@ def find_probed_parts(probe: Probe, target: GraftTarget) -> ProbedParts:
     )
     if not identifiable or any(point.before is None for point in block_points(probe)) or not _counts_alike(probe):
         raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
-    counted = any(own_map.level is Level.SITE for own_map in probe.maps)
     added: dict[int, dict[str, int]] = {}
-    sites = [
-        _with_number(site, number) if counted else site
-        for number, site in enumerate(_matching_sites(probe, target.words, target.arch, added))
-    ]
+    sites = list(_matching_sites(probe, target.words, target.arch, added))
     return ProbedParts(sites, probed_blocks(probe, target, added, {site.at for site in sites}))
 
 
@@ -288,11 +284,6 @@ def _counts_alike(probe: Probe) -> bool:
         for family in kinds.values()
         for point in probe.points
     )
-
-
-def _with_number(site: SassSite, number: int) -> SassSite:
-    places = tuple(replace(place, facts=replace(place.facts, number=number)) for place in site.places)
-    return SassSite(site.at, places, site.access)
 
 
 def _matching_sites(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from tui_probe.engine.sass_blocks import BlockCode
+    from tui_probe.engine.summation import SiteRecords
     from tui_probe.probe_model.probe import Map, Probe, ProbePoint, Snippet
     from tui_probe.ptx.tree import Instruction
 
@@ -50,7 +51,8 @@ class Mark(IntEnum):
 
     ``OFFSET`` is added to the address. ``READS`` is 1 in lanes that read, else 0. ``LINE`` is the instruction's
     position. From ``FIRST_KEPT`` on, marks are words of registers that live throughout; from ``FIRST_NUMBER`` on, the
-    numbers passed to the points of a block, in order.
+    numbers passed to the points of a block, in order; from ``FIRST_SITE`` on, the numbers of the instruction among the
+    sites of the probe's maps of sites, in order of the maps.
     """
 
     ADDRESS = 1
@@ -60,14 +62,14 @@ class Mark(IntEnum):
     LINE = 7
     FIRST_KEPT = 8
     FIRST_NUMBER = 1024
+    FIRST_SITE = 1536
 
 
 @dataclass(frozen=True, slots=True)
 class InstructionFacts:
     """Facts of an instruction for a snippet: the bytes and multiply-adds of a lane, and what its address is made of.
 
-    ``shared``: in shared memory, where the register's value is shifted to the left by ``shift``. ``number`` is that of
-    the site among those of the probe's maps of sites, -1 where there are none.
+    ``shared``: in shared memory, where the register's value is shifted to the left by ``shift``.
     """
 
     bytes: int | None = None
@@ -78,7 +80,6 @@ class InstructionFacts:
     shortened: bool = False
     shared: bool = False
     shift: int = 0
-    number: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ def snippet_registers(snippets: Iterable[Snippet]) -> set[str]:
 @dataclass(frozen=True, slots=True)
 class KernelFrame:
     """What all kernels of a probe have: registers that live throughout, maps of several records per slot, registers
-    that are always 0, ``parameters`` (purpose and name) behind so many ``leading`` bytes.
+    that are always 0, ``parameters`` (purpose and name) behind so many ``leading`` bytes, and all ``sites``.
     """
 
     live_registers: Sequence[str]
@@ -147,6 +148,7 @@ class KernelFrame:
     reduces: bool
     leading: int
     parameters: Sequence[tuple[str, str]]
+    sites: SiteRecords
 
 
 class _KeptRegister(NamedTuple):
@@ -166,7 +168,7 @@ class SiteKernelText:
         self._sampling = Sampling(probe, self._names) if sampled else None
         addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", LaunchKind.ANY)
         self._addressing = addressing
-        self.expander = Expander(probe, self._names, addressing, reduces=frame.reduces, gathers=True)
+        self.expander = Expander(probe, self._names, addressing, reduces=frame.reduces, gathers=True, sites=frame.sites)
         self.expander.zero = frame.zero
         self._mark = self._names.temporary("mark", "b32")
 
@@ -176,6 +178,7 @@ class SiteKernelText:
         values, lines = self._helpers(snippet, place.facts)
         if _exchanges(snippet):
             lines.insert(0, f"mov.u32 {self._mark}, %lanemask_lt;")
+        lines += self._site_numbers(saved_maps([snippet]))
         body = self.expander.lines(snippet, values, place.ptx_equivalent)
         live = self._live_marks(snippet_registers([snippet]), saved_maps([snippet]))
         if saved_maps([snippet]) and self._sampling is not None:
@@ -232,6 +235,16 @@ class SiteKernelText:
     def _read_mark(self, number: int, name: str) -> tuple[str, list[str]]:
         register = self._names.temporary(name, "b32")
         return register, [f"ld.volatile.shared.u32 {register}, [{self._mark}+{MARK_STEP * number}];"]
+
+    def _site_numbers(self, saved: set[str]) -> list[str]:
+        """Lines that read the instruction's numbers in the maps of sites that are saved to."""
+        lines: list[str] = []
+        for index, name in enumerate(self.expander.sites.lines):
+            if name in saved:
+                register, more = self._read_mark(Mark.FIRST_SITE + index, f"site{index}")
+                self.expander.sites.registers[name] = register
+                lines += more
+        return lines
 
     def _helpers(self, snippet: Snippet, facts: InstructionFacts) -> tuple[dict[str, HelperValue], list[str]]:
         """The values of a snippet's helpers, and the lines that compute them."""

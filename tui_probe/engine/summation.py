@@ -269,6 +269,8 @@ class SiteRecords:
         self._probe = probe
         self._names = names
         self._numbers: dict[tuple[str, int], int] = {}
+        self.registers: dict[str, str] = {}
+        """Of maps whose numbers of instructions are not written out: registers that hold them."""
         self.lines: dict[str, list[int]] = {own_map.name: [] for own_map in probe.maps if own_map.level is Level.SITE}
         self.instructions: dict[str, list[Instruction]] = {name: [] for name in self.lines}
 
@@ -276,6 +278,7 @@ class SiteRecords:
         """The same sites, for a function whose names are its own."""
         sites = copy(self)
         sites._names = names
+        sites.registers = {}
         return sites
 
     def note(self, instruction: Instruction, point: ProbePoint, line: int) -> None:
@@ -286,6 +289,10 @@ class SiteRecords:
                 self._numbers[name, id(instruction)] = len(self.lines[name])
                 self.lines[name].append(line)
                 self.instructions[name].append(instruction)
+
+    def numbers(self, instruction: Instruction) -> list[int | None]:
+        """The number of a noted instruction in each map of sites, None where it is in none."""
+        return [self._numbers.get((name, id(instruction))) for name in self.lines]
 
     def add(self, own_map: Map, values: tuple[str, ...], own: dict[str, str], instruction: Instruction) -> list[str]:
         """Lines that add to the record of a noted instruction. ``own`` maps the probe's registers to the kernel's."""
@@ -299,6 +306,9 @@ class SiteRecords:
             f"mad.wide.u32 {address}, {copy}, {storage.slot_bytes}, {wide};",
         ]
         record = self._numbers[own_map.name, id(instruction)] * own_map.record_bytes
+        if register := self.registers.get(own_map.name):
+            lines.append(f"mad.wide.u32 {address}, {register}, {own_map.record_bytes}, {address};")
+            record = 0
         for field, value in zip(own_map.fields, values, strict=True):
             if parse_integer(value) != 0:
                 widened, operand = self._widened(value, own)

@@ -86,12 +86,16 @@ def _refuse_added_code(target: GraftTarget, after: GraftTarget, grafted: Grafted
     moved = {_without_operand_waits(target.words[at // WORD_BYTES]) for at in grafted.branches}
     added = after.words[first : first + grafted.added]
     added_end = grafted.start + grafted.added * WORD_BYTES
+    checked: set[Word] = set()
     for index, word in enumerate(added, first):
         at = index * WORD_BYTES
         if word.operation == _BRA and not _is_expected_target(branch_target(after.arch, at, word), at, added_end, back):
             _refuse(f"the way back at {at:#06x}")
         if word.operation in _CONTROL_FLOW and word.operation != _BRA and word.opcode not in (EXIT, _BSSY, _BSYNC):
             _refuse(f"the way through the added code at {at:#06x}")
+        if word in checked:
+            continue
+        checked.add(word)
         own = word.operation not in _CONTROL_FLOW and _without_operand_waits(word) not in moved
         own = own and word.opcode != _COPY  # which reads what the instruction itself reads
         if own and not _names_only(word, uniform, after.arch):

@@ -27,6 +27,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UnsupportedKernelError
@@ -62,6 +63,8 @@ _CONSTANT_FORMS: Final = frozenset({3, 5})
 _BANK_AT, _BANK_BITS = 54, 5
 _CONSTANT_AT, _CONSTANT_BITS = 38, 16
 _STACK_POINTER: Final = 1
+_MOST_PLACED: Final = 64
+"""Snippets whose words in a kernel are remembered; a kernel has some twenty."""
 _UNIFORM_LOADS: Final = frozenset({0x0B9, 0x1AC})
 """ULDC, LDCU."""
 _WIDTH, _WIDTH_OF_PAIR = (73, 3), 5
@@ -129,7 +132,7 @@ class MarkValue:
         return word.with_field(*_BYTE_MASK, _ALL_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FreeRegisters:
     """Registers, predicates and barriers of a kernel that its snippets use. Mappings are from a snippet's number to
     the kernel's.
@@ -160,7 +163,7 @@ class FreeRegisters:
     """Number of registers that a kernel must request."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class InlineCode:
     """The code of a snippet for a place in the middle of a kernel, as ptxas made it."""
 
@@ -241,7 +244,10 @@ class InlineCode:
         """Its words in a kernel. ``sources`` say what each of its marks stands for."""
         if free.base != self.base:
             raise UnsupportedKernelError(because("graft-base", found=free.base, expected=self.base))
-        made = [self._placed(word, free, sources) for word in self.words]
+        made = [
+            _with_barriers(self._mark(word, free, sources), free.barriers) if fixed is None else fixed
+            for word, fixed in zip(self.words, _fixed_words(self, free), strict=True)
+        ]
         for index, (word, following) in enumerate(itertools.pairwise(self.words)):
             if following.operation == STORE_MARK:  # what it stores may be read by its move earlier than by a store
                 made[index] = made[index].with_stall(max(made[index].stall, _SHORT_STALL))
@@ -249,9 +255,8 @@ class InlineCode:
                 made[index] = made[index].with_stall(_MOVE_STALL)
         return made
 
-    def _placed(self, word: Word, free: FreeRegisters, sources: Mapping[int, MarkValue]) -> Word:
-        if is_mark(word):
-            return _with_barriers(self._mark(word, free, sources), free.barriers)
+    def fixed_word(self, word: Word, free: FreeRegisters) -> Word:
+        """One of its words, no mark, in a kernel: the same wherever it stands there."""
         numbers = {
             number: free.uniform[number & ~1] | number & 1 for pair in free.uniform for number in (pair, pair + 1)
         }
@@ -278,6 +283,12 @@ class InlineCode:
             move = MarkValue(register=RZ if stored == RZ else stored + free.first).move(source.register)
         move = move.with_field(*_GUARD, word.field(*_GUARD)).with_wait_mask(word.wait_mask)
         return move.with_stall(max(_SHORT_STALL, word.stall))
+
+
+@lru_cache(maxsize=_MOST_PLACED)
+def _fixed_words(code: InlineCode, free: FreeRegisters) -> list[Word | None]:
+    """The words of a snippet in a kernel, None for each mark: a kernel has the same snippet at many instructions."""
+    return [None if is_mark(word) else code.fixed_word(word, free) for word in code.words]
 
 
 def trampoline(

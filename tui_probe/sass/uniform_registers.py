@@ -135,6 +135,7 @@ _SOURCES_OF_UNIFORM: Final[Mapping[int, tuple[int, ...]]] = {
     0x091: (_RA, _RB, _RC),  # ULEA
     0x092: (_RA, _RB, _RC),  # ULOP3
     0x096: (_RA, _RB, _RC),  # UPRMT
+    0x097: (_RA, _RB, _RC),  # UIADD3.64
     0x099: (_RA, _RB, _RC),  # USHF
     0x0A4: (_RA, _RB, _RC),  # UIMAD
     0x0A5: (_RA, _RB, _RC),  # UIMAD.WIDE
