@@ -74,7 +74,7 @@ def test_only_the_folder_that_was_named(at: At, tmp_path: Path, capsys: pytest.C
     assert main(["list", str(tmp_path / "trace")]) == 0
     assert "Nov01_101010_1" in capsys.readouterr().out
     assert main(["list", str(tmp_path / "none")]) == 4
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a directory" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert main(["list", str(tmp_path / "empty")]) == 0
     assert capsys.readouterr().out.startswith("no traces yet: tui-probe run -- COMMAND")

@@ -113,7 +113,7 @@ def test_wrong_input_says_what_to_run(tmp_path: Path) -> None:
     assert list(one.results("dmat")) == []
     assert one.no_result_reason("dmat").endswith("the kernel was probed with block_sched: run with -p dmat")
     (tmp_path / "notes.csv").write_text("a,b\n")
-    with pytest.raises(TraceError, match=r"it is no trace\. To collect all of it: tui-probe eval scheduling --run"):
+    with pytest.raises(TraceError, match=r"is not a trace\. To collect all of it: tui-probe eval scheduling --run"):
         tui_probe.evaluate("scheduling", tmp_path / "notes.csv")
 
 

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 SYMBOL: Final = struct.Struct("<IBBHQQ")
 CODE_PREFIX: Final = ".text."
 _CUDA_MACHINE: Final = 190
+"""EM_CUDA."""
 _ABI_AT: Final = 8
+"""Offset of the ABI's version in the header of an ELF file."""
 _NEW_ABI: Final = 8
 _SYMBOL_TABLE: Final = 2
 _REL: Final = 9

@@ -22,7 +22,9 @@ SECTION_HEADER: Final = struct.Struct("<IIQQQQIIQQ")
 _WITHOUT_BYTES: Final = frozenset({8, 0x70000007, 0x70000009, 0x7000000A})
 """SHT_NOBITS, and the kinds of its own that CUDA has: global, local and shared memory without initial values."""
 _COMPRESSED: Final = 0x800
+"""SHF_COMPRESSED."""
 _EXTENDED_INDEX: Final = 0xFFFF
+"""SHN_XINDEX: the number is in another section, since it has more than 16 bits."""
 _MAX_NAME_OVERLAP: Final = 16
 """Maximum number of names that may share one byte of a name table."""
 

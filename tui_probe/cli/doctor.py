@@ -54,7 +54,7 @@ def _unusable_values(settings: Settings) -> Iterator[str]:
         except ProbeError as error:
             yield f"bandwidth: {error}"
     if settings.trace_dir and settings.trace_dir.exists() and not settings.trace_dir.is_dir():
-        yield f"trace_dir: {settings.trace_dir} is no folder"
+        yield f"trace_dir: {settings.trace_dir} is not a directory"
 
 
 CHECKS = (

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     for folder in arguments.folders:
         if not folder.is_dir():
-            raise TraceError(f"{folder} is no folder: name one that holds traces")
+            raise TraceError(f"{folder} is not a directory; pass one that contains traces")
     folders = arguments.folders or [trace_dir()]
     traces = recent_traces(dict.fromkeys(folders), arguments.most, looked_at=not arguments.folders)
     page = RunPage(traces, verdicts_of(traces))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tui_probe.reasons import Reason
 
 _ASSEMBLY_SECONDS: Final = 600
+"""Guard against an assembler that hangs, for callers without a limit of their own; a run passes its own."""
 _ANSWER_SECONDS: Final = 2
 _TOO_OLD: Final = re.compile(r"Unsupported \.version|is not defined for option|Unsupported .*target")
 _UNKNOWN_ARCHITECTURE: Final = re.compile(r"is not defined for option 'gpu-name'")

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 SAMPLE_PARAMETERS: Final = (("sample", "blocks"), ("sample", "step"))
 """(purpose, name) of the kernel's parameters that tell the sample."""
 _NOT_SAMPLED: Final = "0xffffffff"
+"""Place of a block outside of the sample: larger than any place in it."""
 _SHORT_SNIPPET: Final = 3
 """Instructions that cost no more than a branch around them."""
 
@@ -122,6 +123,7 @@ class Sampling:
 _NAME: Final = re.compile(NAME)
 _WIDE_SPECIAL_REGISTERS: Final = frozenset({"%clock64", "%globaltimer", "%gridid", "%current_graph_exec"})
 _VECTOR_BYTES: Final = 16
+"""Bytes of the widest store of a lane, ``v4.u32`` or ``v2.u64``."""
 _STREAMING: Final = ".cs"
 """Records are written once and not read: they are the first to leave the cache, before what the kernel uses."""
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _VERSION_FILE: Final = Path("/proc/driver/nvidia/version")
 _DRIVER_VERSION: Final = re.compile(r"Kernel Module\D*([\d.]+)")
 _TRIAL_SECONDS: Final = 60
+"""A wrong graft may loop on the GPU for ever: the process of the trial is ended then."""
 _NOT_TRIED: Final = "it was not tried"
 _STORED_OUTCOMES: Final = frozenset({"passed", "failed"})
 

@@ -55,7 +55,9 @@ if TYPE_CHECKING:
     from tui_probe.sass.words import Word
 
 _CALL_OPERATIONS: Final = frozenset({0x143, 0x144})
+"""CALL with an absolute and with a relative target."""
 _UNIFORM_PREDICATES: Final = 7
+"""UP0 to UP6 can be written; the eighth reads as true."""
 _MAX_ASSEMBLED: Final = 256
 """Texts whose machine code is remembered, some 10 KB each."""
 _UNIFORM_BRANCHES_FROM: Final = 80

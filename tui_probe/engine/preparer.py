@@ -41,6 +41,7 @@ KERNEL_FILES: Final = frozenset({"original.bin", "original.ptx", *PREPARED_FILES
 """Files of a kernel's directory; that of a refused kernel lacks those that could not be made."""
 
 _MAX_ASSEMBLERS: Final = 4
+"""More processes would take cores from the program, which starts at the same time."""
 _WARM_UP_PTX: Final = """.version 8.0
 .target sm_80
 .address_size 64

@@ -88,12 +88,14 @@ def yielding_reason(probe: Probe, sites: Counter[str], before: int | None, after
 MAX_ADDED_REGISTERS: Final = 8
 """Registers that a probe may add before less is tried: they are given out in units of so many."""
 LARGEST_BLOCK: Final = 1024
+"""Threads of a block, on every device."""
 _REGISTERS_PER_SM: Final = 65536
 """Of a block, on every device since sm_70."""
 _MIN_LIMIT: Final = 24
 """ptxas keeps to no limit below, and no block is kept from an SM by so few."""
 _WARP: Final = 32
 _MAX_LIMIT: Final = 255
+"""Registers that an instruction can name: of 8 bits the number 255 reads as 0."""
 
 
 @dataclass(frozen=True, slots=True)

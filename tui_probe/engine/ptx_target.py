@@ -205,7 +205,9 @@ _NEEDS: Final = {
 """By opcode, or by opcode and modifier; what is not here is as old as any PTX that is assembled today."""
 
 _LOCKSTEP_BELOW: Final = 70
+"""Before this architecture the lanes of a warp run in lockstep: ``shfl`` and ``vote`` need no members."""
 _SYNC_ONLY_FROM: Final = (6, 4)
+"""From this version on, PTX for sm_70 and later has ``shfl`` and ``vote`` with ``.sync`` only."""
 _OLDEST_RAISED: Final = (3, 0)
 _TARGET: Final = re.compile(r"sm_([0-9]+)([a-z]?)")
 

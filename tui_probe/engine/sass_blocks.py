@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _ADDITION: Final = re.compile(r"add\.[usb](32|64)\s+(%[\w$]+)\s*,\s*(%[\w$]+)\s*,\s*(\w+)\s*;")
 _CONTROL_FLOW: Final = range(0x140, 0x160)
+"""Operations of the branch unit: branches, calls, exits, and barriers at which lanes meet again."""
 _PREFERRED_CLASSES: Final = frozenset({"fp32", "fp64", "fp16", "bf16", "integer", "load", "store"})
 _EXIT: Final = EXIT & 0x1FF
 _END_COLLECTIVE: Final = 0x11B

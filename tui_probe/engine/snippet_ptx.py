@@ -38,6 +38,7 @@ FLAT_KERNEL: Final = "tui_probe_flat_exit"
 """The exit code for flat launches alone: others leave where it finds out."""
 
 _VERSIONS: Final = {88: "9.0", 100: "8.6", 101: "8.6", 103: "8.8", 107: "9.4", 110: "9.0", 120: "8.7", 121: "8.8"}
+"""The first version of PTX that has an architecture."""
 _DEFAULT_VERSION: Final = "8.1"
 """Of the architectures up to sm_90 that are not in the table."""
 _NEWEST_VERSION: Final = "9.0"

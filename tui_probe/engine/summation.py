@@ -78,6 +78,7 @@ def _is_snippet_uniform(probe: Probe, snippet: Snippet) -> bool:
 
 
 _REDUX_VERSION = (7, 0)
+"""The first version of PTX that has ``redux``."""
 REDUX_FROM = 80
 """The first architecture that has ``redux``."""
 

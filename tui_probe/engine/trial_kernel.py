@@ -28,6 +28,7 @@ THREADS: Final = 128
 WARP: Final = 32
 THREADS_OF_GRID: Final = BLOCKS * THREADS
 MAX_SMS: Final = 4096
+"""More than any device has: a larger ``%smid`` is a wrong record."""
 ACTIVE_THREADS: Final = THREADS_OF_GRID - 37
 """Lanes behind these leave at once, so that one warp is split and one has nothing to do."""
 _PTX: Final = """\

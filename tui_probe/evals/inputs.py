@@ -172,7 +172,7 @@ class EvaluationInput:
         """Return the reason why ``results`` yields none; it begins with the path."""
         kernels = self.kernels
         if self.trace is None:
-            return f"{self.path}: it is no trace"
+            return f"{self.path} is not a trace"
         if not kernels:
             return f"{self.path}: no kernel was launched"
         reason = no_result_reason(ViewSource(self.trace, kernels[0]), *probes)

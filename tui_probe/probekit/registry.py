@@ -83,7 +83,7 @@ def add_folder(folder: Path) -> None:
     to know.
     """
     if not folder.is_dir():
-        raise ProbeFileError(f"{folder} is no folder: name the one with probe.toml or probe.py")
+        raise ProbeFileError(f"{folder} is not a directory; pass the one with probe.toml or probe.py")
     if not probe_files_in(folder.resolve()):
         raise ProbeFileError(f"{folder}: there is no probe.toml and no probe.py in this folder")
     folder = folder.resolve()

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _MAX_SCOPES: Final = 200
+"""Nested scopes that are read: a parser that calls itself must not run out of Python's stack."""
 _PLAIN: Final = r'[^;:"/{}]*+'
 _ANY_NUMBER: Final = rf"{TRIVIA}[0-9]{{1,9}}+(?![A-Za-z0-9_$.])"
 _NUMBER: Final = rf"{TRIVIA}([0-9]{{1,9}}+)(?![A-Za-z0-9_$.])"

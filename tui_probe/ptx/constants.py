@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _MASK: Final = (1 << 64) - 1
 _LIMIT: Final = 1 << 63
 _MAX_DEPTH: Final = 32
+"""Nested brackets that are read: a parser that calls itself must not run out of Python's stack."""
 _LEVELS: Final[dict[str, int]] = {
     **dict.fromkeys(("||",), 1),
     **dict.fromkeys(("&&",), 2),

@@ -21,6 +21,7 @@ ImageKind: TypeAlias = Literal["elf", "fatbin", "warpped_fatbin", "ptx"]
 """As ``[bin] type`` of an event log tells it; the spelling is that of the format."""
 
 _WRAPPER_MAGIC: Final = 0x466243B1.to_bytes(4, "little")
+"""Of ``__fatBinC_Wrapper_t``, which the runtime gives to the driver: it holds the address of a fatbin."""
 _WRAPPER_SIZE: Final = 24
 _PTX_SECTION: Final = re.compile(r"\.nv_debug_ptx_txt(?:\..+)?")
 """A cubin that was linked from several has a section for each of them, with a number behind a dot."""

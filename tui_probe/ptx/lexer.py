@@ -68,6 +68,7 @@ _KINDS: Final = (TokenKind.NAME, *TokenKind)
 
 
 _MOST_DIGITS: Final = 18
+"""Decimal digits that surely fit into 64 bits."""
 
 
 def whole_number(digits: str, line: int) -> int:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 WORD_BYTES: Final = 16
 NO_BARRIER: Final = 7
+"""Of 3 bits: six barriers are numbered from 0."""
 ALL_BARRIERS: Final = 0x3F
+"""One bit per barrier."""
 ALWAYS: Final = 7
 """The guard PT: all active lanes."""
 RZ: Final = 255

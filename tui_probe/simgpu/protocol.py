@@ -171,6 +171,7 @@ def unpack(kind: type[MessageT], content: bytes) -> MessageT:
 VERSION: Final = 4
 SOCKET_DESCRIPTOR: Final = 3
 MEMORY_DESCRIPTOR: Final = 4
+"""The first numbers behind the standard streams; the driver in ``hook/simgpu`` puts the files there."""
 
 Dimensions: TypeAlias = tuple[int, int, int]
 

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Module, Statement
 
 REGISTER_COUNT: Final = 0x2F
+"""EIATTR_REGCOUNT."""
 SIZED_VALUE: Final = 0x04
+"""EIFMT_SVAL: a size of 16 bits and so many bytes follow."""
 SYMBOL: Final = struct.Struct("<IBBHQQ")
 
 
@@ -65,7 +67,9 @@ _NUMBERED: Final = re.compile(r"(.*?)\d+\Z", re.DOTALL)
 _RESERVED_REGISTERS: Final = 6
 """Registers for addresses, the stack and what an instruction needs on the way."""
 _MIN_REGISTERS: Final = 8
+"""Devices give out registers in units of 8 per thread."""
 _MAX_REGISTERS: Final = 255
+"""Registers that an instruction can name: of 8 bits the number 255 reads as 0."""
 _WIDTHS: Final = {"64": 2, "128": 4}
 
 

@@ -210,7 +210,7 @@ def _cost(given: EvaluationInput, row: StudyKernel | None) -> Cost | str:
     """Return the cost of the longest of the selected kernels, or the reason why there is none."""
     trace = given.trace
     if trace is None:
-        return f"{given.path}: it is no trace"
+        return f"{given.path} is not a trace"
     meant = [candidate for candidate in given.kernels if row is None or is_studied(row, candidate)]
     probed = [candidate for candidate in meant if candidate.status == "probed"]
     probe = None if trace.run_info is None else trace.run_info.probe

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.memory import SharedMemory
 
 MAX_COUNT: Final = (1 << 20) - 1
+"""Largest count of an mbarrier, by the PTX ISA."""
+# The word of an mbarrier, whose layout the ISA leaves open: arrivals that are missing in the lowest 20 bits, those that
+# a phase needs from bit 20 on, bytes that are on their way from bit 40 on, and the parity of the phase on top.
 PARITY_BIT: Final = 63
 WORD_BYTES: Final = 8
 _EXPECTED_BIT: Final = 20

@@ -165,6 +165,7 @@ def _turn(groups: list[ThreadGroup]) -> int:
 
 
 MAX_THREADS: Final = 1024
+"""Threads of a block, on every device."""
 
 
 @dataclass(frozen=True, slots=True)

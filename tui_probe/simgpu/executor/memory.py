@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from tui_probe.simgpu.executor.lanes import Lanes
 
+# Generic addresses: each space has a window below global memory, as on a device, so that an address tells its space and
+# a null pointer or an offset that is used as a pointer lies in none.
 WINDOW_BYTES: Final = 1 << 24
 CTA_BYTES: Final = 1 << 19
 """Bytes of the shared memory window per block of a cluster; see ``clusters``."""

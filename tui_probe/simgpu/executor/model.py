@@ -55,7 +55,9 @@ COSTS: Final = {
 
 COPY_LATENCY: Final = COSTS["global"]
 COPY_BYTES_PER_CYCLE: Final = 32
+"""A sector."""
 TRY_WAIT_CYCLES: Final = 1000
+"""Cycles until ``mbarrier.try_wait`` gives up; the ISA leaves the time to the device."""
 
 _SPECIAL: Final = frozenset({"div", "rem", "sqrt", "rsqrt", "rcp", "ex2", "lg2", "sin", "cos", "tanh"})
 _WARP: Final = frozenset({"shfl", "vote", "match", "redux", "elect"})

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _HALFWAY_MASK: Final = np.uint64((1 << 29) - 1)
+"""Bits that a float lacks of a double."""
 _HALFWAY: Final = np.uint64(1 << 28)
+"""Half of a float's last place, in these bits: of a tie the even neighbour is taken."""
 _SPLITTER: Final = 2.0**27 + 1
+"""Dekker's number: it splits a double into two parts of 26 bits, whose products are exact."""
 
 
 def two_sum(a: Value, b: Value) -> tuple[Value, Value]:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 MAP_BYTES: Final = 128
 DIMENSIONS: Final = 5
+"""Maximum rank of a tensor map, by the PTX ISA."""
 # Offset in bytes, bytes of an entry, and how many there are.
 FIELDS: Final = {
     "global_address": (0, 8, 1),
@@ -54,6 +55,8 @@ FIELDS: Final = {
     "element_stride": (104, 4, 5),
 }
 _ELEMENT_BYTES: Final = (1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)
+"""By the number of an element type in ``tensormap.replace``: u8, u16, u32, s32, u64, s64, f16, f32, f32.ftz, f64, bf16,
+tf32, tf32.ftz."""
 _SPANS: Final = (0, 32, 64, 128)
 """Bytes of a row that a swizzle mode exchanges pieces of."""
 _PIECE: Final = 16

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.threads import Batch, ThreadGroup
 
 BARRIER_COUNT: Final = 16
+"""Barriers of a block, by the PTX ISA."""
 
 
 @dataclass(slots=True)
