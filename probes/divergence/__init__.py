@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.probekit.finding import Finding, place
+from tui_probe.probekit.finding import Finding, Gain, line_place, notable_lines
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, metrics_by_line, never
 from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
@@ -18,6 +18,7 @@ from tui_probe.records.counter_sums import (
     ratio,
     site_dtype,
     sum_records,
+    sums_by_source,
 )
 from tui_probe.trace.launch_shape import WARP_SIZE
 
@@ -110,6 +111,7 @@ BY_LINE: Final = metrics_by_line(METRICS, "fewest lanes")
 
 _FLAGGED_SHARE: Final = 0.1
 """The part of all lanes from which on idle ones stand out."""
+_ADVICE: Final = "let the threads of a warp take one branch: sort the work, or branch by warp"
 
 
 def findings(of: ProbeResult, found: Divergence) -> Iterator[Finding]:
@@ -119,18 +121,22 @@ def findings(of: ProbeResult, found: Divergence) -> Iterator[Finding]:
 
 
 def findings_by_line(of: ProbeResult, found: CountsByLine[Divergence]) -> Iterator[Finding]:
-    """The worst line, then all."""
+    """The worst lines of source, then all."""
     del of
-    totals = found.whole
-    worst = max(found.lines, key=_idle_lanes, default=None)
-    if worst is not None and _idle_lanes(worst):
-        everything = WARP_SIZE * (totals.branches + totals.accesses)
-        text = f"{place(worst.line, worst.source, worst.opcode)}, {lanes_per_execution(worst) or 0:.1f} of "
-        text += f"{WARP_SIZE} lanes active"
-        values = {"lanes_per_execution": lanes_per_execution(worst), "idle_lanes": _idle_lanes(worst)}
-        much = _idle_lanes(worst) > _FLAGGED_SHARE * everything
-        yield Finding("worst_line", "most idle lanes", text, "lines", worst.line, much, values=values)
-    yield _active_lanes(totals, "")
+    lanes = WARP_SIZE * (found.whole.branches + found.whole.accesses)
+    lines = sums_by_source(found.lines, _idle_lanes)
+    whole = _active_lanes(found.whole, "")
+    yield from notable_lines((_line_lanes(line, lanes) for line in lines if _idle_lanes(line)), much=whole.stands_out)
+    yield whole
+
+
+def _line_lanes(line: LineSums, lanes: int) -> Finding:
+    """``lanes`` are those of all executions of the kernel."""
+    idle, mean = _idle_lanes(line), lanes_per_execution(line)
+    text = f"{line_place(line)}, {mean or 0:.1f} of {WARP_SIZE} lanes active"
+    values = {"lanes_per_execution": mean, "idle_lanes": idle}
+    return Finding("worst_line", "idle lanes", text, "lines", line.line, idle > _FLAGGED_SHARE * lanes, values=values,
+                   gain=Gain(idle, lanes, "lanes"), advice=_ADVICE)  # fmt: skip
 
 
 def _idle_lanes(line: LineSums) -> int:

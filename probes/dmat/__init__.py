@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.probekit.finding import Finding, Gain, place
+from tui_probe.probekit.finding import UNCOALESCED_ADVICE, Finding, Gain, place
 from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec, ShareValue
 from tui_probe.probekit.metric import Metric, metric_values, where_known
 from tui_probe.probekit.probe import Probe, Question, Stamps
@@ -126,7 +126,8 @@ def _worst_access(table: AccessTable) -> Iterator[Finding]:
     }
     gain = Gain(SECTOR * wasted, SECTOR * sectors, "B")
     much = wasted > _FLAGGED_SHARE * sectors
-    yield Finding("worst_access", "worst access", text, "lines", worst.line, much, values=values, gain=gain)
+    yield Finding("worst_access", "uncoalesced", text, "lines", worst.line, much, values=values, gain=gain,
+                  advice=UNCOALESCED_ADVICE)  # fmt: skip
 
 
 def _where(row: LineAccesses) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.units import NOT_MEASURED, tenths
-from tui_probe.probekit.finding import Finding, Gain, place
+from tui_probe.probekit.finding import UNCOALESCED_ADVICE, Finding, Gain, line_place, notable_lines
 from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, metrics_by_line, never, where_any, where_known
 from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
@@ -17,9 +17,8 @@ from .analysis import (
     analyse,
     analyse_lines,
     is_counted,
-    most_wasteful_line,
     requests_and_sectors,
-    sectors_per_request,
+    waste_by_source,
     waste_of_lines,
 )
 
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
 
     from tui_probe.probekit.lines import LineValue
     from tui_probe.probekit.probe_results import ProbeResult
-    from tui_probe.records.counter_sums import CountsByLine
+    from tui_probe.records.counter_sums import CountsByLine, LineSums
 
-    from .analysis import LineWaste, MemorySectors
+    from .analysis import MemorySectors
 
 
 def _has_copies(sectors: MemorySectors, value: Any) -> bool:
@@ -98,22 +97,24 @@ def findings(of: ProbeResult, sectors: MemorySectors) -> Iterator[Finding]:
 
 
 def findings_by_line(of: ProbeResult, counts: CountsByLine[MemorySectors]) -> Iterator[Finding]:
-    """The worst line, then all."""
-    worst = most_wasteful_line(counts.lines, of.kernel.folder)
-    if worst is not None:
-        yield _worst_line(worst, sum(requests_and_sectors(line)[1] for line in counts.lines))
+    """The worst lines of source, then all accesses."""
+    sectors = sum(requests_and_sectors(line)[1] for line in counts.lines)
+    lines = waste_by_source(counts.lines, of.kernel.folder)
+    much = sum(line.sums["wasted"] for line in lines) > _FLAGGED_SHARE * sectors
+    yield from notable_lines((_line_waste(line, sectors) for line in lines), much=much)
     yield from _sectors(counts.whole, "")
 
 
-def _worst_line(worst: LineWaste, sectors: int) -> Finding:
-    line, wasted, touched = worst.line, worst.wasted or 0, sectors_per_request(worst.line)
-    needed = ratio(worst.ideal or 0, worst.requests) or 0.0
-    where = place(line.line, line.source, line.opcode)
-    text = f"{where}, {touched or 0:.1f} sectors per request, {tenths(needed)} would do"
-    values = {"sectors_per_request": touched, "sectors_needed": needed, "wasted_share": wasted / sectors}
+def _line_waste(line: LineSums, sectors: int) -> Finding:
+    """``line`` is one of ``waste_by_source``; ``sectors`` are those of the kernel."""
+    requests, touched, ideal, wasted = (line.sums[name] for name in ("requests", "sectors", "ideal", "wasted"))
+    mean, needed = ratio(touched, requests), ratio(ideal, requests) or 0.0
+    text = f"{line_place(line)}, {mean or 0:.1f} sectors per request, {tenths(needed)} would do"
+    values = {"sectors_per_request": mean, "sectors_needed": needed, "wasted_share": wasted / sectors}
     much = wasted > _FLAGGED_SHARE * sectors
     gain = Gain(SECTOR * wasted, SECTOR * sectors, "B")
-    return Finding("worst_access", "worst access", text, "lines", line.line, much, values=values, gain=gain)
+    return Finding("worst_access", "uncoalesced", text, "lines", line.line, much, values=values, gain=gain,
+                   advice=UNCOALESCED_ADVICE)  # fmt: skip
 
 
 def _sectors(counts: MemorySectors, asks: str) -> Iterator[Finding]:

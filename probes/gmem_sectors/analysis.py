@@ -17,7 +17,7 @@ line it is then that of 32 lanes, so that at least as much is wasted as is said;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -32,6 +32,7 @@ from tui_probe.records.counter_sums import (
     ratio,
     site_dtype,
     sum_records,
+    sums_by_source,
 )
 from tui_probe.records.probed_sites import access_lines
 
@@ -213,7 +214,12 @@ def _ideal(line: LineSums, size: int | None, requests: int, sectors: int) -> int
     return None if size is None else min(size * requests, sectors)
 
 
-def most_wasteful_line(lines: Iterable[LineSums], folder: Path | None) -> LineWaste | None:
-    """The line that wastes most sectors; None if none wastes any."""
-    worst = next(iter(waste_of_lines(lines, folder)), None)
-    return worst if worst is not None and worst.wasted and is_counted(worst.line) else None
+def waste_by_source(lines: Iterable[LineSums], folder: Path | None) -> list[LineSums]:
+    """The lines of source that waste sectors, most first: sums of requests, sectors, ideal, wasted."""
+    rows = [
+        replace(waste.line, sums={"requests": waste.requests, "sectors": waste.sectors, "ideal": waste.ideal or 0,
+                                  "wasted": waste.wasted})
+        for waste in waste_of_lines(lines, folder)
+        if waste.wasted and is_counted(waste.line)
+    ]  # fmt: skip
+    return sums_by_source(rows, lambda line: line.sums["wasted"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.probekit.finding import Finding, Gain, percent, place
+from tui_probe.probekit.finding import Finding, Gain, line_place, notable_lines, percent
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, metrics_by_line, never
 from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
@@ -19,6 +19,7 @@ from tui_probe.records.counter_sums import (
     ratio,
     site_dtype,
     sum_records,
+    sums_by_source,
 )
 
 if TYPE_CHECKING:
@@ -89,13 +90,14 @@ METRICS: Final = (
     Metric("passes_per_access", "passes per access", better="lower", over_launches="mean"),
     Metric("conflicts", "conflicts", "passes", better="lower"),
     Metric("degree", "conflict degree", better="lower", over_launches="mean"),
-    Metric("passes", "passes", better="lower", shown=never),
+    Metric("passes", "passes", better="lower", quantity="shared wavefronts", shown=never),
 )
 BY_LINE: Final = metrics_by_line(METRICS, "highest degree")
 
 
 _FLAGGED_SHARE: Final = 0.1
 """The part of all passes from which on what conflicts take stands out."""
+_ADVICE: Final = "pad rows by one element, or swizzle columns, so that lanes use different banks"
 
 
 def findings(of: ProbeResult, found: BankConflicts) -> Iterator[Finding]:
@@ -105,20 +107,25 @@ def findings(of: ProbeResult, found: BankConflicts) -> Iterator[Finding]:
 
 
 def findings_by_line(of: ProbeResult, counted: CountsByLine[BankConflicts]) -> Iterator[Finding]:
-    """The worst line, then all."""
+    """The worst lines of source, then all accesses."""
     del of
-    conflicts = [(line, of_line(line)) for line in counted.lines]
-    passes = sum(counts.passes for _, counts in conflicts)
-    worst = max(conflicts, key=lambda pair: pair[1].conflicts, default=None)
-    if worst is not None and worst[1].conflicts:
-        line, counts = worst
-        text = f"{place(line.line, line.source, line.opcode)}, {counts.degree or 0:.1f} times the passes needed"
-        text += f", {percent(counts.conflicts, passes)} of all passes lost"
-        values = {"degree": counts.degree, "conflicts": counts.conflicts}
-        much = counts.conflicts > _FLAGGED_SHARE * passes
-        yield Finding("worst_access", "worst access", text, "lines", line.line, much, values=values,
-                      gain=Gain(counts.conflicts, passes, "cycles"))  # fmt: skip
-    yield _conflicts(counted.whole, "")
+    passes = counted.whole.passes
+    lines = sums_by_source(counted.lines, lambda line: line.sums["conflicts"])
+    whole = _conflicts(counted.whole, "")
+    worst = (_line_conflicts(line, passes) for line in lines if line.sums["conflicts"])
+    yield from notable_lines(worst, much=whole.stands_out)
+    yield whole
+
+
+def _line_conflicts(line: LineSums, passes: int) -> Finding:
+    counts = of_line(line)
+    text = f"{line_place(line)}, {counts.degree or 0:.1f} times the passes needed"
+    text += f", {percent(counts.conflicts, passes)} of all passes lost"
+    values = {"degree": counts.degree, "conflicts": counts.conflicts}
+    much = counts.conflicts > _FLAGGED_SHARE * passes
+    gain = Gain(counts.conflicts, passes, "cycles")
+    return Finding("worst_access", "bank conflicts", text, "lines", line.line, much, values=values, gain=gain,
+                   advice=_ADVICE)  # fmt: skip
 
 
 def _conflicts(found: BankConflicts, asks: str) -> Finding:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tui_probe.draw import units
 from tui_probe.draw.table import safe
@@ -12,8 +13,9 @@ from tui_probe.draw.view import Spot
 from tui_probe.trace.kernel_files import Offset, short_position
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from tui_probe.records.counter_sums import LineSums
     from tui_probe.trace.source_lines import SourceLine
 
 Value = int | float | str | None
@@ -21,11 +23,13 @@ Value = int | float | str | None
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Upper bound of what a fix of the finding saves: bytes (``B``) or ``cycles``, out of ``whole``."""
+    """Upper bound of what a fix of the finding saves: bytes (``B``), ``cycles``, idle ``lanes`` or ``SMs``, out of
+    ``whole``.
+    """
 
     most: float
     whole: float | None
-    unit: Literal["B", "cycles"]
+    unit: Literal["B", "cycles", "lanes", "SMs"]
 
     @property
     def share(self) -> float:
@@ -46,8 +50,9 @@ class Finding:
 
     ``page`` is the view that shows it, ``line`` the line of ``pruned.ptx`` that it is about, counted from 1, or an
     ``Offset``; ``block``, ``warp``, ``sm`` and ``time`` in cycles are there where it is about one. What ``stands_out``
-    costs time, and is where to look first. ``asks`` is the probe that tells more about it, "" for none. ``gain`` is
-    what mending it could save at most, in the same unit for all findings of a probe.
+    costs time, and is where to look first. ``asks`` is the question whose probe tells more about it, "" for none.
+    ``gain`` is what mending it could save at most, in the same unit for all findings of a probe. ``advice`` is what to
+    change in the program, "" where nothing general helps.
     """
 
     key: str
@@ -63,6 +68,7 @@ class Finding:
     warp: int | None = None
     sm: int | None = None
     time: float | None = None
+    advice: str = ""
 
     @property
     def spot(self) -> Spot:
@@ -85,7 +91,29 @@ class Finding:
             "stands_out": self.stands_out,
             **({} if self.gain is None else {"gain_at_most": self.gain.most, "gain_unit": self.gain.unit}),
             **self.values,
+            **({"advice": self.advice} if self.advice and self.stands_out else {}),
         }
+
+
+MAX_NOTABLE_LINES: Final = 3
+"""Lines of a kernel that a probe names: with more, the page of lines is easier to read."""
+UNCOALESCED_ADVICE: Final = "let neighboring threads access neighboring elements, or stage tiles in shared memory"
+
+
+def notable_lines(ranked: Iterable[Finding], *, much: bool) -> Iterator[Finding]:
+    """The first of the findings about lines, and those after it that stand out.
+
+    The first stands out where the kernel loses ``much``, however many lines share that.
+    """
+    for number, finding in enumerate(islice(ranked, MAX_NOTABLE_LINES)):
+        if finding.stands_out or not number:
+            yield replace(finding, stands_out=True) if much and not number else finding
+
+
+def line_place(line: LineSums) -> str:
+    """``ld.shared.f32 PTX:45 tile.cu:12 (16 instructions)``: the place of a line, and how many were added up."""
+    more = f" ({line.lines} instructions)" if line.lines > 1 else ""
+    return place(line.line, line.source, line.opcode) + more
 
 
 def place(line: int, source: SourceLine | None, opcode: str | None = None) -> str:

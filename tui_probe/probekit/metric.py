@@ -26,7 +26,7 @@ Quantity = Literal[
     "", "launch cycles", "bytes read", "bytes written", "tensor operations",
     "load requests", "load sectors", "store requests", "store sectors",
     "fp32 instructions", "fp64 instructions", "fp16 instructions", "bf16 instructions", "half instructions",
-    "memory instructions", "instructions", "sectors", "shared requests", "footprint",
+    "memory instructions", "instructions", "sectors", "shared requests", "shared wavefronts", "footprint",
     "tensor operations as half", "wgmma instructions", "fp32 operations", "fp64 operations", "fp16 operations",
 ]  # fmt: skip
 

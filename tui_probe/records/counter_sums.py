@@ -7,7 +7,7 @@ results have the sums alone, of the launch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -92,12 +92,16 @@ WholeAnalysis = TypeVar("WholeAnalysis", bound=CounterAnalysis)
 
 @dataclass(frozen=True, slots=True)
 class LineSums:
-    """One line: its ``opcode`` with modifiers, None if nothing tells, and the ``sums`` by field."""
+    """One line: its ``opcode`` with modifiers, None if nothing tells, and the ``sums`` by field.
+
+    ``lines`` is the number of lines of PTX that were added up: more than one in :func:`sums_by_source`.
+    """
 
     line: int
     opcode: str | None
     source: SourceLine | None
     sums: dict[str, int]
+    lines: int = 1
 
     def total(self, *fields: str) -> int:
         """The sum of several fields."""
@@ -171,6 +175,25 @@ def line_totals(lines: Iterable[LineSums], record: np.dtype[Any]) -> dict[str, i
     """The sums of all lines, by field."""
     rows = list(lines)
     return {name: sum(row.sums[name] for row in rows) for name in record.names or ()}
+
+
+def sums_by_source(lines: Iterable[LineSums], loss: Callable[[LineSums], float]) -> list[LineSums]:
+    """Add up the lines of PTX that one line of source became, as unrolling does; those with most ``loss`` first.
+
+    Each sum is named after its line of PTX with most loss. Lines without a known source that lose something are added
+    up by opcode: of an unrolled loop each copy loses too little to stand out.
+    """
+    groups: dict[object, list[LineSums]] = {}
+    for line in lines:
+        unknown = (line.opcode, loss(line) > 0)
+        groups.setdefault(unknown if line.source is None else line.source, []).append(line)
+    return sorted((_added_up(group, loss) for group in groups.values()), key=lambda line: -loss(line))
+
+
+def _added_up(group: Sequence[LineSums], loss: Callable[[LineSums], float]) -> LineSums:
+    worst = max(group, key=loss)
+    sums = {name: sum(line.sums[name] for line in group) for name in worst.sums}
+    return replace(worst, sums=sums, lines=len(group))
 
 
 def worst_line(

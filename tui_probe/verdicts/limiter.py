@@ -45,7 +45,7 @@ _COUNTED_QUANTITIES: Final[tuple[Quantity, ...]] = (
     *LIMITER_QUANTITIES,
     "bytes read", "bytes written", "load sectors", "store sectors", "tensor operations", "half instructions",
     "fp16 instructions", "bf16 instructions", "memory instructions", "wgmma instructions",
-    "footprint",
+    "footprint", "shared wavefronts",
 )  # fmt: skip
 _UNITS_SHOWN: Final = 4
 _MIN_UTILIZATION_SHOWN: Final = 0.005
@@ -229,7 +229,7 @@ def _demand(results: Sequence[AnalysedResult], kernels: Sequence[KernelFacts]) -
         blocks=prod(grids[0]) if grids else None,
         size=_sum_if_known(means, "bytes read", "bytes written"),
         sectors=_first_known(means.get("sectors"), _sum_if_known(means, "load sectors", "store sectors")),
-        shared=means.get("shared requests"),
+        shared=max((means[name] for name in ("shared requests", "shared wavefronts") if name in means), default=None),
         memory=means.get("memory instructions"),
         instructions=means.get("instructions"),
         fp32=means.get("fp32 instructions"),
