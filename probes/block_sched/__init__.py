@@ -56,6 +56,7 @@ METRICS: Final = (
 
 _FLAGGED_SHARE: Final = 0.05
 """The part of a launch from which on what scheduling costs stands out."""
+_SCHEDULING_ADVICE: Final = "launch fewer, longer blocks: let each block loop over several tiles"
 _FLAGGED_RATIO: Final = 1.25
 """Times the median from which on the slowest block is worth a look."""
 
@@ -73,15 +74,27 @@ def findings(of: ProbeResult, schedule: BlockSchedule) -> Iterator[Finding]:
 def _slots(of: ProbeResult, schedule: BlockSchedule) -> Finding:
     span = schedule.span or 1.0
     parts = {name: getattr(schedule, name) / span for name in SLOT_TIME_LABELS}
-    both = parts["ramp"] + parts["tail"]
-    running, scheduling, idle = units.percents((parts["running"], parts["scheduling"], both))
-    text = f"running {running}, scheduling {scheduling}, filling and emptying {idle}"
-    text += f" of {cycles_text(schedule.span, of.clock_khz)} per SM"
+    cycles = f"{cycles_text(schedule.span, of.clock_khz)} per SM"
+    one_wave = schedule.is_one_wave
+    text = f"{_one_wave_text(schedule)}; {cycles}" if one_wave else f"{_slot_shares_text(parts)} of {cycles}"
     much = parts["scheduling"] > _FLAGGED_SHARE
     values = {**parts, "cycles": schedule.span}
     lost = schedule.scheduling + schedule.tail
     gain = Gain(lost, span, "cycles") if lost > 0 else None
-    return Finding("slots", "block slots", text, "blocks", stands_out=much, values=values, gain=gain)
+    return Finding("slots", "block slots", text, "blocks", stands_out=much, values=values, gain=gain,
+                   advice=_SCHEDULING_ADVICE)  # fmt: skip
+
+
+def _slot_shares_text(parts: dict[str, float]) -> str:
+    both = parts["ramp"] + parts["tail"]
+    running, scheduling, idle = units.percents((parts["running"], parts["scheduling"], both))
+    return f"running {running}, scheduling {scheduling}, filling and emptying {idle}"
+
+
+def _one_wave_text(schedule: BlockSchedule) -> str:
+    """No slot waited for a second block, so that shares of its time would say nothing."""
+    sms = units.counted(len(schedule.sm), "SM")
+    return f"one wave: {units.counted(schedule.blocks, 'block')} on {sms}, none waited for a slot"
 
 
 def _slowest_block(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:

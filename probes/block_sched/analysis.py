@@ -89,6 +89,11 @@ class BlockSchedule:
         return self.sm_running + self.sm_scheduling + self.sm_ramp + self.sm_tail
 
     @property
+    def is_one_wave(self) -> bool:
+        """True if no slot ran a second block."""
+        return bool((self.sm_blocks <= self.sm_slots).all())
+
+    @property
     def running(self) -> float:
         """Running cycles, mean over SMs."""
         return float(self.sm_running.mean())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.probekit.finding import Finding, percent
+from tui_probe.probekit.finding import Finding, Gain, percent
 from tui_probe.probekit.probe import Waits
 from tui_probe.probekit.record_counts import sampled_blocks_text
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tui_probe.probekit.timelines.launch import LaunchTimeline
     from tui_probe.records.timeline import Intervals, Timeline
 
+_TAIL_ADVICE: Final = "balance the blocks, or launch more and shorter ones, so that all SMs end together"
+IDLE_SMS_KEY: Final = "idle_sms"
 _NOTABLE_SHARE: Final = 0.05
 """The part of a launch from which on what a tail costs stands out."""
 
@@ -34,7 +36,8 @@ def tail_finding(timeline: Timeline, asks: str) -> Iterator[Finding]:
     values = {"tail_share": found.cycles / span, "lost_share": found.lost, "tail_start": found.start}
     yield Finding(
         "tail", "tail", text, "timeline", stands_out=much, asks=asks if much else "", values=values,
-        block=found.last_block, sm=found.last_sm, time=found.start,
+        block=found.last_block, sm=found.last_sm, time=found.start, gain=Gain(found.lost * span, span, "cycles"),
+        advice=_TAIL_ADVICE if much else "",
     )  # fmt: skip
 
 
@@ -44,7 +47,7 @@ def idle_sms_findings(timeline: Timeline) -> Iterator[Finding]:
     if idle and timeline.sample is None:
         text = f"{len(idle)} of {units.counted(len(timeline.sms), 'SM')} ran no block"
         values = {"idle_sms": len(idle), "sms": len(timeline.sms)}
-        yield Finding("idle_sms", "idle SMs", text, "timeline", stands_out=True, values=values, sm=idle[0])
+        yield Finding(IDLE_SMS_KEY, "idle SMs", text, "timeline", stands_out=True, values=values, sm=idle[0])
 
 
 def slot_gaps(blocks: Intervals) -> NDArray[np.int64]:
