@@ -132,7 +132,7 @@ METRICS: Final = (
     _sum_metric("fp64_instructions", "fp64 instructions", "fp64 instructions"),
     _sum_metric("half_instructions", "fp16 instructions", "half instructions"),
     _sum_metric("memory_instructions", "memory instructions", "memory instructions"),
-    _sum_metric("instructions", "instructions", "instructions", "lower"),
+    _sum_metric("instructions", "issued instructions", "instructions", "lower"),
     Metric("unsized", "copies by tensor map", read=_sum_reader("unsized"), shown=where_any),
 )
 
