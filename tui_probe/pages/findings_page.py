@@ -19,10 +19,11 @@ from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.registry import all_probes, probe_named
 from tui_probe.trace.plain_file import read_within
-from tui_probe.verdicts.findings import findings_by_probe
+from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter, limiter_texts
 from tui_probe.verdicts.probe_coverage import kernel_advice
 from tui_probe.verdicts.run_outcome import program_command
+from tui_probe.verdicts.unmeasured import unmeasured_probes, unmeasured_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.finding import Finding
     from tui_probe.probekit.probe import Probe
-    from tui_probe.trace.model import KernelFacts, Trace
+    from tui_probe.trace.model import KernelFacts, ProbedKernel, Trace
     from tui_probe.verdicts.findings import ResultFindings
 
 
@@ -84,7 +85,7 @@ def open_questions(kernel: KernelFacts, found: Sequence[ResultFindings]) -> list
     if kernel.status != "probed":
         return []
     asked = [finding.asks for each in found for finding in each.findings if finding.asks]
-    probes = (probe_named(analysis_name(one)) for one in kernel.by_probe() if one.status == "probed")
+    probes = (probe_named(analysis_name(one)) for one in kernel.by_probe() if _has_answer(one))
     answered, text = set().union(*map(_answered_keys, probes)), _pruned_ptx(kernel)
     left = [
         question
@@ -92,6 +93,11 @@ def open_questions(kernel: KernelFacts, found: Sequence[ResultFindings]) -> list
         if _is_open(question, kernel, answered) and _applies_to_ptx(question, text)
     ]
     return sorted(left, key=lambda each: asked.index(each.key) if each.key in asked else len(asked))
+
+
+def _has_answer(kernel: ProbedKernel) -> bool:
+    """Of several probes those that have a result: a kernel that is launched once has the result of one."""
+    return kernel.status == "probed" and (bool(kernel.result_rows) or not kernel.kernel.named_probes)
 
 
 def _answered_keys(probe: Probe | None) -> set[str]:
@@ -132,6 +138,8 @@ def findings_lines(found: ResultFindings, cells: int, keys: Mapping[str, str] | 
     """
     launch = "" if found.launch is None else f" in launch {found.launch}"
     probe = f" by -p {safe(found.probe)}" if found.probe else ""
+    if found.probe == NO_PROBE:
+        probe = " without a probe"
     head = f" found{launch}{probe}"
     fits = width(head) + width(_SIMULATED) <= cells
     simulated = _SIMULATED if fits and _counts_cycles(found.probe) else " (simulated)"
@@ -270,8 +278,8 @@ def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) ->
             yield from (f"  {plain(line)}".rstrip() for line in limiter_lines(limiter_texts(limit), cells - 2))
         for of_probe in findings:
             yield from (f"  {plain(line)}".rstrip() for line in findings_lines(of_probe, cells - 2))
-        if findings:
-            yield from (f"   {words}" for words in _unprobed_texts(kernel))
+        if any(of_probe.probe != NO_PROBE for of_probe in findings):
+            yield from (part for words in _unprobed_texts(kernel) for part in hang_line(f"   {words}", cells))
         elif kernel.status == "probed":
             yield "   no result was saved"
         else:
@@ -283,10 +291,11 @@ def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) ->
 
 
 def _unprobed_texts(kernel: KernelFacts) -> Iterator[str]:
-    """The probes of the run that a kernel does not have, and why."""
+    """The probes of the run that a kernel does not have, or that have no result of it, and why."""
     for one in kernel.by_probe():
         if one.status != "probed":
             yield f"not with -p {safe(one.probe or '')}: {safe(one.reason or one.status)}"
+    yield from unmeasured_texts(unmeasured_probes(kernel))
 
 
 def trace_questions(trace: Trace, progress: Progress = no_progress) -> list[Question]:
@@ -315,7 +324,7 @@ FINDING_COLUMNS: Final[Sequence[Column[FindingRow]]] = (
     Column("demangled", lambda r: r.kernel.demangled, "kernel", lambda r: r.kernel.demangled, False, 0, 16, shorten),
     Column("status", lambda r: r.kernel.status, "status", lambda r: r.kernel.status, False, 3),
     Column("reason", lambda r: r.kernel.reason),
-    Column("probe", lambda r: r.found.probe if r.found else None),
+    Column("probe", lambda r: r.found.probe if r.found and r.found.probe != NO_PROBE else None),
     Column("launch", lambda r: r.found.launch if r.found else None),
     Column("simulated", lambda r: r.kernel.trace.state.simulated),
     Column("problem", lambda r: r.found.problem if r.found else None),

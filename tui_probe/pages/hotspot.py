@@ -1,37 +1,22 @@
-"""Hotspots: the place to look at first in a launch, and the flagged lines of all kernels."""
+"""Hotspot: the place to look at first in a launch."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.draw.shell import command_lines, shell_word
-from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import hang_line
-from tui_probe.draw.table import safe
 from tui_probe.draw.view import Document, Spot
 from tui_probe.errors import ProbeError
 from tui_probe.pages.findings_page import open_questions
 from tui_probe.pages.views import kind_of, kinds
-from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.registry import probe_names_where
-from tui_probe.verdicts.findings import (
-    MAX_UNASKED_BYTES,
-    finding_text,
-    findings_by_probe,
-    launch_findings,
-    result_bytes,
-)
-from tui_probe.verdicts.kernel_columns import by_time_share
+from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe, launch_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from tui_probe.probekit.finding import Finding
-    from tui_probe.trace.model import KernelFacts, ProbedKernel, Trace
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.verdicts.findings import ResultFindings
 
 _PAGE_WIDTH: Final = 80
@@ -126,11 +111,12 @@ def _no_hotspot(source: ViewSource, found: Sequence[ResultFindings]) -> Hotspot:
     kernel = source.kernel
     if kernel.status != "probed":
         return Hotspot(why="the kernel was not probed, so nothing was measured of it: page 1 says why")
-    if not found:
+    if all(each.probe == NO_PROBE for each in found):
         return Hotspot(why="this launch has no result")
     telling = _probes_with_places()
     if any(each.probe in telling for each in found):
         return Hotspot(why="nothing stands out in this launch")
+    found = [each for each in found if each.probe != NO_PROBE]
     probes = " and ".join(f"-p {each.probe}" for each in found if each.probe) or "what was recorded"
     asks = next((question.option for question in open_questions(kernel, found) if question.probe in telling), "")
     return Hotspot(why=f"{probes} tells of no place", asks=asks)
@@ -140,61 +126,3 @@ def _probes_with_places() -> frozenset[str]:
     """The probes that tell of lines, or have a drawing."""
     drawn = (name for kind in kinds() if kind.drawn for name in kind.probes)
     return frozenset((*probe_names_where(lambda probe: probe.lines), *drawn))
-
-
-MAX_KERNELS_READ: Final = 20
-"""Results that are read at most: the newest of each kernel and probe."""
-MAX_LINES_SHOWN: Final = 8
-_NAME_CELLS: Final = 32
-
-
-@dataclass(frozen=True, slots=True)
-class _FlaggedLine:
-    """Findings about a line of a kernel."""
-
-    kernel: KernelFacts
-    finding: Finding
-
-    @property
-    def order(self) -> tuple[bool, float]:
-        """Sort key: flagged findings come first, then the kernels with most GPU time."""
-        return not self.finding.stands_out, -(self.kernel.time_share or 0.0)
-
-
-def flagged_lines(trace: Trace, cells: int, seconds: float | None = None) -> list[str]:
-    """The few that matter most; none where no probe tells of lines. Reading ends after so many ``seconds``."""
-    ranked = sorted(_read_flagged_lines(trace, seconds), key=lambda worst: worst.order)
-    lines = [part for worst in ranked[:MAX_LINES_SHOWN] for part in hang_line(_flagged_line_text(worst), cells)]
-    if lines:
-        command = f"tui-probe show lines {shell_word(trace.directory)}:KERNEL"
-        lines += command_lines("all lines of a kernel:", command, cells)
-    return lines
-
-
-def _read_flagged_lines(trace: Trace, seconds: float | None) -> Iterator[_FlaggedLine]:
-    """Flagged lines of the kernels with most GPU time; the page of results names those that cannot be read."""
-    latest = None if seconds is None else time.monotonic() + seconds
-    for kernel in islice(_kernels_with_lines(trace), MAX_KERNELS_READ):
-        if latest is not None and time.monotonic() > latest:
-            return
-        source = ViewSource(trace, kernel)
-        findings = launch_findings(source) if result_bytes(source) <= MAX_UNASKED_BYTES else None
-        if findings is not None:
-            yield from (
-                _FlaggedLine(kernel, findings.of_blocks(finding)) for finding in findings.findings if finding.line
-            )
-
-
-def _kernels_with_lines(trace: Trace) -> Iterator[ProbedKernel]:
-    """Kernels with results of probes that tell of lines, once for each probe; those with most GPU time first."""
-    telling = probe_names_where(lambda probe: probe.lines)
-    kernels = chain.from_iterable(kernel.by_probe() for kernel in by_time_share(trace.kernels))
-    return (one for one in kernels if one.result_rows and analysis_name(one) in telling)
-
-
-def _flagged_line_text(worst: _FlaggedLine) -> str:
-    kernel, finding = worst.kernel, worst.finding
-    mark = "!" if finding.stands_out else " "
-    share = "" if kernel.time_share is None else f" {kernel.time_share:>5.1%}"
-    name = shorten(safe(kernel.demangled), _NAME_CELLS)
-    return f"{mark}{share} #{kernel.index} {name}  {finding.label}: {finding_text(kernel, finding)}"

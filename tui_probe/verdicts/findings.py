@@ -21,6 +21,7 @@ from tui_probe.probekit.record_counts import record_counts_text, sampled_blocks_
 from tui_probe.probekit.registry import is_drawn, kernel_page_names, probe_named
 from tui_probe.trace.source_lines import SourceLines
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
+from tui_probe.verdicts.static_findings import static_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import KernelFacts, Trace
 
 _CACHE_SIZE: Final = 64
+NO_PROBE: Final = "(no probe)"
+"""Name of the source of findings from launches and the assembler's log."""
 _SAMPLE_KEY: Final = "sample"
 """The finding that says of which blocks all others are."""
 _cache: dict[tuple[str, int, int], ResultFindings] = {}
@@ -53,7 +56,7 @@ class ResultFindings:
     def record(self) -> dict[str, Any]:
         """As data."""
         return {
-            "probe": self.probe,
+            "probe": None if self.probe == NO_PROBE else self.probe,
             "launch": self.launch,
             "simulated": self.simulated,
             "problem": self.problem,
@@ -111,10 +114,16 @@ def launch_findings(source: ViewSource) -> ResultFindings | None:
 def findings_by_probe(source: ViewSource) -> list[ResultFindings]:
     """Return the findings of each probe for the launch at hand, or the nearest that had it; without one, of the newest.
 
-    One where the run had one probe, none where there is no result.
+    One where the run had one probe, none where there is no result. Last come those that need no probe, if any.
     """
     results = (launch_findings(each) for each in source.by_probe())
-    return [result for result in results if result is not None]
+    return [*(result for result in results if result is not None), *_unprobed_findings(source.kernel)]
+
+
+def _unprobed_findings(kernel: KernelFacts) -> Iterator[ResultFindings]:
+    findings = tuple(static_findings(kernel))
+    if findings:
+        yield ResultFindings(NO_PROBE, None, False, findings)
 
 
 def _read_findings(of: ProbeResult) -> list[Finding]:
@@ -151,9 +160,12 @@ FLAG: Final = "! "
 
 
 def key_findings(trace: Trace, kernel: KernelFacts) -> tuple[tuple[str, Finding], ...]:
-    """Return the flagged finding of each probe in its newest result, else its first."""
-    results = findings_by_probe(ViewSource(trace, kernel))
-    return tuple((result.probe, finding) for result in results for finding in _best_findings(result))
+    """Return the flagged findings of each probe in its newest result, else its first. Large results are not read."""
+    results = (launch_findings(each) for each in ViewSource(trace, kernel).by_probe()
+               if result_bytes(each) <= MAX_UNASKED_BYTES)  # fmt: skip
+    read = (result for result in results if result is not None)
+    return tuple((result.probe, finding) for result in (*read, *_unprobed_findings(kernel))
+                 for finding in _best_findings(result))  # fmt: skip
 
 
 def _best_findings(found: ResultFindings) -> list[Finding]:
