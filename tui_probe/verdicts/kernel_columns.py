@@ -15,6 +15,7 @@ from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.record_counts import launch_count_text
 from tui_probe.verdicts.kernel_failures import located_failures
 from tui_probe.verdicts.probe_coverage import probe_coverage
+from tui_probe.verdicts.unmeasured import unmeasured_probes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -161,6 +162,7 @@ def probed_record(kernel: KernelFacts) -> dict[str, Any]:
         "results": len(kernel.result_rows),
         "reason": kernel.reason,
         "reason_code": kernel.reason_code,
+        "not_measured": next((each.reason for each in unmeasured_probes(kernel) if each.probe == kernel.probe), None),
     }
 
 

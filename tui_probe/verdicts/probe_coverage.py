@@ -253,7 +253,14 @@ def _remarked_kernels(trace: Trace, cells: int, *, matched_nothing: bool) -> lis
     for kernel in chain.from_iterable(each.by_probe() for each in trace.kernels):
         if kernel.status == "probed" and kernel.reason and kernel.matched_nothing is matched_nothing:
             groups[kernel.reason].append(kernel)
-    return [line for reason, kernels in groups.items() for line in _kernel_group_lines(reason, kernels, cells)]
+    return [line for reason, kernels in groups.items() for line in _remark_group_lines(reason, kernels, cells)]
+
+
+def _remark_group_lines(reason: str, kernels: list[KernelFacts], cells: int) -> list[str]:
+    """The kernels of one remark; only their number where the probe matched nothing and others measured them."""
+    lines = _kernel_group_lines(reason, kernels, cells)
+    measured = all(kernel.matched_nothing and len(kernel.kernel.named_probes) > 1 for kernel in kernels)
+    return lines[:1] if measured else lines
 
 
 def _kernel_lines(trace: Trace, cells: int) -> list[str]:

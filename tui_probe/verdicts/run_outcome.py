@@ -14,6 +14,7 @@ from tui_probe.probekit.record_counts import probed_launches_text
 from tui_probe.trace.kernel_status import ended_context
 from tui_probe.trace.source_lines import copied_names
 from tui_probe.verdicts.kernel_failures import failure_lines
+from tui_probe.verdicts.unmeasured import unmeasured_texts, unused_probes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -174,6 +175,8 @@ def _head_entries(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "context", context_error_text(trace, state.context_failed)
     for words in _missing_result_texts(trace):
         yield "", words
+    for words in unmeasured_texts(unused_probes(trace)):
+        yield "probes", words
     for words in budget_lines(trace):
         yield "", words
     if halted := _stop_reason(trace):
@@ -261,6 +264,7 @@ def head_record(trace: Trace) -> dict[str, Any]:
             "budgets": budget_record(trace),
             "sources": copied_names(trace.directory),
             "results_unsaved": trace.results_unsaved,
+            "probes_not_measured": [probe.record() for probe in unused_probes(trace)],
         },
     }
 

@@ -21,6 +21,7 @@ from tui_probe.verdicts.findings import findings_by_probe
 from tui_probe.verdicts.kernel_columns import KERNEL_COLUMNS, before_after_text
 from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
 from tui_probe.verdicts.limiter import kernel_limiter, limiter_summary
+from tui_probe.verdicts.unmeasured import unmeasured_probes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -85,7 +86,9 @@ class Summary(Document):
                 parts.append(f"registers {before_after_text(one.registers_pruned, one.registers_probed)}")
             if one.slowdown is not None:
                 parts.append(f"{one.slowdown:.2f}× as long")
-            text = ", ".join(parts) + (f": {one.reason}" if one.reason else "")
+            unmeasured = next((each.reason for each in unmeasured_probes(one) if each.probe == one.probe), None)
+            reason = one.reason or unmeasured
+            text = ", ".join(parts) + (f": {reason}" if reason else "")
             lines.append(((" " + pad("" if number else "probes", LABEL), "dim"), (safe(text), "")))
         return [*lines, ()] if lines else []
 

@@ -16,6 +16,7 @@ from tui_probe.trace.recent import run_before
 from tui_probe.ui import keys
 from tui_probe.verdicts.probe_coverage import kernel_filter_warning, unmatched_kernel_filter
 from tui_probe.verdicts.run_outcome import largest_loss_text
+from tui_probe.verdicts.unmeasured import unused_probes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,6 +74,8 @@ def state_line(
         parts.append((f"{units.counted(process.dropped, 'result')} dropped", "warn"))
     if remark:
         parts.append((remark, "warn"))
+    if process is not None and process.trace is not None and (unused := unused_probes(process.trace)):
+        parts.append((f"no result: {', '.join(safe(each.probe) for each in unused)}", "warn"))
     if process is not None:
         kernels = units.counted(len(process.kernels), "kernel")
         parts.append((f"{kernels} ({units.count(process.probed)} probed)", ""))

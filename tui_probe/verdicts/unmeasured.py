@@ -1,0 +1,92 @@
+"""Probes of a run that left no result, in a kernel or in all, with the reason: absence must not read as 0."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tui_probe.draw import units
+from tui_probe.draw.table import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tui_probe.trace.model import Kernel, KernelFacts, Run, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class UnmeasuredProbe:
+    """A probe that was asked for, and why it has no result."""
+
+    probe: str
+    reason: str
+
+    def record(self) -> dict[str, Any]:
+        """As data."""
+        return {"probe": self.probe, "reason": self.reason}
+
+
+def unmeasured_probes(kernel: KernelFacts) -> list[UnmeasuredProbe]:
+    """The probes of a run with several that are in a kernel and have no result of it."""
+    if not _saves_results(kernel.trace) or kernel.status != "probed":
+        return []
+    several = kernel.kernel.named_probes
+    reason = _unserved_reason(kernel.launches, len(several))
+    return [
+        UnmeasuredProbe(name, reason)
+        for name, one in several.items()
+        if one.status == "probed" and not one.result_rows and not one.matched_nothing
+    ]
+
+
+def unused_probes(trace: Trace) -> list[UnmeasuredProbe]:
+    """The probes of a run that have no result of any kernel; none while it lasts, and where no kernel was launched."""
+    kernels = [kernel for kernel in trace.kernels if kernel.launches]
+    if not kernels or trace.state.running or not _saves_results(trace):
+        return []
+    named = tuple(dict.fromkeys(name for kernel in kernels for name in kernel.named_probes))
+    asked = (trace.run_info.probes if trace.run_info is not None else ()) or named
+    return [UnmeasuredProbe(name, _run_reason(kernels, name)) for name in asked if not _has_result(kernels, name)]
+
+
+def unmeasured_texts(probes: Iterable[UnmeasuredProbe]) -> Iterator[str]:
+    """``not measured by -p A, B: launched once, and 3 probes were asked for``: those of one reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for each in probes:
+        by_reason.setdefault(each.reason, []).append(safe(each.probe))
+    yield from (f"not measured by -p {', '.join(names)}: {safe(reason)}" for reason, names in by_reason.items())
+
+
+def _saves_results(trace: Run) -> bool:
+    options = {} if trace.run_info is None else trace.run_info.options
+    return not options.get("memusage") and not (options.get("benchmark") and not options.get("save_results"))
+
+
+def _has_result(kernels: Iterable[Kernel], name: str) -> bool:
+    return any(
+        kernel.named_probes[name].result_rows if name in kernel.named_probes else
+        not kernel.named_probes and kernel.result_rows
+        for kernel in kernels
+    )  # fmt: skip
+
+
+def _run_reason(kernels: Iterable[Kernel], name: str) -> str:
+    """The usual reason of the kernels."""
+    (reason, number), *others = Counter(_kernel_reason(kernel, name) for kernel in kernels).most_common()
+    return f"{units.counted(number, 'kernel')} {reason}" if others else f"each kernel {reason}"
+
+
+def _kernel_reason(kernel: Kernel, name: str) -> str:
+    one = kernel.named_probes.get(name)
+    if one is not None and one.status == "probed":
+        return _unserved_reason(kernel.launches, len(kernel.named_probes))
+    reason = one.reason if one is not None else kernel.reason
+    return f"not probed with it: {reason}" if reason else "not probed with it"
+
+
+def _unserved_reason(launches: int, probes: int) -> str:
+    if launches < probes:
+        times = "once" if launches == 1 else f"{launches} times"
+        return f"launched {times}, with other probes"
+    return "launched without it"
