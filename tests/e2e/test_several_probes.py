@@ -16,7 +16,7 @@ from tui_probe.pages.views import kind_of
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.findings import findings_by_probe
-from tui_probe.verdicts.kernel_bounds import bounds_section
+from tui_probe.verdicts.kernel_bounds import bounds_section, kernel_bounds
 
 PROBES = ("block_sched", "gmem_sectors", "dmat:1/2", "inst_mix_by_line")
 NAMES = [probe.partition(":")[0] for probe in PROBES]
@@ -151,7 +151,7 @@ def test_compare_has_the_figures_of_all_probes(several: tuple[Tool, Path]) -> No
 
 def test_a_survey_says_which_kernels_matter_and_what_bounds_each(tmp_path: Path, natives: Path) -> None:
     tool = Tool(tmp_path, natives)
-    command = [*EXAMPLE, "--kernel", "saxpy", "--kernel", "matmul", "--repeat", "4"]
+    command = [*EXAMPLE, "--kernel", "saxpy", "--kernel", "matmul", "--repeat", "6"]
     done = tool("run", "--sim", "-p", "survey", "--", *command)
     assert done.returncode == 0, done.stderr
     section = done.stdout.partition("Which kernels matter, and what bounds each\n")[2].partition("\n\n")[0]
@@ -175,7 +175,7 @@ def test_a_report_without_shares_says_what_would_give_them(tmp_path: Path, nativ
     assert trace.run_info is not None
     for times, also in ((True, ""), (False, ", or without --no-times")):
         trace.run_info.options["times"] = times
-        assert f"no shares: {wanted}{also}" in bounds_section(trace, 100)
+        assert f"no shares: {wanted}{also}" in bounds_section(trace, kernel_bounds(trace), 100)
 
 
 def test_incompatible_options_are_refused(tmp_path: Path, natives: Path) -> None:

@@ -1,4 +1,4 @@
-"""The end of a run's report: the lines that stand out in all kernels."""
+"""First section of a run's report: losses ranked by their share of the kernel times the kernel's share of the run."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.recorded import H200, SIMULATED, unpacked
-from tui_probe.pages import hotspot as module
-from tui_probe.pages.hotspot import flagged_lines
+from tests.recorded import H200, unpacked
+from tui_probe.pages.first_look import TITLE, Loss, first_look, ranked_losses
 from tui_probe.pages.run_report import run_report
+from tui_probe.probekit.finding import Finding, Gain
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.kernel_bounds import KernelBound, kernel_bounds
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.probekit.page_kinds import ViewSource
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.model import Kernel, Trace
 
 
 @pytest.fixture
@@ -24,35 +24,61 @@ def trace(tmp_path: Path) -> Trace:
     return open_trace(unpacked(H200 / "dmat", tmp_path))
 
 
-def test_outliers_come_first_with_kernel_and_line(trace: Trace) -> None:
-    first, second, third, *_ = flagged_lines(trace, 200)
-    assert first.startswith("! #2 strided_store  worst access: st.global.u32 PTX:32 strided_store.cu:4, 8.0 sectors")
-    assert second.startswith("! #4 matmul")
-    assert third.startswith("  #6 softmax")
+def losses(trace: Trace, cells: int = 200) -> list[str]:
+    return first_look(trace, kernel_bounds(trace).kernels, cells)
 
 
-def test_page_ends_the_report(trace: Trace) -> None:
-    section = run_report(trace, width=160).rpartition("Where to look first: the worst lines\n")[2]
-    assert [line.strip() for line in section.splitlines()] == [line.strip() for line in flagged_lines(trace, 158)]
+def test_first_look_names_kernel_line_and_fix(trace: Trace) -> None:
+    lines = losses(trace)
+    strided = next(place for place, line in enumerate(lines) if "#2 strided_store  uncoalesced" in line)
+    assert lines[strided].startswith("! ")
+    assert "st.global.u32 PTX:32 strided_store.cu:4, 8.0 sectors" in lines[strided]
+    assert lines[strided + 1].startswith("      fix: ")
+    assert lines[-1].startswith("all lines of a kernel: tui-probe show lines")
 
 
-def test_no_more_results_are_read_than_is_allowed(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[int] = []
-    real = module.launch_findings
-
-    def noted(source: ViewSource) -> object:
-        read.append(source.kernel.index)
-        return real(source)
-
-    monkeypatch.setattr(module, "launch_findings", noted)
-    monkeypatch.setattr(module, "MAX_KERNELS_READ", 3)
-    assert any("strided_store" in line for line in flagged_lines(trace, 200))
-    assert read == [0, 1, 2]
-    assert flagged_lines(trace, 200, seconds=-1) == []
-    assert len(read) == 3
+def test_first_look_stands_above_the_table(trace: Trace) -> None:
+    text = run_report(trace, width=160)
+    assert text.index(TITLE) < text.index("Probed kernels: ")
 
 
-def test_a_probe_that_tells_of_no_lines_has_no_such_section(tmp_path: Path) -> None:
-    trace = open_trace(unpacked(SIMULATED / "block_sched", tmp_path))
-    assert flagged_lines(trace, 200) == []
-    assert "worst lines" not in run_report(trace)
+def test_first_look_reads_nothing_out_of_time(trace: Trace) -> None:
+    run = kernel_bounds(trace, seconds=-1)
+    assert (run.kernels, run.unread) == ([], 7)
+
+
+def test_first_look_is_absent_without_losses(trace: Trace) -> None:
+    quiet = Finding("slots", "slots", "all run")
+    assert first_look(trace, [bound(trace.kernels[0], 1.0, ("block_sched", quiet))], 100) == []
+
+
+def line_finding(part: float, *, stands_out: bool = True) -> Finding:
+    return Finding("worst", "worst", f"{part:.0%}", "lines", 7, stands_out, gain=Gain(part, 1, "cycles"))
+
+
+def bound(kernel: Kernel, share: float | None, *findings: tuple[str, Finding]) -> KernelBound:
+    return KernelBound(kernel, share, findings)
+
+
+def test_losses_rank_by_share_of_kernel_times_share_of_run(trace: Trace) -> None:
+    small, large = trace.kernels[0], trace.kernels[1]
+    ranked = ranked_losses([bound(small, 0.04, ("a", line_finding(0.9))), bound(large, 0.96, ("a", line_finding(0.3)))])
+    assert [loss.kernel for loss in ranked] == [large, small]
+    unknown = ranked_losses(
+        [bound(small, None, ("a", line_finding(0.3))), bound(large, None, ("a", line_finding(0.9)))]
+    )
+    assert [loss.kernel for loss in unknown] == [large, small]
+    quiet = ranked_losses(
+        [bound(small, 0.9, ("a", line_finding(0.09, stands_out=False))), bound(large, 0.1, ("a", line_finding(0.2)))]
+    )
+    assert [loss.kernel for loss in quiet] == [large, small]
+
+
+def test_losses_name_each_loss_once(trace: Trace) -> None:
+    kernel, located = trace.kernels[0], line_finding(0.5)
+    whole = Finding("all", "all", "in all", stands_out=True)
+    asking = Finding("memory", "memory", "more than needed", stands_out=True, asks="coalescing")
+    found = (("gmem_sectors_by_line", located), ("gmem_sectors_by_line", whole), ("what_limits", asking))
+    assert ranked_losses([bound(kernel, 1.0, *found)]) == [Loss(kernel, 1.0, located)]
+    lines = first_look(trace, [bound(kernel, 1.0, found[2])], 100)
+    assert lines[1].strip() == "which accesses are not coalesced? run -p gmem_sectors_by_line"

@@ -17,7 +17,7 @@ from tui_probe.draw.view import Document, no_progress
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafts import Grafter
 from tui_probe.engine.source_copies import SourceCopies
-from tui_probe.pages.hotspot import flagged_lines
+from tui_probe.pages.first_look import first_look
 from tui_probe.pages.view_output import text_lines, view_lines
 from tui_probe.pages.views import kind_of
 from tui_probe.probe_files.loading import load_probe
@@ -27,6 +27,7 @@ from tui_probe.probes.gmem_sectors.analysis import SITE
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLines, files_of
 from tui_probe.verdicts.findings import launch_findings, summarize_findings
+from tui_probe.verdicts.kernel_bounds import kernel_bounds
 
 if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
@@ -131,7 +132,9 @@ def test_findings_and_figures_name_offsets(trace: Trace) -> None:
     assert finding.words.startswith(f"STG {STORE:#06x} calls.cu:23, 32.0 sectors per request, 4 would do")
     record = json.loads(json.dumps(finding.record()))
     assert (record["ptx_line"], record["offset"]) == (None, STORE)
-    text = summarize_findings(trace, trace.kernels[0]).words + "\n".join(flagged_lines(trace, 100))
+    text = summarize_findings(trace, trace.kernels[0]).words + "\n".join(
+        first_look(trace, kernel_bounds(trace).kernels, 100)
+    )
     assert f"{STORE:#06x}" in text
     assert "PTX" not in text
 

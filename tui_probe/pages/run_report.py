@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import hang_line, to_ascii
 from tui_probe.draw.table import safe
-from tui_probe.pages.hotspot import flagged_lines
+from tui_probe.pages.first_look import TITLE as FIRST_LOOK
+from tui_probe.pages.first_look import first_look
 from tui_probe.pages.views.results import run_results_lines
-from tui_probe.verdicts.kernel_bounds import bounds_section
+from tui_probe.verdicts.kernel_bounds import bounds_section, kernel_bounds
 from tui_probe.verdicts.kernel_columns import kernel_table
 from tui_probe.verdicts.probe_coverage import NO_MATCH_NOTE, REMARKS, no_match_lines, remark_lines, unprobed_lines
 from tui_probe.verdicts.run_outcome import head_lines
@@ -18,21 +19,23 @@ if TYPE_CHECKING:
 
 
 def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seconds: float | None = None) -> str:
-    """The whole report as lines of at most ``width`` cells, with a newline after the last.
+    """The whole report as lines of at most ``width`` cells, with a newline after the last: the losses first.
 
     Results are read for so many ``seconds`` at most; None: as long as it takes.
     """
-    lines = [*head_lines(trace, width), ""]
-    lines += kernel_table(trace, width) if len(trace.kernels) else [_no_kernel_text(trace)]
+    bounds = kernel_bounds(trace, seconds)
+    lines = list(head_lines(trace, width))
+    if losses := first_look(trace, bounds.kernels, width - 2):
+        lines += ["", FIRST_LOOK, *(f"  {line}" for line in losses)]
+    lines += ["", *(kernel_table(trace, width) if len(trace.kernels) else [_no_kernel_text(trace)])]
     for title, section in (
-        ("Which kernels matter, and what bounds each", bounds_section(trace, width - 2)),
+        ("Which kernels matter, and what bounds each", bounds_section(trace, bounds, width - 2)),
         ("What the probe measured", list(run_results_lines(trace, width - 2, seconds))),
         (NO_MATCH_NOTE, no_match_lines(trace, width)),
         (REMARKS, remark_lines(trace, width)),
         ("Not probed", unprobed_lines(trace, width)),
         ("What the hook could not do", [safe(text) for text in trace.state.troubles]),
         ("What the launcher could not do", [safe(text) for text in trace.run_info.messages] if trace.run_info else []),
-        ("Where to look first: the worst lines", flagged_lines(trace, width - 2, seconds)),
     ):
         if section:
             lines += ["", title, *(f"  {line}" for line in section)]

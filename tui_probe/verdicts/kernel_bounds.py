@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from itertools import islice
 from statistics import fmean
@@ -12,11 +13,12 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import hang_line
 from tui_probe.draw.table import safe
 from tui_probe.probekit.measured import analyse_result, known_probe
-from tui_probe.verdicts.findings import finding_text, key_findings
+from tui_probe.verdicts.findings import NO_PROBE, finding_text, key_findings
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter, limiter_texts
+from tui_probe.verdicts.unmeasured import unmeasured_probes, unmeasured_texts, unused_probes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from tui_probe.probekit.finding import Finding
     from tui_probe.probekit.measured import AnalysedResult
@@ -48,30 +50,51 @@ class KernelBound:
             "kernel": self.kernel.index,
             "share": self.share,
             "limited_by": None if self.limited is None else self.limited.record(),
-            "findings": [{"probe": probe, **finding.record()} for probe, finding in self.findings],
+            "findings": [
+                {"probe": None if probe == NO_PROBE else probe, **finding.record()} for probe, finding in self.findings
+            ],
+            "not_measured_by": [probe.record() for probe in unmeasured_probes(self.kernel)],
         }
 
 
-def kernel_bounds(trace: Trace) -> tuple[str, list[KernelBound]]:
-    """Of what the shares are, and the kernels, the largest share first: all that were timed, else those with results.
+@dataclass(frozen=True, slots=True)
+class RunBounds:
+    """The kernels of a run, the largest share first. ``of`` is what the shares are of, "" where there are none.
 
-    Without times shares are of the cycles that a probe counted; "" where there are none either.
+    ``unread`` kernels have results that were not read.
     """
+
+    of: str
+    kernels: list[KernelBound]
+    unread: int = 0
+
+
+def kernel_bounds(trace: Trace, seconds: float | None = None) -> RunBounds:
+    """The kernels that were timed, else those with results, and those whose grid or registers stand out.
+
+    Without times shares are of the cycles that a probe counted. Reading ends after so many ``seconds``.
+    """
+    latest = None if seconds is None else time.monotonic() + seconds
     if any(kernel.time_share is not None for kernel in trace.kernels):
         kernels = [each for each in trace.kernels if each.result_rows or each.time_share is not None]
         of, shares = _GPU_TIME, [kernel.time_share for kernel in kernels]
     else:
         kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
-        of, shares = _shares_of_cycles(kernels)
+        of, shares = _shares_of_cycles(kernels, latest)
+    ranked = sorted(zip(kernels, shares, strict=True), key=lambda pair: -(pair[1] or 0.0))
     bounds = [
         KernelBound(kernel, share, key_findings(trace, kernel), kernel_limiter(kernel))
-        for kernel, share in zip(kernels, shares, strict=True)
+        for kernel, share in islice(ranked, _MAX_KERNELS)
+        if latest is None or time.monotonic() < latest
     ]
-    return of, sorted(bounds, key=lambda bound: -(bound.share or 0.0))
+    return RunBounds(of, bounds, len(ranked) - len(bounds))
 
 
-def _shares_of_cycles(kernels: Sequence[Kernel]) -> tuple[str, list[float | None]]:
-    cycles = [_mean_cycles(kernel) for kernel in kernels]
+def _shares_of_cycles(kernels: Sequence[Kernel], latest: float | None) -> tuple[str, list[float | None]]:
+    """Shares of cycles; none where not all kernels have some, or reading them takes until after ``latest``."""
+    in_time = (kernel for kernel in kernels if latest is None or time.monotonic() < latest)
+    cycles = [_mean_cycles(kernel) for kernel in in_time]
+    cycles += [None] * (len(kernels) - len(cycles))
     totals = [None if each is None else each * kernel.launches for each, kernel in zip(cycles, kernels, strict=True)]
     known = [total for total in totals if total is not None]
     if len(known) < len(kernels) or not sum(known):
@@ -100,22 +123,23 @@ def _unsampled_values(result: AnalysedResult) -> tuple[MetricValue, ...]:
     return () if result.sample is not None else result.figures
 
 
-def bounds_section(trace: Trace, cells: int) -> list[str]:
+def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:
     """The section of the report; none where no kernel had several probes, or one that tells what limits it."""
     if not any(kernel.named_probes or has_limiter_counts(kernel) for kernel in trace.kernels):
         return []
-    of, bounds = kernel_bounds(trace)
-    lines = [line for bound in bounds[:_MAX_KERNELS] for line in _bound_lines(bound, cells)]
-    if bounds and not of:
+    unused = {each.probe for each in unused_probes(trace)}  # the head of the report names them
+    lines = [line for bound in run.kernels for line in _bound_lines(bound, cells, unused)]
+    sources = dict.fromkeys(bound.limited.source for bound in run.kernels if bound.limited is not None)
+    lines += [f"limits: instructions {source}" for source in sources if source]
+    if run.kernels and not run.of:
         lines.append(f"no shares: {_no_shares_reason(trace)}")
-    elif of == _GPU_TIME:
+    elif run.of == _GPU_TIME:
         graphs = ", and of graphs that were replayed" if trace.graph_ns else ""
         lines.append(f"shares of GPU time, of all kernels that were timed{graphs}")
-    elif of:
+    elif run.of:
         model = ", those of a model," if trace.state.simulated else ""
         lines.append(f"shares: cycles of probed launches{model} times all launches; of kernels with results")
-    more = len(bounds) - _MAX_KERNELS
-    return [*lines, *([f"and {units.counted(more, 'kernel')} more"] if more > 0 else [])]
+    return [*lines, *([f"and {units.counted(run.unread, 'kernel')} more"] if run.unread else [])]
 
 
 def _no_shares_reason(trace: Trace) -> str:
@@ -126,17 +150,22 @@ def _no_shares_reason(trace: Trace) -> str:
     return f"run with a probe that counts the cycles of launches{', or without --no-times' if untimed else ''}"
 
 
-def _bound_lines(bound: KernelBound, cells: int) -> Iterator[str]:
+def _bound_lines(bound: KernelBound, cells: int, unused: Collection[str]) -> Iterator[str]:
     kernel = bound.kernel
     share = units.NOT_MEASURED if bound.share is None else f"{bound.share:.0%}"
     head = f"{share:>4}  #{kernel.index} "
     tail = f"  {units.counted(kernel.launches, 'launch')}"
     yield head + shorten(safe(kernel.demangled), cells - len(head) - len(tail)) + tail
     if bound.limited is not None:
-        for place, words in enumerate(limiter_texts(bound.limited)):
+        texts = (words for words in limiter_texts(bound.limited) if words != bound.limited.source)
+        for place, words in enumerate(texts):
             yield from hang_line(("      limited by: " if not place else "        ") + words, cells)
     if not kernel.result_rows:
         yield from hang_line(f"      no result: {safe(kernel.reason or kernel.status)}", cells)
     for _, finding in bound.findings:
+        if not finding.stands_out and finding.values and not any(finding.values.values()):
+            continue  # nothing of the kind was executed
         mark = "!" if finding.stands_out else " "
         yield from hang_line(f"    {mark} {finding.label}: {finding_text(kernel, finding)}", cells)
+    for words in unmeasured_texts(each for each in unmeasured_probes(kernel) if each.probe not in unused):
+        yield from hang_line(f"      {units.NOT_MEASURED} {words}", cells)

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tui_probe.draw import units
-from tui_probe.draw.shell import shell_word
+from tui_probe.draw.shell import command_lines, shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import hang_line
 from tui_probe.draw.table import Column, safe
@@ -65,9 +65,12 @@ MAX_READ: Final = 12
 def run_results_lines(trace: Trace, cells: int, seconds: float | None = None) -> Iterator[str]:
     """The kernels with most GPU time first, and under each the spread of what was measured. Nothing without results.
 
+    In a run with several probes, those with findings of their own are left to the page of results.
+
     Reading ends after so many ``seconds``: the kernels that are left are counted.
     """
-    kernels, explained = _kernels_with_results(trace), set[str]()
+    every, explained = _kernels_with_results(trace), set[str]()
+    kernels = [kernel for kernel in every if not kernel.kernel.named_probes or known_probe(kernel).findings is None]
     page = f"tui-probe report {shell_word(trace.directory)} --page results"
     latest = None if seconds is None else time.monotonic() + seconds
     for index, kernel in enumerate(kernels):
@@ -76,6 +79,8 @@ def run_results_lines(trace: Trace, cells: int, seconds: float | None = None) ->
             return
         yield from _kernel_heading(kernel, cells, explained)
         yield from result_lines(trace, kernel, cells, MAX_LISTED, MAX_READ)
+    if len(kernels) < len(every):
+        yield from command_lines("every value of every launch:", page, cells)
 
 
 def results_content(trace: Trace, progress: Progress = no_progress) -> TableContent[MetricRow]:
