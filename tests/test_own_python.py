@@ -38,7 +38,8 @@ def test_run_ends_as_the_program_does(tmp_path: Path, variables: dict[str, str])
     for name in ("queue", "argparse", "tomllib", "numpy", "textwrap"):
         (tmp_path / "modules" / f"{name}.py").write_text(MODULE)
     given = {name: value.format(folder=tmp_path) for name, value in variables.items()}
-    words = ["run", "--sim", "--no-report", "--no-ui", "--", "sh", "-c", f"echo ${next(iter(given))}; exit 3"]
+    words = ["run", "-p", "block_sched", "--sim", "--no-report", "--no-ui", "--"]
+    words += ["sh", "-c", f"echo ${next(iter(given))}; exit 3"]
     done = tui_probe(tmp_path, *words, **given)
     shown = next(iter(given.values()))
     assert done.returncode == 3, done.stderr

@@ -34,6 +34,7 @@ from tui_probe.errors import ProbeError
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
+PROBE: Final = "block_sched"
 HERE: Final = Path(__file__).resolve().parent
 PARTS: Final = 12
 MODULES: Final = 180
@@ -96,7 +97,7 @@ class LongRun:
         program, kernels = self.folder / "paced", self.folder / "kernels.ptx"
         subprocess.run(["cc", "-O2", "-o", program, HERE / "paced.c", "-ldl"], check=True)
         kernels.write_bytes(KERNELS)
-        tool = [sys.executable, "-m", "tui_probe", "run", "--sim", "--tracedir", str(self.traces), "--"]
+        tool = [sys.executable, "-m", "tui_probe", "run", "-p", PROBE, "--sim", "--tracedir", str(self.traces), "--"]
         turn = max(SHORTEST_TURN, self.seconds / MODULES)
         return [*tool, str(program), str(kernels), str(self.seconds), str(self.rate), str(turn)]
 

@@ -9,6 +9,7 @@ import pytest
 from tests.golden import golden
 from tui_probe.cli import main as front
 from tui_probe.probe_files.choices import built_in_sets
+from tui_probe.probe_files.folders import DEFAULT_PROBE
 from tui_probe.probe_files.loading import built_in_names, load_probe
 
 OWN = '''# Counts what is stored.
@@ -86,7 +87,8 @@ def test_every_built_in_probe_is_explained(name: str, capsys: pytest.CaptureFixt
 def test_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     text = told(capsys)
     listed = [block.partition(":")[0] for block in text.split("\n\n")]
-    assert listed == [*built_in_names(), "Sets of probes", *built_in_sets()]
+    assert listed == ["Sets of probes", *built_in_sets(), "Probes", *built_in_names()]
+    assert listed[1] == DEFAULT_PROBE
 
 
 def test_a_set_is_described_by_its_probes(capsys: pytest.CaptureFixture[str]) -> None:

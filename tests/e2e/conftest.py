@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,14 @@ from tui_probe.simgpu.examples import demo
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = [sys.executable, demo.__file__]
+RUN = [sys.executable, "-m", "tui_probe", "run", "-p", "block_sched", "--sim"]
+"""A run of the cheapest probe, for tests that are about something else."""
 LIMIT = 120  # seconds; reaching it means that something hangs
+
+
+def with_probe(options: Sequence[str]) -> tuple[str, ...]:
+    """Options of a run, with the cheapest probe unless they name one."""
+    return (*(() if {"-p", "--probe", "-t", "--between"} & {*options} else ("-p", "block_sched")), *options)
 
 
 @dataclass
@@ -44,8 +52,11 @@ class Tool:
         return self._run([sys.executable, "-m", "tui_probe", *words], self.environment)
 
     def run(self, command: list[str], *options: str) -> tuple[subprocess.CompletedProcess[str], Path]:
-        """``tui-probe run`` a command on the simulated GPU. Returns what came out, and the trace directory."""
-        result = self("run", "--sim", "--no-report", *options, "--", *command)
+        """``tui-probe run`` a command on the simulated GPU. Returns what came out, and the trace directory.
+
+        Without a probe among the options it has the cheapest one: most tests are about something else.
+        """
+        result = self("run", "--sim", "--no-report", *with_probe(options), "--", *command)
         return result, self.folder / result.stderr.split("\n")[0].strip().split(" ")[-1]
 
     def in_namespace(self, script: str) -> subprocess.CompletedProcess[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
 from ..launcher.terminal import terminal
-from .conftest import EXAMPLE, Tool
+from .conftest import EXAMPLE, RUN, Tool
 
 KERNELS = list(demo.EXAMPLES)
 
@@ -76,7 +75,7 @@ def test_the_targets_own_failure_is_passed_on(tool: Tool) -> None:
     assert first.startswith("[info] trace in ")
     assert errors == alone.stderr
     assert not (tool.folder / "trace").exists()
-    reported = tool("run", "--sim", "--", *EXAMPLE, "--kernel", "nonsense")
+    reported = tool("run", "-p", "block_sched", "--sim", "--", *EXAMPLE, "--kernel", "nonsense")
     assert reported.stdout == "no kernel was launched: there is no trace\n"
 
 
@@ -110,7 +109,7 @@ def test_demo_says_where_it_runs_and_keeps_its_trace(tool: Tool) -> None:
 
 
 def test_the_report_has_the_block_scheduling_line(tool: Tool) -> None:
-    result = tool("run", "--sim", "--", *EXAMPLE, "--kernel", "zero_fill")
+    result = tool("run", "-p", "block_sched", "--sim", "--", *EXAMPLE, "--kernel", "zero_fill")
     line = re.search(r"128 blocks, running \d+ cycles per slot, scheduling \d+", result.stdout)
     assert line is not None, result.stdout
     assert result.stdout.startswith("zero_fill ok\n")
@@ -122,7 +121,7 @@ def test_the_report_has_the_block_scheduling_line(tool: Tool) -> None:
 
 @pytest.mark.parametrize("size", [(24, 80), (50, 200)])
 def test_the_live_screen_from_start_to_end(tool: Tool, size: tuple[int, int]) -> None:
-    argv = [sys.executable, "-m", "tui_probe", "run", "--sim", "--", *EXAMPLE, "--kernel", "zero_fill"]
+    argv = [*RUN, "--", *EXAMPLE, "--kernel", "zero_fill"]
     environment = tool.environment | {"TERM": "xterm-256color"}
     with terminal(argv, tool.folder, environment, size) as screen:
         screen.read_until(b"exit 0")

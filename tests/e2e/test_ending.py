@@ -17,7 +17,7 @@ from tui_probe.trace.follow import open_trace
 
 from ..hook.conftest import compile_c
 from ..launcher.test_signals import children_of, command_line, wait_for_end
-from .conftest import Tool
+from .conftest import RUN, Tool
 
 PATIENT = 40  # seconds that a program's end may wait for its results, unless somebody asks the program to end
 HANG = 60  # seconds
@@ -43,7 +43,7 @@ def slow_disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def start(tool: Tool, library: Path, what: str) -> subprocess.Popen[str]:
     """``tui-probe run`` of the program on a disk that takes 0.4 s for each write, once it is up."""
-    argv = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-ui", "--", sys.executable, "-c", MANY, what]
+    argv = [*RUN, "--no-ui", "--", sys.executable, "-c", MANY, what]
     disk = {"LD_PRELOAD": str(library), "SLOW_DISK": "400", "TUI_PROBE_EXIT_TIMEOUT": str(PATIENT)}
     process = subprocess.Popen(
         argv, cwd=tool.folder, env=tool.environment | disk,
@@ -84,7 +84,7 @@ def test_a_run_that_is_asked_to_end(tool: Tool, slow_disk: Path, number: int, wh
 
 def test_a_reader_that_takes_nothing_does_not_hold_the_end_up(tool: Tool) -> None:
     program = ["sh", "-c", "echo up >&2; yes & exec sleep 60"]
-    argv = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-report", "--", *program]
+    argv = [*RUN, "--no-report", "--", *program]
     process = subprocess.Popen(
         argv, cwd=tool.folder, env=tool.environment, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -19,7 +19,7 @@ from tui_probe.trace.follow import open_trace
 
 from ..launcher.terminal import terminal
 from ..launcher.test_signals import kill_engine
-from .conftest import EXAMPLE, Tool
+from .conftest import EXAMPLE, RUN, Tool
 
 # Runs one kernel, says so, and runs another when a line comes in.
 IN_STEPS = """
@@ -44,7 +44,7 @@ for status, name in enumerate(('zero_fill', 'saxpy')):
 
 def start(tool: Tool, source: str) -> subprocess.Popen[bytes]:
     """``tui-probe run`` of a Python program whose input and outputs are pipes."""
-    command = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-report", "--", sys.executable, "-c", source]
+    command = [*RUN, "--no-report", "--", sys.executable, "-c", source]
     return subprocess.Popen(
         command, cwd=tool.folder, env=tool.environment, start_new_session=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -82,7 +82,7 @@ def test_a_target_that_is_asked_to_end_saves_its_results(tool: Tool) -> None:
 
 
 def test_each_process_that_launches_kernels_has_a_trace(tool: Tool) -> None:
-    result = tool("run", "--sim", "--no-report", "--", sys.executable, "-c", IN_CHILDREN)
+    result = tool("run", "-p", "block_sched", "--sim", "--no-report", "--", sys.executable, "-c", IN_CHILDREN)
     assert (result.returncode, result.stdout) == (0, "zero_fill ok\nsaxpy ok\n")
     traces = [tool.folder / line.split()[-1] for line in result.stderr.splitlines()]
     assert [[kernel.name for kernel in open_trace(trace).kernels] for trace in traces] == [["zero_fill"], ["saxpy"]]
@@ -93,7 +93,7 @@ def test_each_process_that_launches_kernels_has_a_trace(tool: Tool) -> None:
 
 def test_ctrl_c_on_the_screen_interrupts_the_target(tool: Tool) -> None:
     program = f"{IN_STEPS.replace('sys.stdin.readline()', 'import time; time.sleep(99)')}"
-    argv = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-report", "--", sys.executable, "-c", program]
+    argv = [*RUN, "--no-report", "--", sys.executable, "-c", program]
     with terminal(argv, tool.folder, tool.environment | {"TERM": "xterm-256color"}) as screen:
         screen.read_until(b"1 launch")
         screen.type(b"\x03")
@@ -113,7 +113,7 @@ def test_min_free_disk_is_respected(tool: Tool) -> None:
     assert (result.returncode, result.stdout) == (alone.returncode, alone.stdout)
     assert list((trace / "result").iterdir()) == []
     assert problem in " ".join(tool("report", str(trace)).stdout.split())
-    again = tool("run", "--sim", "--min-free-disk", "8000T", "--", *EXAMPLE, "--kernel", "saxpy")
+    again = tool("run", "-p", "block_sched", "--sim", "--min-free-disk", "8000T", "--", *EXAMPLE, "--kernel", "saxpy")
     assert problem in " ".join(again.stdout.split())
     assert "allow less with --min-free-disk" in " ".join(again.stdout.split())
 
@@ -128,7 +128,7 @@ def test_a_disk_without_room_from_the_start(tool: Tool, options: str) -> None:
     disk = tool.folder / "disk"
     disk.mkdir()
     alone = tool.alone(*EXAMPLE)
-    run = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-ui", "--min-free-disk", "0", "--no-report"]
+    run = [*RUN, "--no-ui", "--min-free-disk", "0", "--no-report"]
     run += ["--tracedir", f"{disk}/t", "--", *EXAMPLE]
     result = tool.in_namespace(f"mount -t tmpfs -o {options} tmpfs {disk} && exec {shlex.join(run)}")
     assert (result.returncode, result.stdout) == (0, alone.stdout), result.stderr

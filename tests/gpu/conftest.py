@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.conftest import with_probe
+
 PROGRAMS = Path(__file__).parent / "programs"
 
 
@@ -93,7 +95,7 @@ class Runner:
         tool = [sys.executable, "-m", "tui_probe", "run", "--no-report", "--tracedir", str(self.folder / "trace")]
         tool += ["--launches", "all"]
         result = subprocess.run(
-            [*tool, *options, "--", *command], capture_output=True, text=True, cwd=self.folder, timeout=300
+            [*tool, *with_probe(options), "--", *command], capture_output=True, text=True, cwd=self.folder, timeout=300
         )
         lines = result.stderr.splitlines(keepends=True)
         ours = [line for line in lines if line.startswith("[info] trace in ")]

@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.e2e.conftest import with_probe
+
+RUN = ("run", "-p", "block_sched", "--sim")
+"""A run of the cheapest probe."""
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -93,11 +98,11 @@ class Runner:
 
     def run(self, target: Sequence[str], *words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
         """``tui-probe run`` of a target on the fake driver, without a report, to the end."""
-        return self("run", "--sim", "--no-report", *words, "--", *target, **options)
+        return self("run", "--sim", "--no-report", *with_probe(words), "--", *target, **options)
 
     def start(self, target: Sequence[str], *words: str, **options: Any) -> subprocess.Popen[bytes]:
         """The same, without waiting."""
-        command = self.command("run", "--sim", "--no-report", *words, "--", *target)
+        command = self.command("run", "--sim", "--no-report", *with_probe(words), "--", *target)
         settings = {"stdin": subprocess.DEVNULL} | options
         return subprocess.Popen(command, **self._surroundings(), **settings)
 

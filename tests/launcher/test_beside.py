@@ -35,7 +35,7 @@ print(len(text) > 1000, names)
 
 
 def test_report_modules_are_imported_during_the_run(tool: Runner) -> None:
-    assert tool("run", "--sim", "--", *UNTIL_READY, program=TOUCH).returncode == 3
+    assert tool("run", "-p", "block_sched", "--sim", "--", *UNTIL_READY, program=TOUCH).returncode == 3
 
 
 def test_a_report_then_reads_nothing_more() -> None:

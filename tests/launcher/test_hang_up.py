@@ -30,7 +30,7 @@ os._exit(3)
 
 def test_the_target_goes_on_and_its_trace_is_completed(tool: Runner, script: Script) -> None:
     tool.environment["FAKE_LAUNCHES"] = "python"
-    argv = tool.command("run", "--sim", "--", *script(WAITING))
+    argv = tool.command("run", "-p", "block_sched", "--sim", "--", *script(WAITING))
     with terminal(argv, tool.folder, tool.environment | {"TERM": "xterm-256color"}) as screen:
         screen.read_until(b"running")
         os.close(screen.descriptor)

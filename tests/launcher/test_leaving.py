@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .conftest import RUN
 from .terminal import Terminal, terminal
 from .test_signals import children_of, command_line
 from .test_traces import record_of
@@ -46,7 +47,7 @@ def wait_for(condition: Callable[[], object]) -> None:
 def left_on_screen(tool: Runner, script: Script) -> Iterator[tuple[Terminal, str]]:
     """A shell on a terminal in which a run was left; with what the shell has shown since, its next prompt included."""
     tool.environment |= {"FAKE_LAUNCHES": "python", "TERM": "xterm-256color", "PS1": "prompt> "}
-    command = shlex.join(tool.command("run", "--sim", "--", *script(WAITING)))
+    command = shlex.join(tool.command(*RUN, "--", *script(WAITING)))
     with terminal(["/bin/sh", "-i"], tool.folder, tool.environment) as screen:
         screen.read_until(b"prompt> ")
         screen.type(f"{command}; echo status $?\n".encode())
@@ -94,7 +95,7 @@ def test_a_terminal_that_closes_later_does_nothing_to_it(tool: Runner, script: S
 
 def test_a_screen_that_is_killed_takes_nothing_along(tool: Runner, script: Script) -> None:
     tool.environment |= {"FAKE_LAUNCHES": "python", "TERM": "xterm-256color"}
-    argv = tool.command("run", "--sim", "--", *script(WAITING))
+    argv = tool.command(*RUN, "--", *script(WAITING))
     with terminal(argv, tool.folder, tool.environment) as screen:
         screen.read_until("● running".encode())
         wait_for(lambda: list((tool.folder / "trace").glob("*_*_*")))
@@ -105,7 +106,7 @@ def test_a_screen_that_is_killed_takes_nothing_along(tool: Runner, script: Scrip
 
 def test_killed_supervisor_is_reported(tool: Runner, script: Script) -> None:
     tool.environment["TERM"] = "xterm-256color"
-    argv = tool.command("run", "--sim", "--", *script(WAITING))
+    argv = tool.command(*RUN, "--", *script(WAITING))
     with terminal(argv, tool.folder, tool.environment) as screen:
         screen.read_until("● running".encode())
         (holder,) = children_of(screen.pid)
@@ -120,7 +121,7 @@ def test_killed_supervisor_is_reported(tool: Runner, script: Script) -> None:
 @pytest.mark.parametrize(("command", "status"), [("/nowhere/to/be/found", 127), ("/etc/passwd", 126)])
 def test_a_command_that_cannot_be_started(tool: Runner, command: str, status: int) -> None:
     tool.environment["TERM"] = "xterm-256color"
-    with terminal(tool.command("run", "--sim", "--", command), tool.folder, tool.environment) as screen:
+    with terminal(tool.command(*RUN, "--", command), tool.folder, tool.environment) as screen:
         assert command.encode() in screen.read_to_end()
         assert os.waitstatus_to_exitcode(screen.wait()) == status
     assert not (tool.folder / "trace").exists()

@@ -16,13 +16,13 @@ IMPORTS = "import sys; from tui_probe.cli.main import main; s = main(sys.argv[1:
 
 
 def test_textual_is_not_imported(tool: Runner) -> None:
-    result = tool("run", "--sim", "--no-report", "true", program=IMPORTS)
+    result = tool("run", "-p", "block_sched", "--sim", "--no-report", "true", program=IMPORTS)
     assert result.stdout == b"False 0\n"
 
 
 @pytest.mark.parametrize("redirection", ["| cat", "2>&1 | cat", "2> /dev/null", "< /dev/null"])
 def test_one_end_that_is_no_terminal(tool: Runner, redirection: str) -> None:
-    command = shlex.join(tool.command("run", "--sim", "--no-report", "--", "echo", "done"))
+    command = shlex.join(tool.command("run", "-p", "block_sched", "--sim", "--no-report", "--", "echo", "done"))
     shell = ["/bin/sh", "-c", f"{command} {redirection}"]
     with terminal(shell, tool.folder, tool.environment | {"TERM": "xterm-256color"}) as screen:
         shown = screen.read_to_end()
@@ -32,7 +32,7 @@ def test_one_end_that_is_no_terminal(tool: Runner, redirection: str) -> None:
 
 
 def test_a_terminal_that_cannot_place_text(tool: Runner) -> None:
-    argv = tool.command("run", "--sim", "--no-report", "--", "echo", "done")
+    argv = tool.command("run", "-p", "block_sched", "--sim", "--no-report", "--", "echo", "done")
     with terminal(argv, tool.folder, tool.environment | {"TERM": "dumb"}) as screen:
         assert b"done\n" in screen.read_to_end()
         assert screen.wait() == 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .conftest import RUN
 from .test_traces import record_of
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def launching(tool: Runner) -> Runner:
 
 def in_shell(tool: Runner, redirection: str, target: list[str]) -> subprocess.CompletedProcess[str]:
     """Run the target with its streams as a shell makes them."""
-    command = tool.command("run", "--sim", "--no-report", "--", *target)
+    command = tool.command(*RUN, "--no-report", "--", *target)
     return subprocess.run(
         ["sh", "-c", f'"$@" {redirection}', "sh", *command],
         cwd=tool.folder, env=tool.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
@@ -114,7 +115,7 @@ os._exit(0)
 
 def test_file_size_limit_of_the_shell_leaves_the_program_running(launching: Runner) -> None:
     """The limit of one block is too small even for the control page."""
-    command = launching.command("run", "--sim", "--no-report", "--", "sh", "-c", "echo out; exit 3")
+    command = launching.command(*RUN, "--no-report", "--", "sh", "-c", "echo out; exit 3")
     done = subprocess.run(
         ["sh", "-c", 'ulimit -S -f 1; "$@"', "sh", *command],
         cwd=launching.folder, env=launching.environment, capture_output=True, text=True, timeout=60,

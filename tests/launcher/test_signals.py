@@ -44,7 +44,7 @@ print('count', count, flush=True)
 
 
 def on_terminal(tool: Runner, command: list[str]) -> AbstractContextManager[Terminal]:
-    argv = tool.command("run", "--sim", "--no-ui", "--no-report", "--", *command)
+    argv = tool.command("run", "-p", "block_sched", "--sim", "--no-ui", "--no-report", "--", *command)
     return terminal(argv, tool.folder, tool.environment)
 
 
@@ -62,7 +62,7 @@ def state_of(pid: int) -> str:
 
 def test_the_target_finds_the_terminal_that_we_have(tool: Runner, script: Script) -> None:
     source = "import os; print(*map(os.isatty, range(3)), *os.get_terminal_size(), *os.get_terminal_size(2), 'end')"
-    argv = tool.command("run", "--sim", "--no-ui", "--no-report", "--", *script(source))
+    argv = tool.command("run", "-p", "block_sched", "--sim", "--no-ui", "--no-report", "--", *script(source))
     with terminal(argv, tool.folder, tool.environment, size=(33, 101)) as screen:
         assert b"True True True 101 33 101 33 end\n" in screen.read_until(b"end\n")
         screen.read_to_end()
@@ -155,7 +155,7 @@ witness.close()
 
 def test_ctrl_z_stops_both_and_fg_continues_both(tool: Runner, script: Script) -> None:
     tool.environment["FAKE_LAUNCHES"] = "*"
-    argv = tool.command("run", "--sim", "--no-ui", "--no-report", "--", *script(COUNTING))
+    argv = tool.command("run", "-p", "block_sched", "--sim", "--no-ui", "--no-report", "--", *script(COUNTING))
     shell = ["/bin/bash", "-c", 'set -m; "$@"; echo stopped $?; read _; fg; echo status $?', "sh"]
     with terminal([*shell, *argv], tool.folder, tool.environment) as screen:
         screen.read_until(b"ready\n")

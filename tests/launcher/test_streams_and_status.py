@@ -127,7 +127,7 @@ def test_descriptors_that_the_caller_hands_on_stay_open(launching: Runner, scrip
 
 
 def test_a_stdout_that_was_closed_before_the_start(launching: Runner, script: Script) -> None:
-    command = launching.command("run", "--sim", "--no-report", *script("import sys; sys.exit(7)"))
+    command = launching.command("run", "-p", "block_sched", "--sim", "--no-report", *script("import sys; sys.exit(7)"))
     result = subprocess.run(
         ["sh", "-c", 'exec "$@" >&-', "sh", *command],
         cwd=launching.folder, env=launching.environment, capture_output=True, timeout=60,

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 EXAMPLES = "tui_probe.simgpu.examples"
-ON_SCREEN = ("--slow", "--repeat", "3")  # so that there is something to watch
+SEVERAL_LAUNCHES = ("--repeat", "6")  # so that each probe of the default set has a launch of every kernel
+SLOWLY = "--slow"  # so that there is something to watch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +63,7 @@ def example(kernels: Sequence[str] = (), *, slow: bool) -> list[str]:
     """The command line of the example, with these of its kernels or with all; ``slow`` enough to watch it."""
     command = [sys.executable, str(files(EXAMPLES) / "demo.py")]
     command += [word for name in kernels for word in ("--kernel", name)]
-    return [*command, *(ON_SCREEN if slow else ())]
+    return [*command, *SEVERAL_LAUNCHES, *([SLOWLY] if slow else ())]
 
 
 def has_gpu() -> bool:

@@ -13,7 +13,7 @@ from tui_probe.launcher.driver import find_driver
 from tui_probe.launcher.options import RunOptions, why_not_itself
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.pages.trace_list import VerdictCache
-from tui_probe.probe_files.choices import choose_probes, known_probes
+from tui_probe.probe_files.choices import choose_probes, default_choice, known_choices
 from tui_probe.probe_files.folders import DEFAULT_PROBE
 from tui_probe.trace.recent import RecentTraces, remember
 
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.again_asked, arguments.from_home = None, True
     form = StartForm(probe=user_settings().probe or DEFAULT_PROBE)
     recent = RecentTraces(dict.fromkeys([trace_dir(), Path("trace")]), LISTED)
-    home = HomeSources(recent, verdict_reader(), findings, known_probes, form)
+    home = HomeSources(recent, verdict_reader(), findings, known_choices, form)
     with tidy_end():
         runs = BackgroundRuns()
         status = rounds(arguments, home, runs)
@@ -133,7 +133,7 @@ def options_of(form: StartForm) -> RunOptions:
         raise ValueError(words)
     return RunOptions(
         command=tuple(command),
-        probes=(form.probe,),
+        probes=(default_choice(form.probe, benchmark=form.benchmark),),
         trace_root=trace_dir(),
         kernels=form.kernels or None,
         excluded=form.excluded or None,

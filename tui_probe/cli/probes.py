@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     """List the built-in probes, or describe one probe."""
     if arguments.probe is None:
         sets = (f"{probe_set.name}: {set_title(probe_set)}" for probe_set in built_in_sets().values())
-        listed = [*(summary(probe) for probe in known_probes()), "Sets of probes:", *sets]
+        listed = ["Sets of probes:", *sets, "Probes:", *(summary(probe) for probe in known_probes())]
         put("\n\n".join(listed))
         for problem in problems_of_installed():
             warn(f"not usable: {problem}")

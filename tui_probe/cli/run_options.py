@@ -16,7 +16,7 @@ from tui_probe.launcher.ncu import BYTE_METRICS, find_ncu, needs_root, run_ncu
 from tui_probe.launcher.options import ARCHITECTURES, AUTO, MACHINE_CODE, RunOptions
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
-from tui_probe.probe_files.choices import ChosenProbe, choose_probes
+from tui_probe.probe_files.choices import ChosenProbe, choose_probes, default_choice
 from tui_probe.probe_files.folders import DEFAULT_PROBE, built_in_files, installed_files, is_in_probe_folder
 
 from .arguments import (
@@ -328,8 +328,9 @@ def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOpti
 
 
 def probes_of(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Return the probes of ``-p``, or the default ones."""
-    return tuple(arguments.probe or (user_settings().probe or DEFAULT_PROBE,))
+    """Return the probes of ``-p``, or the default ones. Raises ProbeFileError if the settings name a damaged set."""
+    default = user_settings().probe or DEFAULT_PROBE
+    return tuple(arguments.probe or (default_choice(default, benchmark=arguments.benchmark),))
 
 
 def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:

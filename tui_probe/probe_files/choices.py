@@ -1,7 +1,7 @@
 """Resolve the values of ``-p`` to the probes of a run (name, sample, set), and list the known probes.
 
-A set is a TOML file with ``probes = ["NAME", "NAME:SAMPLE", …]`` and perhaps ``[about] title``; those that come with
-the tool stand beside the folders of the probes. NAME is that of a probe or a set that is known, or a path.
+A set is a TOML file with ``probes = ["NAME", "NAME:SAMPLE", …]``, perhaps ``benchmark = "NAME"`` and ``[about]``. The
+files of built-in sets are in the directory of the probes. NAME is that of a probe or a set that is known, or a path.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ProbeFileError
 from tui_probe.input_limits import PROBE_FILE, parse_toml
-from tui_probe.probe_files.folders import built_in_directory, built_in_files, installed_files
+from tui_probe.probe_files.folders import built_in_files, built_in_set_files, installed_files
 from tui_probe.probe_files.loading import find_probe, load_probe
 from tui_probe.trace.plain_file import read_within
 
@@ -101,12 +101,18 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,198}")
 
 @dataclass(frozen=True, slots=True)
 class ProbeSet:
-    """A named set: ``choices`` are what a person would write behind ``-p`` in its place."""
+    """A named set: ``choices`` are what a user would write behind ``-p`` instead.
+
+    ``benchmark`` is the one that ``--benchmark`` times where the set is the default, "" for none.
+    """
 
     name: str
     title: str
     choices: tuple[str, ...]
     path: Path
+    measures: str = ""
+    cost: str = ""
+    benchmark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +219,24 @@ def find_set(text: str) -> ProbeSet | None:
     return _read_set(path) if path.suffix == ".toml" and path.is_file() else None
 
 
+def default_choice(name: str, *, benchmark: bool) -> str:
+    """The probe or set of a run that names none: ``name``, or the probe of that set that ``--benchmark`` times.
+
+    Raises ProbeFileError if the set is damaged.
+    """
+    default = find_set(name) if benchmark else None
+    return name if default is None else default.benchmark or name
+
+
+def known_choices() -> list[ProbeSet | CatalogueEntry]:
+    """The built-in sets, then all probes, by name. Raises ProbeFileError if one of them is damaged."""
+    return [*built_in_sets().values(), *known_probes()]
+
+
 @cache
 def built_in_sets() -> dict[str, ProbeSet]:
-    """The sets that come with the tool, by name, sorted."""
-    sets = (_read_set(path) for path in sorted(built_in_directory().glob("*.toml")))
+    """The sets that come with the tool, by name: the default one first, then sorted."""
+    sets = (_read_set(path) for path in built_in_set_files().values())
     return {probe_set.name: probe_set for probe_set in sets if probe_set is not None}
 
 
@@ -231,5 +251,12 @@ def _read_set(path: Path) -> ProbeSet | None:
     names, about = values["probes"], values.get("about", {})
     if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
         raise ProbeFileError(f'{path}: probes must be a list of names, such as ["NAME", "NAME:1/16"], not {names!r}')
-    title = about.get("title", "") if isinstance(about, dict) else ""
-    return ProbeSet(path.stem, title if isinstance(title, str) else "", tuple(names), path)
+    texts = [*(_text_in(about, key) for key in ("title", "measures", "cost")), _text_in(values, "benchmark")]
+    title, measures, cost, benchmark = texts
+    return ProbeSet(path.stem, title, tuple(names), path, measures, cost, benchmark)
+
+
+def _text_in(table: object, key: str) -> str:
+    """The text of a key; "" where there is none."""
+    text = table.get(key) if isinstance(table, dict) else None
+    return text if isinstance(text, str) else ""

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 ENTRY_POINT_GROUP: Final = "tui_probe.probes"
-DEFAULT_PROBE: Final = "block_sched"
-"""The probe of a run that names none: the cheapest, and where the time went is asked first."""
+DEFAULT_PROBE: Final = "survey"
+"""The set of probes of a run that names none: it answers what is slow, in which line, and why."""
 PROBE_SUFFIXES: Final = (".toml", ".py")
 MAIN_STEM: Final = "probe"
 """The file that makes a folder a probe."""
@@ -61,6 +61,13 @@ def built_in_files() -> dict[str, Path]:
     folders = sorted(path for path in built_in_directory().iterdir() if path.is_dir())
     files = {name: file for folder in folders for name, file in probe_files_in(folder).items()}
     return dict(sorted(files.items()))
+
+
+@cache
+def built_in_set_files() -> dict[str, Path]:
+    """The files that may hold the built-in sets of probes, by name: the default one first, then sorted."""
+    files = {file.stem: file for file in built_in_directory().glob("*.toml")}
+    return {name: files[name] for name in sorted(files, key=lambda name: (name != DEFAULT_PROBE, name))}
 
 
 @cache

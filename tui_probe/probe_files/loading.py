@@ -11,6 +11,7 @@ from tui_probe.input_limits import PROBE_FILE, parse_toml
 from tui_probe.probe_files.dialects import OTHER_TABLES, ProbeContents, read_dialect_a, read_dialect_b
 from tui_probe.probe_files.folders import (
     built_in_files,
+    built_in_set_files,
     installed_files,
     is_in_probe_folder,
     probe_files_in,
@@ -53,7 +54,7 @@ def find_probe(name_or_path: str) -> Path:
         if inside is None:
             raise ProbeFileError(f"{name_or_path}: there is no probe.toml and no probe.py in this folder")
         return inside
-    names = {**installed_files(), **built_in_files()}
+    names = {**built_in_set_files(), **installed_files(), **built_in_files()}
     near = did_you_mean(name_or_path, names) or f" (there are: {', '.join(names) or 'none'})"
     raise ProbeFileError(f"{name_or_path}: no such file, and no probe of that name{near}")
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.palette import PALETTES
 from tui_probe.pages.findings_page import all_questions
+from tui_probe.probe_files.folders import DEFAULT_PROBE
 from tui_probe.ui import keys
-from tui_probe.ui.rerun import BETWEEN_HINT, between_choice
+from tui_probe.ui.rerun import BETWEEN_HINT, between_choice, survey_choice
 from tui_probe.ui.screens.help import show_topic, topic_choices
 from tui_probe.ui.screens.lists import PickerItem
 from tui_probe.ui.widgets.bars import keys_of
@@ -83,6 +85,8 @@ def _pages_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
 def _asks_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
     """Questions that another run answers, where it is known what ran."""
     if screen.asks:
+        survey = survey_choice(partial(app.run_action, f"ask({DEFAULT_PROBE!r})", screen))
+        yield replace(survey, label=f"ask: {survey.note}", note=survey.label)
         for question in all_questions():
             if question.probe:
                 ask = partial(app.run_action, f"ask({question.probe!r})", screen)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UsageError
 from tui_probe.pages.findings_page import all_questions, open_questions
+from tui_probe.probe_files.choices import built_in_sets
+from tui_probe.probe_files.folders import DEFAULT_PROBE
 from tui_probe.trace.recent import brief, run_before
 from tui_probe.trace.rerun import MissingDirectoryError, recorded_run
 from tui_probe.ui.requests import CommandToPaste, ComparisonRequest, RerunRequest
@@ -29,6 +31,12 @@ BETWEEN_QUESTION: Final = "how long is each warp there?"
 """Question to ask once the lines are marked."""
 
 
+def survey_choice(value: str | Callable[[], object]) -> PickerItem:
+    """A line of a list for the set of probes that answers what is slow."""
+    title = built_in_sets()[DEFAULT_PROBE].title
+    return PickerItem(SURVEY_OPTION, title, value=value, also="ask run again all first look overview default")
+
+
 def between_choice(value: str | Callable[[], None]) -> PickerItem:
     """A line of a list that leads to these words."""
     return PickerItem(
@@ -43,6 +51,7 @@ def between_choice(value: str | Callable[[], None]) -> PickerItem:
 #
 # Where the command ran before, what changed since is what many ask first, and nothing has to run for that.
 
+SURVEY_OPTION: Final = f"-p {DEFAULT_PROBE}"
 AS_BEFORE: Final = PickerItem("as before", "the same probes and options", value="")
 BETWEEN: Final = "between"
 """Stands for no options: between which lines is still to be marked."""
@@ -75,8 +84,8 @@ class RerunOffer:
 
 
 def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
-    """Return the questions for the program of a trace: option ``first`` first, then what changed since the run
-    before if there was one, then what the kernel's results leave open.
+    """Return the questions for the program of a trace: option ``first`` first, then the survey, what changed since the
+    run before if there was one, and what the kernel's results leave open.
 
     Reads the kernel's PTX.
     """
@@ -94,7 +103,8 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
         )
         for question in asked
     ]
-    if first and all(item.value != first for item in questions):
+    survey = survey_choice(SURVEY_OPTION)
+    if first and all(item.value != first for item in (survey, *questions)):
         known = {question.option: question.words for question in all_questions()}
         label = BETWEEN_QUESTION if first.startswith("--between") else known.get(first, "what this page shows")
         questions.append(PickerItem(first, label, value=first))
@@ -102,8 +112,9 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
     lacking = sum(item.value == first for item in questions)
     others = tuple(_of_other_kernels(info, kernel))
     if kernel is not None and kernel.status == "excluded":
-        return RerunOffer(trace, (*others, *questions, *compare, AS_BEFORE), before=before)
-    choices = (*questions[:lacking], *compare, *questions[lacking:], between_choice(BETWEEN), *others, AS_BEFORE)
+        return RerunOffer(trace, (*others, survey, *questions, *compare, AS_BEFORE), before=before)
+    rest = (*compare, *questions[lacking:], between_choice(BETWEEN), *others, AS_BEFORE)
+    choices = (*questions[:lacking], survey, *rest)
     return RerunOffer(trace, choices, before=before)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 KERNELS = Path(__file__).resolve().parent / "kernels"
-PAUSE_SECONDS = 0.5
+PAUSE_SECONDS = 0.25
 
 Array = NDArray[Any]
 Dimensions = tuple[int, int, int]

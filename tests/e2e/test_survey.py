@@ -1,0 +1,106 @@
+"""A run that names no probe: its report says which kernels are slow, in which line, and why."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tui_probe.pages.findings_page import trace_questions
+from tui_probe.pages.first_look import TITLE
+from tui_probe.probe_files.choices import built_in_sets
+from tui_probe.probe_files.folders import DEFAULT_PROBE
+from tui_probe.trace.follow import open_trace
+
+from .conftest import EXAMPLE, Tool
+
+if TYPE_CHECKING:
+    from tui_probe.trace.model import Trace
+
+PROGRAM = str(Path(__file__).parent / "programs" / "three_faults.py")
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> tuple[Tool, str, Trace]:
+    """The tool, the report of three kernels that are launched once, and their trace."""
+    tool = Tool(tmp_path_factory.mktemp("survey"), natives)
+    done = tool("run", "--sim", "--", sys.executable, PROGRAM)
+    assert (done.returncode, done.stdout.splitlines()[:3]) == (0, ["strided 0 0", "conflicts 0 0", "four_blocks 0 0"])
+    (log,) = tool.folder.glob("trace/*/event.log")
+    return tool, done.stdout, open_trace(log.parent)
+
+
+def first_look_of(report: str) -> str:
+    """The first section of a report, with its broken lines joined."""
+    return " ".join(report.partition(f"{TITLE}\n")[2].partition("\n\n")[0].split())
+
+
+def measured(trace: Trace, name: str) -> bool:
+    """Return whether a probe has a result of every kernel."""
+    return all(name in kernel.named_probes and kernel.named_probes[name].result_rows for kernel in trace.kernels)
+
+
+def test_report_names_the_small_grid(survey: tuple[Tool, str, Trace]) -> None:
+    text = first_look_of(survey[1])
+    grid = "4 blocks leave 4 of the 8 SMs of the GPU idle; 4 blocks leave 104 of the 108 SMs of an A100 idle"
+    assert f"#2 four_blocks idle SMs: {grid}" in text
+
+
+def test_report_names_the_strided_store_with_its_line(survey: tuple[Tool, str, Trace]) -> None:
+    text, trace = first_look_of(survey[1]), survey[2]
+    if measured(trace, "gmem_sectors_by_line"):
+        assert re.search(r"! \S* ?#0 strided uncoalesced: st\.global\.u32 PTX:\d+ faults\.cu:8, 32\.0 sectors", text)
+    else:
+        assert "which accesses are not coalesced? run -p gmem_sectors_by_line" in text
+
+
+def test_report_names_the_bank_conflicts_of_an_unrolled_line(survey: tuple[Tool, str, Trace]) -> None:
+    """Each of the 16 loads loses 6 % of all passes, their line 97 %."""
+    text, trace = first_look_of(survey[1]), survey[2]
+    if measured(trace, "smem_conflicts_by_line"):
+        place = r"ld\.shared\.u32 PTX:\d+ faults\.cu:18 \(16 instructions\)"
+        assert re.search(rf"#1 conflicts bank conflicts: {place}, 32\.0 times .* 97% of all passes lost", text)
+    else:
+        assert "not measured by -p " in survey[1]
+
+
+def test_probes_without_a_result_are_named(survey: tuple[Tool, str, Trace]) -> None:
+    """Two probes of one launch cannot both have it: what is missing is in the report, the data and the questions."""
+    tool, report, trace = survey
+    names = built_in_sets()[DEFAULT_PROBE].choices
+    lacking = [name for name in names if not any(kernel.named_probes[name].result_rows for kernel in trace.kernels)]
+    assert "block_sched" in lacking
+    assert f"not measured by -p {', '.join(lacking)}: each kernel launched once, with other probes" in " ".join(
+        report.split()
+    )
+    data = json.loads(tool("report", str(trace.directory), "--format", "json").stdout)
+    assert [each["probe"] for each in data["run"]["probes_not_measured"]] == lacking
+    by_name = {each["probe"]: each["not_measured"] for each in data["kernels"][1]["probes"]}
+    assert [name for name, reason in by_name.items() if reason is not None] == lacking
+    applicable = {f"-p {name}" for name in lacking} - {"-p divergence_by_line"}  # no kernel has a branch
+    assert applicable <= {question.option for question in trace_questions(trace)}
+
+
+def test_default_run_measures_every_kernel_with_all_probes(tool: Tool) -> None:
+    done = tool("demo", "--sim", "--kernel", "strided_store", "--tracedir", "kept")
+    assert done.returncode == 0, done.stderr
+    (log,) = tool.folder.glob("kept/*/event.log")
+    trace = open_trace(log.parent)
+    assert [list(kernel.named_probes) for kernel in trace.kernels] == [list(built_in_sets()[DEFAULT_PROBE].choices)]
+    assert all(measured(trace, name) for name in built_in_sets()[DEFAULT_PROBE].choices)
+    assert "not measured" not in done.stdout
+    assert "running 100%" not in done.stdout
+    assert "uncoalesced: st.global.u32 PTX:32 strided_store.cu:4, 8.0 sectors per request" in first_look_of(done.stdout)
+
+
+def test_benchmark_of_a_default_run_times_one_probe(tool: Tool) -> None:
+    done = tool("run", "--sim", "--benchmark", "--no-report", "--", *EXAMPLE, "--kernel", "zero_fill")
+    assert done.returncode == 0, done.stderr
+    (log,) = tool.folder.glob("trace/*/event.log")
+    info = open_trace(log.parent).run_info
+    assert info is not None
+    assert info.probes == (built_in_sets()[DEFAULT_PROBE].benchmark,)
