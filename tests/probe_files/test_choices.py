@@ -61,7 +61,7 @@ def test_a_sample_of_ones_own_goes_before_that_of_all() -> None:
         (["gmem_sectors:none"], "not a sample of blocks"),
         (["block_sched:1/2"], "-p block_sched:1/2: block_sched needs every block"),
         (["dmat:1/2", "dmat:1/4"], "the run has a probe dmat already"),
-        (["nothing"], "no such file, and no probe of that name"),
+        (["nothing"], r"no such file, and no probe of that name \(there are: survey, "),
         (["nothing:1/2"], "no such file, and no probe of that name"),
         (NAMES[: MAX_PROBES + 1], f"{MAX_PROBES + 1} probes, a run has {MAX_PROBES} at most"),
     ],

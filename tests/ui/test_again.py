@@ -49,6 +49,19 @@ async def test_from_the_summary_to_a_run_that_answers(demo: Path) -> None:
     assert rerun_request(session) == (demo, ("-p", "gmem_sectors_by_line"))
 
 
+async def test_survey_is_first_in_what_may_run_again_and_in_the_palette(demo: Path) -> None:
+    session = Session(traces=(demo,))
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("R")
+        assert "▌-p survey what is slow, in which line, and why" in " ".join(stage.text.split())
+        await stage.press("escape", "colon", *"ask:")
+        asks = [line for line in stage.text.splitlines() if "ask: w" in line]
+        assert "ask: what is slow, in which line, and why" in asks[0]
+        await stage.press("escape", "R")
+        await stage.pilot.press("enter")
+    assert rerun_request(session) == (demo, ("-p", "survey"))
+
+
 @pytest.mark.parametrize("word", ["waste", "wasted", "traffic", "uncoalesced", "lines"])
 async def test_words_of_the_matter_find_the_probe(demo: Path, word: str) -> None:
     async with on_stage(Session(traces=(demo,)), (120, 40)) as stage:

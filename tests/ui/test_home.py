@@ -15,7 +15,8 @@ from tests.ui.conftest import Stage, golden_sizes, no_gpu
 from tui_probe.cli.home import form_of_demo, open_path, options_of, plain_path
 from tui_probe.cli.main import main
 from tui_probe.pages.trace_list import RunVerdict
-from tui_probe.probe_files.choices import known_probes
+from tui_probe.probe_files.choices import known_choices, known_probes
+from tui_probe.probe_files.folders import DEFAULT_PROBE
 from tui_probe.trace.recent import Brief
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.app import ProbeApp
@@ -89,7 +90,7 @@ def home_of(traces: Sequence[Brief] = TRACES, findings: Sequence[Found] = FINDIN
     def verdict(trace: Path) -> RunVerdict:
         return VERDICTS.get(trace.name, RunVerdict())
 
-    return HomeSources(lambda: traces, verdict, lambda: findings, lambda: PROBES, StartForm())
+    return HomeSources(lambda: traces, verdict, lambda: findings, lambda: PROBES, StartForm(probe=PROBES[0].name))
 
 
 @asynccontextmanager
@@ -531,6 +532,13 @@ async def test_keys_of_a_target_say_that_there_is_none() -> None:
 )
 def test_how_long_ago(ago: float, words: str) -> None:
     assert recent.age_text(NOW - ago, NOW) == words
+
+
+def test_form_begins_with_the_survey() -> None:
+    survey = known_choices()[0]
+    assert survey.name == StartForm().probe == DEFAULT_PROBE
+    assert survey.title
+    assert survey.cost
 
 
 def test_known_probes_are_what_the_form_expects() -> None:

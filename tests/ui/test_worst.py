@@ -53,7 +53,7 @@ async def test_from_the_summary_to_the_line_and_back(accesses: Session) -> None:
         await stage.press("enter", "exclamation_mark")
         assert screen_of(stage).current == "lines"
         assert pointed_at(stage) == STORE_C
-        assert "worst access: st.global.f32 PTX:16 stream.cu:11" in stage.text
+        assert "uncoalesced: st.global.f32 PTX:16 stream.cu:11" in stage.text
         await stage.press("q")
         assert screen_of(stage).current == "summary"
 
