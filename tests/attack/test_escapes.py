@@ -16,8 +16,8 @@ from tests.attack.planted import EVIL, obeyed, planted_csv, planted_sqlite, plan
 from tui_probe.cli import output
 from tui_probe.cli.commands import COMMANDS
 from tui_probe.cli.main import main
+from tui_probe.draw.csv_output import csv_lines
 from tui_probe.draw.printable import dump_json, printable
-from tui_probe.draw.table import csv_lines
 from tui_probe.evals.evaluation import evaluations
 from tui_probe.pages.page_registry import all_pages
 

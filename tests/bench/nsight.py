@@ -5,6 +5,16 @@
 The sqlite file has about 130 bytes per kernel, a Chrome trace of a quarter of the kernels as much in all: kernels, the
 calls that launched them, and ranges. Times are processor seconds of a process of its own, without the start of Python.
 
+An export of 1 000 000 kernels, 116 MB, times the 3.1 s of sqlite3, and most memory in MB, on a busy machine:
+
+    page      text        CSV, all rows
+    totals    2.3  213
+    ranges    2.4  213    3.5  213
+    gaps      3.1  269    3.8  267
+    kernels   2.6  213    4.1  213
+
+Reading takes 2.3 times as long and 202 MB. Text has the first 10 000 rows.
+
 Chrome traces of this layout, most memory in MiB (3 060 000 kernels are 2.0 GB; sums and timeline of these from rows
 filled in without the JSON, whose page of totals needs 388):
 
@@ -85,7 +95,8 @@ def main() -> None:
         show("reading", measured(READING.format(path=str(path))), base)
         show("page totals", measured(PAGE.format(path=str(path), page="totals", form="table")), base)
         for page in ("ranges", "gaps", "kernels"):
-            show(f"page {page}, all rows", measured(PAGE.format(path=str(path), page=page, form="csv")), base)
+            show(f"page {page}", measured(PAGE.format(path=str(path), page=page, form="table")), base)
+            show(f"page {page}, CSV", measured(PAGE.format(path=str(path), page=page, form="csv")), base)
         path = path.with_name("trace.json")
         write_chrome(path, count // 4)
         print(f"{count // 4:,} kernels, {path.stat().st_size / 1e6:.0f} MB")

@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.importers.captures import Capture, Operation, Span, chrome_of, csv_of, random_capture, sqlite_of
+from tui_probe.draw.csv_output import csv_lines
 from tui_probe.nsight.importers.nsys import read_nsys
+from tui_probe.nsight.pages import nsys_pages
 from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, sums_page, totals_page
 from tui_probe.nsight.pages.nsys_profile import NsysSources
 from tui_probe.nsight.pages.timeline import StreamTimeline
@@ -182,6 +184,27 @@ def test_order_of_rows_does_not_matter(folder: Path, seed: int, shuffle: int) ->
         for page in (totals_page(sources), kernels_page(sources), ranges_page(sources), gaps_page(sources))
     ]
     assert pages[: len(pages) // 2] == pages[len(pages) // 2 :]
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS)
+def test_values_of_batches_are_those_of_rows(folder: Path, seed: int) -> None:
+    sources = opened(random_work(seed), folder)
+    for page in (kernels_page(sources), gaps_page(sources)):
+        assert [*page.csv()] == [*csv_lines(page.cells())]
+
+
+def test_text_has_the_first_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = (kernels_page, gaps_page, ranges_page)
+    captures = (opened(random_work(seed), folder) for seed in range(100))
+    sources = next(each for each in captures if all(len(page(each).rows) > 3 for page in pages))
+    for page in pages:
+        shown = page(sources)
+        assert shown.text_rows == nsys_pages.MAX_TEXT_ROWS
+        monkeypatch.setattr(shown, "text_rows", 1)
+        hidden = len(shown.rows) - 1
+        assert f"and {hidden} rows more (--format csv has all)" in [*shown.text(100)]
+        assert len([*shown.csv()]) == len(shown.rows) + 1
 
 
 @settings(max_examples=40, deadline=None)

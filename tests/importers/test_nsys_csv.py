@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from tests.importers.files import write
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.importers.nsys import read_nsys
+from tui_probe.nsight.pages.nsys_pages import kernels_page
+from tui_probe.nsight.pages.nsys_profile import NsysSources
 
 TRACE = """\
 NOTICE: Existing SQLite export found: run.sqlite
@@ -95,7 +97,10 @@ def sums_of(folder: Path, text: str) -> list[tuple[object, ...]]:
     ],
 )
 def test_summaries_have_headings_of_all_versions(tmp_path: Path, headings: str) -> None:
-    assert sums_of(tmp_path, f"{headings}\n60.0,600,3,200.0,100,290,f(int)\n") == [("f(int)", 3, 600, 200, 100, 290)]
+    text = f"{headings}\n60.0,600,3,200.0,100,290,f(int)\n"
+    assert sums_of(tmp_path, text) == [("f(int)", 3, 600, 200, 100, 290)]
+    page = kernels_page(NsysSources(read_nsys([write(tmp_path, text)])))
+    assert dict(page.words.head)["seen"] == "1 kernel, 3 launches"
 
 
 def test_summary_by_shape_has_grid_and_block(tmp_path: Path) -> None:

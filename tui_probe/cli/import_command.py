@@ -6,6 +6,7 @@ import argparse
 import io
 import shutil
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tui_probe.nsight.pages.nsys_profile import NsysSources
     from tui_probe.trace.model import Trace
 
+_LINES_PER_PIECE: Final = 1024
 TOOLS: Final = {
     "ncu": "Nsight Compute: reports (.ncu-rep) or CSV: which kernels matter, memory traffic, sectors, lines of source",
     "chrome": "Chrome traces of PyTorch's profiler, JAX or Proton (.json, .json.gz), one per process: the same pages",
@@ -116,10 +118,12 @@ def write_page(page: Any, arguments: argparse.Namespace) -> int:
 
 
 def with_progress(lines: Iterable[str], count: int, progress: Callable[[float], None]) -> Iterator[str]:
-    """The lines, of which there are about so many."""
-    for place, line in enumerate(lines):
-        progress(min(1.0, place / max(count, 1)))
-        yield line
+    """The lines, of which there are about so many, in pieces of several."""
+    left, written = iter(lines), 0
+    while part := [*islice(left, _LINES_PER_PIECE)]:
+        yield "\n".join(part)
+        written += len(part)
+        progress(min(1.0, written / max(count, 1)))
 
 
 def write_lines(lines: Iterable[str], arguments: argparse.Namespace) -> int:
@@ -282,10 +286,11 @@ def import_nsys(arguments: argparse.Namespace) -> int:
 
 def write_timeline(sources: NsysSources, arguments: argparse.Namespace) -> int:
     """The whole timeline as a picture made of characters, or its lanes as data."""
+    from tui_probe.draw.csv_output import csv_lines
     from tui_probe.draw.printable import dump_json
     from tui_probe.draw.spans import plain as words_of
     from tui_probe.draw.spans import to_ascii, wrap
-    from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION, csv_lines, fenced
+    from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION, fenced
     from tui_probe.nsight.pages.explanations import EXPLANATIONS
     from tui_probe.nsight.pages.timeline import StreamTimeline
 

@@ -43,8 +43,8 @@ def put(text: str | Iterable[str], *, ascii_only: bool = False) -> None:
     Pieces may hold several lines; a newline is added to each piece that does not end with one.
     """
     for piece in (text,) if isinstance(text, str) else text:
-        for line in piece.removesuffix("\n").split("\n"):
-            sys.stdout.write(f"{_ascii(printable(line)) if ascii_only else printable(line)}\n")
+        lines = map(printable, piece.removesuffix("\n").split("\n"))
+        sys.stdout.write("\n".join(map(_ascii, lines) if ascii_only else lines) + "\n")
 
 
 def _ascii(text: str) -> str:

@@ -1,15 +1,11 @@
-"""Tables of columns for a given width, and the same rows as JSON, CSV and Markdown."""
+"""Tables of columns for a given width, and the same rows as JSON and Markdown; CSV is in ``csv_output``."""
 
 from __future__ import annotations
 
-import csv
-import itertools
 import re
-from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from tui_probe.draw.printable import dump_json, printable
@@ -51,6 +47,8 @@ class Column(Generic[Row]):
     """
     nested: bool = False
     """True for a value that is a structure, for which CSV has no form."""
+    batch: Callable[[Any], Sequence[Any]] | None = None
+    """The values of many rows, from what ``batches`` of these rows gives; ``value`` gives the same one by one."""
     data: bool = True
     """False: JSON and CSV lack the column; its value only orders rows."""
 
@@ -206,11 +204,8 @@ def _readable(column: Column[Row], natural: int, cells: int) -> int:
     return min(natural, int(column.readable * cells))
 
 
-_FORMULA: Final = ("=", "+", "@", "-", "\t", "\r")
-"""First characters of a formula, in one spreadsheet or another."""
 _ENTITY: Final = re.compile(r"&(?=#?\w+;)")
 _BACKTICKS: Final = re.compile("`+")
-_NUMBER: Final = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(?:[eE][-+]?\d+)?(?: ?%)?").fullmatch
 SCHEMA: Final = "tui-probe.report"
 SCHEMA_VERSION: Final = 2
 """Version of all documents of that schema, and of views."""
@@ -239,23 +234,6 @@ def as_json(head: dict[str, Any], key: str, records: Iterable[dict[str, Any]]) -
     yield "}"
 
 
-def as_csv(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]:
-    """Headings and one line per row; what was not measured is empty, a grid is ``8x1x1``."""
-    data = [column for column in in_data(columns) if not column.nested]
-    values = [column.value for column in data if column.value is not None]
-    cells = ([value(row) for value in values] for row in rows)
-    return csv_lines(itertools.chain([[column.key for column in data]], cells))
-
-
-def csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    """Rows as CSV; None is an empty cell."""
-    lines: deque[str] = deque()
-    writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="")
-    for row in rows:
-        writer.writerow(map(_csv_cell, row))
-        yield lines.popleft()
-
-
 def as_markdown(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]:
     """A Markdown table of the columns that tables show, none of them cut or left out."""
     shown = in_tables(columns)
@@ -271,28 +249,6 @@ def fenced(lines: Iterable[str]) -> list[str]:
     longest = max((len(run) for line in text for run in _BACKTICKS.findall(line)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}text", *text, fence]
-
-
-def _csv_cell(value: object) -> str | int | None:
-    """Integers and None stay: the writer knows them."""
-    kind = type(value)
-    if kind is int or value is None:
-        return value  # type: ignore[return-value]
-    if kind is str:
-        return _csv_text(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple):
-        parts = ["" if item is None else str(_csv_cell(item)) for item in value]
-        return _csv_text("x".join(parts)) if any(parts) else ""
-    return _csv_text(value) if isinstance(value, str) else str(value)
-
-
-@lru_cache(1024)
-def _csv_text(text: str) -> str:
-    """Text that a spreadsheet takes for text: what would be a formula gets an apostrophe in front; numbers stay."""
-    shown = printable(text)
-    return f"'{shown}" if text.startswith(_FORMULA) and not _NUMBER(shown) else shown
 
 
 def _markdown_line(cells: list[str]) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sized
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from tui_probe.draw import units
+from tui_probe.draw.csv_output import as_csv
 from tui_probe.draw.spans import hang_line, paragraphs, wrap
-from tui_probe.draw.table import as_csv, as_markdown, as_record, in_data, safe, table
+from tui_probe.draw.table import as_markdown, as_record, in_data, safe, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -90,7 +92,7 @@ class TableContent(Generic[Row]):
             yield NO_ROWS_TEXT
             return
         yield from table(self.columns, rows, width, hide_empty=True)
-        hidden = 0 if self.text_rows is None else sum(1 for _ in self.rows) - self.text_rows
+        hidden = 0 if self.text_rows is None else _count(self.rows) - self.text_rows
         if hidden > 0:
             yield f"and {units.counted(hidden, 'row')} more (--format csv has all)"
 
@@ -159,6 +161,10 @@ class TableContent(Generic[Row]):
 
     def _rows_of_data(self) -> Iterable[Row]:
         return self.rows if self.data_rows is None else self.data_rows
+
+
+def _count(rows: Iterable[Any]) -> int:
+    return len(rows) if isinstance(rows, Sized) else sum(1 for _ in rows)
 
 
 def _wrapped_line(text: str, cells: int, *, whole_commands: bool) -> list[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.draw.csv_output import csv_lines
 from tui_probe.draw.printable import dump_json
 from tui_probe.draw.spans import clip_line, plain, to_ascii
-from tui_probe.draw.table import SCHEMA_VERSION, csv_lines, safe
+from tui_probe.draw.table import SCHEMA_VERSION, safe
 from tui_probe.draw.view import COMMANDS, Document
 from tui_probe.errors import ChoiceError
 

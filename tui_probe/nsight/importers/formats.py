@@ -149,7 +149,7 @@ class Format(NamedTuple):
 
 
 NCU_REPORT: Final = Format(
-    "ncu", "report, with `pip install 'tui-probe[ncu]'`", "`.ncu-rep`", "those that ncu-report reads",
+    "ncu", "report, with `pip install 'tui-probe[ncu]'`", "`.ncu-rep`", "up to that of ncu-report (2026.2)",
     "ncu -o FILE --set full --import-source yes COMMAND",
 )  # fmt: skip
 NCU_DETAILS: Final = Format(

@@ -145,7 +145,7 @@ def read_report(path: Path, progress: Callable[[float], object] = lambda _: None
             raise ImportFileError(f"{path}: {what}: copy it again, or record it again")
         rows.add(action, kernel)
     if not rows.launches:
-        raise ImportFileError(f"{path}: a report without profiled kernels")
+        raise ImportFileError(f"{path}: a report without profiled kernels: none was profiled, or the file is cut off")
     return rows.table(str(path))
 
 

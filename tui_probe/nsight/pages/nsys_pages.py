@@ -38,6 +38,7 @@ from tui_probe.nsight.pages.nsys_profile import (
     ranges_searched,
 )
 from tui_probe.nsight.pages.processes import ProcessNames
+from tui_probe.nsight.pages.row_batches import GAP_VALUES, KERNEL_VALUES, GapBatch, in_batches
 from tui_probe.pages.table_page import Only, TablePage
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.nsys_model import Kernels, Stream
 
+MAX_TEXT_ROWS: Final = 10_000
+"""Rows of a page in text: more are for programs, which read CSV or JSON."""
 _MAX_INDENT: Final = 16
 """Levels of ranges that are indented."""
 
@@ -69,6 +72,7 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
     few = few_blocks(sources, positions)
     found = [f"{units.count(few)} of {units.counted(len(rows), 'kernel')} with fewer blocks than SMs"] if few else []
     shown = [column for column in NSYS_KERNEL_COLUMNS if column.key != "probed" or sources.traces]
+    shown = in_batches(shown, KERNEL_VALUES)
     columns = shorten_names(by_process(shown, sources, lambda row: row.at), report.kernels.names)
     columns = show_moments(columns, report.kernels.start)
     if report.ranges is not None:
@@ -77,7 +81,15 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
     words = PageTexts(nsys_head(sources), found, report.notes, EXPLANATIONS["nsys kernels"])
     opens = _place if sources.traces else None
     return TablePage(
-        "kernels", "Kernels", columns, rows, words, _searched(sources), opens=opens, left=_left(kernels_page, sources)
+        "kernels",
+        "Kernels",
+        columns,
+        rows,
+        words,
+        _searched(sources),
+        opens=opens,
+        left=_left(kernels_page, sources),
+        text_rows=MAX_TEXT_ROWS,
     )
 
 
@@ -239,6 +251,7 @@ def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
         _searched(sources),
         narrows=_inside if len(sources.report.kernels) else None,  # sums alone are of no range
         leads="totals",
+        text_rows=MAX_TEXT_ROWS,
     )
 
 
@@ -344,7 +357,10 @@ def _gap_rows(found: Gaps, kernels: Kernels) -> RowsOnDemand[GapRow]:
         places = (kernels.streams[gap.queue] for gap in gaps)
         return [GapRow(*row) for row in zip(gaps, places, befores, afters, strict=True)]
 
-    return RowsOnDemand(len(found), some)
+    def batch(begin: int, end: int) -> GapBatch:
+        return GapBatch(kernels, found.chosen(slice(begin, end)), lambda: some(begin, end))
+
+    return RowsOnDemand(len(found), some, batch)
 
 
 def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
@@ -362,16 +378,18 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
             said.append(f"  {reason}: {nanoseconds(int(lengths.sum()))} in {units.counted(len(lengths), 'gap')}")
     words = PageTexts(nsys_head(sources), said if len(found) else (), report.notes, EXPLANATIONS["nsys gaps"])
     left = _left(gaps_page, sources)
+    columns = in_batches(GAP_COLUMNS, GAP_VALUES)
     return TablePage(
         "gaps",
         "Gaps between kernels",
         show_moments(
-            shorten_names(by_process(GAP_COLUMNS, sources, lambda row: row.at), report.kernels.names), found.start
+            shorten_names(by_process(columns, sources, lambda row: row.at), report.kernels.names), found.start
         ),
         rows,
         words,
         _searched(sources),
         left=left,
+        text_rows=MAX_TEXT_ROWS,
     )
 
 

@@ -22,12 +22,15 @@ from tui_probe.nsight.analysis.projection import (
 )
 from tui_probe.nsight.importers.nsys_model import UNKNOWN, ProjectedRange, system_id
 from tui_probe.nsight.pages.cells import nanoseconds, short_names
+from tui_probe.nsight.pages.row_batches import KernelBatch
+from tui_probe.nsight.pages.row_batches import known as _known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from tui_probe.draw.csv_output import Batch
     from tui_probe.nsight.importers.nsys_model import Column, NsysReport, SharedRows, Stream
     from tui_probe.pages.table_page import Only
     from tui_probe.trace.model import Kernel, Trace
@@ -207,6 +210,9 @@ def nsys_head(sources: NsysSources, *, timed: bool = True) -> list[tuple[str, st
 def _found_summary(sources: NsysSources) -> list[str]:
     """What is found: kernels, streams, ranges, the time from first to last; of how many, where that is not all."""
     report = sources.report
+    if not len(report.kernels) and report.sums:
+        launches = sum(each.launches for each in report.sums)
+        return [units.counted(len(report.sums), "kernel"), units.counted(launches, "launch")]
     kernels, found, whole = report.kernels, sources.found, report.kernels.is_graph
     parts = [found_text(sources, int((found & ~whole).sum()), len(kernels) - int(whole.sum()), "kernel")]
     if whole.any():
@@ -333,10 +339,10 @@ class NsysKernelRow:
 
 
 class RowsOnDemand(Generic[Row]):
-    """``count`` rows, of which ``make`` makes those from one place to another."""
+    """``count`` rows, of which ``make`` makes those from one place to another, and ``batch`` their batch."""
 
-    def __init__(self, count: int, make: Callable[[int, int], list[Row]]) -> None:
-        self._count, self._make = count, make
+    def __init__(self, count: int, make: Callable[[int, int], list[Row]], batch: Callable[[int, int], Batch]) -> None:
+        self._count, self._make, self._batch = count, make, batch
         self._part: tuple[int, list[Row]] = UNKNOWN, []
         """The part that was made last, and its rows."""
 
@@ -351,6 +357,10 @@ class RowsOnDemand(Generic[Row]):
         for part in range(-(-self._count // _AT_ONCE)):
             yield from self._rows(part)
 
+    def batches(self) -> Iterator[Batch]:
+        for begin in range(0, self._count, _AT_ONCE):
+            yield self._batch(begin, min(begin + _AT_ONCE, self._count))
+
     def _rows(self, part: int) -> list[Row]:
         number, rows = self._part
         if number != part:
@@ -361,7 +371,18 @@ class RowsOnDemand(Generic[Row]):
 
 def kernel_rows(sources: NsysSources, positions: NDArray[np.int64]) -> RowsOnDemand[NsysKernelRow]:
     """Rows of the kernels at some positions."""
-    return RowsOnDemand(len(positions), lambda begin, end: _few_rows(sources, positions[begin:end]))
+
+    def batch(begin: int, end: int) -> KernelBatch:
+        some = positions[begin:end]
+        return KernelBatch(
+            sources.report,
+            some,
+            lambda: sources.innermost,
+            lambda: _few_rows(sources, some),
+            traces=bool(sources.traces),
+        )
+
+    return RowsOnDemand(len(positions), lambda begin, end: _few_rows(sources, positions[begin:end]), batch)
 
 
 def _few_rows(sources: NsysSources, positions: NDArray[np.int64]) -> list[NsysKernelRow]:
@@ -395,7 +416,3 @@ def few_blocks(sources: NsysSources, positions: NDArray[np.int64]) -> int:
 def _sms(sources: NsysSources, stream: Stream) -> int:
     device = sources.report.devices.get(stream.device)
     return 0 if device is None or device.sms is None else device.sms
-
-
-def _known(value: int) -> int | None:
-    return None if value == UNKNOWN else value
