@@ -29,7 +29,7 @@ class Engine:
         self.reception.start()
         self.reception.open(self.answers(0), self.workers.take)
 
-    def answers(self, place: int):  # type: ignore[no-untyped-def]  # noqa: ANN201
+    def answers(self, place: int):  # type: ignore[no-untyped-def]
         return lambda _: iter([f"{place}\t{os.getpid()}\n"])
 
     def finish(self) -> None:

@@ -228,7 +228,7 @@ async def to_row(stage: Stage, words: str) -> int:
     view = stage.app.screen.view  # type: ignore[attr-defined]
     assert isinstance(view, DocumentView)
     await stage.press("slash", *words, "enter")
-    assert words in plain(view.lines[view.cursor])
+    assert words in plain(view.window.lines[view.cursor])
     return view.cursor
 
 

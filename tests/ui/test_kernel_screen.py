@@ -80,12 +80,14 @@ async def test_steps_keep_page_and_place(recorded: Session) -> None:
     async with on_stage(recorded, (120, 30)) as stage:
         stage.live.table.select(4)
         await stage.press("enter", "2", "pagedown", "right")
-        top = document(stage).top
-        assert (top, document(stage).left) == (24, 8)
+        top = document(stage).window.top
+        assert (top, document(stage).window.left) == (24, 8)
         await stage.press("right_square_bracket")
         assert "#5 reduction" in stage.text
         assert screen_of(stage).current == "ptx"
-        assert (document(stage).top, document(stage).left) == (top, 0), "lines begin at their left edge again"
+        assert (document(stage).window.top, document(stage).window.left) == (top, 0), (
+            "lines begin at their left edge again"
+        )
         await stage.press("v", "left_square_bracket")
         assert "pruned.ptx" in stage.text
         await stage.press("q")

@@ -131,7 +131,7 @@ def test_the_cursor_can_be_seen_in_every_palette(view: DocumentView, palette: st
     assert style.reverse or style.bgcolor != plain.bgcolor
     cells = 0
     for text, role in line:
-        assert (role == "select") is (cells < view.gutter or cells == 79)  # the code keeps its colours
+        assert (role == "select") is (cells < view.window.gutter or cells == 79)  # the code keeps its colours
         cells += len(text)
 
 
@@ -161,9 +161,9 @@ def test_sideways_the_gutter_stands_still(view: DocumentView) -> None:
     before = at_cursor(view)
     view.shift(1)
     after = at_cursor(view)
-    assert view.left == 8
-    assert after[: view.gutter] == before[: view.gutter]
-    assert after[view.gutter :].rstrip(" ▐") == before[view.gutter + 8 :].rstrip(" ▐")
+    assert view.window.left == 8
+    assert after[: view.window.gutter] == before[: view.window.gutter]
+    assert after[view.window.gutter :].rstrip(" ▐") == before[view.window.gutter + 8 :].rstrip(" ▐")
 
 
 def test_search_and_steps_put_the_cursor_there(view: DocumentView) -> None:
@@ -200,7 +200,7 @@ def test_the_cursor_keeps_its_line_of_ptx_in_the_other_text_and_after_a_filter(v
     view.move(1)
     assert at_cursor(view).startswith(f"▌  {NEVER} ")
     assert view.clear_search()
-    assert view.cursor - view.pinned == NEVER - 1
+    assert view.cursor - view.window.pinned == NEVER - 1
 
 
 def test_the_cursor_keeps_its_line_while_the_terminal_shrinks_and_grows(view: DocumentView) -> None:
@@ -211,7 +211,7 @@ def test_the_cursor_keeps_its_line_while_the_terminal_shrinks_and_grows(view: Do
         for size in ((60, 8), (30, 3), (cells, rows)):
             view.resize(*size)
             assert at_cursor(view).split()[1] == number
-            assert view.place.cursor == line
+            assert view.window.place.cursor == line
 
 
 def test_folding_keeps_the_line(view: DocumentView) -> None:
@@ -228,7 +228,7 @@ def test_folding_keeps_the_line(view: DocumentView) -> None:
 def test_cursor_begins_below_summary(view: DocumentView) -> None:
     assert view.source is not None
     diff = hosted("diff", view.source)
-    assert diff.top == 0
+    assert diff.window.top == 0
     assert "from 1 on" in at_cursor(diff) or ".version" in at_cursor(diff)
     diff.move_to(0)
     assert "changes" in at_cursor(diff)
@@ -246,7 +246,7 @@ def test_a_page_without_cursor_scrolls_by_lines(view: DocumentView) -> None:
     summary = hosted("summary", view.source)
     summary.resize(80, 5)
     summary.move(2)
-    assert (summary.top, summary.cursor) == (2, 2)
+    assert (summary.window.top, summary.cursor) == (2, 2)
     assert not any(line.startswith("▌") for line in shown(summary))
 
 
@@ -261,7 +261,7 @@ def test_lines_of_another_kernel_begin_at_their_left_edge(view: DocumentView, tr
     view.move(3)
     other = hosted("ptx", ViewSource(trace, trace.kernels[0]))
     other.resume(view)
-    assert (other.left, other.cursor) == (0, view.cursor)
+    assert (other.window.left, other.cursor) == (0, view.cursor)
 
 
 def test_rows_with_other_line_numbers_are_counted_as_rows(view: DocumentView, trace: Trace) -> None:

@@ -1,4 +1,4 @@
-"""Document in a pane: search, filter, commands, jumps and export."""
+"""Document in a pane: its window, search, filter, commands, jumps and export."""
 
 from __future__ import annotations
 
@@ -7,41 +7,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.draw.spans import plain
+from tui_probe.draw.spans import wrap
 from tui_probe.draw.view import Spot
 from tui_probe.ui.export import document_forms
-from tui_probe.ui.views.document_window import DocumentWindow
-from tui_probe.ui.views.view import contains
+from tui_probe.ui.views.document_window import LineWindow, matching_lines, next_match_place, plain_lines
+from tui_probe.ui.views.view import SIDE_STEP, PaneView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Document
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.ui.export import Writer
-    from tui_probe.ui.views.view import Desk, PaneView
+    from tui_probe.ui.views.view import Desk
 
 
 MARK: Final = "mark"
 """Command that marks a line of source, for ``run --between``."""
-
-
-def next_match_place(lines: Sequence[Line], numbers: list[int], text: str, start: int, step: int) -> int | None:
-    """The place among ``numbers`` of the next line with ``text`` after ``start``, around the end."""
-    count = len(numbers)
-    order = ((start + step * i) % count for i in range(1, count + 1))
-    return next((place for place in order if contains(plain(lines[numbers[place]]), text)), None)
-
-
-def matching_lines(lines: Sequence[Line], first: int, text: str) -> list[int]:
-    """The lines from ``first`` on that contain ``text``."""
-    return [number for number in range(first, len(lines)) if contains(plain(lines[number]), text)]
-
-
-def plain_lines(lines: Sequence[Line], numbers: list[int]) -> Iterator[str]:
-    """Lines in full, as text."""
-    return (plain(lines[number]).rstrip() for number in numbers)
 
 
 @dataclass(frozen=True)
@@ -71,17 +54,124 @@ class DocumentState:
     moved: bool
 
 
-class DocumentView(DocumentWindow):
-    """A document in a pane: search and filter, commands, jumps from and to other pages, and export."""
+class DocumentView(PaneView):
+    """A document in a pane: a window on its lines, search, commands, jumps from and to other pages, and export."""
+
+    kind = "drawing"
 
     def __init__(self, desk: Desk, name: str, document: Document, source: ViewSource | None) -> None:
-        super().__init__(desk, name, document, source)
+        super().__init__(desk, name)
+        self.source = source
+        self.window = LineWindow(document)
+        self.searched = ""
+        self.filtered = ""
+        self.match: int | None = None
+        self.moved = False
+        """Was the cursor ever put somewhere, so that other pages may go on there?"""
+        self._new = True
+        """The cursor has not been put at its start yet."""
+        self._keys: Mapping[str, str] = {}
         self._before: PositionBeforeFilter | None = None
         """Position of the cursor when the filter was set."""
         self._landing: Spot | None = None
         """A spot that is gone to as soon as there are lines."""
         self._unseen: DocumentState | None = None
         """State to restore as soon as there are lines."""
+
+    @property
+    def document(self) -> Document:
+        """The document that is shown."""
+        return self.window.document
+
+    @property
+    def cursor(self) -> int:
+        """The line of the document that the cursor is on, or the first one visible."""
+        return self.window.cursor
+
+    @property
+    def count(self) -> int:
+        """Lines that pass the filter, without those that are pinned."""
+        return self.window.count
+
+    # -- lines
+
+    def replace(self, document: Document, source: ViewSource | None) -> None:
+        """Show a newer state of the same; place, search and filter stay."""
+        document.take_over(self.document)
+        document.name_keys(self._keys)
+        self.source = source
+        self._show(document)
+
+    def _show(self, document: Document) -> None:
+        self.window.document = document
+        self._lay_out()
+
+    def name_keys(self, keys: Mapping[str, str]) -> None:
+        """Take the keys of pages, which the document may name."""
+        self._keys = keys
+        self.document.name_keys(keys)
+        if self.width:
+            self._lay_out()
+
+    def resize(self, width: int, height: int) -> None:
+        """Other lines for another width."""
+        super().resize(width, height)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        window = self.window
+        window.lay_out(self._cells, self.height)
+        if self._new and self.width:
+            self._new, window.place.cursor = False, self.document.begins(self._cells) - window.pinned
+        if self.filtered:
+            self.set_filter(self.filtered, keep=True)
+        window.place.follow(window.count, window.room)
+        self._go_on()
+        self.changed()
+
+    @property
+    def _cells(self) -> int:
+        return max(20, self.width)
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The visible lines, or that none passes the filter."""
+        if not self.count and self.filtered:
+            why = f"no line contains “{self.filtered}”: Esc shows all"
+            return [((f" {part}", "dim"),) for part in wrap(why, width - 2)]
+        return self.window.draw(width, self.searched, self.match, focused=self.focused)[:height]
+
+    def _to(self, place: int) -> None:
+        self.window.go_to(place)
+        self._moved()
+
+    def _moved(self) -> None:
+        self.moved = True
+        self.changed()
+
+    def move(self, step: int) -> None:
+        """By lines."""
+        self.window.place.step(step, self.count, self.window.room)
+        self._moved()
+
+    def move_page(self, step: int) -> None:
+        """By windows."""
+        self.window.place.page(step, self.count, self.window.room)
+        self._moved()
+
+    def move_to(self, end: int) -> None:
+        """To the start or the end."""
+        self._to(self.count - 1 if end else 0)
+
+    def shift(self, step: int) -> None:
+        """Scroll sideways."""
+        self.window.left = max(0, self.window.left + step * SIDE_STEP)
+        self.changed()
+
+    def click(self, row: int, column: int = 0) -> None:
+        """The cursor to the line that is pointed at."""
+        del column
+        if self.window.click(row):
+            self._moved()
 
     # -- what is shown
 
@@ -90,7 +180,7 @@ class DocumentView(DocumentWindow):
         if isinstance(before, DocumentView):
             self.document.take_over(before.document)
             self._new = False
-            self.place.top, self.place.cursor = before.place.top, before.place.cursor
+            self.window.place.top, self.window.place.cursor = before.window.place.top, before.window.place.cursor
             self.searched = before.searched
             if before.filtered:
                 self.filtered = before.filtered
@@ -100,14 +190,14 @@ class DocumentView(DocumentWindow):
         parts = list(self.document.status())
         if self.filtered:
             parts.insert(0, f"only “{self.filtered}”")
-        if self.gutter and self.count:
+        if self.window.gutter and self.count:
             rows = self.document.counted()
             count = self.count if rows is None or self.filtered else rows
             parts += self.document.about(self.cursor, self._cells)
             word = "row" if self.filtered else self.document.counted_as
-            parts += [f"{word} {self.place.cursor + 1} of {count}"] if self.place.cursor < count else []
-        elif self.count > self.room:
-            parts.append(f"{self.top + 1}–{min(self.count, self.top + self.room)} of {self.count}")
+            parts += [f"{word} {self.window.place.cursor + 1} of {count}"] if self.window.place.cursor < count else []
+        elif self.count > self.window.room:
+            parts.append(f"{self.window.top + 1}–{min(self.count, self.window.top + self.window.room)} of {self.count}")
         return parts
 
     def pinned_parts(self) -> int:
@@ -124,22 +214,31 @@ class DocumentView(DocumentWindow):
     def next_match(self, step: int) -> None:
         """Around the end, in the background."""
         if self.searched and self.count:
-            here = self.place.cursor if self.gutter or self.match is None else self._place_of(self.match)
+            here = (
+                self.window.place.cursor
+                if self.window.gutter or self.match is None
+                else self.window.place_of(self.match)
+            )
             start = here - step if self.match is None else here
             job = partial(
-                next_match_place, self.lines, [*map(self._number, range(self.count))], self.searched, start, step
+                next_match_place,
+                self.window.lines,
+                [*map(self.window.number, range(self.count))],
+                self.searched,
+                start,
+                step,
             )
-            self.desk.tables.submit((self, "find"), job, partial(self._found, self.lines))
+            self.desk.tables.submit((self, "find"), job, partial(self._found, self.window.lines))
 
     def _found(self, lines: Sequence[Line], place: int | None) -> None:
-        if lines is not self.lines:
+        if lines is not self.window.lines:
             return
-        self.match = None if place is None else self._number(place)
+        self.match = None if place is None else self.window.number(place)
         if place is None:
             self.desk.notice(f"“{self.searched}” is not on this page")
             self.changed()
         else:
-            self.place.to(place, self.count, self.room, above=self.room // 3)
+            self.window.go_to(place, above=self.window.room // 3)
             self._moved()
 
     @property
@@ -153,22 +252,22 @@ class DocumentView(DocumentWindow):
             self._show_all()
             return
         if self._before is None:
-            self._before = PositionBeforeFilter(self.top, self.cursor)
+            self._before = PositionBeforeFilter(self.window.top, self.cursor)
         self.filtered = text
-        job = partial(matching_lines, self.lines, self.pinned, text)
-        self.desk.tables.submit((self, "filter"), job, partial(self._take_filter, self.lines, keep))
+        job = partial(matching_lines, self.window.lines, self.window.pinned, text)
+        self.desk.tables.submit((self, "filter"), job, partial(self._take_filter, self.window.lines, keep))
 
     def _take_filter(self, lines: Sequence[Line], keep: bool, chosen: list[int]) -> None:
         """The cursor to the first of them from where it was on."""
-        if lines is not self.lines or not self.filtered:
+        if lines is not self.window.lines or not self.filtered:
             return
         titles = self.document.heading()[0]
         chosen = [number for number in chosen if number not in titles]
-        self.chosen, self.match = chosen, None
+        self.window.chosen, self.match = chosen, None
         if not keep and self._before is not None:
             place = min(bisect_left(chosen, self._before.number), max(0, len(chosen) - 1))
-            self.place.top = 0
-            self.place.to(place, self.count, self.room)
+            self.window.place.top = 0
+            self.window.go_to(place)
             self._before = replace(self._before, put=chosen[place] if chosen else None)
         self.changed()
 
@@ -182,36 +281,25 @@ class DocumentView(DocumentWindow):
 
     def _show_all(self) -> None:
         """No filter: the cursor stays at its line; where it was not moved it returns to the one it was on before."""
-        here, before, was_filtered = self.cursor, self._before, self.chosen is not None
+        here, before, was_filtered = self.cursor, self._before, self.window.chosen is not None
         lost = was_filtered and not self.count
-        self.filtered, self.chosen, self._before = "", None, None
+        self.filtered, self.window.chosen, self._before = "", None, None
         if was_filtered and before is not None and (lost or here == before.put):
-            self.place.top, self.place.cursor = before.top, before.number - self.pinned
-            self.place.fit(self.count, self.room)
+            self.window.place.top, self.window.place.cursor = before.top, before.number - self.window.pinned
+            self.window.fit()
         elif was_filtered:
-            self.place.to(here - self.pinned, self.count, self.room)
+            self.window.go_to(here - self.window.pinned)
         self.changed()
-
-    def _is_hidden(self, number: int) -> bool:
-        """Does a line not pass the filter?"""
-        if self.chosen is None:
-            return False
-        place = bisect_left(self.chosen, number)
-        return place == len(self.chosen) or self.chosen[place] != number
-
-    def _filter_again(self) -> None:
-        if self.filtered:
-            self.set_filter(self.filtered, keep=True)
 
     # -- keys
 
     def commands(self) -> Mapping[str, str]:
         """Return the document's commands, stepping between changes, and going to the hotspot."""
         commands = dict(self.document.commands())
-        if self.chosen is None and self.document.anchors(self._cells):
+        if self.window.chosen is None and self.document.anchors(self._cells):
             stops = self.document.anchor_noun()
             commands |= {"next": f"to the next {stops}", "previous": f"to the previous {stops}"}
-        if self.chosen is None and (worst := self.document.worst()) is not None:
+        if self.window.chosen is None and (worst := self.document.worst()) is not None:
             commands["worst"] = worst[1]
         return commands
 
@@ -221,14 +309,14 @@ class DocumentView(DocumentWindow):
             self._to_anchor(1 if command == "next" else -1)
             return
         if command == "worst" and (worst := self.document.worst()) is not None:
-            self._to(worst[0] - self.pinned)
+            self._to(worst[0] - self.window.pinned)
             self.desk.notice(worst[1])
             return
         if command == MARK:
             self.desk.notice(self.document.mark(self.cursor, self._cells) if self.count else "")
             self.changed()
             return
-        here, above, row = self._spot(), self._ptx_line(), self.place.cursor - self.top
+        here, above, row = self._spot(), self._ptx_line(), self.window.place.cursor - self.window.top
         if words := self.document.press(command):
             self.desk.notice(words)
         self._lay_out()
@@ -237,10 +325,10 @@ class DocumentView(DocumentWindow):
             self.desk.notice(words)
         if after is None and above is not None:
             after = self.document.place_of(above, self._cells)
-        if after is not None and self.chosen is None:
-            self.place.cursor = after - self.pinned
-            self.place.top = self.place.cursor - row
-            self.place.fit(self.count, self.room)
+        if after is not None and self.window.chosen is None:
+            self.window.place.cursor = after - self.window.pinned
+            self.window.place.top = self.window.place.cursor - row
+            self.window.fit()
             self.changed()
 
     def _spot(self) -> Spot:
@@ -249,7 +337,9 @@ class DocumentView(DocumentWindow):
 
     def _ptx_line(self) -> int | None:
         """The line of ``pruned.ptx`` at the cursor, or the last one visible above it."""
-        numbers = (self._number(place) for place in range(self.place.cursor, self.top - 1, -1)) if self.count else ()
+        window = self.window
+        places = range(window.place.cursor, window.top - 1, -1) if window.count else ()
+        numbers = map(window.number, places)
         lines = (self.document.ptx_line(number, self._cells) for number in numbers)
         return next((line for line in lines if line is not None), None)
 
@@ -261,7 +351,7 @@ class DocumentView(DocumentWindow):
         if not 0 <= place < len(anchors):
             self.desk.notice(f"no further {stops}" if step > 0 else f"no {stops} before this one")
             return
-        self._to(anchors[place] - self.pinned)
+        self._to(anchors[place] - self.window.pinned)
         self.desk.notice(f"{stops} {place + 1} of {len(anchors)}")
 
     def marked_option(self) -> str:
@@ -301,10 +391,10 @@ class DocumentView(DocumentWindow):
 
     def seen(self) -> object:
         """All that is needed to see it again as it is."""
-        choices, place = self.document.choices(), self.place
-        search_state = (self.searched, self.match, self.filtered, self.chosen, self._before)
+        choices, place = self.document.choices(), self.window.place
+        search_state = (self.searched, self.match, self.filtered, self.window.chosen, self._before)
         return DocumentState(
-            self._cells, place.top, place.cursor, self.left, *search_state, choices, self._spot(), self.moved
+            self._cells, place.top, place.cursor, self.window.left, *search_state, choices, self._spot(), self.moved
         )
 
     def see(self, seen: object) -> None:
@@ -317,15 +407,17 @@ class DocumentView(DocumentWindow):
     def _see(self, seen: DocumentState) -> None:
         if seen.choices:
             self.document.choose(seen.choices)
-        self.left, self.searched, self.match = seen.left, seen.searched, seen.match
-        self.filtered, self.chosen, self._before = seen.filtered, seen.chosen, seen.before
+        self.window.left, self.searched, self.match = seen.left, seen.searched, seen.match
+        self.filtered, self.window.chosen, self._before = seen.filtered, seen.chosen, seen.before
         self.moved = seen.moved
         self._lay_out()
-        if self.chosen is not None:
-            self.chosen = [number for number in self.chosen if number < len(self.lines)]  # there may be fewer now
+        if self.window.chosen is not None:
+            self.window.chosen = [
+                number for number in self.window.chosen if number < len(self.window.lines)
+            ]  # there may be fewer now
         if self._cells == seen.cells:
-            self.place.top, self.place.cursor = seen.top, seen.cursor
-            self.place.fit(self.count, self.room)
+            self.window.place.top, self.window.place.cursor = seen.top, seen.cursor
+            self.window.fit()
             self.changed()
         else:
             self.land(seen.spot)
@@ -344,11 +436,11 @@ class DocumentView(DocumentWindow):
         if exactly and self.document.turn_to(spot):
             self._lay_out()
         number = self.document.place_of_spot(spot, self._cells)
-        if number is None or (self._is_hidden(number) and not exactly):
+        if number is None or (self.window.is_hidden(number) and not exactly):
             return False
-        if self._is_hidden(number):
+        if self.window.is_hidden(number):
             self.clear_search()
-        self._to(self._place_of(number))
+        self._to(self.window.place_of(number))
         return True
 
     def _go_on(self) -> None:
@@ -384,7 +476,7 @@ class DocumentView(DocumentWindow):
 
     def exported(self) -> Callable[[], Iterable[str]]:
         """All lines that pass the filter."""
-        lines, numbers = self.lines, [*range(self.pinned), *map(self._number, range(self.count))]
+        lines, numbers = self.window.lines, [*range(self.window.pinned), *map(self.window.number, range(self.count))]
         return partial(plain_lines, lines, numbers)
 
     def explanation(self) -> Sequence[str]:

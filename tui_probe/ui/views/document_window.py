@@ -1,4 +1,4 @@
-"""Window on the lines of a document, made on demand, with a cursor."""
+"""Window on the lines of a document, made on demand, with a cursor and a filter."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_probe.draw.spans import Line, clip_line, width, wrap
-from tui_probe.ui.views.view import SIDE_STEP, Desk, PaneView, cursor_role, cursor_sign, edge_sign, mark
+from tui_probe.draw.spans import Line, clip_line, plain, width
+from tui_probe.ui.views.view import contains, cursor_role, cursor_sign, edge_sign, mark
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tui_probe.draw.view import Document
-    from tui_probe.probekit.page_kinds import ViewSource
 
 
 @dataclass
@@ -68,68 +67,26 @@ class ScrollPosition:
         self.fit(count, room)
 
 
-class DocumentWindow(PaneView):
-    """The lines that pass a filter, or all; ``chosen`` are their numbers. Searched words are marked."""
+class LineWindow:
+    """The lines of a document that pass a filter, or all, and the part of them that is visible.
 
-    kind = "drawing"
+    ``chosen`` are the numbers of the lines that pass. ``left`` cells are scrolled out at the left.
+    """
 
-    def __init__(self, desk: Desk, name: str, document: Document, source: ViewSource | None) -> None:
-        super().__init__(desk, name)
+    def __init__(self, document: Document) -> None:
         self.document = document
-        self.source = source
         self.lines: Sequence[Line] = ()
         self.place = ScrollPosition()
+        self.height = 0
         self.left = self.pinned = self.gutter = 0
-        self.searched = ""
-        self.filtered = ""
         self.chosen: list[int] | None = None
-        self.match: int | None = None
-        self._new = True
-        """The cursor has not been put at its start yet."""
-        self.moved = False
-        """Was the cursor ever put somewhere, so that other pages may go on there?"""
-        self._keys: Mapping[str, str] = {}
 
-    def replace(self, document: Document, source: ViewSource) -> None:
-        """Show a newer state of the same; place, search and filter stay."""
-        document.take_over(self.document)
-        document.name_keys(self._keys)
-        self.document, self.source = document, source
-        self._lay_out()
-
-    def name_keys(self, keys: Mapping[str, str]) -> None:
-        """Take the keys of pages, which the document may name."""
-        self._keys = keys
-        self.document.name_keys(keys)
-        if self.width:
-            self._lay_out()
-
-    def resize(self, width: int, height: int) -> None:
-        """Other lines for another width."""
-        super().resize(width, height)
-        self._lay_out()
-
-    def _lay_out(self) -> None:
-        cells = self._cells
+    def lay_out(self, cells: int, height: int) -> None:
+        """Take the document's lines for so many cells; they may be others than before."""
+        self.height = height
         self.lines, self.pinned = self.document.lines(cells), self.document.pinned(cells)
         self.gutter = self.document.gutter(cells)
         self.place.pointed = self.gutter > 0
-        if self._new and self.width:
-            self._new, self.place.cursor = False, self.document.begins(cells) - self.pinned
-        self._filter_again()
-        self.place.follow(self.count, self.room)
-        self._go_on()
-        self.changed()
-
-    def _filter_again(self) -> None:
-        """The lines are others: those that pass the filter have to be found anew."""
-
-    def _go_on(self) -> None:
-        """There are lines: what waited for them."""
-
-    @property
-    def _cells(self) -> int:
-        return max(20, self.width)
 
     @property
     def top(self) -> int:
@@ -139,7 +96,7 @@ class DocumentWindow(PaneView):
     @property
     def cursor(self) -> int:
         """The line of the document that the cursor is on, or the first one visible."""
-        return self._number(self.place.cursor) if self.count else 0
+        return self.number(self.place.cursor) if self.count else 0
 
     @property
     def count(self) -> int:
@@ -151,12 +108,48 @@ class DocumentWindow(PaneView):
         """Lines of the window below those that are pinned, and below the titles of filtered rows."""
         return max(1, self.height - self.pinned - (0 if self.chosen is None else len(self.document.heading()[0])))
 
+    @property
+    def above(self) -> int:
+        """Lines of the window above those that scroll."""
+        return self.pinned + len(self._titles())
+
+    def number(self, place: int) -> int:
+        """The line of the document at a place among those that pass the filter."""
+        return place + self.pinned if self.chosen is None else self.chosen[place]
+
+    def place_of(self, number: int) -> int:
+        """The place of a line of the document among those that pass the filter."""
+        return number - self.pinned if self.chosen is None else bisect_left(self.chosen, number)
+
+    def is_hidden(self, number: int) -> bool:
+        """Does a line not pass the filter?"""
+        if self.chosen is None:
+            return False
+        place = bisect_left(self.chosen, number)
+        return place == len(self.chosen) or self.chosen[place] != number
+
+    def go_to(self, place: int, *, above: int = 3) -> None:
+        """The cursor to a place, with some lines above it."""
+        self.place.to(place, self.count, self.room, above=above)
+
+    def fit(self) -> None:
+        """Cursor and window within the lines."""
+        self.place.fit(self.count, self.room)
+
+    def click(self, row: int) -> bool:
+        """The cursor to the line in a row of the window; False if there is none."""
+        place = self.top + row - (self.pinned if self.chosen is None else self.above)
+        if not self.gutter or row < self.above or place >= self.count:
+            return False
+        self.place.cursor = place
+        return True
+
     def _titles(self) -> range:
         """Titles of columns that stand above rows in the window, and are not in it themselves."""
         titles, rows = self.document.heading()
         if self.chosen is not None or not titles or not self.count:
             return titles
-        first = self._number(self.top)
+        first = self.number(self.top)
         return titles if titles.start < first < rows.stop - len(titles) else range(0)
 
     def _uncover(self) -> None:
@@ -164,77 +157,34 @@ class DocumentWindow(PaneView):
         if self.chosen is None and 0 <= self.place.cursor - self.top < len(self._titles()):
             self.place.top = max(0, self.place.cursor - len(self._titles()))
 
-    def _number(self, place: int) -> int:
-        """The line of the document at a place among those that pass the filter."""
-        return place + self.pinned if self.chosen is None else self.chosen[place]
-
-    def _place_of(self, number: int) -> int:
-        return number - self.pinned if self.chosen is None else bisect_left(self.chosen, number)
-
-    def draw(self, width: int, height: int) -> list[Line]:
-        """The pinned lines, then those in the window, searched words and the cursor marked."""
-        if not self.count and self.filtered:
-            why = f"no line contains “{self.filtered}”: Esc shows all"
-            return [((f" {part}", "dim"),) for part in wrap(why, width - 2)]
-        self.place.fit(self.count, self.room)
+    def draw(self, width: int, searched: str, match: int | None, *, focused: bool) -> list[Line]:
+        """The pinned lines, then the visible ones, searched words and the cursor marked."""
+        self.fit()
         self._uncover()
         titles = self._titles()
         covered = 0 if self.chosen is not None else len(titles)
         places = range(self.top + covered, min(self.count, self.top + self.room))
-        lines = [self._shown(number, width) for number in (*range(self.pinned), *titles)]
-        for place in places:
-            line = self._shown(self._number(place), width)
-            here = self.gutter and place == self.place.cursor
-            lines.append(cursor_line(line, self.gutter, width, focused=self.focused) if here else line)
-        return lines[:height]
 
-    def _shown(self, number: int, width: int) -> Line:
+        def shown(number: int) -> Line:
+            line = self._clipped(number, width)
+            if not searched or number < self.pinned:
+                return line
+            return mark(line, searched, "match" if number == match else "match_other")
+
+        lines = [shown(number) for number in (*range(self.pinned), *titles)]
+        for place in places:
+            line = shown(self.number(place))
+            here = self.gutter and place == self.place.cursor
+            lines.append(cursor_line(line, self.gutter, width, focused=focused) if here else line)
+        return lines
+
+    def _clipped(self, number: int, width: int) -> Line:
         """A line as far as it is visible; its gutter and pinned lines stay where they are."""
         line = self.lines[number]
-        if self.left and number >= self.pinned:
-            still = min(self.gutter, width)
-            line = (*clip_line(line, still), *clip_line(line, width - still, skip=still + self.left))
-        else:
-            line = clip_line(line, width)
-        if not self.searched or number < self.pinned:
-            return line
-        return mark(line, self.searched, "match" if number == self.match else "match_other")
-
-    def _to(self, place: int) -> None:
-        self.place.to(place, self.count, self.room)
-        self._moved()
-
-    def _moved(self) -> None:
-        self.moved = True
-        self.changed()
-
-    def move(self, step: int) -> None:
-        """By lines."""
-        self.place.step(step, self.count, self.room)
-        self._moved()
-
-    def move_page(self, step: int) -> None:
-        """By windows."""
-        self.place.page(step, self.count, self.room)
-        self._moved()
-
-    def move_to(self, end: int) -> None:
-        """To the start or the end."""
-        self._to(self.count - 1 if end else 0)
-
-    def shift(self, step: int) -> None:
-        """Scroll sideways."""
-        self.left = max(0, self.left + step * SIDE_STEP)
-        self.changed()
-
-    def click(self, row: int, column: int = 0) -> None:
-        """The cursor to the line that is pointed at."""
-        del column
-        above = self.pinned + len(self._titles())
-        place = self.top + row - (self.pinned if self.chosen is None else above)
-        if self.gutter and row >= above and place < self.count:
-            self.place.cursor = place
-            self._moved()
+        if not self.left or number < self.pinned:
+            return clip_line(line, width)
+        still = min(self.gutter, width)
+        return (*clip_line(line, still), *clip_line(line, width - still, skip=still + self.left))
 
 
 def cursor_line(line: Line, gutter: int, cells: int, *, focused: bool) -> Line:
@@ -250,3 +200,20 @@ def cursor_line(line: Line, gutter: int, cells: int, *, focused: bool) -> Line:
     marked: Line = ((cursor_sign(focused), ground), *clip_line(shown, gutter, skip=1), *(body or ((" ", ""),)))
     free = cells - 1 - sum(width(text) for text, _ in marked)
     return (*marked, (" " * free, ""), (edge_sign(focused), ground)) if free >= 0 else marked
+
+
+def next_match_place(lines: Sequence[Line], numbers: list[int], text: str, start: int, step: int) -> int | None:
+    """The place among ``numbers`` of the next line with ``text`` after ``start``, around the end."""
+    count = len(numbers)
+    order = ((start + step * i) % count for i in range(1, count + 1))
+    return next((place for place in order if contains(plain(lines[numbers[place]]), text)), None)
+
+
+def matching_lines(lines: Sequence[Line], first: int, text: str) -> list[int]:
+    """The lines from ``first`` on that contain ``text``."""
+    return [number for number in range(first, len(lines)) if contains(plain(lines[number]), text)]
+
+
+def plain_lines(lines: Sequence[Line], numbers: list[int]) -> Iterator[str]:
+    """Lines in full, as text."""
+    return (plain(lines[number]).rstrip() for number in numbers)

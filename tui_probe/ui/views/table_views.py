@@ -33,7 +33,7 @@ class RowsView(DocumentView):
     def resize(self, width: int, height: int) -> None:
         """The first time the cursor goes to the first row."""
         super().resize(width, height)
-        if not self._begun and self.gutter:
+        if not self._begun and self.window.gutter:
             self.to_first_row()
 
     def to_first_row(self) -> None:
@@ -42,8 +42,8 @@ class RowsView(DocumentView):
             return
         self._begun = True
         if isinstance(self.document, TablePage):
-            self.place.cursor = self.document.rows_from
-            self.place.fit(self.count, self.room)
+            self.window.place.cursor = self.document.rows_from
+            self.window.fit()
             self.changed()
 
     def shift(self, step: int) -> None:
@@ -97,9 +97,8 @@ class GrowingView(RowsView):
 
     def put(self, page: TablePage[Any]) -> None:
         """Show a page in the place of the one before."""
-        self.document = page
-        self._lay_out()
-        if not self._begun and self.gutter:
+        self._show(page)
+        if not self._begun and self.window.gutter:
             self.to_first_row()
 
     def destination(self) -> tuple[str, int | None]:
@@ -145,7 +144,7 @@ class RangesView(GrowingView):
         entered = isinstance(self.document, TablePage) and self.document.name != page.name
         super().put(page)
         if entered and self._only is not None:
-            self.place.top = 0
+            self.window.place.top = 0
             self.to_first_row()
         elif entered and page.name == self.kind and self._left is not None:
             self.see(self._left)
