@@ -154,8 +154,8 @@ class WarmStarts:
 
         def execute_child(popen: Any, *arguments: Any) -> None:
             call = dict(zip(names, arguments, strict=True))
-            words = call["args"]
-            if isinstance(words, list) and tuple(words[: len(START)]) == START and self.commands.is_equal(call):
+            command = call["args"]
+            if isinstance(command, list) and tuple(command[: len(START)]) == START and self.commands.is_equal(call):
                 popen.pid = self.commands.start(call)
                 popen._child_created = True
                 popen._close_pipe_fds(*(call[name] for name in PIPES))

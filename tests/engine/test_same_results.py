@@ -42,8 +42,11 @@ ROOM = 1 << 20
 LONGEST = 100_000
 """Characters of a kernel that is compiled for the simulated GPU in a moment."""
 
-ENDLESS = {"locked": "int float", "waits": "int float", "after_loop": "float", "calls_recursive": "float"}
-"""Kernels that go on for ever with some made-up arguments, and which."""
+ENDLESS = {
+    "locked": "int float", "waits": "int float", "after_loop": "float", "calls_recursive": "float",
+    "producer_consumer": "int float", "staged": "int float",
+}  # fmt: skip
+"""Kernels that go on for ever with some made-up arguments, and which; the simulated GPU finds out after seconds."""
 
 READS_TIME = re.compile(r"%(clock|globaltimer)")
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 
 from tests.fixed_probes import fixed_probes
 from tests.golden import golden
@@ -61,6 +63,22 @@ def _no_guessing(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"textual.{module}.wait_for_idle", yield_once)
 
 
+@pytest.fixture(autouse=True, scope="package")
+def _parsed_styles() -> Iterator[None]:
+    """Rules of style sheets, which are the same in hundreds of applications, are parsed once."""
+    parse, parsed = Stylesheet._parse_rules, dict[tuple[Any, ...], list[RuleSet]]()
+
+    def parse_once(sheet: Stylesheet, *given: Any, **more: Any) -> list[RuleSet]:
+        key = (given, *more.items(), *sheet._variables.items())
+        if key not in parsed:
+            parsed[key] = parse(sheet, *given, **more)
+        return parsed[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames come with ``refresh`` alone, and what was found in all kernels with one of them, however busy the machine
@@ -104,6 +122,15 @@ class Stage:
             while not all(worker.idle for worker in (app.tables, app.logs, app.analyses)):
                 await asyncio.sleep(0.001)
             await self.pilot.pause()
+            if self.is_quiet():
+                break
+
+    def is_quiet(self) -> bool:
+        """Return whether no background thread works, and nobody has a message or a callback to handle."""
+        workers = (self.app.tables, self.app.logs, self.app.analyses)
+        pumps = (self.app, *self.app.screen.walk_children(with_self=True))
+        waiting = any(pump._message_queue.qsize() or pump._next_callbacks for pump in pumps)
+        return all(worker.idle for worker in workers) and not waiting and not self.app.screen._callbacks
 
     async def refresh(self) -> None:
         """Read what is new, and draw a frame of it."""

@@ -45,7 +45,12 @@ def plain(line: Line) -> str:
 
 def width(text: str) -> int:
     """Cells that ``text`` covers on a terminal."""
-    return len(text) if text.isascii() or _NARROW(text) else cell_len(text)
+    return len(text) if is_narrow(text) else cell_len(text)
+
+
+def is_narrow(text: str) -> bool:
+    """Return whether each character of the text is known to cover one cell."""
+    return text.isascii() or _NARROW(text) is not None
 
 
 def clip(text: str, cells: int, *, more: str = "…") -> str:

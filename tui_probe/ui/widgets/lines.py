@@ -10,7 +10,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui_probe.draw.spans import Line, clip_line, to_ascii, width
+from tui_probe.draw.spans import Line, clip_line, is_narrow, to_ascii, width
 from tui_probe.draw.table import safe
 
 if TYPE_CHECKING:
@@ -145,7 +145,9 @@ def changed_columns(old: Line, new: Line) -> list[tuple[int, int]]:
 
     Parts with fewer than ``MAX_GAP_CELLS`` equal cells between them are one. A part may end with cells that are equal.
     """
-    before, after = _placed(old), _placed(new)
+    first, last = _common_spans(old, new)
+    start = sum(width(text) for text, _ in old[:first])
+    before, after = _placed(old[first : len(old) - last], start), _placed(new[first : len(new) - last], start)
     same = before.keys() & after.keys()
     changed = [cell for cell, shown in after.items() if cell not in same or before[cell] != shown]
     changed += before.keys() - same
@@ -159,11 +161,29 @@ def changed_columns(old: Line, new: Line) -> list[tuple[int, int]]:
     return parts
 
 
-def _placed(line: Line) -> dict[int, tuple[str, str]]:
-    """Each character of a line with its role, by its first cell; a combining one goes with the one before."""
+def _common_spans(old: Line, new: Line) -> tuple[int, int]:
+    """Return how many spans at the beginnings and at the ends of two lines of equal width are the same.
+
+    The last of those at the beginning is not counted: a combining character may follow it.
+    """
+    spans = min(len(old), len(new))
+    first = next((number for number in range(spans) if old[number] != new[number]), spans)
+    last = next((number for number in range(spans - first) if old[-1 - number] != new[-1 - number]), spans - first)
+    return max(first - 1, 0), last
+
+
+def _placed(line: Line, end: int) -> dict[int, tuple[str, str]]:
+    """Each character of a line from cell ``end`` on with its role, by its first cell; a combining one goes with the one
+    before.
+    """
     placed: dict[int, tuple[str, str]] = {}
-    end = start = 0
+    start = end
     for text, role in line:
+        if text and is_narrow(text):
+            placed.update(zip(range(end, end + len(text)), ((character, role) for character in text), strict=True))
+            end += len(text)
+            start = end - 1
+            continue
         for character in text:
             cells = width(character)
             if cells or not placed:
