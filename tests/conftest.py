@@ -68,9 +68,9 @@ def pytest_xdist_auto_num_workers() -> int:
     return cores() + (cores() + 1) // 2
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WorkStealingScheduling:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WorkStealingScheduling | None:
     """Each process has neighbouring tests, so that fixtures and caches of a module are made once, not in each."""
-    return WorkStealingScheduling(config, log)
+    return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -46,7 +46,7 @@ class WarmSimulators:
             self._process = start_server(environment, listener, "simulators")
 
     def stop(self) -> None:
-        """End the process. Servers of programs that still run go on."""
+        """End the process; servers that it forked end with their programs."""
         self._process.kill()
         self._process.wait()
         self._folder.cleanup()

@@ -20,13 +20,14 @@ import pytest
 
 from tests.e2e.conftest import with_probe
 
-PROGRAMS = Path(__file__).parent / "programs"
+HERE = Path(__file__).parent
+PROGRAMS = HERE / "programs"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reason = missing_gpu()
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.path.is_relative_to(HERE):
             item.add_marker("gpu")
             if reason:
                 item.add_marker(pytest.mark.skip(reason=reason))

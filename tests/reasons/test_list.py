@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
@@ -80,19 +81,20 @@ def test_a_reason_is_made_as_listed() -> None:
             because("trace-full", **parameters)
 
 
+@cache
+def named_calls() -> dict[str, list[tuple[str, ast.Call]]]:
+    """All calls in the package of what has a plain name, by this name, with their place."""
+    named: dict[str, list[tuple[str, ast.Call]]] = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                named[node.func.id].append((str(path.relative_to(PACKAGE)), node))
+    return named
+
+
 def calls(name: str) -> list[tuple[str, ast.Call]]:
     """All calls of a function or class of that name in the package, with their place."""
-    return [
-        (str(path.relative_to(PACKAGE)), node)
-        for path, tree in trees()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == name
-    ]
-
-
-@cache
-def trees() -> list[tuple[Path, ast.Module]]:
-    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in sorted(PACKAGE.rglob("*.py"))]
+    return named_calls()[name]
 
 
 def test_python_names_reasons_of_the_list() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -24,6 +25,7 @@ def launch():
 """``launch()`` makes the trace of the process, and keeps its event.log open, as the hook does."""
 
 
+@functools.cache
 def interpreters() -> list[str]:
     """This Python, and others from 3.8 on that are installed: calls are watched in other ways there."""
     found = [sys.executable]
