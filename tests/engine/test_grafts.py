@@ -16,7 +16,7 @@ from tests.sass.conftest import ARCHITECTURES, assembled, disassembled
 from tests.sass.kernels import NO_PARAMETERS, SAXPY, SEVERAL, VARIABLES
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.binaries.line_tables import cut_table
-from tui_probe.engine import graft_gate, graft_trial, trial_cases
+from tui_probe.engine import graft_gate
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.cache import Cache
 from tui_probe.engine.graft_gate import GraftGate, OpenGate, TrialPart, trial_part
@@ -25,7 +25,8 @@ from tui_probe.engine.image_kernels import find_cubin
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.preparer import Preparer
 from tui_probe.engine.snippet_ptx import snippet_ptx
-from tui_probe.engine.trial_kernel import (
+from tui_probe.engine.trial import graft_trial, trial_cases
+from tui_probe.engine.trial.trial_kernel import (
     ACTIVE_THREADS,
     THREADS,
     THREADS_OF_GRID,

@@ -15,8 +15,14 @@ from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafts import Grafter
 from tui_probe.engine.sass_positions import find_probed_parts
 from tui_probe.engine.snippet_ptx import ptx_version
-from tui_probe.engine.trial_cases import BLOCK_RECORD, EXPECTED_BLOCK_COUNTS, block_cubin, block_trial, check_blocks
-from tui_probe.engine.trial_kernel import TrialFailedError
+from tui_probe.engine.trial.trial_cases import (
+    BLOCK_RECORD,
+    EXPECTED_BLOCK_COUNTS,
+    block_cubin,
+    block_trial,
+    check_blocks,
+)
+from tui_probe.engine.trial.trial_kernel import TrialFailedError
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.sass.operations import operation_class, operation_name

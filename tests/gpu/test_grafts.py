@@ -10,8 +10,8 @@ from statistics import median
 import pytest
 
 from tui_probe.cuda_driver import DRIVER_LIBRARY
-from tui_probe.engine.graft_trial import CudaContext
 from tui_probe.engine.image_kernels import find_cubin
+from tui_probe.engine.trial.graft_trial import CudaContext
 from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result

@@ -19,10 +19,10 @@ from tests.bench.verdicts import base, built
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.cuda_driver import DRIVER_LIBRARY
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.graft_trial import CudaContext
 from tui_probe.engine.grafts import GraftedKernel, Grafter
 from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.trial.graft_trial import CudaContext
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_model.probe import Probe
 from tui_probe.probes import tensorop_count, what_limits

@@ -11,7 +11,7 @@ import pytest
 from tests.bench.grafts import of_corpus
 from tests.bench.sass_operations import unlike
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.trial_cases import block_cubin
+from tui_probe.engine.trial.trial_cases import block_cubin
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.sass.operations import operation_class, operation_name
 from tui_probe.sass.target import GraftTarget, basic_blocks

@@ -160,7 +160,7 @@ class GraftGate:
         return None if path is None else stored_outcome(path)
 
     def _tried(self, arch: int) -> TrialOutcome:
-        command = [sys.executable, "-P", "-m", "tui_probe.engine.graft_trial", "--arch", str(arch)]
+        command = [sys.executable, "-P", "-m", "tui_probe.engine.trial.graft_trial", "--arch", str(arch)]
         try:
             done = subprocess.run(
                 command,

@@ -1,10 +1,10 @@
 """Self-test of grafts on this machine's GPU: run a known kernel with and without a probe in its SASS, and compare.
 
-``python -m tui_probe.engine.graft_trial --arch 90`` says in a line of JSON how it went: ``passed``, ``failed`` with
-words, or ``impossible`` with words; and how it went with values kept in ``slots``, with probes at ``instructions``,
-with the kernel ``pruned`` out of a cubin with others, with several ``records`` saved by each thread, and with counts
-of basic ``blocks``. It says so anew before each part of it, so that what went well is known even where a later part
-never ends. It has a process of its own, so that nothing that goes wrong reaches the program.
+``python -m tui_probe.engine.trial.graft_trial --arch 90`` says in a line of JSON how it went: ``passed``, ``failed``
+with words, or ``impossible`` with words; and how it went with values kept in ``slots``, with probes at
+``instructions``, with the kernel ``pruned`` out of a cubin with others, with several ``records`` saved by each thread,
+and with counts of basic ``blocks``. It says so anew before each part of it, so that what went well is known even where
+a later part never ends. It has a process of its own, so that nothing that goes wrong reaches the program.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tui_probe.cuda_driver import DRIVER_LIBRARY, CudaDevice
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafts import Grafter
 from tui_probe.engine.snippet import parse_snippet
-from tui_probe.engine.trial_cases import block_cubin, block_trial, instruction_trials, record_trial
-from tui_probe.engine.trial_kernel import (
+from tui_probe.engine.trial.trial_cases import block_cubin, block_trial, instruction_trials, record_trial
+from tui_probe.engine.trial.trial_kernel import (
     ACTIVE_THREADS,
     BLOCKS,
     MAX_SMS,
@@ -89,7 +89,7 @@ class _OptionalPart(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the trial and say how it went."""
-    parser = argparse.ArgumentParser(prog="tui_probe.engine.graft_trial")
+    parser = argparse.ArgumentParser(prog="tui_probe.engine.trial.graft_trial")
     parser.add_argument("--arch", type=int, required=True, help="90 for a device of sm_90")
     parser.add_argument("--driver", default=DRIVER_LIBRARY)
     options = parser.parse_args(arguments)

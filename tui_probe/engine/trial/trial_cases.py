@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.snippet import parse_snippet
-from tui_probe.engine.trial_kernel import (
+from tui_probe.engine.trial.trial_kernel import (
     ACTIVE_THREADS,
     MAX_SMS,
     THREADS_OF_GRID,

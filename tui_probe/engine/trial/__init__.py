@@ -1,0 +1,1 @@
+"""Self-test of grafts on the GPU of this machine."""
