@@ -140,3 +140,62 @@ def test_file_budget_counts_the_result_of_each_part(host: Host, serving: Engine)
     run = host.python(LAUNCHES, **FUSED, TUI_PROBE_MAX_RESULT_FILES="4")
     assert run.stdout == "12\n"
     assert sorted(saved(run)) == [(0, "one"), (0, "three"), (1, "two"), (2, "two")]
+
+
+def test_replay_launches_the_kernel_for_every_probe(host: Host, serving: Engine) -> None:
+    """The kernel adds to memory: what launches for other probes add is taken back."""
+    answering(serving)
+    run = host.python(LAUNCHES, **FUSED, TUI_PROBE_REPLAY="1")
+    assert (run.status, run.stdout, run.stderr) == (0, "12\n", "")
+    results = sorted(saved(run))
+    assert results[:3] == [(0, "one"), (0, "three"), (0, "two")]
+    assert {launch for launch, _ in results} == set(range(7))
+    assert len(results) == 3 + 3 * 1 + 3 * 2
+    assert not run.lines(r"\[probe\] not-replayed")
+    assert run.lines(r"\[exit\] launches")[0].startswith("[exit] launches 7 probed 7 dropped 0")
+
+
+THREADS = """
+import threading
+c = context()
+f = function(module(), "add__8_4")
+w, n = word(), c_int(3)
+def work():
+    call("cuCtxSetCurrent", c)
+    launch(f, w, n, grid=5, block=40)
+launch(f, w, n, grid=4, block=40)
+other = threading.Thread(target=work)
+other.start()
+other.join()
+print(read(w))
+"""
+MANAGED = """
+context()
+f = function(module(), "add__8_4")
+w, n = c_uint64(), c_int(3)
+call("cuMemAllocManaged", byref(w), c_size_t(8), 1)
+c_uint64.from_address(w.value).value = 0
+for _ in range(2): launch(f, w, n)
+print(read(w))
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "environment", "obstacle"),
+    [
+        (THREADS, {}, "launch 1 reason several threads launch"),
+        (MANAGED, {}, "launch 0 reason a parameter points to managed memory"),
+        (LAUNCHES, {"STUB_MEMORY": str(32 << 20)}, "launch 0 reason no memory to save what the kernel may write"),
+    ],
+    ids=["threads", "managed", "memory"],
+)
+def test_launch_that_must_not_run_twice_is_not_replayed(
+    host: Host, serving: Engine, script: str, environment: dict[str, str], obstacle: str
+) -> None:
+    answering(serving)
+    run = host.python(script, **FUSED, TUI_PROBE_REPLAY="1", **environment)
+    assert run.status == 0
+    assert run.stdout == ("12\n" if script == LAUNCHES else "2\n")
+    assert run.lines(rf"\[probe\] not-replayed kernel 0 {obstacle} code ")
+    number = int(obstacle.split()[1])
+    assert [probe for launch, probe in sorted(saved(run)) if launch == number] == ["one", "three"]

@@ -47,6 +47,8 @@ class RunOptions:
     benchmark: bool = False
     save_results: bool = False
     """With ``benchmark``: also save the records of measured launches."""
+    replay: bool = False
+    """Launch a kernel again for probes that none of its launches had."""
     memusage: bool = False
     """Compute the memory that records of the launches would take, and probe none of them."""
     detail: bool = False
@@ -133,6 +135,7 @@ class RunOptions:
             "capture_range": self.capture_range,
             "nvtx": self.nvtx,
             "tensors": self.tensors,
+            "replay": self.replay,
         }
 
 

@@ -33,6 +33,7 @@ from tui_probe.trace.launch_events import (
     LaunchUnprobed,
     MapSize,
     ModuleCall,
+    NotReplayed,
     PackedLine,
     Parameters,
     ProbedFunction,
@@ -205,6 +206,7 @@ Event: TypeAlias = (
     | BenchmarkEnabled
     | MemoryCall
     | ModuleCall
+    | NotReplayed
     | Image
     | FunctionMissing
     | FunctionFound

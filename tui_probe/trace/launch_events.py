@@ -141,6 +141,15 @@ class ProbesFused:
 
 
 @dataclass(frozen=True, slots=True)
+class NotReplayed:
+    """A launch of a kernel that was not repeated for its other probes, and why."""
+
+    index: int
+    number: int
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
 class ProbedFunction:
     """The function that is launched in the place of a kernel, and how the probe came into it; None: by its PTX."""
 

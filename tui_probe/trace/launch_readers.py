@@ -36,6 +36,7 @@ from tui_probe.trace.launch_events import (
     LaunchUnprobed,
     MapSize,
     ModuleCall,
+    NotReplayed,
     PackedLine,
     Parameters,
     ProbedFunction,
@@ -164,6 +165,12 @@ PREPARATION: Final[Readers] = {
         (
             Pattern(r"fused kernel {INDEX} probes (\S+) reason (.*)"),
             lambda m: ProbesFused(int(m[1]), tuple(text_of(m[2]).split(",")), reason_of(m[3])),
+        ),
+    ),
+    b"not-replayed": (
+        (
+            Pattern("not-replayed kernel {INDEX} launch {COUNT} reason (.*)"),
+            lambda m: NotReplayed(int(m[1]), int(m[2]), reason_of(m[3])),
         ),
     ),
     b"python": ((Pattern("python (succeed|failed)(?: (.*))?"), _engine_answer),),

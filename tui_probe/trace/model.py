@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.reasons import Reason
-    from tui_probe.trace.launch_events import Benchmark, FunctionResources, ProbeMode
+    from tui_probe.trace.launch_events import Benchmark, FunctionResources, ProbeMode, ProbesFused
     from tui_probe.trace.launch_shape import Dim3, Shape
     from tui_probe.trace.launches import TimeColumns
     from tui_probe.trace.long_column import LongColumn
@@ -253,6 +253,12 @@ class ProbedKernel(KernelFacts):
     def by_probe(self) -> tuple[ProbedKernel, ...]:
         return (self,)
 
+    @property
+    def alternation_reason(self) -> Reason | None:
+        """Why this kernel has the counting probe by itself, in a run that has several at once."""
+        fused = self.kernel.fused
+        return fused.reason if fused is not None and self.probe in fused.probes else None
+
 
 @dataclass(slots=True)
 class Kernel(KernelFacts):
@@ -281,8 +287,10 @@ class Kernel(KernelFacts):
     folder_name: str | None = None
     results_beside: int = 0
     """Results of launches that have another one, of another probe."""
-    fused_reason: Reason | None = None
-    """Why its counting probes alternate, where the run has several and they are not in one kernel."""
+    fused: ProbesFused | None = None
+    """Whether it has all counting probes of a run with several at once."""
+    replay_obstacle: Reason | None = None
+    """Why a launch was not repeated for its other probes (``run --replay``)."""
     rows: LongColumn = field(init=False, repr=False)
     named_probes: dict[str, ProbedKernel] = field(default_factory=dict, repr=False, compare=False)
     """The kernel under each probe by name, in their order, where the run had several; else none."""

@@ -129,7 +129,13 @@ class Recorder:
         """Give the results that came before their launch to this."""
         for result in self._early.pop(number):
             self.trace.results.set_launch(result, row)
-            self.trace.launches.set_result(row, result)
+            self._join(result, row)
+
+    def _join(self, result: int, row: int) -> None:
+        """Note a result of the launch in a row, which may have others."""
+        launches = self.trace.launches
+        if launches.set_result(row, result) and (index := launches.kernel_of(row)) != UNKNOWN:
+            self.kernel(index).results_beside += 1
 
     def ended_launches(self, launches: LaunchColumns) -> None:
         """Launches that were read together, in order; the last is at hand afterwards."""
@@ -295,9 +301,7 @@ class Recorder:
         state.results += 1
         state.bytes_written += size
         if row is not None:
-            more = launches.set_result(row, result)
-            if more and index is not None:
-                self.kernel(index).results_beside += 1
+            self._join(result, row)
         elif number is not None:
             self._expect(number, result)
         self._tally.add_result(index)

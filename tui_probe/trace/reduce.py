@@ -43,6 +43,7 @@ from tui_probe.trace.launch_events import (
     LaunchStarted,
     LaunchUnprobed,
     ModuleCall,
+    NotReplayed,
     PackedLine,
     Parameters,
     ProbedFunction,
@@ -157,6 +158,7 @@ class Reducer:
             ProbedFunction: self._probed_function,
             ProbePrepared: self._probing_fate,
             ProbesFused: self._fused,
+            NotReplayed: self._not_replayed,
             Parameters: self._parameters,
             LaunchStarted: self._launch,
             ProbeMemory: self._probe_memory,
@@ -239,7 +241,10 @@ class Reducer:
         self.recorder.probed_function(event.index, event.figures, event.way)
 
     def _fused(self, event: ProbesFused) -> None:
-        self.recorder.kernel(event.index).fused_reason = event.reason
+        self.recorder.kernel(event.index).fused = event
+
+    def _not_replayed(self, event: NotReplayed) -> None:
+        self.recorder.kernel(event.index).replay_obstacle = event.reason
 
     def _probing_fate(self, event: ProbePrepared) -> None:
         self.recorder.probing(event.index, event.probe, event.status, event.figures, event.reason)

@@ -14,7 +14,7 @@ from tui_probe.probekit.record_counts import probed_launches_text
 from tui_probe.trace.kernel_status import ended_context
 from tui_probe.trace.source_lines import copied_names
 from tui_probe.verdicts.kernel_failures import failure_lines
-from tui_probe.verdicts.unmeasured import unmeasured_texts, unused_probes
+from tui_probe.verdicts.unmeasured import unmeasured_probes, unmeasured_texts, unused_probes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +29,21 @@ def program_command(trace: Run) -> str:
     run = trace.run_info
     command = shlex.join(run.command) if run is not None and run.command else trace.state.command
     return safe(command or "") or "COMMAND"
+
+
+def measuring_command(trace: Trace) -> str:
+    """``tui-probe run --replay -p PROBES -- COMMAND``: the run, with launches for every probe; "" if all had some.
+
+    After a run with ``--replay`` it names one such probe alone, so that every launch has that.
+    """
+    unmeasured = next((probe for kernel in trace.kernels for probe in unmeasured_probes(kernel)), None)
+    run = trace.run_info
+    if unmeasured is None or run is None or run.probe is None or trace.state.running:
+        return ""
+    named = [word for probe in run.probe.split(", ") for word in ("-p", probe)]
+    options = ["-p", unmeasured.probe] if run.options.get("replay") else ["--replay", *named]
+    simulated = ["--sim"] * trace.state.simulated
+    return f"tui-probe run {safe(shlex.join([*simulated, *options]))} -- {program_command(trace)}"
 
 
 BUDGET_OPTIONS: Final = {
@@ -175,14 +190,20 @@ def _head_entries(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "context", context_error_text(trace, state.context_failed)
     for words in _missing_result_texts(trace):
         yield "", words
-    for words in unmeasured_texts(unused_probes(trace)):
-        yield "probes", words
+    yield from _unmeasured_entries(trace)
     for words in budget_lines(trace):
         yield "", words
     if halted := _stop_reason(trace):
         yield "", f"results stopped: {safe(halted)}"
     if names := copied_names(trace.directory):
         yield "sources", f"{units.counted(len(names), 'file')} copied into the trace: {', '.join(map(safe, names))}"
+
+
+def _unmeasured_entries(trace: Trace) -> Iterator[tuple[str, str]]:
+    for words in unmeasured_texts(unused_probes(trace)):
+        yield "probes", words
+    if command := measuring_command(trace):
+        yield "", f"to measure each kernel with all probes: {command}"
 
 
 def _missing_result_texts(trace: Trace) -> Iterator[str]:

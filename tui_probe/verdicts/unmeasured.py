@@ -12,7 +12,7 @@ from tui_probe.draw.table import safe
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tui_probe.trace.model import Kernel, KernelFacts, Run, Trace
+    from tui_probe.trace.model import Kernel, KernelFacts, ProbedKernel, Run, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,9 @@ def unmeasured_probes(kernel: KernelFacts) -> list[UnmeasuredProbe]:
     """The probes of a run with several that are in a kernel and have no result of it."""
     if not _saves_results(kernel.trace) or kernel.status != "probed":
         return []
-    several = kernel.kernel.named_probes
-    reason = _unserved_reason(kernel.launches, len(several))
     return [
-        UnmeasuredProbe(name, reason)
-        for name, one in several.items()
+        UnmeasuredProbe(name, _unserved_reason(one))
+        for name, one in kernel.kernel.named_probes.items()
         if one.status == "probed" and not one.result_rows and not one.matched_nothing
     ]
 
@@ -80,13 +78,16 @@ def _run_reason(kernels: Iterable[Kernel], name: str) -> str:
 def _kernel_reason(kernel: Kernel, name: str) -> str:
     one = kernel.named_probes.get(name)
     if one is not None and one.status == "probed":
-        return _unserved_reason(kernel.launches, len(kernel.named_probes))
+        return _unserved_reason(one)
     reason = one.reason if one is not None else kernel.reason
     return f"not probed with it: {reason}" if reason else "not probed with it"
 
 
-def _unserved_reason(launches: int, probes: int) -> str:
-    if launches < probes:
+def _unserved_reason(probed: ProbedKernel) -> str:
+    """Why no launch had the probe, and what kept it from having one at once with others, or again for it."""
+    launches, stated = probed.launches, probed.kernel.replay_obstacle or probed.alternation_reason
+    why = f": {stated.text}" if stated else ""
+    if launches < len(probed.kernel.named_probes):
         times = "once" if launches == 1 else f"{launches} times"
-        return f"launched {times}, with other probes"
-    return "launched without it"
+        return f"launched {times}, with other probes{why}"
+    return f"launched without it{why}"

@@ -78,8 +78,8 @@ static const struct reason *from_buffer(struct arguments *arguments, const struc
     return NULL;
 }
 
-static const struct reason *originals(struct arguments *arguments, const struct launch *launch,
-                                      const struct kernel *kernel)
+const struct reason *arguments_originals(struct arguments *arguments, const struct launch *launch,
+                                         const struct kernel *kernel)
 {
     if (kernel->n_parameters == 0)
         return NULL;
@@ -116,7 +116,7 @@ const struct reason *arguments_fill(struct arguments *arguments, const struct la
 {
     const struct kernel *kernel = probe->kernel;
     size_t n = kernel->n_parameters, added = 0;
-    const struct reason *reason = originals(arguments, launch, kernel);
+    const struct reason *reason = arguments_originals(arguments, launch, kernel);
     if (reason)
         return reason;
     for (size_t i = 0; i < probe->n_maps; i++) {

@@ -18,6 +18,7 @@
 #include "probed_launch.h"
 #include "real.h"
 #include "registry.h"
+#include "replayed_probes.h"
 #include "schedule.h"
 #include "settings.h"
 #include "signals.h"
@@ -75,6 +76,8 @@ static CUresult follow(struct launch *launch)
         return launch_enqueue(launch, launch->function, NULL);
     if (stream_is_capturing(launch_stream(launch)))
         return capture(launch, kernel);
+    if (settings.replays)
+        replayed_probes_note_thread();
     launch->time = clock_now();
     launch->number = launch_count_next();
     nvtx_launched(launch->number, 1);

@@ -4,14 +4,15 @@
 #include "launch_counts.h"
 #include "launch_log.h"
 #include "prepare.h"
+#include "probed_enqueue.h"
 #include "real.h"
 #include "reasons.h"
+#include "replayed_probes.h"
 #include "reservations.h"
 #include "rotation.h"
 #include "sampled_form.h"
 #include "schedule.h"
 #include "settings.h"
-#include "shared_variables.h"
 
 CUresult probed_log_launch(const struct launch *launch, const struct kernel_probe *probe,
                            const struct arguments *arguments, CUresult result)
@@ -67,26 +68,13 @@ const struct reason *probed_take_in_turn(struct launch_resources *resources, str
     return first ? first : atomic_load(&kernel->probes[0].reason);
 }
 
-static const struct reason *share_constants(const struct launch *launch, const struct kernel_probe *probe,
-                                            const struct variant *variant)
-{
-    const CUresult result = shared_copy_constants(probe, variant, launch_stream(launch));
-    return result == CUDA_SUCCESS ? NULL : reason_with(CONSTANTS_NOT_COPIED, reason_error_name(result));
-}
-
 /* The probed kernel with the memory of RESOURCES. */
 static CUresult launch_with(struct launch *launch, struct launch_resources *resources, struct arguments *arguments)
 {
-    const struct reason *reason =
-        arguments ? arguments_fill(arguments, launch, resources->probe, resources->variant, resources->claim.memory)
-                  : reason(HOST_MEMORY);
-    if (!reason)
-        reason = share_constants(launch, resources->probe, resources->variant);
-    if (reason) {
-        launch_resources_launched(resources, launch, CUDA_ERROR_INVALID_VALUE);
+    CUresult result;
+    const struct reason *reason = probed_enqueue(launch, resources, arguments, &result);
+    if (reason)
         return launch_pass(launch, reason);
-    }
-    CUresult result = launch_enqueue(launch, resources->variant->function, arguments->pointers);
     probed_log_launch(launch, resources->probe, arguments, result);
     launch_resources_launched(resources, launch, result);
     if (result == CUDA_SUCCESS || error_is_sticky(result))
@@ -99,6 +87,8 @@ CUresult launch_probed(struct launch *launch, struct kernel *kernel)
     struct launch_resources resources;
     CUcontext context = NULL;
     const struct reason *reason = refusal(launch, &context);
+    if (!reason && settings.replays)
+        replayed_probes_launch(launch, kernel, context);
     if (!reason)
         reason = probed_take_in_turn(&resources, launch, kernel, context);
     if (reason) {

@@ -19,6 +19,10 @@ struct arguments {
 struct arguments *arguments_take(void);
 void arguments_give(struct arguments *arguments);
 
+/* Points at the parameters that the program passes with LAUNCH. Returns why that cannot be done, or NULL. */
+const struct reason *arguments_originals(struct arguments *arguments, const struct launch *launch,
+                                         const struct kernel *kernel);
+
 /* Puts them together for a launch whose records begin at MEMORY. Returns why that cannot be done, or NULL. */
 const struct reason *arguments_fill(struct arguments *arguments, const struct launch *launch,
                                     const struct kernel_probe *probe, const struct variant *variant,

@@ -51,6 +51,11 @@ size_t rotation_order(struct kernel *kernel, const struct launch *launch, struct
     return n;
 }
 
+bool rotation_has_served(const struct kernel_probe *probe, const struct launch *launch)
+{
+    return last_of(probe, slot_of(launch)) != 0;
+}
+
 void rotation_served(struct kernel_probe *probe, const struct launch *launch)
 {
     struct kernel *kernel = probe->kernel;

@@ -5,6 +5,7 @@
 #ifndef TUI_PROBE_ROTATION_H
 #define TUI_PROBE_ROTATION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "kernel.h"
@@ -12,6 +13,9 @@
 
 /* Those of KERNEL in the order in which LAUNCH may have them. Returns how many. */
 size_t rotation_order(struct kernel *kernel, const struct launch *launch, struct kernel_probe *order[]);
+
+/* True if a launch of the shape of LAUNCH had this one. */
+bool rotation_has_served(const struct kernel_probe *probe, const struct launch *launch);
 
 /* LAUNCH has this one. */
 void rotation_served(struct kernel_probe *probe, const struct launch *launch);

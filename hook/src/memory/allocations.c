@@ -11,9 +11,15 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct allocation *allocations;
 static atomic_bool mapping_seen;
 
+/* Only kernels that run again need to know what they may write. */
+static bool is_listed(void)
+{
+    return settings.benchmark || settings.replays;
+}
+
 void allocations_add(enum allocation_kind kind, CUdeviceptr memory, size_t size)
 {
-    struct allocation *allocation = settings.benchmark && memory ? calloc(1, sizeof *allocation) : NULL;
+    struct allocation *allocation = is_listed() && memory ? calloc(1, sizeof *allocation) : NULL;
     if (!allocation)
         return;
     allocation->kind = kind;
@@ -38,7 +44,7 @@ static bool is_leaving(const struct allocation *allocation, const void *context)
 
 static void remove_all(bool (*matches)(const struct allocation *allocation, const void *wanted), const void *wanted)
 {
-    if (!settings.benchmark)
+    if (!is_listed())
         return;
     pthread_mutex_lock(&mutex);
     for (struct allocation **at = &allocations; *at;) {

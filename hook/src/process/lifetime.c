@@ -48,6 +48,7 @@
 #include "reasons.h"
 #include "references.h"
 #include "registry.h"
+#include "replayed_probes.h"
 #include "reservations.h"
 #include "result.h"
 #include "run_notes.h"
@@ -316,6 +317,7 @@ static void begin_in_child(void)
     context_holds_reset();
     allocations_reset();
     benchmark_reset();
+    replayed_probes_reset();
     memusage_reset();
     capacities_reset();
     drain_reset();

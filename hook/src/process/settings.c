@@ -189,6 +189,7 @@ void settings_read(void)
     settings.nvtx = text("TUI_PROBE_NVTX");
     settings.benchmark = says("TUI_PROBE_BENCHMARK", "1");
     settings.save_results = !settings.benchmark || says("TUI_PROBE_SAVE_RESULTS", "1");
+    settings.replays = says("TUI_PROBE_REPLAY", "1");
     settings.memusage = says("TUI_PROBE_MEMUSAGE", "1");
     settings.detail = number("TUI_PROBE_DETAIL") == 1;
     settings.keep_secrets = number("TUI_PROBE_KEEP_SECRETS") == 1;

@@ -54,6 +54,7 @@ struct settings {
     bool heavy;     /* all probes cost much: fewer of them */
     bool benchmark;
     bool save_results; /* of a benchmark, too, which saves none by itself */
+    bool replays;  /* a kernel is launched again for probes that none of its launches had */
     bool memusage; /* launches are sized, not probed */
     bool detail; /* maps are not reduced */
     enum machine_code_choice machine_code;
