@@ -120,6 +120,7 @@ def test_missing_columns_are_unknown_or_reported(tmp_path: Path) -> None:
     kernels = read_nsys([path]).kernels
     assert kernels.shape.tolist() == [[-1] * 6]
     assert kernels.registers.tolist() == [-1]
+    assert kernels.shared.tolist() == [-1]
     path = write_export(tmp_path / "b.sqlite", {"CUPTI_ACTIVITY_KIND_KERNEL": (few[1:], [(150, 7, 1)])})
     with pytest.raises(ImportFileError, match=r"b\.sqlite: table CUPTI_ACTIVITY_KIND_KERNEL has no column start"):
         read_nsys([path])

@@ -141,7 +141,7 @@ _OPERATION: Final[dict[str, object]] = {
 _OF_KERNELS: Final[dict[str, object]] = {
     **_OPERATION, "streamId": Cell(UNKNOWN), "demangledName": Cell(UNKNOWN, ("shortName", "mangledName")),
     "mangledName": UNKNOWN, "registersPerThread": UNKNOWN,
-    "staticSharedMemory": 0, "dynamicSharedMemory": 0, **dict.fromkeys(_SHAPE, UNKNOWN),
+    "staticSharedMemory": UNKNOWN, "dynamicSharedMemory": UNKNOWN, **dict.fromkeys(_SHAPE, UNKNOWN),
 }  # fmt: skip
 _OF_GRAPHS: Final[dict[str, object]] = {**_OPERATION, "graphId": 0, "graphExecId": UNKNOWN}
 _MARKS: Final = ("META_DATA_EXPORT", "StringIds", "TARGET_INFO_SESSION_START_TIME")
@@ -210,7 +210,8 @@ def _kernel_rows(tables: Tables, strings: Strings) -> dict[str, NDArray[Any]]:
         kernels["name"][unnamed] = strings.code(_UNNAMED)
     kernels["mangled"] = strings.codes(kernels.pop("mangledName"))
     static, dynamic = kernels.pop("staticSharedMemory"), kernels.pop("dynamicSharedMemory")
-    kernels["shared"] = narrow(np.add(static, dynamic, dtype=np.int64))
+    shared = np.add(static.clip(0), dynamic.clip(0), dtype=np.int64)
+    kernels["shared"] = narrow(np.where((static == UNKNOWN) & (dynamic == UNKNOWN), UNKNOWN, shared))
     kernels["graph"] = np.full(len(static), UNKNOWN, dtype=np.int32)
     graphs["name"] = _graph_names(strings, graphs)
     graphs["graph"] = graphs.pop("graphId").clip(0)
