@@ -1,4 +1,4 @@
-"""What the hook does for a probed kernel, in NumPy: memory for its maps, and their records as in a result file."""
+"""The hook's work for a probed kernel, in NumPy: memory for its maps, and their records as in a result file."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class DeviceMaps:
 
     @property
     def arguments(self) -> list[Any]:
-        """What follows the kernel's own arguments."""
+        """The arguments behind the kernel's own."""
         return [*(memory for _, _, memory in self._maps), *self._caps, *self._sample()]
 
     def _sample(self) -> list[Any]:
@@ -101,7 +101,7 @@ class DeviceMaps:
         return maps_found
 
     def _reduced(self, reduction: Reduction, whole: FileMap) -> FileMap:
-        """What is left of a map, unless that takes as much room as all of it."""
+        """The reduced form of a map, unless that takes as much room as all of it."""
         if reduced_size(reduction, self.blocks, self.threads) >= whole.slots.size:
             return whole
         shape = whole.slots.shape[:2]

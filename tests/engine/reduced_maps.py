@@ -1,4 +1,4 @@
-"""What the hook leaves of a reduced map, in Python integers: the bytes that a result file has in place of its slots."""
+"""Reduced maps in Python integers: the bytes that a result file has in place of its slots."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def reduced_size(reduction: Reduction, blocks: int, threads: int) -> int:
 
 
 def reduced_bytes(reduction: Reduction, slots: Bytes, saved: Marks) -> bytes:
-    """What is left of ``slots``, shape (blocks, slots per block, bytes), of which those ``saved`` take part."""
+    """The reduced form of ``slots``, shape (blocks, slots per block, bytes), of which those ``saved`` take part."""
     records, bits, missing = b"", ([], []), 0
     for records_of, saved_of in _groups(reduction.group, slots, saved):
         found = [bytes(record) for record in records_of[saved_of]]

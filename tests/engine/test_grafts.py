@@ -336,7 +336,7 @@ def fatbin_of(*entries: tuple[int, int, bytes]) -> bytes:
 
 
 def test_code_for_a_single_architecture_comes_first() -> None:
-    """What nvcc marks so: sm_90a with flag 0x100000, sm_100f with 0x200000."""
+    """As nvcc marks them: sm_90a with flag 0x100000, sm_100f with 0x200000."""
     plain, specific, older = (IMAGE + bytes(8 * number) for number in (1, 2, 3))
     for entries in ([(90, 0, plain), (90, 0x100000, specific)], [(90, 0x100000, specific), (90, 0, plain)]):
         cubin, _ = find_cubin(fatbin_of((80, 0, older), *entries), "zero", 90)

@@ -1,4 +1,4 @@
-"""Where probe text goes, and that nothing else changes."""
+"""The place of probe text, and that nothing else changes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ after = "SAVE [ end ] {%clock64};"
 
 
 def stores(text: str) -> int:
-    """How many times a record is stored."""
+    """The number of stores of a record."""
     return sum("st.global.b64" in line for line in inserted(text))
 
 

@@ -20,7 +20,7 @@ from tui_probe.reasons import because
 from tui_probe.toolchain import Tool
 
 PER_BLOCK = "reduce 0 block record 16 min:u64@0:u64@0 span:u32@8:u32@8:u64@0 same:u32@12:u32@12"
-"""How the probe's map is reduced."""
+"""Reduction of the probe's map."""
 FILES = {
     "original.bin",
     "original.ptx",

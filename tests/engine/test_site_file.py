@@ -1,4 +1,4 @@
-"""What the engine writes down of sites is what a reader finds who parses ``pruned.ptx`` for it."""
+"""Sites as the engine writes them equal those that a reader finds in ``pruned.ptx``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CUBINS = ("attn_fwd.sm_90a.cubin", "triton_add.sm_90a.cubin")
 
 
 def written(kernel: Kernel, probe: str, image: bytes = b"") -> ProbeSites:
-    """What is read from the file of a kernel with one probe."""
+    """Contents of the file of a kernel with one probe."""
     notes = build_probed_ptx(kernel, PROBES[probe]).notes
     (sites,) = parse_sites(site_file(probe, kernel, notes, image).encode())
     assert sites.probe == probe

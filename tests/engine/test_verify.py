@@ -1,4 +1,4 @@
-"""What a probe may not do is refused, with the file, the line and what to write instead."""
+"""A probe that does what it may not is refused, with the file, the line and what to write instead."""
 
 from __future__ import annotations
 

@@ -65,11 +65,11 @@ def test_errors_name_the_line(text: str, line: int, message: str) -> None:
 @given(soup() | mutated() | st.text())
 def test_tokens_cover_the_text(text: str) -> None:
     try:
-        found = list(tokenize(text))
+        lexed = list(tokenize(text))
     except PtxError:
         return
-    assert all(text[token.start : token.end] == token.text for token in found)
-    assert tokens(" ".join(token.text for token in found)) == [token.text for token in found]
+    assert all(text[token.start : token.end] == token.text for token in lexed)
+    assert tokens(" ".join(token.text for token in lexed)) == [token.text for token in lexed]
 
 
 @given(st.text(alphabet="a\n"), st.data())

@@ -16,8 +16,8 @@ INSIDE = ".shared .b32 tile[4]; .local .b32 own[4]; .reg .b64 pointer;"
 def spaces_of(body: str) -> list[str]:
     module = parse(HEADER + MODULE.format(INSIDE + body))
     variables = [item for item in module.items if isinstance(item, Variable)]
-    found = named_spaces(module.functions(), variables)
-    return [found.get(id(instruction), "") for instruction in instructions(module) if instruction.opcode != "ret"]
+    spaces = named_spaces(module.functions(), variables)
+    return [spaces.get(id(instruction), "") for instruction in instructions(module) if instruction.opcode != "ret"]
 
 
 @pytest.mark.parametrize(

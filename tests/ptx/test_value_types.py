@@ -83,7 +83,7 @@ def test_order_of_instructions_does_not_matter() -> None:
 def test_the_corpus() -> None:
     """Stores that name a type keep it; nothing fails."""
     kernels = [kernel for file in CORPUS for kernel in parse(file.read_text()).entries()]
-    found = {
+    types = {
         elements
         for kernel in kernels
         for types in [ValueTypes(kernel)]
@@ -91,4 +91,4 @@ def test_the_corpus() -> None:
         if instruction.opcode == "st" and "f32" in instruction.modifiers
         for _, elements in types.of_stored(instruction)
     }
-    assert found == {("f32",)}
+    assert types == {("f32",)}

@@ -147,13 +147,13 @@ def test_products_are_as_nvdisasm_reads_them(
 ) -> None:
     cubin = assembled(text, arch)
     texts = disassembled(cubin.image)
-    found = [
+    accesses = [
         (index * 16, word)
         for index, word in enumerate(GraftTarget.of(cubin, "multiplying").words)
         if word.operation in PRODUCT_OPERATIONS
     ]
-    assert found
-    for at, word in found:
+    assert accesses
+    for at, word in accesses:
         match = _SHAPE.search(texts[at])
         assert match, texts[at]
         m, n, k = _EXTENTS[match[1]]

@@ -41,11 +41,11 @@ def test_line_tables_are_those_of_single_functions(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_source_places_are_those_of_the_kernel(name: str) -> None:
-    whole = Cubin.read(cubin(name))
-    for kernel in whole.kernels:
-        size = whole.section(f".text.{kernel}").size
-        places = source_places(whole.image, kernel, size)
+    cubin_file = Cubin.read(cubin(name))
+    for kernel in cubin_file.kernels:
+        size = cubin_file.section(f".text.{kernel}").size
+        places = source_places(cubin_file.image, kernel, size)
         assert len(places) == size // 16
         if name.startswith("lines"):
             assert {line for file, line in places.values() if file.endswith("lines.cu")} <= LINES[kernel]
-        assert source_places(prune_cubin(whole, kernel, cut_table).image, kernel, size) == places
+        assert source_places(prune_cubin(cubin_file, kernel, cut_table).image, kernel, size) == places

@@ -122,17 +122,17 @@ def calls(cubin: Cubin, own: set[int]) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_all_of_a_kernel_is_the_same_and_the_others_are_gone(assembled: Assemble, arch: int) -> None:
-    whole = assembled(SEVERAL, arch)
-    assert len(whole.kernels) == 5
-    for name in whole.kernels:
-        alone = prune_cubin(whole, name, cut_table)
+    unpruned = assembled(SEVERAL, arch)
+    assert len(unpruned.kernels) == 5
+    for name in unpruned.kernels:
+        alone = prune_cubin(unpruned, name, cut_table)
         assert alone.kernels == (name,)
-        assert facts(alone, name) == facts(whole, name)
-        others = set(whole.kernels) - {name}
+        assert facts(alone, name) == facts(unpruned, name)
+        others = set(unpruned.kernels) - {name}
         assert not [one.name for one in alone.sections if any(other in one.name for other in others)]
         assert not [one.name for one in alone.sections if "debug" in one.name or "merc" in one.name]
-        assert GraftTarget.of(alone, name).words == GraftTarget.of(whole, name).words
-        assert len(alone.image) < len(whole.image) / 2
+        assert GraftTarget.of(alone, name).words == GraftTarget.of(unpruned, name).words
+        assert len(alone.image) < len(unpruned.image) / 2
         assert prune_cubin(alone, name, cut_table).image == alone.image
         for section in alone.sections[1:]:
             assert section.offset % max(section.align, 1) == 0
@@ -143,15 +143,15 @@ def test_nvidias_tools_read_it_as_the_whole(assembled: Assemble, tmp_path: Path,
     tool, dumpers = find_disassembler(), find_tools("cuobjdump")
     if tool is None:
         pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
-    whole = assembled(SEVERAL, arch)
-    paths = tmp_path / "whole.cubin", tmp_path / "alone.cubin"
-    paths[0].write_bytes(whole.image)
+    unpruned = assembled(SEVERAL, arch)
+    paths = tmp_path / "unpruned.cubin", tmp_path / "alone.cubin"
+    paths[0].write_bytes(unpruned.image)
     for name in ("calling", "varied"):
-        alone = prune_cubin(whole, name, cut_table)
+        alone = prune_cubin(unpruned, name, cut_table)
         paths[1].write_bytes(alone.image)
         texts = [
             _NUMBERED.sub("", disassemble(tool, path, cubin.kernel_symbol(name).number))
-            for path, cubin in zip(paths, (whole, alone), strict=True)
+            for path, cubin in zip(paths, (unpruned, alone), strict=True)
         ]
         assert texts[1] == texts[0]
         for dumper in dumpers[:1]:
@@ -221,10 +221,10 @@ def test_a_function_that_is_left_out_must_not_end_the_kernel(linked: Link) -> No
     ids=["section", "flags", "attribute"],
 )
 def test_unknown_section_keeps_the_cubin_whole(assembled: Assemble, old: bytes, new: bytes, words: str) -> None:
-    whole = assembled(SEVERAL, 90)
-    assert old in whole.image
+    unpruned = assembled(SEVERAL, 90)
+    assert old in unpruned.image
     with pytest.raises(KeptWholeError, match=words):
-        prune_cubin(Cubin.read(whole.image.replace(old, new)), "saxpy", cut_table)
+        prune_cubin(Cubin.read(unpruned.image.replace(old, new)), "saxpy", cut_table)
 
 
 def test_a_cubin_with_one_kernel_stays_as_it_is(assembled: Assemble) -> None:
@@ -242,21 +242,21 @@ def test_lines_of_the_kernel_stay(tmp_path: Path) -> None:
     source, binary = tmp_path / "a.ptx", tmp_path / "a.cubin"
     source.write_text(text)
     subprocess.run([tools[0].path, "-arch=sm_90", "-lineinfo", source, "-o", binary], check=True)
-    whole = Cubin.read(binary.read_bytes())
+    unpruned = Cubin.read(binary.read_bytes())
     for name, lines in (("saxpy", {12, 7}), ("many", {40})):
-        alone, size = prune_cubin(whole, name, cut_table), whole.kernel_symbol(name).size
+        alone, size = prune_cubin(unpruned, name, cut_table), unpruned.kernel_symbol(name).size
         places = source_places(alone.image, name, size)
-        assert places == source_places(whole.image, name, size)
+        assert places == source_places(unpruned.image, name, size)
         assert {line for _, line in places.values()} == lines
-        assert alone.section(".debug_line").size < whole.section(".debug_line").size
+        assert alone.section(".debug_line").size < unpruned.section(".debug_line").size
 
 
 def test_damaged_files_are_refused_or_pruned(assembled: Assemble) -> None:
-    whole, chance = assembled(SEVERAL, 90), random.Random(5)
-    code = [(section.offset, section.end) for section in whole.sections if section.name.startswith(CODE_PREFIX)]
-    told = [at for at in range(len(whole.image)) if not any(start <= at < end for start, end in code)]
+    unpruned, chance = assembled(SEVERAL, 90), random.Random(5)
+    code = [(section.offset, section.end) for section in unpruned.sections if section.name.startswith(CODE_PREFIX)]
+    told = [at for at in range(len(unpruned.image)) if not any(start <= at < end for start, end in code)]
     for _ in range(300):
-        image = bytearray(whole.image)
+        image = bytearray(unpruned.image)
         for at in chance.sample(told, 3):
             image[at] = chance.choice((0, 1, 0x7F, 0xFF, chance.randrange(256)))
         with contextlib.suppress(ImageError, KeptWholeError):

@@ -131,7 +131,7 @@ class TraceWriter:
         return number
 
     def key(self, key: int, kernel: int, grid: Dim3 = (8, 1, 1), block: Dim3 = (128, 1, 1)) -> None:
-        """Which launches have this key in packed lines."""
+        """Name the shape of a key of packed lines."""
         self.lines(f"[key] {key} kernel {kernel} {shape_words(grid, block, 0)}")
 
     def packed(self, items: str, count: int) -> int:

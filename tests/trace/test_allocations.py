@@ -1,4 +1,4 @@
-"""Which memory a launch could reach, and which tensors lie in it."""
+"""Memory that a launch could reach, and the tensors in it."""
 
 from __future__ import annotations
 

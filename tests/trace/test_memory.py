@@ -1,4 +1,4 @@
-"""What following a log keeps in memory, however long the program runs."""
+"""Memory of a reader that follows a log, however long the program runs."""
 
 from __future__ import annotations
 

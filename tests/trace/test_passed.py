@@ -42,7 +42,7 @@ def written(several: list[Packed]) -> bytes:
 
 
 def expanded(lines: list[bytes]) -> list[Packed]:
-    """What the reader makes of such lines."""
+    """Result of reading such lines."""
     found = [(0, match) for match in map(match_line, lines) if match is not None]
     assert len(found) == len(lines)
     _, items = read_packed(found)
@@ -78,7 +78,7 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS, max_size=8), st.sampled_from(["", "7", "7 8", "7 8 9"]))
 @settings(deadline=None)
 def test_anything_else_is_no_such_line(words: list[str], head: str) -> None:
-    """What is read of a line is the whole of it, or nothing."""
+    """A line is read whole or not at all."""
     line = " ".join(["[passed]", *head.split(), *words]).encode()
     match = match_line(line)
     good = set("0123456789@/x ") >= set(line.decode().removeprefix("[passed]"))

@@ -67,7 +67,7 @@ def _of_batch(column: Column[Row], batch: Batch) -> Sequence[Any]:
 
 
 def _csv_column(values: Sequence[Any]) -> tuple[str, Sequence[Any]]:
-    """How ``%`` formats the cells of a column, and the cells: each different value is converted once."""
+    """Return the ``%`` format of a column and its cells: each different value is converted once."""
     kinds = {*map(type, values)}
     if kinds == {int}:
         return "%d", values

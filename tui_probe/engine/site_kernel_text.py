@@ -138,8 +138,8 @@ def snippet_registers(snippets: Iterable[Snippet]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class KernelFrame:
-    """What all kernels of a probe have: registers that live throughout, maps of several records per slot, registers
-    that are always 0, ``parameters`` (purpose and name) behind so many ``leading`` bytes, and all ``sites``.
+    """Common part of the kernels of a probe: registers that live throughout, maps of several records per slot,
+    registers that are always 0, ``parameters`` (purpose and name) behind so many ``leading`` bytes, and all ``sites``.
     """
 
     live_registers: Sequence[str]

@@ -161,9 +161,9 @@ class BandwidthBars(Document):
         """The figures by part, those of a name that is not known last."""
         rates = self.measured.rates
         for title, keys in _BAR_GROUPS.items():
-            found = [rate for rate in rates if rate.key in keys]
-            if found:
-                yield title, found
+            group = [rate for rate in rates if rate.key in keys]
+            if group:
+                yield title, group
         known = {key for keys in _BAR_GROUPS.values() for key in keys}
         others = [rate for rate in rates if rate.key not in known]
         if others:

@@ -205,8 +205,8 @@ def _heading(pair: KernelPair, cells: int, cut: Callable[[str, int], str]) -> st
 def pair_lines(pair: KernelPair, width: int, cut: Callable[[str, int], str]) -> Iterator[Line]:
     """The figures that changed, in a table; those that did not, or that one side alone has, in sentences."""
     differ = changed_values(pair)
-    same = [each.before for each in pair.changes if each.change == 0]
-    alone = [each for each in pair.changes if each.change is None]
+    same = [change.before for change in pair.changes if change.change == 0]
+    alone = [change for change in pair.changes if change.change is None]
     before = [change.before for change in alone if change.before.value is not None]
     after = [change.after for change in alone if change.after.value is not None]
     if pair.name and not (differ or before or after):
@@ -214,7 +214,7 @@ def pair_lines(pair: KernelPair, width: int, cut: Callable[[str, int], str]) -> 
     yield ()
     if pair.name:
         yield ((f" {_heading(pair, width - 2, cut)}", "title"),)
-    spread = any(each.before.spread is not None or each.after.spread is not None for each in differ)
+    spread = any(change.before.spread is not None or change.after.spread is not None for change in differ)
     shown = [column for column in CHANGE_COLUMNS if spread or column.key != "spread"]
     yield from comparison_table(shown, differ, width, lambda change: change.verdict) if differ else ()
     for head, figures in (("same", same), ("A alone", before), ("B alone", after)):

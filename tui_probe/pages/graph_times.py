@@ -118,7 +118,7 @@ def schedule(nodes: Sequence[GraphNode], lengths: Sequence[float]) -> tuple[list
         before = list(ends)
         for node in nodes:
             outer = _parent(nodes, node)
-            earliest = [before_ends for one in node.after if one < len(nodes) for before_ends in (ends[one],)]
+            earliest = [before_ends for index in node.after if index < len(nodes) for before_ends in (ends[index],)]
             begin = max([0.0 if outer is None else begins[outer.index], *earliest])
             begins[node.index] = begin
             ends[node.index] = max(begin + lengths[node.index], _inner_end(nodes, ends, node))
@@ -166,7 +166,7 @@ def _ranges(trace: Trace, around: Sequence[Range], node: GraphNode) -> tuple[str
     number = node.captured
     if number is None:
         return ()
-    outside = [one for one in around if any(first <= number <= last for first, last in one.runs)]
+    outside = [range_ for range_ in around if any(first <= number <= last for first, last in range_.runs)]
     return tuple(nvtx_range.text for nvtx_range in sorted(outside, key=trace.ranges.depth))
 
 
@@ -189,10 +189,10 @@ def stamped_node_runs(trace: Trace, graph: Graph) -> Mapping[int, NodeRun]:
     if trace.state.simulated or not _is_stamped(trace, graph):
         return {}
     for replay in reversed(graph.replays_told):
-        found = dict(_stamps(trace, graph, replay))
-        if found:
-            first = min(stamps.begin_ns for stamps in found.values())
-            return {index: _since(first, stamps) for index, stamps in found.items()}
+        stamped = dict(_stamps(trace, graph, replay))
+        if stamped:
+            first = min(stamps.begin_ns for stamps in stamped.values())
+            return {index: _since(first, stamps) for index, stamps in stamped.items()}
     return {}
 
 

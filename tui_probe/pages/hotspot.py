@@ -76,7 +76,7 @@ def _findings_of_probes(source: ViewSource) -> list[ResultFindings]:
 def _first_flagged(worst: Sequence[Finding | None]) -> Finding | None:
     """Sort findings: flagged ones come first."""
     known = [finding for finding in worst if finding is not None]
-    return next((each for each in known if each.stands_out), known[0] if known else None)
+    return next((finding for finding in known if finding.stands_out), known[0] if known else None)
 
 
 def _spot_of_finding(finding: Finding | None) -> PageSpot | None:
@@ -106,19 +106,19 @@ def _spot_of_line(view: Document, line: int) -> Spot:
     return Spot.of_line(line) if row is None else view.spot(row, _PAGE_WIDTH)
 
 
-def _no_hotspot(source: ViewSource, found: Sequence[ResultFindings]) -> Hotspot:
+def _no_hotspot(source: ViewSource, results: Sequence[ResultFindings]) -> Hotspot:
     """Return why there is no hotspot."""
     kernel = source.kernel
     if kernel.status != "probed":
         return Hotspot(why="the kernel was not probed, so nothing was measured of it: page 1 says why")
-    if all(each.probe == NO_PROBE for each in found):
+    if all(result.probe == NO_PROBE for result in results):
         return Hotspot(why="this launch has no result")
     telling = _probes_with_places()
-    if any(each.probe in telling for each in found):
+    if any(result.probe in telling for result in results):
         return Hotspot(why="nothing stands out in this launch")
-    found = [each for each in found if each.probe != NO_PROBE]
-    probes = " and ".join(f"-p {each.probe}" for each in found if each.probe) or "what was recorded"
-    asks = next((question.option for question in open_questions(kernel, found) if question.probe in telling), "")
+    results = [result for result in results if result.probe != NO_PROBE]
+    probes = " and ".join(f"-p {result.probe}" for result in results if result.probe) or "what was recorded"
+    asks = next((question.option for question in open_questions(kernel, results) if question.probe in telling), "")
     return Hotspot(why=f"{probes} tells of no place", asks=asks)
 
 

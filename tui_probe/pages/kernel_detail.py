@@ -80,11 +80,11 @@ def _with_blank_first(lines: Sequence[Line]) -> list[Line]:
 
 def name_lines(row: KernelSnapshot, cells: int) -> tuple[list[Line], list[Line]]:
     """The name above everything, and the forms of it that stand at the end: names may have thousands of letters."""
-    whole = wrap(row.demangled, cells - 2)
-    head: list[Line] = [((f" {text}", "title"),) for text in whole[:NAME_LINES]]
+    name_parts = wrap(row.demangled, cells - 2)
+    head: list[Line] = [((f" {text}", "title"),) for text in name_parts[:NAME_LINES]]
     lines: list[Line] = []
-    if len(whole) > NAME_LINES:
-        head[-1] = ((f" {whole[NAME_LINES - 1]}…", "title"),)
+    if len(name_parts) > NAME_LINES:
+        head[-1] = ((f" {name_parts[NAME_LINES - 1]}…", "title"),)
         lines += _labelled_field("whole name", row.demangled, cells)
     if row.name != row.demangled:
         lines += _labelled_field("mangled", row.name, cells, "dim")

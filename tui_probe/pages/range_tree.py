@@ -132,7 +132,7 @@ def numbered_launches(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64
     ran = ~trace.launches.captured()
     least = min(len(ran), *map(len, columns))  # the log may be read on meanwhile
     columns, least = [column[:least][ran[:least]] for column in columns], int(ran[:least].sum())
-    runs = [run for one in trace.ranges for run in one.runs]
+    runs = [run for nvtx_range in trace.ranges for run in nvtx_range.runs]
     numbers, kernels = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     if runs:
         numbers, kernels = trace.passed.within(min(first for first, _ in runs), max(last for _, last in runs))
@@ -156,7 +156,7 @@ class _Tree:
 
     def nodes(self, outer: Sequence[int | None], depth: int) -> list[RangeNode]:
         """Return the nodes directly inside the ranges of these ids."""
-        inside = [each for key in outer for each in self._inner.get(key, ())]
+        inside = [child for key in outer for child in self._inner.get(key, ())]
         groups: dict[object, list[Range]] = {}
         for nvtx_range in inside:
             groups.setdefault((nvtx_range.text, nvtx_range.domain) if self._together else nvtx_range.id, []).append(
@@ -168,7 +168,7 @@ class _Tree:
         first = group[0]
         ids = [nvtx_range.id for nvtx_range in group]
         runs = list(chain.from_iterable(nvtx_range.runs for nvtx_range in group))
-        covered = [run for key in ids for each in self._inner.get(key, ()) for run in each.runs]
+        covered = [run for key in ids for child in self._inner.get(key, ()) for run in child.runs]
         everything, epoch = self._launched(runs), self._trace.state.epoch_ns
         host = [None if nvtx_range.end_ns is None else nvtx_range.end_ns - nvtx_range.start_ns for nvtx_range in group]
         return RangeNode(

@@ -78,7 +78,7 @@ def run_commands(view: View, commands: Sequence[str], size: tuple[int, int]) -> 
             view.draw(*size)  # a cursor is in a picture
         known = view.commands()
         if command not in known:
-            listed = ", ".join(f"{each} ({known[each]})" for each in COMMANDS if each in known)
+            listed = ", ".join(f"{name} ({known[name]})" for name in COMMANDS if name in known)
             raise ChoiceError(f"this view does not know {command!r}; it knows {listed or 'no commands'}")
         if words := view.press(command):
             texts.append(words)

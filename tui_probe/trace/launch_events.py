@@ -133,7 +133,7 @@ class ProbePrepared:
 
 @dataclass(frozen=True, slots=True)
 class ProbesFused:
-    """Whether a kernel has the counting ``probes`` of a run at once: not for a ``reason``, None if it has."""
+    """A kernel gets the counting ``probes`` of a run together, or for a ``reason`` one at a time; None if together."""
 
     index: int
     probes: tuple[str, ...]

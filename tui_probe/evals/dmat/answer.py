@@ -98,7 +98,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
         raise nothing_measured_error(NAME, notes)
     names = [f"{walk.label} {walk.launch}".strip() for walk in walks]
     figures: dict[str, Drawing] = {
-        (walk.label if names.count(name) == 1 and sum(each.label == walk.label for each in walks) == 1 else name):
+        (walk.label if names.count(name) == 1 and sum(other.label == walk.label for other in walks) == 1 else name):
             AccessFigure(f"{name}: {walk.kernel}", walk.raster)
         for name, walk in zip(names, walks, strict=True)
     }  # fmt: skip
@@ -120,7 +120,7 @@ def _walks(given: EvaluationInput, progress: Progress, notes: list[str]) -> Iter
         return
     picture = next((path for name in SAVED_PICTURES if (path := given.trace.file(name)) is not None), None)
     if picture is not None:
-        kernel = next((each.demangled for each in given.kernels if each.folder is not None), "")
+        kernel = next((kernel.demangled for kernel in given.kernels if kernel.folder is not None), "")
         yield AccessWalk(given.label, kernel, "", _raster_of_file(picture, progress))
         return
     for result in given.results(*ACCESS_PROBES):

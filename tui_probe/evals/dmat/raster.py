@@ -116,7 +116,7 @@ def _address_rows(pages: NDArray[np.uint64]) -> tuple[AddressRow, ...]:
     """At most about ``RASTER_ROWS`` rows of whole pages, none of which reaches over a gap."""
     addresses = pages.astype(np.int64)
     cuts = np.flatnonzero(np.diff(addresses) > _GAP) + 1
-    bands = [(int(each[0]), int(each[-1]) + PAGE) for each in np.split(addresses, cuts)]
+    bands = [(int(group[0]), int(group[-1]) + PAGE) for group in np.split(addresses, cuts)]
     size = max(PAGE, -(-sum(high - low for low, high in bands) // RASTER_ROWS // PAGE) * PAGE)
     return tuple(
         AddressRow(f"range {number}", start, min(start + size, high))

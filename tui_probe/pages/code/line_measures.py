@@ -304,7 +304,7 @@ def measures_by_row(measures: LineMeasures, rows: Mapping[int, Sequence[int]]) -
     """
     by_name = {column.name: column for column in measures.columns}
     idle = frozenset(row for row, lines in rows.items() if _all_idle(measures.columns, lines))
-    found = []
+    columns = []
     for column in measures.columns:
         values: dict[int, LineValue] = {}
         if column.of.rule == "sum":
@@ -315,12 +315,12 @@ def measures_by_row(measures: LineMeasures, rows: Mapping[int, Sequence[int]]) -
         elif column.of.rule == "share" and set(column.of.parts) <= by_name.keys():
             over, under = (_sums_by_row(by_name[part], rows) for part in column.of.parts)
             shares = {row: _ratio_of(over[row], under[row]) for row in over.keys() & under.keys()}
-            values = {row: ShareValue(each) if isinstance(each, float) else None for row, each in shares.items()}
+            values = {row: ShareValue(share) if isinstance(share, float) else None for row, share in shares.items()}
         elif column.of.rule == "first":
             values = {row: column.values[line] for row, line in _first_measured_lines(column, rows)}
         if values:
-            found.append(MeasureColumn(column.of, dict(sorted(values.items())), idle))
-    return replace(measures, columns=tuple(found))
+            columns.append(MeasureColumn(column.of, dict(sorted(values.items())), idle))
+    return replace(measures, columns=tuple(columns))
 
 
 def _sums_by_row(column: MeasureColumn, rows: Mapping[int, Sequence[int]]) -> dict[int, LineValue]:

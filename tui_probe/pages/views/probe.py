@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.pages.code.alignment import LinePair
-    from tui_probe.probe_model.probe import ProbePoint
+    from tui_probe.probe_model.probe import Position, ProbePoint
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import KernelFacts
 
@@ -114,7 +114,7 @@ class ProbeText:
 
 def probe_names(kernel: KernelFacts) -> list[str]:
     """The probes that the kernel had."""
-    several = [one.probe for one in kernel.by_probe() if one.probe]
+    several = [probed.probe for probed in kernel.by_probe() if probed.probe]
     run = kernel.trace.run_info
     name = kernel.probe or (run.probe if run is not None else None) or analysis_name(kernel)
     return several or ([name] if name else [])
@@ -171,6 +171,10 @@ def _sites(kernel: KernelFacts, name: str, points: Mapping[str, ProbePoint]) -> 
     return found
 
 
+def _is_at_instructions(position: Position) -> bool:
+    return not position.is_kernel and not position.is_block and not position.is_source
+
+
 def _match(path: Path, points: Mapping[str, ProbePoint], found: dict[str, set[int]]) -> None:
     """The instructions that positions mean; nothing of a text that is damaged."""
     try:
@@ -179,8 +183,10 @@ def _match(path: Path, points: Mapping[str, ProbePoint], found: dict[str, set[in
     except (OSError, PtxError):
         return
     for name, point in points.items():
-        wanted = [one for one in point.positions if not one.is_kernel and not one.is_block and not one.is_source]
-        lines = {one.span.line for one in body if any(matches(position, one) for position in wanted)}
+        wanted = [position for position in point.positions if _is_at_instructions(position)]
+        lines = {
+            instruction.span.line for instruction in body if any(matches(position, instruction) for position in wanted)
+        }
         found.setdefault(name, set()).update(lines)
 
 

@@ -245,8 +245,8 @@ class SassView(Document):
     def _head(self, width: int) -> list[Line]:
         lines: list[Line] = [*_count_lines(_COUNTS, self._counts())]
         if self.measures is not None:
-            words = self.measures.head(self.measures.columns[self.measure])
-            parts = wrap(words, max(20, width - _LABEL_CELLS - 4))
+            text = self.measures.head(self.measures.columns[self.measure])
+            parts = wrap(text, max(20, width - _LABEL_CELLS - 4))
             labels = [" " + pad("measured", _LABEL_CELLS), *[" " * (_LABEL_CELLS + 1)] * (len(parts) - 1)]
             lines += [((label, "dim"), (f"  {part}", "")) for label, part in zip(labels, parts, strict=True)]
         if self.alignment.problem:
@@ -306,10 +306,10 @@ class SassView(Document):
         """The first instruction that was made from it, or that stands there."""
         side = "pruned" if self.shown == "diff" else self.shown
         acting, lines = self.code.acting[side], self.code.origins[side]
-        found = next((place for of in (acting, lines) for place, line in enumerate(of) if line == ptx_line), None)
-        if found is not None and self.shown == "diff":
-            found = self.text.place_of(found, width)
-        return None if found is None else found + len(self._head(width))
+        row = next((place for of in (acting, lines) for place, line in enumerate(of) if line == ptx_line), None)
+        if row is not None and self.shown == "diff":
+            row = self.text.place_of(row, width)
+        return None if row is None else row + len(self._head(width))
 
     def spot(self, number: int, width: int) -> Spot:
         """Instructions of a line of the probe have a place in the probed text alone."""

@@ -221,13 +221,13 @@ class SourceView(Document):
 
     def marked(self) -> tuple[int, str] | None:
         """The line that has the mark, by the first line of PTX that came from it."""
-        found = self._column.marked if self._column else None
-        return None if found is None else (self._ptx[found[0]][0], found[1])
+        marked = self._column.marked if self._column else None
+        return None if marked is None else (self._ptx[marked[0]][0], marked[1])
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The row that a line of PTX came from."""
-        found = next((number for number, code in self._ptx.items() if ptx_line in code), None)
-        return None if found is None else found + self.pinned(width)
+        row = next((number for number, code in self._ptx.items() if ptx_line in code), None)
+        return None if row is None else row + self.pinned(width)
 
     def anchor_noun(self) -> str:
         """Noun of the anchors."""
