@@ -221,6 +221,8 @@ def runs_page(folder: Path) -> ShownPage:
         Brief(folder / name, 1_700_000_000 + when, "python t.py", "block_sched", "NVIDIA H200", kernels, status=status)
         for name, when, kernels, status in (("second", 100, 8, -9), ("first", 0, 7, 0))
     ]
+    # no other text has its state and kernels, as the change of the second run has those of the first
+    traces.append(Brief(folder / "other", 1_700_000_000, "python o.py", "dmat", "NVIDIA H100", 41, status=3))
     verdicts = {traces[0].directory: RunVerdict("matmul", "memory (L2) 83%", "memory (L2)", 0.62, 1.2)}
     page = RunPage(traces, verdicts)
     runs = [run for group in page.commands for run in group]
@@ -233,7 +235,7 @@ def runs_page(folder: Path) -> ShownPage:
     cells = [[cell(column, run) for column in in_row] for run in runs]
     cells += [[text] for run in runs for text in (*run.sentences, str(run.brief.directory))]
     return ShownPage(
-        data=page.record()["commands"][0]["runs"],
+        data=[run for command in page.record()["commands"] for run in command["runs"]],
         records=[as_record(RUN_COLUMNS, run) for run in runs],
         report=[*page.lines(WIDTH)],
         screen=screen,
