@@ -90,7 +90,7 @@ def test_fused_results_have_the_bytes_of_separate_ones(host: Host, serving: Engi
 @pytest.mark.parametrize(
     ("environment", "reason"),
     [
-        ({"STUB_BLOCKS": "8", "STUB_BLOCKS_PROBED": "6"}, "an SM would hold 6 blocks, not 8"),
+        ({"STUB_BLOCKS": "8", "STUB_BLOCKS_PROBED": "3"}, "an SM would hold 3 blocks, not 8"),
         ({"TUI_PROBE_MAX_PROBE_MEMORY": "1600"}, "needs 1792 bytes of probe memory"),
     ],
     ids=["blocks", "memory"],
@@ -104,6 +104,13 @@ def test_parts_alternate_if_the_kernel_has_no_room(
     assert given == [4, 2]
     assert reason in run.lines(r"\[probe\] fused ")[-1]
     assert [probe for _, probe in sorted(saved(run))][:3] == ["one", "two", "three"]
+
+
+def test_fused_kernel_may_have_half_the_blocks(host: Host, serving: Engine) -> None:
+    answering(serving)
+    run = host.python(LAUNCHES, **FUSED, STUB_BLOCKS="8", STUB_BLOCKS_PROBED="4")
+    assert fused_line(run).endswith("reason -")
+    assert sorted(saved(run))[:2] == [(0, "one"), (0, "three")]
 
 
 def test_parts_alternate_if_the_fused_kernel_is_refused(host: Host, serving: Engine) -> None:

@@ -6,6 +6,10 @@
 #include "registry.h"
 #include "variants.h"
 
+/* Counts do not depend on how many blocks run side by side, so that some may be lost: probes by themselves cost some,
+ * too, and a kernel that is launched once has no other launch for them. */
+enum { BLOCKS_FACTOR = 2 };
+
 /* What a function takes of an SM; -1: the driver does not say. */
 struct demand {
     int blocks, local;
@@ -32,7 +36,7 @@ const struct reason *fused_refused(const struct kernel_probe *fused, const struc
     const struct demand without = demand_of(registry_function(launch->instance, launch->function), launch);
     const struct demand with = demand_of(variant ? variant->function : NULL, launch);
     char numbers[2][REASON_NUMBER_SIZE];
-    if (without.blocks >= 0 && with.blocks >= 0 && with.blocks < without.blocks)
+    if (without.blocks >= 0 && with.blocks >= 0 && with.blocks * BLOCKS_FACTOR < without.blocks)
         return reason_with(FUSED_BLOCKS, reason_number(numbers[0], (uint64_t)with.blocks),
                            reason_number(numbers[1], (uint64_t)without.blocks));
     if (without.local >= 0 && with.local > without.local)

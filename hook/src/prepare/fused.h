@@ -5,8 +5,8 @@
 #include "launch.h"
 #include "reasons.h"
 
-/* The reason why FUSED, which is loaded, costs the kernel of LAUNCH too much: fewer blocks fit on an SM than without
- * it, or registers are kept in memory. NULL if it does not. */
+/* The reason why FUSED, which is loaded, costs the kernel of LAUNCH too much: not half as many blocks fit on an SM as
+ * without it, or registers are kept in memory. NULL if it does not. */
 const struct reason *fused_refused(const struct kernel_probe *fused, const struct launch *launch);
 
 #endif
