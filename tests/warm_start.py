@@ -83,7 +83,7 @@ class WarmCommands:
         plain = not call["preexec_fn"] and not call["shell"] and call["executable"] is None and call["close_fds"]
         same_user = call["gid"] is None and call["gids"] is None and call["uid"] is None
         environment = os.environ if call["env"] is None else call["env"]
-        in_place = Path(call["cwd"] or ".").is_dir() and COLD not in environment
+        in_place = Path(call["cwd"] or ".").is_dir()
         return plain and same_user and in_place and read_at_start(environment) == self._read_at_start
 
     def start(self, call: dict[str, Any]) -> int:
@@ -154,8 +154,9 @@ class WarmStarts:
 
         def execute_child(popen: Any, *arguments: Any) -> None:
             call = dict(zip(names, arguments, strict=True))
-            command = call["args"]
-            if isinstance(command, list) and tuple(command[: len(START)]) == START and self.commands.is_equal(call):
+            command, is_cold = call["args"], COLD in (call["env"] or os.environ)
+            is_ours = isinstance(command, list) and tuple(command[: len(START)]) == START
+            if is_ours and not is_cold and self.commands.is_equal(call):
                 popen.pid = self.commands.start(call)
                 popen._child_created = True
                 popen._close_pipe_fds(*(call[name] for name in PIPES))
