@@ -13,8 +13,8 @@ from .conftest import Engine, Host, Run
 if TYPE_CHECKING:
     from pathlib import Path
 
-PREPARING = 1.1
-"""Seconds that the slow engine takes: more than launches may wait in all."""
+PREPARING = 0.6
+"""Seconds that the slow engine takes: for two kernels more than launches may wait in all."""
 
 SEVERAL = """
 import time
@@ -22,12 +22,9 @@ context()
 owner = module()
 w, n = word(0), c_int(1)
 functions = [function(owner, f"add{i}__8_4") for i in range(3)]
-started = time.monotonic()
-launch(functions[0], w, n)
-first = time.monotonic() - started
-for f in functions[1:]:
+for f in functions:
     launch(f, w, n)
-print(read(w), time.monotonic() - started - first < 0.3, first > 1)
+print(read(w))
 """
 WAIT = f"""
 time.sleep({3 * PREPARING})
@@ -58,9 +55,9 @@ def passed(run: Run) -> list[str]:
     ]
 
 
-def test_launches_wait_for_the_first_kernels_only(host: Host) -> None:
+def test_launches_wait_until_the_allowance_is_used_up(host: Host) -> None:
     run = host.python(SEVERAL + WAIT, TUI_PROBE_LAUNCHES="auto")
-    assert run.stdout == "3 True True\n6\n"
+    assert run.stdout == "3\n6\n"
     assert passed(run) == ["1", "2"]
     assert [fate[0] for fate in run.fates()] == ["probed"] * 3
     assert len(run.results) == 4  # both launches of the first kernel, and the later one of the others
@@ -85,7 +82,7 @@ def test_background_threads_ask_for_several_kernels_at_a_time(host: Host, engine
 
 def test_all_launches_wait_where_all_are_to_be_probed(host: Host) -> None:
     run = host.python(SEVERAL, TUI_PROBE_LAUNCHES="")
-    assert run.stdout == "3 False True\n"
+    assert run.stdout == "3\n"
     assert passed(run) == []
     assert len(run.results) == 3
 
@@ -101,7 +98,7 @@ def test_early_program_end_reports_unfinished_kernels(host: Host) -> None:
 def test_a_module_that_is_unloaded_meanwhile(host: Host) -> None:
     script = SEVERAL + 'call("cuModuleUnload", owner)\nprint("unloaded")\n' + AGAIN
     run = host.python(script, TUI_PROBE_LAUNCHES="auto")
-    assert (run.status, run.stdout) == (0, "3 True True\nunloaded\n4\n")
+    assert (run.status, run.stdout) == (0, "3\nunloaded\n4\n")
 
 
 AGAIN = """
@@ -114,4 +111,4 @@ print(read(w))
 def test_a_context_that_is_destroyed_meanwhile(host: Host) -> None:
     script = SEVERAL.replace("context()", "made = context()") + 'call("cuCtxDestroy_v2", made)\nprint("destroyed")\n'
     run = host.python(script, TUI_PROBE_LAUNCHES="auto")
-    assert (run.status, run.stdout) == (0, "3 True True\ndestroyed\n")
+    assert (run.status, run.stdout) == (0, "3\ndestroyed\n")

@@ -92,6 +92,7 @@ static CUresult follow(struct launch *launch)
     if (status == KERNEL_NEW) {
         if (background_takes(kernel, launch)) {
             atomic_store_explicit(&kernel->unprepared, reason(BEING_PREPARED), memory_order_relaxed);
+            launch->time = clock_now();
             return launch_timed(launch, kernel, reason(BEING_PREPARED));
         }
         status = prepare_kernel(kernel, launch);

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "background.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "engine_client.h"
 #include "prepare.h"
 #include "real.h"
 #include "sampled_form.h"
@@ -27,12 +29,13 @@ struct job {
 };
 
 /* The engine assembles as many kernels at a time. */
-enum { MOST_THREADS = 4 };
+enum { MOST_THREADS = 4, NANOSECONDS_PER_MILLISECOND = 1000000, INTERRUPT_MILLISECONDS = 20 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
 static struct job *oldest, **newest = &oldest;
 static struct job *under_way[MOST_THREADS]; /* of each thread; NULL: it waits for one */
+static pthread_t threads[MOST_THREADS];
 static unsigned n_threads, n_begun, n_idle, n_queued;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static atomic_uint_fast64_t waited; /* nanoseconds */
@@ -74,6 +77,7 @@ static void *prepare_jobs(void *unused)
 {
     (void)unused;
     pthread_mutex_lock(&mutex);
+    threads[n_begun] = pthread_self();
     struct job **mine = &under_way[n_begun++];
     for (;;) {
         n_idle++;
@@ -99,18 +103,11 @@ static bool is_under_way(bool (*matches)(const struct job *job, const void *want
     return false;
 }
 
-static bool is_any(const struct job *job, const void *unused)
+/* Nanoseconds that a launch may still wait. */
+static uint64_t patience(void)
 {
-    (void)job;
-    (void)unused;
-    return true;
-}
-
-/* The lock is held. */
-static bool is_patient(void)
-{
-    const uint64_t run = clock_now() - clock_zero();
-    return !oldest && !is_under_way(is_any, NULL) && atomic_load(&waited) < WAIT_NANOSECONDS + run / WAIT_PART;
+    const uint64_t most = WAIT_NANOSECONDS + (clock_now() - clock_zero()) / WAIT_PART, so_far = atomic_load(&waited);
+    return so_far < most ? most - so_far : 0;
 }
 
 /* As many threads as there are processors for this process, but for one that the program keeps; two at least, since
@@ -122,9 +119,21 @@ static unsigned most_threads(void)
     return n <= 3 ? 2 : n > MOST_THREADS ? MOST_THREADS : (unsigned)n - 1;
 }
 
+/* Has waits for DONE end by the clock of deadlines. */
+static void init_done(void)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&done, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
 /* The lock is held. Starts another thread, within bounds, if all have a job. False if there is none. */
 static bool has_thread(void)
 {
+    if (!n_threads)
+        init_done();
     if (n_idle <= n_queued && n_threads < most_threads() && thread_start(prepare_jobs))
         n_threads++;
     return n_threads > 0;
@@ -153,15 +162,30 @@ static bool submit(struct kernel *kernel, struct kernel_probe *form, const struc
     return true;
 }
 
+/* Waits, as long as launches still may, until IS_AWAITED is over. The lock is held. */
+static void wait_for(const atomic_bool *is_awaited)
+{
+    const uint64_t began = clock_now(), most = patience();
+    const struct timespec deadline = clock_deadline(most / NANOSECONDS_PER_MILLISECOND);
+    while (atomic_load(is_awaited) && clock_now() - began < most &&
+           pthread_cond_timedwait(&done, &mutex, &deadline) != ETIMEDOUT)
+        ;
+    if (atomic_load(is_awaited))
+        atomic_fetch_add(&waited, clock_now() - began);
+}
+
 static bool takes(struct kernel *kernel, struct kernel_probe *form, const struct launch *launch)
 {
     const atomic_bool *is_awaited = awaited(kernel, form);
     if (!settings.scheduled || settings.patient)
         return false;
-    if (atomic_load(is_awaited))
+    if (atomic_load(is_awaited) && !patience())
         return true;
     signals_lock(&mutex);
-    bool takes = atomic_load(is_awaited) || (!is_patient() && submit(kernel, form, launch));
+    const bool submitted = atomic_load(is_awaited) || submit(kernel, form, launch);
+    if (submitted)
+        wait_for(is_awaited);
+    const bool takes = submitted && atomic_load(is_awaited);
     signals_unlock(&mutex);
     return takes;
 }
@@ -208,13 +232,18 @@ static void drop(bool (*matches)(const struct job *job, const void *wanted), con
     }
 }
 
-/* Drops the jobs that wait, and waits for those under way. */
+/* Drops the jobs that wait, and has those under way wait for the engine no more: it may be asked twice for one. */
 static void leave(bool (*matches)(const struct job *job, const void *wanted), const void *wanted)
 {
     signals_lock(&mutex);
     drop(matches, wanted);
-    while (is_under_way(matches, wanted))
-        pthread_cond_wait(&done, &mutex);
+    while (is_under_way(matches, wanted)) {
+        for (unsigned i = 0; i < n_begun; i++)
+            if (under_way[i] && matches(under_way[i], wanted))
+                engine_interrupt(threads[i]);
+        const struct timespec deadline = clock_deadline(INTERRUPT_MILLISECONDS);
+        pthread_cond_timedwait(&done, &mutex, &deadline);
+    }
     signals_unlock(&mutex);
 }
 

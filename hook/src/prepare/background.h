@@ -1,8 +1,7 @@
-/* Kernels that are prepared while the program goes on: their launches pass meanwhile.
+/* Kernels are prepared by threads of ours, as many as the machine has processors for: the engine works on as many at once.
  *
- * The first kernels of a program are prepared by the threads that launch them, which is simple and misses no launch. A
- * program with many kernels would wait for each, so once such waits add up threads of ours take over, as many as the
- * machine has processors for: the engine works on as many kernels at once. */
+ * A launch waits for its kernel, so that none is missed, until such waits add up to a second and a part of the run.
+ * From then on launches pass while their kernels are prepared. */
 #ifndef TUI_PROBE_BACKGROUND_H
 #define TUI_PROBE_BACKGROUND_H
 
@@ -12,7 +11,8 @@
 #include "kernel.h"
 #include "launch.h"
 
-/* True if a thread of ours prepares KERNEL, which is new, so that this launch passes; if not, the caller does. */
+/* True if a thread of ours prepares KERNEL, which is new, and this launch has waited long enough, so that it passes. If
+ * not, the caller prepares it, or finds it prepared. */
 bool background_takes(struct kernel *kernel, const struct launch *launch);
 
 /* The same for the sampled form of PROBE, which is not ready. */
@@ -21,7 +21,7 @@ bool background_takes_form(struct kernel_probe *probe, const struct launch *laun
 /* A launching thread has waited for a kernel to be prepared. */
 void background_waited(uint64_t nanoseconds);
 
-/* Before CODE or CONTEXT goes: what waits to be prepared of it is let go, what is being prepared waited for. */
+/* Before CODE or CONTEXT goes: what is to be prepared of it is let go. */
 void background_leave(const struct code *code);
 void background_leave_context(CUcontext context);
 

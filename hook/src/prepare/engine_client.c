@@ -32,6 +32,8 @@ enum {
 struct connection {
     struct connection *next;
     bool in_use;
+    pthread_t user;
+    bool interrupted; /* while in use; under the lock */
     struct own_file engine;
     char received[LINE_LIMIT]; /* bytes after the last line that was read */
     size_t received_size;
@@ -55,8 +57,11 @@ static struct connection *take_connection(void)
         free_one->next = connections;
         connections = free_one;
     }
-    if (free_one)
+    if (free_one) {
         free_one->in_use = true;
+        free_one->user = pthread_self();
+        free_one->interrupted = false;
+    }
     pthread_mutex_unlock(&mutex);
     return free_one;
 }
@@ -68,9 +73,30 @@ static void give_back(struct connection *connection)
     pthread_mutex_unlock(&mutex);
 }
 
+void engine_interrupt(pthread_t thread)
+{
+    pthread_mutex_lock(&mutex);
+    for (struct connection *c = connections; c; c = c->next)
+        if (c->in_use && pthread_equal(c->user, thread) && c->engine.number >= 0) {
+            c->interrupted = true;
+            shutdown(own_file_number(&c->engine), SHUT_RDWR);
+        }
+    pthread_mutex_unlock(&mutex);
+}
+
+static bool was_interrupted(struct connection *connection)
+{
+    pthread_mutex_lock(&mutex);
+    const bool interrupted = connection->interrupted;
+    pthread_mutex_unlock(&mutex);
+    return interrupted;
+}
+
 static void disconnect(struct connection *connection)
 {
+    pthread_mutex_lock(&mutex);
     own_file_close(&connection->engine);
+    pthread_mutex_unlock(&mutex);
     connection->received_size = 0;
 }
 
@@ -319,8 +345,11 @@ static void prepare(const char *word, const char *directory, const char *archite
     else if (!connection ||
              asprintf(&question, "%s\t%u\t%s\t%s\t%s%s\n", word, id, directory, architecture, kernel, tail) < 0)
         problem = reason(HOST_MEMORY);
-    else if ((problem = ask(connection, question, id, answers, n)))
+    else if ((problem = ask(connection, question, id, answers, n))) {
+        if (was_interrupted(connection))
+            problem = reason(BEING_PREPARED);
         disconnect(connection);
+    }
     if (connection)
         give_back(connection);
     for (size_t i = 0; i < n && problem; i++)

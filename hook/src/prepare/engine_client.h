@@ -2,6 +2,7 @@
 #ifndef TUI_PROBE_ENGINE_CLIENT_H
 #define TUI_PROBE_ENGINE_CLIENT_H
 
+#include <pthread.h>
 #include <stddef.h>
 
 #include "reasons.h"
@@ -23,6 +24,9 @@ void engine_prepare(const char *directory, const char *architecture, const char 
 /* The same for each of N parts of the run's fused probe by itself. */
 void engine_prepare_parts(const char *directory, const char *architecture, const char *kernel, unsigned threads,
                           struct engine_answer *answers, size_t n);
+
+/* A question of this THREAD that is under way is answered with a failure now, "still being prepared". */
+void engine_interrupt(pthread_t thread);
 
 /* The same for probe PLACE of the run alone, in a form that measures the blocks of a sample. */
 void engine_prepare_sampled(const char *directory, const char *architecture, const char *kernel, unsigned threads,
