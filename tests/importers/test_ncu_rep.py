@@ -203,7 +203,7 @@ def test_trace_without_the_accesses_is_noted(monkeypatch: pytest.MonkeyPatch, re
     monkeypatch.setattr(probe_counts, "measured_lines", measured([]))
     recorded(monkeypatch, Package([counted()]))
     notes = ncu_page(page, NcuSources(read_ncu([report]), [TRACE])).words.notes
-    assert "-p gmem_sectors_by_line" in notes[-1]
+    assert "under tui-probe run" in notes[-1]
 
 
 @pytest.mark.parametrize("page", ["lines", "sass"])

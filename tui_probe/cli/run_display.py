@@ -188,8 +188,6 @@ def write_report(traces: Sequence[Path], ascii_only: bool, seconds: float | None
 def get_ready_to_report() -> None:
     """Read the code that a report needs, which takes longer than a report. Errors are for the report to tell."""
     with contextlib.suppress(Exception):
-        import numpy.ma  # noqa: F401 - np.unique imports it when it is called first
-
         import tui_probe.draw.spans
         import tui_probe.pages.run_report
         import tui_probe.trace.follow  # noqa: F401

@@ -7,7 +7,7 @@
 #include "jit_options.h"
 #include "module.h"
 
-/* What cuModule… and cuLibrary… answer alike. The caller has locked the driver; a failure, and each leave_with, unlocks
+/* Answers that cuModule… and cuLibrary… have in common. The caller has locked the driver; a failure, and each leave_with, unlocks
  * it. */
 
 static CUresult find_kernel(struct module *module, const char *name, const void *answer, const struct kernel **kernel)

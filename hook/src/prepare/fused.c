@@ -10,7 +10,7 @@
  * too, and a kernel that is launched once has no other launch for them. */
 enum { BLOCKS_FACTOR = 2 };
 
-/* What a function takes of an SM; -1: the driver does not say. */
+/* A function's share of an SM; -1: the driver does not say. */
 struct demand {
     int blocks, local;
 };

@@ -28,7 +28,7 @@ const struct kernel_probe *prepare_first_usable(struct kernel *kernel);
 /* For one probe among several in its kernel. */
 void prepare_log_probe(struct kernel_probe *probe, const struct launch *launch, struct prepare_result result);
 
-/* Whether the counting probes of the run are in the kernel together, and if not why. */
+/* Tells if the counting probes of the run are in the kernel together, and if not why. */
 void prepare_log_fused(const struct kernel *kernel);
 void prepare_log_result(struct kernel *kernel, const struct launch *launch, struct prepare_result result);
 

@@ -86,7 +86,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " samples, “why” the most frequent reason. A request is one warp instruction that accesses global memory,"
         " sectors are those of 32 bytes that it touches, and ideal the fewest that its bytes fit into.",
         "With --trace, the page compares requests and sectors with those that a probe counted of the same line; ≠"
-        " marks differences. Use the probe gmem_sectors_by_line, and build with -lineinfo. A report has lines only of"
+        " marks differences. Build with -lineinfo; tui-probe run counts accesses by line. A report has lines only of"
         " programs built with -lineinfo; --import-source yes of ncu adds their text.",
     ),
     "sass": (

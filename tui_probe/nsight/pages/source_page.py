@@ -34,7 +34,6 @@ _NO_COUNTERS: Final = (
     "no counters of instructions: only reports have them, recorded with --set full or --section SourceCounters:"
     " ncu -o FILE --set full --import-source yes COMMAND"
 )
-_LINE_PROBE: Final = "gmem_sectors_by_line"
 _LINE_OPTIONS: Final = (
     "build the program with nvcc -lineinfo, and record it with ncu -o FILE --set full --import-source yes COMMAND"
 )
@@ -108,8 +107,8 @@ def _notes(name: str, rows: Sequence[SourceRow], traces: Sequence[Trace]) -> Ite
     compared = [row for row in rows if row.probed is not None]
     if not compared:
         yield (
-            "nothing to compare: no access of the report is in the traces. Run the same program with"
-            f" -p {_LINE_PROBE}, built with -lineinfo"
+            "nothing to compare: no access of the report is in the traces. Run the same program under"
+            " tui-probe run, built with -lineinfo: its default probes count accesses by line"
         )
     elif name == "sass" and (left := sum(row.counts.requests is not None and row.probed is None for row in rows)):
         yield (
