@@ -112,3 +112,10 @@ def test_a_context_that_is_destroyed_meanwhile(host: Host) -> None:
     script = SEVERAL.replace("context()", "made = context()") + 'call("cuCtxDestroy_v2", made)\nprint("destroyed")\n'
     run = host.python(script, TUI_PROBE_LAUNCHES="auto")
     assert (run.status, run.stdout) == (0, "3\ndestroyed\n")
+
+
+def test_patient_launches_wait_for_every_kernel(host: Host) -> None:
+    run = host.python(SEVERAL, TUI_PROBE_LAUNCHES="auto", TUI_PROBE_PATIENT="1")
+    assert run.stdout == "3\n"
+    assert passed(run) == []
+    assert len(run.results) == 3

@@ -177,3 +177,8 @@ def test_kernels_excluded_after_context_failure(tmp_path: Path) -> None:
     assert faulted_kernels(path) == []
     path.write_text("715 1795358279 one\n700 3 with a blank\nbroken\nX 2 one\nX 3 two\n")
     assert faulted_kernels(path) == ["one", "with a blank", "two"]
+
+
+def test_wait_lets_launches_wait_for_their_kernels() -> None:
+    assert environment({}, wait=True)["TUI_PROBE_PATIENT"] == "1"
+    assert "TUI_PROBE_PATIENT" not in environment({})

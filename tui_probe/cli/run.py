@@ -57,7 +57,7 @@ NUMBERS: Final = {
     "max_log_bytes": "max_log_bytes", "max_write_rate": "max_write_rate", "max_probe_memory": "max_probe_memory",
     "max_host_memory": "max_host_memory",
 }  # fmt: skip
-SWITCHES: Final = ("benchmark", "save_results", "memusage", "replay", "detail", "capture_range", "tensors")
+SWITCHES: Final = ("benchmark", "save_results", "memusage", "replay", "wait", "detail", "capture_range", "tensors")
 PROBE_MODES: Final = ("benchmark", "save_results", "memusage")
 """Options of the use of a probe: dropped if another probe is given."""
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 METRIC = re.compile(r"\w+__[\w.]+|(?:group|regex|breakdown|pmsampling):\S+")
 HOOK_OPTIONS = (
-    "benchmark", "replay", "memusage", "detail", "machine_code", "kernel", "exclude", "launches", "max_trace_bytes",
+    "benchmark", "replay", "wait", "memusage", "detail", "machine_code", "kernel", "exclude", "launches", "max_trace_bytes",
     "max_result_files", "max_log_bytes", "max_write_rate", "min_free_disk", "max_probe_memory", "max_host_memory",
     "after", "duration", "nvtx", "tensors", "driver", "sim", "sim_arch",
 )  # fmt: skip
@@ -291,6 +291,11 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
         help="launch kernels again for probes that none of their launches had, with memory saved and restored as with"
              " --benchmark; default: a kernel that is launched once has its counting probes",
     )  # fmt: skip
+    parser.add_argument(
+        "--wait", action="store_true",
+        help="let every launch wait until its kernel is prepared; default: launches wait a second and 5%% of the run in"
+             " all, then pass unprobed meanwhile",
+    )  # fmt: skip
     parser.add_argument("--save-results", action="store_true", help="with --benchmark: save results all the same")
     parser.add_argument(
         "--detail", action=BooleanOptionalAction, default=None,
@@ -313,6 +318,7 @@ def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOpti
         benchmark=arguments.benchmark,
         save_results=arguments.save_results,
         replay=arguments.replay,
+        wait=arguments.wait,
         memusage=arguments.memusage,
         detail=wants_detail(arguments),
         machine_code=arguments.machine_code or user_settings().machine_code or AUTO,

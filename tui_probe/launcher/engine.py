@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from .options import RunOptions
 
-STOP_LIMIT = 10.0
-"""Seconds for kernels under way to be finished."""
+STOP_LIMIT = 2.0
+"""Seconds for kernels under way to be finished, so that the next run has them: more would seem a hang."""
 ANSWER_LIMIT = 2.0
 """Seconds for the counts of the cache, which are for information only."""
 MOST_STARTS = 8

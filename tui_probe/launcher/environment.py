@@ -217,6 +217,7 @@ def option_variables(options: RunOptions) -> dict[str, str]:
         "TUI_PROBE_LAUNCHES": "" if options.launches == ALL else options.launches,
         "TUI_PROBE_BENCHMARK": "1" if options.benchmark else "",
         "TUI_PROBE_REPLAY": "1" if options.replay else "",
+        "TUI_PROBE_PATIENT": "1" if options.wait else "",
         "TUI_PROBE_SAVE_RESULTS": "1" if options.save_results else "",
         "TUI_PROBE_MEMUSAGE": "1" if options.memusage else "",
         "TUI_PROBE_DETAIL": "1" if options.detail else "",

@@ -49,6 +49,8 @@ class RunOptions:
     """With ``benchmark``: also save the records of measured launches."""
     replay: bool = False
     """Launch a kernel again for probes that none of its launches had."""
+    wait: bool = False
+    """Let every launch wait until its kernel is prepared."""
     memusage: bool = False
     """Compute the memory that records of the launches would take, and probe none of them."""
     detail: bool = False
@@ -136,6 +138,7 @@ class RunOptions:
             "nvtx": self.nvtx,
             "tensors": self.tensors,
             "replay": self.replay,
+            "wait": self.wait,
         }
 
 

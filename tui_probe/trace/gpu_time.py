@@ -12,7 +12,7 @@ from math import nan, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.ma  # noqa: F401 - np.unique imports it when it is called first: now, beside the program
+import numpy.ma
 
 from tui_probe.trace.long_column import NarrowColumn
 
