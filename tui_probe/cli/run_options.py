@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 
 METRIC = re.compile(r"\w+__[\w.]+|(?:group|regex|breakdown|pmsampling):\S+")
 HOOK_OPTIONS = (
-    "benchmark", "replay", "wait", "memusage", "detail", "machine_code", "kernel", "exclude", "launches", "max_trace_bytes",
-    "max_result_files", "max_log_bytes", "max_write_rate", "min_free_disk", "max_probe_memory", "max_host_memory",
+    "benchmark", "replay", "wait", "memusage", "detail", "machine_code", "kernel", "exclude", "launches",
+    "max_trace_bytes", "max_result_files", "max_log_bytes", "max_write_rate", "min_free_disk", "max_probe_memory",
+    "max_host_memory",
     "after", "duration", "nvtx", "tensors", "driver", "sim", "sim_arch",
 )  # fmt: skip
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.kernel import Edits, Kernel, UnusedNames
     from tui_probe.engine.module_variables import SharedVariables
     from tui_probe.engine.site_file import SiteNotes
+    from tui_probe.engine.snippet_functions import SnippetFunctions
     from tui_probe.engine.summation import SiteRecords
     from tui_probe.probe_model.probe import Probe, ProbePoint, Snippet, SourceRange
     from tui_probe.ptx.tree import Function, Instruction, Span
@@ -132,6 +133,8 @@ class FunctionInsertion:
         self.addressing = Addressing(names, BlockShape.of(kernel.entry), place)
         self.expander = Expander(probe, names, self.addressing, reduces=reduces, sites=sites)
         self.inserted: list[Snippet] = []
+        self.functions: SnippetFunctions | None = None
+        """Where snippets are called, in place of being written out at each instruction."""
         self._lines: list[str] = []
         self._kernel = kernel
         self._probe = probe
@@ -307,11 +310,23 @@ class FunctionInsertion:
         if point.before:
             values = {name: helpers.value(name) for name in sorted(point.before.helpers)}
             lines = [line for value in values.values() for line in value.lines]
-            inside = self.expander.lines(point.before, values, instruction)
+            inside = self._called(point.before, values, instruction)
             body = self._guarded(instruction, point, point.before, inside)
             self.before(instruction.span, self._of_snippet(point.before, [*lines, *body]))
         if point.after:
             self._after(instruction, point, point.after, helpers)
+
+    def _called(self, snippet: Snippet, values: dict[str, HelperValue], instruction: Instruction) -> list[str]:
+        """A snippet at an instruction, as a call where it can be one."""
+        if self.functions is not None and self.functions.takes(snippet):
+            sites = self.expander.sites
+            if (call := self.functions.call(self.names, snippet, values, instruction, sites)) is not None:
+                return call
+        return self.expander.lines(snippet, values, instruction)
+
+    def snippets(self) -> list[Snippet]:
+        """The snippets in front of the instructions that were found, as often as they will stand there."""
+        return [point.before for _, point, _ in self._probed if point.before]
 
     def _at_ways(
         self, instruction: Instruction, snippet: Snippet | None, ways: Iterable[Edge], helpers: Helpers

@@ -14,6 +14,7 @@ from tui_probe.engine.module_variables import SharedVariables, replay_hazard, sh
 from tui_probe.engine.ptx_target import fit_to_probe
 from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_unsupported
 from tui_probe.engine.site_file import SiteNotes
+from tui_probe.engine.snippet_functions import MAX_WRITTEN_OUT, SnippetFunctions
 from tui_probe.engine.summation import can_reduce, never_counted
 from tui_probe.probe_model.probe import BLOCK, Save
 from tui_probe.probe_model.storage import map_slots, probe_parameters
@@ -111,8 +112,13 @@ class _Inserter:
     def run(self) -> Insertion:
         probed = {name for name, part in self._parts.items() if part.find(self._notes) or self._leaves(part)}
         passing = self._passing(probed)
+        functions = self._snippet_functions()
         for part in self._parts.values():
+            part.functions = functions
             part.insert()
+        if functions is not None:
+            first = min((function.span for function in self._kernel.bodies), key=lambda span: span.start)
+            self._edits.before(first, mark_lines(functions.lines, self._probe.name))
         inserted = [snippet for part in self._parts.values() for snippet in part.inserted]
         before, after = self._snippets("before"), self._snippets("after")
         zero = never_counted([*inserted, *before, *after])
@@ -128,6 +134,15 @@ class _Inserter:
         self._notes.keep(self._entry.expander.sites.instructions)
         in_vain = is_for_instructions(self._probe) and not inserted
         return Insertion(self._entry.expander.sites.lines, in_vain, self._notes)
+
+    def _snippet_functions(self) -> SnippetFunctions | None:
+        """The functions to call where snippets would make the kernel too long; None where they are written out."""
+        reduces = can_reduce(self._kernel.module)
+        held = live_registers(self._probe)
+        functions = SnippetFunctions(self._probe, self._kernel.entry, self._names, held, reduces=reduces)
+        snippets = [snippet for part in self._parts.values() for snippet in part.snippets()]
+        called = sum(len(snippet.statements) for snippet in snippets if functions.takes(snippet))
+        return functions if called > MAX_WRITTEN_OUT else None
 
     def _snippets(self, side: Literal["before", "after"]) -> list[Snippet]:
         """The snippets at the kernel's entry, or at its ways out."""

@@ -10,6 +10,9 @@
  * too, and a kernel that is launched once has no other launch for them. */
 enum { BLOCKS_FACTOR = 2 };
 
+/* Bytes of local memory that a call of a snippet takes: no register has spilled for that. */
+enum { FRAME_BYTES = 64 };
+
 /* A function's share of an SM; -1: the driver does not say. */
 struct demand {
     int blocks, local;
@@ -39,7 +42,7 @@ const struct reason *fused_refused(const struct kernel_probe *fused, const struc
     if (without.blocks >= 0 && with.blocks >= 0 && with.blocks * BLOCKS_FACTOR < without.blocks)
         return reason_with(FUSED_BLOCKS, reason_number(numbers[0], (uint64_t)with.blocks),
                            reason_number(numbers[1], (uint64_t)without.blocks));
-    if (without.local >= 0 && with.local > without.local)
+    if (without.local >= 0 && with.local > without.local + FRAME_BYTES)
         return reason_with(FUSED_SPILLS, reason_number(numbers[0], (uint64_t)(with.local - without.local)));
     return NULL;
 }
