@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.hook import test_fused
 from tests.hook.conftest import Engine
 from tests.hook.test_images import PTX, elf, fatbin
 from tests.hook.test_machine_code import entry, grafted
-from tests.hook.test_several_probes import NAMES, answering
+from tests.hook.test_several_probes import LAUNCHES, NAMES, answering
 from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage
 
 NVTX = """
@@ -229,6 +230,24 @@ def _several(engine: Engine, _folder: Path) -> dict[str, str]:
     return {"TUI_PROBE_PROBES": NAMES, "TUI_PROBE_LAUNCHES": "0-5,8,10-20"}
 
 
+ALIKE = {"one": "1,16", "two": "1,16", "three": "1,16", "fused": "1,16 1,16"}
+"""Maps of probes whose results are read alike."""
+
+
+def _fused(engine: Engine, _folder: Path) -> dict[str, str]:
+    """Each run asks anew: the kernel's folder tells them apart."""
+    answers: dict[Path, Callable[[Path, str], str]] = {}
+
+    def answer(directory: Path, name: str) -> str:
+        if directory not in answers:
+            test_fused.answering(engine, maps=ALIKE)
+            answers[directory], engine.answer = engine.answer, answer
+        return answers[directory](directory, name)
+
+    engine.answer = answer
+    return test_fused.FUSED
+
+
 def _sites(engine: Engine, _folder: Path) -> dict[str, str]:
     engine.maps = "1,0 1,8"
     engine.storage = ["storage 0 sites record 16 cap 3 copies 64"]
@@ -259,6 +278,8 @@ SCENARIOS = (
     Scenario("machine code", {}, _code, script=MACHINE_CODE),
     Scenario("faults", {}, _faulty, script=MACHINE_CODE),
     Scenario("several", {}, _several, script=SEVERAL),
+    Scenario("fused", {}, _fused, script=LAUNCHES.replace("print(read(w))", "")),
+    Scenario("fused and replayed", {"TUI_PROBE_REPLAY": "1"}, _fused, script=LAUNCHES.replace("print(read(w))", "")),
     Scenario("sites", {}, _sites, script=WIDE),
     Scenario("captures", {}, script=CAPTURES),
     Scenario("captures without events", {"STUB_FAIL_EVENT": "2"}, script=CAPTURES),

@@ -40,7 +40,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(insertion, "MAX_WRITTEN_OUT", 0)
 
 
-@pytest.mark.parametrize(("place", "probe"), enumerate(BY_LINE), ids=lambda value: getattr(value, "name", ""))
+@pytest.mark.parametrize(("place", "probe"), list(enumerate(BY_LINE)), ids=lambda value: getattr(value, "name", ""))
 def test_called_snippets_count_what_written_ones_do(place: int, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     compared = 0
     for case in due(cases())[place :: len(BY_LINE)]:  # each kernel with one of the probes

@@ -117,7 +117,7 @@ def test_a_form_that_is_of_another_kernel_is_not_used(host: Host, page: ControlP
     run = under(host, page, script)
     assert (run.status, run.stdout, run.results) == (0, "4\n", []), run.stderr
     (told,) = run.lines(r"\[probe\] sampled kernel 0 probe - reason ")
-    assert told.endswith("kernel.info of the form for samples is about other maps code kernel-info")
+    assert told.endswith("kernel.info of another form of the probe is about other maps code kernel-info")
 
 
 def test_a_form_that_cannot_be_launched_leaves_the_other(host: Host, page: ControlPage) -> None:

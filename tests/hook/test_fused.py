@@ -21,7 +21,7 @@ def serving(host: Host) -> Engine:
     return host.engine
 
 
-def answering(engine: Engine, *, refused: str = "") -> list[int]:
+def answering(engine: Engine, *, refused: str = "", maps: dict[str, str] = MAPS) -> list[int]:
     """The engine of a run with two counting probes and another one; a list of how many answers it gave to each
     question.
     """
@@ -30,13 +30,13 @@ def answering(engine: Engine, *, refused: str = "") -> list[int]:
     def write(directory: Path, name: str, probe: str) -> str:
         if probe == refused:
             return "failed\t<id>\tthe probe engine: no code engine-defect"
-        engine.maps = MAPS[probe]
+        engine.maps = maps[probe]
         (directory / probe).mkdir(exist_ok=True)
         engine.write_probed(directory / probe, name)
         return "ok\t<id>\tprobed.bin"
 
     def answer(directory: Path, name: str) -> str:
-        probes = ["one", "three"] if given else list(MAPS)
+        probes = ["one", "three"] if given else list(maps)
         given.append(len(probes))
         return "\n".join(write(directory, name, probe) for probe in probes)
 

@@ -117,9 +117,9 @@ def test_commands_break_between_metrics_and_are_copied_whole() -> None:
     lines = ["".join(text for text, _ in line).rstrip() for line in page.lines(80)]
     names = COMMAND.removeprefix("ncu --metrics ").split(",")
     assert all(any(name in line for line in lines) for name in names), "each name is whole in a line"
-    assert f"note: collect it with {COMMAND}" in page.unbroken(lines)
-    assert f"note: collect it with {COMMAND}" in page.unbroken(lines[:4]), "below the edge of the screen"
-    assert "note: a short note" in page.unbroken(lines)
+    assert f" note: collect it with {COMMAND}" in page.unbroken(lines)
+    assert f" note: collect it with {COMMAND}" in page.unbroken(lines[:4]), "below the edge of the screen"
+    assert " note: a short note" in page.unbroken(lines)
     assert any(COMMAND in line for line in page.text(80, whole_commands=True))
 
 

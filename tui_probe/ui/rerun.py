@@ -84,8 +84,8 @@ class RerunOffer:
 
 
 def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
-    """Return the questions for the program of a trace: option ``first`` first, then the survey, what changed since the
-    run before if there was one, and what the kernel's results leave open.
+    """Return the questions for the program of a trace: option ``first`` first, then what changed since the run
+    before if there was one, the survey, and what the kernel's results leave open.
 
     Reads the kernel's PTX.
     """
@@ -113,8 +113,8 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
     others = tuple(_of_other_kernels(info, kernel))
     if kernel is not None and kernel.status == "excluded":
         return RerunOffer(trace, (*others, survey, *questions, *compare, AS_BEFORE), before=before)
-    rest = (*compare, *questions[lacking:], between_choice(BETWEEN), *others, AS_BEFORE)
-    choices = (*questions[:lacking], survey, *rest)
+    rest = (*questions[lacking:], between_choice(BETWEEN), *others, AS_BEFORE)
+    choices = (*questions[:lacking], *compare, survey, *rest)
     return RerunOffer(trace, choices, before=before)
 
 
