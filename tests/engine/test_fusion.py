@@ -187,3 +187,28 @@ def test_parts_are_prepared_by_themselves_if_the_fused_kernel_is_refused(tmp_pat
     answers = list(preparers.prepare(directory, "sm_80", "store"))
     preparers.close()
     assert [answer.outcome for answer in answers] == ["skipped"] * 4
+
+
+def test_kernel_is_ready_without_counting_probes_that_take_too_long(tmp_path: Path, ptxas: Tool) -> None:
+    probes = [load_probe(name) for name in NAMES]
+    directory = tmp_path / "0_kernel"
+    directory.mkdir()
+    (directory / "original.bin").write_bytes((HEADER + STORE).encode())
+    options = [(probe, PrepareOptions(folder=probe.name)) for probe in probes]
+    preparers = MultiPreparer(options, Assembler([ptxas]), fused=(0, 2), patience=0)
+    answers = list(preparers.prepare(directory, "sm_80", "store"))
+    assert [answer.code for answer in answers] == ["being-prepared", None, "being-prepared", "being-prepared"]
+    assert answers[1].text == "probed.bin"
+    preparers.close()
+    assert (directory / "fused" / "probed.bin").exists(), "the next run has it from the cache"
+
+
+def test_counting_probes_alone_are_waited_for(tmp_path: Path, ptxas: Tool) -> None:
+    probes = [load_probe(name) for name in NAMES if name != TIMING]
+    directory = tmp_path / "0_kernel"
+    directory.mkdir()
+    (directory / "original.bin").write_bytes((HEADER + STORE).encode())
+    options = [(probe, PrepareOptions(folder=probe.name)) for probe in probes]
+    preparers = MultiPreparer(options, Assembler([ptxas]), fused=(0, 1), patience=0)
+    assert [answer.outcome for answer in preparers.prepare(directory, "sm_80", "store")] == ["ok"] * 3
+    preparers.close()

@@ -6,7 +6,7 @@ import contextlib
 import re
 import threading
 import traceback
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -32,7 +32,6 @@ from tui_probe.reasons import Reason, because, because_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from concurrent.futures import Future
 
     from tui_probe.engine.cache import Cache
     from tui_probe.probe_model.probe import Probe
@@ -177,10 +176,21 @@ SAMPLED_FOLDER = "sampled"
 """Subdirectory of a probe's directory for the form that measures only some blocks."""
 
 
+_LATE: Final = Answer.refusal("skipped", because("being-prepared"))
+
+
+def _known(answer: Answer) -> Future[Answer]:
+    future: Future[Answer] = Future()
+    future.set_result(answer)
+    return future
+
+
 class MultiPreparer:
     """A preparer for each probe, and one for all counting probes at once. They share images and assemblers.
 
-    ``fused`` are the places of the counting probes.
+    ``fused`` are the places of the counting probes. ``patience`` is how many seconds a kernel waits for these if it has
+    others, None for as long as it takes: large kernels would have no result in short programs, of no probe. What takes
+    longer is finished for the next run.
     """
 
     def __init__(
@@ -189,7 +199,9 @@ class MultiPreparer:
         assembler: Assembler | None = None,
         cache: Cache | None = None,
         fused: Sequence[int] = (),
+        patience: float | None = None,
     ) -> None:
+        self._patience = patience
         self._cache, self._fused = cache, tuple(fused)
         self._parts = [probes[place][0] for place in fused]
         self._probes = [*probes, *([self._fuse(probes)] if fused else [])]
@@ -225,14 +237,23 @@ class MultiPreparer:
         alone = sorted((place for place in places if place not in self._fused), reverse=True)
         answers = {place: self._submit(place, directory, arch, name, threads) for place in alone}
         if self._fused:
-            fused = answers[places[-1]].result()
+            fused = self._in_time(answers[places[-1]], others=len(alone) > 1)
             for place, part in zip(self._fused, self._parts, strict=True):
                 if fused.outcome == "ok":
                     answers[place] = self._pool.submit(self._hand_out, part, directory, fused)
+                elif fused == _LATE:
+                    answers[place] = answers[places[-1]] = _known(_LATE)
                 else:
                     answers[place] = self._submit(place, directory, arch, name, threads)
         for place in places:
             yield answers[place].result()
+
+    def _in_time(self, answer: Future[Answer], *, others: bool) -> Answer:
+        """The answer for the fused probe, ``_LATE`` where the kernel has ``others`` and this one takes too long."""
+        try:
+            return answer.result(self._patience if others else None)
+        except TimeoutError:
+            return _LATE
 
     def prepare_parts(self, directory: Path, arch: str, name: str, threads: int = 0) -> Iterator[Answer]:
         """The answer of each probe of the fused one, by itself: the program cannot launch the kernel with all."""

@@ -52,17 +52,19 @@ class EngineServer:
         reception: Reception | None = None,
         fused: Sequence[int] = (),
         workers: int = 0,
+        patience: float | None = None,
     ) -> None:
         """``reception`` takes connections at ``path`` already; without it one is made there by ``start``.
 
         ``fused`` are the places of the probes that a kernel has at once;
-        ``workers`` is the most processes that serve connections beside this one.
+        ``workers`` is the most processes that serve connections beside this one, ``patience`` as of ``MultiPreparer``.
         """
         self._path = path
         self._max_workers = workers
         self._workers: Workers | None = None
         self._counts = SharedCounts(1 + workers)
-        self._preparers = MultiPreparer([(probe, options or PrepareOptions()), *others], assembler, cache, fused)
+        first = (probe, options or PrepareOptions())
+        self._preparers = MultiPreparer([first, *others], assembler, cache, fused, patience)
         self._reception = reception
 
     def start(self) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from .options import RunOptions
 
+FUSED_PATIENCE: Final = 3.0
+"""Seconds for which a kernel waits for all its counting probes together. On a GPU alone: the simulated one is slow."""
 UNUSABLE = 2
 """Exit status if the probes cannot be used: starting the engine again would not help."""
 _LAUNCH_SECONDS: Final = 60
@@ -55,6 +57,7 @@ def serve(
             reception=reception,
             fused=places_to_fuse(probes, options),
             workers=usual_workers(),
+            patience=None if load_ptx or options.wait else FUSED_PATIENCE,
         )
         server.start()
     except ProbeError as error:
