@@ -5,15 +5,15 @@
 The sqlite file has about 130 bytes per kernel, a Chrome trace of a quarter of the kernels as much in all: kernels, the
 calls that launched them, and ranges. Times are processor seconds of a process of its own, without the start of Python.
 
-An export of 1 000 000 kernels, 116 MB, times the 3.1 s of sqlite3, and most memory in MB, on a busy machine:
+An export of 1 000 000 kernels, 116 MB, times the 2.9 s of sqlite3, and most memory in MB, on two quiet cores:
 
     page      text        CSV, all rows
-    totals    2.3  213
-    ranges    2.4  213    3.5  213
-    gaps      3.1  269    3.8  267
-    kernels   2.6  213    4.1  213
+    totals    2.0  211
+    ranges    2.2  212    2.6  212
+    gaps      2.1  268    2.9  266
+    kernels   2.2  212    3.3  211
 
-Reading takes 2.3 times as long and 202 MB. Text has the first 10 000 rows.
+Reading takes 1.9 times as long and 201 MB. Text has the first 10 000 rows.
 
 Chrome traces of this layout, most memory in MiB (3 060 000 kernels are 2.0 GB; sums and timeline of these from rows
 filled in without the JSON, whose page of totals needs 388):

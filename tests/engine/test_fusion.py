@@ -203,7 +203,7 @@ def test_kernel_is_ready_without_counting_probes_that_take_too_long(tmp_path: Pa
     assert (directory / "fused" / "probed.bin").exists(), "the next run has it from the cache"
 
 
-def test_counting_probes_alone_are_waited_for(tmp_path: Path, ptxas: Tool) -> None:
+def test_run_of_counting_probes_waits_for_them(tmp_path: Path, ptxas: Tool) -> None:
     probes = [load_probe(name) for name in NAMES if name != TIMING]
     directory = tmp_path / "0_kernel"
     directory.mkdir()
