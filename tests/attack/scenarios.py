@@ -61,6 +61,13 @@ for n in range(3):
     call("cuStreamDestroy_v2", s)
 call("cuCtxSynchronize")
 """
+STRANGER = """
+context()
+f = function(module(), "add__8_4")
+import ctypes
+own = (c_uint64 * 8)()
+for _ in range(2): launch(f, c_uint64(ctypes.addressof(own)), c_int(3))
+"""
 CAPTURES = """
 context()
 f, late, w = function(module(), "add__8"), function(module(), "late__8"), word()
@@ -230,6 +237,7 @@ def _several(engine: Engine, _folder: Path) -> dict[str, str]:
     return {"TUI_PROBE_PROBES": NAMES, "TUI_PROBE_LAUNCHES": "0-5,8,10-20"}
 
 
+ALIKE_LAUNCHES = LAUNCHES.replace("print(read(w))", "")
 ALIKE = {"one": "1,16", "two": "1,16", "three": "1,16", "fused": "1,16 1,16"}
 """Maps of probes whose results are read alike."""
 
@@ -278,8 +286,10 @@ SCENARIOS = (
     Scenario("machine code", {}, _code, script=MACHINE_CODE),
     Scenario("faults", {}, _faulty, script=MACHINE_CODE),
     Scenario("several", {}, _several, script=SEVERAL),
-    Scenario("fused", {}, _fused, script=LAUNCHES.replace("print(read(w))", "")),
-    Scenario("fused and replayed", {"TUI_PROBE_REPLAY": "1"}, _fused, script=LAUNCHES.replace("print(read(w))", "")),
+    Scenario("fused", {}, _fused, script=ALIKE_LAUNCHES),
+    Scenario("fused and little memory", {"TUI_PROBE_MAX_PROBE_MEMORY": "300"}, _fused, script=ALIKE_LAUNCHES),
+    Scenario("replayed with other memory", {"TUI_PROBE_REPLAY": "1"}, _fused, script=STRANGER),
+    Scenario("fused and replayed", {"TUI_PROBE_REPLAY": "1"}, _fused, script=ALIKE_LAUNCHES),
     Scenario("sites", {}, _sites, script=WIDE),
     Scenario("captures", {}, script=CAPTURES),
     Scenario("captures without events", {"STUB_FAIL_EVENT": "2"}, script=CAPTURES),

@@ -18,7 +18,7 @@ from tests.turns import is_due
 if TYPE_CHECKING:
     from pathlib import Path
 
-UNREACHED = 0.06
+UNREACHED = 0.05
 """The share of places that no scenario may reach: `python -m tests.attack` names them."""
 pytestmark = [
     pytest.mark.skipif(platform.machine() != "x86_64", reason="calls are told by machine code of x86-64"),

@@ -134,7 +134,7 @@ class FunctionInsertion:
         self.expander = Expander(probe, names, self.addressing, reduces=reduces, sites=sites)
         self.inserted: list[Snippet] = []
         self.functions: SnippetFunctions | None = None
-        """Where snippets are called, in place of being written out at each instruction."""
+        """Functions that long snippets are called in; None: all are written out."""
         self._lines: list[str] = []
         self._kernel = kernel
         self._probe = probe

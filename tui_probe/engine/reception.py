@@ -50,7 +50,7 @@ _ACCEPT_PAUSE: Final = 0.05
 
 
 class Listener(Protocol):
-    """Where connections come from: a socket that listens, or another process."""
+    """Source of connections: a socket that listens, or another process."""
 
     def accept(self) -> tuple[socket.socket, object]:
         """The next connection. Raises OSError."""

@@ -24,11 +24,11 @@ MAX_WORKERS: Final = 3
 """With the engine as many processes as a hook prepares kernels at a time (``MOST_THREADS`` of background.c)."""
 _COUNTS: Final = struct.Struct("=QQ")
 _ONE: Final = b"\0"
-"""What goes with a descriptor: one is not sent without a byte."""
+"""Data sent with a descriptor, which is not sent without a byte."""
 
 
 def usual_workers() -> int:
-    """How many there may be here: the program keeps a processor, the engine itself has one."""
+    """Return the number of workers for this machine: the program keeps a processor, the engine itself has one."""
     return min(MAX_WORKERS, max(len(os.sched_getaffinity(0)) - 1, 0))
 
 
@@ -49,7 +49,7 @@ class SharedCounts:
 
 
 class WorkerTask(NamedTuple):
-    """What a worker does: ``answers(place)`` gives its answers to requests, ``finish`` ends it."""
+    """Work of a worker: ``answers(place)`` gives its answers to requests, ``finish`` ends it."""
 
     answers: Callable[[int], Callable[[bytes], Iterator[str]]]
     finish: Callable[[], None]

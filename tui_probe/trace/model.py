@@ -288,7 +288,7 @@ class Kernel(KernelFacts):
     results_beside: int = 0
     """Results of launches that have another one, of another probe."""
     fused: ProbesFused | None = None
-    """Whether it has all counting probes of a run with several at once."""
+    """Return whether it has all counting probes of a run with several at once."""
     replay_obstacle: Reason | None = None
     """Why a launch was not repeated for its other probes (``run --replay``)."""
     rows: LongColumn = field(init=False, repr=False)

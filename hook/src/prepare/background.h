@@ -1,4 +1,4 @@
-/* Kernels are prepared by threads of ours, as many as the machine has processors for: the engine works on as many at once.
+/* Kernels are prepared by threads of ours, as many as the machine has processors for: the engine works on as many.
  *
  * A launch waits for its kernel, so that none is missed, until such waits add up to a second and a part of the run.
  * From then on launches pass while their kernels are prepared. */

@@ -385,9 +385,9 @@ void engine_prepare_sampled(const char *directory, const char *architecture, con
 void engine_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);
-    for (struct connection *each = connections; each; each = each->next) {
-        disconnect(each);
-        each->in_use = false; /* by a thread that the child does not have */
+    for (struct connection *c = connections; c; c = c->next) {
+        disconnect(c);
+        c->in_use = false; /* by a thread that the child does not have */
     }
     atomic_store(&requests, 0);
     atomic_store(&silences, 0);

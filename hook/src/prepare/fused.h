@@ -1,4 +1,4 @@
-/* Room in a kernel for the fused probe of a run: all counting probes at once. */
+/* Room in a kernel for the fused probe of a run, which is all counting probes together. */
 #ifndef TUI_PROBE_FUSED_H
 #define TUI_PROBE_FUSED_H
 

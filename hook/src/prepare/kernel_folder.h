@@ -8,8 +8,8 @@
 #include "image.h"
 #include "reasons.h"
 
-/* For what threads that prepare kernels share. The lock is free while a thread waits for the engine, so that the engine
- * has several kernels at once. */
+/* The lock of threads that prepare kernels. It is free while a thread waits for the engine, so that the engine has several
+ * kernels to prepare. */
 void kernel_folder_lock(void);
 void kernel_folder_unlock(void);
 

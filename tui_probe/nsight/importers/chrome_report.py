@@ -260,7 +260,7 @@ def _with_ends(rows: Columns) -> None:
 
 
 def _ascend(first: NDArray[Any], second: NDArray[Any]) -> bool:
-    """Whether each row is behind the one before it."""
+    """Return whether each row is behind the one before it."""
     after = first[1:] == first[:-1]
     after &= second[1:] > second[:-1]
     after |= first[1:] > first[:-1]

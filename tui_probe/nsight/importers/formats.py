@@ -80,7 +80,7 @@ class StatsReport:
         return kind.headings <= names and not kind.without & names
 
     def has(self, cells: Sequence[str]) -> bool:
-        """Whether a line below the headings is a row."""
+        """Return whether a line below the headings is a row."""
         return self.kind is not None and all(self.number(cells, name) is not None for name in self.kind.numbers)
 
     def text(self, row: Sequence[str], name: str) -> str:
@@ -125,7 +125,7 @@ def report_rows(path: Path, progress: Callable[[float], object]) -> Iterator[tup
 
 
 def _are_headings(cells: Sequence[str]) -> bool:
-    """Whether a line begins a report: several cells, none of which is a number or empty."""
+    """Return whether a line begins a report: several cells, none of which is a number or empty."""
     return len(cells) >= _NO_NUMBER and all(cell.strip() and parse_cell(cell) is None for cell in cells)
 
 

@@ -92,13 +92,13 @@ def _of_array(file: IO[bytes]) -> JsonFile | None:
 
 
 def is_chrome(path: Path) -> bool:
-    """Whether a file is a Chrome trace; False if it cannot be read."""
+    """Return whether a file is a Chrome trace; False if it cannot be read."""
     found = json_file(path)
     return found is not None and found.kind == "chrome"
 
 
 def chrome_files(paths: Sequence[Path]) -> bool:
-    """Whether all files are Chrome traces."""
+    """Return whether all files are Chrome traces."""
     return all(map(is_chrome, paths))
 
 

@@ -47,7 +47,7 @@ class JsonStream:
                 raise Truncated
 
     def take(self, sign: str) -> bool:
-        """Whether the next sign is this one; then it is passed."""
+        """Return whether the next sign is this one; then it is passed."""
         there = self.peek() == sign
         self._at += there
         return there
@@ -68,7 +68,7 @@ class JsonStream:
             self._more()
 
     def _is_cut_off(self, error: json.JSONDecodeError) -> bool:
-        """Whether a value goes on behind the end, rather than being wrong."""
+        """Return whether a value goes on behind the end, rather than being wrong."""
         return error.msg.startswith("Unterminated") or error.pos + _AFTER_NUMBER >= len(self._text)
 
     def members(self) -> Iterator[str]:

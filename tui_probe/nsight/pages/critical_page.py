@@ -216,7 +216,7 @@ def _rows(programs: Sequence[_Program], probes: _Program | None, tensor: Expecte
 
 
 def _agreement(rows: Sequence[CriticalRow], programs: Sequence[_Program], probes: _Program) -> list[str]:
-    """Whether the probes name the same kernel as ncu, for each file."""
+    """Return whether the probes name the same kernel as ncu, for each file."""
     said = []
     for program in programs:
         own = next((row for row in rows if row.is_critical and row.program == program.name), None)

@@ -317,7 +317,7 @@ class NsysKernelRow:
 
     @property
     def few_blocks(self) -> bool | None:
-        """Whether there are fewer blocks than SMs; None if either is not known."""
+        """Return whether there are fewer blocks than SMs; None if either is not known."""
         device = self.sources.report.devices.get(self.device)
         sms = None if device is None else device.sms
         return None if sms is None or self.blocks is None else self.blocks < sms

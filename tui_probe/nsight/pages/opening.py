@@ -126,7 +126,10 @@ def open_imported(
 
 
 def _is_bandwidth(paths: Sequence[Path]) -> bool:
-    """Whether this is one bandwidth result. ImportFileError for other JSON, and for several files if one is JSON."""
+    """Return whether this is one bandwidth result.
+
+    Raises ImportFileError for other JSON, and for several files of which one is JSON.
+    """
     kinds = {path: found.kind for path in paths if (found := json_file(path)) is not None}
     for path, kind in kinds.items():
         if kind not in ("bandwidth", "chrome"):

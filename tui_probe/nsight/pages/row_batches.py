@@ -120,7 +120,7 @@ class KernelBatch:
         return [shape[2] for shape in self._shapes]
 
     def few_blocks(self) -> list[bool | None]:
-        """Whether there are fewer blocks than SMs; None if either is not known."""
+        """Return whether there are fewer blocks than SMs; None if either is not known."""
         devices = self.report.devices
         sms = self.at.of(lambda stream: None if stream.device not in devices else devices[stream.device].sms)
         pairs = zip(self.blocks(), sms, strict=True)
