@@ -1,1 +1,1 @@
-"""What files of other profilers say of a program: kernels, ranges, gaps, traffic."""
+"""Analysis of files of other profilers: kernels, ranges, gaps, traffic."""

@@ -44,7 +44,7 @@ _TYPES: Final = {
 
 
 def matrix_types(ptx: str) -> dict[str, float]:
-    """How many matrix instructions the text holds, by the type of their operands."""
+    """Count the matrix instructions of the text by the type of their operands."""
     found: Counter[str] = Counter()
     for match in _MATRIX.finditer(ptx):
         types = [_TYPES[word] for word in match[1].split(".") if word in _TYPES]
@@ -102,7 +102,7 @@ class ExpectedTensor:
 
     @property
     def sectors_with_row_sums(self) -> int | None:
-        """Those and the sectors of one fp32 a row and head; None where a row is no larger than its sum.
+        """Add the sectors of one fp32 per row and head; None if a row is no larger than its sum.
 
         Such a tensor is an array, and twice its sectors are those of a store with stride.
         """
@@ -112,7 +112,7 @@ class ExpectedTensor:
 
 
 def compare_sectors(sectors: float | None, tensor: ExpectedTensor | None) -> SectorMatch | None:
-    """How the sectors of a launch compare with a tensor's; None where either is not known."""
+    """Compare the sectors of a launch with a tensor's; None if either is not known."""
     if sectors is None or tensor is None:
         return None
     if abs(sectors - tensor.sectors) < 0.5:
@@ -126,13 +126,13 @@ def compare_sectors(sectors: float | None, tensor: ExpectedTensor | None) -> Sec
 
 
 def stores_tensor(kernel: KernelMetrics, tensor: ExpectedTensor | None) -> bool:
-    """Whether a kernel stores exactly the sectors of the tensor, perhaps with the sums of its rows."""
+    """Return whether a kernel stores exactly the sectors of the tensor, perhaps with the sums of its rows."""
     return compare_sectors(kernel.store_sectors, tensor) in ("equal", "with row sums")
 
 
 Bound = Literal["compute", "memory", "neither"]
 _MIN_LEAD: Final = 1.1
-"""How much more than the next a kernel must do to stand out."""
+"""Factor by which a kernel must do more than the next one to be the critical one."""
 _BUSY_PERCENT: Final = 60.0
 """Percent of the peak above which ncu's own rules call a unit the bottleneck; below it, latency is."""
 _NAMED_TYPES: Final = (
@@ -253,8 +253,8 @@ def data_type(kernel: KernelMetrics) -> DataType | None:
         return DataType(max(tensor, key=tensor.__getitem__), "operations of tensor cores")
     if kernel.uses_tensor_cores and kernel.matrix_types:
         name = max(kernel.matrix_types, key=kernel.matrix_types.__getitem__)
-        whole = sum(kernel.matrix_types.values())
-        return DataType(name, f"{kernel.matrix_types[name]:.0f} of {whole:.0f} matrix instructions in its code")
+        total = sum(kernel.matrix_types.values())
+        return DataType(name, f"{kernel.matrix_types[name]:.0f} of {total:.0f} matrix instructions in its code")
     named = _named_type(kernel.shape.kernel)
     if kernel.uses_tensor_cores:
         return DataType(named, "its name; tensor cores do the work") if named else None
@@ -271,7 +271,7 @@ def _named_type(kernel: str) -> str | None:
 
 
 def bound_of(kernel: KernelMetrics) -> Bound | None:
-    """What limits a kernel; None where the parts of the peak were not measured."""
+    """Return what limits a kernel; None if the parts of the peak were not measured."""
     if kernel.compute is None or kernel.memory is None:
         return None
     if max(kernel.compute, kernel.memory) < _BUSY_PERCENT:

@@ -30,12 +30,12 @@ def ranges_within(rows: Sequence[ProjectedRange], outer: Sequence[ProjectedRange
     """The rows that are one of the outer ranges, or in one: on the same thread as the host saw them, else as their
     stream did. Of two ranges of the same times that with the lower level is the outer one."""
     start, end = _nested(rows, outer)
-    found = np.zeros(len(rows), dtype=np.bool_)
+    is_within = np.zeros(len(rows), dtype=np.bool_)
     around = _by_place(outer)
     for place, own in _by_place(rows).items():
         others = np.array(around.get(place, []), dtype=np.int64) + len(rows)
-        found[own] = enclosed(start[own], end[own], start[others], end[others])
-    return [row for row, inside in zip(rows, found.tolist(), strict=True) if inside]
+        is_within[own] = enclosed(start[own], end[own], start[others], end[others])
+    return [row for row, inside in zip(rows, is_within.tolist(), strict=True) if inside]
 
 
 def _nested(*parts: Sequence[ProjectedRange]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

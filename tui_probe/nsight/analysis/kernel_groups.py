@@ -42,13 +42,13 @@ def shape_of(table: NcuTable, launch: int) -> Shape:
 
 def sessions_of(table: NcuTable) -> list[Session]:
     """Every process of every file; summaries have no launches and so are in none."""
-    found = []
+    sessions = []
     for launches in table.sessions():
         codes: dict[Shape, int] = {}
         numbers = [codes.setdefault(shape_of(table, launch), len(codes)) for launch in launches]
         first = table.launches[launches[0]]
-        found.append(Session(first.file, first.process, launches, numbers, list(codes)))
-    return found
+        sessions.append(Session(first.file, first.process, launches, numbers, list(codes)))
+    return sessions
 
 
 # The same kernel under the names that different tools give it.
@@ -63,14 +63,14 @@ _OPEN: Final = {"<": 1, "(": 1, "[": 1, "{": 1, ">": -1, ")": -1, "]": -1, "}": 
 
 def function_name(name: str) -> str:
     """``void at::f<4>(int)`` -> ``at::f``: what is outside of all brackets, without the return type."""
-    depth, kept = 0, []
+    depth, outside = 0, []
     for character in re.sub(r"\(anonymous namespace\)|<unnamed>", "_", name):
         step = _OPEN.get(character, 0)
         depth = max(depth + step, 0)
         if not depth and not step:
-            kept.append(character)
-    words = "".join(kept).removesuffix(" const").split()
-    return words[-1] if words else name
+            outside.append(character)
+    parts = "".join(outside).removesuffix(" const").split()
+    return parts[-1] if parts else name
 
 
 def match_kernels(
@@ -111,6 +111,6 @@ def search_names(names: Iterable[str], text: str) -> frozenset[str]:
     So “Step 40” means “Step 40 to 50” and not “Step 400”. Upper and lower case are the same.
     """
     every = frozenset(names)
-    whole = re.compile(re.escape(text) + r"(?!\w)", re.IGNORECASE)
-    found = frozenset(name for name in every if whole.match(name))
-    return found or frozenset(name for name in every if text.lower() in name.lower())
+    pattern = re.compile(re.escape(text) + r"(?!\w)", re.IGNORECASE)
+    matches = frozenset(name for name in every if pattern.match(name))
+    return matches or frozenset(name for name in every if text.lower() in name.lower())

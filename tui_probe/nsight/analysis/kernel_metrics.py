@@ -74,7 +74,7 @@ class KernelMetrics:
     kept: int | None = None
     """Launches that count; None: all do."""
     kept_time: float | None = None
-    """That of the launches that count, in ns."""
+    """Time of the launches that count, in ns."""
     tensor_activity: float | None = None
     tensor_operations: float | None = None
     compute: float | None = None
@@ -109,7 +109,7 @@ class KernelMetrics:
 
     @property
     def tensor_work(self) -> float | None:
-        """What compares kernels by their work on tensor cores: operations, or activity × time, launches that count."""
+        """Work on tensor cores, to compare kernels: operations, or activity × time, of the launches that count."""
         launches = self.launches if self.kept is None else self.kept
         if self.tensor_operations is not None:
             return self.tensor_operations * launches
@@ -119,7 +119,7 @@ class KernelMetrics:
 
     @property
     def uses_tensor_cores(self) -> bool | None:
-        """Whether matrix instructions ran; None if not measured. See ``LEAST_ACTIVITY``."""
+        """True if matrix instructions ran; None if not measured. See ``LEAST_ACTIVITY``."""
         if self.tensor_operations is not None:
             return self.tensor_operations > 0
         return None if self.tensor_activity is None else self.tensor_activity >= LEAST_ACTIVITY
@@ -151,12 +151,12 @@ def metrics_of(table: NcuTable, measured: Collection[int] = ()) -> list[KernelMe
     partly = {table.launches[launch].file for launch in np.flatnonzero(~counts).tolist()}
     arithmetic = _sums_by_type(table, _arithmetic_type)
     tensor_types = _sums_by_type(table, _tensor_type)
-    found = []
+    metrics = []
     for (file, shape), launches in groups.items():
         at = np.array(launches)
         weights = np.array([table.launches[launch].invocations or 1 for launch in launches], dtype=np.float64)
         means = {name: _mean(values[at], weights) for name, values in columns.items()}
-        found.append(
+        metrics.append(
             KernelMetrics(
                 shape,
                 "ncu",
@@ -170,15 +170,15 @@ def metrics_of(table: NcuTable, measured: Collection[int] = ()) -> list[KernelMe
                 matrix_types={},
             )
         )
-    return found
+    return metrics
 
 
 def _times(
     times: NDArray[np.float64], weights: NDArray[np.float64], inside: NDArray[np.bool_], whole: float | None
 ) -> dict[str, float | None]:
     """Of launches, each of which stands for ``weights``: those ``inside`` count in the share of the ``whole`` time."""
-    spent, kept = _mean(times, weights), times[inside] * weights[inside]
-    kept_time = None if np.isnan(kept).all() else float(np.nansum(kept))
+    spent, kept_times = _mean(times, weights), times[inside] * weights[inside]
+    kept_time = None if np.isnan(kept_times).all() else float(np.nansum(kept_times))
     return {
         "time": spent,
         "total": None if spent is None else float(np.nansum(times * weights)),

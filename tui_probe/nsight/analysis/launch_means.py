@@ -195,7 +195,7 @@ class SourceCounts:
 
     @property
     def reason(self) -> str | None:
-        """Why warps waited there most often."""
+        """The most frequent stall reason of warps there."""
         return max(self.stalls, key=lambda name: (self.stalls[name], name), default=None)
 
 
@@ -221,20 +221,20 @@ def _summed(table: NcuTable, key: Callable[[Instruction], Hashable]) -> list[Sou
 
 def _counts(shape: Shape, own: Sequence[Instruction], launches: int) -> SourceCounts:
     stalls: dict[str, float] = {}
-    for each in own:
-        for reason, samples in each.stalls.items():
+    for instruction in own:
+        for reason, samples in instruction.stalls.items():
             stalls[reason] = stalls.get(reason, 0.0) + samples / launches
-    accesses = [each for each in own if each.sectors]
+    accesses = [instruction for instruction in own if instruction.sectors]
     return SourceCounts(
         shape,
         own[0].file,
         own[0].line,
         own[0].offset,
         own[0].text,
-        _mean_count((each.executed for each in own), launches),
+        _mean_count((instruction.executed for instruction in own), launches),
         _mean_count((access.executed for access in accesses), launches),
-        _mean_count((each.sectors for each in own), launches),
-        _mean_count((each.ideal for each in own), launches),
+        _mean_count((instruction.sectors for instruction in own), launches),
+        _mean_count((instruction.ideal for instruction in own), launches),
         stalls,
     )
 

@@ -58,7 +58,7 @@ def repeats(codes: Sequence[int], least: int = 2) -> list[Repeat]:
 
 
 def _runs(same: NDArray[np.bool_], least: int) -> Iterable[tuple[int, int]]:
-    """Where runs of at least so many True begin and end."""
+    """Yield start and end of each run of at least ``least`` True."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], same, [False])).astype(np.int8)))
     starts, ends = edges[::2], edges[1::2]
     long = ends - starts >= least
@@ -66,7 +66,7 @@ def _runs(same: NDArray[np.bool_], least: int) -> Iterable[tuple[int, int]]:
 
 
 def _is_explained(found: Iterable[Repeat], repeat: Repeat) -> bool:
-    """Whether a shorter period explains the same part."""
+    """Return whether a shorter period explains the same part."""
     return any(
         repeat.period % other.period == 0 and other.start <= repeat.start and repeat.end <= other.end + other.period - 1
         for other in found
@@ -79,7 +79,7 @@ def iterations(codes: Sequence[int]) -> list[Repeat]:
     for repeat in repeats(codes, _MIN_REPEATS) or repeats(codes):
         by_times[repeat.times].append(repeat)
     parts = [without_overlaps(group) for group in by_times.values()]
-    return max(parts, key=lambda part: (sum(each.end - each.start for each in part), part[0].times), default=[])
+    return max(parts, key=lambda part: (sum(span.end - span.start for span in part), part[0].times), default=[])
 
 
 def without_overlaps(candidates: Iterable[Repeat]) -> list[Repeat]:
@@ -101,7 +101,7 @@ def without_overlaps(candidates: Iterable[Repeat]) -> list[Repeat]:
 
 @dataclass(frozen=True, slots=True)
 class IterationPlan:
-    """What the user says of the program; None is to be found."""
+    """Warm-up and runs of the program as its user gives them; None: find them."""
 
     warm_up: int | None = None
     runs: int | None = None
@@ -135,7 +135,7 @@ class Loop:
     launches: NDArray[np.int64]
     iteration: NDArray[np.int64]
     whole: bool = False
-    """Whether it is all of a process in which nothing repeats, taken as one iteration."""
+    """True for all of a process in which nothing repeats, taken as one iteration."""
 
     @property
     def runs(self) -> int:
@@ -149,8 +149,8 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class ShapeSelection:
-    """What became of the launches of one shape in one process. ``loop`` is None where none is in an iteration: then all
-    are dropped, or all kept in a file without iterations.
+    """The launches of one shape in one process, and the number that count. ``loop`` is None if none is in an iteration:
+    then all are dropped, or all kept in a file without iterations.
     """
 
     shape: Shape
@@ -181,12 +181,15 @@ class LaunchSelection:
     @property
     def measured(self) -> list[int]:
         """Positions in the table of the launches that are kept: as many of each shape as its fate says."""
-        whole = (fate.launches for fate in self.fates if fate.loop is None and fate.kept)
-        return [*(launch for loop in self.loops for launch in loop.measured.tolist()), *chain.from_iterable(whole)]
+        kept_launches = (fate.launches for fate in self.fates if fate.loop is None and fate.kept)
+        return [
+            *(launch for loop in self.loops for launch in loop.measured.tolist()),
+            *chain.from_iterable(kept_launches),
+        ]
 
 
 def select_launches(table: NcuTable, plan: IterationPlan) -> LaunchSelection:
-    """The launches that matter; what could not be found is told in the notes."""
+    """Select the launches that matter; the notes name what was not found."""
     loops: list[Loop] = []
     fates: list[ShapeSelection] = []
     notes: list[str] = []
@@ -206,8 +209,8 @@ def select_launches(table: NcuTable, plan: IterationPlan) -> LaunchSelection:
     missing = [part for part in plan.expected if not any(part in name for name in names)]
     with_loops = {loop.file for loop in loops}
     fates = [fate if fate.file in with_loops else _all_kept(fate) for fate in fates]
-    whole = [_one_iteration(session) for session in sessions if session.file not in with_loops]
-    return LaunchSelection(loops, fates, missing, notes, whole)
+    single = [_one_iteration(session) for session in sessions if session.file not in with_loops]
+    return LaunchSelection(loops, fates, missing, notes, single)
 
 
 def _all_kept(fate: ShapeSelection) -> ShapeSelection:
@@ -253,13 +256,13 @@ def _warm_up(times: int, plan: IterationPlan) -> int | None:
 
 
 def _counted_loop(session: Session, times: int, plan: IterationPlan) -> list[Loop]:
-    """Where no sequence repeats: the shapes launched ``times`` times or a multiple, in the order of launching."""
+    """Without a repeated sequence: the shapes launched ``times`` times or a multiple, in the order of launching."""
     launches: list[int] = []
     iteration: list[int] = []
     for code, count in Counter(session.codes).items():
         if count % times == 0:
             launches += session.of_shape(code)
-            iteration += [each * times // count for each in range(count)]
+            iteration += [number * times // count for number in range(count)]
     if not launches:
         return []
     order = np.argsort(launches)
@@ -276,23 +279,23 @@ def _shape_selections(session: Session, loops: Iterable[Loop], plan: IterationPl
         launches = session.of_shape(code)
         inside = [launch for launch in launches if launch in owner]
         loop = owner[inside[0]] if inside else None
-        kept = sum(launch in measured for launch in launches)
+        measured_launches = sum(launch in measured for launch in launches)
         reason = (
-            _kept_shape(loop, len(launches), inside, kept)
+            _kept_shape(loop, len(launches), inside, measured_launches)
             if loop is not None
             else _drop_reason(len(launches), owner, plan)
         )
-        fates.append(ShapeSelection(shape, session.file, session.process, launches, kept, reason, loop))
+        fates.append(ShapeSelection(shape, session.file, session.process, launches, measured_launches, reason, loop))
     return fates
 
 
 def _kept_shape(loop: Loop, launched: int, inside: Sequence[int], kept: int) -> str:
     each, odd = divmod(len(inside), loop.times)
-    words = f"{_grouped_count(len(inside))} in" if odd else f"{_grouped_count(each)} ×"
-    words += f" {_grouped_count(loop.times)} iterations"
-    words += f", {_grouped_count(loop.warm_up)} warm-up dropped" if loop.warm_up else ""
+    launched_text = f"{_grouped_count(len(inside))} in" if odd else f"{_grouped_count(each)} ×"
+    launched_text += f" {_grouped_count(loop.times)} iterations"
+    launched_text += f", {_grouped_count(loop.warm_up)} warm-up dropped" if loop.warm_up else ""
     outside = f", {_grouped_count(launched - len(inside))} outside of them dropped" if launched > len(inside) else ""
-    return f"{words}{outside}" if kept else f"{words}: none left"
+    return f"{launched_text}{outside}" if kept else f"{launched_text}: none left"
 
 
 def _grouped_count(number: int) -> str:
@@ -316,8 +319,8 @@ def _no_loop_reason(session: Session, plan: IterationPlan) -> str:
             return "every kernel was launched once, so no warm-up was removed"
         if not parts:
             return "no sequence of launches repeats, so no warm-up was removed: give --warmup and --runs"
-        said = f"a warm-up of {plan.warm_up}" if plan.warm_up is not None else f"{plan.runs} runs"
-        return f"its launches repeat {_grouped_count(parts[0].times)} times, too few for {said}"
+        wanted = f"a warm-up of {plan.warm_up}" if plan.warm_up is not None else f"{plan.runs} runs"
+        return f"its launches repeat {_grouped_count(parts[0].times)} times, too few for {wanted}"
     counts = ", ".join(_grouped_count(count) for count in sorted(set(Counter(session.codes).values())))
     return f"no kernel was launched {_grouped_count(plan.times)} times, nor a multiple (there are {counts})"
 

@@ -54,7 +54,7 @@ class ProjectedRows(Sequence[ProjectedRange]):
 
     @property
     def on_host(self) -> int:
-        """How many ranges of the host these are: one on two streams is two here."""
+        """Number of different ranges of the host: one on two streams is two here."""
         return len(np.unique(self._columns["row"]))
 
     @property
@@ -141,7 +141,7 @@ def project(
 
 
 class ProjectedCounts(NamedTuple):
-    """How many projected ranges there are, and ranges of the host with a projection."""
+    """Numbers of projected ranges, and of ranges of the host with a projection."""
 
     ranges: int
     on_host: int
@@ -150,13 +150,13 @@ class ProjectedCounts(NamedTuple):
 def count_projected(
     kernels: Kernels, ranges: HostRanges, progress: Callable[[float], object] = lambda _: None
 ) -> ProjectedCounts:
-    """What ``project`` would find, without its columns: they take as much memory as the file."""
-    found = on_host = 0
+    """Count the ranges of ``project`` without making its columns, which take as much memory as the file."""
+    projected = on_host = 0
     for rows, inside in members(kernels, ranges, np.arange(len(ranges), dtype=np.int32)):
         progress(int(rows[-1]) / len(ranges))
-        found += len(np.unique(rows.astype(np.int64) * len(kernels.streams) + kernels.queue[inside]))
+        projected += len(np.unique(rows.astype(np.int64) * len(kernels.streams) + kernels.queue[inside]))
         on_host += len(np.unique(rows))
-    return ProjectedCounts(found, on_host)
+    return ProjectedCounts(projected, on_host)
 
 
 def members(kernels: Kernels, ranges: HostRanges, chosen: NDArray[Any]) -> Iterator[Pairs]:
@@ -225,7 +225,7 @@ class _Levels:
 
     def _level(self, thread: int, start: int, end: int) -> int:
         same = self._around if thread == self._thread else []
-        self._around = [each for each in same if each >= end and each > start]
+        self._around = [other_end for other_end in same if other_end >= end and other_end > start]
         self._thread = thread
         self._around.append(end)
         return len(self._around) - 1
@@ -256,23 +256,23 @@ def _projected(
 
 
 def within(kernels: Kernels, ranges: HostRanges, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which kernels belong to one of the ``chosen`` ranges, or to a range inside one."""
-    found = np.zeros(len(kernels), dtype=np.bool_)
+    """Return which kernels belong to one of the ``chosen`` ranges, or to a range inside one."""
+    is_within = np.zeros(len(kernels), dtype=np.bool_)
     for _, inside in members(kernels, ranges, np.flatnonzero(chosen)):
-        found[inside] = True
-    return found
+        is_within[inside] = True
+    return is_within
 
 
 def innermost(kernels: Kernels, ranges: HostRanges) -> NDArray[np.int64]:
     """For each kernel the shortest range that it belongs to, -1 if it is in none; of equal ones the last."""
-    found = np.full(len(kernels), UNKNOWN, dtype=np.int64)
+    shortest = np.full(len(kernels), UNKNOWN, dtype=np.int64)
     longest_first = np.argsort(ranges.start - ranges.end, kind="stable")
     for rows, inside in members(kernels, ranges, longest_first):
-        found[inside] = rows  # a shorter range is written over a longer one
-    return found
+        shortest[inside] = rows  # a shorter range is written over a longer one
+    return shortest
 
 
 def of_name(ranges: HostRanges, name: str) -> NDArray[np.bool_]:
-    """Which ranges have a name."""
-    named = np.array([each == name for each in ranges.names], dtype=np.bool_)
+    """Return which ranges have a name."""
+    named = np.array([other == name for other in ranges.names], dtype=np.bool_)
     return named[ranges.name] if len(ranges) else np.empty(0, dtype=np.bool_)

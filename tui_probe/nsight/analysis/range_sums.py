@@ -43,18 +43,18 @@ class RangeSum:
 
 def range_sums(kernels: Kernels, ranges: HostRanges | None, projected: Sequence[ProjectedRange]) -> list[RangeSum]:
     """Every name of the projected ranges, that with most time first."""
-    whole = int(kernels.duration.sum())
+    total_time = int(kernels.duration.sum())
     columns = range_columns(projected)
     once = _outermost(projected) if ranges is None else _counted_once(kernels, ranges)
-    found = []
+    sums = []
     for name, calls, time, p99, is_known in _by_name(columns) if len(columns) else ():
         total, count, graphs = once[name]
         if is_known:
-            share = total / whole if whole else None
-            found.append(RangeSum(name, calls, total, time / calls, p99, share, count, graphs))
+            share = total / total_time if total_time else None
+            sums.append(RangeSum(name, calls, total, time / calls, p99, share, count, graphs))
         else:
-            found.append(RangeSum(name, calls, None, None, None, None, count, graphs))
-    return sorted(found, key=lambda each: (-(each.total or 0), each.name))
+            sums.append(RangeSum(name, calls, None, None, None, None, count, graphs))
+    return sorted(sums, key=lambda each: (-(each.total or 0), each.name))
 
 
 def _by_name(columns: RangeColumns) -> Iterator[tuple[str, int, int, int, bool]]:
@@ -82,9 +82,9 @@ def _calls(columns: RangeColumns) -> tuple[NDArray[Any], NDArray[np.int64]]:
 
 def _totals(codes: NDArray[Any], numbers: NDArray[Any], count: int) -> NDArray[np.int64]:
     """For each of ``count`` codes the sum of its numbers."""
-    found = np.zeros(count, dtype=np.int64)
-    np.add.at(found, codes, numbers)
-    return found
+    totals = np.zeros(count, dtype=np.int64)
+    np.add.at(totals, codes, numbers)
+    return totals
 
 
 def _outermost(rows: Sequence[ProjectedRange]) -> dict[str, tuple[int, int, int]]:

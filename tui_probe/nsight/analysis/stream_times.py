@@ -96,8 +96,8 @@ def gaps(kernels: Kernels, copies: Copies) -> Gaps:
     """Every gap of every stream, the longest first."""
     parts = [_stream_gaps(kernels, copies, own, queue) for queue, own in by_stream(kernels.queue)]
     none = np.empty(0, dtype=np.int64)
-    found = Gaps(*(map(np.concatenate, zip(*parts, strict=True)) if parts else [none] * 7))
-    return found.chosen(np.lexsort((found.queue, found.start, -found.length)))
+    every = Gaps(*(map(np.concatenate, zip(*parts, strict=True)) if parts else [none] * 7))
+    return every.chosen(np.lexsort((every.queue, every.start, -every.length)))
 
 
 def by_stream(queues: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int32]]]:
@@ -156,9 +156,9 @@ def kernel_totals(codes: NDArray[np.int64], durations: NDArray[np.int64]) -> lis
     order = np.lexsort((durations, codes))
     kinds, first = np.unique(codes[order], return_index=True)
     every = max(int(durations.sum()), 1)
-    found = []
+    totals = []
     for code, own in zip(kinds.tolist(), np.split(durations[order], first[1:]), strict=True):
         total, rank = int(own.sum()), -(-99 * len(own) // 100) - 1
         mean, median = total / len(own), float(np.median(own))
-        found.append(KernelTotal(code, len(own), total, mean, median, int(own[rank]), int(own[-1]), total / every))
-    return sorted(found, key=lambda each: (-each.total, each.code))
+        totals.append(KernelTotal(code, len(own), total, mean, median, int(own[rank]), int(own[-1]), total / every))
+    return sorted(totals, key=lambda each: (-each.total, each.code))

@@ -54,10 +54,10 @@ def _read(path: Path, number: int, progress: Callable[[float], object]) -> Colle
             size = max(path.stat().st_size, 1)
             raw = getattr(file, "fileobj", None) or file
 
-            def told() -> None:
+            def report_position() -> None:
                 progress(min(1.0, raw.tell() / size))
 
-            _take(JsonStream(file), collector, told)
+            _take(JsonStream(file), collector, report_position)
     except Truncated:
         collector.is_cut_off = True
     except (OSError, EOFError, zlib.error) as error:
@@ -69,22 +69,22 @@ def _read(path: Path, number: int, progress: Callable[[float], object]) -> Colle
     return collector
 
 
-def _take(stream: JsonStream, found: Collector, told: Callable[[], object]) -> None:
+def _take(stream: JsonStream, collector: Collector, report_position: Callable[[], object]) -> None:
     """All events, in an array by itself or in the member of an object; the other members are small."""
     if stream.peek() == "[":
-        _take_events(stream, found, told)
+        _take_events(stream, collector, report_position)
         return
     for key in stream.members():
         if key == _EVENTS:
-            _take_events(stream, found, told)
+            _take_events(stream, collector, report_position)
         else:
-            found.about(key, stream.value())
+            collector.about(key, stream.value())
 
 
-def _take_events(stream: JsonStream, found: Collector, told: Callable[[], object]) -> None:
+def _take_events(stream: JsonStream, collector: Collector, report_position: Callable[[], object]) -> None:
     for number, _ in enumerate(stream.elements()):
         event = stream.value()
         if isinstance(event, dict):
-            found.take(event)
+            collector.take(event)
         if number % _TELLING == 0:
-            told()
+            report_position()

@@ -87,7 +87,7 @@ LAUNCH: Final = (*SHAPE, "registers", "shared")
 
 
 class Collector:
-    """What one file holds. Times are ns, of which the earliest may be any; ``name`` is a position in ``names``."""
+    """The events of one file. Times are ns, of which the earliest may be any; ``name`` is a position in ``names``."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -115,11 +115,11 @@ class Collector:
         if key == "baseTimeNanoseconds" and isinstance(value, int) and abs(value) < _LATEST >> 1:
             self.base = value
         if key == "deviceProperties" and isinstance(value, list):
-            for each in value:
-                if isinstance(each, dict) and isinstance(each.get("id"), int):
-                    sms = each.get("numSms")
-                    name = str(each.get("name", "GPU"))
-                    self.devices[each["id"]] = Device(each["id"], name, sms if isinstance(sms, int) else None)
+            for device in value:
+                if isinstance(device, dict) and isinstance(device.get("id"), int):
+                    sms = device.get("numSms")
+                    name = str(device.get("name", "GPU"))
+                    self.devices[device["id"]] = Device(device["id"], name, sms if isinstance(sms, int) else None)
 
     def take(self, event: Mapping[str, Any]) -> None:
         """One event."""
@@ -214,19 +214,22 @@ class Collector:
         stream = self._streams.get((process, thread))
         if stream is None:
             return
-        found = dict(_DETAIL.findall(str(details.get("kernel_details", ""))))
+        launch_details = dict(_DETAIL.findall(str(details.get("kernel_details", ""))))
         if "memcpy_details" in details or "memset_details" in details:
             correlation = _natural_number(details.get("correlation_id"))
             self.copies.add(start, end - start, correlation, self._gpus[process], UNKNOWN, stream)
             return
-        shape = (*_sides(found.get("grid", "").split(",")), *_sides(found.get("block", "").split(",")))
-        shared = [_natural_number(found.get(key)) for key in ("static_shared", "dynamic_shared")]
+        shape = (
+            *_sides(launch_details.get("grid", "").split(",")),
+            *_sides(launch_details.get("block", "").split(",")),
+        )
+        shared = [_natural_number(launch_details.get(key)) for key in ("static_shared", "dynamic_shared")]
         path = tuple(str(details[key]) for key in ("hlo_module", "hlo_op") if details.get(key))
         self._add_kernel(
             name,
             (start, end, self._gpus[process], UNKNOWN, stream),
             _natural_number(details.get("correlation_id")),
-            (*shape, _natural_number(found.get("regs")), UNKNOWN if UNKNOWN in shared else sum(shared)),
+            (*shape, _natural_number(launch_details.get("regs")), UNKNOWN if UNKNOWN in shared else sum(shared)),
             path,
         )
 
@@ -261,10 +264,10 @@ def _key(value: object) -> object:
 def _ns(value: Any) -> int | None:
     """Microseconds of a file in ns."""
     try:
-        found = round(value * 1000)
+        time = round(value * 1000)
     except (TypeError, ValueError, ArithmeticError):
         return None
-    return found if isinstance(found, int) and abs(found) < _LATEST else None
+    return time if isinstance(time, int) and abs(time) < _LATEST else None
 
 
 def _natural_number(value: Any, otherwise: int = UNKNOWN) -> int:
@@ -278,5 +281,5 @@ def _sides(value: object) -> tuple[int, int, int]:
     """The three sides of a grid or block; -1 where they are not known."""
     if not isinstance(value, list) or len(value) != 3:
         return (UNKNOWN, UNKNOWN, UNKNOWN)
-    found = tuple(_natural_number(side) for side in value)
-    return (found[0], found[1], found[2]) if min(found) > 0 else (UNKNOWN, UNKNOWN, UNKNOWN)
+    sides = tuple(_natural_number(side) for side in value)
+    return (sides[0], sides[1], sides[2]) if min(sides) > 0 else (UNKNOWN, UNKNOWN, UNKNOWN)

@@ -115,15 +115,15 @@ def report_of(files: Sequence[str], parts: Sequence[Collector]) -> NsysReport:
     kernels = _kernels_in_order(kernels, kinds)
     copies = _copies_in_order(copies)
     readable = _demangled(kinds, [*names[-1]])
-    found = _kernels(readable, streams, kernels, kinds, _calls_of(kernels, kinds, calls, threads))
-    host = _host_ranges(found.names, ranges, threads, ranks([*names[-1]]))
-    usable = len(host) and (found.thread != UNKNOWN).any()
-    projected = () if usable else scopes(found, kinds["path"][kernels["kind"]], [*paths[-1]])
+    numbered_kernels = _kernels(readable, streams, kernels, kinds, _calls_of(kernels, kinds, calls, threads))
+    host = _host_ranges(numbered_kernels.names, ranges, threads, ranks([*names[-1]]))
+    usable = len(host) and (numbered_kernels.thread != UNKNOWN).any()
+    projected = () if usable else scopes(numbered_kernels, kinds["path"][kernels["kind"]], [*paths[-1]])
     devices = {number: device for part in parts for number, device in part.devices.items()}
     moved = Copies(copies["start"], copies["end"], copies["queue"])
     none = None if projected else host
-    notes = tuple(_notes(files, parts, found, len(host)))
-    return NsysReport(tuple(files), found, moved, none, projected, devices, (), notes)
+    notes = tuple(_notes(files, parts, numbered_kernels, len(host)))
+    return NsysReport(tuple(files), numbered_kernels, moved, none, projected, devices, (), notes)
 
 
 def _follow_on(tables: Sequence[dict[str, Columns]]) -> None:
@@ -157,14 +157,14 @@ class _Numbers(dict[Any, int]):
 
 def _numbered(parts: Sequence[dict[Any, int]]) -> list[_Numbers]:
     """For each file the numbers of its names in all files; the last one holds all names."""
-    found: list[_Numbers] = []
+    by_file: list[_Numbers] = []
     numbers: dict[Any, int] = {}
     for part in parts:
         own = np.array([numbers.setdefault(name, len(numbers)) for name in part], dtype=np.int32)
-        each = _Numbers(numbers)
-        each.own = np.array(compact(own))
-        found.append(each)
-    return found
+        own_numbers = _Numbers(numbers)
+        own_numbers.own = np.array(compact(own))
+        by_file.append(own_numbers)
+    return by_file
 
 
 _KINDS: Final = ("kernels", "kinds", "copies", "calls", "ranges")

@@ -189,6 +189,7 @@ FORMATS: Final = (NCU_REPORT, NCU_DETAILS, NCU_RAW, NCU_SUMMARY, NSYS_SQLITE, NS
 def markdown_table() -> str:
     """All formats, for the help."""
     rows = [
-        f"| `{each.tool}` | {each.name} | {each.files} | {each.versions} | `{each.made_with}` |" for each in FORMATS
+        f"| `{format_.tool}` | {format_.name} | {format_.files} | {format_.versions} | `{format_.made_with}` |"
+        for format_ in FORMATS
     ]
     return "\n".join(["| Tool | File | Named | Versions | Made with |", "|---|---|---|---|---|", *rows])

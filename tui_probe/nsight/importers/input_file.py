@@ -55,7 +55,7 @@ _TOOL_FILES: Final[dict[Tool, str]] = {
 
 
 def mismatch(path: Path, asked: Tool) -> str | None:
-    """Why a file that was not understood is none of ``asked``, ncu or nsys; None where it could be anything.
+    """Return why a file that was not understood is not of ``asked``, ncu or nsys; None if it could be anything.
 
     Raises ImportFileError where it cannot be read, or is packed.
     """
@@ -83,7 +83,7 @@ def _has_other_commas(start: bytes, headings: Sequence[bytes]) -> bool:
 
 
 def code_file_advice(path: Path) -> str:
-    """That a file is a program or the code of kernels, and what takes it; "" for others. Raises as ``mismatch``."""
+    """Name the command that takes a program or the code of kernels; "" for others. Raises as ``mismatch``."""
     start = first_bytes(path, _LOOKED_AT)
     if start.startswith((elf.MAGIC, fatbin.FATBIN_MAGIC)):
         what = "a program, library, object or code of a GPU"

@@ -41,11 +41,11 @@ def json_file(path: Path) -> JsonFile | None:
         return None
     try:
         with unpacked(path) as file:
-            found = _of_array(file) if start[:1] == b"[" else _of_object(file)
+            kind = _of_array(file) if start[:1] == b"[" else _of_object(file)
     except _UNREADABLE:
-        found = None  # cut off or damaged: marks in its beginning decide
-    if found is not None:
-        return found
+        kind = None  # cut off or damaged: marks in its beginning decide
+    if kind is not None:
+        return kind
     return JsonFile("chrome" if any(mark in start for mark in _CHROME_MARKS) else "other")
 
 
@@ -93,8 +93,8 @@ def _of_array(file: IO[bytes]) -> JsonFile | None:
 
 def is_chrome(path: Path) -> bool:
     """Return whether a file is a Chrome trace; False if it cannot be read."""
-    found = json_file(path)
-    return found is not None and found.kind == "chrome"
+    description = json_file(path)
+    return description is not None and description.kind == "chrome"
 
 
 def chrome_files(paths: Sequence[Path]) -> bool:
@@ -104,17 +104,19 @@ def chrome_files(paths: Sequence[Path]) -> bool:
 
 def json_advice(path: Path) -> str:
     """Name the kind of a JSON file that is not a Chrome trace, and what to do; "" for other files."""
-    found = json_file(path)
-    if found is None or found.kind == "chrome":
+    description = json_file(path)
+    if description is None or description.kind == "chrome":
         return ""
-    if found.kind == "bandwidth":
+    if description.kind == "bandwidth":
         return f"a bandwidth result: tui-probe open {shell_word(path)}"
-    if found.kind == "report":
-        page = f" (page {safe(found.page)})" if found.page else ""
-        known = _is_directory(found.trace)
-        source = f"tui-probe open {shell_word(found.trace)}" if known else "open the trace or file that it is about"
+    if description.kind == "report":
+        page = f" (page {safe(description.page)})" if description.page else ""
+        known = _is_directory(description.trace)
+        source = (
+            f"tui-probe open {shell_word(description.trace)}" if known else "open the trace or file that it is about"
+        )
         return f"JSON that tui-probe wrote{page}, not a profile: {source}"
-    if found.kind == "proton":
+    if description.kind == "proton":
         return f"a tree of Proton, which has only sums: make a trace with {PROTON.made_with}"
     return (
         "JSON without traceEvents, so not a Chrome trace, nor a bandwidth result: make a trace with"

@@ -127,9 +127,9 @@ def _quoted_cells(text: str) -> list[str] | None:
 
 
 def _heading_start(text: str) -> int:
-    """Where the headings begin in a line."""
-    found = (text.find(first) for first in ('"ID",', '"Process ID",', '"Device Name",', "ID,", "Process ID,"))
-    starts = [start for start in found if start >= 0]
+    """Return the position at which the headings begin in a line."""
+    positions = (text.find(first) for first in ('"ID",', '"Process ID",', '"Device Name",', "ID,", "Process ID,"))
+    starts = [start for start in positions if start >= 0]
     return min(starts, default=0)
 
 
@@ -162,11 +162,11 @@ def read_ncu_file(path: Path, progress: Callable[[float], object] = lambda _: No
     if not rows.launches:
         raise ImportFileError(f"{path}: {_why_nothing(path, lines, tables)}")
     metrics, positions, factors = rows.metrics()
-    launch, metric, value, words = rows.columns()
+    launch, metric, value, texts = rows.columns()
     if len(metric):
         value, metric = value * factors[metric], positions[metric]
     notes = tuple(_notes(lines, tables, rows))
-    return NcuTable((NcuFile(str(path), notes),), rows.launches, metrics, launch, metric, value, words)
+    return NcuTable((NcuFile(str(path), notes),), rows.launches, metrics, launch, metric, value, texts)
 
 
 def _read(lines: NcuLines, rows: ValueRows, texts: Iterable[str]) -> int:
@@ -177,13 +177,13 @@ def _read(lines: NcuLines, rows: ValueRows, texts: Iterable[str]) -> int:
     tables = 0
     for cells in lines.rows(texts):
         if not cells[0].isdecimal() and HEADING in cells:
-            found = layout_of(cells, tables)
-            if found is not None:
+            new_layout = layout_of(cells, tables)
+            if new_layout is not None:
                 if cells != headings:
                     before = None, 0
                 elif before[0] is None:
                     before = layout, tables
-                headings, layout, tables = cells, found, tables + 1
+                headings, layout, tables = cells, new_layout, tables + 1
                 continue
         if isinstance(before[0], DetailsLayout) and before[0].goes_on(cells):
             layout, tables = before
@@ -194,12 +194,12 @@ def _read(lines: NcuLines, rows: ValueRows, texts: Iterable[str]) -> int:
 
 
 def _why_nothing(path: Path, lines: NcuLines, tables: int) -> str:
-    said = list(chain.from_iterable(lines.messages.values()))
-    if any(NO_PERMISSION in message for message in said):
+    messages = list(chain.from_iterable(lines.messages.values()))
+    if any(NO_PERMISSION in message for message in messages):
         return f"nothing was profiled, since {HOW_TO_GET_PERMISSION}"
     if lines.messages["ERROR"]:
         return f"no table; ncu says: {lines.messages['ERROR'][0]}"
-    if any("No kernels were profiled" in message for message in said):
+    if any("No kernels were profiled" in message for message in messages):
         return "no kernel was profiled: check ncu's filters, and --target-processes all where a child launches kernels"
     if tables:
         return "headings without any launch: the program launched no kernel, or the file is cut off"
@@ -209,7 +209,7 @@ def _why_nothing(path: Path, lines: NcuLines, tables: int) -> str:
 
 
 def _notes(lines: NcuLines, tables: int, rows: ValueRows) -> Iterator[str]:
-    """What a reader of the file's numbers should know."""
+    """Yield notes for a reader of the file's numbers."""
     for message in lines.messages["ERROR"]:
         yield HOW_TO_GET_PERMISSION if NO_PERMISSION in message else f"ncu said: {message}"
     for message in lines.messages["WARNING"]:

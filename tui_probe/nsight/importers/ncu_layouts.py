@@ -69,7 +69,7 @@ class ValueRows:
         self._blocks.append((np.full(len(texts), launch, dtype=np.int32), metrics, codes))
 
     def _close_block(self) -> None:
-        """What was added one by one becomes a block."""
+        """Make a block of the values that were added one by one."""
         if self._launch:
             launch, metric, text = (np.array(part, dtype=np.int32) for part in (self._launch, self._metric, self._text))
             self._blocks.append((launch, metric, text))
@@ -207,7 +207,7 @@ class _Launches:
         return position
 
     def goes_on(self, cells: list[str]) -> bool:
-        """Whether a row is of a launch after those before, of the same process; a new session counts from 0 again."""
+        """Return whether a row is of a launch after those before, of the same process; a new session restarts at 0."""
         launch = self._named(cells)
         last = self._last.get(launch.process)
         return last is not None and launch.number is not None and 0 < launch.number >= last
@@ -228,7 +228,7 @@ class DetailsLayout:
         self._least = max(self._metrics.last, self._value) + 1
 
     def goes_on(self, cells: list[str]) -> bool:
-        """Whether a row below the same headings, written once more, belongs to this table."""
+        """Return whether a row below the same headings, written once more, belongs to this table."""
         return len(cells) >= self._least and cells[self._first].isdecimal() and self._launches.goes_on(cells)
 
     def read(self, cells: list[str], rows: ValueRows) -> bool:

@@ -165,11 +165,11 @@ class _ReportRows:
         self._instructions += instructions_of(action, number)
         launch, metric, value = self._columns
         for name in sorted(action.metric_names()):
-            found = action.metric_by_name(name)
-            if found is None or not found.has_value():
+            measured = action.metric_by_name(name)
+            if measured is None or not measured.has_value():
                 continue
-            unit, factor = base_unit(found.unit() or "")
-            shown = found.value()
+            unit, factor = base_unit(measured.unit() or "")
+            shown = measured.value()
             if isinstance(shown, str):
                 self._words[len(value)] = shown
             launch.append(number)
@@ -218,6 +218,6 @@ def _launch_extent(action: Action, name: str) -> Extent | None:
 
 def count_of(action: Action, name: str) -> int | None:
     """A metric that counts; None if it was not collected."""
-    found = action.metric_by_name(name)
-    value = None if found is None or not found.has_value() else found.value()
+    measured = action.metric_by_name(name)
+    value = None if measured is None or not measured.has_value() else measured.value()
     return int(value) if isinstance(value, int | float) else None

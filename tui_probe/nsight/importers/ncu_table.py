@@ -51,9 +51,9 @@ def _part(text: str) -> tuple[str, float]:
     lower = _SPELLINGS.get(text.lower(), text.lower())
     if lower in _COUNTED:
         return lower, 1.0
-    rest = _SPELLINGS.get(lower[1:], lower[1:])
-    if rest in _COUNTED and lower[0] in _PREFIXES:
-        return rest, _PREFIXES[lower[0]]
+    without_prefix = _SPELLINGS.get(lower[1:], lower[1:])
+    if without_prefix in _COUNTED and lower[0] in _PREFIXES:
+        return without_prefix, _PREFIXES[lower[0]]
     return text, 1.0
 
 
@@ -61,7 +61,7 @@ _NUMBER: Final = re.compile(r"[+-]?\d[\d.,'’ \u00a0\u202f_]*(?:[eE][+-]?\d+)?"
 _BLANK_SEPARATORS: Final = str.maketrans("", "", "'’ \u00a0\u202f_")
 _INSTANCES: Final = re.compile(r"(\S+) [({].*[)}]")
 ABSENT: Final = frozenset({"", "n/a", "no data", "nan", "-nan", "(!) nan", "(!) n/a", "inf", "-inf"})
-"""What stands where nothing was measured."""
+"""Texts of values that were not measured."""
 _LARGEST: Final = 1e30
 """Beyond what any counter holds; sums and products of numbers up to here stay numbers."""
 
@@ -138,7 +138,7 @@ class NcuLaunch(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """What was measured. The same name in two sections is two metrics; ``unit`` is a base unit."""
+    """A measured quantity. The same name in two sections is two metrics; ``unit`` is a base unit."""
 
     section: str
     name: str
@@ -214,7 +214,7 @@ class NcuTable:
 
     @property
     def is_summary(self) -> bool:
-        """Whether any of it is a summary, which has no launches and so no warm-up to leave out."""
+        """True if any of it is a summary, which has no launches and so no warm-up to leave out."""
         return any(launch.invocations is not None for launch in self.launches)
 
     def sessions(self) -> Iterator[list[int]]:

@@ -184,9 +184,9 @@ def _range(report: StatsReport, row: Sequence[str]) -> ProjectedRange:
 
 def _in_order(ranges: list[ProjectedRange]) -> list[ProjectedRange]:
     """By start, the outer first; levels count from 0."""
-    least = min((each.level for each in ranges), default=0)
-    ranges = sorted(ranges, key=lambda each: (each.start, each.level, -each.end, each.name))
-    return [replace(each, level=each.level - least) for each in ranges]
+    least = min((span.level for span in ranges), default=0)
+    ranges = sorted(ranges, key=lambda span: (span.start, span.level, -span.end, span.name))
+    return [replace(span, level=span.level - least) for span in ranges]
 
 
 def _sum(report: StatsReport, row: Sequence[str]) -> KernelSum:

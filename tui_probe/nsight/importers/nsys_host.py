@@ -163,11 +163,11 @@ def read_ranges(tables: Tables, strings: Strings, last: int) -> tuple[HostRanges
         starts, ends, threads, text_ids, texts, _ = zip(*rows, strict=True)
         try:
             start.extend(starts)
-            end.extend(starts[i] if each is None else each for i, each in enumerate(ends))
+            end.extend(starts[i] if end_or_none is None else end_or_none for i, end_or_none in enumerate(ends))
             thread.extend(threads)
         except (TypeError, ValueError, OverflowError) as error:
             raise ImportFileError(tables.no_number(RANGES, error)) from error
-        unended.extend(each is None for each in ends)
+        unended.extend(end_or_none is None for end_or_none in ends)
         name.extend(
             strings.code(str(text) if text else strings.text(number) if number != UNKNOWN else "")
             for number, text in zip(text_ids, texts, strict=True)
@@ -185,14 +185,14 @@ def _ordered(ranges: HostRanges, unended: NDArray[np.bool_], last: int) -> tuple
     order = np.lexsort((ranks(names)[name], -end, start, thread))
     order = order[sound[order]]
     cut_off = name[unended & sound].tolist()
-    found = HostRanges(names, start[order], end[order], thread[order], name[order])
-    return found, [*_unended([*dict.fromkeys(names[code] for code in cut_off)], len(cut_off)), *left_out]
+    ordered = HostRanges(names, start[order], end[order], thread[order], name[order])
+    return ordered, [*_unended([*dict.fromkeys(names[code] for code in cut_off)], len(cut_off)), *left_out]
 
 
 def _unended(names: list[str], count: int) -> list[str]:
     """A note about ranges that the end of the capture cut off."""
     if not count:
         return []
-    told = ", ".join(f"“{name}”" for name in names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+    listed = ", ".join(f"“{name}”" for name in names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
     verb = "range has no end and lasts" if count == 1 else "ranges have no end and last"
-    return [f"{count} NVTX {verb} until the end of the capture: {told}"]
+    return [f"{count} NVTX {verb} until the end of the capture: {listed}"]

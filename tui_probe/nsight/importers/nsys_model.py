@@ -48,9 +48,9 @@ def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[list[tuple[int, ...]
 
 def ranks(texts: Sequence[str]) -> NDArray[np.int32]:
     """For each text its place in alphabetical order."""
-    found = np.empty(len(texts), dtype=np.int32)
-    found[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
-    return found
+    places = np.empty(len(texts), dtype=np.int32)
+    places[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+    return places
 
 
 UNKNOWN: Final = -1
@@ -209,7 +209,7 @@ class ProjectedRange:
 
 
 class Device(NamedTuple):
-    """A GPU. ``sms`` is None where it is not told."""
+    """A GPU. ``sms`` is None if the file does not have it."""
 
     number: int
     name: str
@@ -229,7 +229,7 @@ class KernelSum:
     mean: int | None = None
     grid: tuple[int, ...] | None = None
     block: tuple[int, ...] | None = None
-    """Where sums are by grid and block, too."""
+    """Grid and block: set if sums are by them, too."""
 
 
 @dataclass(frozen=True, slots=True)

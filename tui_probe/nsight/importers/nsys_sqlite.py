@@ -96,7 +96,7 @@ _SAID: Final = 5
 
 
 class Recorder:
-    """What nsys reports of its recording, and what it was asked to record."""
+    """Messages and options of nsys about its recording."""
 
     def __init__(self, tables: Tables) -> None:
         rows = tables.rows("DIAGNOSTIC_EVENT", {"severity": 0, "text": ""})
@@ -114,17 +114,17 @@ class Recorder:
             yield f"nsys reports {more} more {'warning' if more == 1 else 'warnings'}: table DIAGNOSTIC_EVENT has them"
 
     def why_nothing(self, what: str, kind: Literal["CUDA", "NVTX"]) -> str:
-        """Why there are no kernels or ranges (``what``), as far as the file says; else how to record them."""
+        """Explain missing kernels or ranges (``what``) by the options of the recording, else say how to record them."""
         traced = self._options.get(f"COLLECT_{kind}_TRACE")
         if traced == "true":
             return f"no {what} were recorded, although nsys traced {kind}"
         return f"no {what} were recorded: profile with nsys profile --trace=cuda,nvtx"
 
     def why_empty(self) -> str:
-        """Why there are neither, the recorder's own reasons first."""
-        said = [*self.notes()]
+        """Explain a file with neither kernels nor ranges, the recorder's own reasons first."""
+        messages = [*self.notes()]
         why = self.why_nothing("kernels and no NVTX ranges", "CUDA")
-        return f"{'; '.join(said)}; {why}" if said else why
+        return f"{'; '.join(messages)}; {why}" if messages else why
 
 
 _KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -243,9 +243,9 @@ def _together(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
 def _possible(rows: Mapping[str, NDArray[Any]], noun: str, left_out: list[str]) -> dict[str, NDArray[Any]]:
     """The rows whose times can be, and notes about the others."""
     start, end = rows["start"], rows["end"]
-    kept = possible_times(start, end)
+    possible = possible_times(start, end)
     left_out += impossible_times(noun, start, end)
-    sound = {**rows} if kept.all() else {name: column[kept] for name, column in rows.items()}
+    sound = {**rows} if possible.all() else {name: column[possible] for name, column in rows.items()}
     return sound | {name: sound[name].astype(np.int64) for name in ("start", "end")}
 
 
@@ -301,9 +301,9 @@ def _notes(tables: Tables, strings: Strings, recorder: Recorder, work: _Work, ra
 
 
 def _graph_notes(kernels: Kernels) -> Iterator[str]:
-    whole = kernels.is_graph
-    if whole.any():
-        part = kernels.duration[whole].sum() / max(int(kernels.duration.sum()), 1)
+    is_graph = kernels.is_graph
+    if is_graph.any():
+        part = kernels.duration[is_graph].sum() / max(int(kernels.duration.sum()), 1)
         yield (
             f"CUDA graphs were recorded as wholes, with {100 * part:.1f} % of the GPU time: their kernels are not in"
             " the file; nsys profile --cuda-graph-trace=node records them"

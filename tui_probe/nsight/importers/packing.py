@@ -23,7 +23,7 @@ _PACKED: Final = {
     b"BZh": "bzip2 -d",
     b"PK\3\4": "unzip",
 }
-"""How packed files begin, and what unpacks them."""
+"""First bytes of packed files, and the command that unpacks them."""
 _TRIED: Final = 1 << 16
 """Bytes that are unpacked to see whether a file is cut off."""
 

@@ -60,8 +60,8 @@ class Tables:
         """Rows: those that were read, and those of all tables that will be."""
         self._connection = connection
         connection.text_factory = self._text
-        found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        self.names = {str(name) for (name,) in found}
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        self.names = {str(name) for (name,) in tables}
 
     def columns_of(self, table: str) -> set[str]:
         """The names of a table's columns; none if there is no such table."""
@@ -135,7 +135,7 @@ class Tables:
         return f"{self.path}: table {table} has more rows than fit into the file, so it is damaged: export it again"
 
     def no_number(self, table: str, error: Exception) -> str:
-        """What to say of a table with a cell that should be a whole number and is none."""
+        """Return the error text for a table with a cell that should be a whole number and is not."""
         return (
             f"{self.path}: table {table} holds what is not a whole number ({error}), so the file is damaged or was"
             " changed: export the report again with nsys export --type sqlite REPORT"

@@ -68,5 +68,5 @@ def refuse_larger(path: Path, limit: InputLimit, instead: str) -> None:
 
 
 def file_progress(progress: Callable[[float], object], place: int, count: int) -> Callable[[float], object]:
-    """What the reading of one of ``count`` files is told, as a share of all of them."""
+    """Return the progress callback for one of ``count`` files: its share of all of them."""
     return lambda share: progress((place + share) / count)

@@ -47,7 +47,7 @@ def nanoseconds(value: float | None) -> str:
 
 
 def moment(value: float | None, digits: int = 3) -> str:
-    """When something began, in ns, as ``1 203.457 ms``: one unit for all, so that a column shows what came when."""
+    """Format a time in ns as ``1 203.457 ms``: one unit for all, so that a column shows the order of events."""
     return NOT_MEASURED if value is None else f"{units.decimal(value / 1e6, digits)} ms"
 
 

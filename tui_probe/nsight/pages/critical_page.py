@@ -44,13 +44,13 @@ class CriticalRow:
 
     @property
     def type_name(self) -> str | None:
-        found = data_type(self.figures)
-        return None if found is None else found.name
+        inferred = data_type(self.figures)
+        return None if inferred is None else inferred.name
 
     @property
     def type_evidence(self) -> str | None:
-        found = data_type(self.figures)
-        return None if found is None else found.evidence
+        inferred = data_type(self.figures)
+        return None if inferred is None else inferred.evidence
 
     @property
     def differences(self) -> list[str] | None:
@@ -85,7 +85,7 @@ def columns_of(rows: Sequence[CriticalRow], *, several: bool) -> list[Column[Cri
 
 
 def _compared(row: CriticalRow) -> str:
-    """What the other tool says of the same kernel."""
+    """Name the differences from the other tool's counts of the same kernel."""
     differences = row.differences
     if differences is None or row.other is None:
         return ""
@@ -187,14 +187,14 @@ def critical_page(
     probes = _Program(PROBES, critical(probed, tensor)) if probed else None
     rows = _rows(programs, probes, tensor)
     everything = [*programs, *([] if probes is None else [probes])]
-    found = [_critical_line(program) for program in everything]
-    found += [] if probes is None else _agreement(rows, programs, probes)
+    results = [_critical_line(program) for program in everything]
+    results += [] if probes is None else _agreement(rows, programs, probes)
     evidence = [line for program in everything for line in _evidence(program)]
-    words = PageTexts(head, found, [*_missing_metrics(rows), *notes], EXPLANATIONS["critical"], evidence)
+    texts = PageTexts(head, results, [*_missing_metrics(rows), *notes], EXPLANATIONS["critical"], evidence)
     names = (row.figures.shape.kernel for row in rows)
     shapes = ((row.program, row.figures.shape) for row in rows)
     columns = shorten_names(shape_columns(columns_of(rows, several=len(everything) > 1), shapes), names, 1 / 4)
-    return TablePage("critical", "Critical kernel", columns, rows, words, {"steps": _steps(everything)})
+    return TablePage("critical", "Critical kernel", columns, rows, texts, {"steps": _steps(everything)})
 
 
 def _rows(programs: Sequence[_Program], probes: _Program | None, tensor: ExpectedTensor | None) -> list[CriticalRow]:
@@ -217,20 +217,20 @@ def _rows(programs: Sequence[_Program], probes: _Program | None, tensor: Expecte
 
 def _agreement(rows: Sequence[CriticalRow], programs: Sequence[_Program], probes: _Program) -> list[str]:
     """Return whether the probes name the same kernel as ncu, for each file."""
-    said = []
+    agreements = []
     for program in programs:
         own = next((row for row in rows if row.is_critical and row.program == program.name), None)
         if own is None or probes.found.kernel is None:
             continue
         same = own.other is probes.found.kernel
-        said.append(
+        agreements.append(
             f"{stem(program.name)} and probes: {'the same critical kernel' if same else 'not the same critical kernel'}"
         )
-    return said
+    return agreements
 
 
 def _missing_metrics(rows: Sequence[CriticalRow]) -> list[str]:
-    """How to have what was not collected."""
+    """Return how to collect the metrics that are missing."""
     of_ncu = [row.figures for row in rows if row.figures.tool == "ncu"]
     if of_ncu and all(bound_of(figures) is None for figures in of_ncu):
         return [f"bound not known: collect it with ncu --metrics {','.join(_NEEDED.values())}"]
@@ -243,11 +243,11 @@ def _programs(table: NcuTable, tensor: ExpectedTensor | None, plan: IterationPla
     iterated = iterated_shapes(table, choice, durations(table), plan)
     figures = metrics_of(table, () if iterated is None else choice.measured)
     names = short_names([file.name for file in table.files])
-    found = []
+    listed = []
     for name, file in zip(names, table.files, strict=True):
         own = [value for value in figures if value.origin == file.name]
-        found.append(_Program(name, critical(own, tensor, iterated)))
-    return found
+        listed.append(_Program(name, critical(own, tensor, iterated)))
+    return listed
 
 
 def _critical_line(program: _Program) -> str:
@@ -271,11 +271,11 @@ def _evidence(program: _Program) -> list[str]:
 
 
 def _facts(kernel: KernelMetrics) -> list[str]:
-    """What is known of the critical kernel besides."""
+    """Return further facts of the critical kernel: type, bound, rates."""
     facts = []
-    found = data_type(kernel)
-    if found is not None:
-        facts.append(f"type: {found.name} ({found.evidence})")
+    inferred = data_type(kernel)
+    if inferred is not None:
+        facts.append(f"type: {inferred.name} ({inferred.evidence})")
     elif kernel.uses_tensor_cores:
         facts.append(f"type: its name does not tell; {_TYPE_FROM}")
     bound = bound_of(kernel)

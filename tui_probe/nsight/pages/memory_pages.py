@@ -48,7 +48,7 @@ def traffic_page(report: NcuReport) -> TablePage[TrafficRow]:
     choice = report.choice()
     rows = traffic_rows(report, choice)
     notes = [*_traffic_notes(report, choice, rows), *choice.notes, COLD_CACHE, *file_notes(report)]
-    words = PageTexts(file_head(report), _measured_kernels(rows), notes, EXPLANATIONS["traffic"])
+    texts = PageTexts(file_head(report), _measured_kernels(rows), notes, EXPLANATIONS["traffic"])
     extra = {
         "expected_missing": list(choice.missing),
         "dropped": [
@@ -58,7 +58,7 @@ def traffic_page(report: NcuReport) -> TablePage[TrafficRow]:
             if not fate.kept
         ],
     }  # fmt: skip
-    return TablePage("traffic", "Memory traffic per iteration", TRAFFIC_COLUMNS, rows, words, extra)
+    return TablePage("traffic", "Memory traffic per iteration", TRAFFIC_COLUMNS, rows, texts, extra)
 
 
 def traffic_rows(report: NcuReport, choice: LaunchSelection) -> list[TrafficRow]:
@@ -71,14 +71,14 @@ def traffic_rows(report: NcuReport, choice: LaunchSelection) -> list[TrafficRow]
     ]
 
 
-def _program_names(report: NcuReport, found: list[Traffic]) -> list[str]:
+def _program_names(report: NcuReport, traffics: list[Traffic]) -> list[str]:
     """A name a row: the file, and the process and the part where a file has several."""
-    files = Counter(each.loop.file for each in found)
+    files = Counter(program.loop.file for program in traffics)
     names = []
-    for each in found:
-        loop = each.loop
+    for program in traffics:
+        loop = program.loop
         name = report.names[loop.file].removesuffix(".csv")
-        processes = {other.loop.process for other in found if other.loop.file == loop.file}
+        processes = {other.loop.process for other in traffics if other.loop.file == loop.file}
         if len(processes) > 1:
             name += f" ({loop.process})"
         names.append(f"{name} part {loop.part + 1}" if files[loop.file] > len(processes) else name)
@@ -219,7 +219,7 @@ def sectors_page(
 ) -> TablePage[SectorRow]:
     """Means a launch of every kernel."""
     rows = sector_rows(table, probed, tensor)
-    words = PageTexts(head, _expectation(tensor), [*_sector_notes(rows), *notes], EXPLANATIONS["sectors"])
+    texts = PageTexts(head, _expectation(tensor), [*_sector_notes(rows), *notes], EXPLANATIONS["sectors"])
     extra: dict[str, Any] = {
         "expected_sectors": None if tensor is None else tensor.sectors,
         "most_sectors": None if tensor is None else tensor.elements,
@@ -228,7 +228,7 @@ def sectors_page(
     tools = {row.figures.tool for row in rows}
     empty = {"origin": not several, "tool": len(tools) < 2, "said": not any(map(_kernel_words, rows))}
     columns = [replace(column, text=None) if empty.get(column.key) else column for column in SECTOR_COLUMNS]
-    return TablePage("sectors", "Requests and sectors", columns, rows, words, extra)
+    return TablePage("sectors", "Requests and sectors", columns, rows, texts, extra)
 
 
 def _expectation(tensor: ExpectedTensor | None) -> list[str]:
@@ -251,15 +251,15 @@ def _sector_notes(rows: Sequence[SectorRow]) -> Iterator[str]:
 
 
 def _kernel_words(row: SectorRow) -> str:
-    words = []
+    verdicts = []
     if row.verdict is not None and row.tensor is not None:
         ratio = (row.figures.store_sectors or 0) / row.tensor.sectors
-        words.append(_VERDICTS[row.verdict].format(ratio=ratio))
+        verdicts.append(_VERDICTS[row.verdict].format(ratio=ratio))
     differences = row.differences
     if differences is not None and row.other is not None:
-        said = [f"{name.replace('_', ' ')} differ from {row.other.tool}" for name in differences]
-        words.append(", ".join(said) if said else f"= {row.other.tool}")
-    return "; ".join(words)
+        differing = [f"{name.replace('_', ' ')} differ from {row.other.tool}" for name in differences]
+        verdicts.append(", ".join(differing) if differing else f"= {row.other.tool}")
+    return "; ".join(verdicts)
 
 
 def _file(row: SectorRow) -> str:

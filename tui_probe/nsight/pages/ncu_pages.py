@@ -50,7 +50,7 @@ class NcuReport:
 
 
 def file_head(report: NcuReport) -> list[tuple[str, str]]:
-    """Which files, and what is in them."""
+    """Return the names of the files and a summary of their content."""
     table = report.table
     kernels = len({launch.kernel for launch in table.launches})
     processes = len({(launch.file, launch.process) for launch in table.launches})
@@ -66,7 +66,7 @@ def file_head(report: NcuReport) -> list[tuple[str, str]]:
 
 
 def file_notes(report: NcuReport) -> Iterator[str]:
-    """What the files themselves say."""
+    """Yield the notes of the files."""
     for name, file in zip(report.names, report.table.files, strict=True):
         yield from (f"{name}: {note}" for note in file.notes)
 
@@ -86,22 +86,22 @@ def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
     choice = report.choice()
     rows = sorted(_kernel_rows(report, choice), key=_place)
     notes = [*_missing(choice), *choice.notes, *_untimed(rows), *file_notes(report)]
-    words = PageTexts(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["kernels"])
+    texts = PageTexts(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["kernels"])
     extra = {"expected_missing": list(choice.missing)}
     shapes = [(row.file, row.figures.shape) for row in rows]
     columns = shorten_names(
         shape_columns(file_columns(KERNEL_COLUMNS, report), shapes), (shape.kernel for _, shape in shapes)
     )
-    return TablePage("kernels", "Kernels", columns, rows, words, extra, narrows=_values, leads="metrics")
+    return TablePage("kernels", "Kernels", columns, rows, texts, extra, narrows=_values, leads="metrics")
 
 
 def _place(row: KernelRow) -> tuple[bool, float, float]:
-    """What is kept first, then by its time, then by that of all launches; without times as they were launched."""
+    """Order: kept kernels first, by kept time, then by time of all launches; without times in order of launching."""
     return row.kept == 0, -(row.figures.kept_time or 0.0), -(row.figures.total or 0.0)
 
 
 def _untimed(rows: Sequence[KernelRow]) -> Iterator[str]:
-    """Which files have no times, and how to collect them."""
+    """Yield a note on the files without times, and how to collect them."""
     timed = {row.file for row in rows if row.figures.total is not None}
     files = list(dict.fromkeys(row.file for row in rows if row.file not in timed))
     if files:
@@ -129,7 +129,7 @@ def _missing(choice: LaunchSelection) -> Iterator[str]:
 
 
 def loop_lines(choice: LaunchSelection, names: Sequence[str]) -> list[str]:
-    """What was found to repeat, one line per part."""
+    """Describe the repeated parts, one line each."""
     lines = []
     for loop in choice.loops:
         how = "found" if loop.found else "given"
@@ -154,9 +154,9 @@ def _kernel_rows(report: NcuReport, choice: LaunchSelection) -> list[KernelRow]:
     for figures in metrics_of(report.table, choice.measured):
         number = numbers[figures.origin]
         own = fates.get((number, figures.shape), [])
-        kept = sum(fate.kept for fate in own) if own else None
+        kept_launches = sum(fate.kept for fate in own) if own else None
         reason = "; ".join(dict.fromkeys(fate.reason for fate in own)) or "a summary: no single launches"
-        rows.append(KernelRow(report.names[number], figures, kept, reason))
+        rows.append(KernelRow(report.names[number], figures, kept_launches, reason))
     return rows
 
 
@@ -222,12 +222,12 @@ class MetricRows:
 
 def metrics_page(report: NcuReport) -> TablePage[MetricRow]:
     """Everything that was measured, one row per value, in base units."""
-    words = PageTexts(file_head(report), (), [*file_notes(report), COLD_CACHE], EXPLANATIONS["metrics"])
+    texts = PageTexts(file_head(report), (), [*file_notes(report), COLD_CACHE], EXPLANATIONS["metrics"])
     rows: Any = MetricRows(report)
     columns = cut_texts(METRIC_COLUMNS, "metric", (metric.name for metric in report.table.metrics))
     names = (launch.kernel for launch in report.table.launches)
     columns = shorten_names(file_columns(columns, report), names, _METRIC_PART)
-    return TablePage("metrics", "Metrics", columns, rows, words, holds=_holds)
+    return TablePage("metrics", "Metrics", columns, rows, texts, holds=_holds)
 
 
 def _holds(row: MetricRow, only: Only) -> bool:
@@ -271,12 +271,12 @@ def averages_page(report: NcuReport) -> TablePage[AverageRow]:
     choice = report.choice()
     rows = [AverageRow(report.names[average.fate.file], average) for average in averages(report.table, choice)]
     notes = [*choice.notes, COLD_CACHE, *file_notes(report)]
-    words = PageTexts(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["averages"])
+    texts = PageTexts(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["averages"])
     title = "Averages over the measured launches"
     names = (row.average.fate.shape.kernel for row in rows)
     shapes = ((row.file, row.average.fate.shape) for row in rows)
     columns = shorten_names(shape_columns(file_columns(_of_these(rows), report), shapes), names, _METRIC_PART)
-    return TablePage("averages", title, columns, rows, words)
+    return TablePage("averages", title, columns, rows, texts)
 
 
 def _of_these(rows: Sequence[AverageRow]) -> tuple[Column[AverageRow], ...]:

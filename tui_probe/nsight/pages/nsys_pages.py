@@ -57,35 +57,35 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
     """Every kernel on every stream, or sums where a file has no more."""
     report = sources.report
     if not len(report.kernels) and report.sums:
-        sums = [each for each in report.sums if sources.search.lower() in each.name.lower()]
-        words = PageTexts(nsys_head(sources), (), report.notes, EXPLANATIONS["nsys kernels"])
+        sums = [total for total in report.sums if sources.search.lower() in total.name.lower()]
+        texts = PageTexts(nsys_head(sources), (), report.notes, EXPLANATIONS["nsys kernels"])
         return TablePage(
             "kernels",
             "Kernels",
-            shorten_names(SUM_COLUMNS, (each.name for each in sums)),
+            shorten_names(SUM_COLUMNS, (total.name for total in sums)),
             sums,
-            words,
+            texts,
             _searched(sources),
         )
     positions = np.flatnonzero(sources.found)
     rows: Any = kernel_rows(sources, positions)
     few = few_blocks(sources, positions)
-    found = [f"{units.count(few)} of {units.counted(len(rows), 'kernel')} with fewer blocks than SMs"] if few else []
+    findings = [f"{units.count(few)} of {units.counted(len(rows), 'kernel')} with fewer blocks than SMs"] if few else []
     shown = [column for column in NSYS_KERNEL_COLUMNS if column.key != "probed" or sources.traces]
     shown = in_batches(shown, KERNEL_VALUES)
     columns = shorten_names(by_process(shown, sources, lambda row: row.at), report.kernels.names)
     columns = show_moments(columns, report.kernels.start)
     if report.ranges is not None:
         columns = cut_texts(columns, "range", report.ranges.names)
-    found += [_traced(rows)] if sources.traces else []
-    words = PageTexts(nsys_head(sources), found, report.notes, EXPLANATIONS["nsys kernels"])
+    findings += [_traced(rows)] if sources.traces else []
+    texts = PageTexts(nsys_head(sources), findings, report.notes, EXPLANATIONS["nsys kernels"])
     opens = _place if sources.traces else None
     return TablePage(
         "kernels",
         "Kernels",
         columns,
         rows,
-        words,
+        texts,
         _searched(sources),
         opens=opens,
         left=_left(kernels_page, sources),
@@ -118,7 +118,7 @@ def _with_graphs(columns: Sequence[Column[Row]], sources: NsysSources) -> list[C
 
 
 def _searched(sources: NsysSources) -> dict[str, Any]:
-    """What was searched for, and the ranges that it means."""
+    """Return the search and the ranges that it matches."""
     return {"search": sources.search, "ranges_meant": ranges_searched(sources)} if sources.search else {}
 
 
@@ -130,7 +130,7 @@ def _left(
 
 
 def _traced(rows: Iterable[NsysKernelRow]) -> str:
-    """How many of the kernels are in the traces."""
+    """Return a text with the number of kernels that are in the traces."""
     traced = [row.traced is not None for row in rows]
     return f"{units.count(sum(traced))} of {units.counted(len(traced), 'kernel')} in the traces"
 
@@ -196,13 +196,13 @@ def totals_page(sources: NsysSources) -> TablePage[Any]:
         TotalRow(kernels.names[total.code], total)
         for total in kernel_totals(kernels.name[meant], kernels.duration[meant])
     ]
-    words = PageTexts(nsys_head(sources, timed=False), (), report.notes, EXPLANATIONS["nsys totals"])
+    texts = PageTexts(nsys_head(sources, timed=False), (), report.notes, EXPLANATIONS["nsys totals"])
     return TablePage(
         "totals",
         "Kernels by time",
         shorten_names(TOTAL_COLUMNS, kernels.names),
         rows,
-        words,
+        texts,
         _searched(sources),
         narrows=_launches,
         left=_left(totals_page, sources),
@@ -241,13 +241,13 @@ def _indented(name: str, level: int) -> str:
 def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
     """NVTX ranges as streams saw them."""
     rows = sources.ranges_found
-    words = PageTexts(nsys_head(sources), (), sources.report.notes, EXPLANATIONS["nsys ranges"])
+    texts = PageTexts(nsys_head(sources), (), sources.report.notes, EXPLANATIONS["nsys ranges"])
     return TablePage(
         "ranges",
         "NVTX ranges on streams",
         _range_columns(sources),
         rows,
-        words,
+        texts,
         _searched(sources),
         narrows=_inside if len(sources.report.kernels) else None,  # sums alone are of no range
         leads="totals",
@@ -304,15 +304,15 @@ def sums_page(sources: NsysSources) -> TablePage[RangeSum]:
     """Ranges summed by name, that with most time in kernels first."""
     report = sources.report
     shown = range_columns(sources.ranges_found)
-    found = {shown.names[code] for code in np.unique(shown.name).tolist()}
+    shown_names = {shown.names[code] for code in np.unique(shown.name).tolist()}
     every = range_sums(report.kernels, report.ranges, sources.projected)
-    words = PageTexts(nsys_head(sources, timed=False), (), report.notes, EXPLANATIONS["nsys sums"])
+    texts = PageTexts(nsys_head(sources, timed=False), (), report.notes, EXPLANATIONS["nsys sums"])
     return TablePage(
         "sums",
         "NVTX ranges by name",
-        cut_texts(_with_graphs(RANGE_SUM_COLUMNS, sources), "range", found),
-        [each for each in every if each.name in found],
-        words,
+        cut_texts(_with_graphs(RANGE_SUM_COLUMNS, sources), "range", shown_names),
+        [total for total in every if total.name in shown_names],
+        texts,
         _searched(sources),
         narrows=_of_name if len(report.kernels) else None,
         leads="totals",
@@ -364,29 +364,29 @@ def _gap_rows(found: Gaps, kernels: Kernels) -> RowsOnDemand[GapRow]:
 
 
 def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
-    """Where streams ran no kernel, the longest gap first."""
+    """The gaps of streams between kernels, the longest first."""
     report, meant = sources.report, sources.found
     every = gaps(report.kernels, report.copies)
-    found = every.chosen(meant[every.before] | meant[every.after]) if sources.counts_part else every
-    rows: Any = _gap_rows(found, report.kernels)
+    shown = every.chosen(meant[every.before] | meant[every.after]) if sources.counts_part else every
+    rows: Any = _gap_rows(shown, report.kernels)
     where = "beside what is found" if sources.counts_part else "of all streams"
-    idle = nanoseconds(int(found.length.sum()))
-    said = [f"{idle} in {found_text(sources, len(found), len(every), 'gap')} {where}"]
+    idle = nanoseconds(int(shown.length.sum()))
+    findings = [f"{idle} in {found_text(sources, len(shown), len(every), 'gap')} {where}"]
     for why, reason in GAP_CAUSE_TEXTS.items():
-        lengths = found.length[found.why == GAP_CAUSES.index(why)]
+        lengths = shown.length[shown.why == GAP_CAUSES.index(why)]
         if len(lengths):
-            said.append(f"  {reason}: {nanoseconds(int(lengths.sum()))} in {units.counted(len(lengths), 'gap')}")
-    words = PageTexts(nsys_head(sources), said if len(found) else (), report.notes, EXPLANATIONS["nsys gaps"])
+            findings.append(f"  {reason}: {nanoseconds(int(lengths.sum()))} in {units.counted(len(lengths), 'gap')}")
+    texts = PageTexts(nsys_head(sources), findings if len(shown) else (), report.notes, EXPLANATIONS["nsys gaps"])
     left = _left(gaps_page, sources)
     columns = in_batches(GAP_COLUMNS, GAP_VALUES)
     return TablePage(
         "gaps",
         "Gaps between kernels",
         show_moments(
-            shorten_names(by_process(columns, sources, lambda row: row.at), report.kernels.names), found.start
+            shorten_names(by_process(columns, sources, lambda row: row.at), report.kernels.names), shown.start
         ),
         rows,
-        words,
+        texts,
         _searched(sources),
         left=left,
         text_rows=MAX_TEXT_ROWS,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
 
 FROM_ZERO: Final = "times from the start of the capture"
-"""What the pages say of their one time zero, which is that of the file."""
+"""Note of the pages on their common time zero, which is that of the file."""
 _MAX_NAMES: Final = 6
 """Ranges that a search means which are named in text; in JSON all are."""
 _OF_ALL: Final = ("projected", "projected_counts", "innermost")
@@ -53,7 +53,7 @@ class NsysSources:
     """Part of a kernel's or range's name."""
     traces: Sequence[Trace] = ()
     progress: Callable[[float], object] = lambda _: None
-    """Told how far the ranges are projected, when that is first asked for."""
+    """Called with the share of the ranges that is projected, on first use."""
     only: Only | None = None
     """The kernel or range of which alone everything is."""
     _probed: dict[str, Kernel | None] = field(default_factory=dict, repr=False)
@@ -73,7 +73,7 @@ class NsysSources:
 
     @cached_property
     def projected_counts(self) -> ProjectedCounts:
-        """How many ranges ``projected`` has, and of the host; none are projected only for this."""
+        """Numbers of ranges in ``projected``, and of the host; none are projected only for this."""
         report = self.report
         if report.ranges is None or "projected" in vars(self):
             rows = self.projected
@@ -96,24 +96,24 @@ class NsysSources:
     @cached_property
     def ranges_meant(self) -> frozenset[str]:
         """The names of ranges that the search means; all without one."""
-        return search_names((each.name for each in self.projected), self.search)
+        return search_names((row.name for row in self.projected), self.search)
 
     @cached_property
     def ranges_found(self) -> Sequence[ProjectedRange]:
         """The ranges that the search means, and those within them."""
-        whole = None if self.only is None else self.only.key
-        if isinstance(whole, str):
-            named = [each for each in self.projected if each.name == whole]
+        selected = None if self.only is None else self.only.key
+        if isinstance(selected, str):
+            named = [row for row in self.projected if row.name == selected]
             return ranges_within(self._ranges_searched, named)
-        if isinstance(whole, ProjectedRange):
-            return [each for each in ranges_within(self._ranges_searched, [whole]) if each.queue == whole.queue]
+        if isinstance(selected, ProjectedRange):
+            return [row for row in ranges_within(self._ranges_searched, [selected]) if row.queue == selected.queue]
         return self._ranges_searched
 
     @cached_property
     def _ranges_searched(self) -> Sequence[ProjectedRange]:
         if not self.search:
             return self.projected
-        named = [each for each in self.projected if each.name in self.ranges_meant]
+        named = [row for row in self.projected if row.name in self.ranges_meant]
         return ranges_within(self.projected, named)
 
     @cached_property
@@ -132,7 +132,7 @@ class NsysSources:
         if isinstance(only.key, str):  # all ranges of a name
             if ranges is not None:
                 return within(kernels, ranges, of_name(ranges, only.key))
-            return self._in_times([each for each in self.projected if each.name == only.key])
+            return self._in_times([row for row in self.projected if row.name == only.key])
         assert isinstance(only.key, ProjectedRange)
         return self._in_range(only.key)
 
@@ -148,12 +148,12 @@ class NsysSources:
     def _in_times(self, rows: Sequence[ProjectedRange]) -> NDArray[np.bool_]:
         """The kernels that ran within one of the ranges on its stream, or on any stream where a file does not say."""
         kernels = self.report.kernels
-        found = np.zeros(len(kernels), dtype=np.bool_)
+        is_within = np.zeros(len(kernels), dtype=np.bool_)
         for queue in {row.queue for row in rows}:
             own = np.flatnonzero(kernels.queue == queue) if queue is not None else np.arange(len(kernels))
             times = np.array([(row.start, row.end) for row in rows if row.queue == queue], dtype=np.int64)
-            found[own] |= enclosed(kernels.start[own], kernels.end[own], times[:, 0], times[:, 1])
-        return found
+            is_within[own] |= enclosed(kernels.start[own], kernels.end[own], times[:, 0], times[:, 1])
+        return is_within
 
     def _searched(self) -> NDArray[np.bool_]:
         """The kernels that the search means: by their names, or since they ran within a range of that name."""
@@ -161,11 +161,11 @@ class NsysSources:
         if not needle:
             return np.ones(len(kernels), dtype=np.bool_)
         named = np.array([needle in name.lower() for name in kernels.names], dtype=np.bool_)
-        found = named[kernels.name] if len(kernels) else named[:0]
+        matches = named[kernels.name] if len(kernels) else named[:0]
         if ranges is not None and len(ranges):
             meant = np.array([name in self.ranges_meant for name in ranges.names], dtype=np.bool_)
-            found = found | within(kernels, ranges, meant[ranges.name])
-        return found
+            matches = matches | within(kernels, ranges, meant[ranges.name])
+        return matches
 
     @property
     def counts_part(self) -> bool:
@@ -173,13 +173,15 @@ class NsysSources:
         return bool(self.search) or self.only is not None
 
     def traced(self, name: str, mangled: str) -> Kernel | None:
-        """Which kernel of the traces this is; the first one that was probed, else the first."""
+        """Return the kernel of the traces with this name: the first one that was probed, else the first."""
         if not self.traces:
             return None
         key = mangled or name
         if key not in self._probed:
-            same = [each for trace in self.traces for each in trace.kernels if _same(each, name, mangled)]
-            self._probed[key] = next((each for each in same if each.status == "probed"), same[0] if same else None)
+            same = [kernel for trace in self.traces for kernel in trace.kernels if _same(kernel, name, mangled)]
+            self._probed[key] = next(
+                (kernel for kernel in same if kernel.status == "probed"), same[0] if same else None
+            )
         return self._probed[key]
 
 
@@ -189,7 +191,7 @@ def _same(kernel: Kernel, name: str, mangled: str) -> bool:
 
 
 def nsys_head(sources: NsysSources, *, timed: bool = True) -> list[tuple[str, str]]:
-    """Which files, on what, and what is in them or found in them; ``timed`` where the page has times of the capture."""
+    """Return files, devices and a summary of contents or matches; ``timed`` if the page has times of the capture."""
     report = sources.report
     head = [("files", ", ".join(short_names(report.files)))]
     for device in report.devices.values():
@@ -208,15 +210,15 @@ def nsys_head(sources: NsysSources, *, timed: bool = True) -> list[tuple[str, st
 
 
 def _found_summary(sources: NsysSources) -> list[str]:
-    """What is found: kernels, streams, ranges, the time from first to last; of how many, where that is not all."""
+    """Summarise kernels, streams, ranges and the time from first to last, with totals if a part is shown."""
     report = sources.report
     if not len(report.kernels) and report.sums:
-        launches = sum(each.launches for each in report.sums)
+        launches = sum(total.launches for total in report.sums)
         return [units.counted(len(report.sums), "kernel"), units.counted(launches, "launch")]
-    kernels, found, whole = report.kernels, sources.found, report.kernels.is_graph
-    parts = [found_text(sources, int((found & ~whole).sum()), len(kernels) - int(whole.sum()), "kernel")]
-    if whole.any():
-        parts.append(found_text(sources, int((found & whole).sum()), int(whole.sum()), "graph execution"))
+    kernels, found, is_graph = report.kernels, sources.found, report.kernels.is_graph
+    parts = [found_text(sources, int((found & ~is_graph).sum()), len(kernels) - int(is_graph.sum()), "kernel")]
+    if is_graph.any():
+        parts.append(found_text(sources, int((found & is_graph).sum()), int(is_graph.sum()), "graph execution"))
     parts.append(units.counted(len(np.unique(kernels.queue[found])), "stream"))
     processes = {kernels.streams[queue].process for queue in np.unique(kernels.queue[found]).tolist()}
     parts += [units.counted(len(processes), "process")] if len(processes) > 1 else []
@@ -239,7 +241,7 @@ def found_text(sources: NsysSources, found: int, of: int, noun: str) -> str:
 
 
 def _searched_names(sources: NsysSources) -> str:
-    """Which ranges the search means, the first ones by name."""
+    """Name the ranges that the search matches, the first ones by name."""
     names = list(ranges_searched(sources) or ())
     if not names:
         return "in names of kernels; no range has it" if sources.found.any() else "no name of a kernel or range has it"
@@ -251,7 +253,7 @@ def ranges_searched(sources: NsysSources) -> list[str] | None:
     """The names of the ranges that the search means, in the order of their start; None without a search."""
     if not sources.search:
         return None
-    return list(dict.fromkeys(each.name for each in sources.projected if each.name in sources.ranges_meant))
+    return list(dict.fromkeys(row.name for row in sources.projected if row.name in sources.ranges_meant))
 
 
 Row = TypeVar("Row")
@@ -333,7 +335,7 @@ class NsysKernelRow:
 
     @property
     def probed(self) -> str | None:
-        """Which kernel of which trace it is, and whether it was probed."""
+        """Trace, number and status of the same kernel in the traces."""
         kernel = self.traced
         return None if kernel is None else f"{kernel.trace.directory.name} #{kernel.index} {kernel.status}"
 
@@ -405,7 +407,7 @@ def _few_rows(sources: NsysSources, positions: NDArray[np.int64]) -> list[NsysKe
 
 
 def few_blocks(sources: NsysSources, positions: NDArray[np.int64]) -> int:
-    """How many of the kernels have fewer blocks than their GPU has SMs."""
+    """Count the kernels with fewer blocks than their GPU has SMs."""
     kernels = sources.report.kernels
     sms = np.array([_sms(sources, stream) for stream in kernels.streams], dtype=np.int64)
     grids = kernels.shape[positions][:, :3].astype(np.int64)

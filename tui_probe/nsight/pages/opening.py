@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NcuSources:
-    """What there is to show: imported files, traces, and what the user says of the program."""
+    """Sources of the pages: imported files, traces, and the plan of iterations that the user gives."""
 
     table: NcuTable | None
     traces: Sequence[Trace] = ()
@@ -82,7 +82,7 @@ def _compared(name: NcuPage, sources: NcuSources) -> TablePage[Any]:
     probed = metrics_of_traces(sources.traces)
     if sources.traces and not probed:
         wanted = " or ".join(
-            probe_option_for(each) for each in ("load sectors", "tensor operations", "fp32 instructions")
+            probe_option_for(quantity) for quantity in ("load sectors", "tensor operations", "fp32 instructions")
         )
         notes.append(
             f"the traces hold no counts: run the program with {wanted}; kernels without PTX cannot be probed (tui-probe"

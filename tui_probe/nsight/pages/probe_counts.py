@@ -25,7 +25,7 @@ _KINDS: Final = {
 """Accesses by the first word of their opcode in PTX or SASS."""
 
 
-class Place(NamedTuple):
+class KernelLine(NamedTuple):
     """A line of a kernel; ``file`` is the name without directories."""
 
     kernel: str
@@ -50,7 +50,7 @@ class ProbedCounts(NamedTuple):
 class ProbedAccess(NamedTuple):
     """An instruction that a probe counted; ``offset`` is that in SASS, None of PTX."""
 
-    place: Place
+    place: KernelLine
     kind: str | None
     offset: int | None
     counts: ProbedCounts
@@ -72,22 +72,22 @@ def _access(line: KernelLine) -> ProbedAccess:
     values = [line.row.found.get(name) for name in ProbedCounts._fields]
     counts = ProbedCounts(*(value if isinstance(value, int | float) else None for value in values))
     is_sass = info is not None and info.graft is not None
-    place = Place(line.kernel.demangled, file, number)
+    place = KernelLine(line.kernel.demangled, file, number)
     return ProbedAccess(place, access_kind(line.opcode or ""), line.row.line if is_sass else None, counts)
 
 
 def access_kind(instruction: str) -> str | None:
     """``@!P0 LDG.E R2, [R4]`` -> ``load``; None of an instruction that accesses no global memory."""
-    words = instruction.split()
-    opcode = next((word for word in words if not word.startswith("@")), "")
+    tokens = instruction.split()
+    opcode = next((word for word in tokens if not word.startswith("@")), "")
     return _KINDS.get(opcode.partition(".")[0])
 
 
-def probed_lines(kernels: Iterable[Sequence[ProbedAccess]]) -> dict[Place, ProbedCounts]:
+def probed_lines(kernels: Iterable[Sequence[ProbedAccess]]) -> dict[KernelLine, ProbedCounts]:
     """Counts by line; of several kernels the first that has a line counts. Accesses of a line add up."""
-    counts: dict[Place, ProbedCounts] = {}
+    counts: dict[KernelLine, ProbedCounts] = {}
     for accesses in kernels:
-        sums: dict[Place, ProbedCounts] = {}
+        sums: dict[KernelLine, ProbedCounts] = {}
         for access in accesses:
             if access.place.line is not None:
                 sums[access.place] = sums.get(access.place, ProbedCounts(None, None)) + access.counts
@@ -124,20 +124,20 @@ def counts_of_instructions(
     in_line = Counter(
         (counts.shape, place) for counts, place in zip(instructions, places, strict=True) if counts.requests is not None
     )
-    found = []
+    matches = []
     for counts, (place, kind) in zip(instructions, places, strict=True):
         same = by_offset.get((place.kernel, counts.offset, kind))
         alone = in_line[counts.shape, (place, kind)] == 1 and counts.requests is not None
-        found.append(same if same is not None or not alone else by_line.get((place, kind)))
-    return [None if kind is None else counts for counts, (_, kind) in zip(found, places, strict=True)]
+        matches.append(same if same is not None or not alone else by_line.get((place, kind)))
+    return [None if kind is None else counts for counts, (_, kind) in zip(matches, places, strict=True)]
 
 
-def _place(counts: SourceCounts, partner: Mapping[str, str]) -> Place:
-    return Place(partner[counts.shape.kernel], PurePath(counts.file or "").name, counts.line)
+def _place(counts: SourceCounts, partner: Mapping[str, str]) -> KernelLine:
+    return KernelLine(partner[counts.shape.kernel], PurePath(counts.file or "").name, counts.line)
 
 
 def _partners(rows: Iterable[SourceCounts], kernels: Iterable[Sequence[ProbedAccess]]) -> dict[str, str]:
     """For each kernel of a report that of the traces; tools write names of kernels differently."""
-    ours, others = {counts.shape.kernel for counts in rows}, {each[0].place.kernel for each in kernels}
+    ours, others = {counts.shape.kernel for counts in rows}, {accesses[0].place.kernel for accesses in kernels}
     pairs = match_kernels(sorted(ours), sorted(others), lambda kernel: Shape(kernel, None, None))
     return {kernel: other or "" for kernel, other in pairs if kernel is not None}

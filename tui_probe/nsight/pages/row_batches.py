@@ -151,7 +151,7 @@ class GapBatch:
         return found
 
     def late(self) -> list[int | None]:
-        """How long after the gap began the next kernel was launched."""
+        """Return the time from the beginning of each gap to the launch of the next kernel."""
         gaps = self.gaps
         late = (gaps.launched - gaps.start).tolist()
         launched = gaps.launched.tolist()

@@ -83,13 +83,13 @@ def _page(
     compared = [row for row in rows if row.differences is not None]
     unlike = sum(bool(row.differences) for row in compared)
     noun = "line" if name == "lines" else "instruction"
-    found = [f"{units.counted(len(compared), noun)} compared with a probe, {units.count(unlike)} of them differ"]
+    findings = [f"{units.counted(len(compared), noun)} compared with a probe, {units.count(unlike)} of them differ"]
     notes = [*file_notes(report), *_notes(name, rows, traces)]
-    head = [*file_head(report), *([("traces", ", ".join(str(each.directory) for each in traces))] if traces else [])]
-    words = PageTexts(head, found if compared else (), notes, EXPLANATIONS[name])
+    head = [*file_head(report), *([("traces", ", ".join(str(trace.directory) for trace in traces))] if traces else [])]
+    texts = PageTexts(head, findings if compared else (), notes, EXPLANATIONS[name])
     shown = LINE_COLUMNS if name == "lines" else SASS_COLUMNS
     columns = shape_columns(shown, ((row.place or row.counts.text, row.counts.shape) for row in rows))
-    return TablePage(name, title, shorten_names(columns, (row.counts.shape.kernel for row in rows)), rows, words)
+    return TablePage(name, title, shorten_names(columns, (row.counts.shape.kernel for row in rows)), rows, texts)
 
 
 def _notes(name: str, rows: Sequence[SourceRow], traces: Sequence[Trace]) -> Iterator[str]:

@@ -73,13 +73,13 @@ class Lane:
         return [self.names[code] for code in np.unique(self.codes).tolist()]
 
     def starts_of(self, names: Collection[str]) -> list[int]:
-        """When things of these names start."""
+        """Return the starts of the events with these names."""
         meant = [code for code in np.unique(self.codes).tolist() if self.names[code] in names]
         starts: list[int] = self.start[np.isin(self.codes, meant)].tolist()
         return starts
 
     def at(self, time: float) -> int | None:
-        """What runs at a time, else what started last before it; None before the first."""
+        """Return the event that runs at a time, else the last one before it; None before the first."""
         index = int(np.searchsorted(self.start, time, side="right")) - 1
         return index if index >= 0 else None
 
@@ -159,7 +159,7 @@ _CELLS_A_BAR: Final = 3
 _GUTTER: Final = 30
 _HUES: Final = 6
 _CLOCK: Final = ("time of", "capture")
-"""What stands beside the axis, however little room there is in the head."""
+"""Label beside the axis, however little room there is in the head."""
 _NOTHING: Final = "nothing to show"
 _PLOT_CELLS: Final = 1200
 
@@ -175,9 +175,9 @@ class StreamTimeline(Drawing):
         self.title = "Timeline of streams"
         self.sources = sources
         self.files = "  ".join(short_names(sources.report.files))
-        found = sources.found
-        self.lanes, self.origin, span = lanes_of(sources.report, sources.ranges_found, found)
-        self.about = _found_words(sources, found)
+        shown = sources.found
+        self.lanes, self.origin, span = lanes_of(sources.report, sources.ranges_found, shown)
+        self.about = _found_words(sources, shown)
         self.window = Window(float(max(span, 1)), max(len(self.lanes), 1))
         self.marks: list[float] = []
         self._found: tuple[tuple[float, int], tuple[float, int]] | None = None
@@ -248,16 +248,16 @@ class StreamTimeline(Drawing):
             self.window.move_lines(self.window.top + row - 1 - self.window.line)
 
     def status(self) -> list[str]:
-        """What is under the cursor."""
-        words = [self.measured()] if len(self.marks) == 2 else []
+        """Return texts on the event under the cursor."""
+        texts = [self.measured()] if len(self.marks) == 2 else []
         lane = self.lane
         index = None if lane is None else lane.at(self.window.time)
         if lane is None or index is None:
-            return [*words, f"at {self._when(self.window.time)}: nothing yet"]
+            return [*texts, f"at {self._when(self.window.time)}: nothing yet"]
         start, end = int(lane.start[index]), int(lane.end[index])
         when = "" if end > self.window.time else "not now: "
         return [
-            *words,
+            *texts,
             f"{when}{lane.short_name(index)}",
             f"from {self._when(start)}",
             f"{nanoseconds(end - start)}",
@@ -346,7 +346,7 @@ class StreamTimeline(Drawing):
 
 
 def _found_words(sources: NsysSources, found: NDArray[np.bool_]) -> list[str]:
-    """How much of the file is drawn, under a search."""
+    """Return the share of the file that is drawn, under a search."""
     if not sources.search:
         return []
     kernels = found_text(sources, int(found.sum()), len(found), "kernel")

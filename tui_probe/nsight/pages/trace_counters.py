@@ -69,7 +69,7 @@ def _mean_results(trace: Trace, kernel: Kernel, shape: Shape, results: Sequence[
 
 
 def _completed(first: KernelMetrics, second: KernelMetrics) -> KernelMetrics:
-    """What either knows, the first where both do."""
+    """Return the values that either has, the first one's where both have one."""
     lacking = {
         name: getattr(second, name)
         for name in KernelMetrics.__slots__
@@ -83,8 +83,8 @@ def _with_shares(kernels: list[KernelMetrics]) -> list[KernelMetrics]:
     times = [kernel.time * kernel.launches for kernel in kernels if kernel.time is not None]
     if len(times) < len(kernels):
         return kernels
-    whole = sum(times)
-    return [replace(kernel, share=_ratio(time, whole)) for kernel, time in zip(kernels, times, strict=True)]
+    total = sum(times)
+    return [replace(kernel, share=_ratio(time, total)) for kernel, time in zip(kernels, times, strict=True)]
 
 
 def _ratio(part: float, whole: float) -> float | None:
@@ -105,8 +105,8 @@ def counters_of(table: NcuTable) -> Callable[[Kernel], NcuBytes | None]:
     def counted(kernel: Kernel) -> NcuBytes | None:
         names = (kernel.name, kernel.demangled, function_name(kernel.demangled))
         rows = next((launches[name] for name in names if name in launches), [])
-        found = NcuBytes(_mean_counter(dram, rows), _mean_counter(l2, rows))
-        return None if found == NcuBytes() else found
+        bytes_ = NcuBytes(_mean_counter(dram, rows), _mean_counter(l2, rows))
+        return None if bytes_ == NcuBytes() else bytes_
 
     return counted
 
