@@ -25,7 +25,7 @@ _KINDS: Final = {
 """Accesses by the first word of their opcode in PTX or SASS."""
 
 
-class KernelLine(NamedTuple):
+class CountedLine(NamedTuple):
     """A line of a kernel; ``file`` is the name without directories."""
 
     kernel: str
@@ -50,7 +50,7 @@ class ProbedCounts(NamedTuple):
 class ProbedAccess(NamedTuple):
     """An instruction that a probe counted; ``offset`` is that in SASS, None of PTX."""
 
-    place: KernelLine
+    place: CountedLine
     kind: str | None
     offset: int | None
     counts: ProbedCounts
@@ -72,7 +72,7 @@ def _access(line: KernelLine) -> ProbedAccess:
     values = [line.row.found.get(name) for name in ProbedCounts._fields]
     counts = ProbedCounts(*(value if isinstance(value, int | float) else None for value in values))
     is_sass = info is not None and info.graft is not None
-    place = KernelLine(line.kernel.demangled, file, number)
+    place = CountedLine(line.kernel.demangled, file, number)
     return ProbedAccess(place, access_kind(line.opcode or ""), line.row.line if is_sass else None, counts)
 
 
@@ -83,11 +83,11 @@ def access_kind(instruction: str) -> str | None:
     return _KINDS.get(opcode.partition(".")[0])
 
 
-def probed_lines(kernels: Iterable[Sequence[ProbedAccess]]) -> dict[KernelLine, ProbedCounts]:
+def probed_lines(kernels: Iterable[Sequence[ProbedAccess]]) -> dict[CountedLine, ProbedCounts]:
     """Counts by line; of several kernels the first that has a line counts. Accesses of a line add up."""
-    counts: dict[KernelLine, ProbedCounts] = {}
+    counts: dict[CountedLine, ProbedCounts] = {}
     for accesses in kernels:
-        sums: dict[KernelLine, ProbedCounts] = {}
+        sums: dict[CountedLine, ProbedCounts] = {}
         for access in accesses:
             if access.place.line is not None:
                 sums[access.place] = sums.get(access.place, ProbedCounts(None, None)) + access.counts
@@ -132,8 +132,8 @@ def counts_of_instructions(
     return [None if kind is None else counts for counts, (_, kind) in zip(matches, places, strict=True)]
 
 
-def _place(counts: SourceCounts, partner: Mapping[str, str]) -> KernelLine:
-    return KernelLine(partner[counts.shape.kernel], PurePath(counts.file or "").name, counts.line)
+def _place(counts: SourceCounts, partner: Mapping[str, str]) -> CountedLine:
+    return CountedLine(partner[counts.shape.kernel], PurePath(counts.file or "").name, counts.line)
 
 
 def _partners(rows: Iterable[SourceCounts], kernels: Iterable[Sequence[ProbedAccess]]) -> dict[str, str]:
