@@ -100,6 +100,23 @@ def test_the_nearest_launch_of_the_same_shape_stands_in(tmp_path: Path) -> None:
     assert (newest.launch, newest.kernel.probe) == (None, "two")
 
 
+def test_nearest_launch_has_the_result_of_the_probe(tmp_path: Path) -> None:
+    """Launches have results of ``one`` and ``two`` or of ``four`` in turn; ``one`` is first in each."""
+    writer = write(tmp_path / "t")
+    for number in (6, 7, 8):
+        writer.launch(0, grid=SHAPES[0])
+        for probe in ("one", "two") if number != 7 else ("four",):
+            name = f"{number}_{probe}.bin"
+            (writer.directory / "result" / name).write_bytes(b"")
+            writer.lines(f"[exec] save result/{name} size 10 kernel 0 launch {number} probe {probe}")
+    trace = open_trace(writer.directory)
+    for row in (6, 7, 8):
+        source = ViewSource(trace, trace.kernels[0], trace.launches[row]).under_named("two")
+        assert source.launch is not None
+        assert source.launch.result is not None
+        assert trace.results.probe(source.launch.result) == "two"
+
+
 def test_why_a_page_has_nothing(tmp_path: Path) -> None:
     trace = open_trace(write(tmp_path / "t").directory)
     source = ViewSource(trace, trace.kernels[0])

@@ -75,18 +75,21 @@ class ViewSource:
 
 
 def _nearest_launch(trace: Trace, kernel: ProbedKernel, launch: Launch | None) -> Launch | None:
-    """The launch, or the nearest with a result of the probe, of the same shape if there is one."""
+    """The launch with the result of the probe, or the nearest that has one, of the same shape if there is one.
+
+    A launch of fused probes has a result of each: its own ``result`` is that of the first.
+    """
     if launch is None or launch.result is None or launch.result in kernel.result_rows:
         return launch
-    beside = (row for row in trace.launches.results(launch.row) if trace.results.probe(row) == kernel.probe)
-    if (own := next(beside, None)) is not None:
-        return replace(launch, result=own)
-    rows = [row for result in kernel.result_rows if (row := trace.results.launch(result)) is not None]
-    if not rows:
+    own = {row: result for result in kernel.result_rows if (row := trace.results.launch(result)) is not None}
+    if launch.row in own:
+        return replace(launch, result=own[launch.row])
+    if not own:
         return launch
     shape = (launch.grid, launch.block, launch.shared)
-    nearest: list[Launch] = sorted((trace.launches[row] for row in rows), key=lambda near: abs(near.row - launch.row))
-    return next((near for near in nearest if (near.grid, near.block, near.shared) == shape), nearest[0])
+    nearest: list[Launch] = sorted((trace.launches[row] for row in own), key=lambda near: abs(near.row - launch.row))
+    near = next((near for near in nearest if (near.grid, near.block, near.shared) == shape), nearest[0])
+    return replace(near, result=own[near.row])
 
 
 @dataclass(frozen=True, slots=True)
