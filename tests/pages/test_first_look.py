@@ -68,10 +68,16 @@ def test_losses_rank_by_share_of_kernel_times_share_of_run(trace: Trace) -> None
         [bound(small, None, ("a", line_finding(0.3))), bound(large, None, ("a", line_finding(0.9)))]
     )
     assert [loss.kernel for loss in unknown] == [large, small]
-    quiet = ranked_losses(
-        [bound(small, 0.9, ("a", line_finding(0.09, stands_out=False))), bound(large, 0.1, ("a", line_finding(0.2)))]
-    )
-    assert [loss.kernel for loss in quiet] == [large, small]
+
+
+def test_unflagged_loss_of_a_large_kernel_ranks_above_a_flagged_one_of_a_small_kernel(trace: Trace) -> None:
+    small, large = trace.kernels[0], trace.kernels[1]
+    flagged = bound(small, 0.04, ("a", line_finding(0.5)))
+    quiet = bound(large, 0.96, ("a", line_finding(0.09, stands_out=False)))
+    assert [loss.kernel for loss in ranked_losses([flagged, quiet])] == [large, small]
+    unsized = bound(small, 0.04, ("a", Finding("tail", "tail", "long", stands_out=True)))
+    assert [loss.kernel for loss in ranked_losses([unsized, quiet])] == [large, small]
+    assert [loss.kernel for loss in ranked_losses([bound(large, 0.96, unsized.findings[0]), flagged])] == [large, small]
 
 
 def test_losses_name_each_loss_once(trace: Trace) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 TITLE: Final = "Where to look first"
 MAX_LOSSES: Final = 8
+_MIN_FLAGGED_SHARE: Final = 0.1
 _NAME_CELLS: Final = 32
 
 
@@ -37,13 +38,16 @@ class Loss:
     finding: Finding
 
     @property
-    def order(self) -> tuple[bool, float, float]:
-        """Sort key: flagged findings first, by their share of the kernel times the kernel's of the run.
+    def order(self) -> tuple[float, bool, float]:
+        """Sort key: the part of the run's GPU time that the finding may be about, the largest first.
 
-        Where no kernel has a share all count the same. What has no known size comes last, by the kernel's share.
+        That is its share of the kernel times the kernel's of the run. Where no kernel has a share all count the same.
+        A flagged finding of no known size counts as the smallest that most probes flag.
         """
         share = 1.0 if self.share is None else self.share
-        return not self.finding.stands_out, -share * (self.finding.gain.share if self.finding.gain else 0.0), -share
+        flagged = self.finding.stands_out
+        part = self.finding.gain.share if self.finding.gain else _MIN_FLAGGED_SHARE if flagged else 0.0
+        return -share * part, not flagged, -share
 
 
 def ranked_losses(bounds: Sequence[KernelBound]) -> list[Loss]:
