@@ -31,19 +31,6 @@ set(TRAMPOLINE_AARCH64 [[
     .size @name@, . - @name@
 ]])
 
-# What cuda-gdb reads and writes in the driver by name is data. Nobody reads ours, but if the driver's own
-# references were bound to them, they must be memory.
-set(DATA_SYMBOL [[
-    .p2align 3
-    .globl @name@
-    .type @name@, %object
-@name@:
-    .zero 4096
-    .size @name@, 4096
-]])
-set(DEBUGGER_FUNCTIONS cudbgApiAttach cudbgApiDetach cudbgApiInit cudbgGetAPI cudbgGetAPIVersion cudbgMain
-    cudbgReportDriverApiError cudbgReportDriverInternalError)
-
 # Writes the assembly for one processor; CMake compiles the file only where its guard holds.
 function(generate_trampolines directory)
   set(symbols_file ${CMAKE_CURRENT_SOURCE_DIR}/symbols.txt)
@@ -53,10 +40,10 @@ function(generate_trampolines directory)
   file(STRINGS ${wrapped_file} wrapped REGEX "^WRAPPED\\(")
   list(TRANSFORM wrapped REPLACE "^WRAPPED\\(([A-Za-z0-9_]+)\\)$" "\\1")
   list(REMOVE_ITEM names ${wrapped})
-  set(data ${names})
-  list(FILTER data INCLUDE REGEX "^cudbg")
-  list(REMOVE_ITEM data ${DEBUGGER_FUNCTIONS})
-  list(REMOVE_ITEM names ${data})
+  # cuda-gdb finds cudbg* in the program by name, reads and writes them, and sets breakpoints on them. If the hook
+  # exported them too, the debugger would find those of the hook, which the driver never reads. cudbgGetAPI and
+  # cudbgGetAPIVersion are for callers.
+  list(FILTER names EXCLUDE REGEX "^cudbg[^G]")
 
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
     set(template "${TRAMPOLINE_X86_64}")
@@ -76,18 +63,11 @@ function(generate_trampolines directory)
     string(APPEND strings "    \"${name}\",\n")
     math(EXPR index "${index} + 1")
   endforeach()
-  set(objects "")
-  foreach(name IN LISTS data)
-    string(CONFIGURE "${DATA_SYMBOL}" object @ONLY)
-    string(APPEND objects "${object}")
-  endforeach()
   file(CONFIGURE OUTPUT ${directory}/trampolines.S @ONLY CONTENT
 "    .text
     .hidden trampoline_table
     .hidden trampoline_resolve
 @jumps@
-    .bss
-@objects@
     .section .note.GNU-stack, \"\", %progbits
 ")
   file(CONFIGURE OUTPUT ${directory}/trampoline_names.c @ONLY CONTENT

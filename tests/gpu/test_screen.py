@@ -71,7 +71,7 @@ def test_from_home_through_an_attention_kernel_and_back(tmp_path: Path) -> None:
         terminal.wait("1 Sum")
         terminal.wait("✔ probed")
         terminal.type("3")
-        terminal.wait("what_limits ▸")
+        terminal.wait(lambda: "what_limits" in terminal.shown and "changes" in terminal.shown)
         terminal.type("8")
         terminal.wait("share of slots busy", 30)
         print(terminal.text)
