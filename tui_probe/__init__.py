@@ -5,7 +5,7 @@
 >>> k = t.kernels[0]
 >>> k.name, k.status, len(k.launches)
 ('planted', 'probed', 2)
->>> [each.shape for each in k.results[0].maps.values()]  # (blocks, slots per block, records per slot)
+>>> [records.shape for records in k.results[0].maps.values()]  # (blocks, slots per block, records per slot)
 [(40, 2, 1)]
 >>> k.metrics()["store_sectors"]
 array([2560,  192])
@@ -54,7 +54,7 @@ _PLACES: Final = {
     "evaluate": ("tui_probe.api.traces", "evaluate"),
     "open": ("tui_probe.api.traces", "open_trace"),
 }
-"""Where public names are. They are imported when they are first asked for: the command line needs none of them, and
+"""Modules of the public names. They are imported on first use: the command line needs none of them, and
 NumPy alone takes longer to import than ``tui-probe --version`` takes."""
 
 

@@ -42,7 +42,7 @@ class ProbeError(Exception):
 
     @property
     def reason(self) -> Reason | None:
-        """Why a kernel was not probed, if the error is about one."""
+        """The reason for which a kernel was not probed, if the error is about one."""
         return self._reason
 
 
@@ -142,7 +142,7 @@ class SimulationError(ProbeError):
     """PTX that the simulated GPU cannot execute."""
 
     printed: bytes = b""
-    """What the threads of a kernel had printed until then."""
+    """Output of the threads of a kernel until the error."""
 
 
 def did_you_mean(word: str, names: Iterable[str], most: int = 1) -> str:

@@ -15,7 +15,7 @@ _UNITS: Final = ((20, "GiB"), (10, "MiB"), (0, "KiB"))
 
 
 class InputLimit(NamedTuple):
-    """What is limited, to how much, and what a reader does above it."""
+    """A limit on input: its subject, the most, and what a reader does above it."""
 
     subject: str
     most: int
@@ -23,7 +23,7 @@ class InputLimit(NamedTuple):
     above: str
     """The words of the help for that."""
     remedy: str = ""
-    """What the user can do, where the reader does not say it itself."""
+    """The user's remedy, unless the reader's own message has it."""
 
     @property
     def size(self) -> str:

@@ -29,13 +29,16 @@ def leave_settings_to_program() -> None:
     """Start again in a Python that ignores them, if there are any; its sys.argv is the same."""
     if sys.flags.ignore_environment or not any(os.environ.get(name) for name in MEANT_FOR_PROGRAMS):
         return
-    kept = [*(["-B"] if sys.flags.dont_write_bytecode else []), *(["-s"] if sys.flags.no_user_site else [])]
+    interpreter_options = [
+        *(["-B"] if sys.flags.dont_write_bytecode else []),
+        *(["-s"] if sys.flags.no_user_site else []),
+    ]
     if sys.flags.utf8_mode:
-        kept += ["-X", "utf8"]
+        interpreter_options += ["-X", "utf8"]
     if sys.pycache_prefix:
-        kept += ["-X", f"pycache_prefix={sys.pycache_prefix}"]
+        interpreter_options += ["-X", f"pycache_prefix={sys.pycache_prefix}"]
     try:
-        os.execv(sys.executable, [sys.executable, "-E", "-P", *kept, _MAIN, *sys.argv[1:]])
+        os.execv(sys.executable, [sys.executable, "-E", "-P", *interpreter_options, _MAIN, *sys.argv[1:]])
     except (OSError, ValueError):  # no interpreter is known: this one is as good as any
         return
 

@@ -1,6 +1,6 @@
 """The settings file of a user: ``$XDG_CONFIG_HOME/tui-probe/settings.toml``.
 
-What is wrong in it is told, with the file and the key, and counts as not set: no setting can stop a command.
+A wrong value gives a warning with the file and the key, and counts as not set: no setting can stop a command.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEYS = "keys"
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user wants where neither the command line nor the environment says otherwise; None: not set.
+    """Settings of a user, for options that neither the command line nor the environment sets; None: not set.
 
     ``problems`` are lines, each with the file and the key.
     """
@@ -114,7 +114,7 @@ _WORDS = {str: "a text", Path: "a text", bool: "true or false", dict: "a table"}
 
 
 def settings_path(environment: Mapping[str, str] | None = None) -> Path:
-    """Where the file is, whether it exists or not."""
+    """Return the path of the file, whether it exists or not."""
     environment = os.environ if environment is None else environment
     base = environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111 - never raises
     return Path(base) / "tui-probe" / "settings.toml"

@@ -201,7 +201,7 @@ class Blocks(Document):
 
     def __init__(self, found: ProbeResult) -> None:
         self.title = f"Blocks of {found.which} {found.name}"
-        self.found = found
+        self.measured = found
         self.schedule = analyse(found.result)
         timeline = timeline_of(found.result, device_sms=found.sms, one_clock=found.simulated)
         self.cycles, self.gaps = timeline.blocks.duration, slot_gaps(timeline.blocks)
@@ -219,8 +219,8 @@ class Blocks(Document):
         return [top, top + chart + 1]
 
     def _top(self, width: int) -> list[Line]:
-        name = shorten(self.found.name, max(width - len(self.found.which) - 1, 0))
-        lines: list[Line] = [((f"{self.found.which} {name}", "title"),)]
+        name = shorten(self.measured.name, max(width - len(self.measured.which) - 1, 0))
+        lines: list[Line] = [((f"{self.measured.which} {name}", "title"),)]
         sentences = [self._line(), self._shares()]
         lines += [((part, ""),) for text in sentences for part in wrap(text, width)]
         lines += [(), distribution_head("cycles")]
@@ -231,13 +231,13 @@ class Blocks(Document):
         return lines
 
     def _line(self) -> str:
-        return schedule_line(self.schedule) + ("  simulated" if self.found.simulated else "")
+        return schedule_line(self.schedule) + ("  simulated" if self.measured.simulated else "")
 
     def _shares(self) -> str:
         schedule = self.schedule
         parts = units.percents([getattr(schedule, name) for name in SLOT_TIME_LABELS], decimals=1)
         shares = ", ".join(f"{text} {part}" for text, part in zip(SLOT_TIME_LABELS.values(), parts, strict=True))
-        text = f"{cycles_text(schedule.span, self.found.clock_khz)} per SM: {shares}"
+        text = f"{cycles_text(schedule.span, self.measured.clock_khz)} per SM: {shares}"
         if self.idle_sms:
             text += f"; {units.counted(len(self.idle_sms), 'SM')} ran nothing"
         return text

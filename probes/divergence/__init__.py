@@ -125,9 +125,11 @@ def findings_by_line(of: ProbeResult, found: CountsByLine[Divergence]) -> Iterat
     del of
     lanes = WARP_SIZE * (found.whole.branches + found.whole.accesses)
     lines = sums_by_source(found.lines, _idle_lanes)
-    whole = _active_lanes(found.whole, "")
-    yield from notable_lines((_line_lanes(line, lanes) for line in lines if _idle_lanes(line)), much=whole.stands_out)
-    yield whole
+    all_lines = _active_lanes(found.whole, "")
+    yield from notable_lines(
+        (_line_lanes(line, lanes) for line in lines if _idle_lanes(line)), much=all_lines.stands_out
+    )
+    yield all_lines
 
 
 def _line_lanes(line: LineSums, lanes: int) -> Finding:

@@ -111,10 +111,10 @@ def findings_by_line(of: ProbeResult, counted: CountsByLine[BankConflicts]) -> I
     del of
     passes = counted.whole.passes
     lines = sums_by_source(counted.lines, lambda line: line.sums["conflicts"])
-    whole = _conflicts(counted.whole, "")
+    all_lines = _conflicts(counted.whole, "")
     worst = (_line_conflicts(line, passes) for line in lines if line.sums["conflicts"])
-    yield from notable_lines(worst, much=whole.stands_out)
-    yield whole
+    yield from notable_lines(worst, much=all_lines.stands_out)
+    yield all_lines
 
 
 def _line_conflicts(line: LineSums, passes: int) -> Finding:

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 def with_tool(words: Sequence[str]) -> list[str]:
     """The words behind ``import``, the tool first: the one that is named, else the one that wrote the first file.
 
-    Raises UsageError where that cannot be told, ImportFileError where the file cannot be read.
+    Raises UsageError if no file has a known format, ImportFileError where the file cannot be read.
     """
     places = [place for place, word in enumerate(words) if word in TOOLS]
     if places:

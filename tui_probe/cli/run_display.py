@@ -55,8 +55,8 @@ def report_message(trace: Path, text: str) -> None:
     warn(f"{text}: {trace}")
 
 
-def report_failures(outcome: Outcome, told: int) -> None:
-    """Write the problems of a run; of more than ``told`` traces not all are named.
+def report_failures(outcome: Outcome, most_named: int) -> None:
+    """Write the problems of a run; of more than ``most_named`` traces not all are named.
 
     A script is told on stderr only of what no file can tell: that a trace could not be written, or changes the status.
     """
@@ -71,16 +71,16 @@ def report_failures(outcome: Outcome, told: int) -> None:
     for text in outcome.messages:
         warn(text)
     if not outcome.no_trace and outcome.first_trace is not None and outcome.first_trace not in outcome.traces:
-        warn(_missing_trace(outcome, outcome.first_trace, told))
+        warn(_missing_trace(outcome, outcome.first_trace, most_named))
 
 
-def _missing_trace(outcome: Outcome, first: Path, told: int) -> str:
+def _missing_trace(outcome: Outcome, first: Path, most_named: int) -> str:
     traces: Sequence[Path] = outcome.traces
     if outcome.untraced:
         return f"there is no {first}"
     if not traces:
         return f"the command launched no kernel: there is no {first}"
-    others = " ".join(map(str, traces)) if len(traces) <= told else f"{len(traces)} traces, one is {traces[-1]}"
+    others = " ".join(map(str, traces)) if len(traces) <= most_named else f"{len(traces)} traces, one is {traces[-1]}"
     return f"there is no {first}: the command itself launched no kernel; its children did: {others}"
 
 

@@ -53,8 +53,8 @@ class CurveChart(Drawing):
         self.title, self.curves, self.across, self.up, self.units = title, curves, across, up, units
         ends = [(curve.x[0], curve.x[-1]) for curve in curves if len(curve.x)] or [(0.0, 1.0)]
         low, high = float(min(low for low, _ in ends)), float(max(high for _, high in ends))
-        self.whole = (low, high if high > low else low + 1)
-        self.window = window or self.whole
+        self.full_range = (low, high if high > low else low + 1)
+        self.window = window or self.full_range
 
     # -- where it is looked at
 
@@ -74,13 +74,13 @@ class CurveChart(Drawing):
             half = span / 4 if command == "zoom_in" else span
             self._look(middle - half, middle + half)
         elif command == "fit":
-            self.window = self.whole
+            self.window = self.full_range
         return None
 
     def _look(self, low: float, high: float) -> None:
         """Keep the window inside the whole."""
-        span = min(high - low, self.whole[1] - self.whole[0])
-        low = min(max(low, self.whole[0]), self.whole[1] - span)
+        span = min(high - low, self.full_range[1] - self.full_range[0])
+        low = min(max(low, self.full_range[0]), self.full_range[1] - span)
         self.window = (low, low + span)
 
     def status(self) -> list[str]:

@@ -62,9 +62,9 @@ def part_info(text: str, parts: Sequence[Probe], part: Probe) -> str:
     place = parts.index(part)
     first, count = sum(map(_listed_maps, parts[:place])), _listed_maps(part)
     maps = lines[_HEAD_LINES : _HEAD_LINES + int(lines[_HEAD_LINES - 1])]
-    rest = (_renumbered(line, first, count) for line in lines[_HEAD_LINES + len(maps) :])
+    sites = (_renumbered(line, first, count) for line in lines[_HEAD_LINES + len(maps) :])
     callback = [f"callback {part.callback}"] if part.callback else []
-    own = [*lines[: _HEAD_LINES - 1], str(count), *maps[first : first + count], *filter(None, rest), *callback]
+    own = [*lines[: _HEAD_LINES - 1], str(count), *maps[first : first + count], *filter(None, sites), *callback]
     return "\n".join(own) + "\n"
 
 

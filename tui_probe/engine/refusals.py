@@ -100,7 +100,7 @@ def _refuse_module(module: Module, probe: Probe) -> None:
 
 
 _MAX_NAMED: Final = 4
-"""Positions that are named; of more than one beyond that the number is told."""
+"""Positions that are named; the others are counted."""
 
 
 def is_for_instructions(probe: Probe) -> bool:

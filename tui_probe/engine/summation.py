@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 # Whether what a probe saves is the same in all lanes of a warp, so that any of them may save it for the warp.
 #
-# Told by what its snippets read: nothing of a lane's own, nothing of memory, and that at entries and exits alone,
+# Its snippets decide: they read nothing of a lane's own, nothing of memory, and are at entries and exits only,
 # where all lanes of a warp that come there have come the same way through the probe's code.
 
 _WARP_REGISTERS: Final = frozenset(

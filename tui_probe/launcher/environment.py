@@ -242,7 +242,7 @@ def places_to_fuse(probes: Sequence[ChosenProbe], options: RunOptions) -> tuple[
     those that measure a sample of blocks.
     """
     alone = options.benchmark or options.memusage
-    return () if alone else fused_places([None if each.sample else each.probe for each in probes])
+    return () if alone else fused_places([None if probe.sample else probe.probe for probe in probes])
 
 
 def probe_choices(probes: Sequence[ChosenProbe], folder: Path, options: RunOptions) -> dict[str, str]:

@@ -287,11 +287,11 @@ def run_with_passthrough(session: Session, meanwhile: Callable[[], object] = lam
     ``meanwhile`` is work that would otherwise be done after the target's end; it is done when this returns.
     """
 
-    def beside_the_target() -> None:
+    def run_meanwhile() -> None:
         toolchain()
         meanwhile()
 
-    beside = threading.Thread(target=beside_the_target, name="meanwhile")
+    thread = threading.Thread(target=run_meanwhile, name="meanwhile")
     with signals.held_back() as mask, closing(Witness()) as witness:
         spool, limit = session.spool, session.options.output_limit()
         output = streams_for(1, 2, spool.stdout, spool.stderr, limit, session.tell_first_trace)
@@ -300,7 +300,7 @@ def run_with_passthrough(session: Session, meanwhile: Callable[[], object] = lam
         )
         for stream in output:
             stream.start()
-        beside.start()  # with the signals held back, which must not be taken there
+        thread.start()  # with the signals held back, which must not be taken there
 
         def resize() -> None:
             for stream in output:
@@ -312,7 +312,7 @@ def run_with_passthrough(session: Session, meanwhile: Callable[[], object] = lam
     left_open = [stream for stream in output if not stream.finish(patience)]
     open_pumps = [pump for pump in pumps if pump in left_open]
     if open_pumps:
-        beside.join()  # a process that is forked while modules are read could read none itself
+        thread.join()  # a process that is forked while modules are read could read none itself
     fork_remaining_pumps(open_pumps, [pump for pump in pumps if pump not in open_pumps])
     session.lost_output = [
         f"{name}: {stream.failure}: not all output of the program was passed on"
@@ -320,7 +320,7 @@ def run_with_passthrough(session: Session, meanwhile: Callable[[], object] = lam
         if stream.failure
     ]
     session.finish(returncode, cut=any(stream.cut for stream in output))
-    beside.join()
+    thread.join()
     return returncode
 
 

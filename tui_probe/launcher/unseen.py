@@ -18,13 +18,13 @@ PROGRAM_HEADERS = struct.Struct("<Q14xHH")
 INTERPRETER = 3
 
 
-def unseen_drivers(told: Path, driver: Path) -> list[str]:
-    """Return notices of drivers that the hook does not see, one "PID PATH" in each line of the file ``told``.
+def unseen_drivers(listed: Path, driver: Path) -> list[str]:
+    """Return notices of drivers that the hook does not see, one "PID PATH" in each line of the file ``listed``.
 
-    ``driver`` is the one that the hook calls. One message for each driver, in the order in which they were told of.
+    ``driver`` is the one that the hook calls. One message for each driver, in the order of the file.
     """
     try:
-        lines = told.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        lines = listed.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return []
     processes: dict[str, list[str]] = {}

@@ -84,15 +84,15 @@ def open_questions(kernel: KernelFacts, found: Sequence[ResultFindings]) -> list
     """
     if kernel.status != "probed":
         return []
-    asked = [finding.asks for each in found for finding in each.findings if finding.asks]
-    probes = (probe_named(analysis_name(one)) for one in kernel.by_probe() if _has_answer(one))
+    asked = [finding.asks for result in found for finding in result.findings if finding.asks]
+    probes = (probe_named(analysis_name(probed)) for probed in kernel.by_probe() if _has_answer(probed))
     answered, text = set().union(*map(_answered_keys, probes)), _pruned_ptx(kernel)
     left = [
         question
         for question in all_questions()
         if _is_open(question, kernel, answered) and _applies_to_ptx(question, text)
     ]
-    return sorted(left, key=lambda each: asked.index(each.key) if each.key in asked else len(asked))
+    return sorted(left, key=lambda question: asked.index(question.key) if question.key in asked else len(asked))
 
 
 def _has_answer(kernel: ProbedKernel) -> bool:
@@ -292,9 +292,9 @@ def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) ->
 
 def _unprobed_texts(kernel: KernelFacts) -> Iterator[str]:
     """The probes of the run that a kernel does not have, or that have no result of it, and why."""
-    for one in kernel.by_probe():
-        if one.status != "probed":
-            yield f"not with -p {safe(one.probe or '')}: {safe(one.reason or one.status)}"
+    for probed in kernel.by_probe():
+        if probed.status != "probed":
+            yield f"not with -p {safe(probed.probe or '')}: {safe(probed.reason or probed.status)}"
     yield from unmeasured_texts(unmeasured_probes(kernel))
 
 
@@ -302,8 +302,8 @@ def trace_questions(trace: Trace, progress: Progress = no_progress) -> list[Ques
     """Return the questions that no probed kernel's results answer, those that findings lead to first."""
     kernels = with_progress(trace.kernels, progress)
     known = [open_questions(kernel, findings_by_probe(ViewSource(trace, kernel))) for kernel in kernels]
-    best = {question: min(each.index(question) for each in known if question in each) for question in all_questions()
-            if any(question in each for each in known)}  # fmt: skip
+    best = {question: min(questions.index(question) for questions in known if question in questions)
+            for question in all_questions() if any(question in questions for questions in known)}  # fmt: skip
     return sorted(best, key=lambda question: best[question])
 
 

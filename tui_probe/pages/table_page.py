@@ -56,9 +56,9 @@ class Only:
             return {"range": self.words, **times}
         return {self.kind: self.words, **(self.within.record() if self.within else {})}
 
-    def told(self, cells: int) -> str:
+    def label(self, cells: int) -> str:
         """``kernel add in range Loop``, each name in at most so many cells."""
-        return f"{self.kind} {shorten(self.words, cells)}" + (f" in {self.within.told(cells)}" if self.within else "")
+        return f"{self.kind} {shorten(self.words, cells)}" + (f" in {self.within.label(cells)}" if self.within else "")
 
 
 @dataclass
@@ -208,7 +208,7 @@ class TablePage(TableContent[Row], Document):
 
     def status(self) -> list[str]:
         """The filter, and the order where it is not that of the page."""
-        left = [] if self.only is None else [f"only {self.only.told(_NAME_WIDTH)}"]
+        left = [] if self.only is None else [f"only {self.only.label(_NAME_WIDTH)}"]
         return left + ([] if self._order is None else [self._sorted_words()])
 
     def pinned_parts(self) -> int:

@@ -48,13 +48,13 @@ _SAME_TIME_SHARE: Final = 0.01
 class RunVerdict:
     """Verdict on a run.
 
-    ``kernel`` is the demangled name of the kernel that it is about, "" where there is none, ``told`` what is said of
-    it, "" for nothing. ``limit`` is what limits it (``memory (L2)``), None where that cannot be told; ``share`` its
+    ``kernel`` is the demangled name of the kernel that it is about, "" where there is none, ``text`` its limiter or
+    first finding, "" for none. ``limit`` is what limits it (``memory (L2)``), None if not known; ``share`` its
     part of the GPU time, from 0 to 1, ``milliseconds`` the median time of a launch without a probe; None: not measured.
     """
 
     kernel: str = ""
-    told: str = ""
+    text: str = ""
     limit: str | None = None
     share: float | None = None
     milliseconds: float | None = None
@@ -63,12 +63,12 @@ class RunVerdict:
     def words(self) -> str:
         """``matmul, 62% of the time: memory (L2) 83%``; "" where nothing was found."""
         share = "" if self.share is None else f", {self.share:.0%} of the time"
-        return f"{_short(self.kernel)}{share}: {self.told}" if self.told else ""
+        return f"{_short(self.kernel)}{share}: {self.text}" if self.text else ""
 
     @property
     def column(self) -> str:
         """The same for a column, what was found first: ``memory (L2) 83%, matmul``."""
-        return f"{self.told}, {_short(self.kernel)}" if self.told else ""
+        return f"{self.text}, {_short(self.kernel)}" if self.text else ""
 
     def against(self, before: RunVerdict, *, same_probe: bool) -> str:
         """``matmul 1.20 ms → 810 µs (-32.5%); limit latency → memory (L2)``; "" where nothing is known to differ.
@@ -80,12 +80,12 @@ class RunVerdict:
         if self.kernel != before.kernel:
             if self.share is not None and before.share is not None:
                 return f"most time: {_short(before.kernel)} → {_short(self.kernel)}"
-            return f"was {before.words}" if same_probe and before.told else ""
+            return f"was {before.words}" if same_probe and before.text else ""
         parts = [_time_change(self, before)]
         if self.limit and before.limit:
             parts.append(f"limit {before.limit} → {self.limit}" if self.limit != before.limit else "")
-        elif same_probe and before.told and self.told != before.told:
-            parts.append(f"was {before.told}")
+        elif same_probe and before.text and self.text != before.text:
+            parts.append(f"was {before.text}")
         return "; ".join(filter(None, parts))
 
 
@@ -121,7 +121,7 @@ def _kernel_verdict(trace: Trace, kernel: Kernel) -> RunVerdict:
 
 
 def _amount_known(found: RunVerdict) -> int:
-    return (2 if found.told.startswith(FLAG) else 1) if found.told else 0
+    return (2 if found.text.startswith(FLAG) else 1) if found.text else 0
 
 
 def _flagged_text(trace: Trace, kernel: Kernel) -> str:
@@ -172,7 +172,7 @@ def _verdict_of_directory(directory: Path) -> RunVerdict:
 
 _FIELD_TYPES: Final[dict[str, tuple[type, ...]]] = {
     "kernel": (str,),
-    "told": (str,),
+    "text": (str,),
     "limit": (str, type(None)),
     "share": (float, type(None)),
     "milliseconds": (float, type(None)),

@@ -32,7 +32,7 @@ from typing import Any, cast
 import numpy as np
 
 # The records of each map, in the order of the file. Behind a map of several records per slot stands NAME.attempts:
-# how many records each slot was to keep, of which the first that found room are there; UNKNOWN where nobody told.
+# how many records each slot was to keep, of which the first that found room are there; UNKNOWN if that is not known.
 MAPS: dict[str, Any] = {}
 # The same by probe, where the run had several: event.log tells which of them a result is of.
 PROBES: dict[str, dict[str, Any]] = {}
@@ -94,8 +94,8 @@ def parse(path: str) -> tuple[Any, list[Any], dict[str, Any]]:
     for name, values in result.maps.items():
         kind = record(name.replace(".", "_"), values.dtype.names or ("value",))
         slots = values.tolist() if values.dtype.names else values[..., np.newaxis].tolist()
-        records[name] = [[[kind(*one) for one in slot] for slot in block] for block in slots]
-    return Header(*result.grid, *head[3:]), [Section(*one) for one in table], records
+        records[name] = [[[kind(*record_values) for record_values in slot] for slot in block] for block in slots]
+    return Header(*result.grid, *head[3:]), [Section(*record_values) for record_values in table], records
 
 
 def maps_of(path: str) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def maps_of(path: str) -> dict[str, Any]:
 
 
 def read_marks(data: Array, maps: dict[str, Any], result: Result) -> tuple[dict[str, Array], dict[str, Array], int]:
-    """What stands behind the maps: for those of one record per slot, one bit per slot that tells whether it was saved;
+    """Read the data behind the maps: for those of one record per slot, one bit per slot, set if it was saved;
     the records of maps of sites; and how many bytes that was.
     """
     marks: dict[str, Array] = {}
@@ -134,7 +134,7 @@ def read_marks(data: Array, maps: dict[str, Any], result: Result) -> tuple[dict[
 
 
 def read_reduced(data: Array, name: str, record: Any, result: Result) -> tuple[Array, Array]:
-    """What is left of a map, and which of these records have anything in them."""
+    """Read the reduced records of a map, and which of them have anything in them."""
     group = ("", "warp", "block", "launch")[data[:4].view("<u4")[0]]
     shape = {
         "warp": (len(result.blocks), -(-prod(result.block) // 32), 1),
@@ -175,9 +175,9 @@ def summary(path: str) -> str:
             lines.append(f"  {name}: {saved.size} of {records.size} records, one per {result.reduced[name]}")
         else:
             lines.append(f"  {name}: {saved.size} records in {blocks} blocks of {slots} slots with room for {room}")
-        for each in records.dtype.names if saved.size else ():
-            values = saved[each]
-            lines.append(f"    {each}: {values.min()} to {values.max()}, mean {values.mean():.6g}")
+        for field_name in records.dtype.names if saved.size else ():
+            values = saved[field_name]
+            lines.append(f"    {field_name}: {values.min()} to {values.max()}, mean {values.mean():.6g}")
     return "\n".join(lines)
 
 

@@ -77,7 +77,7 @@ def guarded_iterator(whose: str, function: Callable[..., Any], module: str) -> C
 
 _VIEW_METHODS: Final = ("lines", "draw")
 _PASSED_ERRORS: Final = ("record", "cells", "plot")
-"""Files and data have no place for an error: who asked for them is told."""
+"""Files and data have no place for an error: their callers get it."""
 
 
 def guarded_view(whose: str, view: View) -> View:

@@ -1,8 +1,8 @@
 """Recognition of a kernel's probe in traces that do not name it.
 
-Told by the user (``--probe NAME``), else by the trace's ``probe.toml``, else by what was added between ``pruned.ptx``
-and ``probed.ptx``. A probe of that name counts only if it keeps the same records: others would be read as what they
-are not.
+The user names it (``--probe NAME``), else the trace's ``probe.toml``, else what was added between ``pruned.ptx`` and
+``probed.ptx`` identifies it. A probe of that name counts only if it keeps the same records:
+others would be read as what they are not.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def analysis_name(kernel: KernelFacts) -> str | None:
 
 
 def _unnamed(kernel: KernelFacts) -> bool:
-    """Whether neither the trace nor the command of its run names the probe."""
+    """Return whether neither the trace nor the command of its run names the probe."""
     run = kernel.trace.run_info
     return run is None or run.probe is None
 

@@ -58,7 +58,7 @@ _ALLOCATED: Final = 2
 
 
 class KeptWholeError(ProbeError):
-    """A cubin has something in it of which it is not known what it needs, or how it is told in other numbers."""
+    """The cubin refers to something whose needs are not known, or whose references cannot be renumbered."""
 
 
 @dataclass(slots=True)

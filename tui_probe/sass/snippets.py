@@ -63,7 +63,7 @@ _ALL_BYTES: Final = 0xF
 @dataclass(frozen=True, slots=True)
 class Snippet:
     """The code of a snippet. ``base`` and ``parameters_at`` say where its kernel's parameters, and the probe's among
-    them, lie in bank 0; ``registers`` are those that its kernel needs, ``flags`` what else the driver is to be told.
+    them, lie in bank 0; ``registers`` are those that its kernel needs, ``flags`` further attributes for the driver.
     """
 
     arch: int

@@ -255,7 +255,7 @@ class ProbedKernel(KernelFacts):
 
     @property
     def alternation_reason(self) -> Reason | None:
-        """Why this kernel has the counting probe by itself, in a run that has several at once."""
+        """The reason for which this kernel has the counting probe by itself, in a run that has several at once."""
         fused = self.kernel.fused
         return fused.reason if fused is not None and self.probe in fused.probes else None
 
@@ -288,9 +288,9 @@ class Kernel(KernelFacts):
     results_beside: int = 0
     """Results of launches that have another one, of another probe."""
     fused: ProbesFused | None = None
-    """Return whether it has all counting probes of a run with several at once."""
+    """Whether the counting probes of a run with several are fused; None: the log does not say."""
     replay_obstacle: Reason | None = None
-    """Why a launch was not repeated for its other probes (``run --replay``)."""
+    """The reason for which a launch was not repeated for its other probes (``run --replay``)."""
     rows: LongColumn = field(init=False, repr=False)
     named_probes: dict[str, ProbedKernel] = field(default_factory=dict, repr=False, compare=False)
     """The kernel under each probe by name, in their order, where the run had several; else none."""

@@ -38,7 +38,7 @@ class Recorder:
         self._folders: dict[int, str] = {}
         self.row: int | None = None
         self.time_ns: int | None = None
-        """Told by the line before that of a probed launch."""
+        """GPU time of a probed launch, from the line before its own."""
         self._early: dict[int, list[int]] = {}
         """Results by the number of their launch, whose lines have not come: a benchmark saves before it writes them."""
         self._tally = Tally(trace)

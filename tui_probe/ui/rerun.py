@@ -113,8 +113,8 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
     others = tuple(_of_other_kernels(info, kernel))
     if kernel is not None and kernel.status == "excluded":
         return RerunOffer(trace, (*others, survey, *questions, *compare, AS_BEFORE), before=before)
-    rest = (*questions[lacking:], between_choice(BETWEEN), *others, AS_BEFORE)
-    choices = (*questions[:lacking], *compare, survey, *rest)
+    other_choices = (*questions[lacking:], between_choice(BETWEEN), *others, AS_BEFORE)
+    choices = (*questions[:lacking], *compare, survey, *other_choices)
     return RerunOffer(trace, choices, before=before)
 
 

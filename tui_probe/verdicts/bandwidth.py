@@ -72,7 +72,7 @@ def parse_bandwidth(data: bytes, path: Path) -> Bandwidth:
         record = parse_json(data.decode("utf-8"))
         if not isinstance(record, dict) or not isinstance(record.get("bandwidth"), list):
             raise _InvalidFile("it has no list “bandwidth”")
-        rates = [_rate(each) for each in record["bandwidth"]]
+        rates = [_rate(rate_record) for rate_record in record["bandwidth"]]
         if not rates:
             raise _InvalidFile("it has no figures")
         card = None if record.get("device") is None else _card(record["device"])

@@ -58,7 +58,7 @@ class ValueChange:
 
     @property
     def weight(self) -> float:
-        """Its size beside others: what went from or to 0 says how much of nothing, and comes after what can be told."""
+        """Size of the change for sorting: one from or to 0 has no ratio and counts as just notable."""
         return self.size if isfinite(self.size) else _NOTABLE_SIZE
 
     @property

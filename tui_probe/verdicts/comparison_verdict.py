@@ -28,7 +28,7 @@ def measured_on_both(change: ValueChange) -> bool:
 def unmeasured(pairs: Sequence[KernelPair]) -> str:
     """The letters of the sides on which nothing was measured: ``""``, ``A``, ``B``, ``AB``; "" without a pair."""
     changes = [change for pair in pairs for change in pair.changes]
-    sides = {"A": [each.before for each in changes], "B": [each.after for each in changes]}
+    sides = {"A": [change.before for change in changes], "B": [change.after for change in changes]}
     return "".join(letter for letter, figures in sides.items() if pairs and not any(map(_is_measured, figures)))
 
 
@@ -108,9 +108,9 @@ def _speed_text(lead: ValueChange) -> str:
     return f"B is {'faster' if lead.verdict == 'better' else 'slower'}"
 
 
-def _changes_text(found: Sequence[ValueChange]) -> str:
-    more = f" and {units.count(len(found) - _MAX_NAMED)} more" if len(found) > _MAX_NAMED else ""
-    return ", ".join(each.words for each in found[:_MAX_NAMED]) + more
+def _changes_text(changes: Sequence[ValueChange]) -> str:
+    more = f" and {units.count(len(changes) - _MAX_NAMED)} more" if len(changes) > _MAX_NAMED else ""
+    return ", ".join(change.words for change in changes[:_MAX_NAMED]) + more
 
 
 def traces_verdict(

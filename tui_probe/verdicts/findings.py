@@ -65,7 +65,7 @@ class ResultFindings:
 
     def of_blocks(self, finding: Finding) -> Finding:
         """One of them for where it stands alone: with the blocks that it is said of, where these are not all."""
-        sample = next((each.values for each in self.findings if each.key == _SAMPLE_KEY), None)
+        sample = next((other.values for other in self.findings if other.key == _SAMPLE_KEY), None)
         if sample is None or finding.key == _SAMPLE_KEY:
             return finding
         blocks, measured = (sample[name] for name in ("blocks", "blocks_measured"))
@@ -116,7 +116,7 @@ def findings_by_probe(source: ViewSource) -> list[ResultFindings]:
 
     One where the run had one probe, none where there is no result. Last come those that need no probe, if any.
     """
-    results = (launch_findings(each) for each in source.by_probe())
+    results = (launch_findings(of_probe) for of_probe in source.by_probe())
     return [*(result for result in results if result is not None), *_unprobed_findings(source.kernel)]
 
 
@@ -129,7 +129,7 @@ def _unprobed_findings(kernel: KernelFacts) -> Iterator[ResultFindings]:
 def _read_findings(of: ProbeResult) -> list[Finding]:
     probe = probe_named(of.probe)
     if probe is not None and probe.findings is not None:
-        findings = [_check_page(of, each) for each in probe.findings(of, probe.analyse(of))]
+        findings = [_check_page(of, unchecked) for unchecked in probe.findings(of, probe.analyse(of))]
         return [*sorted(findings, key=lambda finding: finding.order), *_sample_finding(of)]
     if of.kernel.matched_nothing:
         return [Finding("kept", "records", f"{NOT_MEASURED} the probe matched nothing")]
@@ -161,8 +161,8 @@ FLAG: Final = "! "
 
 def key_findings(trace: Trace, kernel: KernelFacts) -> tuple[tuple[str, Finding], ...]:
     """Return the flagged findings of each probe in its newest result, else its first. Large results are not read."""
-    results = (launch_findings(each) for each in ViewSource(trace, kernel).by_probe()
-               if result_bytes(each) <= MAX_UNASKED_BYTES)  # fmt: skip
+    results = (launch_findings(of_probe) for of_probe in ViewSource(trace, kernel).by_probe()
+               if result_bytes(of_probe) <= MAX_UNASKED_BYTES)  # fmt: skip
     read = (result for result in results if result is not None)
     return tuple((result.probe, finding) for result in (*read, *_unprobed_findings(kernel))
                  for finding in _best_findings(result))  # fmt: skip

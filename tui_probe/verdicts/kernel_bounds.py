@@ -76,7 +76,7 @@ def kernel_bounds(trace: Trace, seconds: float | None = None) -> RunBounds:
     """
     latest = None if seconds is None else time.monotonic() + seconds
     if any(kernel.time_share is not None for kernel in trace.kernels):
-        kernels = [each for each in trace.kernels if each.result_rows or each.time_share is not None]
+        kernels = [kernel for kernel in trace.kernels if kernel.result_rows or kernel.time_share is not None]
         of, shares = _GPU_TIME, [kernel.time_share for kernel in kernels]
     else:
         kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
@@ -104,13 +104,14 @@ def _shares_of_cycles(kernels: Sequence[Kernel], latest: float | None) -> tuple[
 
 def _mean_cycles(kernel: Kernel) -> float | None:
     """The mean cycles of its newest launches, where one of its probes counts them in all blocks."""
-    for one in kernel.by_probe():
-        if any(metric.quantity == _LAUNCH_CYCLES for metric in known_probe(one).metrics):
+    for probed in kernel.by_probe():
+        if any(metric.quantity == _LAUNCH_CYCLES for metric in known_probe(probed).metrics):
             newest = (
-                analyse_result(one.trace, one, row) for row in islice(reversed(one.result_rows), _RESULTS_AVERAGED)
+                analyse_result(probed.trace, probed, row)
+                for row in islice(reversed(probed.result_rows), _RESULTS_AVERAGED)
             )
             values = [
-                f.value for each in newest for f in _unsampled_values(each) if f.metric.quantity == _LAUNCH_CYCLES
+                f.value for result in newest for f in _unsampled_values(result) if f.metric.quantity == _LAUNCH_CYCLES
             ]
             known = [value for value in values if value is not None]
             if known:
@@ -127,7 +128,7 @@ def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:
     """The section of the report; none where no kernel had several probes, or one that tells what limits it."""
     if not any(kernel.named_probes or has_limiter_counts(kernel) for kernel in trace.kernels):
         return []
-    unused = {each.probe for each in unused_probes(trace)}  # the head of the report names them
+    unused = {probe.probe for probe in unused_probes(trace)}  # the head of the report names them
     lines = [line for bound in run.kernels for line in _bound_lines(bound, cells, unused)]
     sources = dict.fromkeys(bound.limited.source for bound in run.kernels if bound.limited is not None)
     lines += [f"limits: instructions {source}" for source in sources if source]
@@ -167,5 +168,5 @@ def _bound_lines(bound: KernelBound, cells: int, unused: Collection[str]) -> Ite
             continue  # nothing of the kind was executed
         mark = "!" if finding.stands_out else " "
         yield from hang_line(f"    {mark} {finding.label}: {finding_text(kernel, finding)}", cells)
-    for words in unmeasured_texts(each for each in unmeasured_probes(kernel) if each.probe not in unused):
+    for words in unmeasured_texts(probe for probe in unmeasured_probes(kernel) if probe.probe not in unused):
         yield from hang_line(f"      {units.NOT_MEASURED} {words}", cells)

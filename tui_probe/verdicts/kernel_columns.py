@@ -162,7 +162,9 @@ def probed_record(kernel: KernelFacts) -> dict[str, Any]:
         "results": len(kernel.result_rows),
         "reason": kernel.reason,
         "reason_code": kernel.reason_code,
-        "not_measured": next((each.reason for each in unmeasured_probes(kernel) if each.probe == kernel.probe), None),
+        "not_measured": next(
+            (probe.reason for probe in unmeasured_probes(kernel) if probe.probe == kernel.probe), None
+        ),
     }
 
 
@@ -205,7 +207,7 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("reason_code", lambda k: k.reason_code),
     *TIME_COLUMNS,
     Column("failure", lambda k: "; ".join(located_failures(k)) or None),
-    Column("probes", lambda k: [probed_record(one) for one in k.by_probe() if one.probe] or None, nested=True),
+    Column("probes", lambda k: [probed_record(probed) for probed in k.by_probe() if probed.probe] or None, nested=True),
 )
 """JSON and CSV have the fields of the report schema; grids and blocks are [x, y, z], times milliseconds.
 

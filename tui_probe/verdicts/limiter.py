@@ -81,7 +81,7 @@ class KernelLimiter:
 
     @property
     def short(self) -> str:
-        """``memory (L2) 83%``, for a column; ``–`` where it cannot be told."""
+        """``memory (L2) 83%``, for a column; ``–`` if it is not known."""
         verdict = self.verdict
         if verdict.limit is None:
             return NOT_MEASURED
@@ -89,7 +89,7 @@ class KernelLimiter:
 
     @property
     def limit(self) -> str | None:
-        """``memory (L2)``, ``latency``; None where it cannot be told."""
+        """``memory (L2)``, ``latency``; None if it is not known."""
         return None if self.verdict.limit is None else _limiter_name(self.verdict)
 
     @property
@@ -160,10 +160,10 @@ def limiter_from_results(
 def _instruction_sources(kernels: Sequence[KernelFacts]) -> tuple[str, ...]:
     """Return the code that the probes of the verdict are in."""
     ways = {
-        one.mode
+        probed.mode
         for kernel in kernels
-        for one in kernel.by_probe()
-        if one.result_rows and any(metric.quantity in _COUNTED_QUANTITIES for metric in known_probe(one).metrics)
+        for probed in kernel.by_probe()
+        if probed.result_rows and any(metric.quantity in _COUNTED_QUANTITIES for metric in known_probe(probed).metrics)
     }
     return tuple(words for way, words in (("ptx", "PTX"), ("graft", "machine code")) if way in ways)
 
@@ -187,7 +187,7 @@ def limiter_texts(of: KernelLimiter) -> tuple[str, ...]:
 
 def has_limiter_counts(kernel: KernelFacts) -> bool:
     """Return whether a probe of a kernel counts all that a verdict is made of."""
-    probes = (known_probe(one) for one in kernel.by_probe() if one.result_rows)
+    probes = (known_probe(probed) for probed in kernel.by_probe() if probed.result_rows)
     return any(set(LIMITER_QUANTITIES) <= {metric.quantity for metric in probe.metrics} for probe in probes)
 
 
@@ -207,17 +207,18 @@ def _unmeasured_text(of: KernelLimiter) -> str:
 
 
 def _newest_results(kernel: KernelFacts) -> Iterator[AnalysedResult]:
-    for one in kernel.by_probe():
-        if any(metric.quantity in _COUNTED_QUANTITIES for metric in known_probe(one).metrics):
+    for probed in kernel.by_probe():
+        if any(metric.quantity in _COUNTED_QUANTITIES for metric in known_probe(probed).metrics):
             newest = (
-                analyse_result(one.trace, one, row) for row in islice(reversed(one.result_rows), RESULTS_AVERAGED)
+                analyse_result(probed.trace, probed, row)
+                for row in islice(reversed(probed.result_rows), RESULTS_AVERAGED)
             )
             yield from (result for result in newest if result.analysis is not None and result.sample is None)
 
 
 def _has_counts(demand: Demand) -> bool:
     counted = (demand.size, demand.sectors, demand.tensor, demand.instructions, demand.fp32, demand.dram)
-    return any(each is not None for each in counted)
+    return any(count is not None for count in counted)
 
 
 def _demand(results: Sequence[AnalysedResult], kernels: Sequence[KernelFacts]) -> Demand:

@@ -250,7 +250,7 @@ def remark_lines(trace: Trace, cells: int) -> list[str]:
 
 def _remarked_kernels(trace: Trace, cells: int, *, matched_nothing: bool) -> list[str]:
     groups: defaultdict[str, list[KernelFacts]] = defaultdict(list)
-    for kernel in chain.from_iterable(each.by_probe() for each in trace.kernels):
+    for kernel in chain.from_iterable(process_kernel.by_probe() for process_kernel in trace.kernels):
         if kernel.status == "probed" and kernel.reason and kernel.matched_nothing is matched_nothing:
             groups[kernel.reason].append(kernel)
     return [line for reason, kernels in groups.items() for line in _remark_group_lines(reason, kernels, cells)]
@@ -267,10 +267,10 @@ def _kernel_lines(trace: Trace, cells: int) -> list[str]:
     """Kernels that were not probed, together by what became of them."""
     groups: defaultdict[tuple[str, str], list[KernelFacts]] = defaultdict(list)
     for kernel in trace.kernels:
-        for one in kernel.by_probe() if kernel.status == "probed" else (kernel,):
-            if one.status != "probed":
-                probe = f"{one.status} with -p {one.probe}" if one.probe else one.status
-                groups[probe, one.reason or "no reason given"].append(one)
+        for probed in kernel.by_probe() if kernel.status == "probed" else (kernel,):
+            if probed.status != "probed":
+                probe = f"{probed.status} with -p {probed.probe}" if probed.probe else probed.status
+                groups[probe, probed.reason or "no reason given"].append(probed)
     grouped = (
         (reason if reason.startswith(status) else f"{status}, {reason}", kernels)
         for (status, reason), kernels in groups.items()

@@ -69,7 +69,7 @@ class RooflinePoint:
     words: Sequence[str] = ()
     """The verdict, what led to it, and what to run where something is missing."""
     limit: str | None = None
-    """``memory (L2)``, for a column; None where it cannot be told."""
+    """``memory (L2)``, for a column; None if it is not known."""
 
     @property
     def intensity(self) -> float | None:

@@ -60,8 +60,8 @@ _BUDGET_REASONS: Final = ("trace-full", "results-full", "trace-share", "write-ra
 
 def budget_lines(trace: Trace) -> Iterator[str]:
     """A sentence for each budget that refused something."""
-    for told in _known_budgets(trace):
-        yield f"{_budget_text(told)}; raise with {BUDGET_OPTIONS[told.name]}"
+    for budget in _known_budgets(trace):
+        yield f"{_budget_text(budget)}; raise with {BUDGET_OPTIONS[budget.name]}"
     if trace.state.budgets.keys() - {"log-bytes"} and (kept := _trace_loss_text(trace)):
         yield kept
 
@@ -74,13 +74,13 @@ def budget_record(trace: Trace) -> dict[str, Any]:
     """
     reached = [
         {
-            "name": told.name,
-            "reached": told.reached,
-            "limit": told.limit,
-            "used": told.used,
-            "option": BUDGET_OPTIONS[told.name],
+            "name": budget.name,
+            "reached": budget.reached,
+            "limit": budget.limit,
+            "used": budget.used,
+            "option": BUDGET_OPTIONS[budget.name],
         }
-        for told in _known_budgets(trace)
+        for budget in _known_budgets(trace)
     ]
     cut = _kernels_with_losses(trace) if trace.state.budgets.keys() - {"log-bytes"} else []
     worst = max(cut, key=_lost_launches, default=None)
@@ -102,19 +102,19 @@ def largest_loss_text(rows: Iterable[KernelSnapshot]) -> str:
 
 def _known_budgets(trace: Trace) -> list[BudgetEvent]:
     """Budgets that this version knows."""
-    return [told for told in trace.state.budgets.values() if told.name in BUDGET_OPTIONS]
+    return [budget for budget in trace.state.budgets.values() if budget.name in BUDGET_OPTIONS]
 
 
-def _budget_text(told: BudgetEvent) -> str:
-    match told.name:
+def _budget_text(budget: BudgetEvent) -> str:
+    match budget.name:
         case "trace-bytes":
-            return f"the trace is full: {units.size(told.limit)}, logs and output included"
+            return f"the trace is full: {units.size(budget.limit)}, logs and output included"
         case "result-files":
-            return f"the run has {units.counted(told.limit, 'result file')}, as many as allowed"
+            return f"the run has {units.counted(budget.limit, 'result file')}, as many as allowed"
         case "log-bytes":
-            return f"event.log reached {units.size(told.limit)}: launches since then are counted, not listed"
+            return f"event.log reached {units.size(budget.limit)}: launches since then are counted, not listed"
         case "write-rate":
-            return f"launches passed while results came faster than {units.rate(told.limit)}, or the disk took them"
+            return f"launches passed while results came faster than {units.rate(budget.limit)}, or the disk took them"
         case _:
             return "launches beyond their share of the trace passed, or have records of some blocks alone"
 

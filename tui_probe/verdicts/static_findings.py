@@ -63,7 +63,7 @@ class GridFill:
 
 
 def static_findings(kernel: KernelFacts) -> Iterator[Finding]:
-    """What stands out; nothing of a kernel without launches. Reads its ``process.log``."""
+    """Yield notable grids and spills; nothing of a kernel without launches. Reads its ``process.log``."""
     yield from _grid_finding(kernel)
     yield from _spill_finding(kernel)
 

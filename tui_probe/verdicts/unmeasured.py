@@ -51,8 +51,8 @@ def unused_probes(trace: Trace) -> list[UnmeasuredProbe]:
 def unmeasured_texts(probes: Iterable[UnmeasuredProbe]) -> Iterator[str]:
     """``not measured by -p A, B: launched once, and 3 probes were asked for``: those of one reason together."""
     by_reason: dict[str, list[str]] = {}
-    for each in probes:
-        by_reason.setdefault(each.reason, []).append(safe(each.probe))
+    for unmeasured in probes:
+        by_reason.setdefault(unmeasured.reason, []).append(safe(unmeasured.probe))
     yield from (f"not measured by -p {', '.join(names)}: {safe(reason)}" for reason, names in by_reason.items())
 
 
@@ -76,15 +76,15 @@ def _run_reason(kernels: Iterable[Kernel], name: str) -> str:
 
 
 def _kernel_reason(kernel: Kernel, name: str) -> str:
-    one = kernel.named_probes.get(name)
-    if one is not None and one.status == "probed":
-        return _unserved_reason(one)
-    reason = one.reason if one is not None else kernel.reason
+    probed = kernel.named_probes.get(name)
+    if probed is not None and probed.status == "probed":
+        return _unserved_reason(probed)
+    reason = probed.reason if probed is not None else kernel.reason
     return f"not probed with it: {reason}" if reason else "not probed with it"
 
 
 def _unserved_reason(probed: ProbedKernel) -> str:
-    """Why no launch had the probe, and what kept it from having one at once with others, or again for it."""
+    """Return the reason for which no launch had the probe: why it was not fused with others, or not replayed."""
     launches, stated = probed.launches, probed.kernel.replay_obstacle or probed.alternation_reason
     why = f": {stated.text}" if stated else ""
     if launches < len(probed.kernel.named_probes):

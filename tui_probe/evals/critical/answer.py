@@ -90,7 +90,7 @@ class Program:
     traces: list[Trace] = field(default_factory=list)
     sectors: list[SectorRow] = field(default_factory=list)
     kernels: list[CriticalRow] = field(default_factory=list)
-    found: list[str] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -129,7 +129,7 @@ class Program:
         self.sectors = sector_rows(table, probed, self.tensor)
         page = critical_page(table, (), probed=probed, tensor=self.tensor)
         self.kernels = list(page.rows)
-        self.found = [*page.words.found, *page.words.evidence]
+        self.findings = [*page.words.found, *page.words.evidence]
         self.notes += page.words.notes
         if self.tensor is not None and self.critical is not None and not self.stores_counted:
             self.notes.append(
@@ -185,7 +185,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     return Answer(
         said=[
             *map(_program_sentence, programs),
-            *(words for program in programs if program.critical for words in program.found),
+            *(words for program in programs if program.critical for words in program.findings),
         ],
         tables={
             "sectors": Table(

@@ -119,7 +119,7 @@ CONFIGURATION_COLUMNS: Final[tuple[Column[Configuration], ...]] = (
 
 
 _STEPS: Final = 32
-"""Parts of the way in which speeds are told: of single iterations they would be noise."""
+"""Parts of the iterations over which speeds are averaged: of single iterations they would be noise."""
 
 
 @dataclass(frozen=True, slots=True)

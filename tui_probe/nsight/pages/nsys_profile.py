@@ -203,7 +203,7 @@ def nsys_head(sources: NsysSources, *, timed: bool = True) -> list[tuple[str, st
         parts.append(FROM_ZERO)
     head.append(("seen", ", ".join(parts)))
     if sources.only is not None:
-        head.append(("only", sources.only.told(_NAME_CELLS)))
+        head.append(("only", sources.only.label(_NAME_CELLS)))
     if sources.search:
         head.append(("search", f"“{sources.search}”, {_searched_names(sources)}"))
     return head

@@ -49,7 +49,7 @@ class LinesView(Document):
         progress(0.0)
         self.result = probe_results.read_result(source)
         self.title = f"Lines of {source.kernel.demangled}"
-        self.lines_of, self.found = line_rows(self.result)
+        self.lines_of, self.measured = line_rows(self.result)
         path = source.kernel.file("pruned.ptx")
         self._ptx = read_start(path, PTX_TEXT).decode("utf-8", "replace").split("\n") if path else []
         self._graft = source.kernel.info is not None and source.kernel.info.graft is not None
@@ -64,7 +64,7 @@ class LinesView(Document):
         return " ".join(self._ptx[row.line - 1].split()) if known else ""
 
     def _columns(self) -> list[Column[LineRow]]:
-        names = dict.fromkeys(name for row in self.found.rows for name in row.found)
+        names = dict.fromkeys(name for row in self.measured.rows for name in row.found)
         ranks = {name: place for place, name in enumerate(names, 1)} | {self.lines_of.main: 0}
         return [
             Column("line", None, "offset" if self._graft else "PTX line", self._place),
@@ -79,21 +79,23 @@ class LinesView(Document):
     def lines(self, width: int) -> Sequence[Line]:
         head = shorten(f"{self.result.name}, {self.result.which}, -p {self.result.probe}", width - 1)
         lines: list[Line] = [((f" {head}", "title"),)]
-        if self.found.rows:
-            names, rule, *rows = table(self._columns(), self.found.rows, width - 1)
+        if self.measured.rows:
+            names, rule, *rows = table(self._columns(), self.measured.rows, width - 1)
             lines += [((f" {names}", "head"),), ((f" {rule}", "rule"),), *(((f" {line}", ""),) for line in rows)]
-        notes = self.found.notes if self.found.rows else [*self.found.notes, "nothing was recorded of any line"]
+        notes = (
+            self.measured.notes if self.measured.rows else [*self.measured.notes, "nothing was recorded of any line"]
+        )
         for note in [*notes, *(["simulated GPU"] if self.result.simulated else [])]:
             lines += [((f" {part}", "dim"),) for part in wrap(note, width - 1)]
         return lines
 
     def pinned(self, width: int) -> int:
         del width
-        return _CODE_HEADINGS if self.found.rows else 1
+        return _CODE_HEADINGS if self.measured.rows else 1
 
     def counted(self) -> int:
         """Without the notes."""
-        return len(self.found.rows)
+        return len(self.measured.rows)
 
     def gutter(self, width: int) -> int:
         """The whole row."""
@@ -102,11 +104,11 @@ class LinesView(Document):
     def ptx_line(self, number: int, width: int) -> int | None:
         """Of a row that is of a line."""
         place = number - self.pinned(width)
-        return self.found.rows[place].line or None if 0 <= place < len(self.found.rows) else None
+        return self.measured.rows[place].line or None if 0 <= place < len(self.measured.rows) else None
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The first row of a line."""
-        places = (place for place, row in enumerate(self.found.rows) if row.line == ptx_line)
+        places = (place for place, row in enumerate(self.measured.rows) if row.line == ptx_line)
         place = next(places, None)
         return None if place is None else place + self.pinned(width)
 
@@ -135,10 +137,10 @@ class LinesView(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        names = list(dict.fromkeys(name for row in self.found.rows for name in row.found))
+        names = list(dict.fromkeys(name for row in self.measured.rows for name in row.found))
         place, code = ("offset", "opcode") if self._graft else ("line", "ptx")
         yield [place, "file", "source_line", *(name.replace(" ", "_") for name in names), code]
-        for row in self.found.rows:
+        for row in self.measured.rows:
             file, number = row.source if row.source else (None, None)
             yield [row.line, file, number, *(row.found.get(name) for name in names), self._code(row)]
 
@@ -330,8 +332,8 @@ def _lines_notes(trace: Trace, rows: Sequence[KernelLine]) -> Iterator[str]:
 def has_line_measures(trace: Trace) -> bool:
     """Return whether the probe of some kernel measures lines, and has a result."""
     telling = probe_names_where(lambda probe: probe.lines)
-    return any(kernel.result_rows and analysis_name(each) in telling for kernel in trace.kernels
-               for each in kernel.by_probe())  # fmt: skip
+    return any(kernel.result_rows and analysis_name(probed) in telling for kernel in trace.kernels
+               for probed in kernel.by_probe())  # fmt: skip
 
 
 def _lines_note(rows: list[KernelLine]) -> str:

@@ -56,14 +56,14 @@ class ProcessLogView(Document):
 def missing(source: ViewSource) -> str | None:
     """Return why there is no log."""
     kernel = source.kernel
-    if any(one.file(LOG_FILE) is not None for one in kernel.by_probe()):
+    if any(probed.file(LOG_FILE) is not None for probed in kernel.by_probe()):
         return None
     return f"it never reached the probe engine: {kernel.reason or kernel.status}"
 
 
 def _open(source: ViewSource, progress: Progress) -> ProcessLogView:
     progress(0.0)
-    logs = [(one.probe, path) for one in source.kernel.by_probe() if (path := one.file(LOG_FILE)) is not None]
+    logs = [(probed.probe, path) for probed in source.kernel.by_probe() if (path := probed.file(LOG_FILE)) is not None]
     if not logs:
         raise TraceError(f"kernel #{source.kernel.index} has no {LOG_FILE} any more")
     text: list[str] = []

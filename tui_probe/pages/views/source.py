@@ -335,7 +335,7 @@ def distinct_path(file: str, files: Sequence[str]) -> str:
     parts = file.split("/")
     for count in range(min(2, len(parts)), len(parts)):
         end = "/".join(parts[-count:])
-        if sum(f"/{each}".endswith(f"/{end}") for each in files) == 1:
+        if sum(f"/{other}".endswith(f"/{end}") for other in files) == 1:
             return end
     return file
 

@@ -46,12 +46,12 @@ class Summary(Document):
         self.row = kernel_snapshot(kernel, source.trace.state.device)
         self.simulated = source.trace.state.simulated
         self.sources = source_files(kernel)
-        self.probes = [one for one in kernel.by_probe() if one.probe]
+        self.probes = [probed for probed in kernel.by_probe() if probed.probe]
         self.measured = {} if self.simulated else benchmark_times(kernel)
-        self.found = sorted(findings_by_probe(source), key=_finding_rank)
+        self.results = sorted(findings_by_probe(source), key=_finding_rank)
         self.limited = kernel_limiter(kernel)
         self.limit_words = limiter_summary(kernel, self.limited)
-        self.questions = open_questions(kernel, self.found)
+        self.questions = open_questions(kernel, self.results)
         self.command = rerun_command(source.trace)
         self.machine_code = has_only_sass(kernel)
         self.keys: Mapping[str, str] = {}
@@ -61,7 +61,7 @@ class Summary(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         """The page; in two columns where it is wide."""
-        findings = [line for each in self.found for line in findings_lines(each, width, self.keys)]
+        findings = [line for result in self.results for line in findings_lines(result, width, self.keys)]
         limit = list(limiter_lines(self.limit_words, width))
         return detail_lines(self.row, width, self._more(), findings, self._asked, limit)
 
@@ -80,14 +80,16 @@ class Summary(Document):
     def _probes(self) -> list[Line]:
         """Status of the kernel with each of several probes."""
         lines: list[Line] = []
-        for number, one in enumerate(self.probes):
-            parts = [f"{one.probe} {one.status}", units.counted(len(one.result_rows), "result")]
-            if one.status == "probed":
-                parts.append(f"registers {before_after_text(one.registers_pruned, one.registers_probed)}")
-            if one.slowdown is not None:
-                parts.append(f"{one.slowdown:.2f}× as long")
-            unmeasured = next((each.reason for each in unmeasured_probes(one) if each.probe == one.probe), None)
-            reason = one.reason or unmeasured
+        for number, probed in enumerate(self.probes):
+            parts = [f"{probed.probe} {probed.status}", units.counted(len(probed.result_rows), "result")]
+            if probed.status == "probed":
+                parts.append(f"registers {before_after_text(probed.registers_pruned, probed.registers_probed)}")
+            if probed.slowdown is not None:
+                parts.append(f"{probed.slowdown:.2f}× as long")
+            unmeasured = next(
+                (probe.reason for probe in unmeasured_probes(probed) if probe.probe == probed.probe), None
+            )
+            reason = probed.reason or unmeasured
             text = ", ".join(parts) + (f": {reason}" if reason else "")
             lines.append(((" " + pad("" if number else "probes", LABEL), "dim"), (safe(text), "")))
         return [*lines, ()] if lines else []
@@ -125,8 +127,8 @@ class Summary(Document):
             **as_record(KERNEL_COLUMNS, self.kernel),
             "source_files": self.sources,
             "distributions": figures,
-            "found": self.found[0].record() if self.found else None,
-            **({"found_by_probe": [result.record() for result in self.found]} if len(self.found) > 1 else {}),
+            "found": self.results[0].record() if self.results else None,
+            **({"found_by_probe": [result.record() for result in self.results]} if len(self.results) > 1 else {}),
             "open_questions": [question.record() for question in self.questions],
             "limited_by": None if self.limited is None else self.limited.record(),
         }

@@ -166,7 +166,7 @@ class _Trace:
         self.rows = KernelRows()
         self.view = ProcessView(directory)
         self.begun = False
-        self.told: deque[tuple[Trace, Mapping[int, str]]] = deque()
+        self.new_findings: deque[tuple[Trace, Mapping[int, str]]] = deque()
 
     def poll(self) -> bool:
         self.begun = True
@@ -193,8 +193,8 @@ class _Trace:
     def _take_findings(self) -> bool:
         """Put into the rows what was found in kernels meanwhile; whether there was any of the same trace."""
         some = False
-        while self.told:
-            trace, findings = self.told.popleft()
+        while self.new_findings:
+            trace, findings = self.new_findings.popleft()
             if trace is self.follower.trace:
                 self.rows.find(findings)
                 some = True
@@ -292,7 +292,7 @@ class Feed:
         """Show these words on what was found in kernels of a process, by index, from the next look on."""
         trace = self._traces.get(process.directory)
         if trace is not None and process.trace is not None:
-            trace.told.append((process.trace, findings))
+            trace.new_findings.append((process.trace, findings))
 
     def rest(self) -> None:
         """A key was pressed: what it does goes before the folders that nobody waits for."""

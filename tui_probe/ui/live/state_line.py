@@ -75,7 +75,7 @@ def state_line(
     if remark:
         parts.append((remark, "warn"))
     if process is not None and process.trace is not None and (unused := unused_probes(process.trace)):
-        parts.append((f"no result: {', '.join(safe(each.probe) for each in unused)}", "warn"))
+        parts.append((f"no result: {', '.join(safe(probe.probe) for probe in unused)}", "warn"))
     if process is not None:
         kernels = units.counted(len(process.kernels), "kernel")
         parts.append((f"{kernels} ({units.count(process.probed)} probed)", ""))
