@@ -10,6 +10,7 @@ import pytest
 from tests.pages.example import write_example
 from tui_probe.cli import arguments
 from tui_probe.cli.main import main
+from tui_probe.cli.run_display import report_after_run
 from tui_probe.pages.page_registry import all_pages
 from tui_probe.pages.views import kind_of, names
 from tui_probe.probekit.view_target import choose_target
@@ -85,9 +86,19 @@ def test_text_of_a_kernel_in_a_report(capfd: pytest.CaptureFixture[str]) -> None
 
 def test_without_a_trace_it_is_the_newest(trace: str, capfd: pytest.CaptureFixture[str]) -> None:
     of_it = told(capfd, "report", trace)
-    assert told(capfd, "report") == told(capfd, "show", "kernels") == of_it
+    assert told(capfd, "report") == told(capfd, "open", "--no-ui") == of_it
+    kernels = told(capfd, "show", "kernels", "--format", "csv")
+    assert told(capfd, "report", "--format", "csv") == kernels
     assert told(capfd, "show", "summary", ":2") == told(capfd, "show", "summary", f"{trace}:2")
     assert "summary" in told(capfd, "show", ":0")
+
+
+def test_report_prints_what_run_printed_at_its_end(trace: str, capfd: pytest.CaptureFixture[str]) -> None:
+    report_after_run([Path(trace)], ascii_only=False)
+    of_run = capfd.readouterr().out
+    assert f"\n{told(capfd, 'report', trace)}" == of_run
+    sections = [of_run.index(title) for title in ("Where to look first", "launches  grid", "What the probe measured")]
+    assert sections == sorted(sections)
 
 
 def test_missing_trace_error_names_searched_directory(

@@ -31,7 +31,7 @@ def several(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> tuple[To
     """The trace of eight launches of one kernel."""
     tool = Tool(tmp_path_factory.mktemp("several"), natives)
     command = [*EXAMPLE, "--kernel", "saxpy", "--repeat", "8"]
-    run, trace = tool.run(command, *CHOSEN)
+    run, trace = tool.run(command, *CHOSEN, "--name", "several")
     assert (run.returncode, run.stdout) == (0, tool.alone(*command).stdout)
     return tool, trace
 
@@ -66,6 +66,7 @@ def test_run_json_names_all(several: tuple[Tool, Path]) -> None:
     info = open_trace(trace).run_info
     assert info is not None
     assert info.probes == tuple(NAMES)
+    assert info.name == "several"
 
 
 @pytest.mark.parametrize(

@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.errors import TraceError, UsageError
+from tui_probe.errors import TraceError, UsageError, did_you_mean
 from tui_probe.launcher.control import NO_LIMIT
 from tui_probe.launcher.options import ALL, AUTO
 from tui_probe.probe_files.choices import compact_sample
 from tui_probe.settings import read_settings
 from tui_probe.trace.locate import Address, find_trace, is_trace, parse_address, trace_of_result, traces_in
 from tui_probe.trace.recent import remembered
+from tui_probe.trace.run_names import is_run_name, named_traces, run_of_name
 
 from .output import Progress, shell_word, warn
 
@@ -141,15 +143,44 @@ def names(text: str) -> str:
     return text
 
 
-ADDRESS = "TRACE, TRACE:KERNEL, TRACE@LAUNCH, TRACE:KERNEL@LAUNCH or a result file; without TRACE the newest trace"
+def run_name(text: str) -> str:
+    """Return a name for a run. Raises ArgumentTypeError for one that could be a path, an address or an option."""
+    if not is_run_name(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a name; use up to 64 letters, digits and . _ - + = ,")
+    return text
+
+
+ADDRESS = (
+    "TRACE, TRACE:KERNEL, TRACE@LAUNCH, TRACE:KERNEL@LAUNCH or a result file; TRACE is a directory or the name of a"
+    " run, default the newest trace"
+)
 """For helps: KERNEL is an index or a regular expression, LAUNCH the number of a launch of the process."""
 
 
 def address_of(word: str) -> Address:
-    """The address that a word is; a result file stands for its launch. Raises UsageError, TraceError."""
-    address = parse_address(word)
+    """Return the address of a word: a path, the name of a run, or a result file. Raises UsageError, TraceError."""
+    address = resolve_name(parse_address(word))
     trace = None if address.path is None or not address.is_whole else trace_of_result(address.path)
     return address if trace is None or address.path is None else _of_result(trace, address.path.name)
+
+
+def resolve_name(address: Address) -> Address:
+    """Return the address with a path instead of the name of a run. Raises TraceError for a name with a typo."""
+    if address.path is None or not (traces := traces_of_name(str(address.path))):
+        return address
+    return replace(address, path=traces[0])
+
+
+def traces_of_name(word: str) -> tuple[Path, ...]:
+    """Return the traces of the newest run of this name; () if a path has the name, or no run has a similar one."""
+    if not is_run_name(word) or Path(word).exists():
+        return ()
+    folders = [trace_dir()]
+    if traces := run_of_name(word, folders):
+        return traces
+    if similar := did_you_mean(word, dict.fromkeys(name for name, _, _ in named_traces(folders))):
+        raise TraceError(f"{word} is neither a path nor the name of a run{similar}")
+    return ()
 
 
 def _of_result(directory: Path, name: str) -> Address:

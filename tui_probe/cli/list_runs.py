@@ -10,7 +10,7 @@ from tui_probe.draw.printable import dump_json
 from tui_probe.errors import TraceError
 from tui_probe.trace.recent import recent_traces
 
-from .arguments import count, trace_dir
+from .arguments import count, trace_dir, traces_of_name
 from .output import ExitStatus, Progress, put
 from .run_display import MIN_WIDTH, USUAL_WIDTH
 
@@ -28,8 +28,8 @@ DEFAULT_LIMIT = 500
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of runs and their format."""
     parser.add_argument(
-        "folders", nargs="*", type=Path, metavar="FOLDER",
-        help="folders of traces; default: that in which run makes them, and traces looked at lately",
+        "places", nargs="*", metavar="DIRECTORY|NAME",
+        help="directories of traces, or names of runs; default: trace directory and recently opened traces",
     )  # fmt: skip
     parser.add_argument(
         "-n", "--most", type=count, default=DEFAULT_LIMIT, metavar="N", help="the newest N; default %(default)s"
@@ -41,11 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     """By command, those with the newest runs first."""
     from tui_probe.pages.trace_list import RunPage
 
-    for folder in arguments.folders:
-        if not folder.is_dir():
-            raise TraceError(f"{folder} is not a directory; pass one that contains traces")
-    folders = arguments.folders or [trace_dir()]
-    traces = recent_traces(dict.fromkeys(folders), arguments.most, looked_at=not arguments.folders)
+    traces = listed_traces(arguments.places, arguments.most)
     page = RunPage(traces, verdicts_of(traces))
     if arguments.format == "json":
         put(dump_json(page.record(), indent=1))
@@ -54,6 +50,17 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         put("no traces yet: tui-probe run -- COMMAND, or try the example with tui-probe demo")
     return ExitStatus.OK
+
+
+def listed_traces(places: Sequence[str], limit: int) -> list[Brief]:
+    """Return the traces in these directories, and those of runs with these names. Raises TraceError for others."""
+    folders = [Path(word) for word in places if Path(word).is_dir()]
+    names = [word for word in places if not Path(word).is_dir()]
+    unknown = next((word for word in names if not traces_of_name(word)), None)
+    if unknown is not None:
+        raise TraceError(f"{unknown} is not a directory or the name of a run; pass a directory of traces")
+    traces = recent_traces(dict.fromkeys(folders or [trace_dir()]), limit, looked_at=not folders)
+    return [trace for trace in traces if not names or trace.name in names or trace.directory.parent in folders]
 
 
 def verdicts_of(traces: Sequence[Brief]) -> dict[Path, RunVerdict]:

@@ -11,7 +11,7 @@ from tui_probe.errors import TraceError
 from tui_probe.trace.locate import LOG, trace_of_result, traces_in
 from tui_probe.trace.recent import remember
 
-from .arguments import address_of, trace_folder_of
+from .arguments import address_of, trace_folder_of, traces_of_name
 from .import_command import add_plan_options, add_tensor_options, open_traces, plan_of, tensor_of, text_width
 from .output import ExitStatus, inform, put, shell_word, speaks_utf8
 from .run_display import add_screen_options, show, wants_screen
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 OPENED: Final = (
-    "open takes a trace (the directory that holds event.log), reports or CSV files of ncu, sqlite or CSV files of nsys,"
-    " Chrome traces, or what bandwidth --format json wrote"
+    "open takes a trace (a directory with event.log, or the name of a run), reports or CSV files of ncu,"
+    " sqlite or CSV files of nsys, Chrome traces, or what bandwidth --format json wrote"
 )
 
 
@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A trace or files, and how to show them."""
     parser.add_argument(
         "trace", nargs="?", default="", metavar="TRACE",
-        help="a trace (also TRACE:KERNEL@LAUNCH), a directory of them, a file of ncu or nsys, a Chrome trace, or what"
-        " bandwidth --format json wrote; default the newest trace",
+        help="a trace or the name of a run (also TRACE:KERNEL@LAUNCH), a directory of traces, a file of ncu or nsys,"
+        " a Chrome trace, or the output of bandwidth --format json; default the newest trace",
     )  # fmt: skip
     parser.add_argument("more", nargs="*", type=Path, metavar="FILE", help="more files of the same profiler")
     parser.add_argument(
@@ -61,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     remember(trace)
     several = which_of_several(address.path, trace)
     if wants_screen(arguments):
-        return show(arguments, traces=(trace,), at=address, notice=several)
+        traces = traces_of_name(arguments.trace) if address.is_whole else ()
+        return show(arguments, traces=traces or (trace,), at=address, notice=several)
     if several:
         inform(several)
     return write_summary(replace(address, path=trace), arguments)

@@ -12,7 +12,7 @@ from tui_probe.errors import ImportFileError
 from tui_probe.probekit.page_kinds import FORMATS
 from tui_probe.trace.locate import parse_address
 
-from .arguments import open_addressed_kernels, user_settings
+from .arguments import open_addressed_kernels, resolve_name, user_settings
 from .import_command import text_width
 from .output import ExitStatus, put, speaks_utf8
 from .run_display import add_screen_options, show, wants_screen
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tui_probe.pages.roofline_page import open_roofline
     from tui_probe.verdicts.roofline import device_roof, roofline_points
 
-    traces = [open_addressed_kernels(parse_address(word)) for word in arguments.trace or [""]]
+    traces = [open_addressed_kernels(resolve_name(parse_address(word))) for word in arguments.trace or [""]]
     try:
         bandwidth = measured_bandwidth(arguments.bandwidth or user_settings().bandwidth)
     except argparse.ArgumentTypeError as error:

@@ -17,7 +17,7 @@ from tui_probe.trace.locate import parse_address
 from tui_probe.trace.rerun import recorded_run, rerun_command
 from tui_probe.trace.user_state import is_own_command
 
-from .arguments import trace_dir, trace_folder_of
+from .arguments import resolve_name, trace_dir, trace_folder_of
 from .output import shell_word
 from .profiling import profile
 from .run_options import add_arguments, options_of, profile_with_ncu
@@ -69,7 +69,7 @@ def take_again(arguments: argparse.Namespace) -> Path:
     beside the trace. UsageError where the trace does not say what ran, or the folder is gone, or the user refuses;
     TraceError where there is no trace.
     """
-    trace = trace_folder_of(parse_address(arguments.again)).absolute()
+    trace = trace_folder_of(resolve_name(parse_address(arguments.again))).absolute()
     asked = [word for probe in arguments.probe or () for word in ("-p", probe)]
     info, folder = recorded_run(trace, asked)
     if not is_own_command(info):

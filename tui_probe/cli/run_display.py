@@ -23,7 +23,7 @@ from tui_probe.trace.locate import LOG
 from tui_probe.trace.recent import brief, exit_counts, run_before
 
 from .arguments import user_settings, warn_about_settings
-from .output import discard_output, inform, let_go_of_lost_terminal, on_terminal, put, shell_word, warn
+from .output import Progress, discard_output, inform, let_go_of_lost_terminal, on_terminal, put, shell_word, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -164,24 +164,29 @@ HURRIED_BYTES = 16 << 20
 """Of logs: reading more takes longer than a run that was asked to end may."""
 
 
-def write_report(traces: Sequence[Path], ascii_only: bool, seconds: float | None = None) -> None:
-    """The report of each trace, an empty line between two; of many, of one of each command. Raises TraceError.
+def write_report(
+    traces: Sequence[Path], ascii_only: bool, seconds: float | None = None, width: int | None = None
+) -> None:
+    """Write the report of each trace, of many traces that of one per command, and a command that compares.
 
-    Results are read for so many ``seconds`` in all; None: as long as it takes.
+    Results are read for at most ``seconds`` in all; None: no limit. Raises TraceError.
     """
     from tui_probe.pages.run_report import run_report
     from tui_probe.trace.follow import open_trace
 
-    width = max(MIN_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)
+    width = width or max(MIN_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)
     plain = ascii_only or "utf" not in sys.stdout.encoding.lower()
     put(group_lines(traces, width), ascii_only=plain)
     if len(traces) > MAX_REPORTS:
         put("")
     traces = traces_to_report(traces)
     share = None if seconds is None else seconds / len(traces)
-    reports = (run_report(open_trace(trace), width=width, ascii_only=plain, seconds=share) for trace in traces)
-    for number, report in enumerate(reports):
+    for number, directory in enumerate(traces):
+        with Progress() as reading:
+            trace = open_trace(directory, reading)
+        report = run_report(trace, width=width, ascii_only=plain, seconds=share)
         put(f"\n{report}" if number else report)
+    _write_comparison_hint(traces[0])
     sys.stdout.flush()
 
 
@@ -228,7 +233,6 @@ def report_after_run(
     try:
         put("")
         write_report(traces, ascii_only, seconds)
-        _write_comparison_hint(traces_to_report(traces)[0])
     except ProbeError as error:
         _write_message(f"no report: {error}")
     except BrokenPipeError:

@@ -26,6 +26,7 @@ from .arguments import (
     limit,
     min_free,
     names,
+    run_name,
     sample,
     seconds,
     size,
@@ -43,7 +44,7 @@ HOOK_OPTIONS = (
     "benchmark", "replay", "wait", "memusage", "detail", "machine_code", "kernel", "exclude", "launches",
     "max_trace_bytes", "max_result_files", "max_log_bytes", "max_write_rate", "min_free_disk", "max_probe_memory",
     "max_host_memory",
-    "after", "duration", "nvtx", "tensors", "driver", "sim", "sim_arch",
+    "after", "duration", "nvtx", "tensors", "driver", "sim", "sim_arch", "name",
 )  # fmt: skip
 
 
@@ -148,6 +149,10 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tracedir", "--trace", type=Path, default=trace_dir(), metavar="DIR",
         help="where trace directories are made; default %(default)s",
+    )  # fmt: skip
+    parser.add_argument(
+        "--name", type=run_name, metavar="NAME",
+        help="name the run, e.g. before; compare, open, show, list and report then take the name instead of a path",
     )  # fmt: skip
     parser.add_argument(
         "--png", action="store_true",
@@ -303,7 +308,7 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
         help="save all records of a probe; default: what its pages need (sums of the launch, a record per block)",
     )  # fmt: skip
     parser.add_argument("--no-report", action="store_true", help="no text report at the end")
-    parser.set_defaults(refuse=parser.error, png=False, callback=None)
+    parser.set_defaults(refuse=parser.error, png=False, callback=None, name=None)
 
 
 def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOptions:
@@ -337,6 +342,7 @@ def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOpti
         cache=not arguments.no_cache,
         sources=not arguments.no_source,
         keep_secrets=arguments.keep_secrets,
+        name=arguments.name,
     )
 
 

@@ -13,7 +13,7 @@ from tui_probe.draw.printable import printable
 from tui_probe.errors import ProbeError, UsageError
 from tui_probe.trace.locate import parse_address
 
-from .arguments import ADDRESS, address_of, open_address, trace_folder_of
+from .arguments import ADDRESS, address_of, open_address, trace_folder_of, traces_of_name
 from .output import (
     ExitStatus,
     Progress,
@@ -311,7 +311,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def names_a_trace(word: str) -> bool:
     """Return whether a word that is not a page is meant as a trace."""
-    return Path(word).exists() or os.sep in word or not parse_address(word).is_whole
+    return Path(word).exists() or os.sep in word or not parse_address(word).is_whole or bool(traces_of_name(word))
 
 
 def explain(page: PageEntry, arguments: argparse.Namespace) -> int:

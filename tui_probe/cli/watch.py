@@ -11,7 +11,7 @@ from tui_probe.launcher.spool import living_runs
 from tui_probe.trace.locate import LOG, find_trace, is_trace, parse_address
 from tui_probe.trace.recent import brief, remember, running_traces
 
-from .arguments import trace_dir
+from .arguments import resolve_name, trace_dir
 from .output import inform, shell_word
 from .run_display import add_screen_options, show, wants_screen
 from .show import write_summary
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Follow the run until the user quits; without a terminal, report what there is now."""
-    address = parse_address(arguments.trace)
+    address = resolve_name(parse_address(arguments.trace))
     folder = address.path or trace_dir()
     if wants_screen(arguments):
         wait_for_the_first_kernel(folder)

@@ -92,6 +92,8 @@ class RunOptions:
     """Copy the source files that kernels came from into the trace."""
     keep_secrets: bool = False
     """Keep what looks like a password or token in the command line, as the trace has it."""
+    name: str | None = None
+    """The name of the run, which commands take instead of a path."""
 
     def limits(self) -> dict[str, int]:
         """The budgets of the run, by their names in the control page."""

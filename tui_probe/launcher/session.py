@@ -345,6 +345,7 @@ class Session:
             "tool": {"version": __version__},
             "toolchain": toolchain(),
             "processes": [trace.name for trace in self.traces],
+            "name": self.options.name,
         }
 
 

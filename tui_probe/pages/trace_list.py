@@ -225,8 +225,10 @@ class ListedRun:
 
     @property
     def sentences(self) -> list[str]:
-        """Its verdict, and the change since the run before, as far as there are any."""
-        return [*filter(None, (self.verdict_text, f"{CHANGE_TITLE}: {self.change}" if self.change else ""))]
+        """Its name, its verdict and the change since the run before; those that are known."""
+        name = f"name: {safe(self.brief.name)}" if self.brief.name else ""
+        change = f"{CHANGE_TITLE}: {self.change}" if self.change else ""
+        return [*filter(None, (name, self.verdict_text, change))]
 
     @property
     def change(self) -> str:
@@ -312,6 +314,7 @@ RUN_COLUMNS: Final[tuple[Column[ListedRun], ...]] = (
     Column("time_ms", lambda run: run.verdict.milliseconds if run.verdict else None),
     Column("change", lambda run: run.change or None, CHANGE_TITLE, lambda run: run.change or "–", right=False),
     Column("trace", lambda run: str(run.brief.directory)),
+    Column("name", lambda run: run.brief.name),
 )  # fmt: skip
 _BELOW_ROW: Final = ("verdict", "change")
 """Columns that are lines of their own in the report, as the trace is, since their texts are sentences."""

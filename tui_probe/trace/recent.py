@@ -48,6 +48,10 @@ class Brief:
     running: bool = False
     status: int | None = None
     """Exit status, or minus the number of the signal that ended it."""
+    name: str | None = None
+    """The name of its run."""
+    of_command: bool = True
+    """False for a trace of a child process of the command."""
 
 
 def brief(directory: Path) -> Brief | None:
@@ -76,6 +80,8 @@ def brief(directory: Path) -> Brief | None:
         all_read=len(text) == status.st_size,
         running=not ended and is_alive(pid, logged or " ".join(info.command)),
         status=_status(own_info, end),
+        name=info.name,
+        of_command=info.is_of(pid),
     )
 
 
@@ -121,7 +127,7 @@ def running_traces(folder: Path) -> list[Path]:
 
 def recent_traces(folders: Iterable[Path], limit: int, *, looked_at: bool = True) -> list[Brief]:
     """The newest traces of these folders, and of those ``looked_at`` lately, the newest first."""
-    newest = _newest(folders, limit, looked_at=looked_at)
+    newest = newest_traces(folders, limit, looked_at=looked_at)
     return [known for path in newest if (known := brief(path)) is not None]
 
 
@@ -144,7 +150,8 @@ def _is_before(other: Brief, this: Brief) -> bool:
     return same and not other.running and other.when < this.when and other.directory.name != this.directory.name
 
 
-def _newest(folders: Iterable[Path], limit: int, *, looked_at: bool = True) -> list[Path]:
+def newest_traces(folders: Iterable[Path], limit: int, *, looked_at: bool = True) -> list[Path]:
+    """Return up to ``limit`` traces of these folders, and of those ``looked_at`` lately, the newest first."""
     traces = {path.absolute(): path for path in remembered() if is_trace(path)} if looked_at else {}
     for folder in folders:
         with contextlib.suppress(TraceError):  # there may be no such folder yet
@@ -162,7 +169,7 @@ class RecentTraces:
 
     def __call__(self) -> list[Brief]:
         """The newest traces as they are now, the newest first."""
-        seen = {path: self._seen(path) for path in _newest(self._folders, self._limit)}
+        seen = {path: self._seen(path) for path in newest_traces(self._folders, self._limit)}
         self._known = seen
         return [known for _, known in seen.values() if known is not None]
 

@@ -114,6 +114,8 @@ class RunInfo:
     processes: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
     """Failures of the launcher, that of the engine first."""
+    name: str | None = None
+    """The name that ``run --name`` gave it."""
 
     def is_of(self, pid: int | None) -> bool:
         """True if the recorded end is of this process. Older records do not name their process."""
@@ -148,6 +150,7 @@ def parse_run_info(data: dict[str, Any]) -> RunInfo:
         ptxas=_text(toolchain.get("version")) or _text(toolchain.get("ptxas")),
         processes=_texts(data.get("processes")),
         messages=tuple(filter(None, [_text(data.get("engine_failure"))])) + _texts(data.get("messages")),
+        name=_text(data.get("name")),
     )
 
 
