@@ -12,18 +12,27 @@ import pytest
 from tests.golden import golden
 from tui_probe import __version__, errors
 from tui_probe.cli import main as front
+from tui_probe.cli.commands import COMMANDS
 from tui_probe.cli.output import ExitStatus
 
 from .conftest import ROOT, Command
 
 
-@pytest.mark.parametrize("name", ["", "run", "open", "report", "probes", "check", "doctor", "demo"])
+@pytest.mark.parametrize("name", ["", "run", "run --help-all", "open", "report", "probes", "check", "doctor", "demo"])
 def test_help(command: Command, name: str) -> None:
     if sys.version_info >= (3, 13):
         pytest.skip("argparse of Python 3.13 writes options in another way")
-    result = command(*filter(None, [name]), "--help")
+    result = command(*(name.split() if "--help-all" in name else [*name.split(), "--help"]))
     assert (result.returncode, result.stderr) == (0, "")
     golden("help.txt", result.stdout, name or "all")
+
+
+def test_help_names_all_commands_and_describes_eight() -> None:
+    lines = front.build_parsers(None)[0].format_help().splitlines()
+    described = [line.split()[0] for line in lines[lines.index("Commands:") + 1 : lines.index("More commands:") - 1]]
+    assert described == ["run", "open", "report", "compare", "import", "check", "doctor", "help"]
+    named = " ".join(lines[lines.index("More commands:") :]).replace(",", "").split()
+    assert set(COMMANDS) <= {*described, *named}
 
 
 def test_no_arguments_print_the_help(command: Command) -> None:
@@ -56,7 +65,12 @@ def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["nonsense"], "there is no command nonsense: there are home, run"),
+        (["nonsense"], "unknown command 'nonsense'; commands: run, open, report"),
+        (["rnu"], "unknown command 'rnu': did you mean run?"),
+        (["sh", "-c", "true"], "unknown command 'sh': did you mean show? To profile it: tui-probe run -- sh ..."),
+        (["run", "--lauches", "0-9", "true"], "unknown option '--lauches': did you mean --launches?"),
+        (["run", "-name", "a", "true"], "unknown option '-name': did you mean --name?"),
+        (["run", "--name", "a/b", "true"], "'a/b' is not a name"),
         (["run"], "which command?"),
         (["run", "--"], "which command?"),
         (["run", "--nonsense", "true"], "--nonsense"),

@@ -65,7 +65,8 @@ def test_commands_on_the_pages_can_be_given(name: str, capsys: pytest.CaptureFix
 
 def options_of(command: str) -> str:
     parser, _ = build_parsers(command)
-    return next(action for action in parser._actions if action.dest == "command_name").choices[command].format_help()  # type: ignore[index,no-any-return]
+    commands = next(action for action in parser._actions if action.dest == "command_name")
+    return " ".join(commands.choices[command]._option_string_actions)  # type: ignore[index]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -37,16 +37,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help=f"measure only these parts: {', '.join(PARTS)}; default: all",
     )
-    parser.add_argument(
-        "--auto", action="store_true", help="device to shared memory: try every configuration, and find the best"
-    )
+    parser.add_argument("--auto", action="store_true", help="device to shared memory: find the best configuration")
     parser.add_argument("--blocks", type=int, metavar="N", help="blocks for shared memory; default two per SM")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="timed repeats; default %(default)s")
-    parser.add_argument("--disk", type=Path, default=Path(), metavar="DIR", help="folder for the disk's test file")
-    parser.add_argument("--disk-bytes", type=size, default=256 << 20, metavar="SIZE", help="its size; default 256M")
-    parser.add_argument("--driver", type=Path, metavar="PATH", help="the libcuda.so.1 to use")
+    parser.add_argument("--disk", type=Path, default=Path(), metavar="DIR", help="directory of the disk's test file")
+    parser.add_argument(
+        "--disk-bytes", type=size, default=256 << 20, metavar="SIZE", help="size of the disk's test file; default 256M"
+    )
+    parser.add_argument("--driver", type=Path, metavar="PATH", help="use this libcuda.so.1")
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
-    parser.add_argument("--explain", action="store_true", help="explain how to read the result, and what it can answer")
+    parser.add_argument("--explain", action="store_true", help="explain how to read the result")
     parser.set_defaults(refuse=parser.error)
 
 

@@ -45,21 +45,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=Path,
         metavar="FILE",
-        help="PTX, cubin, fatbin, object, library or executable; its kernels are probed as in a run: in their PTX or,"
-        " where the GPU cannot run that, in their machine code",
+        help="PTX, cubin, fatbin, object, library or executable; its kernels are probed as in a run, in PTX or else"
+        " in SASS",
     )
     parser.add_argument(
         "-k",
         "--kernel",
         action="append",
         metavar="WHICH",
-        help="only this kernel, or those that a regular expression finds, by their C++ names, too; may be repeated;"
-        " default: all",
+        help="only this kernel, or those whose name or C++ name matches a regular expression; may be repeated; default:"
+        " all",
     )
     parser.add_argument(
         "--arch", type=architecture, metavar="sm_XY", help="the GPU's architecture; default: the newest in the file"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="keep the folder of each kernel in this directory")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="save the files of each kernel in DIR")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default %(default)s")
     parser.set_defaults(refuse=parser.error)
 

@@ -16,36 +16,41 @@ class Command(Protocol):
     def run(self, arguments: argparse.Namespace) -> int: ...
 
 
+GROUPS = ("runs", "pages", "probes", "start")
+"""Groups of commands that ``tui-probe --help`` only names."""
+
+
 @dataclass(frozen=True)
 class Entry:
-    """A subcommand: its module, imported only when it is used, and its line in the help."""
+    """A command: its module, imported only when it is used, its line in the help, and its group; "" for a main one."""
 
     module: str
     help: str
+    group: str = ""
 
 
 COMMANDS = {
-    "home": Entry("home", "recent traces, a form to start a program, and what works here (the default on a terminal)"),
-    "run": Entry("run", "start a command under the hook, and show what its kernels do"),
-    "watch": Entry("watch", "attach read-only to the newest active run, from another terminal"),
-    "ctl": Entry("ctl", "switch an active run on and off, and change its budgets, from another terminal"),
-    "list": Entry("list_runs", "recent runs by command: what each found, and what changed against the run before"),
-    "open": Entry("open", "explore a trace, files of Nsight Compute or Systems, or a saved bandwidth result"),
-    "report": Entry("report", "a trace as a table, JSON, CSV or Markdown"),
-    "show": Entry("show", "one view of a kernel as text, data or a picture"),
-    "explain": Entry("explain", "a walk through a trace: its files, its log in words, a kernel, a result"),
-    "import": Entry("import_command", "files of Nsight Compute and Nsight Systems: tables, and a timeline"),
-    "compare": Entry("compare", "compare two traces, kernels or launches"),
-    "probes": Entry("probes", "the built-in probes: what each measures, what it costs, its source"),
-    "eval": Entry("evaluation", "evaluations: a question that several traces answer, as tables and figures"),
-    "roofline": Entry("roofline", "kernels on the roofline of this machine's memory and tensor cores"),
-    "bandwidth": Entry("bandwidth", "measure the bandwidth of this machine's memories"),
-    "check": Entry("check", "verify a probe, and try it on kernels without a GPU"),
-    "new-probe": Entry("new_probe", "write a commented start of a probe of your own, in Python or TOML"),
-    "completion": Entry("completion", "what bash, zsh or fish needs to complete tui-probe's command lines"),
-    "help": Entry("help", "help pages: how things work, formats, and a glossary"),
-    "doctor": Entry("doctor", "check what works on this machine, and how to fix what does not"),
-    "demo": Entry("demo", "the whole pipeline on a bundled example, simulated where there is no GPU"),
+    "run": Entry("run", "profile a program: live screen on a terminal, then a report"),
+    "open": Entry("open", "explore a trace, or files of Nsight Compute and Nsight Systems"),
+    "report": Entry("report", "print the report of a run, or one page as text, JSON or CSV"),
+    "compare": Entry("compare", "compare two runs, kernels or launches"),
+    "import": Entry("import_command", "print tables of Nsight Compute and Nsight Systems files"),
+    "check": Entry("check", "verify a probe, and insert it into kernels without a GPU"),
+    "doctor": Entry("doctor", "check what works on this machine, with fixes"),
+    "help": Entry("help", "show help pages: a tour, concepts, formats, a glossary"),
+    "home": Entry("home", "show recent traces and a form to start a program (default on a terminal)", "runs"),
+    "list": Entry("list_runs", "list recent runs by command, with findings and changes", "runs"),
+    "watch": Entry("watch", "attach to an active run from another terminal", "runs"),
+    "ctl": Entry("ctl", "switch recording of an active run, change its budgets", "runs"),
+    "show": Entry("show", "print one page of a kernel or trace as text, data or a picture", "pages"),
+    "explain": Entry("explain", "walk through a trace: files, log, one kernel, one result", "pages"),
+    "roofline": Entry("roofline", "place kernels on the roofline of the GPU", "pages"),
+    "eval": Entry("evaluation", "answer questions that need several traces", "pages"),
+    "bandwidth": Entry("bandwidth", "measure the memory bandwidths of this machine", "pages"),
+    "probes": Entry("probes", "list the built-in probes: measures, cost, source", "probes"),
+    "new-probe": Entry("new_probe", "write a commented probe to start from, in Python or TOML", "probes"),
+    "demo": Entry("demo", "profile a bundled example, without a GPU on the simulated one", "start"),
+    "completion": Entry("completion", "print the completion code for bash, zsh or fish", "start"),
 }
 READS_RESULTS = ("list", "watch", "open", "report", "show", "explain", "import", "compare", "eval", "roofline")
-"""Subcommands that show what probes measured, and so may need one that no package brings."""
+"""Commands that show results of probes, so they take ``--probe`` for one that is not installed."""

@@ -40,25 +40,23 @@ FORMATS = ("table", "json", "csv", "md")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Both sides, and the form."""
     parser.epilog = (
-        "A and B are TRACE, TRACE:KERNEL or TRACE:KERNEL@LAUNCH; KERNEL is an index or a regular expression."
-        " Without TRACE, A is of the newest trace, and B of that of A: tui-probe compare trace:matmul@0 :matmul@5."
-        " The exit status is 1 if --fail-if-worse finds something, or if there is nothing to compare, and 5 if it could"
-        " not judge: of times of a simulated GPU, of different kernels, where one program failed, and where nothing was"
+        "A and B are TRACE, TRACE:KERNEL or TRACE:KERNEL@LAUNCH; TRACE is a directory or the name of a run, KERNEL an"
+        " index or a regular expression. Without TRACE, A is in the newest trace, and B in the trace of A: tui-probe"
+        " compare trace:matmul@0 :matmul@5. Exit status 1: --fail-if-worse found something, or nothing is comparable."
+        " Exit status 5: no verdict, since times are simulated, kernels differ, a program failed, or nothing was"
         " measured on both sides."
     )
-    parser.add_argument("before", metavar="A", help="what was before")
-    parser.add_argument("after", metavar="B", help="what is after")
+    parser.add_argument("before", metavar="A", help="baseline")
+    parser.add_argument("after", metavar="B", help="candidate")
     parser.add_argument(
         "--fail-if-worse",
         type=percent,
         metavar="X%",
-        help="exit with status 1, and a list on stderr, if a figure of B is worse by more than X per cent; the cost of"
-        " the probe does not count",
+        help="exit with status 1 if a metric of B is worse by more than X%%, and list them on stderr; the cost of the"
+        " probe is ignored",
     )
-    parser.add_argument("--figures", metavar="KEY,…", help="compare only these figures, such as span_cycles,registers")
-    parser.add_argument(
-        "--view", metavar="VIEW", help="a drawing of both side by side (timeline, ...) instead of figures"
-    )
+    parser.add_argument("--figures", metavar="KEY,…", help="compare only these metrics, e.g. span_cycles,registers")
+    parser.add_argument("--view", metavar="VIEW", help="draw both side by side, e.g. timeline, instead of metrics")
     parser.add_argument(
         "--height", type=height_option, metavar="N", default=24, help="lines of a drawing; default %(default)s"
     )
@@ -72,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the comparison; nothing else goes to stdout."""
     if arguments.view is not None and arguments.view not in drawings():
-        warn(f"error: argument --view: there is no drawing {arguments.view!r}; there are {', '.join(drawings())}")
+        warn(f"error: argument --view: {arguments.view!r} is not a drawing; use {', '.join(drawings())}")
         return ExitStatus.USAGE
     sides = open_sides(arguments.before, arguments.after)
     if arguments.view is not None and arguments.fail_if_worse is None:
@@ -83,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         comparison.keep(arguments.figures.split(","))
     put(drawing_lines(sides, arguments) if arguments.view is not None else comparison_lines(comparison, arguments))
     if not comparison.pairs:
-        warn("error: there is nothing to compare: no kernel is in both")
+        warn("error: nothing to compare: no kernel is in both")
         return ExitStatus.FAILED
     return ExitStatus.OK if arguments.fail_if_worse is None else report_regressions(comparison, arguments.fail_if_worse)
 
@@ -101,7 +99,7 @@ def report_regressions(comparison: Comparison, limit: float) -> int:
     for change in unknown:
         inform(f"not compared: {change.text}: measured on one side only")
     if len(unknown) == len(comparison.rows):
-        warn("error: there is nothing to compare: no figure was measured on both sides")
+        warn("error: nothing to compare: no metric was measured on both sides")
         return ExitStatus.FAILED
     worse = comparison.worse(limit)
     for change in worse:
@@ -121,7 +119,7 @@ def percent(word: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < inf:
-        raise argparse.ArgumentTypeError(f"{word}: a number of per cent was expected, such as 5%")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a percentage; write 5%")
     return number / 100
 
 
@@ -159,7 +157,7 @@ def drawing_lines(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
 
     one, other = sides
     if not isinstance(one, ViewSource) or not isinstance(other, ViewSource):
-        raise ChoiceError("a drawing is of a kernel: name one on both sides, TRACE:KERNEL")
+        raise ChoiceError("drawings show kernels: name one on both sides, TRACE:KERNEL")
     _warn_of(traces_warning(one.trace, other.trace))
     with Progress() as reading:
         view = open_pair(arguments.view, one, other, reading)

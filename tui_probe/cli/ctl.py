@@ -35,10 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "tui-probe ctl [TRACE_OR_DIR] status|on|off|probe NAME|budget NAME=VALUE..."
     parser.add_argument(
         "words", nargs="*", metavar="[TRACE_OR_DIR] ACTION",
-        help="status: whether launches are recorded, and what of its budgets the run has used (the default); on, off:"
-             " record launches, or let them pass; probe: launches have this one of the run's probes alone, or all by"
-             " turns; budget: trace-bytes=4G, result-files=5000, log-bytes=none, write-rate=50M (per second). Without"
-             " TRACE_OR_DIR the newest active run in the folder of traces",
+        help="status: show recording and used budgets (default); on, off: record launches or run them unprobed;"
+             " probe: use only this probe, or alternate (all); budget: trace-bytes=4G, result-files=5000,"
+             " log-bytes=none, write-rate=50M (per second). Default TRACE_OR_DIR: the newest active run in the trace"
+             " directory",
     )  # fmt: skip
     parser.set_defaults(refuse=parser.error)
 

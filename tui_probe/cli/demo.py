@@ -30,10 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``run`` that make sense for a program that is known."""
     add_probe_options(parser)
     parser.add_argument(
-        "--kernel", action="append", default=[], metavar="NAME", help="an example to run, such as saxpy; default all"
+        "--kernel", action="append", default=[], metavar="NAME", help="example to run, e.g. saxpy; default: all"
     )
-    parser.add_argument("--tracedir", type=Path, metavar="DIR", help="where to keep the trace")
-    parser.add_argument("--sim", action="store_true", help="use the simulated GPU even where there is a GPU")
+    parser.add_argument("--tracedir", type=Path, metavar="DIR", help="create the trace in DIR")
+    parser.add_argument("--sim", action="store_true", help="use the simulated GPU, even if there is a GPU")
     add_screen_options(parser)
 
 

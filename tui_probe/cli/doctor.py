@@ -74,9 +74,7 @@ CHECKS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default %(default)s")
-    parser.add_argument(
-        "--clear-cache", action="store_true", help="empty the cache of prepared kernels, and check nothing"
-    )
+    parser.add_argument("--clear-cache", action="store_true", help="empty the cache of prepared kernels, and exit")
 
 
 def run(arguments: argparse.Namespace) -> int:

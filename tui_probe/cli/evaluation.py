@@ -128,38 +128,41 @@ NAME = 14
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The evaluation, its traces, how to collect them, and in which form the answer is wanted."""
-    parser.epilog = "Without NAME: a list. Without TRACE the traces that come with tui-probe, and the answer says so."
-    parser.add_argument("name", nargs="?", metavar="NAME", help="the evaluation; without it: all there are")
+    parser.epilog = "Without NAME, lists the evaluations. Without TRACE, answers from bundled traces and says so."
+    parser.add_argument("name", nargs="?", metavar="NAME", help="evaluation to answer; default: list all")
     parser.add_argument(
         "trace", nargs="*", metavar="TRACE",
-        help="traces, folders of them, TRACE:KERNEL@LAUNCH, result files, or other files that the evaluation reads",
+        help="traces, directories of traces, TRACE:KERNEL@LAUNCH, result files, or other input; default: bundled"
+             " traces",
     )  # fmt: skip
     parser.add_argument(
         "--explain",
         action="store_true",
-        help="say what it asks, how to read the answer, and what it runs; nothing else",
+        help="explain the question, the answer and the programs, and exit",
     )
     collected = parser.add_argument_group("collecting")
-    collected.add_argument("--run", action="store_true", help="collect the traces first; what is there is kept")
-    collected.add_argument("--out", type=Path, metavar="DIR", help="where traces are collected; default evals/NAME")
-    collected.add_argument("--only", action="append", metavar="RUN", help="collect this run alone; may be repeated")
+    collected.add_argument("--run", action="store_true", help="collect the traces first, except those that exist")
+    collected.add_argument("--out", type=Path, metavar="DIR", help="collect traces in DIR; default evals/NAME")
+    collected.add_argument("--only", action="append", metavar="RUN", help="collect only this run; may be repeated")
     collected.add_argument(
-        "--python", default=sys.executable, metavar="PATH", help="the interpreter for programs; default this one"
+        "--python", default=sys.executable, metavar="PATH", help="interpreter for programs; default: this one"
     )
     collected.add_argument(
         "--jobs", type=jobs_option, default=1, metavar="N",
-        help="collect N runs at a time; with more than 1 times are those of a machine that is shared",
+        help="collect N runs at a time; times then include their interference",
     )  # fmt: skip
     collected.add_argument("--sim", action="store_true", help="use the simulated GPU, with small sizes")
     form = parser.add_argument_group("what is written").add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="the answer as JSON")
-    form.add_argument("--csv", action="store_true", help="a table as CSV: the main one, that of --table, or a figure's")
-    form.add_argument("--png", type=Path, metavar="FILE", help="write figures as pictures (needs matplotlib)")
-    form.add_argument("--svg", type=Path, metavar="FILE", help="write figures as drawn text")
-    parser.add_argument("--table", metavar="NAME", help="one table alone")
-    parser.add_argument("--figure", metavar="NAME", help="one figure alone")
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument(
+        "--csv", action="store_true", help="print a table as CSV: the main one, or that of --table or --figure"
+    )
+    form.add_argument("--png", type=Path, metavar="FILE", help="write charts as pictures (needs matplotlib)")
+    form.add_argument("--svg", type=Path, metavar="FILE", help="write charts as drawn text")
+    parser.add_argument("--table", metavar="NAME", help="only this table")
+    parser.add_argument("--figure", metavar="NAME", help="only this chart")
     parser.add_argument("--width", type=width_option, metavar="W", help="columns; default: the terminal's, or 120")
-    parser.add_argument("--height", type=height_option, metavar="H", help="lines of a figure; default 40")
+    parser.add_argument("--height", type=height_option, metavar="H", help="lines of a chart; default 40")
     add_screen_options(parser)
 
 

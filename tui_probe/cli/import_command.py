@@ -86,7 +86,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     shown.add_argument(
         "--width", type=width_option, metavar="N", help="width of tables; default: the terminal's, or 120"
     )
-    shown.add_argument("--explain", action="store_true", help="explain how to read the page, and what it can answer")
+    shown.add_argument("--explain", action="store_true", help="explain how to read the page")
 
 
 def open_traces(words: Sequence[str]) -> list[Trace]:
@@ -151,13 +151,11 @@ def wants_ascii(arguments: argparse.Namespace) -> bool:
 
 def add_ncu_arguments(parser: argparse.ArgumentParser) -> None:
     """Files, the page, and what is known of the program."""
-    parser.add_argument(
-        "files", nargs="*", type=Path, metavar="FILE", help="reports of ncu (.ncu-rep), or its CSV files"
-    )
-    parser.add_argument("--page", choices=NCU_PAGES, default="kernels", help="what to show; default %(default)s")
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="ncu reports (.ncu-rep) or CSV files")
+    parser.add_argument("--page", choices=NCU_PAGES, default="kernels", help="page to print; default %(default)s")
     parser.add_argument(
         "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
-        help="a trace of the same program with a counting probe, for pages sectors, critical, lines and sass; may be"
+        help="trace of the program with a counting probe, for the pages sectors, critical, lines and sass; may be"
         " repeated",
     )  # fmt: skip
     add_plan_options(parser)
@@ -168,14 +166,12 @@ def add_ncu_arguments(parser: argparse.ArgumentParser) -> None:
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that select the launches that count."""
     plan = parser.add_argument_group("which launches count")
-    plan.add_argument(
-        "--warmup", type=count, metavar="W", help="warm-up iterations before the measured ones, which are dropped"
-    )
+    plan.add_argument("--warmup", type=count, metavar="W", help="drop W warm-up iterations before the measured ones")
     plan.add_argument(
         "--runs",
         type=positive,
         metavar="R",
-        help="measured iterations; without W and R, W + R is found in the launches",
+        help="measured iterations; default: W + R is found from the launches",
     )
     plan.add_argument(
         "--expect", action="append", default=[], metavar="NAME", help="warn if no kernel with NAME in its name ran"
@@ -243,16 +239,16 @@ def add_nsys_arguments(parser: argparse.ArgumentParser) -> None:
     """Files and the page."""
     parser.add_argument(
         "files", nargs="+", type=Path, metavar="FILE",
-        help="an sqlite export, CSV files of one nsys stats, or Chrome traces",
+        help="sqlite export, CSV files of one nsys stats, or Chrome traces",
     )  # fmt: skip
-    parser.add_argument("--page", choices=NSYS_PAGES, default="totals", help="what to show; default %(default)s")
+    parser.add_argument("--page", choices=NSYS_PAGES, default="totals", help="page to print; default %(default)s")
     parser.add_argument(
         "--search", default="", metavar="TEXT",
-        help="only kernels and ranges with TEXT in their names, and kernels that ran within such a range",
+        help="only kernels and ranges with TEXT in their names, and kernels in such ranges",
     )  # fmt: skip
     parser.add_argument(
         "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
-        help="a trace of the same program: the page kernels names its kernels; may be repeated",
+        help="trace of the program, whose kernels the page kernels names; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--height", type=timeline_height, metavar="N", default=24, help="lines of the timeline; default 24"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import errno
 import importlib
 import io
 import os
 import sys
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
-from tui_probe.draw.printable import printable_lines
 from tui_probe.errors import (
     ImportFileError,
     NoDriverError,
@@ -20,7 +17,6 @@ from tui_probe.errors import (
     TargetError,
     TraceError,
     UsageError,
-    did_you_mean,
 )
 from tui_probe.launcher.target import SCARCE
 from tui_probe.version import __version__
@@ -28,8 +24,11 @@ from tui_probe.version import __version__
 from . import completion
 from .commands import COMMANDS, READS_RESULTS
 from .output import ExitStatus, complain, discard_output, on_terminal, warn
+from .parser import FrontParser, Parser, unknown_command
 
 if TYPE_CHECKING:
+    import argparse
+
     from tui_probe.ui.requests import SameKernel
 
     from .commands import Command
@@ -103,8 +102,7 @@ def dispatch(argv: list[str], begin: SameKernel | None = None) -> int:
         argv = ["import", *with_tool(argv[1:])]
     parser, subparser = build_parsers(next((word for word in argv if word in COMMANDS), None))
     if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
-        near = did_you_mean(argv[0], COMMANDS) or ": there are " + ", ".join(COMMANDS)
-        parser.error(f"there is no command {argv[0]}{near}")
+        parser.error(unknown_command(argv[0]))
     options, unknown = parser.parse_known_args(argv)
     if unknown:
         (subparser or parser).refuse(unknown)
@@ -135,11 +133,11 @@ def complete() -> None:
 
 
 def add_probe_folders(parser: argparse.ArgumentParser) -> None:
-    """Probes whose meaning no package brings."""
+    """Add the option for probes that are not installed."""
     parser.add_argument(
-        "--probe", action="append", default=[], metavar="FOLDER|NAME", dest="probe_folders",
-        help="folder of the probe that the trace was made with, may be repeated; or the name of a known one, for a"
-             " trace that names none",
+        "--probe", action="append", default=[], metavar="DIRECTORY|NAME", dest="probe_folders",
+        help="directory of the trace's probe; or the name of a known probe, for a trace that names none; may be"
+             " repeated",
     )  # fmt: skip
 
 
@@ -159,61 +157,14 @@ def register_probes(folders: list[str]) -> None:
                 add_folder(Path(folder))
 
 
-class Parser(argparse.ArgumentParser):
-    """One that takes options between and behind the other words, too, and whose complaints are safe to show, since a
-    shell puts names of files into command lines.
-    """
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        return super().parse_known_args(self.options_first(list(args or ())), namespace)
-
-    def options_first(self, words: list[str]) -> list[str]:
-        """The words with the options in front, each with its value: argparse gives up an optional word for good where
-        an option stands in its place. Where what follows is of another command, as behind ``run``, as they are.
-        """
-        if any(action.nargs in (argparse.PARSER, argparse.REMAINDER) for action in self._get_positional_actions()):
-            return words
-        end = words.index("--") if "--" in words else len(words)
-        if end and self._takes_value(words[end - 1]):  # its value is missing: it must not take another word for it
-            end -= 1
-        options: list[str] = []
-        others: list[str] = []
-        left = iter(words[:end])
-        for word in left:
-            if self._takes_value(word):
-                options += [word, *islice(left, 1)]
-            else:
-                (options if word.startswith("-") and word != "-" else others).append(word)
-        return [*options, *others, *words[end:]]
-
-    def _takes_value(self, word: str) -> bool:
-        action = self._option_string_actions.get(word)
-        return action is not None and action.nargs is None
-
-    def error(self, message: str) -> NoReturn:
-        super().error(printable_lines(message))
-
-    def refuse(self, unknown: list[str]) -> NoReturn:
-        """Complain of arguments that mean nothing, with the option that the first may stand for."""
-        first = next((word for word in unknown if word.startswith("-")), unknown[0])
-        options = [option for option in self._option_string_actions if option.startswith("--")]
-        guess = did_you_mean(first.partition("=")[0], options) if first.startswith("--") else ""
-        message = f"there is no option {first}{guess}" if first.startswith("-") else f"too many arguments: {first}"
-        self.error(message)
-
-
 def build_parsers(command_name: str | None) -> tuple[Parser, Parser | None]:
-    """The parser of everything, and that of the subcommand ``command_name``: it alone has its arguments, which need its
-    module.
-    """
-    parser = Parser(
-        prog="tui-probe",
-        description="A terminal profiler for GPU kernels.",
-        epilog="tui-probe COMMAND --help shows the options of a command.",
+    """Return the parser of everything and that of one command, the only one whose module is imported for options."""
+    parser = FrontParser(
+        prog="tui-probe", description="A terminal profiler for CUDA kernels: which kernels, lines and warps cost time.",
         allow_abbrev=False,
-    )
+    )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"tui-probe {__version__}")
-    subcommands = parser.add_subparsers(dest="command_name", metavar="COMMAND", title="commands")
+    subcommands = parser.add_subparsers(dest="command_name", metavar="COMMAND", parser_class=Parser)
     selected = None
     for name, entry in COMMANDS.items():
         subparser = subcommands.add_parser(name, help=entry.help, description=sentence(entry.help), allow_abbrev=False)

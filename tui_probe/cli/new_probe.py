@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The name, and where the probe is to be."""
-    parser.add_argument("name", metavar="NAME", help="of the probe and its file, NAME.py")
+    parser.add_argument("name", metavar="NAME", help="name of the probe and its file, NAME.py")
     parser.add_argument(
         "--at", metavar="POSITION", default="ld.global",
-        help="where it measures time: ld.global, or lines of source, attn.py:22-26 (default %(default)s)",
+        help="measure time at an instruction or in source lines, e.g. attn.py:22-26; default %(default)s",
     )  # fmt: skip
-    parser.add_argument("--toml", action="store_true", help="as a TOML file with snippets of PTX, NAME.toml")
+    parser.add_argument("--toml", action="store_true", help="write a TOML file with PTX snippets, NAME.toml")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -35,21 +35,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The traces and the two limits."""
     parser.add_argument(
         "trace", nargs="*", metavar="TRACE",
-        help="traces of the same program, whose probes count bytes and operations, one of them with times;"
-        " TRACE:KERNEL for some kernels alone; default the newest trace",
+        help="traces of one program with counting probes, at least one with times; TRACE:KERNEL selects kernels;"
+        " default the newest trace",
     )  # fmt: skip
     parser.add_argument(
         "--bandwidth", metavar="RATE|FILE",
-        help="bytes per second, as 4.4T, or a file of `tui-probe bandwidth --format json`; default: the settings' file,"
-        " else the GPU's data sheet",
+        help="bytes per second, e.g. 4.4T, or a file of `tui-probe bandwidth --format json`; default: the settings'"
+        " file, else the GPU's data sheet",
     )  # fmt: skip
     parser.add_argument(
         "--ncu", action="append", default=[], type=Path, metavar="FILE.csv",
-        help="a table of Nsight Compute of the same program with dram__bytes.sum and lts__t_bytes.sum (`run --ncu`): it"
-        " tells DRAM from L2; may be repeated",
+        help="ncu table of the program with dram__bytes.sum and lts__t_bytes.sum (`run --ncu`), to separate DRAM from"
+        " L2; may be repeated",
     )  # fmt: skip
-    parser.add_argument("--peak", type=rate, metavar="RATE", help="operations per second, as 989T; default: the GPU's")
-    parser.add_argument("--format", choices=FORMATS, help="text or data instead of the screen; default table")
+    parser.add_argument(
+        "--peak", type=rate, metavar="RATE", help="operations per second, e.g. 989T; default: the GPU's"
+    )
+    parser.add_argument("--format", choices=FORMATS, help="print text or data instead of the screen; default table")
     parser.add_argument("--explain", action="store_true", help="explain how to read the text")
     add_screen_options(parser)
     parser.set_defaults(refuse=parser.error)

@@ -264,22 +264,22 @@ def _write_message(text: str) -> None:
 
 def add_screen_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of showing a run or a trace, for every command that shows one."""
-    shown = parser.add_argument_group("what is shown")
-    shown.add_argument("--no-ui", action="store_true", help="no screen, even on a terminal")
+    shown = parser.add_argument_group("display")
+    shown.add_argument("--no-ui", action="store_true", help="open no screen; print the report")
     shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     shown.add_argument(
         "--low-bandwidth",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="redraw less often and ignore the mouse, or never do; default: only while the link is slow",
+        help="redraw less often and ignore the mouse; default: while the link is slow",
     )
     shown.add_argument(
         "--mouse",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="use the mouse, or leave it to the terminal",
+        help="use the mouse; default: yes, but not over SSH",
     )
-    shown.add_argument("--palette", choices=PALETTES, default=None, help="colours; default dark")
+    shown.add_argument("--palette", choices=PALETTES, default=None, help="colors; default dark")
 
 
 def wants_screen(arguments: argparse.Namespace) -> bool:

@@ -34,6 +34,7 @@ from .arguments import (
     user_settings,
 )
 from .output import inform, put, shell_word, warn
+from .parser import show_options_first
 from .run_display import add_screen_options
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def add_ncu_options(parser: argparse.ArgumentParser) -> None:
     """The option of ``run`` that takes ncu."""
     parser.add_argument_group("Nsight Compute").add_argument(
         "--ncu", nargs="?", const=BYTE_METRICS, type=metric_names, metavar="A,B",
-        help="run under ncu instead of with a probe, and import these metrics (default: bytes of DRAM, L2 and L1);"
-             " needs permission to read counters; write --ncu -- COMMAND",
+        help="run under ncu instead of with a probe, and import these metrics; needs permission to read counters; write"
+             " --ncu -- COMMAND; default: bytes of DRAM, L2 and L1",
     )  # fmt: skip
 
 
@@ -62,7 +63,7 @@ def metric_names(text: str) -> tuple[str, ...]:
     names = tuple(part.strip() for part in text.split(","))
     if not all(METRIC.fullmatch(name) for name in names):
         raise argparse.ArgumentTypeError(
-            f"{text!r} does not name metrics, as dram__bytes.sum; before a command write --ncu -- COMMAND"
+            f"{text!r} is not a list of metrics; write dram__bytes.sum, and --ncu -- before a command"
         )
     return names
 
@@ -126,21 +127,27 @@ def report_ncu_log(log: Path, wanted: Sequence[str], arguments: argparse.Namespa
 
 
 USAGE = "tui-probe run [options] [--] COMMAND..."
+MAIN_OPTIONS = (
+    "-p", "-k", "--name", "--launches", "--machine-code", "--benchmark", "--between", "--after", "--for", "--no-ui",
+    "--sim",
+)  # fmt: skip
+"""The options that ``run --help`` shows."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``run``. COMMAND begins at the first word that is no option."""
+    """Add the options of ``run``. COMMAND begins at the first word that is not an option."""
     parser.usage = USAGE
     add_probe_options(parser)
     add_run_options(parser)
-    add_choice_options(parser.add_argument_group("what is probed"))
-    add_window_options(parser.add_argument_group("when"))
+    add_choice_options(parser.add_argument_group("selection"))
+    add_window_options(parser.add_argument_group("recording window"))
     limits = parser.add_argument_group("limits")
     add_limits(limits)
     add_kept_options(limits)
     add_driver_options(parser.add_argument_group("driver"))
     add_ncu_options(parser)
     add_screen_options(parser)
+    show_options_first(parser, MAIN_OPTIONS)
     parser.add_argument("command", nargs="...", metavar="COMMAND...", help="the program to profile, and its arguments")
 
 
@@ -148,7 +155,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the output options: trace directory, report."""
     parser.add_argument(
         "--tracedir", "--trace", type=Path, default=trace_dir(), metavar="DIR",
-        help="where trace directories are made; default %(default)s",
+        help="create trace directories in DIR; default %(default)s",
     )  # fmt: skip
     parser.add_argument(
         "--name", type=run_name, metavar="NAME",
@@ -156,27 +163,24 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--png", action="store_true",
-        help="write a picture of what the probe recorded into the trace, and its path to stdout, in place of a report",
+        help="save results as a PNG in the trace; print its path instead of a report",
     )  # fmt: skip
     parser.add_argument(
         "--memusage", action="store_true",
-        help="probe nothing: compute from each launch's shape what memory its records would take; where only the kernel"
-             " can tell how many there are, it counts them and keeps none; several probes take turns over the launches",
+        help="record nothing; report the probe memory each launch needs, from its shape or by counting its records",
     )  # fmt: skip
     parser.add_argument(
         "--between", action="append", metavar="FILE:A-B",
-        help="measure how long each warp is between lines of source, attn.py:22-26, by a probe that is written for it"
-             " (compile with -lineinfo); counts as a -p of its own",
+        help="measure time per warp in source lines, e.g. attn.py:22-26 (needs -lineinfo); adds a probe",
     )  # fmt: skip
     parser.add_argument(
         "--callback", type=Path, nargs="?", const=True, metavar="FILE.py",
-        help="after the program exits, run python FILE.py RESULT per result; without FILE.py: the callback of a probe"
-             " file that -p names by its path, if it is in the directory of that file",
+        help="after the program exits, run python FILE.py RESULT per result; default: the callback of the probe file"
+             " that -p names by its path, if both are in one directory",
     )  # fmt: skip
     parser.add_argument(
         "--again", nargs="?", const="", metavar="TRACE",
-        help="run the program of a trace once more, in place of COMMAND: in the same folder with the same options, but"
-             " for those that are given; traces lie beside it. Default the newest trace",
+        help="rerun TRACE's command in its directory; options given here override its own; default: the newest trace",
     )  # fmt: skip
 
 
@@ -188,95 +192,88 @@ def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
     chosen.add_argument(
         "--exclude", "--filter", type=names, metavar="A:B", help="do not probe kernels with A or B in their names"
     )
-    chosen.add_argument(
-        "--all-kernels", action="store_true", help="with --again: all kernels, whichever that run was asked to probe"
-    )
+    chosen.add_argument("--all-kernels", action="store_true", help="with --again: ignore that run's -k and --exclude")
     chosen.add_argument(
         "--launches", type=launches, metavar="WHICH",
-        help="launches of each kernel that are probed: auto (the first of each shape, then ever fewer), all, or a list"
-             " such as 0-9,20; default auto, with --benchmark all",
+        help="probe these launches of each kernel: all, a list, e.g. 0-9,20, or auto (the first of each shape, then"
+             " samples); default auto, with --benchmark all",
     )  # fmt: skip
     chosen.add_argument(
         "--sample", type=sample, metavar="SPEC",
-        help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), 64 (that many, evenly spread)",
+        help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), or 64 evenly spread ones",
     )  # fmt: skip
     chosen.add_argument(
         "--machine-code", choices=MACHINE_CODE,
-        help="kernels without PTX: auto probes their machine code, but not that of NVIDIA's closed libraries (cuBLAS,"
-             " cuDNN, ...), whose licence is yours to read; all: theirs too; off: none. Default auto",
+        help="probe the SASS of kernels without PTX: auto (not of cuBLAS, cuDNN and other closed libraries), all (check"
+             " their licenses) or off; default auto",
     )  # fmt: skip
-    chosen.add_argument(
-        "--no-times", action="store_true", help="do not take the GPU time of some launches of every kernel"
-    )
+    chosen.add_argument("--no-times", action="store_true", help="do not sample GPU times")
     chosen.add_argument(
         "--tensors", action="store_true",
-        help="name the tensors of PyTorch, CuPy and JAX programs, for pages of accesses; see `tui-probe help tensors`",
+        help="record the names of PyTorch, CuPy and JAX tensors; see `tui-probe help tensors`",
     )  # fmt: skip
 
 
 def add_window_options(when: argparse._ArgumentGroup) -> None:
     """Add the options of the recording window; `tui-probe ctl` and the live screen change it while the program runs."""
-    when.add_argument("--after", type=seconds, metavar="TIME", help="record from then on, such as 30s")
-    when.add_argument("--for", type=seconds, dest="duration", metavar="TIME", help="record for so long, such as 10s")
+    when.add_argument("--after", type=seconds, metavar="TIME", help="start recording after TIME, e.g. 30s")
+    when.add_argument("--for", type=seconds, dest="duration", metavar="TIME", help="record for TIME, e.g. 10s")
     when.add_argument(
-        "--capture-range", action="store_true", help="record between cudaProfilerStart and cudaProfilerStop only"
+        "--capture-range", action="store_true", help="record only between cudaProfilerStart and cudaProfilerStop"
     )
-    when.add_argument("--nvtx", metavar="RANGE", help="record launches in NVTX ranges of this text only")
+    when.add_argument("--nvtx", metavar="RANGE", help="record only launches in NVTX ranges with this text")
 
 
 def add_limits(limits: argparse._ArgumentGroup) -> None:
     """Add the budgets of a run with all its processes; the settings file has the same."""
     limits.add_argument(
         "--max-trace-bytes", type=limit, metavar="SIZE",
-        help="leave no more than this on disk, such as 4G; 0: logs alone; none: no limit; default 1G",
+        help="write at most SIZE to disk, e.g. 4G; 0: logs only; none: no limit; default 1G",
     )  # fmt: skip
     limits.add_argument(
         "--max-result-files", type=count, metavar="N",
-        help="save the records of so many launches at most; 0: of none; none: no limit; default 2000",
+        help="save at most N result files; none: no limit; default 2000",
     )  # fmt: skip
     limits.add_argument(
         "--max-log-bytes", type=limit, metavar="SIZE",
-        help="list launches in event.log up to this size, then count them; none: no limit; default 128M",
+        help="log launches up to SIZE of event.log, then count them; none: no limit; default 128M",
     )  # fmt: skip
     limits.add_argument(
         "--max-write-rate", type=limit, metavar="SIZE",
-        help="leave launches out while results come faster than SIZE per second, or half as fast as the disk takes"
-             " them; none: any rate; default 256M",
+        help="run launches unprobed while results exceed SIZE/s or half the disk's measured rate; none: no limit;"
+             " default 256M",
     )  # fmt: skip
     limits.add_argument(
-        "--min-free-disk", type=min_free, metavar="LEAST",
-        help="pause saving results while less than this is free on the trace's disk, such as 10G or 3%%; 0: never;"
-             " default 2G,5%%",
+        "--min-free-disk", type=min_free, metavar="MIN",
+        help="pause saving results while less than MIN is free on the disk, e.g. 10G or 3%%; 0: never; default 2G,5%%",
     )  # fmt: skip
     limits.add_argument(
         "--max-probe-memory", type=size, metavar="SIZE",
-        help="limit the GPU memory that probes take, such as 512M; default a tenth of what is free",
+        help="limit the GPU memory of probes, e.g. 512M; default: a tenth of the free memory",
     )  # fmt: skip
     limits.add_argument(
         "--max-host-memory", type=size, metavar="SIZE",
-        help="limit the memory for records on their way to files and for copies of PTX; default 256M",
+        help="limit host memory for records in flight and copies of PTX; default 256M",
     )  # fmt: skip
 
 
 def add_kept_options(limits: argparse._ArgumentGroup) -> None:
     """Add the options that switch parts of a run off."""
+    limits.add_argument("--no-cache", action="store_true", help="prepare every kernel anew, and cache none")
     limits.add_argument(
-        "--no-cache", action="store_true", help="ignore the cache: prepare every kernel, and keep none for later runs"
+        "--keep-secrets", action="store_true", help="do not mask passwords and tokens in the recorded command line"
     )
-    limits.add_argument(
-        "--keep-secrets", action="store_true", help="do not mask passwords and tokens of the command line in the trace"
-    )
-    limits.add_argument("--no-source", action="store_true", help="do not copy the kernels' source files into the trace")
+    limits.add_argument("--no-source", action="store_true", help="do not copy source files of kernels into the trace")
 
 
 def add_driver_options(drivers: argparse._ArgumentGroup) -> None:
     """The driver that the program gets: that of the system, another, or the simulated GPU."""
     machine = drivers.add_mutually_exclusive_group()
-    machine.add_argument("--driver", type=Path, metavar="PATH", help="the libcuda.so.1 to use")
+    machine.add_argument("--driver", type=Path, metavar="PATH", help="use this libcuda.so.1")
     machine.add_argument("--sim", action="store_true", help="use the simulated GPU")
     drivers.add_argument(
         "--sim-arch", choices=ARCHITECTURES,
-        help="use the simulated GPU, as one of this architecture: sm_90 has clusters; default sm_80",
+        help="use the simulated GPU with this architecture; sm_90 has clusters; default sm_80",
     )  # fmt: skip
 
 
@@ -284,30 +281,29 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that ``run`` and ``demo`` share."""
     parser.add_argument(
         "-p", "--probe", "-t", action="append", metavar="PROBE",
-        help="a probe or a set of them (see `tui-probe probes`), or a file; NAME:1/16: only of such a sample of blocks."
-             " Given several times: launches have all probes that count at once; the others take turns with these."
-             f" Default {user_settings().probe or DEFAULT_PROBE}",
+        help="use a probe, a set (see `tui-probe probes`) or a probe file; NAME:1/16 samples blocks. Repeat it for"
+             " more: counting probes share launches, the others alternate with them; default"
+             f" {user_settings().probe or DEFAULT_PROBE}",
     )  # fmt: skip
     parser.add_argument(
         "--benchmark", action="store_true",
-        help="time the original kernels beside the probed ones, and report slowdowns; saves no results",
+        help="time kernels with and without the probe; save no results",
     )  # fmt: skip
     parser.add_argument(
         "--replay", action="store_true",
-        help="launch kernels again for probes that none of their launches had, with memory saved and restored as with"
-             " --benchmark; default: a kernel that is launched once has its counting probes",
+        help="relaunch kernels for probes that no launch had; saves and restores memory, as --benchmark",
     )  # fmt: skip
     parser.add_argument(
         "--wait", action="store_true",
-        help="let every launch wait until its kernel is prepared; default: launches wait a second and 5%% of the run in"
-             " all, then pass unprobed meanwhile",
+        help="let each launch wait for its prepared kernel; default: wait at most 1 s and 5%% of the run in total, then"
+             " run unprobed",
     )  # fmt: skip
-    parser.add_argument("--save-results", action="store_true", help="with --benchmark: save results all the same")
+    parser.add_argument("--save-results", action="store_true", help="with --benchmark: also save results")
     parser.add_argument(
         "--detail", action=BooleanOptionalAction, default=None,
-        help="save all records of a probe; default: what its pages need (sums of the launch, a record per block)",
+        help="save all records of a probe; default: only what its pages need, e.g. sums per launch or block",
     )  # fmt: skip
-    parser.add_argument("--no-report", action="store_true", help="no text report at the end")
+    parser.add_argument("--no-report", action="store_true", help="print no report at the end")
     parser.set_defaults(refuse=parser.error, png=False, callback=None, name=None)
 
 

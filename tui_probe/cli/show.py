@@ -264,28 +264,28 @@ SCOPE = 15
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The page, the trace, what of it, and in which form."""
     parser.epilog = (
-        "Without PAGE: a list of the pages; with a TRACE alone: what each of them has to show of it."
-        " A page that a trace and its kernels have is of the trace where no kernel or launch is named;"
-        " pictures and --do are for kernels."
+        "Without PAGE, lists the pages; with only a TRACE, lists what each page has of it."
+        " A page that traces and kernels share shows the trace unless a kernel or launch is named;"
+        " pictures and --do need a kernel."
     )
     parser.add_argument(
-        "page", nargs="?", metavar="PAGE", help="a page, such as source or timeline; without it: all there are"
+        "page", nargs="?", metavar="PAGE", help="page to print, e.g. source or timeline; default: list all"
     )
     parser.add_argument("trace", nargs="?", metavar="TRACE", help=ADDRESS)
-    parser.add_argument("-k", "--kernel", metavar="RE|INDEX", help="the kernel: its index, or a regular expression")
-    parser.add_argument("--launch", type=int, metavar="N", help="the launch, counted from 0 through the process")
+    parser.add_argument("-k", "--kernel", metavar="RE|INDEX", help="kernel, by index or regular expression")
+    parser.add_argument("--launch", type=int, metavar="N", help="launch of the process, from 0")
     parser.add_argument(
-        "--do", metavar="COMMAND[,…]", default="", help="commands for the view, as keys give them on the screen"
+        "--do", metavar="COMMAND[,…]", default="", help="send commands to the view, as keys do on the screen"
     )
     parser.add_argument("--width", type=width_option, metavar="W", help="columns; default: the terminal's, or 120")
-    parser.add_argument("--height", type=height_option, metavar="H", help="lines; default: all, and 40 of a drawing")
+    parser.add_argument("--height", type=height_option, metavar="H", help="lines; default: all, of a drawing 40")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
-    parser.add_argument(
-        "--explain", action="store_true", help="explain how to read the page; without a TRACE, only that"
-    )
+    parser.add_argument("--explain", action="store_true", help="explain how to read the page; TRACE may be omitted")
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="default %(default)s")
     parser.add_argument("--png", type=Path, metavar="FILE", help="write a picture (needs matplotlib)")
-    parser.add_argument("--perfetto", type=Path, metavar="FILE", help="write trace events, of timeline and launches")
+    parser.add_argument(
+        "--perfetto", type=Path, metavar="FILE", help="write trace events of timeline or launches for ui.perfetto.dev"
+    )
     parser.add_argument("--svg", type=Path, metavar="FILE", help="write the text as a picture")
 
 

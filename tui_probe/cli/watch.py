@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the argument for the run."""
     parser.add_argument(
         "trace", nargs="?", default="", metavar="TRACE",
-        help="a trace directory, or a folder of them: its newest active run; default: the folder of traces;"
-        " with :KERNEL@LAUNCH the screen begins there",
+        help="a trace, the name of a run, or a directory of traces (its newest active run); default: the trace"
+        " directory; :KERNEL@LAUNCH starts the screen there",
     )  # fmt: skip
     add_screen_options(parser)
 
