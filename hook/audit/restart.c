@@ -43,12 +43,12 @@ static bool drop_own_entry(char *variable)
 
 static void leave_out_of(char **environment)
 {
-    char **kept = environment;
+    char **next = environment;
     for (; *environment; environment++)
         if (!text_after(*environment, "LD_AUDIT=") || !text_contains(*environment, own_name) ||
             drop_own_entry(*environment))
-            *kept++ = *environment;
-    *kept = NULL;
+            *next++ = *environment;
+    *next = NULL;
 }
 
 void restart_preloaded(char **arguments, char **environment, const char *hook)

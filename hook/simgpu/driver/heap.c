@@ -8,11 +8,11 @@ enum { PAGE_BYTES = 65536 };
 
 bool heap_init(struct heap *heap, uint64_t address, uint64_t size)
 {
-    struct block *whole = calloc(1, sizeof *whole);
-    if (!whole)
+    struct block *range = calloc(1, sizeof *range);
+    if (!range)
         return false;
-    *whole = (struct block){.address = address, .size = size};
-    *heap = (struct heap){.address = address, .size = size, .first = whole};
+    *range = (struct block){.address = address, .size = size};
+    *heap = (struct heap){.address = address, .size = size, .first = range};
     return true;
 }
 
@@ -20,16 +20,16 @@ static bool split(struct block *block, uint64_t size)
 {
     if (block->size == size)
         return true;
-    struct block *rest = calloc(1, sizeof *rest);
-    if (!rest)
+    struct block *remainder = calloc(1, sizeof *remainder);
+    if (!remainder)
         return false;
-    *rest = (struct block){.address = block->address + size,
-                           .size = block->size - size,
-                           .previous = block,
-                           .next = block->next};
-    if (rest->next)
-        rest->next->previous = rest;
-    block->next = rest;
+    *remainder = (struct block){.address = block->address + size,
+                                .size = block->size - size,
+                                .previous = block,
+                                .next = block->next};
+    if (remainder->next)
+        remainder->next->previous = remainder;
+    block->next = remainder;
     block->size = size;
     return true;
 }

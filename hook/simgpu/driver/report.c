@@ -12,25 +12,25 @@
 
 #include "given.h"
 
-struct said {
-    struct said *next;
+struct report {
+    struct report *next;
     char line[];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct said *all_said;
+static struct report *reports;
 
 static bool is_new(const char *line)
 {
-    for (const struct said *said = all_said; said; said = said->next) {
-        if (strcmp(said->line, line) == 0)
+    for (const struct report *report = reports; report; report = report->next) {
+        if (strcmp(report->line, line) == 0)
             return false;
     }
-    struct said *said = malloc(sizeof *said + strlen(line) + 1);
-    if (said) {
-        strcpy(said->line, line);
-        said->next = all_said;
-        all_said = said;
+    struct report *report = malloc(sizeof *report + strlen(line) + 1);
+    if (report) {
+        strcpy(report->line, line);
+        report->next = reports;
+        reports = report;
     }
     return true;
 }

@@ -56,9 +56,9 @@ static CUresult look_up(const char *name, void **address, int version, uint64_t 
         return CUDA_ERROR_INVALID_VALUE;
     if (version > DRIVER_VERSION)
         return CUDA_ERROR_INVALID_VALUE;
-    entry_function *found = NULL;
-    *status = find(name, version, flags, &found);
-    *(entry_function **)address = found;
+    entry_function *function = NULL;
+    *status = find(name, version, flags, &function);
+    *(entry_function **)address = function;
     return CUDA_SUCCESS;
 }
 

@@ -107,13 +107,13 @@ static void forget_edge(struct graph_node *node, const struct graph_node *before
 void node_remove(struct graph_node *node)
 {
     struct graph *graph = node->graph;
-    size_t kept = 0;
+    size_t n_left = 0;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         forget_edge(graph->nodes[i], node);
         if (graph->nodes[i] != node)
-            graph->nodes[kept++] = graph->nodes[i];
+            graph->nodes[n_left++] = graph->nodes[i];
     }
-    graph->n_nodes = kept;
+    graph->n_nodes = n_left;
     free_node(node);
 }
 

@@ -66,7 +66,7 @@ API cuGraphClone(CUgraph *clone, CUgraph original)
     return leave(made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-API cuGraphNodeFindInClone(CUgraphNode *found, CUgraphNode original, CUgraph clone)
+API cuGraphNodeFindInClone(CUgraphNode *copy, CUgraphNode original, CUgraph clone)
 {
     struct graph *graph;
     CUresult result = enter_graph(clone, &graph);
@@ -76,9 +76,9 @@ API cuGraphNodeFindInClone(CUgraphNode *found, CUgraphNode original, CUgraph clo
     for (size_t i = 0; node && i < graph->n_nodes; i++)
         if (graph->nodes[i]->origin == node->id)
             here = graph->nodes[i];
-    if (!here || !found)
+    if (!here || !copy)
         return leave(CUDA_ERROR_INVALID_VALUE);
-    *found = here->handle;
+    *copy = here->handle;
     return leave(CUDA_SUCCESS);
 }
 
@@ -134,12 +134,12 @@ API cuGraphGetRootNodes(CUgraph handle, CUgraphNode *nodes, size_t *n)
     if (result)
         return result;
     struct graph_node **roots = calloc(graph->n_nodes + 1, sizeof *roots);
-    size_t found = 0;
+    size_t n_roots = 0;
     for (size_t i = 0; roots && i < graph->n_nodes; i++)
         if (!graph->nodes[i]->n_before)
-            roots[found++] = graph->nodes[i];
+            roots[n_roots++] = graph->nodes[i];
     if (roots && n)
-        give(nodes, n, roots, found);
+        give(nodes, n, roots, n_roots);
     free(roots);
     return leave(n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
@@ -147,19 +147,19 @@ API cuGraphGetRootNodes(CUgraph handle, CUgraphNode *nodes, size_t *n)
 API cuGraphGetEdges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, size_t *n)
 {
     struct graph *graph;
-    size_t found = 0;
+    size_t n_edges = 0;
     CUresult result = enter_graph(handle, &graph);
     if (result)
         return result;
     if (!n || !from != !to)
         return leave(CUDA_ERROR_INVALID_VALUE);
     for (size_t i = 0; i < graph->n_nodes; i++)
-        for (size_t k = 0; k < graph->nodes[i]->n_before; k++, found++)
-            if (from && found < *n) {
-                from[found] = graph->nodes[i]->before[k]->handle;
-                to[found] = graph->nodes[i]->handle;
+        for (size_t k = 0; k < graph->nodes[i]->n_before; k++, n_edges++)
+            if (from && n_edges < *n) {
+                from[n_edges] = graph->nodes[i]->before[k]->handle;
+                to[n_edges] = graph->nodes[i]->handle;
             }
-    *n = !from || found < *n ? found : *n;
+    *n = !from || n_edges < *n ? n_edges : *n;
     return leave(CUDA_SUCCESS);
 }
 

@@ -150,7 +150,7 @@ API cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgraphNode node, CUg
     return leave(take_over(here->work.of.child, graph) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static CUresult update(CUgraphExec handle, CUgraph graph_handle, int *told)
+static CUresult update(CUgraphExec handle, CUgraph graph_handle, int *update_result)
 {
     struct graph_exec *exec;
     CUresult result = enter_exec(handle, &exec);
@@ -159,20 +159,20 @@ static CUresult update(CUgraphExec handle, CUgraph graph_handle, int *told)
     const struct graph *graph = graph_of(graph_handle);
     if (!graph)
         return leave(CUDA_ERROR_INVALID_VALUE);
-    *told = compare(exec->graph, graph);
-    if (*told)
+    *update_result = compare(exec->graph, graph);
+    if (*update_result)
         return leave(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
     return leave(take_over(exec->graph, graph) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-API cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graph, CUupdateResult *told)
+API cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graph, CUupdateResult *update_result)
 {
-    *told = (CUupdateResult){0};
-    return update(handle, graph, &told->result);
+    *update_result = (CUupdateResult){0};
+    return update(handle, graph, &update_result->result);
 }
 
-API cuGraphExecUpdate(CUgraphExec handle, CUgraph graph, CUgraphNode *error_node, int *told)
+API cuGraphExecUpdate(CUgraphExec handle, CUgraph graph, CUgraphNode *error_node, int *update_result)
 {
     *error_node = NULL;
-    return update(handle, graph, told);
+    return update(handle, graph, update_result);
 }

@@ -43,12 +43,12 @@ static CUresult get_kernel(CUgraphNode handle, CUkernelNode *parameters, size_t 
     if (result)
         return leave(result);
     /* By the function, also of a kernel that was launched by its handle as a library's. */
-    CUkernelNode told = {.function = kernel->function_handle,
-                         .shared_bytes = call->shared_bytes,
-                         .parameters = node->pointers};
-    memcpy(told.grid, call->grid, sizeof told.grid);
-    memcpy(told.block, call->block, sizeof told.block);
-    memcpy(parameters, &told, size);
+    CUkernelNode answer = {.function = kernel->function_handle,
+                           .shared_bytes = call->shared_bytes,
+                           .parameters = node->pointers};
+    memcpy(answer.grid, call->grid, sizeof answer.grid);
+    memcpy(answer.block, call->block, sizeof answer.block);
+    memcpy(parameters, &answer, size);
     return leave(CUDA_SUCCESS);
 }
 

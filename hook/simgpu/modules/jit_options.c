@@ -22,7 +22,7 @@ void give_jit_log(unsigned count, const int *options, void **values, const char 
         memcpy(buffer, error ? error : "", given);
         buffer[given] = '\0';
     }
-    /* The driver writes the number of bytes it gave in place of the size that it was told. */
+    /* The driver writes the number of bytes it gave in place of the size of the buffer. */
     for (unsigned i = 0; i < count; i++) {
         if (options[i] == JIT_ERROR_LOG_BYTES)
             values[i] = (void *)(uintptr_t)given;

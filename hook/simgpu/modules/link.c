@@ -40,14 +40,14 @@ API cuLinkCreate_v2(unsigned count, int *options, void **values, void **state)
     if (!state || (count && (!options || !values)))
         return leave(CUDA_ERROR_INVALID_VALUE);
     struct link *link = calloc(1, sizeof *link);
-    int *kept = calloc(count + 1, sizeof *kept);
-    if (!link || !kept) {
+    int *option_codes = calloc(count + 1, sizeof *option_codes);
+    if (!link || !option_codes) {
         free(link);
-        free(kept);
+        free(option_codes);
         return leave(CUDA_ERROR_OUT_OF_MEMORY);
     }
-    memcpy(kept, options ? options : kept, count * sizeof *kept);
-    *link = (struct link){.next = links, .option_count = count, .options = kept, .values = values};
+    memcpy(option_codes, options ? options : option_codes, count * sizeof *option_codes);
+    *link = (struct link){.next = links, .option_count = count, .options = option_codes, .values = values};
     links = link;
     *state = link;
     return leave(CUDA_SUCCESS);
@@ -151,10 +151,10 @@ API cuLinkDestroy(void *state)
     CUresult result = enter(&context);
     if (result)
         return result;
-    struct link **found = find_link(state), *link = *found;
+    struct link **at = find_link(state), *link = *at;
     if (!link)
         return leave(CUDA_ERROR_INVALID_HANDLE);
-    *found = link->next;
+    *at = link->next;
     message_free(&link->images);
     free(link->options);
     free(link->linked);

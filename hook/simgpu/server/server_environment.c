@@ -42,10 +42,10 @@ static bool holds_driver(const char *folder)
 static char *without(const char *variable, const char *separators, is_unwanted *unwanted)
 {
     size_t name_length = strcspn(variable, "=") + 1;
-    char *kept = calloc(1, strlen(variable) + 1), *entries = strdup(variable + name_length), *place = NULL;
-    if (kept && entries) {
-        memcpy(kept, variable, name_length);
-        char *end = kept + name_length;
+    char *wanted = calloc(1, strlen(variable) + 1), *entries = strdup(variable + name_length), *place = NULL;
+    if (wanted && entries) {
+        memcpy(wanted, variable, name_length);
+        char *end = wanted + name_length;
         for (char *entry = strtok_r(entries, separators, &place); entry; entry = strtok_r(NULL, separators, &place)) {
             if (unwanted(entry))
                 continue;
@@ -55,7 +55,7 @@ static char *without(const char *variable, const char *separators, is_unwanted *
         }
     }
     free(entries);
-    return kept;
+    return wanted;
 }
 
 static bool is(const char *variable, const char *name)
@@ -99,26 +99,26 @@ char **server_environment(void)
     char **copy = calloc(count + 2, sizeof *copy);
     if (!copy)
         return NULL;
-    size_t kept = 0;
+    size_t n_wanted = 0;
     for (size_t i = 0; i < count; i++) {
         if (is_unwanted_setting(environ[i]))
             continue; /* PYTHONPATH comes at the end */
         if (is(environ[i], "TUI_PROBE_LAUNCHER"))
             continue; /* the server ends after the program, and is no process of the run */
         if (is(environ[i], "LD_PRELOAD"))
-            copy[kept++] = without(environ[i], ": ", is_driver);
+            copy[n_wanted++] = without(environ[i], ": ", is_driver);
         else if (is(environ[i], "LD_AUDIT"))
-            copy[kept++] = without(environ[i], ":", is_audit);
+            copy[n_wanted++] = without(environ[i], ":", is_audit);
         else if (is(environ[i], "LD_LIBRARY_PATH"))
-            copy[kept++] = without(environ[i], ":", holds_driver);
+            copy[n_wanted++] = without(environ[i], ":", holds_driver);
         else
-            copy[kept++] = strdup(environ[i]);
+            copy[n_wanted++] = strdup(environ[i]);
     }
-    copy[kept++] = python_path();
-    for (size_t i = 0; i < kept; i++) {
+    copy[n_wanted++] = python_path();
+    for (size_t i = 0; i < n_wanted; i++) {
         if (copy[i])
             continue;
-        for (size_t j = 0; j < kept; j++)
+        for (size_t j = 0; j < n_wanted; j++)
             free(copy[j]);
         free(copy);
         return NULL;

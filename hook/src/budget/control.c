@@ -154,9 +154,9 @@ uint64_t control_left_without_log(void)
     if (limit == CONTROL_NO_LIMIT)
         return CONTROL_NO_LIMIT;
     uint64_t most = limit / LOG_PART, of_log = atomic_load(&control->log_bytes.limit);
-    uint64_t kept = of_log < most ? of_log : most, used = atomic_load(&control->log_bytes.used);
-    kept = kept > used ? kept - used : 0;
-    return left > kept ? left - kept : 0;
+    uint64_t reserved = of_log < most ? of_log : most, used = atomic_load(&control->log_bytes.used);
+    reserved = reserved > used ? reserved - used : 0;
+    return left > reserved ? left - reserved : 0;
 }
 
 /* Of one that is no more, or that another program took the place of (exec). */

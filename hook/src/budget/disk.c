@@ -133,10 +133,10 @@ bool disk_admits(uint64_t size, _Atomic(const struct reason *) *gate)
         return true;
     signals_lock(&mutex);
     const bool enough = take(size);
-    const struct look found = last;
+    const struct look look = last;
     signals_unlock(&mutex);
     if (!enough && atomic_compare_exchange_strong(gate, &before, disk_reason()))
-        tell_pause(&found, size);
+        tell_pause(&look, size);
     return enough;
 }
 
@@ -147,10 +147,10 @@ bool disk_still_short(_Atomic(const struct reason *) *gate)
         return false;
     pthread_mutex_lock(&mutex);
     const bool enough = has_recovered();
-    const struct look found = last;
+    const struct look look = last;
     pthread_mutex_unlock(&mutex);
     if (enough && atomic_compare_exchange_strong(gate, &reason, NULL))
         event_log("[exec] save-resumed %llu of %llu bytes are free: results are saved again\n",
-                  (unsigned long long)found.free, (unsigned long long)found.total);
+                  (unsigned long long)look.free, (unsigned long long)look.total);
     return !enough;
 }

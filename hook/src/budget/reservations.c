@@ -67,9 +67,9 @@ static const struct reason *refuse(struct refusal *refusal, const struct control
     if (reason && before == limit)
         return reason;
     reason = make_reason(refusal, limit);
-    const struct reason *told = atomic_exchange(&refusal->reason, reason);
+    const struct reason *previous = atomic_exchange(&refusal->reason, reason);
     atomic_store(&refusal->limit, limit);
-    if (told != reason || before != limit)
+    if (previous != reason || before != limit)
         tell(refusal, budget, refusal != &no_share);
     return reason;
 }

@@ -38,7 +38,7 @@ struct budget_folder {
 
 void budget_count_folder(struct budget_folder *folder);
 
-/* Forgets what was told, in a forked child. */
+/* Forgets the budgets that were reported as reached, in a forked child. */
 void budget_reset(void);
 
 #endif

@@ -209,12 +209,12 @@ static CUresult updated(CUgraphExec handle, CUresult result, CUgraph graph)
     return result;
 }
 
-CUresult cuGraphExecUpdate(CUgraphExec handle, CUgraph graph, CUgraphNode *error_node, int *told)
+CUresult cuGraphExecUpdate(CUgraphExec handle, CUgraph graph, CUgraphNode *error_node, int *update_result)
 {
-    return updated(handle, WITH_MEMORY(cuGraphExecUpdate, handle, graph, error_node, told), graph);
+    return updated(handle, WITH_MEMORY(cuGraphExecUpdate, handle, graph, error_node, update_result), graph);
 }
 
-CUresult cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graph, void *told)
+CUresult cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graph, void *update_result)
 {
-    return updated(handle, WITH_MEMORY(cuGraphExecUpdate_v2, handle, graph, told), graph);
+    return updated(handle, WITH_MEMORY(cuGraphExecUpdate_v2, handle, graph, update_result), graph);
 }

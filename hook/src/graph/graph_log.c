@@ -99,19 +99,19 @@ void graph_log_nodes(const struct executable *executable)
 void graph_log_all_replays(struct executable *executable)
 {
     const uint64_t replays = atomic_load(&executable->replays);
-    if (replays == executable->told)
+    if (replays == executable->logged)
         return;
-    event_log_summary("[graph] %u replayed %llu\n", executable->id, (ull)(replays - executable->told));
-    executable->told = replays;
+    event_log_summary("[graph] %u replayed %llu\n", executable->id, (ull)(replays - executable->logged));
+    executable->logged = replays;
 }
 
 void graph_log_replays(struct executable *executable)
 {
     const uint64_t now = clock_coarse();
-    if (now - executable->told_at < TELL_NS)
+    if (now - executable->logged_at < TELL_NS)
         return;
     graph_log_all_replays(executable);
-    executable->told_at = now;
+    executable->logged_at = now;
 }
 
 static void put_kernels(struct text *text, struct graph_node *const *probed, size_t n)
@@ -131,7 +131,7 @@ void graph_log_probed(struct executable *executable, uint64_t replay, uint64_t f
     put_kernels(&kernels, probed, n);
     event_log("[graph] %u replay %llu time %llu launch %llu count %zu probed %s\n", executable->id, (ull)replay,
               (ull)time, (ull)first, executable->graph->n_kernels, text_or(&kernels, "-"));
-    executable->told++;
+    executable->logged++;
     executable->passed = NULL;
     free(kernels.bytes);
 }

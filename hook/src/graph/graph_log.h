@@ -7,7 +7,7 @@
 /* An executable and its nodes: when it is made, and when they have become others. */
 void graph_log_nodes(const struct executable *executable);
 
-/* Replays since the log was told last: now and then, or once they must be told. */
+/* Logs the replays since the last line: now and then, or all at a point where the log must have them. */
 void graph_log_replays(struct executable *executable);
 void graph_log_all_replays(struct executable *executable);
 

@@ -9,9 +9,9 @@ static bool match_level(struct graph *graph, CUgraph clone, uint32_t parent);
  * tells. */
 static CUgraphNode counterpart(CUgraphNode handle, CUgraph clone, const CUgraphNode *in_order, size_t place)
 {
-    CUgraphNode found = NULL;
-    if (REAL_OR_NOT_FOUND(cuGraphNodeFindInClone, &found, handle, clone) == CUDA_SUCCESS)
-        return found;
+    CUgraphNode counterpart_node = NULL;
+    if (REAL_OR_NOT_FOUND(cuGraphNodeFindInClone, &counterpart_node, handle, clone) == CUDA_SUCCESS)
+        return counterpart_node;
     return in_order ? in_order[place] : NULL;
 }
 

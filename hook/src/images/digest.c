@@ -28,10 +28,10 @@ struct digest digest_more(struct digest digest, const void *bytes, size_t size)
     enum { STEP = 16 };
     const uint8_t *at = bytes;
     uint8_t rest[2 * STEP] = {0};
-    const size_t whole = size / STEP * STEP;
-    for (size_t i = 0; i < whole; i += STEP)
+    const size_t full_steps = size / STEP * STEP;
+    for (size_t i = 0; i < full_steps; i += STEP)
         take(&digest, at + i);
-    memcpy(rest, at + whole, size - whole);
+    memcpy(rest, at + full_steps, size - full_steps);
     memcpy(rest + STEP, &(uint64_t){size}, sizeof(uint64_t));
     take(&digest, rest);
     take(&digest, rest + STEP);

@@ -22,14 +22,14 @@ struct executable {
     struct graph_times *times;
 
     atomic_uint_fast64_t replays;
-    uint64_t told, told_at; /* replays that the log knows of, and when it was told */
+    uint64_t logged, logged_at; /* replays that the log has, and the time of its last line */
     uint64_t generation;    /* of the switch */
     uint64_t begun;         /* replays before the schedule began anew */
     struct backoff probes;
     unsigned extras; /* replays that were due because one before had no room for all nodes */
 
     const struct reason *refused; /* why it has no probed copy; NULL: it may have one */
-    const struct reason *passed;  /* what the log was told last of a replay that was due */
+    const struct reason *passed;  /* last reason in the log for a due replay without a probe */
     CUgraph clone;    /* NULL: there is none */
     CUgraphExec probed_copy; /* NULL: there is none now */
     struct graph_clock *clock; /* what times the kernels of the probed copy; NULL: nothing does */

@@ -187,9 +187,9 @@ static void note_ptx(const struct entry *entry, const char *start, void *argumen
     struct ptx_question *question = argument;
     if (entry->kind != KIND_PTX)
         return;
-    enum fatbin_ptx found = judge(architecture_of(entry, start), question->device);
-    if (found > question->best)
-        question->best = found;
+    enum fatbin_ptx judged = judge(architecture_of(entry, start), question->device);
+    if (judged > question->best)
+        question->best = judged;
 }
 
 enum fatbin_ptx fatbin_ptx_for(const void *bytes, size_t size, unsigned device)

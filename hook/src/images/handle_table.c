@@ -17,10 +17,10 @@ void *handle_table_get(struct handle_table *table, const void *handle)
     if (!slots)
         return NULL;
     for (size_t i = first_slot(slots, handle);; i = (i + 1) & (slots->capacity - 1)) {
-        const void *found = atomic_load_explicit(&slots->slot[i].handle, memory_order_acquire);
-        if (found == handle)
+        const void *stored = atomic_load_explicit(&slots->slot[i].handle, memory_order_acquire);
+        if (stored == handle)
             return atomic_load_explicit(&slots->slot[i].value, memory_order_acquire);
-        if (!found)
+        if (!stored)
             return NULL;
     }
 }
@@ -31,10 +31,10 @@ static struct handle_slot *slot_for(struct handle_slots *slots, const void *hand
     struct handle_slot *dead = NULL;
     for (size_t i = first_slot(slots, handle);; i = (i + 1) & (slots->capacity - 1)) {
         struct handle_slot *slot = &slots->slot[i];
-        const void *found = atomic_load_explicit(&slot->handle, memory_order_relaxed);
-        if (found == handle)
+        const void *stored = atomic_load_explicit(&slot->handle, memory_order_relaxed);
+        if (stored == handle)
             return slot;
-        if (!found)
+        if (!stored)
             return dead ? dead : slot;
         if (!dead && !atomic_load_explicit(&slot->value, memory_order_relaxed))
             dead = slot;

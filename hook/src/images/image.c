@@ -104,11 +104,11 @@ static void capture_elf(struct image *image, const void *code, size_t size, cons
 /* Another thread may have found it, too: then it is the same. */
 static void keep_digest(struct image *image, struct digest digest)
 {
-    struct digest *kept = malloc(sizeof *kept), *before = NULL;
-    if (kept) {
-        *kept = digest;
-        if (!atomic_compare_exchange_strong(&image->digest, &before, kept))
-            free(kept);
+    struct digest *copy = malloc(sizeof *copy), *before = NULL;
+    if (copy) {
+        *copy = digest;
+        if (!atomic_compare_exchange_strong(&image->digest, &before, copy))
+            free(copy);
     }
 }
 
@@ -139,9 +139,9 @@ static bool digest_kept(const struct image *image, struct digest *digest)
 
 bool image_digest(struct image *image, struct digest *digest)
 {
-    const struct digest *kept = atomic_load(&image->digest);
-    if (kept) {
-        *digest = *kept;
+    const struct digest *known = atomic_load(&image->digest);
+    if (known) {
+        *digest = *known;
         return true;
     }
     if (!digest_kept(image, digest))

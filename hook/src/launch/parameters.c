@@ -21,22 +21,22 @@ bool parameters_read(CUfunction function, CUkernel kernel, struct parameter **li
 {
     if (kernel ? !real()->cuKernelGetParamInfo : !real()->cuFuncGetParamInfo)
         return false;
-    struct parameter *found = calloc(KERNEL_ARGUMENTS_LIMIT, sizeof *found);
+    struct parameter *parameters = calloc(KERNEL_ARGUMENTS_LIMIT, sizeof *parameters);
     const size_t count = parameters_count(function, kernel);
     CUresult result = CUDA_SUCCESS;
-    for (*n = 0; found && *n < count; ++*n) {
-        struct parameter *p = &found[*n];
+    for (*n = 0; parameters && *n < count; ++*n) {
+        struct parameter *p = &parameters[*n];
         result = kernel ? REAL_OR_NOT_FOUND(cuKernelGetParamInfo, kernel, *n, &p->offset, &p->size)
                         : REAL_OR_NOT_FOUND(cuFuncGetParamInfo, function, *n, &p->offset, &p->size);
         if (result != CUDA_SUCCESS)
             break;
     }
-    if (found && (result == CUDA_ERROR_INVALID_VALUE || (result == CUDA_SUCCESS && *n < KERNEL_ARGUMENTS_LIMIT))) {
-        struct parameter *fitting = realloc(found, (*n + 1) * sizeof *found); /* kernels are many */
-        *list = fitting ? fitting : found;
+    if (parameters && (result == CUDA_ERROR_INVALID_VALUE || (result == CUDA_SUCCESS && *n < KERNEL_ARGUMENTS_LIMIT))) {
+        struct parameter *fitting = realloc(parameters, (*n + 1) * sizeof *parameters); /* kernels are many */
+        *list = fitting ? fitting : parameters;
         return true;
     }
-    free(found);
+    free(parameters);
     return false;
 }
 

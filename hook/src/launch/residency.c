@@ -156,14 +156,14 @@ static struct residency *residency_of(struct variant *variant)
 /* Keeps an answer for later launches, up to a number. */
 static void keep(struct residency *residency, const struct resident *answer)
 {
-    struct resident *kept = NULL;
+    struct resident *copy = NULL;
     pthread_mutex_lock(&mutex);
-    if (residency->kept < MOST_KEPT && (kept = malloc(sizeof *kept))) {
-        *kept = *answer;
-        kept->older = residency->newest;
-        residency->newest = kept;
+    if (residency->kept < MOST_KEPT && (copy = malloc(sizeof *copy))) {
+        *copy = *answer;
+        copy->older = residency->newest;
+        residency->newest = copy;
         residency->kept++;
-        atomic_store_explicit(&residency->of[slot_of(&kept->shape)], kept, memory_order_release);
+        atomic_store_explicit(&residency->of[slot_of(&copy->shape)], copy, memory_order_release);
     }
     pthread_mutex_unlock(&mutex);
 }

@@ -29,8 +29,8 @@ bool sampling_parse(const char *text, struct sampling *sampling)
         *sampling = (struct sampling){SAMPLE_SPREAD, 0, first};
         return true;
     }
-    const char *rest = end && *end ? number(end + 1, &last) : NULL;
-    if (!rest || *rest)
+    const char *after_last = end && *end ? number(end + 1, &last) : NULL;
+    if (!after_last || *after_last)
         return false;
     if (*end == '/' && first == 1 && last)
         kind = SAMPLE_ONE_IN;

@@ -84,7 +84,7 @@ static void probed_lines(const struct launch_record *r)
     log_file_append("[exec] %s %d\n", r->result == 0 ? "succeed" : "failed", r->result);
 }
 
-static uint64_t told; /* the limit that was told of, and 1 more */
+static uint64_t reported_limit; /* 1 + the limit that was reported as reached */
 
 /* Once per limit; the lock of the log's file is held. */
 static void tell_limit(void)
@@ -95,9 +95,9 @@ static void tell_limit(void)
         budget = &control->trace_bytes;
         name = "trace-bytes";
     }
-    if (told == atomic_load(&budget->limit) + 1)
+    if (reported_limit == atomic_load(&budget->limit) + 1)
         return;
-    told = atomic_load(&budget->limit) + 1;
+    reported_limit = atomic_load(&budget->limit) + 1;
     log_file_append("[budget] %s reached limit %llu used %llu: launches that are not recorded are counted, and no "
                     "longer listed; allow more with --max-%s\n",
                     name, (ull)atomic_load(&budget->limit), (ull)atomic_load(&budget->used), name);
@@ -134,5 +134,5 @@ void launch_lines(const struct launch_record *r)
 
 void launch_lines_reset(void)
 {
-    told = 0;
+    reported_limit = 0;
 }

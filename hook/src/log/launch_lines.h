@@ -7,7 +7,7 @@
 /* Appends them to the log's file, whose lock is held. */
 void launch_lines(const struct launch_record *record);
 
-/* Forgets what was told, in a forked child. */
+/* Forgets the limit that was reported as reached, in a forked child. */
 void launch_lines_reset(void);
 
 #endif

@@ -26,25 +26,25 @@ static const struct {
 #undef REASON
 };
 
-struct kept {
-    struct kept *next;
+struct interned {
+    struct interned *next;
     struct reason reason;
     char written[];
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct kept *all;
+static struct interned *all;
 
-static struct kept *keep(enum reason_code code, const char *written)
+static struct interned *keep(enum reason_code code, const char *written)
 {
     size_t size = strlen(written) + 1;
-    struct kept *kept = malloc(sizeof *kept + size);
-    if (!kept)
+    struct interned *interned = malloc(sizeof *interned + size);
+    if (!interned)
         return NULL;
-    memcpy(kept->written, written, size);
-    kept->reason = (struct reason){code, kept->written};
-    kept->next = all;
-    return all = kept;
+    memcpy(interned->written, written, size);
+    interned->reason = (struct reason){code, interned->written};
+    interned->next = all;
+    return all = interned;
 }
 
 static const struct reason *find_or_keep(enum reason_code code, const char *text)
@@ -55,13 +55,13 @@ static const struct reason *find_or_keep(enum reason_code code, const char *text
         if (*c == '\n' || *c == '\r')
             *c = ' ';
     pthread_mutex_lock(&mutex);
-    struct kept *kept = all;
-    while (kept && strcmp(kept->written, written) != 0)
-        kept = kept->next;
-    if (!kept)
-        kept = keep(code, written);
+    struct interned *interned = all;
+    while (interned && strcmp(interned->written, written) != 0)
+        interned = interned->next;
+    if (!interned)
+        interned = keep(code, written);
     pthread_mutex_unlock(&mutex);
-    return kept ? &kept->reason : reason(HOST_MEMORY);
+    return interned ? &interned->reason : reason(HOST_MEMORY);
 }
 
 const struct reason *reason_fill(enum reason_code code, const char *const *parameters)

@@ -23,7 +23,7 @@ void run_notes_open(void)
 void run_note(const char *word, const char *text)
 {
     char line[LINE_SIZE];
-    const int kept = errno;
+    const int caller_errno = errno;
     int length = snprintf(line, sizeof line, "%d %s %s\n", (int)getpid(), word, text);
     if (length >= (int)sizeof line) {
         length = sizeof line - 1;
@@ -33,5 +33,5 @@ void run_note(const char *word, const char *text)
         run_notes_open();
     if (own_file_number(&notes) >= 0 && !own_file_write_all(&notes, line, (size_t)length))
         own_file_close(&notes); /* a full disk: then the launcher does not learn of it */
-    errno = kept;
+    errno = caller_errno;
 }

@@ -72,12 +72,12 @@ static size_t token_at(const char *word, const char *at, const char *end)
         size_t n = strlen(prefixes[i]);
         if ((size_t)(end - at) < n || strncmp(at, prefixes[i], n) != 0)
             continue;
-        size_t rest = run_of_token(at + n, end);
+        size_t token_bytes = run_of_token(at + n, end);
         bool digit = false;
-        for (size_t k = 0; k < rest; k++)
+        for (size_t k = 0; k < token_bytes; k++)
             digit |= isdigit((unsigned char)at[n + k]) != 0;
-        if (rest >= LEAST_TOKEN && digit)
-            return n + rest;
+        if (token_bytes >= LEAST_TOKEN && digit)
+            return n + token_bytes;
     }
     return 0;
 }

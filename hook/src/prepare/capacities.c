@@ -80,30 +80,30 @@ const struct capacities *capacities_choose(struct kernel_probe *probe, const uin
     struct capacities *current = atomic_load_explicit(&probe->capacities, memory_order_acquire);
     if (!probe->dynamic || fits(probe, current, grid, block, limit))
         return current;
-    const struct capacities *found = NULL;
+    const struct capacities *chosen = NULL;
     pthread_mutex_lock(&mutex);
     struct capacities *smaller = copy(probe, current);
     if (smaller) {
         while (!fits(probe, smaller, grid, block, limit) && halve(probe, smaller))
             ;
-        found = remember(probe, smaller);
+        chosen = remember(probe, smaller);
     }
     pthread_mutex_unlock(&mutex);
-    return found;
+    return chosen;
 }
 
 const struct capacities *capacities_counting(struct kernel_probe *probe)
 {
-    const struct capacities *found = NULL;
+    const struct capacities *counting = NULL;
     pthread_mutex_lock(&mutex);
     struct capacities *none = copy(probe, atomic_load(&probe->capacities));
     for (size_t i = 0; none && i < probe->n_maps; i++)
         if (!probe->maps[i].cap)
             none->of[i] = 0;
     if (none)
-        found = remember(probe, none);
+        counting = remember(probe, none);
     pthread_mutex_unlock(&mutex);
-    return found;
+    return counting;
 }
 
 const struct capacities *capacities_reduced(struct kernel_probe *probe, const struct capacities *capacities)
@@ -116,9 +116,9 @@ const struct capacities *capacities_reduced(struct kernel_probe *probe, const st
         return NULL;
     reduced->reduced = true;
     pthread_mutex_lock(&mutex);
-    const struct capacities *found = remember(probe, reduced);
+    const struct capacities *remembered = remember(probe, reduced);
     pthread_mutex_unlock(&mutex);
-    return found;
+    return remembered;
 }
 
 /* The bytes that a launch may take. */
@@ -158,15 +158,15 @@ const struct capacities *capacities_sample(struct kernel_probe *probe, const uin
                                            size_t most_device, size_t most_saved)
 {
     const struct room room = {most_device, most_saved};
-    const struct capacities *found = NULL;
+    const struct capacities *chosen = NULL;
     pthread_mutex_lock(&mutex);
     struct capacities *smaller = copy(probe, atomic_load(&probe->capacities));
     if (smaller && shrink(probe, smaller, grid, block, &room))
-        found = remember(probe, smaller);
+        chosen = remember(probe, smaller);
     else
         free(smaller);
     pthread_mutex_unlock(&mutex);
-    return found;
+    return chosen;
 }
 
 bool capacities_grow(struct kernel_probe *probe, size_t map, uint64_t attempts)

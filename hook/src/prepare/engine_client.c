@@ -234,10 +234,10 @@ static bool connect_engine(struct connection *c)
         errno = ETIMEDOUT;
         return false;
     }
-    const unsigned whole = settings.engine_timeout * 1000;
+    const unsigned timeout_ms = settings.engine_timeout * 1000;
     const bool is_known = atomic_load(&has_answered);
     const struct timespec deadline =
-        clock_deadline(is_known || whole < FIRST_MILLISECONDS ? whole : FIRST_MILLISECONDS);
+        clock_deadline(is_known || timeout_ms < FIRST_MILLISECONDS ? timeout_ms : FIRST_MILLISECONDS);
     if (connect_to(c, &address, &deadline) && greet(c, &deadline)) {
         atomic_store(&has_answered, true);
         return true;
@@ -258,19 +258,19 @@ static struct engine_answer failed(const struct reason *reason)
 static bool understand(char *line, unsigned id, struct engine_answer *answer)
 {
     static const char *const words[] = {"ok", "skipped", "failed"};
-    char *rest = line;
-    const char *word = strsep(&rest, "\t");
-    const char *number = rest ? strsep(&rest, "\t") : NULL;
-    if (!number || !rest || strtoul(number, NULL, 10) != id)
+    char *unread = line;
+    const char *word = strsep(&unread, "\t");
+    const char *number = unread ? strsep(&unread, "\t") : NULL;
+    if (!number || !unread || strtoul(number, NULL, 10) != id)
         return false;
     for (int i = 0; i < 3; i++) {
         if (strcmp(word, words[i]) != 0)
             continue;
         *answer = (struct engine_answer){.outcome = (enum engine_outcome)i};
         if (i == ENGINE_OK)
-            snprintf(answer->text, sizeof answer->text, "%s", rest);
+            snprintf(answer->text, sizeof answer->text, "%s", unread);
         else
-            answer->reason = reason_read(rest);
+            answer->reason = reason_read(unread);
         return true;
     }
     return false;
@@ -312,7 +312,7 @@ static const struct reason *read_answers(struct connection *c, const struct time
 static const struct reason *ask(struct connection *c, const char *question, unsigned id, struct engine_answer *answers,
                                 size_t n)
 {
-    const unsigned whole = settings.engine_timeout * 1000;
+    const unsigned timeout_ms = settings.engine_timeout * 1000;
     if (atomic_load(&silences) >= MOST_SILENCES) {
         errno = ETIMEDOUT;
         return reason_with(ENGINE_SILENT, strerror(errno));
@@ -326,7 +326,7 @@ static const struct reason *ask(struct connection *c, const char *question, unsi
         const char *socket = settings.engine ? settings.engine : "TUI_PROBE_ENGINE";
         return reason_with(ENGINE_MISSING, socket, strerror(error));
     }
-    const struct timespec deadline = clock_deadline(whole);
+    const struct timespec deadline = clock_deadline(timeout_ms);
     return send_line(c, &deadline, question) ? read_answers(c, &deadline, id, answers, n) : silent();
 }
 

@@ -74,18 +74,18 @@ static bool read_storage(const char *text, struct kernel_probe *probe)
     enum { LAYOUTS = sizeof names / sizeof *names, LARGEST_RECORD = 4096 };
     unsigned long index, record = 0, cap = 0, copies = 0;
     char name[16] = "";
-    int found = sscanf(text, "%lu %15s record %lu cap %lu copies %lu", &index, name, &record, &cap, &copies);
+    int n_fields = sscanf(text, "%lu %15s record %lu cap %lu copies %lu", &index, name, &record, &cap, &copies);
     size_t layout = 0;
     while (layout < LAYOUTS && strcmp(names[layout], name) != 0)
         layout++;
-    if (found < 2 || index >= probe->n_maps || layout == LAYOUTS)
+    if (n_fields < 2 || index >= probe->n_maps || layout == LAYOUTS)
         return false;
     struct map *map = &probe->maps[index];
     const bool no_bytes = map->record == 0;
     map->layout = (enum map_layout)layout;
     if (map->layout == MAP_COUNTS)
         return map->record == sizeof(uint32_t);
-    if (found < 4 || !record || record % 4 || record > LARGEST_RECORD || cap > UINT32_MAX)
+    if (n_fields < 4 || !record || record % 4 || record > LARGEST_RECORD || cap > UINT32_MAX)
         return false;
     map->record = (uint32_t)record;
     map->cap = (uint32_t)cap;
@@ -93,7 +93,7 @@ static bool read_storage(const char *text, struct kernel_probe *probe)
     map->even = even != NULL;
     if (even && (even[strlen(" even")] || map->layout != MAP_ROWS || record != EVEN_RECORD_BYTES))
         return false;
-    return map->layout == MAP_SITES ? no_bytes && become_sites(map, copies) : found == 4;
+    return map->layout == MAP_SITES ? no_bytes && become_sites(map, copies) : n_fields == 4;
 }
 
 /* Reads the rest of a line behind "reduce ": "INDEX " and what reduction_parse reads. It comes behind the storage line

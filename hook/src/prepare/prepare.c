@@ -222,18 +222,18 @@ static const struct reason *code_refused(const struct kernel *kernel, const stru
 
 /* Chooses the parts of its image to write for KERNEL, as FATBIN_PTX and a compute capability. PTX wins where the device
  * can run it. Returns why it is nothing, or NULL. */
-static const struct reason *choose_part(const struct kernel *kernel, const struct image *image, unsigned *kept)
+static const struct reason *choose_part(const struct kernel *kernel, const struct image *image, unsigned *parts)
 {
     CUdevice device;
     const unsigned capability =
         REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) == CUDA_SUCCESS ? device_capability(device) : 0;
     const enum fatbin_ptx ptx = image_ptx_for(image, capability);
-    *kept = image->ptx ? FATBIN_PTX : 0;
+    *parts = image->ptx ? FATBIN_PTX : 0;
     if (ptx == FATBIN_PTX_RUNS || !capability)
         return image->ptx ? NULL : reason(NO_PTX);
     const struct reason *reason = code_refused(kernel, image);
     if (!reason)
-        *kept |= capability;
+        *parts |= capability;
     if (ptx == FATBIN_PTX_MAY_RUN || (ptx == FATBIN_PTX_NEWER && reason && reason->code == REASON_NO_PTX))
         return NULL; /* the engine tells which devices the PTX is for */
     return reason;

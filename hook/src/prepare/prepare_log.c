@@ -35,10 +35,10 @@ void prepare_log_probe(struct kernel_probe *probe, const struct launch *launch, 
     char figures[FIGURES_SIZE];
     const struct variant *variant =
         result.reason ? NULL : variants_newest(launch->instance, kernel_probe_launched(probe));
-    const struct reason *told = result.reason ? result.reason : probe->note;
+    const struct reason *reason = result.reason ? result.reason : probe->note;
     figures_of(variant ? variant->function : NULL, launch, figures);
     event_log("[probing] %u %s %s probe %s reason %s\n", probe->kernel->index, result.status, figures, probe->name,
-              told ? told->written : "-");
+              reason ? reason->written : "-");
 }
 
 /* Also for a kernel that is skipped: its registers, memory and occupancy belong to the row. */
@@ -47,9 +47,9 @@ void prepare_log_result(struct kernel *kernel, const struct launch *launch, stru
     const struct kernel_probe *probe = prepare_first_usable(kernel);
     char figures[FIGURES_SIZE];
     figures_of(registry_function(launch->instance, launch->function), launch, figures);
-    const struct reason *told = result.reason ? result.reason : probe->note;
+    const struct reason *reason = result.reason ? result.reason : probe->note;
     event_log("[kernel] %u %s %s name %s reason %s\n", kernel->index, result.status, figures, kernel->name,
-              told ? told->written : "-");
+              reason ? reason->written : "-");
     if (!result.reason) {
         const struct variant *variant = variants_newest(launch->instance, probe);
         figures_of(variant->function, launch, figures);

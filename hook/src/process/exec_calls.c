@@ -45,39 +45,40 @@ static int failed(int result)
     return result;
 }
 
-API int execve(const char *path, char *const words[], char *const environment[])
+API int execve(const char *path, char *const arguments[], char *const environment[])
 {
     leave();
-    return failed((int)system_call(SYS_execve, (long)path, (long)words, (long)environment));
+    return failed((int)system_call(SYS_execve, (long)path, (long)arguments, (long)environment));
 }
 
-API int execveat(int folder, const char *path, char *const words[], char *const environment[], int flags)
+API int execveat(int folder, const char *path, char *const arguments[], char *const environment[], int flags)
 {
     leave();
-    return failed((int)system_call_next(SYS_execveat, folder, (long)path, (long)words, (long)environment, flags, 0));
+    return failed(
+        (int)system_call_next(SYS_execveat, folder, (long)path, (long)arguments, (long)environment, flags, 0));
 }
 
-API int execv(const char *path, char *const words[])
+API int execv(const char *path, char *const arguments[])
 {
-    return execve(path, words, environ);
+    return execve(path, arguments, environ);
 }
 
-API int fexecve(int file, char *const words[], char *const environment[])
-{
-    leave();
-    return failed(next.fexecve(file, words, environment));
-}
-
-API int execvp(const char *file, char *const words[])
+API int fexecve(int file, char *const arguments[], char *const environment[])
 {
     leave();
-    return failed(next.execvp(file, words));
+    return failed(next.fexecve(file, arguments, environment));
 }
 
-API int execvpe(const char *file, char *const words[], char *const environment[])
+API int execvp(const char *file, char *const arguments[])
 {
     leave();
-    return failed(next.execvpe(file, words, environment));
+    return failed(next.execvp(file, arguments));
+}
+
+API int execvpe(const char *file, char *const arguments[], char *const environment[])
+{
+    leave();
+    return failed(next.execvpe(file, arguments, environment));
 }
 
 static size_t count(const char *first, va_list list)
@@ -88,41 +89,41 @@ static size_t count(const char *first, va_list list)
     return n;
 }
 
-/* The words of a call whose first is FIRST, with the NULL behind them, on the caller's stack: a handler of a signal may
+/* The arguments of a call whose first is FIRST, with the NULL behind them, on the caller's stack: a signal handler may
  * call, too. */
-#define WORDS(words, list, first)                                  \
-    va_start(list, first);                                         \
-    const size_t n_##words = count(first, list) + 1;               \
-    va_end(list);                                                  \
-    char **words = alloca(n_##words * sizeof *words);              \
-    va_start(list, first);                                         \
-    words[0] = (char *)(uintptr_t)first;                           \
-    for (size_t i_##words = 1; i_##words < n_##words; i_##words++) \
-    words[i_##words] = va_arg(list, char *)
+#define READ_ARGUMENTS(arguments, list, first)                                     \
+    va_start(list, first);                                                         \
+    const size_t n_##arguments = count(first, list) + 1;                           \
+    va_end(list);                                                                  \
+    char **arguments = alloca(n_##arguments * sizeof *arguments);                  \
+    va_start(list, first);                                                         \
+    arguments[0] = (char *)(uintptr_t)first;                                       \
+    for (size_t i_##arguments = 1; i_##arguments < n_##arguments; i_##arguments++) \
+    arguments[i_##arguments] = va_arg(list, char *)
 
 API int execl(const char *path, const char *first, ...)
 {
     va_list list;
-    WORDS(words, list, first);
+    READ_ARGUMENTS(arguments, list, first);
     va_end(list);
-    return execve(path, words, environ);
+    return execve(path, arguments, environ);
 }
 
 API int execle(const char *path, const char *first, ...)
 {
     va_list list;
-    WORDS(words, list, first);
+    READ_ARGUMENTS(arguments, list, first);
     char *const *environment = va_arg(list, char *const *);
     va_end(list);
-    return execve(path, words, environment);
+    return execve(path, arguments, environment);
 }
 
 API int execlp(const char *file, const char *first, ...)
 {
     va_list list;
-    WORDS(words, list, first);
+    READ_ARGUMENTS(arguments, list, first);
     va_end(list);
-    return execvp(file, words);
+    return execvp(file, arguments);
 }
 
 void exec_calls_watch(void (*before)(void), void (*after)(void), struct reference list[EXEC_FUNCTIONS])

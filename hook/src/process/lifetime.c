@@ -390,10 +390,10 @@ static void come_before_the_ends(void)
     exec_calls_watch(leave_for_exec, stay_here, ends + 4 + SIGNAL_FUNCTIONS);
     void *program =
         loader_open(NULL, RTLD_LAZY); /* RTLD_DEFAULT begins with this library, which is linked symbolically */
-    void *found = program ? dlsym(program, "_exit") : NULL;
-    if (!found || found == ends[0].ours)
+    void *program_exit = program ? dlsym(program, "_exit") : NULL;
+    if (!program_exit || program_exit == ends[0].ours)
         return;
-    next_exit = (void (*)(int))(uintptr_t)found;
+    next_exit = (void (*)(int))(uintptr_t)program_exit;
     references_redirect(ends, sizeof ends / sizeof *ends);
 }
 

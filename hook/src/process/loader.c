@@ -99,9 +99,9 @@ const char *loader_name(const char *name, const void *caller)
     const char *slash = strrchr(name, '/');
     if (!loader_is_driver_name(slash ? slash + 1 : name))
         return name;
-    const int kept = errno;
+    const int caller_errno = errno;
     const char *own = is_ours_to_answer(name, slash, caller) ? loader_own_path() : NULL;
-    errno = kept;
+    errno = caller_errno;
     return own ? own : name;
 }
 

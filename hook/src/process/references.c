@@ -148,6 +148,6 @@ void references_redirect(const struct reference *list, size_t count)
 void *references_next(const char *name, const void *ours)
 {
     void *program = loader_open(NULL, RTLD_LAZY);
-    void *found = program ? dlsym(program, name) : NULL;
-    return found && found != ours ? found : dlsym(RTLD_NEXT, name);
+    void *address = program ? dlsym(program, name) : NULL;
+    return address && address != ours ? address : dlsym(RTLD_NEXT, name);
 }

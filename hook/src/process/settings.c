@@ -56,9 +56,9 @@ static char **substrings(const char *name)
     for (const char *c = value; *c; c++)
         n += *c == ':';
     char **list = calloc(n, sizeof *list);
-    char *copy = strdup(value), *rest = copy;
+    char *copy = strdup(value), *unread = copy;
     size_t used = 0;
-    for (char *part; list && copy && (part = strsep(&rest, ":"));)
+    for (char *part; list && copy && (part = strsep(&unread, ":"));)
         if (*part)
             list[used++] = part;
     free((void *)(uintptr_t)value);
@@ -140,11 +140,11 @@ static bool is_plain(const char *name)
 static void read_probes(char *const *names, const char *samples)
 {
     const bool several = names && names[0] && names[1], own = samples && strchr(samples, ':');
-    char *copy = samples ? strdup(samples) : NULL, *rest = copy;
+    char *copy = samples ? strdup(samples) : NULL, *unread = copy;
     struct probe_choice *choice = settings.probes;
     do {
         *choice = (struct probe_choice){.name = several ? *names++ : NULL};
-        if (!sampling_parse(own ? strsep(&rest, ":") : copy, &choice->sampling))
+        if (!sampling_parse(own ? strsep(&unread, ":") : copy, &choice->sampling))
             choice->sampling.kind = SAMPLE_ALL;
         choice++;
     } while (several && *names && is_plain(*names) && choice < settings.probes + MOST_PROBES);

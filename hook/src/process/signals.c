@@ -56,9 +56,9 @@ int signals_pending(void)
 
 void signals_stop_here(void)
 {
-    const struct timespec rest = {0, STOP_STEP_MS * 1000000L};
+    const struct timespec step = {0, STOP_STEP_MS * 1000000L};
     while (!atomic_load(&let_go))
-        nanosleep(&rest, NULL);
+        nanosleep(&step, NULL);
 }
 
 void signals_let_go(void)
@@ -92,14 +92,14 @@ static void note(int signal_number)
 static void note_fault(int signal_number, siginfo_t *information, void *unused)
 {
     (void)unused;
-    const struct timespec rest = {0, STOP_STEP_MS * 1000000L};
+    const struct timespec step = {0, STOP_STEP_MS * 1000000L};
     int none = 0;
     if (getpid() == owner && atomic_compare_exchange_strong(&pending, &none, signal_number)) {
         atomic_store(&faulting, gettid());
         sem_post(&arrived);
     }
     for (int waited = 0; getpid() == owner && waited < FAULT_MS && !atomic_load(&saved); waited += STOP_STEP_MS)
-        nanosleep(&rest, NULL);
+        nanosleep(&step, NULL);
     set_default(signal_number);
     if (information->si_code <= 0) /* somebody sent it: no instruction brings it anew */
         system_call(SYS_tgkill, getpid(), gettid(), signal_number);

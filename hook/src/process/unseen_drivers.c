@@ -20,7 +20,7 @@
 
 enum { LINE_SIZE = PATH_MAX + 128 };
 
-static atomic_flag told = ATOMIC_FLAG_INIT;
+static atomic_flag reported = ATOMIC_FLAG_INIT;
 
 struct scan {
     const char *own;  /* the path of this library */
@@ -104,17 +104,17 @@ static void look_at_maps(struct scan *scan)
 void unseen_drivers_report(void)
 {
     const char *own = loader_own_path();
-    if (!settings.unseen_drivers || !own || atomic_flag_test_and_set(&told))
+    if (!settings.unseen_drivers || !own || atomic_flag_test_and_set(&reported))
         return;
-    const int kept = errno;
+    const int caller_errno = errno;
     struct scan scan = {.own = own};
     look_at_maps(&scan);
     scan.telling = true;
     look_at_maps(&scan);
-    errno = kept;
+    errno = caller_errno;
 }
 
 void unseen_drivers_reset(void)
 {
-    atomic_flag_clear(&told);
+    atomic_flag_clear(&reported);
 }

@@ -28,9 +28,9 @@ static bool put_mark(struct conversion *c, uint64_t slot, bool last, bool mark, 
     *bits |= (uint8_t)(mark << (slot % 8));
     if (slot % 8 != 7 && !last)
         return true;
-    uint8_t whole = *bits;
+    uint8_t byte = *bits;
     *bits = 0;
-    return output_append(c->second, &whole, 1);
+    return output_append(c->second, &byte, 1);
 }
 
 static bool convert_marked(struct conversion *c)
@@ -74,12 +74,12 @@ static bool add_copy(struct conversion *c, uint64_t from, uint64_t *sums, size_t
 
 static bool convert_sites(struct conversion *c)
 {
-    const size_t words = (size_t)(layout_sites(c->map) / sizeof(uint64_t));
-    uint64_t *sums = calloc(words + 1, sizeof *sums);
+    const size_t n_sums = (size_t)(layout_sites(c->map) / sizeof(uint64_t));
+    uint64_t *sums = calloc(n_sums + 1, sizeof *sums);
     bool added = sums != NULL;
     for (uint32_t copy = 0; added && copy < c->map->copies; copy++)
-        added = add_copy(c, copy * layout_stride(c->map, c->cap), sums, words);
-    added = added && output_append(c->second, sums, words * sizeof *sums);
+        added = add_copy(c, copy * layout_stride(c->map, c->cap), sums, n_sums);
+    added = added && output_append(c->second, sums, n_sums * sizeof *sums);
     free(sums);
     return added;
 }
@@ -115,9 +115,9 @@ static bool put_queue(struct conversion *c, uint64_t at)
     if (!bytes)
         return false;
     memcpy(header, bytes, sizeof header);
-    uint32_t kept = kept_of(c, header[0]), strays = strays_of(c, header, kept);
-    return put_count(c, header[0], header[1]) && copy(c, at + QUEUE_HEADER_BYTES, kept * record) &&
-           copy(c, strays_at, strays * record) && output_zeros(c->records, (c->file_cap - kept - strays) * record);
+    uint32_t n_records = kept_of(c, header[0]), strays = strays_of(c, header, n_records);
+    return put_count(c, header[0], header[1]) && copy(c, at + QUEUE_HEADER_BYTES, n_records * record) &&
+           copy(c, strays_at, strays * record) && output_zeros(c->records, (c->file_cap - n_records - strays) * record);
 }
 
 static bool convert_queue(struct conversion *c)
@@ -227,10 +227,10 @@ static bool put_large_rows(struct conversion *c, uint64_t at, const struct warp 
         n = warp->most - first < convert_window(c) / row ? warp->most - first : convert_window(c) / row;
         const uint8_t *rows = convert_fetch(c, at + first * row, n * row);
         for (size_t lane = 0; rows && lane < warp->lanes; lane++) {
-            size_t kept = warp->kept[lane] > first ? warp->kept[lane] - first : 0;
-            kept = kept < n ? kept : n;
-            gather_lane(c->map, o->bytes, rows, lane, kept);
-            if (!output_write(o->file, o->at + lane * slot + first * record, o->bytes, kept * record))
+            size_t n_records = warp->kept[lane] > first ? warp->kept[lane] - first : 0;
+            n_records = n_records < n ? n_records : n;
+            gather_lane(c->map, o->bytes, rows, lane, n_records);
+            if (!output_write(o->file, o->at + lane * slot + first * record, o->bytes, n_records * record))
                 return false;
         }
         if (!rows)
@@ -262,8 +262,8 @@ static int64_t most_in_queue(struct conversion *c, uint64_t at)
     if (!bytes)
         return -1;
     memcpy(header, bytes, sizeof header);
-    uint32_t kept = kept_of(c, header[0]);
-    return (int64_t)kept + strays_of(c, header, kept);
+    uint32_t n_records = kept_of(c, header[0]);
+    return (int64_t)n_records + strays_of(c, header, n_records);
 }
 
 static int64_t most_in_rows(struct conversion *c, uint64_t at, uint32_t lanes)
@@ -279,18 +279,18 @@ static int64_t most_in_rows(struct conversion *c, uint64_t at, uint32_t lanes)
     return counts ? most : -1;
 }
 
-bool convert_count(struct conversion *c, uint32_t *kept)
+bool convert_count(struct conversion *c, uint32_t *cap)
 {
     const bool rows = c->map->layout == MAP_ROWS;
     const uint64_t stride = layout_stride(c->map, c->cap);
-    *kept = 1; /* a slot of nothing is no slot */
-    for (uint64_t i = 0; i < c->extent.blocks * c->extent.warps && *kept < c->cap; i++) {
+    *cap = 1; /* a slot of nothing is no slot */
+    for (uint64_t i = 0; i < c->extent.blocks * c->extent.warps && *cap < c->cap; i++) {
         uint64_t left = c->extent.threads - i % c->extent.warps * WARP_THREADS;
         uint32_t lanes = (uint32_t)(left < WARP_THREADS ? left : WARP_THREADS);
         int64_t most = rows ? most_in_rows(c, i * stride, lanes) : most_in_queue(c, i * stride);
         if (most < 0)
             return false;
-        *kept = most > *kept ? (uint32_t)most : *kept;
+        *cap = most > *cap ? (uint32_t)most : *cap;
     }
     return true;
 }

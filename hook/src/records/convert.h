@@ -22,8 +22,8 @@ struct conversion {
     uint64_t most;          /* set: the largest number of attempts of a slot */
 };
 
-/* Sets KEPT to the most records that a slot of a dynamic map has. False if the source refused. */
-bool convert_count(struct conversion *conversion, uint32_t *kept);
+/* Sets CAP to the most records that a slot of a dynamic map has. False if the source refused. */
+bool convert_count(struct conversion *conversion, uint32_t *cap);
 
 /* SIZE bytes, at most a window, at OFFSET of the map; NULL if the source refused. */
 static inline const void *convert_fetch(struct conversion *c, uint64_t offset, size_t size)

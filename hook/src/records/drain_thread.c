@@ -121,9 +121,9 @@ static void *drain(void *unused)
     capture_mode_relax();
     liveness_begin(LIVENESS_DRAIN);
     for (;;) {
-        const unsigned rest = drain_round(&flush);
+        const unsigned pause_us = drain_round(&flush);
         liveness_mark(LIVENESS_DRAIN, true);
-        drain_sleep(rest);
+        drain_sleep(pause_us);
         liveness_mark(LIVENESS_DRAIN, false);
     }
     return NULL;

@@ -12,7 +12,7 @@ bool layout_extent(struct extent *extent, const struct kernel_probe *probe, cons
         return false;
     extent->sampled = sampling_of(spread.last ? &spread : &probe->sampling, extent->blocks);
     extent->is_sample = probe->sampled || spread.last;
-    extent->whole = probe->detail && !(capacities && capacities->reduced);
+    extent->in_detail = probe->detail && !(capacities && capacities->reduced);
     extent->blocks = extent->sampled.count;
     return true;
 }
@@ -71,7 +71,7 @@ uint64_t layout_reduced(const struct map *map, const struct extent *extent)
 bool layout_reduces(const struct map *map, const struct extent *extent)
 {
     uint64_t whole;
-    return map->reduction && !extent->whole &&
+    return map->reduction && !extent->in_detail &&
            (!product(extent->blocks, layout_slots(map, extent), map->record, &whole) ||
             layout_reduced(map, extent) < whole);
 }

@@ -46,7 +46,7 @@ struct extent {
     uint64_t blocks, threads, warps;
     struct sampled sampled; /* which blocks of the grid those are */
     bool is_sample;         /* the kernel is told which */
-    bool whole;             /* no map is reduced */
+    bool in_detail;         /* no map is reduced */
 };
 
 /* False if it does not fit 64 bits. */

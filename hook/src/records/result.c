@@ -134,7 +134,7 @@ struct saving {
     const struct piece *piece;
     const struct result_source *source;
     struct extent extent;
-    uint32_t *kept; /* records per slot in the file, where a map is dynamic: no more than some slot has */
+    uint32_t *caps; /* records per slot in the file, where a map is dynamic: no more than some slot has */
     uint64_t about_at, marks_at, sample_at, size; /* about_at, sample_at 0: there is none */
     struct output records, second;
 };
@@ -146,7 +146,7 @@ static uint32_t device_cap(const struct saving *s, size_t map)
 
 static uint32_t cap_of(const struct saving *s, size_t map)
 {
-    return s->kept ? s->kept[map] : device_cap(s, map);
+    return s->caps ? s->caps[map] : device_cap(s, map);
 }
 
 static size_t device_bytes(const struct saving *s, size_t map)
@@ -285,16 +285,16 @@ static struct conversion conversion_of(struct saving *s, size_t map, uint64_t fr
 static bool find_kept(struct saving *s)
 {
     const struct kernel_probe *probe = s->piece->probe;
-    uint32_t *kept = probe->dynamic ? malloc(probe->n_maps * sizeof *kept) : NULL;
+    uint32_t *caps = probe->dynamic ? malloc(probe->n_maps * sizeof *caps) : NULL;
     uint64_t from = s->piece->offset;
     bool known = true;
-    for (size_t i = 0; kept && i < probe->n_maps && known; i++) {
+    for (size_t i = 0; caps && i < probe->n_maps && known; i++) {
         struct conversion conversion = conversion_of(s, i, from);
-        kept[i] = conversion.cap;
-        known = probe->maps[i].cap || convert_count(&conversion, &kept[i]);
+        caps[i] = conversion.cap;
+        known = probe->maps[i].cap || convert_count(&conversion, &caps[i]);
         from += device_bytes(s, i);
     }
-    s->kept = kept;
+    s->caps = caps;
     return known;
 }
 
@@ -366,7 +366,7 @@ static bool write_file(const struct own_file *file, const struct piece *piece, c
     bool written = begin(&s, file, piece, source) && disk_admits(s.size, &stopped) &&
                    own_file_resize(file, (off_t)s.size) && write_all(&s);
     *size = s.size;
-    free(s.kept);
+    free(s.caps);
     return written;
 }
 
@@ -403,7 +403,7 @@ void result_learn(const struct piece *piece, const struct result_source *source)
     struct saving s;
     if (begin(&s, &nowhere, piece, source))
         write_all(&s);
-    free(s.kept);
+    free(s.caps);
     own_file_close(&nowhere);
 }
 
