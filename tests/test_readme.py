@@ -30,6 +30,16 @@ def test_commands_and_topics_exist(page: str) -> None:
     assert topics <= {topic.name for topic in pages.topics()}
 
 
+def test_readme_is_one_page_and_its_first_pytest_line_is_a_command() -> None:
+    """CI runs the first line that starts with ``$ `` and names pytest."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.split()) <= 1000
+    first = next(line for line in readme.splitlines() if "pytest" in line)
+    assert first.startswith("$ python3 -m venv .venv && ")
+    assert first.endswith(".venv/bin/pytest -q -n auto")
+    assert f"```console\n{first}\n```" in readme
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_named_paths_exist(page: str) -> None:
     """A path with a directory is relative to the repository; a name alone is that of a file in any directory."""

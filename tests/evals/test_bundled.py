@@ -12,6 +12,7 @@ from tests.golden import golden
 from tui_probe.draw.spans import plain
 from tui_probe.evals.answer import AnswerDocument
 from tui_probe.evals.evaluation import FOLDER
+from tui_probe.ui.help_text import help_page
 
 TRACES = FOLDER / "traces"
 BUNDLED = sorted(path.name for path in TRACES.iterdir())
@@ -48,11 +49,11 @@ def test_pictures(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"x-parts.svg", "x-sms.svg", "x-durations.svg"}
 
 
-def test_the_readme_says_what_they_say() -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+def test_help_page_has_the_values_of_bundled_traces() -> None:
+    page = help_page("evaluations")
     ours = {each.published.key: each.ours for name in BUNDLED for each in tui_probe.evaluate(name).compared}
     math = tui_probe.evaluate("traffic").tables["traffic"]["dram_ratio"][2]
     dmat = tui_probe.evaluate("memory").tables["memory"]["ratio"][3]
     figures = (f"{ours['share']:.1f} %", f"{ours['spread_shared']:.1f} %", f"{math:.0f}×", f"{dmat:.2f}×")
-    rows = [line for line in readme.splitlines() if line.startswith("| `")]
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
     assert [figure for figure in figures if not any(f"| {figure} |" in row for row in rows)] == []
