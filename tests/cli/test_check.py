@@ -18,6 +18,7 @@ from tests.engine.kernels import DATA, HEADER, STORE
 from tests.engine.test_server import FILES
 from tests.golden import golden
 from tests.ptx.images import fatbin_of, program, ptx
+from tests.sass import corpus
 from tui_probe.cli import main as front
 from tui_probe.engine.image_kernels import read_kernel_file
 from tui_probe.probe_files.loading import load_probe
@@ -521,3 +522,23 @@ def test_an_interrupt_waits_for_no_kernel(tmp_path: Path) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         out, err = process.communicate()
     assert (out, err) == ("", "tui-probe: interrupted\n")
+
+
+def test_waits_have_line_class_and_producers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the machine code in the file, whose line table is the source's, though the probe is put into its PTX."""
+    path = tmp_path / "softmax.cubin"
+    path.write_bytes(corpus.cubin("softmax.sm_90"))
+    argv = ("block_sched", str(path), "--waits")
+    text = Outcome(argv, capsys, tmp_path).out
+    golden("check_waits.txt", text[text.index("  waits ") :])
+    waits = Outcome((*argv, "--format", "json"), capsys, tmp_path).record()["kernels"][0]["waits"]
+    (load,) = (site for site in waits["sites"] if site["class"] == "global")
+    assert (load["sass"], load["offset"], load["loop_depth"], load["waits_itself"]) == ("FMNMX", 0x150, 0, False)
+    (producer,) = load["producers"]
+    assert (producer["sass"], producer["line"], producer["register_read"]) == ("LDG", 22, True)
+
+
+def test_waits_without_machine_code_say_why(no_ptxas: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = Outcome(("block_sched", "kernels.ptx", "--kernel", "store", "--waits"), capsys, no_ptxas)
+    assert outcome.status == 0
+    assert "  waits     – the image has no machine code for sm_" in outcome.out

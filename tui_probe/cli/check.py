@@ -60,6 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--arch", type=architecture, metavar="sm_XY", help="the GPU's architecture; default: the newest in the file"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="save the files of each kernel in DIR")
+    parser.add_argument(
+        "--waits",
+        action="store_true",
+        help="list the instructions of each kernel's SASS at which warps wait, with source line and producers",
+    )
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default %(default)s")
     parser.set_defaults(refuse=parser.error)
 
@@ -100,6 +105,7 @@ def refuse_usage(arguments: argparse.Namespace) -> None:
     except ProbeFileError as error:
         arguments.refuse(str(error))
     given = [option for option in ("kernel", "arch", "out") if getattr(arguments, option) is not None]
+    given += ["waits"] * arguments.waits
     if arguments.ptx is None and given:
         arguments.refuse(f"--{given[0]} needs a PTX, cubin, fatbin, executable or object to try the probe on")
     if arguments.ptx is not None and not arguments.ptx.is_file():
@@ -132,7 +138,16 @@ def try_on_kernels(
     keep = arguments.out is not None
     try:
         with Progress("checking") as checking:
-            return check_kernels(probe, kernels, arguments.arch, place, assembler, keep=keep, progress=checking)
+            return check_kernels(
+                probe,
+                kernels,
+                arguments.arch,
+                place,
+                assembler,
+                keep=keep,
+                waits=arguments.waits,
+                progress=checking,
+            )
     except OSError as error:
         raise LaunchError(f"--out {place}: {error.filename}: {error.strerror}") from error
 

@@ -101,13 +101,17 @@ ProbeMode: TypeAlias = Literal["ptx", "graft"]
 
 @dataclass(frozen=True, slots=True)
 class FoundKernel:
-    """A kernel of a file for a device of ``arch`` (90). ``image`` counts the file's images from 1."""
+    """A kernel of a file for a device of ``arch`` (90). ``image`` counts the file's images from 1.
+
+    ``cubins`` are those of its image that such a device runs, the one that the driver takes first.
+    """
 
     name: str
     way: ProbeMode
     arch: int
     image: int
     source: PtxText | fatbin.FatbinEntry
+    cubins: Sequence[fatbin.FatbinEntry] = ()
 
     @property
     def target(self) -> str:
@@ -117,6 +121,11 @@ class FoundKernel:
     def content(self) -> bytes:
         """The PTX module or the cubin that it is in. Raises ImageError."""
         return self.source.text.encode() if isinstance(self.source, PtxText) else self.source.content()
+
+    def machine_code(self) -> Cubin | None:
+        """Return the cubin that a device runs without a probe; None if it compiles the PTX. Raises ImageError."""
+        cubins = (_read_cubin(entry) for entry in self.cubins)
+        return next((cubin for cubin in cubins if cubin and self.name in cubin.kernels), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +157,14 @@ class KernelImage:
     def kernels(self, arch: int) -> Iterator[FoundKernel]:
         """Its kernels for a device of ``arch`` (90), each by the way that a run takes. Raises ImageError."""
         seen: set[str] = set()
+        cubins = fitting_cubins(self.cubins, arch)
         for texts in fitting_ptx(self.ptx, arch):
             for text in sorted(texts, key=lambda text: text.arch, reverse=True):
-                yield from (
-                    FoundKernel(name, "ptx", arch, self.number, text) for name in _add_unseen(text.entry_names, seen)
-                )
-        for cubin in fitting_cubins(self.cubins, arch):
-            yield from (
-                FoundKernel(name, "graft", arch, self.number, cubin) for name in _add_unseen(kernels_of(cubin), seen)
-            )
+                names = _add_unseen(text.entry_names, seen)
+                yield from (FoundKernel(name, "ptx", arch, self.number, text, cubins) for name in names)
+        for cubin in cubins:
+            names = _add_unseen(kernels_of(cubin), seen)
+            yield from (FoundKernel(name, "graft", arch, self.number, cubin, cubins) for name in names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from tui_probe.engine.kernel import inserted_instructions
 from tui_probe.engine.kernel_cache import Originals
 from tui_probe.engine.kernel_texts import note_in
 from tui_probe.engine.preparer import KERNEL_FILES, Preparer
+from tui_probe.engine.wait_listing import KernelWaits, kernel_waits
 from tui_probe.errors import ImageError, did_you_mean
 from tui_probe.ptx.images import PtxText
 from tui_probe.reasons import advice_on, because
@@ -179,6 +180,8 @@ class KernelCheck:
     """Of each part of the probe that is at instructions, blocks or lines, its name and how many places it matched."""
     target: str = ""
     """Architecture of its PTX or SASS, which may be older than ``arch``."""
+    waits: KernelWaits | None = None
+    """Where its warps wait; None if that was not asked for."""
 
 
 def check_kernels(
@@ -189,13 +192,14 @@ def check_kernels(
     assembler: Assembler,
     *,
     keep: bool = True,
+    waits: bool = False,
     progress: Callable[[float], object] = lambda _: None,
 ) -> list[tuple[KernelCheck, ProcessLog]]:
     """Prepare each kernel for a device of ``arch`` (sm_90), or else for the one that it was found for.
 
     ``out`` receives a folder for each, ``<index>_<sha1 of name>``, whose original.bin is the PTX module or the cubin
-    that the kernel is in; unless ``keep``, they go again soon: a library may have 10 000 kernels.
-    Raises OSError where a folder cannot be written.
+    that the kernel is in; unless ``keep``, they go again soon: a library may have 10 000 kernels. ``waits`` adds
+    their wait sites. Raises OSError where a folder cannot be written.
     """
     originals = Originals()
     all_checks: list[tuple[KernelCheck, ProcessLog]] = []
@@ -204,6 +208,8 @@ def check_kernels(
         preparer = Preparer(probe, assembler=assembler, originals=originals, gate=OpenGate())
         checks = batch.check(preparer, progress, len(kernels))
         preparer.close()  # waits for the assemblies that no launch would wait for
+        if waits:
+            checks = [_with_waits(*check, kernel) for check, kernel in zip(checks, batch.kernels, strict=True)]
         all_checks += [(check, _read_log(check) if log is None else log) for check, log in checks]
         if not keep:
             for check, _ in checks:
@@ -277,6 +283,12 @@ class _Batch:
         known = {arch for tool in self.assembler.tools() for arch in tool_architectures(tool)}
         text = kernel.source
         return next((f"sm_{arch}" for arch in sorted(known) if isinstance(text, PtxText) and text.runs_on(arch)), "")
+
+
+def _with_waits(
+    check: KernelCheck, log: ProcessLog | None, kernel: FoundKernel
+) -> tuple[KernelCheck, ProcessLog | None]:
+    return replace(check, waits=kernel_waits(kernel, check.directory)), log
 
 
 def _read_log(check: KernelCheck) -> ProcessLog:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.printable import dump_json
 from tui_probe.draw.units import NOT_MEASURED, count, counted, size
+from tui_probe.pages.wait_listing import wait_lines, wait_record
 from tui_probe.probe_files.choices import describe_probe
 from tui_probe.probe_model.positions import suspicious_positions
 from tui_probe.trace.kernel_identity import demangle
@@ -135,7 +136,7 @@ def check_text(check: CheckResult, arrow: str) -> str:
     and after.
     """
     lines = list(_head_lines(check))
-    if len(check.kernels) > MAX_LISTED:
+    if len(check.kernels) > MAX_LISTED and not any(kernel.waits for kernel, _ in check.kernels):
         lines += ["", *group_lines(check.kernels, arrow)]
     else:
         for kernel, log in check.kernels:
@@ -188,6 +189,8 @@ def _kernel_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, arro
             yield _field("  look", "at its files, which --out DIR keeps")
     if check.out is not None:
         yield _field("  files", str(kernel.directory))
+    if kernel.waits is not None:
+        yield from wait_lines(kernel.waits)
 
 
 def _resources_text(log: ProcessLog, name: str, arrow: str) -> str:
@@ -291,4 +294,5 @@ def _kernel_record(check: CheckResult, kernel: KernelCheck, log: ProcessLog) -> 
         "matched": dict(kernel.matched),
         "directory": None if check.out is None else str(kernel.directory),
         "target": kernel.target or None,
+        "waits": kernel.waits and wait_record(kernel.waits),
     }

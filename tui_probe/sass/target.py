@@ -193,15 +193,26 @@ def _register_count(cubin: Cubin, symbol: Symbol) -> int:
 BSYNC_OPERATION: Final = 0x141
 BSSY_OPERATION: Final = 0x145
 BRA_OPERATION: Final = 0x147
-_CALL: Final = 0x144
-_WARPSYNC: Final = 0x148
-_INDIRECT: Final = frozenset({0x149, 0x14A, 0x14B, 0x158, 0x159})
+CALL_OPERATION: Final = 0x144
+WARPSYNC_OPERATION: Final = 0x148
+INDIRECT_OPERATIONS: Final = frozenset({0x149, 0x14A, 0x14B, 0x158, 0x159})
 """BRX, JMP, JMX, BRXU, JMXU."""
 _BLOCK_ENDS: Final = frozenset(
-    {BSYNC_OPERATION, 0x143, _CALL, BRA_OPERATION, _WARPSYNC, *_INDIRECT, 0x14D, 0x150, 0x15B, 0x15C}
+    {
+        BSYNC_OPERATION,
+        0x143,
+        CALL_OPERATION,
+        BRA_OPERATION,
+        WARPSYNC_OPERATION,
+        *INDIRECT_OPERATIONS,
+        0x14D,
+        0x150,
+        0x15B,
+        0x15C,
+    }
 )
 """Instructions that may branch or join lanes: with the above CALL, EXIT, RET, KILL, BPT."""
-_JUMP_OPERATIONS: Final = frozenset({_CALL, BRA_OPERATION, _WARPSYNC})
+_JUMP_OPERATIONS: Final = frozenset({CALL_OPERATION, BRA_OPERATION, WARPSYNC_OPERATION})
 _BYTES_AT, _BYTES_BITS = 32, 32
 _TABLE_HEAD: Final = 3
 _CODE_SYMBOLS: Final = frozenset({0, 2})
@@ -219,12 +230,13 @@ def basic_blocks(target: GraftTarget) -> list[range]:
     for index, word in enumerate(target.words):
         if word.operation in _BLOCK_ENDS:
             begins.add(index + 1)
-        begins.update(_jump_targets(target.arch, index, word))
+        begins.update(jump_targets(target.arch, index, word))
     places = sorted(place for place in begins if 0 <= place <= size)
     return [range(first, end) for first, end in itertools.pairwise(places)]
 
 
-def _jump_targets(arch: int, index: int, word: Word) -> Iterator[int]:
+def jump_targets(arch: int, index: int, word: Word) -> Iterator[int]:
+    """Yield the instruction that a branch, call or convergence barrier at ``index`` names."""
     at = index * WORD_BYTES
     if word.operation in _JUMP_OPERATIONS:
         led = branch_target(arch, at, word)
@@ -246,15 +258,22 @@ def _symbol_offsets(target: GraftTarget) -> Iterator[int]:
 
 def _table_targets(target: GraftTarget) -> set[int]:
     """Return the targets of branches through registers."""
+    tables = branch_tables(target)
+    for index, word in enumerate(target.words):
+        if word.operation in INDIRECT_OPERATIONS and not tables.get(index):
+            raise UnsupportedKernelError(because("graft-branch", at=f"{index * WORD_BYTES:#06x}"))
+    return {place for places in tables.values() for place in places}
+
+
+def branch_tables(target: GraftTarget) -> dict[int, list[int]]:
+    """Return the targets of each branch through registers, both as numbers of instructions."""
     targets: dict[int, list[int]] = {}
     for attribute in target.attributes:
         if attribute.number == BRANCH_TARGETS:
             table = attribute.words()
             while len(table) >= _TABLE_HEAD:
                 at, _, count = table[:_TABLE_HEAD]
-                targets[at] = table[_TABLE_HEAD : _TABLE_HEAD + count]
+                places = table[_TABLE_HEAD : _TABLE_HEAD + count]
+                targets[at // WORD_BYTES] = [place // WORD_BYTES for place in places]
                 table = table[_TABLE_HEAD + count :]
-    for index, word in enumerate(target.words):
-        if word.operation in _INDIRECT and not targets.get(index * WORD_BYTES):
-            raise UnsupportedKernelError(because("graft-branch", at=f"{index * WORD_BYTES:#06x}"))
-    return {place // WORD_BYTES for places in targets.values() for place in places}
+    return targets

@@ -1,0 +1,113 @@
+"""Wait sites: what machine code waits for, and where that comes from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.engine.kernels import DATA
+from tests.sass import corpus
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.sass.operations import operation_name
+from tui_probe.sass.scoreboards import WaitSite, wait_sites
+from tui_probe.sass.target import GraftTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HEAD = """
+.visible .entry k(.param .u64 x, .param .u32 n)
+{
+	.reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %d<5>; .reg .f32 %f<9>;
+	.shared .align 16 .b8 tile[1024];
+	ld.param.u64 %d1, [x]; ld.param.u32 %r1, [n]; mov.u32 %r2, 0; mov.u32 %r3, %tid.x; mul.wide.u32 %d3, %r3, 16;
+	add.s64 %d2, %d1, %d3; mov.u32 %r4, tile;
+"""
+CHASE = """
+again: ld.global.u64 %d2, [%d2]; add.u32 %r2, %r2, 1;
+	.pragma "nounroll";
+	setp.lt.u32 %p1, %r2, %r1; @%p1 bra again;
+	st.global.u64 [%d1], %d2; ret; }
+"""
+STAGES = """
+	cp.async.ca.shared.global [%r4], [%d2], 16; cp.async.commit_group;
+	cp.async.ca.shared.global [%r4+512], [%d2+64], 16; cp.async.commit_group;
+	cp.async.wait_group 1; bar.sync 0; ld.shared.f32 %f1, [%r4];
+	cp.async.wait_group 0; bar.sync 0; ld.shared.f32 %f2, [%r4+512]; add.f32 %f3, %f1, %f2;
+	st.global.f32 [%d1], %f3; ret; }
+"""
+QUEUE = """
+	ld.shared.v2.f32 {%f1, %f2}, [%r4]; ld.shared.f32 %f3, [%r4+32]; ld.shared.f32 %f4, [%r4+64];
+	add.f32 %f5, %f1, %f2; add.f32 %f6, %f3, %f4; mul.f32 %f7, %f5, %f6; st.global.f32 [%d1], %f7; ret; }
+"""
+Sites = dict[tuple[str, str], WaitSite]
+
+
+def every_kernel() -> Iterator[GraftTarget]:
+    images = [corpus.cubin(name) for name in corpus.NAMES]
+    images += [(DATA / name).read_bytes() for name in ("attn_fwd.sm_90a.cubin", "triton_add.sm_90a.cubin")]
+    for cubin in map(Cubin.read, images):
+        yield from (GraftTarget.of(cubin, name) for name in cubin.kernels)
+
+
+def names_of(target: GraftTarget) -> list[str]:
+    return [operation_name(word, target.arch) for word in target.words]
+
+
+def test_every_awaited_scoreboard_has_a_producer() -> None:
+    sites = 0
+    for target in every_kernel():
+        for site in wait_sites(target):
+            sites += 1
+            assert site.producers or (site.own and not site.barriers), f"{target.name} {site.at:#x}"
+            assert {producer.index for producer in site.producers} <= set(range(len(target.words)))
+    assert sites > 600
+
+
+def test_attention_waits_for_copies_products_and_barriers() -> None:
+    target = GraftTarget.of(Cubin.read((DATA / "attn_fwd.sm_90a.cubin").read_bytes()), "attn_fwd")
+    names = names_of(target)
+    sites = [site for site in wait_sites(target) if site.depth]
+    assert [(names[site.index], site.kind) for site in sites if site.own] == [
+        ("DEPBAR", "async"),
+        ("BAR", "barrier"),
+        ("WARPGROUP", "wgmma"),
+        ("BAR", "barrier"),
+    ]
+    products = [site for site in sites if site.kind == "wgmma"]
+    assert {names[each.index] for site in products for each in site.producers} == {"HGMMA"}
+    copies = next(site for site in sites if site.kind == "async")
+    assert {names[each.index] for each in copies.producers} == {"LDGSTS", "LDGDEPBAR"}
+    assert {each.from_previous for each in copies.producers} == {False, True}  # those before the loop, and in it
+
+
+def test_pointer_chase_waits_for_its_own_load(assembled: Callable[[str, int], Cubin]) -> None:
+    target = GraftTarget.of(assembled(HEAD + CHASE, 90), "k")
+    (site,) = (site for site in wait_sites(target) if site.depth and site.kind == "global")
+    of_previous = [each for each in site.producers if each.from_previous]
+    assert [(each.index, each.is_read) for each in of_previous] == [(site.index, True)]
+    assert names_of(target)[site.index] == "LDG"
+
+
+def test_copies_are_those_of_the_stage_that_is_awaited(assembled: Callable[[str, int], Cubin]) -> None:
+    target = GraftTarget.of(assembled(HEAD + STAGES, 80), "k")
+    names = names_of(target)
+    first, second = (site for site in wait_sites(target) if names[site.index] == "DEPBAR")
+    copies = [index for index, name in enumerate(names) if name == "LDGSTS"]
+    assert [each.index for each in first.producers if names[each.index] == "LDGSTS"] == copies[:1]
+    assert [each.index for each in second.producers if names[each.index] == "LDGSTS"] == copies[1:]
+
+
+def test_loads_of_an_ordered_queue_are_named_if_their_register_is_read(
+    assembled: Callable[[str, int], Cubin],
+) -> None:
+    target = GraftTarget.of(assembled(HEAD + QUEUE, 90), "k")
+    names = names_of(target)
+    sites = [site for site in wait_sites(target) if site.kind == "shared"]
+    without_scoreboard = [
+        each
+        for site in sites
+        for each in site.producers
+        if target.words[each.index].write_barrier == 7 and names[each.index] == "LDS"
+    ]
+    assert without_scoreboard
+    assert all(each.is_read for each in without_scoreboard)

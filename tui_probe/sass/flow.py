@@ -1,0 +1,211 @@
+"""Control flow of machine code: edges between basic blocks, dominators and loops.
+
+A branch is conditional if it has a guard, a second predicate (90:87), or a condition of its own, which bit 91 marks:
+``BRA.U``, ``BRA.DIV``, ``BRA.CONV``. Lanes that wait at ``BSYNC`` continue at the target of its ``BSSY``, which ptxas
+places behind the ``BSYNC``. A call within the kernel has an edge to the function and one behind the call, so the code
+of a function is part of the graph.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.sass.target import (
+    BRA_OPERATION,
+    BSSY_OPERATION,
+    BSYNC_OPERATION,
+    CALL_OPERATION,
+    INDIRECT_OPERATIONS,
+    WARPSYNC_OPERATION,
+    basic_blocks,
+    branch_tables,
+    jump_targets,
+)
+from tui_probe.sass.words import ALWAYS, EXIT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.sass.target import GraftTarget
+    from tui_probe.sass.words import Word
+
+_EXIT: Final = EXIT & 0x1FF
+_RET: Final = 0x150
+_JUMPS_ELSEWHERE: Final = frozenset({BRA_OPERATION, _EXIT, _RET, *INDIRECT_OPERATIONS})
+"""Operations behind which a warp continues only if they are conditional."""
+_SECOND_PREDICATE: Final = 87, 4
+_OWN_CONDITION: Final = 91, 1
+_CONVERGENCE_BARRIER: Final = 16, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A natural loop: the numbers of its ``header`` and of all its blocks."""
+
+    header: int
+    blocks: frozenset[int]
+
+
+@dataclass(frozen=True)
+class FlowGraph:
+    """Blocks of a kernel as ranges of instruction numbers, and the blocks that may follow each."""
+
+    blocks: tuple[range, ...]
+    successors: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, target: GraftTarget) -> FlowGraph:
+        """Raises UnsupportedKernelError for a branch through a register without a table of targets."""
+        blocks = [block for block in basic_blocks(target) if block]
+        edges = _Edges(target, [block.start for block in blocks])
+        return cls(tuple(blocks), tuple(edges.behind(block) for block in blocks))
+
+    def block_at(self, index: int) -> int:
+        """Return the number of the block that contains an instruction."""
+        return bisect_right(self._starts, index) - 1
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [block.start for block in self.blocks]
+
+    @cached_property
+    def predecessors(self) -> tuple[tuple[int, ...], ...]:
+        """The blocks that each block may follow."""
+        before: list[list[int]] = [[] for _ in self.blocks]
+        for block, following in enumerate(self.successors):
+            for successor in following:
+                before[successor].append(block)
+        return tuple(tuple(blocks) for blocks in before)
+
+    @cached_property
+    def dominators(self) -> dict[int, int]:
+        """The immediate dominator of each block that the entry reaches; that of the entry is itself.
+
+        Source: Cooper, Harvey, Kennedy, A Simple, Fast Dominance Algorithm.
+        """
+        order = self._reverse_postorder
+        number = {block: index for index, block in enumerate(order)}
+        immediate = {order[0]: order[0]}
+        changed = True
+        while changed:
+            changed = False
+            for block in order[1:]:
+                known = [before for before in self.predecessors[block] if before in immediate]
+                common = known[0]
+                for other in known[1:]:
+                    common = _common_dominator(immediate, number, common, other)
+                if immediate.get(block) != common:
+                    immediate[block] = common
+                    changed = True
+        return immediate
+
+    def dominates(self, block: int, other: int) -> bool:
+        """Return whether every way from the entry to ``other`` leads through ``block``."""
+        while other in self.dominators:
+            if other == block:
+                return True
+            if self.dominators[other] == other:
+                return False
+            other = self.dominators[other]
+        return False
+
+    @cached_property
+    def loops(self) -> tuple[Loop, ...]:
+        """Natural loops, those with the same header as one. A loop with several entries is not among them."""
+        bodies: dict[int, set[int]] = defaultdict(set)
+        for block in self._reverse_postorder:
+            for successor in self.successors[block]:
+                if self.dominates(successor, block):
+                    bodies[successor] |= self._loop_body(successor, block)
+        return tuple(Loop(header, frozenset(body)) for header, body in sorted(bodies.items()))
+
+    def _loop_body(self, header: int, last: int) -> set[int]:
+        body, pending = {header}, [last]
+        while pending:
+            block = pending.pop()
+            if block not in body:
+                body.add(block)
+                pending += [before for before in self.predecessors[block] if before in self.dominators]
+        return body
+
+    @cached_property
+    def depths(self) -> tuple[int, ...]:
+        """Number of loops around each block."""
+        depths = [0] * len(self.blocks)
+        for loop in self.loops:
+            for block in loop.blocks:
+                depths[block] += 1
+        return tuple(depths)
+
+    @cached_property
+    def _reverse_postorder(self) -> list[int]:
+        seen, order = {0}, []
+        pending: list[tuple[int, Iterator[int]]] = [(0, iter(self.successors[0]))]
+        while pending:
+            block, following = pending[-1]
+            successor = next((each for each in following if each not in seen), None)
+            if successor is None:
+                order.append(block)
+                pending.pop()
+            else:
+                seen.add(successor)
+                pending.append((successor, iter(self.successors[successor])))
+        return order[::-1]
+
+
+def _common_dominator(immediate: dict[int, int], number: dict[int, int], left: int, right: int) -> int:
+    while left != right:
+        while number[left] > number[right]:
+            left = immediate[left]
+        while number[right] > number[left]:
+            right = immediate[right]
+    return left
+
+
+class _Edges:
+    """Reads the successors of blocks, which begin at ``starts``."""
+
+    def __init__(self, target: GraftTarget, starts: Sequence[int]) -> None:
+        self._target = target
+        self._numbers = {start: number for number, start in enumerate(starts)}
+        self._tables = branch_tables(target)
+        self._meeting_points: dict[int, set[int]] = defaultdict(set)
+        for index, word in enumerate(target.words):
+            if word.operation == BSSY_OPERATION:
+                barrier = word.field(*_CONVERGENCE_BARRIER)
+                self._meeting_points[barrier].update(jump_targets(target.arch, index, word))
+
+    def behind(self, block: range) -> tuple[int, ...]:
+        """Return the numbers of the blocks that may follow ``block``."""
+        index = block.stop - 1
+        places = self._places(index, self._target.words[index])
+        return tuple(sorted({self._numbers[place] for place in places if place in self._numbers}))
+
+    def _places(self, index: int, word: Word) -> Iterator[int]:
+        operation = word.operation
+        if operation == BSYNC_OPERATION:
+            meeting = self._meeting_points.get(word.field(*_CONVERGENCE_BARRIER), set())
+            yield from {index + 1} if index + 1 in meeting or not meeting else {*meeting, index + 1}
+            return
+        if word.never_runs:
+            yield index + 1
+            return
+        if operation in (BRA_OPERATION, CALL_OPERATION, WARPSYNC_OPERATION):
+            yield from jump_targets(self._target.arch, index, word)
+        elif operation in INDIRECT_OPERATIONS:
+            yield from self._tables.get(index, ())
+        if operation not in _JUMPS_ELSEWHERE or is_conditional(word):
+            yield index + 1
+
+
+def is_conditional(word: Word) -> bool:
+    """Return whether a branch, ``EXIT`` or ``RET`` may be passed by lanes that come to it."""
+    return (
+        not word.is_unconditional
+        or word.field(*_SECOND_PREDICATE) != ALWAYS
+        or (word.operation == BRA_OPERATION and bool(word.field(*_OWN_CONDITION)))
+    )

@@ -1,0 +1,198 @@
+"""Wait sites of machine code: where warps wait, and for which earlier instructions.
+
+An instruction waits for the scoreboards of its mask, whatever its guard says. The producers of a scoreboard are found
+by walking back over the blocks, on every way until an instruction that waited for the same scoreboard. ``DEPBAR`` and
+``WARPGROUP.DEPBAR`` count groups, the oldest first: those that may stay pending are passed over.
+
+A producer that sets no scoreboard itself is named where its queue ends in order, the last of the queue sets the
+scoreboard, and the waiting instruction reads its register.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.sass.flow import FlowGraph
+from tui_probe.sass.wait_classes import (
+    OPERANDS,
+    WAIT_CLASSES,
+    group_classes,
+    group_end,
+    in_order_queue,
+    own_wait,
+    pending_groups,
+    produced_class,
+)
+from tui_probe.sass.words import NO_BARRIER, RZ, WORD_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator
+
+    from tui_probe.sass.target import GraftTarget
+    from tui_probe.sass.words import Word
+
+_BARRIERS: Final = 6
+_RANK: Final = {key: rank for rank, key in enumerate(WAIT_CLASSES)}
+_WIDTH: Final = 73, 3
+_QUAD, _PAIR = 6, 5
+_REGISTER_FORM: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """An instruction that a warp waits for. ``is_read``: the waiting instruction names a register that it writes.
+
+    ``from_previous``: it is reached over the back edge of a loop only, so it is one of an earlier iteration.
+    """
+
+    index: int
+    kind: str
+    is_read: bool
+    from_previous: bool
+
+    @property
+    def at(self) -> int:
+        """Byte offset in the kernel's code."""
+        return self.index * WORD_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class WaitSite:
+    """An instruction at which warps wait. ``own`` is the class of what it waits for without a mask."""
+
+    index: int
+    barriers: tuple[int, ...]
+    own: str | None
+    producers: tuple[Producer, ...]
+    depth: int
+
+    @property
+    def at(self) -> int:
+        """Byte offset in the kernel's code."""
+        return self.index * WORD_BYTES
+
+    @property
+    def kind(self) -> str:
+        """The class that usually takes longest of what it waits for."""
+        kinds = {producer.kind for producer in self.producers}
+        if self.own == "async":  # the instruction that ends the groups says what they are
+            return min(kinds & {"async", "bulk"}, key=_RANK.__getitem__, default="async")
+        return self.own or min(kinds, key=_RANK.__getitem__, default="other")
+
+    @property
+    def producer(self) -> Producer | None:
+        """The producer to name first: of the site's class, one whose result is read, the last in the code."""
+        own = [producer for producer in self.producers if producer.kind == self.kind]
+        return max(own, key=lambda each: (each.is_read, not each.from_previous, each.index), default=None)
+
+
+def wait_sites(target: GraftTarget, graph: FlowGraph | None = None) -> list[WaitSite]:
+    """Return the wait sites that the entry of a kernel reaches, in order of its code.
+
+    Raises UnsupportedKernelError for a branch through a register without a table of targets.
+    """
+    graph = graph or FlowGraph.of(target)
+    search = _ProducerSearch(target, graph)
+    sites = []
+    for number in sorted(graph.dominators):
+        for index in graph.blocks[number]:
+            word = target.words[index]
+            own = own_wait(word)
+            if own is None and not word.wait_mask:
+                continue
+            barriers = tuple(barrier for barrier in range(_BARRIERS) if word.wait_mask >> barrier & 1)
+            producers = {
+                producer.index: producer for barrier in barriers for producer in search.of_mask(index, barrier)
+            }
+            producers |= {producer.index: producer for producer in search.of_groups(index)}
+            ordered = tuple(producers[at] for at in sorted(producers))
+            sites.append(WaitSite(index, barriers, own, ordered, graph.depths[number]))
+    return sorted(sites, key=lambda site: site.index)
+
+
+@dataclass(frozen=True)
+class _ProducerSearch:
+    target: GraftTarget
+    graph: FlowGraph
+
+    def of_mask(self, index: int, barrier: int) -> Iterator[Producer]:
+        """Yield what sets a scoreboard before instruction ``index`` waits for it."""
+        words, arch = self.target.words, self.target.arch
+
+        def until_waited(at: int, has_waited: int) -> int | None:
+            return None if has_waited else words[at].wait_mask >> barrier & 1
+
+        passed = self._walk_back(index, until_waited)
+        queues = {in_order_queue(words[at], arch) for at, _, _ in passed if words[at].write_barrier == barrier}
+        for at, _, is_previous in passed:
+            word = words[at]
+            if word.write_barrier == barrier:
+                is_read = _reads_result(words[index], word)
+                yield Producer(at, produced_class(word, arch), is_read, is_previous)
+            elif word.read_barrier == barrier:
+                yield Producer(at, OPERANDS, False, is_previous)
+            elif self._is_of_queue(word, queues) and _reads_result(words[index], word):
+                yield Producer(at, produced_class(word, arch), True, is_previous)
+
+    def _is_of_queue(self, word: Word, queues: Container[str | None]) -> bool:
+        queue = in_order_queue(word, self.target.arch)
+        return queue is not None and queue in queues and word.write_barrier == NO_BARRIER
+
+    def of_groups(self, index: int) -> Iterator[Producer]:
+        """Yield the instructions of the newest group that a ``DEPBAR`` or ``WARPGROUP.DEPBAR`` waits for."""
+        words, arch = self.target.words, self.target.arch
+        ends_group = group_end(words[index])
+        if ends_group is None:
+            return
+        pending, kinds = pending_groups(words[index]), group_classes(words[index])
+
+        def until_previous_group(at: int, ended: int) -> int | None:
+            if not ends_group(words[at]):
+                return ended
+            return None if ended > pending else ended + 1
+
+        for at, ended, is_previous in self._walk_back(index, until_previous_group):
+            kind = produced_class(words[at], arch)
+            if ended > pending and kind in kinds and own_wait(words[at]) is None:
+                yield Producer(at, kind, False, is_previous)
+
+    def _walk_back(self, index: int, rule: Callable[[int, int], int | None]) -> list[tuple[int, int, bool]]:
+        """Walk back from instruction ``index`` on all ways, with a state that is 0 first.
+
+        ``rule`` gets an instruction and the state behind it; it returns the state before it, or None to stop without
+        it. Returns each instruction with the state before it, and whether all ways to it lead over a back edge.
+        """
+        passed: dict[tuple[int, int], bool] = {}
+        seen: set[tuple[int, int, int]] = set()
+        ways = [(self.graph.block_at(index), index, 0)]
+        ways_over_back_edges: list[tuple[int, int, int]] = []
+        while ways or ways_over_back_edges:
+            is_previous = not ways
+            way = (ways or ways_over_back_edges).pop()
+            if way in seen:
+                continue
+            seen.add(way)
+            block, end, state = way
+            for at in range(end - 1, self.graph.blocks[block].start - 1, -1):
+                following = rule(at, state)
+                if following is None:
+                    break
+                state = following
+                passed.setdefault((at, state), is_previous)
+            else:
+                for before in self.graph.predecessors[block]:
+                    if before in self.graph.dominators:
+                        is_back_edge = is_previous or self.graph.dominates(block, before)
+                        following_way = before, self.graph.blocks[before].stop, state
+                        (ways_over_back_edges if is_back_edge else ways).append(following_way)
+        return [(at, state, is_previous) for (at, state), is_previous in passed.items()]
+
+
+def _reads_result(reader: Word, producer: Word) -> bool:
+    """Return whether an instruction names a register that a producer writes: the first of those that it reads."""
+    if producer.rd == RZ:
+        return False
+    width = {_PAIR: 2, _QUAD: 4}.get(producer.field(*_WIDTH), 1)
+    fields = [reader.ra, reader.field(64, 8), *([reader.rb] if reader.form == _REGISTER_FORM else [])]
+    return any(producer.rd <= number < producer.rd + width for number in fields if number != RZ)

@@ -1,0 +1,143 @@
+"""Classes of waits in machine code, by the instruction that a warp waits for, and instructions that wait themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.sass.operations import operation_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.sass.words import Word
+
+OPERANDS: Final = "operands"
+"""Class of a wait until an instruction, whichever it is, has read its operands (write after read)."""
+WAIT_CLASSES: Final[dict[str, str]] = {
+    "async": "cp.async group",
+    "bulk": "bulk copy",
+    "wgmma": "wgmma",
+    "tcgen05": "tcgen05",
+    "barrier": "barrier",
+    "cluster": "cluster barrier",
+    "mbarrier": "mbarrier",
+    "global": "global memory",
+    "generic": "generic memory",
+    "local": "local memory",
+    "texture": "texture",
+    "fence": "memory fence",
+    "shared": "shared memory",
+    "constant": "constant memory",
+    "tensor": "tensor core",
+    "fp64": "fp64",
+    "math": "special function",
+    "shuffle": "shuffle",
+    "register": "special register",
+    "sleep": "sleep",
+    "other": "other instruction",
+    OPERANDS: "operands read",
+}
+"""Titles by key, those that usually take longest first."""
+_CLASS_OF_OPERATION: Final = {
+    name: key
+    for key, names in {
+        "async": "LDGSTS LDGDEPBAR",
+        "bulk": "UTMALDG UTMASTG UTMAREDG UTMACMDFLUSH UTMACCTL UBLKCP UBLKRED",
+        "wgmma": "HGMMA IGMMA BGMMA QGMMA",
+        "tcgen05": "LDTM STTM UTCATOMSWS UTCBAR UTCIMMA",
+        "barrier": "BAR B2R",
+        "cluster": "UCGABAR",
+        "mbarrier": "SYNCS ARRIVES",
+        "global": "LDG STG ATOMG RED REDG LDGMC",
+        "generic": "LD ST ATOM",
+        "local": "LDL STL",
+        "texture": "TEX TLD TLD4 SUST",
+        "fence": "MEMBAR ERRBAR FENCE CCTL",
+        "shared": "LDS STS LDSM STSM ATOMS STAS",
+        "constant": "LDC ULDC LDCU",
+        "tensor": "HMMA IMMA BMMA QMMA",
+        "fp64": "DMUL DADD DSETP DFMA DMMA",
+        "math": "MUFU F2F F2I I2F FRND FCHK FLO POPC BREV UFLO UPOPC",
+        "shuffle": "SHFL VOTE MATCH REDUX CREDUX",
+        "register": "S2R S2UR CS2R R2UR UGETNEXTWORKID BMOV",
+        "sleep": "NANOSLEEP",
+    }.items()
+    for name in names.split()
+}
+_TEXTURES: Final = range(0x160, 0x178)
+_TENSOR_MEMORY: Final = range(0x1E0, 0x1F0)
+"""tcgen05 and tensor memory, of which not every operation has a name here."""
+_IN_ORDER: Final = {
+    **dict.fromkeys(("LDS", "LDSM"), "shared"),
+    "SHFL": "shuffle",
+    **dict.fromkeys(("MUFU", "F2F", "F2I", "I2F", "FRND"), "math"),
+}
+"""Queues whose results arrive in order, so that ptxas gives only the last of several a scoreboard."""
+
+
+def produced_class(word: Word, arch: int) -> str:
+    """Return the class of a wait for this instruction's result."""
+    if word.operation in _TEXTURES:
+        return "texture"
+    if word.operation in _TENSOR_MEMORY:
+        return "tcgen05"
+    return _CLASS_OF_OPERATION.get(operation_name(word, arch), "other")
+
+
+def in_order_queue(word: Word, arch: int) -> str | None:
+    """Return the queue in which results arrive in order; None for an instruction of none."""
+    return _IN_ORDER.get(operation_name(word, arch))
+
+
+# Instructions that hold a warp without a wait mask.
+
+_DEPBAR: Final = 0x11A
+_WARPGROUP: Final = 0x1C5
+_BAR, _BAR_MODE, _ARRIVES_ONLY = 0x11D, (77, 3), 1
+_WARPGROUP_WAITS: Final = 80, 1
+_UCGABAR, _UCGABAR_WAIT_FORM = 0x1C7, 6
+_ALWAYS_WAIT: Final = {0x192: "fence", 0x1AB: "fence", 0x15D: "sleep"}
+"""MEMBAR, ERRBAR, NANOSLEEP."""
+_DEPBAR_BARRIER: Final = 44, 3
+_GROUP_COUNT: Final = 38, 6
+_PRODUCTS: Final = frozenset({0x1F0, 0x1F1, 0x1F2, 0x1F3})
+"""HGMMA, IGMMA, BGMMA, QGMMA."""
+_PRODUCT_GROUP: Final = 84, 3
+_FIRST_GROUP: Final = 0
+"""Scoreboard ``gsb0``, which the last product of a group sets; the others name 7."""
+
+
+def own_wait(word: Word) -> str | None:
+    """Return the class of what an instruction waits for by itself; None for one that does not.
+
+    A ``DEPBAR`` may wait for copies of threads or for bulk copies, which its producers say: it is ``async`` here.
+    """
+    if word.operation == _DEPBAR:
+        return "async"
+    if word.operation == _WARPGROUP:
+        return "wgmma" if word.field(*_WARPGROUP_WAITS) else None
+    if word.operation == _BAR:
+        return None if word.field(*_BAR_MODE) == _ARRIVES_ONLY else "barrier"
+    if word.operation == _UCGABAR:
+        return "cluster" if word.form == _UCGABAR_WAIT_FORM else None
+    return _ALWAYS_WAIT.get(word.operation)
+
+
+def pending_groups(word: Word) -> int:
+    """Return the number of newest groups that a ``DEPBAR`` or ``WARPGROUP.DEPBAR`` leaves pending."""
+    return word.field(*_GROUP_COUNT)
+
+
+def group_end(word: Word) -> Callable[[Word], bool] | None:
+    """Return the test for instructions that end groups for which ``word`` waits; None if it counts no groups."""
+    if word.operation == _DEPBAR:
+        barrier = word.field(*_DEPBAR_BARRIER)
+        return lambda other: other.write_barrier == barrier
+    if word.operation == _WARPGROUP and own_wait(word):
+        return lambda other: other.operation in _PRODUCTS and other.field(*_PRODUCT_GROUP) == _FIRST_GROUP
+    return None
+
+
+def group_classes(word: Word) -> frozenset[str]:
+    """Return the classes of instructions that make up the groups for which ``word`` waits."""
+    return frozenset({"wgmma"}) if word.operation == _WARPGROUP else frozenset({"async", "bulk"})
