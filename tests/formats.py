@@ -47,13 +47,13 @@ def check_csv(text: str, rows: list[dict[str, Any]]) -> None:
 
 def is_nested(value: Any) -> bool:
     return isinstance(value, dict) or (
-        isinstance(value, list) and any(isinstance(one, dict | list | str) for one in value)
+        isinstance(value, list) and any(isinstance(item, dict | list | str) for item in value)
     )
 
 
 def csv_cell(value: Any) -> str:
     if isinstance(value, list):
-        return "x".join(map(csv_cell, value)) if any(one is not None for one in value) else ""
+        return "x".join(map(csv_cell, value)) if any(item is not None for item in value) else ""
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -68,9 +68,9 @@ def holds(line: str, cells: list[str]) -> bool:
     """Return whether a line has these cells in their order; a long name may be shortened there."""
     place = 0
     for cell in cells:
-        found = re.compile(rf"(?<!\S){re.escape(cell)}(?!\S)").search(line, place)
-        if found:
-            place = found.end()
+        match = re.compile(rf"(?<!\S){re.escape(cell)}(?!\S)").search(line, place)
+        if match:
+            place = match.end()
         elif len(cell) < LONG:
             return False
     return True

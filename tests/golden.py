@@ -69,8 +69,8 @@ def twin(part: str) -> str:
 
 def without_translations(parts: Parts) -> Parts:
     """Only what says something: an ASCII text that is the translation of its Unicode text goes."""
-    told = {twin(name): to_ascii(text) for name, text in parts.items()}
-    return {name: text for name, text in parts.items() if told.get(name) != text}
+    translated = {twin(name): to_ascii(text) for name, text in parts.items()}
+    return {name: text for name, text in parts.items() if translated.get(name) != text}
 
 
 def read(path: Path) -> Parts:
@@ -113,12 +113,12 @@ class Run:
         if self.update:
             before = self._shown.setdefault(path, {}).setdefault(name, text)
             return "" if before == text else difference(path, f"{name}, shown before by another test", before, text)
-        kept = self.kept(path)
-        if ascii_only and name not in kept and part in kept:
-            return difference(path, f"{part}, in ASCII", to_ascii(kept[part]), text)
-        if name not in kept:
+        parts = self.kept(path)
+        if ascii_only and name not in parts and part in parts:
+            return difference(path, f"{part}, in ASCII", to_ascii(parts[part]), text)
+        if name not in parts:
             return f"{path}: no golden{f' {name!r}' if name else ''} yet; pytest --update-goldens writes it"
-        return difference(path, name, kept[name], text)
+        return difference(path, name, parts[name], text)
 
     def kept(self, path: Path) -> Parts:
         if path not in self._kept:

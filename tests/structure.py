@@ -40,24 +40,24 @@ TEXTS: Final = (".py", ".md", ".c", ".h", ".def")
 
 NAMES: Final = {
     "docstrings that begin with a question word": (
-        r'"""(What|That|Whether|Which|Why|Where|How|Who|Those|When)\b', 195, 100
+        r'"""(What|That|Whether|Which|Why|Where|How|Who|Those|When)\b', 100, 100
     ),
     "C comments that begin with a question word": (
         r"/\* (What|That|Whether|Which|Why|Where|How|Who|When)\b", 20, 20
     ),
-    "constants named TOLD": (r"\b_?(UN)?TOLD(_BY)?\b|\bTold\b", 8, 0),
-    "variables named told": (r"\btold\b(?= = |: |, | in\b|\.)", 140, 0),
-    "loops over each or one": (r"\bfor (each|one) in\b", 215, 100),
-    "placeholder variables": (r"\b(found|told|said|words|kept|each|one|whole|rest) = ", 365, 100),
+    "constants named TOLD": (r"\b_?(UN)?TOLD(_BY)?\b|\bTold\b", 0, 0),
+    "variables named told": (r"\btold\b(?= = |: |, | in\b|\.)", 0, 0),
+    "loops over each or one": (r"\bfor (each|one) in\b", 100, 100),
+    "placeholder variables": (r"\b(found|told|said|words|kept|each|one|whole|rest) = ", 100, 100),
     "classes with a placeholder name": (
-        r"^class (Place|Row|Choice|Part|Group|Target|Page|Lines|Source|Found|Shown|Told|Named|Asked)\b", 10, 0
+        r"^class (Place|Row|Choice|Part|Group|Target|Page|Lines|Source|Found|Shown|Told|Named|Asked)\b", 0, 0
     ),
-    "functions named like a query": (r"\bdef (lacks|nowhere|leads_to|stops|leading|left|asked|here)\(", 10, 0),
+    "functions named like a query": (r"\bdef (lacks|nowhere|leads_to|stops|leading|left|asked|here)\(", 0, 0),
     "tests named after a state": (r"\bdef test_\w+_(told|said|alone|beside)(_\w+)?\(", 0, 0),
     "tests named with a filler word": (
         r"\bdef test_(what|that|as|of|by|so|nor|it|where|which|those)_", 50, 50
     ),
-    "functions with a placeholder prefix": (r"\b(beside|booking|patience|turns|holding|stepwise)_\w+\(", 10, 0),
+    "functions with a placeholder prefix": (r"\b(beside|booking|patience|turns|holding|stepwise)_\w+\(", 0, 0),
 }  # fmt: skip
 """Patterns of names that do not denote, each with its limit and its goal in matches."""
 
@@ -119,7 +119,7 @@ def names(paths: list[str]) -> list[Measurement]:
     texts = [
         (ROOT / path).read_text(encoding="utf-8", errors="replace")
         for path in paths
-        if path.endswith(TEXTS) and not path.startswith("tests/data/")
+        if path.endswith(TEXTS) and not path.startswith("tests/data/") and path != "tests/structure.py"
     ]
     return [
         Measurement(name, sum(len(re.findall(pattern, text, re.MULTILINE)) for text in texts), limit, goal)

@@ -1,4 +1,4 @@
-"""The settings file: what it says is used, and what is wrong in it is told and stops nothing."""
+"""The settings file: what it says is used, and a wrong value gives a warning and stops nothing."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_pipe_in_place_of_the_file_counts_as_unset(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem_text"),
     [
         ("colour = 1", "colour: no such setting; there are palette, ascii"),
         ('palette = "pink"', "palette: 'pink' is not one of dark, light"),
@@ -70,10 +70,10 @@ def test_pipe_in_place_of_the_file_counts_as_unset(tmp_path: Path) -> None:
         ("palette", "not TOML, nothing of it is used"),
     ],
 )
-def test_mistakes_are_reported_with_file_and_key(tmp_path: Path, text: str, told: str) -> None:
+def test_mistakes_are_reported_with_file_and_key(tmp_path: Path, text: str, problem_text: str) -> None:
     path = write(tmp_path, text + "\n")
     (problem,) = read_settings(path).problems
-    assert problem.startswith(f"{path}: {told}")
+    assert problem.startswith(f"{path}: {problem_text}")
 
 
 def test_one_wrong_setting_leaves_the_others(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_keys_can_be_exchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "problem_text"),
     [
         ({"sortt": ("x",)}, "keys.sortt: there is no such id; the ids are interrupt,"),
         ({"sort": ("hyper+x",)}, "keys.sort: 'hyper+x' is not a key"),
@@ -114,9 +114,9 @@ def test_keys_can_be_exchanged() -> None:
         ({"sort": ("Ctrl-Q",)}, "keys.sort: Ctrl-Q is already the key of quit"),
     ],
 )
-def test_impossible_keys_are_reported_and_ignored(changes: dict[str, tuple[str, ...]], told: str) -> None:
+def test_impossible_keys_are_reported_and_ignored(changes: dict[str, tuple[str, ...]], problem_text: str) -> None:
     (problem,) = keys.remap(changes)
-    assert problem.startswith(told)
+    assert problem.startswith(problem_text)
     assert keys.keymap() == {}
     assert next(key for key in keys.rows() if key.id == "sort").keys == ("s",)
 
@@ -140,8 +140,8 @@ def test_limits_of_a_run_come_from_the_command_line_before_the_settings(monkeypa
     names = (
         "max_trace_bytes", "max_result_files", "max_log_bytes", "max_write_rate", "max_probe_memory", "max_host_memory",
     )  # fmt: skip
-    told = argparse.Namespace(**dict.fromkeys(names) | {"max_result_files": 7})
-    assert run_options.limits_of(told) == {
+    arguments = argparse.Namespace(**dict.fromkeys(names) | {"max_result_files": 7})
+    assert run_options.limits_of(arguments) == {
         "max_trace_bytes": 2 << 30, "max_result_files": 7, "max_log_bytes": 0, "max_write_rate": 30 << 20,
         "shares": False,
     }  # fmt: skip

@@ -152,7 +152,7 @@ def test_names_of_tests_denote() -> None:
         for name in re.findall(r"\bdef (test_\w+)\(", path.read_text(encoding="utf-8"))
     }
     assert named
-    assert {each for each in named for form in TEST_NAMES if re.fullmatch(form, each.partition("::")[2])} == set()
+    assert {test for test in named for form in TEST_NAMES if re.fullmatch(form, test.partition("::")[2])} == set()
 
 
 def test_no_text_has_a_phrase_that_is_written_otherwise() -> None:

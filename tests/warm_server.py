@@ -60,7 +60,7 @@ def fork_for_requests(connection: socket.socket) -> tuple[dict[str, Any], list[i
     """
     while True:
         request, descriptors = receive(connection)
-        (told, tell), (ready, hold) = os.pipe(), os.pipe()
+        (answer, tell), (ready, hold) = os.pipe(), os.pipe()
         between = os.fork()
         if not between:
             child = os.fork()
@@ -71,8 +71,8 @@ def fork_for_requests(connection: socket.socket) -> tuple[dict[str, Any], list[i
             os.write(tell, child.to_bytes(4, "little"))
             os._exit(0)
         os.waitpid(between, 0)
-        connection.sendall(os.read(told, 4))
-        for descriptor in (told, tell, ready, hold, *descriptors):
+        connection.sendall(os.read(answer, 4))
+        for descriptor in (answer, tell, ready, hold, *descriptors):
             os.close(descriptor)
 
 

@@ -12,7 +12,7 @@ from tests.recorded import SIMULATED
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def example_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory in which ``trace`` is a recorded trace, and ``schedules`` one of block schedules."""
     (tmp_path / "schedules").symlink_to(SIMULATED / "block_sched")
     (tmp_path / "trace").symlink_to(SIMULATED / "gmem_sectors")

@@ -4,7 +4,7 @@
 
 A program launches so many kernels per second on the simulated GPU and loads its module anew 180 times, each time a
 kernel more in the table; the live screen shows it, and another terminal watches. At times that the seed decides the
-engine or the watcher is killed, and a watcher is started again; near the end the screen itself is killed. Told every
+engine or the watcher is killed, and a watcher is started again; near the end the screen itself is killed. Printed every
 twelfth of the run: memory of the program with the hook in it, of the engine and of the screen. Ends with status 1 and
 says why where
 

@@ -21,12 +21,12 @@ def test_kills_of_engine_watcher_and_screen_lose_nothing(tmp_path: Path, monkeyp
 def test_long_run_reports_problems(tmp_path: Path) -> None:
     file = tmp_path / "100.000001.bin"
     file.write_bytes(b"short")
-    (told,) = long_run.unreadable(file, 5)
-    assert told.startswith(str(file))
+    (problem,) = long_run.unreadable(file, 5)
+    assert problem.startswith(str(file))
     run = long_run.LongRun(tmp_path, 9.0, 200, random.Random(0))
     run.memory["engine"] = [
         long_run.Memory(7, [4 << 20, 10 << 20, 11 << 20]),
         long_run.Memory(8, [8 << 20, 10 << 20, 16 << 20]),
     ]
-    (told,) = run._too_large()
-    assert told.startswith("engine 8 grew by 6.3 MB")
+    (problem,) = run._too_large()
+    assert problem.startswith("engine 8 grew by 6.3 MB")

@@ -38,8 +38,8 @@ def test_foreign_exception_is_reported(tmp_path: Path) -> None:
 
     tally = attack(Reader("own", lambda: [b"a", b"b"], read), tmp_path, range(60), keep=tmp_path)
     assert tally.inputs == 60
-    (told,) = tally.failures.values()
-    number = told.split()[1].rstrip(":")
+    (failure,) = tally.failures.values()
+    number = failure.split()[1].rstrip(":")
     assert (tmp_path / f"own-{number}").read_bytes().startswith(b"b")
 
 

@@ -66,9 +66,9 @@ def test_the_sweep_names_the_best() -> None:
 
 
 def test_page_explains_itself() -> None:
-    words = " ".join(lines(Bandwidth(CARD, [*RATES, SWEEP[-1]], SWEEP), "table", 100, explained=True))
+    text = " ".join(lines(Bandwidth(CARD, [*RATES, SWEEP[-1]], SWEEP), "table", 100, explained=True))
     for question in ("Do caches distort a bandwidth test?", "What do blocks share?", "more contention?"):
-        assert question in words
+        assert question in text
 
 
 def test_disk_writes_and_reads_and_leaves_nothing(tmp_path: Path) -> None:

@@ -23,13 +23,15 @@ PAGES = ("bandwidth", "bars", "sweep")
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_as_text(page: str) -> None:
     opened = open_bandwidth(measured(), "bw.json")
-    (view,) = [each.make() for each in opened.pages if each.name == page]
+    (view,) = [opened_page.make() for opened_page in opened.pages if opened_page.name == page]
     golden_widths(f"{page}.txt", lambda width, ascii_only: document_text(view, width, ascii_only=ascii_only))
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_as_data(page: str) -> None:
-    (view,) = [each.make() for each in open_bandwidth(measured(), "bw.json").pages if each.name == page]
+    (view,) = [
+        opened_page.make() for opened_page in open_bandwidth(measured(), "bw.json").pages if opened_page.name == page
+    ]
     record = view.record()
     assert json.loads(json.dumps(record, allow_nan=False))["device"]["name"] == CARD.name
     rows = list(csv.DictReader(io.StringIO("\n".join(csv_of_view(view)))))
@@ -44,12 +46,12 @@ def test_without_a_sweep_there_is_no_page_of_blocks() -> None:
 def test_sweep_findings() -> None:
     sweep = sweep_from_rates(measured().swept)
     assert sweep is not None
-    said = list(sweep_findings(sweep, CARD))
+    findings = list(sweep_findings(sweep, CARD))
     best = max(rate.bytes_per_second for rate in sweep.rates)
-    assert said[0].startswith("best: 33 blocks with 131 kB in flight in each")
-    assert said[1] == "few blocks: 1 block reaches 164 GB/s, 3.9% of the best"
-    assert said[2] == "one block per SM: 132 blocks reach 4.23 TB/s, 100% of the best"
-    assert said[4].endswith("contention costs up to 6%")
+    assert findings[0].startswith("best: 33 blocks with 131 kB in flight in each")
+    assert findings[1] == "few blocks: 1 block reaches 164 GB/s, 3.9% of the best"
+    assert findings[2] == "one block per SM: 132 blocks reach 4.23 TB/s, 100% of the best"
+    assert findings[4].endswith("contention costs up to 6%")
     assert sweep.enough.bytes_per_second >= 0.9 * best
     fewer = [rate for rate in sweep.rates if bytes_on_card(rate) < bytes_on_card(sweep.enough)]
     assert fewer

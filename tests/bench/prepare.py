@@ -111,7 +111,9 @@ class Bench:
 
 def sites(probe: Probe, rounds: int) -> tuple[float, float]:
     """Milliseconds per 1000 sites of a kernel with a source line for each load: for sites.json, and for the probe."""
-    loads = "".join(f".loc 1 {1 + each % 700} 5\nld.global.u32 %r1, [%rd1+{4 * each}];\n" for each in range(LOADS))
+    loads = "".join(
+        f".loc 1 {1 + number % 700} 5\nld.global.u32 %r1, [%rd1+{4 * number}];\n" for number in range(LOADS)
+    )
     text = f"""
 .version 8.0
 .target sm_80

@@ -31,7 +31,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 START = 0.5
 """Seconds that starting the profiler may take, not counted in the ratios."""
 LONG = 0.02
-"""Milliseconds from which on a kernel's slowdown is told."""
+"""Milliseconds from which on a kernel's slowdown is printed."""
 STARTING = "one_launch"
 """The program that does next to nothing, whose time is that of starting; it has no part in the ratios."""
 LIBRARIES = {"cublas_products": ["-lcublas"]}

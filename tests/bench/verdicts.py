@@ -72,7 +72,7 @@ class KernelVerdict:
     @property
     def tied(self) -> bool:
         """Return True if both shares limit and the larger one is chance."""
-        both = [self.shares.get(each, 0.0) for each in ("memory", "compute")]
+        both = [self.shares.get(unit, 0.0) for unit in ("memory", "compute")]
         return min(both) >= LEAST - TIE and abs(both[0] - both[1]) <= TIE
 
 

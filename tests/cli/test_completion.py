@@ -23,8 +23,8 @@ def answers(line: str, folder: Path) -> list[str]:
         ["bash", "-c", script], env=environment, cwd=folder, pass_fds=[writing], capture_output=True, check=False
     )
     os.close(writing)
-    with os.fdopen(reading) as told:
-        lines = told.read().split("\n")
+    with os.fdopen(reading) as replies:
+        lines = replies.read().split("\n")
     assert done.stderr == b""
     return [line.strip() for line in lines if line.strip()]
 

@@ -1,4 +1,4 @@
-"""A run of many processes is told in a few lines: which commands there were, and one report of each."""
+"""A run of many processes is summarised in a few lines: which commands there were, and one report of each."""
 
 from __future__ import annotations
 

@@ -40,11 +40,11 @@ def test_a_limit_that_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "written"),
     [("0", "0"), ("10G", "10737418240"), ("3%", "3%"), ("2G,5%", "2147483648,5%"), ("5%, 2K", "2048,5%")],
 )
-def test_min_free_is_written_in_hook_format(text: str, told: str) -> None:
-    assert min_free(text) == told
+def test_min_free_is_written_in_hook_format(text: str, written: str) -> None:
+    assert min_free(text) == written
 
 
 @pytest.mark.parametrize("text", ["", "1G,2G", "5%,6%", "100%", "-1", "much", "1G,", "0,5%"])

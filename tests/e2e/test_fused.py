@@ -63,9 +63,9 @@ def test_single_launch_has_the_results_of_all_counting_probes(fused: Path, alone
 def test_replay_has_the_results_of_all_probes(tool: Tool, alone: dict[tuple[str, str], bytes]) -> None:
     output, trace = run(tool, "--replay", *chosen(*PROBES))
     assert output == tool.alone(*COMMAND).stdout
-    found = results(trace)
-    assert found.keys() == alone.keys()
-    assert {named: data for named, data in found.items() if named[1] in COUNTING} == {
+    replayed = results(trace)
+    assert replayed.keys() == alone.keys()
+    assert {named: data for named, data in replayed.items() if named[1] in COUNTING} == {
         named: data for named, data in alone.items() if named[1] in COUNTING
     }
     document = json.loads(tool("report", str(trace), "--format", "json").stdout)

@@ -291,11 +291,12 @@ QUERIES = """
 graph, nodes = chain(*STEPS)
 executable = gpu.instantiate(graph, 8)
 replay(executable, 3)
-print(len(gpu.nodes(graph)), [node.value in {one.value for one in nodes} for node in gpu.nodes(graph)])
+print(len(gpu.nodes(graph)), [node.value in {original.value for original in nodes} for node in gpu.nodes(graph)])
 for node in nodes:
-    gpu("cuGraphKernelNodeGetParams_v2", node, byref(told := KernelNode()))
-    value = cast(told.parameters, POINTER(c_void_p))[1]
-    print(told.function in {one.value for one in gpu.kernels.values()}, told.grid[0], c_uint.from_address(value).value)
+    gpu("cuGraphKernelNodeGetParams_v2", node, byref(parameters := KernelNode()))
+    value = cast(parameters.parameters, POINTER(c_void_p))[1]
+    known = {kernel.value for kernel in gpu.kernels.values()}
+    print(parameters.function in known, parameters.grid[0], c_uint.from_address(value).value)
     gpu("cuGraphNodeGetEnabled", executable, node, byref(enabled := c_uint()))
     print(enabled.value)
 gpu("cuGraphExecGetFlags", executable, byref(flags := c_uint64()))

@@ -58,19 +58,19 @@ def test_report_names_the_strided_store_with_its_line(survey: tuple[Tool, str, T
 def test_report_names_the_bank_conflicts_of_an_unrolled_line(survey: tuple[Tool, str, Trace]) -> None:
     """Each of the 16 loads loses 6 % of all passes, their line 97 %."""
     place = r"ld\.shared\.u32 PTX:\d+ faults\.cu:18 \(16 instructions\)"
-    words = rf"! #1 conflicts bank conflicts: {place}, 32\.0 times .* 97% of all passes lost"
-    assert re.search(words, first_look_of(survey[1]))
+    pattern = rf"! #1 conflicts bank conflicts: {place}, 32\.0 times .* 97% of all passes lost"
+    assert re.search(pattern, first_look_of(survey[1]))
 
 
 def test_probe_without_a_result_is_named(survey: tuple[Tool, str, Trace]) -> None:
     """A launch with counting probes has no times: that is in the report, the data and the open questions."""
     tool, report, trace = survey
-    words = "not measured by -p block_sched: each kernel launched once, with other probes"
-    assert words in " ".join(report.split())
+    sentence = "not measured by -p block_sched: each kernel launched once, with other probes"
+    assert sentence in " ".join(report.split())
     data = json.loads(tool("report", str(trace.directory), "--format", "json").stdout)
-    assert [each["probe"] for each in data["run"]["probes_not_measured"]] == ["block_sched"]
+    assert [probe["probe"] for probe in data["run"]["probes_not_measured"]] == ["block_sched"]
     for kernel in data["kernels"]:
-        assert {each["probe"] for each in kernel["probes"] if each["not_measured"]} == {"block_sched"}
+        assert {probe["probe"] for probe in kernel["probes"] if probe["not_measured"]} == {"block_sched"}
     asked = {question.option for question in trace_questions(trace)}
     assert "-p block_sched" in asked
     assert not {"-p gmem_sectors_by_line", "-p smem_conflicts_by_line"} & asked

@@ -23,7 +23,7 @@ def saxpy(gpu, case, output, x):
     gpu.launch(kernel, case, [*addresses, *case.scalars])
 
 gpu, case = demo.Gpu(), demo.saxpy(4096)
-tensors = [torch.Tensor(gpu.upload(each).value, (64, 128)) for each in (case.output, *case.inputs)]
+tensors = [torch.Tensor(gpu.upload(array).value, (64, 128)) for array in (case.output, *case.inputs)]
 saxpy(gpu, case, *tensors)
 print("PYTHONPATH" in __import__("os").environ, sys.getprofile() is None)
 """

@@ -109,13 +109,13 @@ def inserted(text: str) -> list[str]:
 
 def without_insertions(text: str) -> str:
     """Probed PTX as it was before: no inserted lines, no added parameters, replaced instructions as they were."""
-    kept = []
+    lines = []
     for line in text.splitlines():
         if REPLACED_MARK in line:
-            kept.append(line.partition(REPLACED_MARK)[2])
+            lines.append(line.partition(REPLACED_MARK)[2])
         elif INSERTED_MARK not in line:
-            kept.append(line)
-    return re.sub(r",?\s*\.param \.u64 tp_(?:map|cap|variable|state)_[\w$]*", "", "\n".join(kept))
+            lines.append(line)
+    return re.sub(r",?\s*\.param \.u64 tp_(?:map|cap|variable|state)_[\w$]*", "", "\n".join(lines))
 
 
 def words(text: str) -> list[str]:

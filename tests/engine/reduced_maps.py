@@ -30,12 +30,12 @@ def reduced_bytes(reduction: Reduction, slots: Bytes, saved: Marks) -> bytes:
     """The reduced form of ``slots``, shape (blocks, slots per block, bytes), of which those ``saved`` take part."""
     records, bits, missing = b"", ([], []), 0
     for records_of, saved_of in _groups(reduction.group, slots, saved):
-        found = [bytes(record) for record in records_of[saved_of]]
-        records += _record(reduction, found)
-        bits[0].append(bool(found))
-        bits[1].append(any(len({_value(field.source, r) for r in found}) > 1 for field in reduction.fields
+        group_records = [bytes(record) for record in records_of[saved_of]]
+        records += _record(reduction, group_records)
+        bits[0].append(bool(group_records))
+        bits[1].append(any(len({_value(field.source, r) for r in group_records}) > 1 for field in reduction.fields
                            if field.operation == "same"))  # fmt: skip
-        missing += len(saved_of) - len(found) if found else 0
+        missing += len(saved_of) - len(group_records) if group_records else 0
     packed = b"".join(np.packbits(np.array(bit, bool), bitorder="little").tobytes() for bit in bits)
     return struct.pack("<II", GROUPS[reduction.group], 0) + records + packed + struct.pack("<Q", missing)
 
@@ -44,10 +44,10 @@ def _groups(group: str, slots: Bytes, saved: Marks) -> Iterator[tuple[Bytes, Mar
     if group == "launch":
         yield slots.reshape(-1, slots.shape[2]), saved.ravel()
         return
-    each = slots.shape[1] if group == "block" else 32
+    group_slots = slots.shape[1] if group == "block" else 32
     for block, marks in zip(slots, saved, strict=True):
-        for first in range(0, len(block), each):
-            yield block[first : first + each], marks[first : first + each]
+        for first in range(0, len(block), group_slots):
+            yield block[first : first + group_slots], marks[first : first + group_slots]
 
 
 def _value(field: Field, record: bytes) -> int:
@@ -56,10 +56,10 @@ def _value(field: Field, record: bytes) -> int:
 
 def _record(reduction: Reduction, found: list[bytes]) -> bytes:
     made = bytearray(reduction.record_bytes)
-    for one in reduction.fields if found else ():
-        size = FIELD_BYTES[one.to.type]
-        value = _reduced(one, found) % (1 << 8 * size)
-        made[one.to.offset : one.to.offset + size] = value.to_bytes(size, "little")
+    for field in reduction.fields if found else ():
+        size = FIELD_BYTES[field.to.type]
+        value = _reduced(field, found) % (1 << 8 * size)
+        made[field.to.offset : field.to.offset + size] = value.to_bytes(size, "little")
     return bytes(made)
 
 

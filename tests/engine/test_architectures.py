@@ -43,8 +43,8 @@ def can_graft(grafter: Grafter, arch: int) -> bool:
 def test_table_is_what_grafts_do(support: ArchitectureSupport, grafters: dict[str, Grafter], ptxas: Tool) -> None:
     if support.arch not in tool_architectures(ptxas):
         pytest.skip(f"this ptxas does not know sm_{support.arch}")
-    found = {column: can_graft(grafters[name], support.arch) for name, column in PROBES.items()}
-    assert found == {column: getattr(support, column) for column in PROBES.values()}
+    can = {column: can_graft(grafters[name], support.arch) for name, column in PROBES.items()}
+    assert can == {column: getattr(support, column) for column in PROBES.values()}
 
 
 def test_table_has_the_architectures_of_the_corpus() -> None:

@@ -68,7 +68,7 @@ def run_probed(
     device.launch(compile_kernel(parse(probed), name), *copies, *maps.arguments, grid=grid, block=block)
     for original, copy in zip(originals, copies, strict=True):
         np.testing.assert_array_equal(copy, original)
-    return [np.ascontiguousarray(one.slots).reshape(-1, one.slots.shape[2]) for one in maps.of_file()]
+    return [np.ascontiguousarray(file_map.slots).reshape(-1, file_map.slots.shape[2]) for file_map in maps.of_file()]
 
 
 @pytest.mark.parametrize(
@@ -192,11 +192,11 @@ before = "SAVE [ reads ] {{ADDR, BYTES, %laneid}};"
     raw, attempts = run_probed(text, probe, np.arange(96, dtype=np.uint32), grid=(2,), block=(40,))
     assert (attempts.view(np.uint32)[[0, 1, 2, 3], 0] == [6, 6, 6, 6]).all()
     records = raw.view(np.dtype([("address", "<u8"), ("bytes", "<u4"), ("lane", "<u4")])).reshape(4, cap)
-    kept = min(cap, 6)
-    assert (records["lane"][:, :kept] == 5).all()
-    assert (records["bytes"][:, :kept] == 4).all()
-    assert (np.diff(records["address"][:, :kept].astype(np.int64)) == 8).all()
-    assert not raw.reshape(4, cap, 16)[:, kept:].any()
+    n_records = min(cap, 6)
+    assert (records["lane"][:, :n_records] == 5).all()
+    assert (records["bytes"][:, :n_records] == 4).all()
+    assert (np.diff(records["address"][:, :n_records].astype(np.int64)) == 8).all()
+    assert not raw.reshape(4, cap, 16)[:, n_records:].any()
 
 
 def test_a_predicated_load_is_counted_in_the_lanes_that_load() -> None:

@@ -70,11 +70,14 @@ def maps_after(case: Case, probe: Probe) -> list[FileMap]:
 
 
 def contents(maps: list[FileMap]) -> list[tuple[int, bytes, int, int, bytes]]:
-    return [(one.divisor, one.slots.tobytes(), one.kind, one.record, one.marks) for one in maps]
+    return [
+        (file_map.divisor, file_map.slots.tobytes(), file_map.kind, file_map.record, file_map.marks)
+        for file_map in maps
+    ]
 
 
 def counts_by_themselves(case: Case, parts: tuple[Probe, ...]) -> list[FileMap]:
-    return [one for part in parts for one in maps_after(case, part)]
+    return [file_map for part in parts for file_map in maps_after(case, part)]
 
 
 def test_probe_counts_unless_it_reads_a_clock() -> None:

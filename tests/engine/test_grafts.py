@@ -176,8 +176,8 @@ def test_counts_of_instructions_need_no_ptx(tmp_path: Path) -> None:
     assert prepared(tmp_path / "first", probe="gmem_sectors", cache=cache).outcome == "ok"
     places = (tmp_path / "first" / "kernel.info").read_text()
     assert "way graft" in places
-    kept = prepared(tmp_path / "second", probe="gmem_sectors", cache=cache, gate=ClosedGate(but_entries=True))
-    assert kept.code == "graft-instructions-fail", "one from the cache neither"
+    cached = prepared(tmp_path / "second", probe="gmem_sectors", cache=cache, gate=ClosedGate(but_entries=True))
+    assert cached.code == "graft-instructions-fail", "one from the cache neither"
 
 
 def test_one_from_the_cache_is_not_used_where_grafts_are_off(tmp_path: Path) -> None:
@@ -317,9 +317,9 @@ def test_several_records_need_ptx() -> None:
 def test_cubin_choice_by_device() -> None:
     assert kernels_in(IMAGE) == {"zero_strided": 90, "zero": 90}
     assert kernels_in(IMAGE, 80) == {}
-    cubin, found = find_cubin(IMAGE, "zero", 90)
+    cubin, note = find_cubin(IMAGE, "zero", 90)
     assert cubin.image == IMAGE
-    assert "machine code for sm_90" in found
+    assert "machine code for sm_90" in note
     for kernel, arch in (("zero", 80), ("zero", 100), ("other", 90)):
         with pytest.raises(ImageError) as refused:
             find_cubin(IMAGE, kernel, arch)
@@ -366,10 +366,11 @@ def test_the_kernel_of_the_trial_can_be_grafted(arch: int) -> None:
     records = Grafter(trial_cases.record_trial().probe, assembler, sampled=False).graft(cubin, TRIAL_KERNEL)
     assert len(records.grafted.branches) == 9, "the entry, two ways out and one of none, a load, two stores, two sums"
     target = GraftTarget.of(cubin, TRIAL_KERNEL)
-    found = [
-        next(at for at in by_site.grafted.branches if target.words[at // 16].operation == one) for one in (LDG, LDS)
+    accesses = [
+        next(at for at in by_site.grafted.branches if target.words[at // 16].operation == operation)
+        for operation in (LDG, LDS)
     ]
-    assert min(found) > min(target.exits()), "lanes that leave at once load nothing, as the expected counts say"
+    assert min(accesses) > min(target.exits()), "lanes that leave at once load nothing, as the expected counts say"
 
 
 @pytest.mark.parametrize("arch", [80, 86, 90, 100])
@@ -390,10 +391,10 @@ def test_the_kernel_of_the_trial_of_pruning_calls_a_function(arch: int) -> None:
 @pytest.mark.parametrize("arch", [80, 90, 100])
 def test_a_graft_in_a_pruned_cubin_is_that_in_the_whole(assembled: Callable[[str, int], Cubin], arch: int) -> None:
     grafter = Grafter(load_probe("block_sched"), Assembler(), sampled=False)
-    whole = assembled(SEVERAL, arch)
+    unpruned = assembled(SEVERAL, arch)
     for name in ("saxpy", "bare", "varied", "calling"):
-        made = [grafter.graft(cubin, name) for cubin in (whole, prune_cubin(whole, name, cut_table))]
-        files = [Cubin.read(one.probed) for one in made]
+        made = [grafter.graft(cubin, name) for cubin in (unpruned, prune_cubin(unpruned, name, cut_table))]
+        files = [Cubin.read(graft.probed) for graft in made]
         before, after = (GraftTarget.of(file, name) for file in files)
         assert (after.words, after.registers) == (before.words, before.registers)
         assert made[1].info.partition("patch")[0] == made[0].info.partition("patch")[0]
@@ -412,9 +413,9 @@ def test_a_graft_in_a_pruned_cubin_is_that_in_the_whole(assembled: Callable[[str
 
 
 def test_pruned_cubins_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = {"outcome": "passed", "words": ""}
+    outcome = {"outcome": "passed", "words": ""}
     for number, (pruned, wrong) in enumerate((("passed", ""), ("other sums", "other sums"), ("", "it was not tried"))):
-        FakeTrial(monkeypatch, json.dumps(told | {"pruned": pruned}))
+        FakeTrial(monkeypatch, json.dumps(outcome | {"pruned": pruned}))
         assert GraftGate(tmp_path / str(number), []).pruning_fault(90) == wrong
 
 
@@ -458,19 +459,19 @@ def test_records_of_the_trial() -> None:
 class FakeTrial:
     """Stands for the process of the trial."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, told: str) -> None:
-        self.told, self.runs = told, 0
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, output: str) -> None:
+        self.output, self.runs = output, 0
         monkeypatch.setattr(subprocess, "run", self.run)
         monkeypatch.setattr(graft_gate, "driver_version", lambda: "580.1")
 
     def run(self, command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
         assert command[-2:] == ["--arch", "90"]
         self.runs += 1
-        return subprocess.CompletedProcess(command, 0, self.told.encode(), b"Traceback\nImportError: no\n")
+        return subprocess.CompletedProcess(command, 0, self.output.encode(), b"Traceback\nImportError: no\n")
 
 
 @pytest.mark.parametrize(
-    ("told", "code", "kept"),
+    ("output", "code", "kept"),
     [
         ({"outcome": "passed", "words": ""}, None, True),
         ({"outcome": "failed", "words": "other sums"}, "graft-fails", True),
@@ -479,9 +480,9 @@ class FakeTrial:
     ],
 )
 def test_the_outcome_of_the_trial_decides_and_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: object, code: str | None, *, kept: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: object, code: str | None, *, kept: bool
 ) -> None:
-    trial = FakeTrial(monkeypatch, told if isinstance(told, str) else json.dumps(told))
+    trial = FakeTrial(monkeypatch, output if isinstance(output, str) else json.dumps(output))
     for _ in range(2):
         gate = GraftGate(tmp_path, [])
         reason = gate.closed(90, TrialPart.ENTRIES)
@@ -522,8 +523,8 @@ def test_records_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytes
 
 def test_counts_of_blocks_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, (words, code) in enumerate((("passed", None), ("", "graft-instructions-fail"))):
-        told = dict.fromkeys(("outcome", "instructions", "records"), "passed")
-        FakeTrial(monkeypatch, json.dumps(told | {"blocks": words}))
+        outcome = dict.fromkeys(("outcome", "instructions", "records"), "passed")
+        FakeTrial(monkeypatch, json.dumps(outcome | {"blocks": words}))
         gate = GraftGate(tmp_path / str(number), [])
         reason = gate.closed(90, TrialPart.BLOCKS)
         assert (reason and reason.code) == code
@@ -535,13 +536,13 @@ OUTPUT, TOTAL = 0x7F00_0000_1000, 0x7F00_0000_0040
 
 def threads_of_the_trial() -> list[list[trial_cases.AccessRecord]]:
     """Worked out lane by lane, where the lowest lane of a warp adds for all."""
-    found = []
+    by_thread = []
     for number in range(THREADS_OF_GRID):
         own = OUTPUT + 4 * number
         load = [trial_cases.AccessRecord(own, 0xFFFF_FFF0, 0x150)] if number % 2 else []
         add = [trial_cases.AccessRecord(TOTAL, 40, 0x1D0)] if number % 32 == 0 else []
-        found.append([*load, trial_cases.AccessRecord(own, 10, 0x1B0), *add] if number < ACTIVE_THREADS else [])
-    return found
+        by_thread.append([*load, trial_cases.AccessRecord(own, 10, 0x1B0), *add] if number < ACTIVE_THREADS else [])
+    return by_thread
 
 
 def recorded(threads: list[list[trial_cases.AccessRecord]]) -> bytes:
@@ -609,12 +610,12 @@ def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr(graft_trial, "prune_cubin", lambda *_: "a cubin of its own")
     monkeypatch.setattr(graft_trial, "run_trial", tried)
     assert graft_trial.main(["--arch", "90"]) == 0
-    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    outcomes = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     records = {"slots": "other records: in_slots", "pruned": "other records: alone"}
     records |= dict.fromkeys(("records", "blocks"), "passed")
-    assert said[-1] == {"outcome": "passed", "words": "", "instructions": "other sums"} | records
-    assert {line["instructions"] for line in said[:-1]} & {"passed"} == set()
-    assert {line["pruned"] for line in said[:-1]} & {"passed"} == set()
+    assert outcomes[-1] == {"outcome": "passed", "words": "", "instructions": "other sums"} | records
+    assert {line["instructions"] for line in outcomes[:-1]} & {"passed"} == set()
+    assert {line["pruned"] for line in outcomes[:-1]} & {"passed"} == set()
 
 
 def test_a_trial_for_every_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

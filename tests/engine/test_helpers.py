@@ -129,9 +129,9 @@ def test_operands_in_order() -> None:
 
 def test_an_operand_that_is_overwritten_is_kept_for_the_snippet_behind() -> None:
     lines = lines_for("ld.global.u64 %rd1, [%rd1+8];", "mov.u64 %n, ADDR; add.u64 %n, %n, OUT;", "ld.global", "after")
-    kept = lines.index("mov.b64 %tp__kept_addr_b64, %tp__addr;")
-    assert lines[kept - 1] == "add.s64 %tp__addr, %rd1, 8;"
-    assert lines[kept + 1 : kept + 3] == ["mov.u64 %tp_n, %tp__kept_addr_b64;", "add.u64 %tp_n, %tp_n, %rd1;"]
+    copy_line = lines.index("mov.b64 %tp__kept_addr_b64, %tp__addr;")
+    assert lines[copy_line - 1] == "add.s64 %tp__addr, %rd1, 8;"
+    assert lines[copy_line + 1 : copy_line + 3] == ["mov.u64 %tp_n, %tp__kept_addr_b64;", "add.u64 %tp_n, %tp_n, %rd1;"]
 
 
 @pytest.mark.parametrize(

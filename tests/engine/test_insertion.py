@@ -273,10 +273,10 @@ before = "SAVE [ m ] {{{values}}};"
         )
         text = probed(entry("ret;"), probe=probe)
         accepts(text)
-        found = (
+        matches = (
             re.fullmatch(r"@%tp__room st.global.cs.(\S+) \[%tp__address\+(\d+)\], .*", line) for line in inserted(text)
         )
-        return [f"{match[1]}+{match[2]}" for match in found if match]
+        return [f"{match[1]}+{match[2]}" for match in matches if match]
 
     assert pieces('a = "u64", b = "u32", c = "u32"', "%clock64, 1, 2", 16) == ["v2.b64+512"]
     assert pieces('a = "u64", b = "u64"', "%clock64, 1", 16) == ["v2.b64+512"]

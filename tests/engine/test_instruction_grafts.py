@@ -49,13 +49,13 @@ GUARDED = re.compile(r"@!?P\d (?:LDG|STG)\b")
 
 @pytest.fixture(scope="module")
 def cubins(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Cubin]:
-    folder, found = tmp_path_factory.mktemp("cubins"), {}
+    folder, by_arch = tmp_path_factory.mktemp("cubins"), {}
     for arch in ARCHITECTURES:
         source, binary = folder / f"{arch}.ptx", folder / f"{arch}.bin"
         source.write_text(f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n{KERNEL}")
         Assembler().assemble(source, binary, f"sm_{arch}", "mixed")
-        found[arch] = Cubin.read(binary.read_bytes())
-    return found
+        by_arch[arch] = Cubin.read(binary.read_bytes())
+    return by_arch
 
 
 def grafted(probe: str, cubin: Cubin, *, sampled: bool = False) -> GraftedKernel:
@@ -177,25 +177,25 @@ def test_snippets_write_no_register_of_the_kernel(arch: int, cubins: dict[int, C
 
 def test_each_instruction_has_a_record_of_its_own(cubins: dict[int, Cubin]) -> None:
     info = grafted("gmem_sectors_by_line", cubins[90]).info
-    (line,) = (one for one in info.splitlines() if one.startswith("sites 0 "))
+    (line,) = (text for text in info.splitlines() if text.startswith("sites 0 "))
     numbers = [int(word) for word in line.split()[2:]]
-    words = GraftTarget.of(cubins[90], "mixed").words
-    assert sorted({words[at // WORD_BYTES].operation for at in numbers}) == [0x180, 0x181, 0x186, 0x1AE]
+    instructions = GraftTarget.of(cubins[90], "mixed").words
+    assert sorted({instructions[at // WORD_BYTES].operation for at in numbers}) == [0x180, 0x181, 0x186, 0x1AE]
     assert f"cap {len(numbers)} " in info
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_sites_have_offsets_and_names_of_nvdisasm(arch: int, cubins: dict[int, Cubin], tmp_path: Path) -> None:
     made, written = grafted("gmem_sectors_by_line", cubins[arch]), texts(cubins[arch].image, tmp_path)
-    (told,) = parse_sites(made.sites.encode())
-    shown = {site.instruction.line: site.instruction for site in told.sites}
+    (parsed,) = parse_sites(made.sites.encode())
+    shown = {site.instruction.line: site.instruction for site in parsed.sites}
     assert list(shown) == [at for at in made.grafted.branches if at in shown]
     for at, one in shown.items():
         name, *parts = re.sub(r"^@!?P\d ", "", written[at]).split()[0].split(".")
         size = [part for part in parts if part in ("64", "128")]
         assert one.opcode == ".".join([name, *size])
         assert (one.bytes == 16) == ("128" in parts), written[at]
-    assert [one.instruction.line for one in told.maps["sites"]] == list(shown)
+    assert [site.instruction.line for site in parsed.maps["sites"]] == list(shown)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -234,11 +234,11 @@ def test_each_thread_saves_its_accesses(arch: int, cubins: dict[int, Cubin], tmp
     """Address and clock of each access, its offset, and at the ways out how many there were."""
     made = grafted("dmat", cubins[arch], sampled=sampled)
     assert "storage 1 rows record 16 cap 0" in made.info.splitlines()
-    (told,) = parse_sites(made.sites.encode())
+    (parsed,) = parse_sites(made.sites.encode())
     added = [text for at, text in sorted(texts(made.probed, tmp_path).items()) if at >= made.grafted.start]
     stores = [index for index, text in enumerate(added) if re.match(r"(@!?P\d )?STG\.E\.EF\.128", text)]
-    assert len(stores) == len(told.sites) > 4
-    for site in told.sites:
+    assert len(stores) == len(parsed.sites) > 4
+    for site in parsed.sites:
         place = next(index for index, text in enumerate(added) if text.endswith(f", {site.instruction.line:#x}"))
         assert sum(place < index < place + 60 for index in stores) >= 1
         assert any("SR_CLOCKLO" in text for text in added[place : place + 60])

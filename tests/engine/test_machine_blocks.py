@@ -185,14 +185,14 @@ def test_the_trial_of_blocks_finds_what_is_counted_wrong() -> None:
     (size,) = block_trial().map_bytes
     values = [*EXPECTED_BLOCK_COUNTS.values(), 90_000, 90_000]
 
-    def left(*sums: int) -> bytes:
+    def block_record(*sums: int) -> bytes:
         return BLOCK_RECORD.pack(*sums).ljust(size, b"\0")
 
-    check_blocks(left(*values))
+    check_blocks(block_record(*values))
     for index, name in enumerate([*EXPECTED_BLOCK_COUNTS, "classes"]):
         wrong = [*values]
         wrong[index] += 1
         with pytest.raises(TrialFailedError, match=name):
-            check_blocks(left(*wrong))
+            check_blocks(block_record(*wrong))
     with pytest.raises(TrialFailedError, match="too few"):
-        check_blocks(left(*EXPECTED_BLOCK_COUNTS.values(), 0, 0))
+        check_blocks(block_record(*EXPECTED_BLOCK_COUNTS.values(), 0, 0))

@@ -96,10 +96,12 @@ def run(kernel: Kernel, probe: Probe | None, arch: int = 90) -> tuple[np.ndarray
         names, edits = UnusedNames(kernel.pruned), Edits(kernel.module.source)
         sites = insert_probe(kernel, probe, names, edits).sites
         text = kernel.edited(edits)
-        maps = DeviceMaps(probe, (1,), (100,), {one.name: 64 for one in probe.maps if one.cap is None}, sites)
+        maps = DeviceMaps(
+            probe, (1,), (100,), {own_map.name: 64 for own_map in probe.maps if own_map.cap is None}, sites
+        )
         arguments = maps.arguments
     Device().launch(compile_kernel(parse(text), "kernel"), memory, *arguments, grid=(1,), block=(100,))
-    return memory, [one.slots.tobytes() for one in maps.of_file()] if maps else []
+    return memory, [file_map.slots.tobytes() for file_map in maps.of_file()] if maps else []
 
 
 @pytest.mark.parametrize("header", OLD)

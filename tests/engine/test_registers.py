@@ -342,7 +342,7 @@ def test_the_lean_form_keeps_the_same_records(name: str) -> None:
 
 
 def test_the_lean_form_of_dmat_has_no_wide_stores() -> None:
-    wide, lean = (probed(entry(BODY, ".param .u64 out, .param .u64 values"), probe=one) for one in
+    wide, lean = (probed(entry(BODY, ".param .u64 out, .param .u64 values"), probe=form) for form in
                   (load_probe("dmat"), load_probe("dmat").lean_form()))  # fmt: skip
     assert "st.global.cs.v2.b64" in wide
     assert "st.global.cs.v2.b64" not in lean

@@ -103,7 +103,7 @@ def memory_after(text: str, name: str, kind: str, probe: Probe | None = None) ->
     if probe is not None:
         source, shared, sites = probed_with_sites(text, name, probe)
         function = compile_kernel(parse(source), name)
-        caps = {one.name: ESTIMATE for one in probe.maps if one.cap is None}
+        caps = {own_map.name: ESTIMATE for own_map in probe.maps if own_map.cap is None}
         arguments += DeviceMaps(probe, GRID, block_of(entry), caps, sites).arguments
         arguments += [np.uint64(device.variables[variable]) for variable in shared.variables]
     device.launch(function, *arguments, grid=GRID, block=block_of(entry), shared=SHARED_BYTES)
@@ -126,17 +126,17 @@ def texts() -> Iterator[tuple[str, str]]:
 @functools.cache
 def cases() -> tuple[Case, ...]:
     """The kernels that run."""
-    found = []
+    runnable = []
     for name, text in texts():
         for kind in ("float", "int"):
             if kind in ENDLESS.get(name, ""):
                 continue
             try:
-                found.append(Case(name, text, kind, memory_after(text, name, kind)))
+                runnable.append(Case(name, text, kind, memory_after(text, name, kind)))
             except (SimulationError, PtxError, KeyError):
                 continue  # an instruction that the simulated GPU lacks, or arguments that the kernel cannot use
             break
-    return tuple(found)
+    return tuple(runnable)
 
 
 def test_most_kernels_run() -> None:

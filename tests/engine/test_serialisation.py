@@ -80,12 +80,10 @@ def test_serialising_forms_are_excluded(tmp_path: Path, remark: str, always: int
     folder = tmp_path / "kernel"
     answer = prepared(folder, [speaking(tmp_path, remark, always)], load)
     assert (answer.outcome, answer.text) == ("ok", f"probed.{load}")
-    words = (
-        f"own left out 2 wgmma.wait_group: for the probe there, ptxas serialised wgmma or waited for it {always + 2}"
-    )
+    note = f"own left out 2 wgmma.wait_group: for the probe there, ptxas serialised wgmma or waited for it {always + 2}"
     info = (folder / "kernel.info").read_text()
-    assert note_in(info).startswith(words)
-    assert f"[note] {words} times, {always} without it\n" in (folder / "process.log").read_text()
+    assert note_in(info).startswith(note)
+    assert f"[note] {note} times, {always} without it\n" in (folder / "process.log").read_text()
     for file in ("probed.ptx", "probed.bin"):
         text = (folder / file).read_text()
         assert "%clock" not in text

@@ -239,8 +239,8 @@ def test_a_part_without_effect_is_refused(snippet: str) -> None:
     with pytest.raises(ProbeFileError) as caught:
         toml_probe(frame("") + DEAD.format(snippet), "bad")
     line = f", line {frame('').count(chr(10)) + 6}" if snippet else ""
-    words = "nothing that is saved depends on it; save what it computes"
-    assert str(caught.value) == f"bad.toml{line}: [dead] has no effect: {words}"
+    advice = "nothing that is saved depends on it; save what it computes"
+    assert str(caught.value) == f"bad.toml{line}: [dead] has no effect: {advice}"
 
 
 def test_a_register_that_decides_whether_something_is_saved_has_an_effect() -> None:

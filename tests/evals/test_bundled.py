@@ -51,7 +51,7 @@ def test_pictures(tmp_path: Path) -> None:
 
 def test_help_page_has_the_values_of_bundled_traces() -> None:
     page = help_page("evaluations")
-    ours = {each.published.key: each.ours for name in BUNDLED for each in tui_probe.evaluate(name).compared}
+    ours = {row.published.key: row.ours for name in BUNDLED for row in tui_probe.evaluate(name).compared}
     math = tui_probe.evaluate("traffic").tables["traffic"]["dram_ratio"][2]
     dmat = tui_probe.evaluate("memory").tables["memory"]["ratio"][3]
     figures = (f"{ours['share']:.1f} %", f"{ours['spread_shared']:.1f} %", f"{math:.0f}×", f"{dmat:.2f}×")

@@ -60,8 +60,8 @@ def test_evaluations_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_collecting_commands_are_listed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", name, "--explain", "--python", "/usr/bin/python3"]) == 0
     shown = capsys.readouterr().out
-    for each in evaluation_module.evaluation_named(name).collect(Setting()):
-        (line,) = (line for line in shown.splitlines() if line.startswith(f"{each.name}: "))
+    for collection in evaluation_module.evaluation_named(name).collect(Setting()):
+        (line,) = (line for line in shown.splitlines() if line.startswith(f"{collection.name}: "))
         command = shlex.split(line.partition(": ")[2])
         assert command[:2] == ["tui-probe", "run"]
         assert "{" not in line

@@ -101,8 +101,8 @@ class Runner:
         lines = result.stderr.splitlines(keepends=True)
         ours = [line for line in lines if line.startswith("[info] trace in ")]
         assert ours, result.stderr
-        rest = "".join(line for line in lines if line not in ours)
-        return Profiled(Outcome(result.returncode, result.stdout, rest), Path(ours[0].split()[-1]))
+        stderr = "".join(line for line in lines if line not in ours)
+        return Profiled(Outcome(result.returncode, result.stdout, stderr), Path(ours[0].split()[-1]))
 
 
 @pytest.fixture

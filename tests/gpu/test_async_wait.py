@@ -83,15 +83,17 @@ def test_products_on_tensor_cores_run_unharmed(runner: Runner) -> None:
     assert alone.status == 0, alone.stderr
     profiled = runner.profiled(command, "-p", "async_wait")
     assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout)
-    (kernel,) = [one for one in open_trace(profiled.trace).kernels if one.name == "matmul"]
+    (kernel,) = [
+        profiled_kernel for profiled_kernel in open_trace(profiled.trace).kernels if profiled_kernel.name == "matmul"
+    ]
     assert kernel.status == "probed", kernel.reason
     assert kernel.folder is not None
     assert "wgmma.wait_group" in (kernel.folder / "pruned.ptx").read_text()
     note = note_in((kernel.folder / "kernel.info").read_text())
     for result in kernel.results:
-        found = waits_of(kernel, result)
-        cycles = f"{found.whole.waited} cycles, {found.whole.by_kind}"
-        print(f"GPU-WAITS\tmatmul\t{found.whole.waits} waits, {cycles}\t{note or 'all sites'}")
-        products = [line for line in found.lines if kind_of(line.opcode) == "wgmma"]
+        waits = waits_of(kernel, result)
+        cycles = f"{waits.whole.waited} cycles, {waits.whole.by_kind}"
+        print(f"GPU-WAITS\tmatmul\t{waits.whole.waits} waits, {cycles}\t{note or 'all sites'}")
+        products = [line for line in waits.lines if kind_of(line.opcode) == "wgmma"]
         assert bool(products) != ("left out" in note)
         assert all(line.sums["waits"] for line in products)

@@ -129,13 +129,13 @@ def figures_of(program: str, runner: Runner, probe: str) -> dict[str, dict[str, 
     profiled = runner.profiled([program], "-p", probe)
     assert profiled.outcome.status == 0, profiled.outcome.stderr
     trace = open_trace(profiled.trace)
-    found = {}
+    values = {}
     for kernel in trace.kernels:
         assert kernel.status == "probed", f"{kernel.name}: {kernel.reason}"
         (result,) = analyse_results(trace, kernel)
         assert result.analysis is not None, result.problem
-        found[kernel.name] = {figure.key: figure.value for figure in result.figures}
-    return found
+        values[kernel.name] = {figure.key: figure.value for figure in result.figures}
+    return values
 
 
 def test_bytes_are_those_on_paper(patterns: str, runner: Runner) -> None:
@@ -146,13 +146,13 @@ def test_bytes_are_those_on_paper(patterns: str, runner: Runner) -> None:
         "pair_copy": (8, 8), "quad_copy": (16, 16), "gather": (4, 4), "quad_gather": (16, 16), "columns": (4, 4),
         "structures": (12, 4), "atomics": (0, 4),
     }  # fmt: skip
-    found = {}
+    counted = {}
     for kernel in open_trace(profiled.trace).kernels:
         if kernel.name in paper:
             (path,) = kernel.results
             counts = gmem_bytes.analyse(read_result(path))
-            found[kernel.name] = (counts.loaded // threads, counts.stored // threads)
-    assert found == paper
+            counted[kernel.name] = (counts.loaded // threads, counts.stored // threads)
+    assert counted == paper
 
 
 def test_triton_matrix_product_is_2_m_n_k(runner: Runner) -> None:

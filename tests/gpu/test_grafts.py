@@ -41,13 +41,13 @@ def both_ways(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path,
 
 def schedules_of(trace: Path, way: str) -> dict[str, list[BlockSchedule]]:
     """The schedules of each kernel's launches, in their order; all kernels must have been probed in this way."""
-    found = {}
+    schedules = {}
     for kernel in open_trace(trace).kernels:
         print(f"GPU-GRAFT\t{kernel.name}\t{kernel.status}\t{kernel.mode}\t{kernel.registers_pruned}\t"
               f"{kernel.registers_probed}\t{kernel.reason}")  # fmt: skip
         assert (kernel.status, kernel.mode) == ("probed", way), f"{kernel.name}: {kernel.reason}"
-        found[kernel.name] = [analyse(read_result(path)) for path in kernel.results]
-    return found
+        schedules[kernel.name] = [analyse(read_result(path)) for path in kernel.results]
+    return schedules
 
 
 @pytest.mark.parametrize("name", PROGRAM_NAMES)

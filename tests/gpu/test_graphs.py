@@ -39,7 +39,7 @@ def _programs_find_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"))
 
 
-def told(trace: Trace, name: str) -> None:
+def print_replays(trace: Trace, name: str) -> None:
     """One line for each graph, for the figures that are kept beside the code."""
     for figures in times_by_graph(trace).values():
         graph = figures.graph
@@ -57,7 +57,7 @@ def compare(runner: Runner, command: list[str], name: str, *options: str) -> Tra
     profiled: Profiled = runner.profiled(command, *options)
     assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout), profiled.outcome.stderr
     trace = open_trace(profiled.trace)
-    told(trace, name)
+    print_replays(trace, name)
     return trace
 
 
@@ -144,8 +144,8 @@ def test_nodes_take_the_time_that_launches_take(runner: Runner, monkeypatch: pyt
     (graph,) = (graph for graph in trace.graphs if graph.replays)
     first = min(replay.first for replay in graph.replays_told)
     times: defaultdict[int, dict[bool, list[int]]] = defaultdict(lambda: {False: [], True: []})
-    told = re.findall(TIMED, (trace.directory / "event.log").read_text(), re.MULTILINE)
-    for launch, key, ns in told:
+    node_times = re.findall(TIMED, (trace.directory / "event.log").read_text(), re.MULTILINE)
+    for launch, key, ns in node_times:
         times[int(key)][int(launch) >= first].append(int(ns))
     both = {key: {kind: median(of[kind]) for kind in of} for key, of in times.items() if all(of.values())}
     print(*(f"GPU-NODE-TIMES\tkey {key}\t{of[False]}\t{of[True]}" for key, of in both.items()), sep="\n")

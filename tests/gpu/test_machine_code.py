@@ -47,7 +47,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def plain(name: str) -> str:
     """``count`` of ``_Z5countPjj``."""
-    return next((each for each in EVERY if each in name), name)
+    return next((known for known in EVERY if known in name), name)
 
 
 def tell(trace: Trace) -> None:
@@ -81,7 +81,7 @@ def test_possible_hangs_are_launched_unprobed(programs: Path, runner: Runner) ->
     assert profiled.outcome.status == 7
     trace = open_trace(profiled.trace)
     tell(trace)
-    (kernel,) = (each for each in trace.kernels if plain(each.name) == "together")
+    (kernel,) = (probed for probed in trace.kernels if plain(probed.name) == "together")
     before, after = kernel.blocks_per_sm, kernel.blocks_per_sm_probed
     print(f"GPU-TABLE\ttogether\tblocks per SM {before} -> {after}")
     if before is not None and after is not None and after < before:

@@ -176,19 +176,19 @@ def test_counts_of_lines_add_up_to_those_of_warps(name: str, images: dict[str, I
     for kernel, made in of_warps.items():
         native, content = launched(cuda, made.probed, kernel, WARPS * whole.maps[0].record_bytes)
         left, records = launched(cuda, of_lines[kernel].probed, kernel, SITE_BYTES)
-        found = site_sums(records, by_line, of_lines[kernel].info)
+        by_site = site_sums(records, by_line, of_lines[kernel].info)
         wanted = Counter({key: value for key, value in sums(content, whole).items() if key != "threads"})
-        print(f"GPU-GRAFT-LINES\t{name}\t{kernel}\t{found == wanted}\tby line {found}\tby warp {wanted}")
-        assert found
-        assert found == wanted
+        print(f"GPU-GRAFT-LINES\t{name}\t{kernel}\t{by_site == wanted}\tby line {by_site}\tby warp {wanted}")
+        assert by_site
+        assert by_site == wanted
         assert left == native or kernel in UNORDERED
 
 
 def site_sums(content: bytes, probe: Probe, info: str) -> Counter[str]:
     """The sums over all sites and copies, as kernel.info says how they lie."""
-    (line,) = (one for one in info.splitlines() if one.startswith("storage 0 sites"))
-    words = line.split()
-    record, count, copies = int(words[4]), int(words[6]), int(words[8])
+    (line,) = (text for text in info.splitlines() if text.startswith("storage 0 sites"))
+    fields = line.split()
+    record, count, copies = int(fields[4]), int(fields[6]), int(fields[8])
     pitch = -(-count * record // 256) * 256
     found: Counter[str] = Counter()
     for copy in range(copies):
@@ -220,9 +220,9 @@ def with_ptx(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def counts_of(kernel: TracedKernel) -> list[Counted]:
     """What ``gmem_sectors`` counted in each launch, as the hardware's counters are named here."""
-    found = [gmem_sectors.analyse(read_result(path)) for path in kernel.results]
-    assert all(one.threads_missing == 0 for one in found)
-    return [{name: getattr(one, name) for name in METRICS.values()} for one in found]
+    launches = [gmem_sectors.analyse(read_result(path)) for path in kernel.results]
+    assert all(counts.threads_missing == 0 for counts in launches)
+    return [{name: getattr(counts, name) for name in METRICS.values()} for counts in launches]
 
 
 def leaves_out(kernel: TracedKernel) -> int:
@@ -291,10 +291,10 @@ def test_records_of_a_library_equal_the_counts_of_sectors(runner: Runner) -> Non
         table = by_line(accesses, kernel.folder)
         if kernel.name not in wanted or table.kept != table.accesses:
             continue
-        found = {kind: table.total(kind)[1] for kind in ("load", "store")}
-        same = {kind: wanted[kernel.name][f"{kind}_sectors"] for kind in found}
-        print(f"GPU-LIBRARY-RECORDS\t{found == same}\t{found}\t{same}\t{kernel.name[:90]}")
-        assert found == same, kernel.name
+        recorded_sectors = {kind: table.total(kind)[1] for kind in ("load", "store")}
+        same = {kind: wanted[kernel.name][f"{kind}_sectors"] for kind in recorded_sectors}
+        print(f"GPU-LIBRARY-RECORDS\t{recorded_sectors == same}\t{recorded_sectors}\t{same}\t{kernel.name[:90]}")
+        assert recorded_sectors == same, kernel.name
         compared += 1
     assert compared
 
@@ -308,8 +308,8 @@ def test_limiter_probe_counts_like_other_probes(program: str, images: dict[str, 
     for kernel, made in grafted(own, probe).items():
         native, _ = launched(cuda, own.cubin.image, kernel)
         left, content = launched(cuda, made.probed, kernel, WARPS * probe.maps[0].record_bytes)
-        found = sums(content, probe)
-        found["multiply_adds"] = sum(found[f"tensor_{kind}"] for kind in ("half", "tf32", "byte", "double"))
+        counted = sums(content, probe)
+        counted["multiply_adds"] = sum(counted[f"tensor_{kind}"] for kind in ("half", "tf32", "byte", "double"))
         wanted: Counter[str] = Counter()
         for name, other in others.items():
             _, records = launched(cuda, by_others[name][kernel].probed, kernel, WARPS * other.maps[0].record_bytes)
@@ -319,11 +319,11 @@ def test_limiter_probe_counts_like_other_probes(program: str, images: dict[str, 
         compared = {f"{way}_{kind}" for way in ("load", "store") for kind in ("requests", "sectors", "ideal")}
         compared = compared if "gmem_sectors" in others and not wanted["generic_accesses"] else set()
         compared |= {"multiply_adds"} if "tensorop_count" in others else set()
-        same = {name: (found[name], wanted[name]) for name in sorted(compared)}
+        same = {name: (counted[name], wanted[name]) for name in sorted(compared)}
         equal = all(one == another for one, another in same.values())
-        print(f"GPU-LIMITS\t{program}\t{kernel}\t{equal}\tmemory {left == native}\t{same}\t{found}")
+        print(f"GPU-LIMITS\t{program}\t{kernel}\t{equal}\tmemory {left == native}\t{same}\t{counted}")
         assert equal, kernel
-        assert found["instructions"] > found["memory_instructions"] > 0
+        assert counted["instructions"] > counted["memory_instructions"] > 0
         assert left == native or kernel in UNORDERED
 
 
@@ -366,7 +366,7 @@ def profiled_library(runner: Runner, what: str, probe: str) -> tuple[str, list[T
     kernels = [kernel for kernel in open_trace(profiled.trace).kernels if kernel.status != "excluded"]
     for kernel in kernels:
         print(f"GPU-LIBRARY\t{probe}\t{kernel.status}\t{kernel.mode}\t{kernel.reason}\t{kernel.name[:90]}")
-    return profiled.outcome.stdout, [each for each in kernels if each.status == "probed" and each.results]
+    return profiled.outcome.stdout, [kernel for kernel in kernels if kernel.status == "probed" and kernel.results]
 
 
 @pytest.mark.exclusive
@@ -393,7 +393,7 @@ def test_products_of_a_library_are_2_m_n_k(runner: Runner) -> None:
     printed, kernels = profiled_library(runner, "products", "tensorop_count")
     per_product = int(printed.split()[-1]) // 2
     counts = [tensorop_count.analyse(read_result(path)) for kernel in kernels for path in kernel.results]
-    found = [count.operations for count in counts if count.operations]
+    operations = [count.operations for count in counts if count.operations]
     print(f"GPU-LIBRARY-TENSOR\t{per_product}\t{counts}")
-    assert found
-    assert set(found) == {per_product}
+    assert operations
+    assert set(operations) == {per_product}

@@ -194,15 +194,15 @@ def left_by(gpu: Gpu, case: Case, probe: str = "") -> list[bytes] | None:
     gpu.clear()
     given = made_up(entry, function, case.kind)
     places = range(gpu.arena, gpu.arena + ROOM, ELEMENTS * 4)
-    given_arrays = [one for one in given if isinstance(one, np.ndarray)]
+    given_arrays = [argument for argument in given if isinstance(argument, np.ndarray)]
     arrays = [(gpu.upload(one, place), one.nbytes) for one, place in zip(given_arrays, places, strict=False)]
     addresses = iter(arrays)
-    arguments = [np.uint64(next(addresses)[0]) if isinstance(one, np.ndarray) else one for one in given]
+    arguments = [np.uint64(next(addresses)[0]) if isinstance(argument, np.ndarray) else argument for argument in given]
     loaded, maps = owner, []
     if probe:
         probed = gpu.load(source)
         assert probed is not None, f"{case.name} with {probe} does not load"
-        caps = {one.name: 64 for one in own.maps if one.cap is None}
+        caps = {own_map.name: 64 for own_map in own.maps if own_map.cap is None}
         own_arguments = DeviceMaps(own, GRID, block_of(entry), caps, sites).arguments
         maps = [
             gpu.upload(argument, gpu.allocate(argument.nbytes))
@@ -218,8 +218,8 @@ def left_by(gpu: Gpu, case: Case, probe: str = "") -> list[bytes] | None:
     memory = [gpu.download(address, size) for address, size in [*arrays, *variables]]
     for address in maps:
         gpu.check("cuMemFree_v2", ctypes.c_uint64(address))
-    for one in {id(owner): owner, id(loaded): loaded}.values():
-        gpu.check("cuModuleUnload", one)
+    for module in {id(owner): owner, id(loaded): loaded}.values():
+        gpu.check("cuModuleUnload", module)
     return memory if ran else None
 
 
@@ -240,7 +240,7 @@ def originals(gpu: Gpu) -> list[tuple[Case, list[bytes]]]:
 
     Left out are those whose variables hold addresses, which are others each time that a module is loaded.
     """
-    found = []
+    stable = []
     for case in cases():
         if case.name in RACES | UNDEFINED or any(
             variable.relocations for variable in module_variables(parse(case.text))
@@ -255,10 +255,10 @@ def originals(gpu: Gpu) -> list[tuple[Case, list[bytes]]]:
             continue
         waiting = with_waits(gpu, case)
         if all(memory == waiting[0] for memory in waiting):
-            found.append((case, first))
+            stable.append((case, first))
         else:
             print(f"GPU-RACE\t{case.name}", flush=True)
-    return found
+    return stable
 
 
 @pytest.mark.parametrize("name", PROBES)
@@ -284,15 +284,17 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     if nvcc is None:
         pytest.skip("no nvcc on this machine to build the test programs with")
     folder = tmp_path_factory.mktemp("same")
-    found = {}
+    commands = {}
     for name in ("tiled_matmul", "memory_patterns"):
         both = "-gencode=arch=compute_90,code=[sm_90,compute_90]"
         command = [nvcc, both, "-cudart=static", "-o", str(folder / name), str(PROGRAMS / f"{name}.cu")]
         subprocess.run(command, check=True, capture_output=True)
-        found[name] = [str(folder / name)]
+        commands[name] = [str(folder / name)]
     if given := os.environ.get("TUI_PROBE_PROGRAMS"):
-        found |= {path.name: [str(path)] for path in sorted(Path(given).resolve().glob("cutlass_*")) if path.is_file()}
-    return found
+        commands |= {
+            path.name: [str(path)] for path in sorted(Path(given).resolve().glob("cutlass_*")) if path.is_file()
+        }
+    return commands
 
 
 @pytest.mark.parametrize("name", PROBES)

@@ -23,12 +23,12 @@ def test_products(gpu: Gpu, name: str) -> None:
     product = PRODUCTS[name]
     generator = np.random.default_rng(1)
     image, fragments = product.image(generator), product.image(generator, 128 * 16)
-    words = np.zeros((128, 8), np.uint32)
+    output = np.zeros((128, 8), np.uint32)
     module = gpu.load(product.source)
     descriptors = [operand.descriptor if operand else 0 for operand in (product.a, product.b)]
-    gpu.launch(module, "multiplies", [words, image, fragments, *descriptors])
+    gpu.launch(module, "multiplies", [output, image, fragments, *descriptors])
     gpu.unload(module)
-    assert (product.result(words) == product.exact(image, fragments)).all()
+    assert (product.result(output) == product.exact(image, fragments)).all()
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
@@ -36,12 +36,13 @@ def test_forms(gpu: Gpu, form: Form) -> None:
     inputs = form.inputs(np.random.default_rng(1))
     kinds = tuple((name, array.dtype.str) for name, array in zip("abc", inputs, strict=False))
     module = gpu.load(HEADER + evaluation(form.text, kinds, dtype_of(form.written).str))
-    found = np.zeros(COUNT, dtype_of(form.written))
-    gpu.launch(module, "evaluate", [found, *inputs, COUNT], grid=COUNT // 64, block=64)
+    computed = np.zeros(COUNT, dtype_of(form.written))
+    gpu.launch(module, "evaluate", [computed, *inputs, COUNT], grid=COUNT // 64, block=64)
     gpu.unload(module)
     simulated = evaluate(form.text, inputs, dtype_of(form.written))
-    wrong = np.flatnonzero(~form.same(found, simulated))
-    told = [
-        (*(f"{array[place]:#x}" for array in inputs), f"{found[place]:#x}", f"{simulated[place]:#x}") for place in wrong
+    wrong = np.flatnonzero(~form.same(computed, simulated))
+    differences = [
+        (*(f"{array[place]:#x}" for array in inputs), f"{computed[place]:#x}", f"{simulated[place]:#x}")
+        for place in wrong
     ]
-    assert not told, f"operands, the GPU's result, the simulated one: {told[:4]}"
+    assert not differences, f"operands, the GPU's result, the simulated one: {differences[:4]}"

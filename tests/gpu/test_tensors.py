@@ -36,7 +36,7 @@ def test_attention_is_right_and_its_tensors_have_names(variant: str, module: str
     profiled = runner.profiled(command, "-p", "dmat", "-k", kernel, "--tensors", "--max-write-rate", "none")
     assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout)
     trace = open_trace(profiled.trace)
-    assert any(kernel in each.name for each in trace.kernels)
+    assert any(kernel in other.name for other in trace.kernels)
     tensors = {tensor.name.lower(): tensor for tensor in read_tensors(trace)}
     assert {"q", "k", "v"} <= tensors.keys()
     assert tensors["q"].shape == (1, 2, 512, 64)

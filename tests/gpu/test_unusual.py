@@ -76,8 +76,8 @@ def both(runner: Runner, made: Path) -> tuple[list[Profiled], str]:
     alone = runner.alone(command)
     assert alone.status == 0, alone.stderr
     runners = [Runner(runner.folder / str(number)) for number in range(2)]
-    for each in runners:
-        each.folder.mkdir()
+    for runner in runners:
+        runner.folder.mkdir()
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(lambda each: each.profiled(command, "-p", "block_sched"), runners)), alone.stdout
 

@@ -181,9 +181,9 @@ class Gpu:
 
     def read(self, address: int, count: int) -> list[int]:
         self("cuCtxSynchronize")
-        words = (c_uint * count)()
-        self("cuMemcpyDtoH_v2", words, c_uint64(address), c_size_t(4 * count))
-        return list(words)
+        values = (c_uint * count)()
+        self("cuMemcpyDtoH_v2", values, c_uint64(address), c_size_t(4 * count))
+        return list(values)
 
     def stream(self) -> c_void_p:
         self("cuStreamCreate", byref(stream := c_void_p()), 1)

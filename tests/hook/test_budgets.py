@@ -172,8 +172,8 @@ def test_launches_are_no_longer_listed_when_the_log_is_full(host: Host, page: Co
     assert (run.status, run.stdout) == (0, "300\n"), run.stderr
     assert (run.directory / "event.log").stat().st_size < 6000
     assert len(run.lines(r"\[time\] launch \d+ kernel 0 key 0 probed")) == 2
-    (told,) = run.lines(r"\[budget\] log-bytes")
-    assert told.endswith("allow more with --max-log-bytes")
+    (line,) = run.lines(r"\[budget\] log-bytes")
+    assert line.endswith("allow more with --max-log-bytes")
     (unlisted,) = run.lines(r"\[budget\] unlisted")
     count = int(unlisted.split()[-1])
     assert count + len(run.lines(r"\[exec\] backup")) == 298
@@ -309,8 +309,8 @@ def test_results_are_left_out_while_they_come_faster_than_allowed(host: Host, pa
     assert 2 <= len(run.results) < 12 + 2 * float(seconds)
     assert page["over_rate"] > 0
     assert [line for line in run.written_log if line.endswith(" code write-rate")]
-    (told,) = run.lines(r"\[budget\] write-rate thins limit 16384 used 16384: allow more with --max-write-rate")
-    assert told
+    (line,) = run.lines(r"\[budget\] write-rate thins limit 16384 used 16384: allow more with --max-write-rate")
+    assert line
 
 
 def test_a_rate_that_is_set_while_the_program_runs_counts_at_once(host: Host, page: ControlPage) -> None:
@@ -346,8 +346,8 @@ def test_a_page_that_cannot_be_used(host: Host, tmp_path: Path) -> None:
     (tmp_path / "control").write_bytes(b"tuiprobe")
     run = host.python(LAUNCHES.format(n=3), TUI_PROBE_CONTROL=str(tmp_path / "control"))
     assert (run.status, run.stdout, len(run.results)) == (0, "3\n", 3), run.stderr
-    (told,) = run.lines(r"\[budget\]")
-    assert told.startswith(f"[budget] {tmp_path}/control cannot be used")
+    (line,) = run.lines(r"\[budget\]")
+    assert line.startswith(f"[budget] {tmp_path}/control cannot be used")
 
 
 # The switch.
@@ -414,8 +414,8 @@ def test_a_launch_takes_a_sixteenth_of_the_memory(host: Host, total: int, limit:
     script = "context()\nlaunch(function(module(), 'add__8'), w := word())\nprint(read(w))"
     run = host.python(script, STUB_MEMORY=str(total), TUI_PROBE_MAX_TRACE_BYTES="none")
     assert run.stdout == "1\n", run.stderr
-    (told,) = run.lines(r"\[exec\] backup.*more than the limit of \d+")
-    assert int(re.findall(r"limit of (\d+)", told)[0]) == pytest.approx(limit, rel=0.01)
+    (line,) = run.lines(r"\[exec\] backup.*more than the limit of \d+")
+    assert int(re.findall(r"limit of (\d+)", line)[0]) == pytest.approx(limit, rel=0.01)
 
 
 def test_the_last_gib_of_a_device_is_the_programs(host: Host) -> None:

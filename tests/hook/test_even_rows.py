@@ -38,25 +38,25 @@ def test_records_of_all_lanes_come_from_two(program: Path, window: int) -> None:
     records["address"] = generator.integers(0, 1 << 49, shape)
     records["clock"] = generator.integers(0, 1 << 32, shape)
     records["line"] = generator.integers(1, 1 << 20, shape)
-    kept = generator.integers(0, CAP + 1, (BLOCKS, WARPS, 32))
+    counts_of_lanes = generator.integers(0, CAP + 1, (BLOCKS, WARPS, 32))
     stored = records.copy()
     for block, warp, row in np.ndindex(BLOCKS, WARPS, CAP):
-        if generator.random() < 0.5 and (row < kept[block, warp]).all():
+        if generator.random() < 0.5 and (row < counts_of_lanes[block, warp]).all():
             even = records[block, warp, row]
             even["address"] = (1 << 40) + generator.choice(STRIDES) * LANES
             even[1:]["clock"], even[1:]["line"] = even[0]["clock"], even[0]["line"]
             stored[block, warp, row, :2] = even[:2]
             stored[block, warp, row, :2]["line"] |= EVEN_MARK
             stored[block, warp, row, 2:] = 0
-    stored[np.arange(CAP)[:, np.newaxis] >= kept[:, :, np.newaxis]] = 0
+    stored[np.arange(CAP)[:, np.newaxis] >= counts_of_lanes[:, :, np.newaxis]] = 0
     counts = np.zeros((BLOCKS, WARPS, 1, 32), RECORD)
-    counts.view("<u4").reshape(BLOCKS, WARPS, 32, 4)[..., 0] = kept + 1
+    counts.view("<u4").reshape(BLOCKS, WARPS, 32, 4)[..., 0] = counts_of_lanes + 1
     device = np.concatenate([counts, stored], axis=2).tobytes()
     request = struct.pack("<5I", BLOCKS, THREADS, CAP, window, len(device)) + device
     run = subprocess.run([program], input=request, capture_output=True, check=False)
     assert run.returncode == 0, run.stderr.decode()
-    found = np.frombuffer(run.stdout, RECORD).reshape(BLOCKS, THREADS, CAP)
-    records[np.arange(CAP)[:, np.newaxis] >= kept[:, :, np.newaxis]] = 0
+    converted = np.frombuffer(run.stdout, RECORD).reshape(BLOCKS, THREADS, CAP)
+    records[np.arange(CAP)[:, np.newaxis] >= counts_of_lanes[:, :, np.newaxis]] = 0
     expected = records.transpose(0, 1, 3, 2).reshape(BLOCKS, WARPS * 32, CAP)[:, :THREADS]
     assert (stored["line"] & EVEN_MARK).any()
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(converted, expected)

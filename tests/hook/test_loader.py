@@ -28,7 +28,7 @@ def other_driver(host: Host) -> Path:
 
 
 @pytest.fixture
-def told(host: Host) -> Path:
+def unseen(host: Host) -> Path:
     return host.directory / "beside"
 
 
@@ -47,7 +47,7 @@ PRELOADED = {"LD_AUDIT": ""}
 )
 @pytest.mark.parametrize("name", ["libcuda.so", "libcuda.so.1", "libcuda.so.580.95.05", "{driver}", "{link}", "{hook}"])
 def test_every_name_of_the_driver_leads_to_the_hook(
-    host: Host, program: Path, told: Path, way: str, loading: dict[str, str], name: str
+    host: Host, program: Path, unseen: Path, way: str, loading: dict[str, str], name: str
 ) -> None:
     if way == "new" and name.startswith("{"):
         pytest.skip("the loader asks nobody about a path in a new list")
@@ -56,7 +56,7 @@ def test_every_name_of_the_driver_leads_to_the_hook(
     run = opened(host, program, way, name.format(driver=host.built.stub, link=link, hook=host.built.hook), **loading)
     assert (run.status, os.path.normpath(run.stdout)) == (0, f"{host.built.hook}\n"), run.stderr
     assert len(run.results) == 1
-    assert not told.exists()
+    assert not unseen.exists()
 
 
 def test_audited_driver_is_absent_until_it_is_opened(host: Host, program: Path) -> None:
@@ -77,11 +77,11 @@ def test_a_simulated_driver_stands_at_any_path(host: Host, program: Path) -> Non
 
 @pytest.mark.parametrize("loading", [{}, PRELOADED], ids=["audit", "preload"])
 def test_other_driver_is_opened_as_requested_and_reported(
-    host: Host, program: Path, other_driver: Path, told: Path, loading: dict[str, str]
+    host: Host, program: Path, other_driver: Path, unseen: Path, loading: dict[str, str]
 ) -> None:
     run = opened(host, program, "plain", other_driver, **loading)
     assert (run.status, run.stdout, run.directories) == (0, f"{other_driver}\n", []), run.stderr
-    pid, path = told.read_text().split()
+    pid, path = unseen.read_text().split()
     assert (pid.isdecimal(), path) == (True, str(other_driver))
 
 
@@ -89,16 +89,16 @@ def test_other_driver_is_opened_as_requested_and_reported(
     ("way", "loading"), [("new", {}), ("new", PRELOADED), ("direct", PRELOADED)], ids=["audit", "new", "direct"]
 )
 def test_driver_that_cannot_be_replaced_is_reported(
-    host: Host, program: Path, told: Path, way: str, loading: dict[str, str]
+    host: Host, program: Path, unseen: Path, way: str, loading: dict[str, str]
 ) -> None:
     run = opened(host, program, way, host.built.stub, **loading)
     assert (run.status, run.stdout, run.directories) == (0, f"{host.built.stub}\n", []), run.stderr
-    assert told.read_text().split()[1:] == [str(host.built.stub)]
+    assert unseen.read_text().split()[1:] == [str(host.built.stub)]
 
 
 @pytest.mark.parametrize("name", ["libcuda.so", "libcuda.so.1"])
 def test_in_another_list_of_libraries_the_search_path_leads_to_a_hook(
-    host: Host, program: Path, told: Path, name: str
+    host: Host, program: Path, unseen: Path, name: str
 ) -> None:
     """As installed: libcuda.so is a library of its own, which needs the hook."""
     installed = host.directory / "installed"
@@ -110,7 +110,7 @@ def test_in_another_list_of_libraries_the_search_path_leads_to_a_hook(
     run = opened(host, program, "new", name, LD_PRELOAD=str(hook), LD_LIBRARY_PATH=str(installed), **PRELOADED)
     assert (run.status, run.stdout) == (0, f"{hook}\n"), run.stderr
     assert len(run.results) == 1
-    assert not told.exists(), "it is called by a hook"
+    assert not unseen.exists(), "it is called by a hook"
 
 
 def test_loader_learns_the_caller(host: Host) -> None:

@@ -243,8 +243,12 @@ def test_the_way_is_logged(host: Host, engine: Engine) -> None:
     assert [line.rsplit(" ", 1)[1] for line in run.lines(r"\[kernel\] \d+ probed-function")] == ["graft"] * 2
 
 
-@pytest.mark.parametrize(("form", "told"), [("module", "0"), ("library", "0"), ("library", "1"), ("library", "2")])
-def test_addresses_of_the_originals_variables_are_patched_in(host: Host, engine: Engine, form: str, told: str) -> None:
+@pytest.mark.parametrize(
+    ("form", "n_variables"), [("module", "0"), ("library", "0"), ("library", "1"), ("library", "2")]
+)
+def test_addresses_of_the_originals_variables_are_patched_in(
+    host: Host, engine: Engine, form: str, n_variables: str
+) -> None:
     tail = b" \ndump " + b"\xee" * 16
     at = len("//probed 0 0 +1 1,16") + tail.index(b"\xee")
     grafted(
@@ -265,7 +269,7 @@ call("cuModuleGetGlobal_v2", byref(where), byref(size), m, b"shared_variable")
 low, high = (where.value + 4) & 0xFFFFFFFF, where.value + 16 >> 32
 print(f"dump {{where.value - 8:016x}} {{high << 32 | low:016x}}")
 """,
-        STUB_LIBRARY_VARIABLES=told,
+        STUB_LIBRARY_VARIABLES=n_variables,
     )
     assert run.status == 0, run.stderr
     assert run.stdout.strip() in run.calls

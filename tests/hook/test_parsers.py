@@ -35,7 +35,7 @@ def parsers(built: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def parse(program: Path, kind: int, inputs: list[bytes]) -> list[list[str]]:
     """Return the parsers' output for each input."""
-    data = b"".join(struct.pack("<II", kind, len(each)) + each for each in inputs)
+    data = b"".join(struct.pack("<II", kind, len(content)) + content for content in inputs)
     environment = {"ASAN_OPTIONS": "detect_leaks=0"}
     run = subprocess.run([program], input=data, capture_output=True, check=False, env=environment)
     assert run.returncode == 0, run.stderr.decode()

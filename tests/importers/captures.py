@@ -242,8 +242,8 @@ def chrome_of(capture: Capture, process: int, path: Path, seed: int = 0, shown: 
             add(category, span.text, span.start, span.end, shown, span.thread)
     add("python_function", "threading.py(973): run", 0, 9, shown, 1)
     devices = [{"id": gpu, "name": "GPU", "numSms": 100} for gpu in range(4)]
-    whole = {"deviceProperties": devices, "traceEvents": shuffled(events, pick), "baseTimeNanoseconds": 7}
-    text = json.dumps(whole, indent=pick.choice((None, 2))).encode()
+    document = {"deviceProperties": devices, "traceEvents": shuffled(events, pick), "baseTimeNanoseconds": 7}
+    text = json.dumps(document, indent=pick.choice((None, 2))).encode()
     path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
     return path
 

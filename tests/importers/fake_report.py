@@ -32,7 +32,7 @@ class Metric:
 
 
 @dataclass
-class Place:
+class SourceLocation:
     file: str
     number: int
 
@@ -47,7 +47,7 @@ class Place:
 class Action:
     kernel: str | None
     metrics: Mapping[str, Metric]
-    code: Mapping[int, tuple[str, Place | None]] = field(default_factory=dict)
+    code: Mapping[int, tuple[str, SourceLocation | None]] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     NameBase_DEMANGLED = 1
 
@@ -60,7 +60,7 @@ class Action:
     def metric_by_name(self, metric_name: str) -> Metric | None:
         return self.metrics.get(metric_name)
 
-    def source_info(self, address: int) -> Place | None:
+    def source_info(self, address: int) -> SourceLocation | None:
         return self.code[address][1] if address in self.code else None
 
     def source_files(self) -> Mapping[str, str]:

@@ -20,37 +20,45 @@ from tui_probe.nsight.pages.ncu_pages import NcuReport, averages_page, kernels_p
 def test_the_last_five_calls_of_attention(tmp_path: Path, name: str) -> None:
     """The attention kernel is found among others; launches 6 to 10 are the measured ones."""
     table = read_ncu([real(tmp_path, f"ncu/{name}.csv")])
-    found = list(averages(table, select_launches(table, IterationPlan(warm_up=3))))
-    assert {each.fate.shape.kernel.partition("<")[0] for each in found} == {"void pytorch_flash::flash_fwd_kernel"}
-    assert {each.launches for each in found} == {5}
-    for each in found:
-        by_hand = table.column(each.metric.name, each.metric.section, each.metric.unit)[6:11]
-        assert each.mean == pytest.approx(by_hand.mean())
-        assert (each.least, each.most) == (by_hand.min(), by_hand.max())
+    flash_averages = list(averages(table, select_launches(table, IterationPlan(warm_up=3))))
+    assert {average.fate.shape.kernel.partition("<")[0] for average in flash_averages} == {
+        "void pytorch_flash::flash_fwd_kernel"
+    }
+    assert {average.launches for average in flash_averages} == {5}
+    for average in flash_averages:
+        by_hand = table.column(average.metric.name, average.metric.section, average.metric.unit)[6:11]
+        assert average.mean == pytest.approx(by_hand.mean())
+        assert (average.least, average.most) == (by_hand.min(), by_hand.max())
 
 
 def test_values_read_off_the_file(tmp_path: Path) -> None:
     table = read_ncu([real(tmp_path, "ncu/t6_sdpa_flash.csv")])
-    found = {average.metric.name: average for average in averages(table, select_launches(table, IterationPlan(3, 5)))}
-    assert found["dram__bytes.sum"].mean == 6_357_401.6
-    assert found["lts__t_bytes.sum"].mean == 30_250_553.6
-    assert found["l1tex__t_bytes.sum"].mean == 55_705_600
+    by_metric = {
+        average.metric.name: average for average in averages(table, select_launches(table, IterationPlan(3, 5)))
+    }
+    assert by_metric["dram__bytes.sum"].mean == 6_357_401.6
+    assert by_metric["lts__t_bytes.sum"].mean == 30_250_553.6
+    assert by_metric["l1tex__t_bytes.sum"].mean == 55_705_600
 
 
 def test_unmeasured_metric_has_no_mean(tmp_path: Path) -> None:
     table = read_ncu([real(tmp_path, "ncu/sdpa_flash.csv")])
     lacking = "Local Memory Spilling Request Overhead"
     assert np.isnan(table.column(lacking)).any()
-    kept = {
+    measured_launches = {
         launch for loop in select_launches(table, IterationPlan(warm_up=3)).loops for launch in loop.measured.tolist()
     }
-    measured = [value for launch, value in enumerate(table.column(lacking)) if launch in kept and not np.isnan(value)]
-    found = [
+    measured = [
+        value
+        for launch, value in enumerate(table.column(lacking))
+        if launch in measured_launches and not np.isnan(value)
+    ]
+    means = [
         average
         for average in averages(table, select_launches(table, IterationPlan(warm_up=3)))
         if average.metric.name == lacking
     ]
-    assert [each.launches for each in found] == ([len(measured)] if measured else [])
+    assert [average.launches for average in means] == ([len(measured)] if measured else [])
 
 
 def once(folder: Path, *, section: bool = True) -> NcuTable:

@@ -36,7 +36,7 @@ def opened(capture: Capture, folder: Path, shuffle: int = 0) -> NsysSources:
 
 def random_work(seed: int) -> Capture:
     """A capture with kernels or ranges in it."""
-    return next(each for each in map(random_capture, range(seed, seed + 100)) if each.work)
+    return next(capture for capture in map(random_capture, range(seed, seed + 100)) if capture.work)
 
 
 def name_of(capture: Capture, each: Operation) -> str:
@@ -59,15 +59,15 @@ def by_place(operations: list[Operation]) -> dict[tuple[int, ...], list[Operatio
 def test_totals_and_shares(folder: Path, seed: int) -> None:
     capture = random_work(seed)
     page = totals_page(opened(capture, folder))
-    launches = Counter(name_of(capture, each) for each in capture.work)
+    launches = Counter(name_of(capture, operation) for operation in capture.work)
     time = Counter[str]()
-    for each in capture.work:
-        time[name_of(capture, each)] += each.end - each.start
+    for operation in capture.work:
+        time[name_of(capture, operation)] += operation.end - operation.start
     assert {row.name: (row.total.launches, row.total.total) for row in page.rows} == {
         name: (count, time[name]) for name, count in launches.items()
     }
-    whole = max(sum(time.values()), 1)
-    assert {row.name: row.total.share for row in page.rows} == {name: time[name] / whole for name in launches}
+    total_time = max(sum(time.values()), 1)
+    assert {row.name: row.total.share for row in page.rows} == {name: time[name] / total_time for name in launches}
 
 
 @settings(max_examples=60, deadline=None)
@@ -88,8 +88,8 @@ def test_gaps_of_each_stream(folder: Path, seed: int) -> None:
                 why = "copy" if 2 * copied >= after.start - until else late and ("host" if late > 0 else "other")
                 expected.append((*place, until, after.start - until, late, "other" if why == 0 else why))
     page = gaps_page(opened(capture, folder))
-    found = [(*row.at, row.gap.start, row.gap.length, row.gap.late, row.gap.why) for row in page.rows]
-    assert sorted(found, key=str) == sorted(expected, key=str)
+    listed = [(*row.at, row.gap.start, row.gap.length, row.gap.late, row.gap.why) for row in page.rows]
+    assert sorted(listed, key=str) == sorted(expected, key=str)
 
 
 def members(capture: Capture, span: Span) -> list[Operation]:
@@ -101,7 +101,7 @@ def members(capture: Capture, span: Span) -> list[Operation]:
         and span.start <= call.start
         and call.end <= span.last
     }
-    return [each for each in capture.work if (each.process, each.correlation) in inside]
+    return [operation for operation in capture.work if (operation.process, operation.correlation) in inside]
 
 
 @settings(max_examples=80, deadline=None)
@@ -111,23 +111,23 @@ def test_projections_and_their_kernels(folder: Path, seed: int) -> None:
     expected = []
     for span in capture.spans:
         for place, own in by_place(members(capture, span)).items():
-            start, end = min(each.start for each in own), max(each.end for each in own)
-            graphs = sum(each.kind == "graph" for each in own)
-            busy = sum(each.end - each.start for each in own)
-            names = sorted(name_of(capture, each) for each in own)
+            start, end = min(operation.start for operation in own), max(operation.end for operation in own)
+            graphs = sum(operation.kind == "graph" for operation in own)
+            busy = sum(operation.end - operation.start for operation in own)
+            names = sorted(name_of(capture, operation) for operation in own)
             expected.append((span.text, *place, start, end, len(own) - graphs, graphs, busy, names))
     page = ranges_page(sources := opened(capture, folder))
-    found = []
+    listed = []
     assert page.narrows is not None or not page.rows
     for row in page.rows:
         assert page.narrows is not None
         _, only = page.narrows(row)
         inside = kernels_page(sources.filtered(only))
-        names = sorted(each.name for each in inside.rows)
+        names = sorted(kernel.name for kernel in inside.rows)
         numbers = (row.start, row.end, row.kernels, row.graphs, row.busy)
         assert row.stream is not None
-        found.append((row.name, *row.stream, *numbers, names))
-    assert sorted(found) == sorted(expected)
+        listed.append((row.name, *row.stream, *numbers, names))
+    assert sorted(listed) == sorted(expected)
 
 
 @settings(max_examples=60, deadline=None)
@@ -135,24 +135,24 @@ def test_projections_and_their_kernels(folder: Path, seed: int) -> None:
 def test_ranges_summed_by_name(folder: Path, seed: int) -> None:
     capture = random_work(seed)
     inside = {span: members(capture, span) for span in capture.spans}
-    whole = sum(each.end - each.start for each in capture.work)
+    total_time = sum(operation.end - operation.start for operation in capture.work)
     expected = []
     for name in {span.text for span in capture.spans if inside[span]}:
         calls = [inside[span] for span in capture.spans if span.text == name and inside[span]]
-        times = sorted(sum(each.end - each.start for each in own) for own in calls)
-        once = {each for own in calls for each in own}
-        total = sum(each.end - each.start for each in once)
-        names = sorted(name_of(capture, each) for each in once)
-        share = total / whole if whole else None
+        times = sorted(sum(operation.end - operation.start for operation in own) for own in calls)
+        once = {operation for own in calls for operation in own}
+        total = sum(operation.end - operation.start for operation in once)
+        names = sorted(name_of(capture, operation) for operation in once)
+        share = total / total_time if total_time else None
         mean, p99 = sum(times) / len(times), times[-(-99 * len(times) // 100) - 1]
         expected.append((name, len(calls), total, mean, p99, share, len(once), names))
     page = sums_page(sources := opened(capture, folder))
-    found = []
+    listed = []
     for row in page.rows:
         assert page.narrows is not None
-        names = sorted(each.name for each in kernels_page(sources.filtered(page.narrows(row)[1])).rows)
-        found.append((row.name, row.calls, row.total, row.mean, row.p99, row.share, row.kernels + row.graphs, names))
-    assert sorted(found) == sorted(expected)
+        names = sorted(kernel.name for kernel in kernels_page(sources.filtered(page.narrows(row)[1])).rows)
+        listed.append((row.name, row.calls, row.total, row.mean, row.p99, row.share, row.kernels + row.graphs, names))
+    assert sorted(listed) == sorted(expected)
 
 
 @settings(max_examples=40, deadline=None)
@@ -164,7 +164,9 @@ def test_innermost_range_of_each_kernel(folder: Path, seed: int) -> None:
     for span in capture.spans:
         for each in members(capture, span):
             shortest[each] = min(shortest.get(each, 1 << 60), span.last - span.start)
-    lengths = {(span.text, span.last - span.start, each) for span in capture.spans for each in members(capture, span)}
+    lengths = {
+        (span.text, span.last - span.start, operation) for span in capture.spans for operation in members(capture, span)
+    }
     for row, each in zip(page.rows, capture.work, strict=True):
         assert (row.start, row.at) == (each.start, each.place)
         if each not in shortest:
@@ -197,7 +199,7 @@ def test_values_of_batches_are_those_of_rows(folder: Path, seed: int) -> None:
 def test_text_has_the_first_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = (kernels_page, gaps_page, ranges_page)
     captures = (opened(random_work(seed), folder) for seed in range(100))
-    sources = next(each for each in captures if all(len(page(each).rows) > 3 for page in pages))
+    sources = next(shown for shown in captures if all(len(page(shown).rows) > 3 for page in pages))
     for page in pages:
         shown = page(sources)
         assert shown.text_rows == nsys_pages.MAX_TEXT_ROWS
@@ -240,17 +242,17 @@ def test_chrome_traces_have_the_same_pages(folder: Path, seed: int, shuffle: int
     capture = random_work(seed)
     capture.operations = [operation for operation in capture.operations if operation.kind != "graph"]
     capture.spans = [span for span in capture.spans if span.end is not None]
-    launching = {each.process for each in capture.work} & {call.process for call in capture.calls}
-    if not capture.work or launching != {each.process for each in capture.work}:
+    launching = {operation.process for operation in capture.work} & {call.process for call in capture.calls}
+    if not capture.work or launching != {operation.process for operation in capture.work}:
         return
     files = [chrome_of(capture, process, folder / f"{process}.json{'.gz' * (process > 100)}", shuffle, shown)
              for process in sorted(launching)]  # fmt: skip
     capture.operations, capture.calls, capture.spans = (
-        [each for each in these if each.process in launching]  # type: ignore[attr-defined]
+        [item for item in these if item.process in launching]  # type: ignore[attr-defined]
         for these in (capture.operations, capture.calls, capture.spans)
     )
     sources, expected = NsysSources(read_nsys(files)), opened(capture, folder)
-    begin = min(each.start for each in (*capture.calls, *capture.spans, *capture.operations))
+    begin = min(item.start for item in (*capture.calls, *capture.spans, *capture.operations))
     for page in (totals_page, kernels_page, ranges_page, gaps_page, sums_page):
         (only,) = {*launching} if len(launching) == 1 else (None,)
         assert from_start(page(sources).record(), 0, only) == from_start(page(expected).record(), begin, only)
@@ -261,13 +263,13 @@ def from_start(record: Mapping[str, Any], begin: int, only: int | None) -> list[
     """The rows, with times from ``begin`` and processes by their files; in no order, since numbers of streams are
     others.
     """
-    found = []
+    shifted = []
     for row in record[record["page"]]:
         moved = {key: value - begin if key in ("start_ns", "host_start_ns") else value for key, value in row.items()}
         file = moved.pop("file", None)
         process = {} if "process" not in row else {"process": int(file.partition(".")[0]) if file else only}
-        found.append({**moved, **(process if file or only else {})})
-    return sorted(found, key=str)
+        shifted.append({**moved, **(process if file or only else {})})
+    return sorted(shifted, key=str)
 
 
 def lanes_from_start(sources: NsysSources, begin: int) -> list[tuple[Any, ...]]:

@@ -47,10 +47,10 @@ def test_operators_and_modules_of_pytorch_are_ranges(tmp_path: Path) -> None:
         event("step", 5, 50, cat="user_annotation"),
         event("ac2g", 12, 0, cat="ac2g", ph="s"),
     ]
-    found = sources(written(tmp_path, {"traceEvents": events}, "trace.json.gz"))
-    rows = [(row.name, row.level, row.kernels, row.duration) for row in ranges_page(found).rows]
+    profile = sources(written(tmp_path, {"traceEvents": events}, "trace.json.gz"))
+    rows = [(row.name, row.level, row.kernels, row.duration) for row in ranges_page(profile).rows]
     assert rows == [("step", 0, 1, 10_500), ("Linear_0", 1, 1, 10_500), ("aten::mm", 2, 1, 10_500)]
-    (row,) = kernels_page(found).rows
+    (row,) = kernels_page(profile).rows
     assert (row.range, row.grid, row.process, row.start) == ("aten::mm", (4, 1, 1), 1, 95_000)
 
 
@@ -70,11 +70,13 @@ def test_kernels_of_jax_are_in_its_streams(tmp_path: Path) -> None:
         event("fusion.1", 10, 5, pid=2, tid=1),
         event("PjitFunction(f)", 0, 9, pid=3, tid=4),
     ]
-    found = sources(written(tmp_path, {"displayTimeUnit": "ns", "traceEvents": events}))
-    rows = [(row.name, row.device, row.stream, row.grid, row.registers, row.shared) for row in kernels_page(found).rows]
+    profile = sources(written(tmp_path, {"displayTimeUnit": "ns", "traceEvents": events}))
+    rows = [
+        (row.name, row.device, row.stream, row.grid, row.registers, row.shared) for row in kernels_page(profile).rows
+    ]
     assert rows == [(f"fusion_{i}", 1, 13, (4, 1, 1), 32, 1024) for i in (1, 2)]
-    assert len(found.report.copies.start) == 1
-    assert [(row.name, row.level, row.kernels) for row in ranges_page(found).rows] == [
+    assert len(profile.report.copies.start) == 1
+    assert [(row.name, row.level, row.kernels) for row in ranges_page(profile).rows] == [
         ("jit_f", 0, 2),
         ("fusion.1", 1, 1),
         ("fusion.2", 1, 1),
@@ -115,17 +117,17 @@ def test_processes_of_equal_ids_are_distinguished_by_file(tmp_path: Path) -> Non
         written(tmp_path, [call, kernel("a", 10 + rank, 5), kernel("b", 30 + rank, 5, correlation=2), copy], name)
         for rank, name in enumerate(("rank0.json", "rank1.json"))
     ]
-    found = NsysSources(read_nsys(files))
-    assert [(row.name, row.process) for row in kernels_page(found).rows] == [("a", 1), ("a", 1), ("b", 1), ("b", 1)]
-    gaps = gaps_page(found)
+    profile = NsysSources(read_nsys(files))
+    assert [(row.name, row.process) for row in kernels_page(profile).rows] == [("a", 1), ("a", 1), ("b", 1), ("b", 1)]
+    gaps = gaps_page(profile)
     assert [(row["length_ns"], row["file"]) for row in gaps.record()["gaps"]] == [
         (15_000, "rank0.json"),
         (15_000, "rank1.json"),
     ]
     assert all(name in "\n".join(gaps.text(120)) for name in ("rank0.json", "rank1.json"))
-    labels = [lane.label for lane in StreamTimeline(found).lanes]
+    labels = [lane.label for lane in StreamTimeline(profile).lanes]
     assert labels == ["rank0.json stream 7", "rank1.json stream 7"]
-    assert "2 processes" in dict(totals_page(found).words.head)["seen"]
+    assert "2 processes" in dict(totals_page(profile).words.head)["seen"]
 
 
 def test_copies_belong_to_the_process_of_their_call(tmp_path: Path) -> None:
@@ -138,8 +140,8 @@ def test_copies_belong_to_the_process_of_their_call(tmp_path: Path) -> None:
     for pid, start in ((1, 10), (2, 110)):
         events += [kernel("k", start + 40 * i, 5, correlation=10 * pid + i) for i in range(2)]
     events.append(event("Memcpy", 16, 30, cat="gpu_memcpy", args={"device": 0, "stream": 7, "correlation": 12}))
-    found = sources(written(tmp_path, events))
-    assert [(row.at.process, row.gap.why) for row in gaps_page(found).rows] == [(1, "copy"), (2, "other")]
+    profile = sources(written(tmp_path, events))
+    assert [(row.at.process, row.gap.why) for row in gaps_page(profile).rows] == [(1, "copy"), (2, "other")]
 
 
 def test_times_are_exact_to_a_nanosecond(tmp_path: Path) -> None:

@@ -52,8 +52,8 @@ def test_chrome_rows_bytes_per_kernel() -> None:
 @pytest.mark.parametrize("value", [-129, 127, 128, -32769, 32768, (1 << 31) - 1, 1 << 31, 1 << 61, -(1 << 61)])
 def test_integer_rows_widen(value: int) -> None:
     rows = IntegerRows(("a", "b"))
-    for each in (1, value, -1):
-        rows.add(each, 0)
+    for number in (1, value, -1):
+        rows.add(number, 0)
     assert {name: column.tolist() for name, column in rows.taken().items()} == {"a": [1, value, -1], "b": [0, 0, 0]}
 
 

@@ -21,8 +21,8 @@ FILES = ["torch.json.gz", "jax.json.gz", "proton.json"]
 def events(name: str) -> list[dict[str, Any]]:
     """The timed events of a file by start."""
     raw = (RECORDED / name).read_bytes()
-    found = json.loads(gzip.decompress(raw) if name.endswith(".gz") else raw)["traceEvents"]
-    return sorted((event for event in found if event.get("ph") == "X"), key=lambda event: event["ts"])
+    recorded = json.loads(gzip.decompress(raw) if name.endswith(".gz") else raw)["traceEvents"]
+    return sorted((event for event in recorded if event.get("ph") == "X"), key=lambda event: event["ts"])
 
 
 def is_kernel(event: dict[str, Any]) -> bool:
@@ -36,7 +36,7 @@ def sources(name: str) -> NsysSources:
 @pytest.mark.parametrize("name", FILES)
 def test_kernels_of_a_recorded_trace(name: str) -> None:
     recorded = filter(is_kernel, events(name))
-    wanted = [(demangle(each["name"]), round(each["dur"] * 1000), each["tid"]) for each in recorded]
+    wanted = [(demangle(event["name"]), round(event["dur"] * 1000), event["tid"]) for event in recorded]
     assert [(row.name, row.duration, row.stream) for row in kernels_page(sources(name)).rows] == wanted
 
 
@@ -46,18 +46,18 @@ def test_range_of_a_kernel_of_pytorch_is_its_operator() -> None:
     numbered = (event for event in recorded if event["cat"] in ("cpu_op", "user_annotation"))
     operators = {event["args"]["External id"]: event["name"] for event in numbered}
     wanted = [operators.get(event["args"].get("External id")) for event in filter(is_kernel, recorded)]
-    found = [row.range for row in kernels_page(sources("torch.json.gz")).rows]
-    assert found == wanted
+    shown = [row.range for row in kernels_page(sources("torch.json.gz")).rows]
+    assert shown == wanted
     assert wanted.count(None) == 4  # of two replays of a graph, outside of all operators
 
 
 def test_range_of_a_kernel_of_jax_is_its_operation() -> None:
     wanted = [event["args"]["hlo_op"] for event in filter(is_kernel, events("jax.json.gz"))]
-    found = sources("jax.json.gz")
-    assert [row.range for row in kernels_page(found).rows] == wanted
-    steps = [row.kernels for row in ranges_page(found).rows if row.name == "train"]
+    profile = sources("jax.json.gz")
+    assert [row.range for row in kernels_page(profile).rows] == wanted
+    steps = [row.kernels for row in ranges_page(profile).rows if row.name == "train"]
     assert steps == [4, 4, 4]
-    assert not any(row.name.startswith("$") for row in ranges_page(found).rows)
+    assert not any(row.name.startswith("$") for row in ranges_page(profile).rows)
 
 
 def test_ranges_of_kernels_of_proton_are_its_scopes() -> None:

@@ -33,7 +33,7 @@ def contains(outer: ProjectedRange, row: ProjectedRange) -> bool:
 def test_ranges_within_compares_each_with_each(times: list[tuple[int, int, str, int]], on_host: bool) -> None:
     rows = ranges(times, on_host=on_host)
     named = [row for row in rows if row.name == "a"]
-    wanted = [row for row in rows if any(contains(each, row) and each.level <= row.level for each in named)]
+    wanted = [row for row in rows if any(contains(outer, row) and outer.level <= row.level for outer in named)]
     assert ranges_within(rows, named) == wanted
 
 

@@ -70,8 +70,8 @@ def test_differences_are_marked(tmp_path: Path) -> None:
 
 def test_page_of_traces_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = stores_trace(tmp_path)
-    words = ["--seq-len", "1024", "--head-dim", "8", "--dtype", "fp32", "--format", "json"]
-    assert main(["import", "ncu", "--trace", str(trace.directory), "--page", "sectors", *words]) == 0
+    options = ["--seq-len", "1024", "--head-dim", "8", "--dtype", "fp32", "--format", "json"]
+    assert main(["import", "ncu", "--trace", str(trace.directory), "--page", "sectors", *options]) == 0
     page = json.loads(capsys.readouterr().out)
     assert page["expected_sectors"] == 1024
     assert [(row["tool"], row["store_sectors"], row["verdict"]) for row in page["sectors"]] == [
@@ -109,9 +109,9 @@ def test_traces_of_several_probes_complete_each_other(product: list[Trace]) -> N
     assert gemm.uses_tensor_cores
     assert copy.tensor_operations == 0
     assert not copy.uses_tensor_cores
-    found = data_type(copy)
-    assert found is not None
-    assert (found.name, found.evidence) == ("fp64", "90% of its arithmetic")
+    inferred = data_type(copy)
+    assert inferred is not None
+    assert (inferred.name, inferred.evidence) == ("fp64", "90% of its arithmetic")
 
 
 def test_counted_operations_give_the_critical_kernel(product: list[Trace]) -> None:
@@ -122,7 +122,7 @@ def test_counted_operations_give_the_critical_kernel(product: list[Trace]) -> No
     assert "tensor operations per byte of loads and stores: 8.0" in text
 
 
-def beside_ncu(folder: Path, product: list[Trace], **gemm: str) -> TablePage[CriticalRow]:
+def page_with_ncu(folder: Path, product: list[Trace], **gemm: str) -> TablePage[CriticalRow]:
     """The page of those traces and of a file of ncu with the same kernels; ``gemm`` are values of the product."""
     grid, block = (f"({', '.join(map(str, side))})" for side in metrics_of_traces(product)[0].shape[1:])
     assert grid != block
@@ -147,7 +147,7 @@ def test_the_critical_kernel_of_ncu_and_of_probes_side_by_side(tmp_path: Path, p
         gemm = trace.kernels[0]
         assert gemm.folder is not None
         (gemm.folder / "pruned.ptx").write_text("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1};\n")
-    page = beside_ncu(tmp_path, product, bf16="4,096")
+    page = page_with_ncu(tmp_path, product, bf16="4,096")
     seen = [
         (row.program, row.figures.shape.kernel, row.is_critical, row.type_name, row.differences) for row in page.rows
     ]
@@ -164,12 +164,12 @@ def test_the_critical_kernel_of_ncu_and_of_probes_side_by_side(tmp_path: Path, p
 
 
 def test_disagreement_of_ncu_and_probes_is_marked(tmp_path: Path, product: list[Trace]) -> None:
-    page = beside_ncu(tmp_path, product, activity="0.20", time="30,000")
+    page = page_with_ncu(tmp_path, product, activity="0.20", time="30,000")
     assert page.rows[0].differences == ["tensor cores"]
     text = "\n".join(page.text(120))
     assert "≠ probes: tensor cores" in text
     assert "profile and probes: the same critical kernel" in text
-    page = beside_ncu(tmp_path, product, activity="0.10")
+    page = page_with_ncu(tmp_path, product, activity="0.10")
     assert "profile and probes: not the same critical kernel" in "\n".join(page.text(120))
 
 

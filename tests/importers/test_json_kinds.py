@@ -43,8 +43,8 @@ def written(folder: Path, value: object, name: str = "some.json") -> Path:
     ],
 )  # fmt: skip
 def test_kind_of_a_json_file(tmp_path: Path, value: Any, kind: str | None) -> None:
-    found = json_file(written(tmp_path, value))
-    assert (None if found is None else found.kind) == kind
+    file = json_file(written(tmp_path, value))
+    assert (None if file is None else file.kind) == kind
 
 
 @pytest.mark.parametrize("words", [("open",), ("import",), ("import", "chrome"), ("import", "nsys"), ("import", "ncu")])
@@ -108,8 +108,8 @@ def test_damaged_packed_file_is_no_traceback(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
     path = written(tmp_path, TRACE, "trace.json.gz")
-    whole = path.read_bytes()
-    for place in range(10, len(whole), 7):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+    content = path.read_bytes()
+    for place in range(10, len(content), 7):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
         assert main([*words, str(path)]) in (0, 4)
         capsys.readouterr()

@@ -47,8 +47,8 @@ def test_other_instructions_multiply_no_matrices(text: str) -> None:
 def test_an_attention_kernel_of_triton(tmp_path: Path) -> None:
     ptx = (REAL / "ptx" / "attn_fwd.sm_90a.ptx").read_text()
     (tmp_path / "pruned.ptx").write_text(ptx)
-    found = matrix_types_of(tmp_path)
-    assert found == {"fp16": ptx.count("wgmma.mma_async.sync")}
+    types = matrix_types_of(tmp_path)
+    assert types == {"fp16": ptx.count("wgmma.mma_async.sync")}
     assert matrix_types_of(tmp_path / "none") == matrix_types_of(None) == {}
 
 

@@ -32,9 +32,9 @@ def test_nothing_in_it(
 ) -> None:
     path = tmp_path / "my profile.csv"
     path.write_bytes(content)
-    said = refused(capsys, tool, path)
-    assert words in said
-    assert "packed" not in said or f"'{path}'" in said
+    message = refused(capsys, tool, path)
+    assert words in message
+    assert "packed" not in message or f"'{path}'" in message
 
 
 @pytest.mark.parametrize("comma", [";", "\t"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from tests.importers.fake_report import Action, Metric, Package, Place, launch
+from tests.importers.fake_report import Action, Metric, Package, SourceLocation, launch
 from tests.importers.files import details, identity, write
 from tui_probe.cli.main import main
 from tui_probe.errors import ImportFileError
@@ -50,7 +50,7 @@ def test_pages_of_a_report(monkeypatch: pytest.MonkeyPatch, report: Path) -> Non
     metrics = {TIME: Metric(2.5, of="us"), BYTES: Metric(4, of="Kbyte"), "launch__func_cache_config": Metric("Prefer")}
     recorded(monkeypatch, Package([launch("scale(float*)", grid, **metrics) for grid in (4, 8)]))
     table = read_ncu([report])
-    assert [(each.kernel, each.grid, each.block, each.number) for each in table.launches] == [
+    assert [(row.kernel, row.grid, row.block, row.number) for row in table.launches] == [
         ("scale(float*)", (4, 1, 1), (64, 1, 1), 0),
         ("scale(float*)", (8, 1, 1), (64, 1, 1), 1),
     ]
@@ -101,9 +101,9 @@ def test_identifiers_of_a_report_are_those_of_csv(monkeypatch: pytest.MonkeyPatc
 
 
 CODE = {
-    0x7F00: ("S2R R0, SR_TID.X", Place("/src/k.cu", 5)),
-    0x7F10: ("LDG.E R2,  [R4]", Place("/src/k.cu", 6)),
-    0x7F20: ("STG.E [R4], R2", Place("/src/k.cu", 6)),
+    0x7F00: ("S2R R0, SR_TID.X", SourceLocation("/src/k.cu", 5)),
+    0x7F10: ("LDG.E R2,  [R4]", SourceLocation("/src/k.cu", 6)),
+    0x7F20: ("STG.E [R4], R2", SourceLocation("/src/k.cu", 6)),
     0x7F30: ("EXIT", None),
 }
 
@@ -224,9 +224,11 @@ def test_probe_counts_of_template_instances_and_of_repeated_traces_stay_apart(
 ) -> None:
     def lines_of(_: object) -> Iterator[object]:
         for index, (name, sectors) in enumerate((("void k<int>(int*)", 96), ("void k<long>(long*)", 7))):
-            found = {"requests": 8, "sectors": sectors}
+            counted_values = {"requests": 8, "sectors": sectors}
             kernel = SimpleNamespace(demangled=name, index=index, info=None)
-            yield SimpleNamespace(kernel=kernel, row=LineRow(1, SourceLine("/src/k.cu", 6), found), opcode="ld.u32")
+            yield SimpleNamespace(
+                kernel=kernel, row=LineRow(1, SourceLine("/src/k.cu", 6), counted_values), opcode="ld.u32"
+            )
 
     monkeypatch.setattr(probe_counts, "measured_lines", lines_of)
     launches = [replace(counted(), kernel=name) for name in ("void k<int>(int *)", "void k<long>(long *)")]
@@ -273,17 +275,17 @@ def test_recorded_report_without_lines_has_the_same_counts() -> None:
     sums: dict[str, tuple[int, ...]] = {}
     for (kernel, _), counts in ON_PAPER.items():
         sums[kernel] = tuple(map(sum, zip(sums.get(kernel, (0, 0, 0)), counts, strict=True)))
-    found = access_counts(read_ncu([RECORDED / "plain.ncu-rep"]))
-    assert {kernel: counts for (kernel, _), counts in found.items()} == sums
-    assert {line for _, line in found} == {None}
+    counts_by_line = access_counts(read_ncu([RECORDED / "plain.ncu-rep"]))
+    assert {kernel: counts for (kernel, _), counts in counts_by_line.items()} == sums
+    assert {line for _, line in counts_by_line} == {None}
 
 
 def test_lines_of_a_report_and_a_trace_of_one_program_are_equal() -> None:
     """The trace and the report are of one program and one GPU; only the report counts what probes do not."""
     pytest.importorskip("ncu_report")
     trace = open_trace(RECORDED / "stores_trace")
-    found = probed_lines(probed_accesses([trace]))
-    counted = {(place.kernel.partition("(")[0], place.line): tuple(counts) for place, counts in found.items()}
+    by_line = probed_lines(probed_accesses([trace]))
+    counted = {(place.kernel.partition("(")[0], place.line): tuple(counts) for place, counts in by_line.items()}
     table = read_ncu([RECORDED / "stores.ncu-rep"])
     assert counted == {line: counts[:2] for line, counts in access_counts(table).items()}
     page = lines_page(NcuReport(table), [trace])

@@ -57,7 +57,7 @@ def test_projected_ranges_in_another_unit_of_time(tmp_path: Path) -> None:
 
 def test_a_summary(tmp_path: Path) -> None:
     report = read_nsys([write(tmp_path, SUMS)])
-    assert [(each.name, each.launches, each.total, each.median) for each in report.sums] == [
+    assert [(total.name, total.launches, total.total, total.median) for total in report.sums] == [
         ("void f<1, 2>(int)", 3, 600, 210),
         ("g(int)", 1, 400, 400),
     ]
@@ -65,9 +65,9 @@ def test_a_summary(tmp_path: Path) -> None:
 
 
 def test_reports_in_one_file_and_in_several(tmp_path: Path) -> None:
-    one = read_nsys([write(tmp_path, f"{TRACE}\n{RANGES}\n{SUMS}", "one.csv")])
+    joined = read_nsys([write(tmp_path, f"{TRACE}\n{RANGES}\n{SUMS}", "one.csv")])
     several = read_nsys([write(tmp_path, text, f"{i}.csv") for i, text in enumerate((TRACE, RANGES, SUMS))])
-    for report in (one, several):
+    for report in (joined, several):
         assert (len(report.kernels), len(report.projected), len(report.sums)) == (2, 2, 2)
 
 
@@ -83,7 +83,7 @@ def test_no_report(tmp_path: Path) -> None:
 
 
 def sums_of(folder: Path, text: str) -> list[tuple[object, ...]]:
-    return [(each.name, each.launches, each.total, each.mean, each.least, each.most) for each in
+    return [(total.name, total.launches, total.total, total.mean, total.least, total.most) for total in
             read_nsys([write(folder, text)]).sums]  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_summary_by_shape_has_grid_and_block(tmp_path: Path) -> None:
     headings = "Time (%),Total Time (ns),Instances,Avg (ns),Min (ns),Max (ns),GridXYZ,BlockXYZ,Name"
     rows = "60.0,600,3,200,200,200,   4    2    1,  64    1    1,f(int)\n40.0,400,1,400,400,400,8 1 1,32 1 1,f(int)"
     report = read_nsys([write(tmp_path, f"{headings}\n{rows}\n")])
-    assert [(each.launches, each.grid, each.block) for each in report.sums] == [
+    assert [(total.launches, total.grid, total.block) for total in report.sums] == [
         (3, (4, 2, 1), (64, 1, 1)),
         (1, (8, 1, 1), (32, 1, 1)),
     ]

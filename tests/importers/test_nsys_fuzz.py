@@ -45,15 +45,15 @@ CELL = st.one_of(LIKELY, LIKELY, LIKELY, ODD)
 @st.composite
 def tables(draw: st.DrawFn) -> dict[str, tuple[list[str], list[tuple[object, ...]]]]:
     """Some of the tables, each with most of its columns in any order, and rows of which most cells could be true."""
-    found = {}
+    drawn = {}
     for name, known in SCHEMA.items():
         if draw(st.integers(0, 5)) == 0:
             continue
         missing = draw(st.sets(st.sampled_from(known), max_size=2)) if draw(st.booleans()) else set()
         columns = draw(st.permutations([*(set(known) - missing), *draw(st.sampled_from([[], ["more"]]))]))
         rows = st.tuples(*[CELL if draw(st.integers(0, 3)) == 0 else LIKELY] * len(columns))
-        found[name] = (columns, draw(st.lists(rows, max_size=4)))
-    return {name: (columns, rows) for name, (columns, rows) in found.items() if columns}
+        drawn[name] = (columns, draw(st.lists(rows, max_size=4)))
+    return {name: (columns, rows) for name, (columns, rows) in drawn.items() if columns}
 
 
 def shows(path: Path) -> bool:

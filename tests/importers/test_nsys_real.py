@@ -76,9 +76,9 @@ def test_every_kernel(report: NsysReport, sql: sqlite3.Connection) -> None:
 def test_every_projected_range(report: NsysReport, sql: sqlite3.Connection) -> None:
     assert report.ranges is not None
     ours = [
-        (each.name, each.stream and each.stream.device, each.stream and each.stream.number, each.start, each.end,
-         each.kernels, each.busy, each.host_start, each.host_end)
-        for each in project(report.kernels, report.ranges)
+        (row.name, row.stream and row.stream.device, row.stream and row.stream.number, row.start, row.end,
+         row.kernels, row.busy, row.host_start, row.host_end)
+        for row in project(report.kernels, report.ranges)
     ]  # fmt: skip
     assert sorted(ours) == sorted(sql.execute(RANGES).fetchall())
     assert len(ours) == 698
@@ -87,20 +87,20 @@ def test_every_projected_range(report: NsysReport, sql: sqlite3.Connection) -> N
 def test_ranges_are_nested(report: NsysReport) -> None:
     assert report.ranges is not None
     projected = [*project(report.kernels, report.ranges)]
-    assert [(each.level, each.name) for each in projected[:5]] == [
+    assert [(row.level, row.name) for row in projected[:5]] == [
         (0, "Setup"),
         (0, "Loop"),
         (1, "Step 0 to 10"),
         (2, "Compute & Residual 0"),
         (3, "cub::DeviceReduce::Sum"),
     ]
-    for each in projected:
+    for inner in projected:
         around = [
             other
             for other in projected
-            if other.host_start <= each.host_start and each.host_end <= other.host_end and other is not each
+            if other.host_start <= inner.host_start and inner.host_end <= other.host_end and other is not inner
         ]
-        assert len(around) == each.level
+        assert len(around) == inner.level
 
 
 def test_the_innermost_range_of_a_kernel(report: NsysReport) -> None:
@@ -110,8 +110,8 @@ def test_the_innermost_range_of_a_kernel(report: NsysReport) -> None:
 
 
 def test_every_gap(report: NsysReport, sql: sqlite3.Connection) -> None:
-    found = gaps(report.kernels, report.copies)
-    assert [(gap.start, gap.length) for gap in found] == sql.execute(GAPS).fetchall()
+    every = gaps(report.kernels, report.copies)
+    assert [(gap.start, gap.length) for gap in every] == sql.execute(GAPS).fetchall()
 
 
 def test_the_device(report: NsysReport) -> None:

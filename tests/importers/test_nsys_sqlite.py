@@ -52,7 +52,7 @@ def test_ranges_are_projected_on_each_stream(tmp_path: Path) -> None:
     kernels = [kernel(100, 150, 1, stream=7), kernel(120, 400, 2, stream=8)]
     calls = [call(10, 12, 1), call(20, 22, 2)]
     path = write_export(tmp_path / "x.sqlite", tables(kernels, calls, [span(5, 30, "step")]))
-    assert [(each.stream and each.stream.number, each.start, each.end) for each in projected(read_nsys([path]))] == [
+    assert [(row.stream and row.stream.number, row.start, row.end) for row in projected(read_nsys([path]))] == [
         (7, 100, 150),
         (8, 120, 400),
     ]
@@ -75,7 +75,7 @@ def test_a_call_that_only_begins_in_a_range_is_not_in_it(tmp_path: Path) -> None
 def test_host_only_ranges_are_excluded_and_do_not_nest(tmp_path: Path) -> None:
     ranges = [span(0, 90, "outer"), span(1, 4, "sleep"), span(5, 50, "inner"), span(200, 300, "idle")]
     path = write_export(tmp_path / "x.sqlite", tables([kernel(100, 150, 1)], [call(10, 12, 1)], ranges))
-    assert [(each.name, each.level) for each in projected(read_nsys([path]))] == [("outer", 0), ("inner", 1)]
+    assert [(row.name, row.level) for row in projected(read_nsys([path]))] == [("outer", 0), ("inner", 1)]
 
 
 def test_text_in_either_column_and_other_events(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_text_in_either_column_and_other_events(tmp_path: Path) -> None:
         span(-5, None, "a domain", kind=75),
     ]
     path = write_export(tmp_path / "x.sqlite", tables([kernel(100, 150, 1)], [call(10, 12, 1)], ranges))
-    assert [each.name for each in projected(read_nsys([path]))] == ["registered", "start/end"]
+    assert [row.name for row in projected(read_nsys([path]))] == ["registered", "start/end"]
 
 
 def test_correlation_is_within_a_process(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_kernels_at_impossible_times_are_excluded_and_reported(tmp_path: Path, s
     assert report.kernels.start.tolist() == [100]
     why = "left out, since its end is before its start or beyond any clock: export the report again"
     assert report.notes == (f"1 NVTX range {why}", f"1 kernel {why}")
-    assert [(each.name, each.duration) for each in projected(report)] == [("step", 50)]
+    assert [(row.name, row.duration) for row in projected(report)] == [("step", 50)]
     seen = "\n".join(kernels_page(NsysSources(report)).text(100))
     assert "1 kernel, 1 stream, 1 projected range" in seen
     assert "50 ns" in seen
@@ -148,16 +148,16 @@ def nulled(row: tuple[object, ...], *columns: int) -> tuple[object, ...]:
 
 
 def test_rows_without_times_are_left_out_and_counted(tmp_path: Path) -> None:
-    whole = kernel(100, 150, 1)
+    complete = kernel(100, 150, 1)
     there = tables(
-        [whole, nulled(whole, 1), nulled(whole, 1), nulled(whole, 0), nulled(whole, 0, 1)],
+        [complete, nulled(complete, 1), nulled(complete, 1), nulled(complete, 0), nulled(complete, 0, 1)],
         [call(10, 12, 1), nulled(call(20, 22, 2), 1), nulled(call(30, 32, 3), 0)],
         [span(5, 30, "step"), nulled(span(6, 30, "odd"), 0)],
     )
     there["CUPTI_ACTIVITY_KIND_MEMCPY"] = (COPY, [nulled((1, 2, 0, 7, PROCESS), 1)] * 2)
     report = read_nsys([write_export(tmp_path / "x.sqlite", there)])
     assert report.kernels.start.tolist() == [100]
-    assert [(each.name, each.kernels) for each in projected(report)] == [("step", 1)]
+    assert [(row.name, row.kernels) for row in projected(report)] == [("step", 1)]
     running = "without an end left out: still running when the recording ended"
     assert report.notes == (
         "1 NVTX range without a start left out: export the report again",
@@ -165,14 +165,14 @@ def test_rows_without_times_are_left_out_and_counted(tmp_path: Path) -> None:
         "2 kernels without a start left out: export the report again",
         f"2 copies {running}",
     )
-    alone = write_export(tmp_path / "y.sqlite", tables([nulled(whole, 1)], [], []))
+    alone = write_export(tmp_path / "y.sqlite", tables([nulled(complete, 1)], [], []))
     with pytest.raises(ImportFileError, match=rf"1 kernel {running}; no kernels and no NVTX ranges were recorded"):
         read_nsys([alone])
 
 
 def test_names_that_are_missing_are_replaced_and_counted(tmp_path: Path) -> None:
-    whole = kernel(100, 150, 1)
-    rows = [nulled(whole, 6), (*nulled(whole, 6)[:7], 4, *whole[8:]), (*whole[:6], 99, *whole[7:])]
+    complete = kernel(100, 150, 1)
+    rows = [nulled(complete, 6), (*nulled(complete, 6)[:7], 4, *complete[8:]), (*complete[:6], 99, *complete[7:])]
     path = write_export(tmp_path / "x.sqlite", tables(rows, [], []))
     report = read_nsys([path])
     names = sorted(report.kernels.names[code] for code in report.kernels.name.tolist())
@@ -203,8 +203,8 @@ def test_why_there_are_gaps(tmp_path: Path) -> None:
     calls = [call(10, 12, 1), call(20, 22, 2), call(450, 460, 3), call(900, 910, 4)]
     there = tables(kernels, calls, []) | {"CUPTI_ACTIVITY_KIND_MEMCPY": (COPY, [(610, 900, 0, 7, PROCESS)])}
     report = read_nsys([write_export(tmp_path / "x.sqlite", there)])
-    found = gaps(report.kernels, report.copies)
-    assert [(gap.start, gap.length, gap.late, gap.why) for gap in found] == [
+    every = gaps(report.kernels, report.copies)
+    assert [(gap.start, gap.length, gap.late, gap.why) for gap in every] == [
         (600, 400, 300, "copy"),
         (200, 100, -180, "other"),
         (400, 100, 50, "host"),

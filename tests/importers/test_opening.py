@@ -35,7 +35,7 @@ def test_open_tables_leaves_no_file(tmp_path: Path, name: str) -> None:
     path = path.rename(tmp_path / name)
     before = path.read_bytes(), path.stat().st_mtime_ns
     assert len(read_nsys([path]).kernels) == 1
-    assert [each.name for each in tmp_path.iterdir()] == [name]
+    assert [file.name for file in tmp_path.iterdir()] == [name]
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 

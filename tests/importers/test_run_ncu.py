@@ -24,18 +24,18 @@ options, command = words[: words.index("--metrics") + 2], words[words.index("--m
 status = subprocess.call(command)
 table = open({table!r}, encoding="utf-8").read() if {table!r} else "==ERROR== ERR_NVGPUCTRPERM\\n"
 open(log, "w", encoding="utf-8").write(table)
-json.dump({{"options": options, "command": command}}, open({told!r}, "w"))
+json.dump({{"options": options, "command": command}}, open({received!r}, "w"))
 sys.exit(status)
 """
 
 
 def fake_ncu(folder: Path, table: Path | None) -> Path:
-    """A program named ncu that runs the command, writes a table, and tells what it was told."""
+    """A program named ncu that runs the command, writes a table, and notes its arguments."""
     tools = folder / "tools"
     tools.mkdir()
     program = tools / "ncu"
-    told = str(folder / "told.json")
-    program.write_text(FAKE.format(python=sys.executable, table=str(table or ""), told=told))
+    received = str(folder / "received.json")
+    program.write_text(FAKE.format(python=sys.executable, table=str(table or ""), received=received))
     program.chmod(0o755)
     return tools
 
@@ -59,10 +59,10 @@ def test_ncu_output_is_imported(tmp_path: Path) -> None:
     assert result.returncode == 7
     assert result.stdout.startswith("own output\n\nfiles")
     assert "3 iterations found" in result.stdout
-    told = json.loads((tmp_path / "told.json").read_text())
-    assert told["command"][0] == sys.executable
+    received = json.loads((tmp_path / "received.json").read_text())
+    assert received["command"][0] == sys.executable
     (log,) = (tmp_path / "trace").iterdir()
-    assert told["options"] == [
+    assert received["options"] == [
         "--csv", "--log-file", str(log), "--target-processes", "all", "--metrics",
         "dram__bytes.sum,lts__t_bytes.sum,l1tex__t_bytes.sum,gpu__time_duration.sum",
     ]  # fmt: skip
@@ -74,16 +74,16 @@ def test_metrics_of_the_user(tmp_path: Path) -> None:
     tools = fake_ncu(tmp_path, REAL / "ncu" / "vec_metrics.csv")
     result = run(tmp_path, tools, "--ncu=a__b.sum, c__d.sum", "true")
     assert result.returncode == 0
-    assert json.loads((tmp_path / "told.json").read_text())["options"][-1] == "a__b.sum,c__d.sum"
+    assert json.loads((tmp_path / "received.json").read_text())["options"][-1] == "a__b.sum,c__d.sum"
     assert "l1tex__t_" in result.stdout
 
 
 def test_only_the_part_between_start_and_stop(tmp_path: Path) -> None:
     tools = fake_ncu(tmp_path, REAL / "ncu" / "vec_metrics.csv")
     assert run(tmp_path, tools, "--ncu=a__b.sum", "--capture-range", "--", "true").returncode == 0
-    told = json.loads((tmp_path / "told.json").read_text())
-    assert told["options"][5:7] == ["--profile-from-start", "off"]
-    assert told["command"] == ["true"]
+    received = json.loads((tmp_path / "received.json").read_text())
+    assert received["options"][5:7] == ["--profile-from-start", "off"]
+    assert received["command"] == ["true"]
 
 
 def test_no_permission_is_explained_and_the_status_stays(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     tools = fake_ncu(tmp_path, REAL / "ncu" / "vec_metrics.csv")
     result = run(tmp_path, tools, "--ncu", "--", "no-such-command")
     assert result.returncode == 127
-    assert not (tmp_path / "told.json").exists()
+    assert not (tmp_path / "received.json").exists()
 
 
 def test_ncu_search_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,8 +36,8 @@ def test_the_attention_kernel_among_others(tmp_path: Path, name: str, plan: Iter
     (loop,) = choice.loops
     assert (loop.times, loop.warm_up, loop.runs) == (8, 3, 5)
     assert loop.measured.tolist() == [6, 7, 8, 9, 10]
-    kept = [fate for fate in choice.fates if fate.kept]
-    assert [FLASH in fate.shape.kernel for fate in kept] == [True]
+    kept_shapes = [fate for fate in choice.fates if fate.kept]
+    assert [FLASH in fate.shape.kernel for fate in kept_shapes] == [True]
     assert [(len(fate.launches), fate.kept) for fate in choice.fates] == [(3, 0), (8, 5), (1, 0), (1, 0), (1, 0)]
     assert all(fate.reason for fate in choice.fates)
 

@@ -71,9 +71,9 @@ def test_loading_refuses_an_unknown_way() -> None:
         environment({"TUI_PROBE_LOADING": "both"})
 
 
-@pytest.mark.parametrize(("launches", "told"), [("auto", "auto"), ("all", None), ("0-9,20", "0-9,20")])
-def test_launch_options_of_hook(launches: str, told: str | None) -> None:
-    assert environment({"TUI_PROBE_LAUNCHES": "3"}, launches=launches).get("TUI_PROBE_LAUNCHES") == told
+@pytest.mark.parametrize(("launches", "passed"), [("auto", "auto"), ("all", None), ("0-9,20", "0-9,20")])
+def test_launch_options_of_hook(launches: str, passed: str | None) -> None:
+    assert environment({"TUI_PROBE_LAUNCHES": "3"}, launches=launches).get("TUI_PROBE_LAUNCHES") == passed
 
 
 def test_variables_of_hook() -> None:
@@ -166,10 +166,10 @@ def test_a_place_that_the_loader_cannot_read(folder: str) -> None:
         target_environment({}, RunOptions(("x",)), REAL, places, "")
 
 
-@pytest.mark.parametrize(("choice", "told"), [("auto", None), ("all", "all"), ("off", "off")])
-def test_sass_options_of_hook(choice: str, told: str | None) -> None:
+@pytest.mark.parametrize(("choice", "passed"), [("auto", None), ("all", "all"), ("off", "off")])
+def test_sass_options_of_hook(choice: str, passed: str | None) -> None:
     variables = environment({"TUI_PROBE_MACHINE_CODE": "of a run around this one"}, machine_code=choice)
-    assert variables.get("TUI_PROBE_MACHINE_CODE") == told
+    assert variables.get("TUI_PROBE_MACHINE_CODE") == passed
 
 
 def test_kernels_excluded_after_context_failure(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Script = Callable[[str], list[str]]
 
-# Goes on until it is told.
+# Runs until the file ``go`` exists.
 WAITING = """
 import os, pathlib, time
 print('ready', flush=True)

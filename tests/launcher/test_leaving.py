@@ -25,7 +25,7 @@ Script = Callable[[str], list[str]]
 LIMIT = 30  # seconds; reaching it means that something hangs
 CTRL_Q = b"\x11"
 
-# Goes on until it is told.
+# Runs until the file ``go`` exists.
 WAITING = """
 import os, pathlib, sys, time
 print('ready', flush=True)

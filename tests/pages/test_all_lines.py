@@ -60,7 +60,7 @@ def test_value_is_next_to_its_unit_in_any_width(tmp_path: Path, cells: int) -> N
 def test_json_has_all_figures_of_a_line(tmp_path: Path) -> None:
     trace = open_trace(unpacked(H200 / "attention_sectors", tmp_path))
     document = json.loads("\n".join(report_lines(trace, "lines", "json")))
-    assert all(0 <= each["share"] <= 1 for each in document["lines"])
+    assert all(0 <= line["share"] <= 1 for line in document["lines"])
     assert {"kernel", "ptx_line", "measure", "value", "source_line", "others"} <= document["lines"][0].keys()
 
 

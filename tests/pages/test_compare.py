@@ -97,7 +97,7 @@ def test_the_largest_change_is_listed_first() -> None:
               change(5, 5)]  # fmt: skip
     shuffled = listed[::-1]
     assert sorted(shuffled, key=lambda each: each.place) == listed
-    assert [each.counts for each in listed] == [True, True, True, True, False, False, False]
+    assert [change.counts for change in listed] == [True, True, True, True, False, False, False]
     assert not change(1000, 1001).counts, "less than a per cent"
 
 
@@ -145,7 +145,9 @@ def test_every_difference_that_was_planted_is_found(capfd: pytest.CaptureFixture
     assert record["verdict"].startswith(
         "6 kernels in both in 8 shapes: 2 better, 2 worse, 4 same; the largest change: matmul"
     )
-    kernels = {(each["kernel"].partition("(")[0], *(each["grid"] or [None])[:1]): each for each in record["kernels"]}
+    kernels = {
+        (kernel["kernel"].partition("(")[0], *(kernel["grid"] or [None])[:1]): kernel for kernel in record["kernels"]
+    }
     assert {key: each["verdict"] for key, each in kernels.items()} == {
         ("matmul", 16): "better", ("softmax_kernel", 16): "worse", ("copy_kernel", 16): "same",
         ("twice", 4): "same", ("twice", 8): "same", ("resized_kernel", None): "same",
@@ -446,7 +448,7 @@ def test_a_drawing_that_there_is_not_has_exit_status_2(capfd: pytest.CaptureFixt
         out, err = capfd.readouterr()
         assert out == ""
         assert f"argument --view: {view!r} is not a drawing; use " in err
-        assert {"timeline", "dmat", "progress"} <= set(err.split("there are ")[1].strip().split(", "))
+        assert {"timeline", "dmat", "progress"} <= set(err.split("is not a drawing; use ")[1].strip().split(", "))
 
 
 def test_drawings_side_by_side_have_one_scale(capfd: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ def leads(found: Comparison) -> dict[str, PageLink]:
 
 def of_itself(trace: Path) -> dict[str, PageLink]:
     opened = open_trace(trace)
-    kernel = next(each for each in opened.kernels if each.result_rows)
+    kernel = next(probed for probed in opened.kernels if probed.result_rows)
     return leads(compare_sources(ViewSource(opened, kernel), ViewSource(opened, kernel), lambda _: None))
 
 

@@ -82,9 +82,9 @@ def test_unflagged_loss_of_a_large_kernel_ranks_above_a_flagged_one_of_a_small_k
 
 def test_losses_name_each_loss_once(trace: Trace) -> None:
     kernel, located = trace.kernels[0], line_finding(0.5)
-    whole = Finding("all", "all", "in all", stands_out=True)
+    total = Finding("all", "all", "in all", stands_out=True)
     asking = Finding("memory", "memory", "more than needed", stands_out=True, asks="coalescing")
-    found = (("gmem_sectors_by_line", located), ("gmem_sectors_by_line", whole), ("what_limits", asking))
+    found = (("gmem_sectors_by_line", located), ("gmem_sectors_by_line", total), ("what_limits", asking))
     assert ranked_losses([bound(kernel, 1.0, *found)]) == [Loss(kernel, 1.0, located)]
     lines = first_look(trace, [bound(kernel, 1.0, found[2])], 100)
     assert lines[1].strip() == "which accesses are not coalesced? run -p gmem_sectors_by_line"

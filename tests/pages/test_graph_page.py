@@ -103,8 +103,8 @@ def test_nodes_begin_after_those_they_wait_for(nodes: list[GraphNode], lengths: 
     begins, ends = schedule(nodes, lengths[: len(nodes)])
     for node in nodes:
         assert 0 <= begins[node.index] <= ends[node.index]
-        if all(one < node.index for node in nodes for one in node.after):
-            assert all(ends[one] <= begins[node.index] for one in node.after)
+        if all(earlier < node.index for node in nodes for earlier in node.after):
+            assert all(ends[earlier] <= begins[node.index] for earlier in node.after)
 
 
 def test_the_page_as_text(trace: Trace) -> None:

@@ -79,5 +79,5 @@ def test_every_view_as_svg(name: str, folder: Path, tmp_path: Path) -> None:
     written(name, folder, "--svg", str(path), "--width", "90", "--height", "24")
     root = ElementTree.parse(path).getroot()
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    text = " ".join(each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}text"))
+    text = " ".join(element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text"))
     assert len(text) > 200

@@ -27,7 +27,7 @@ def trace(tmp_path: Path) -> Trace:
 
 def test_each_range_has_what_is_in_it_and_in_none_inside(trace: Trace) -> None:
     roots = range_tree(trace)
-    seen = [(node.depth, node.text, node.launches, [each[:3] for each in node.own]) for node in roots[0].walk()]
+    seen = [(node.depth, node.text, node.launches, [counts[:3] for counts in node.own]) for node in roots[0].walk()]
     assert seen == [
         (0, "step", 7, []),
         (1, "forward", 5, [(1, 1, 1)]),
@@ -97,7 +97,7 @@ def test_the_kernels_of_a_range_with_time_and_share(trace: Trace) -> None:
     assert [(row["kernel"], row["launches"]) for row in rows] == [(0, 2), (1, 3)], "those of inner ranges too"
     known = [row["seconds"] for row in rows]
     assert sum(known) == pytest.approx(forward.kernel_seconds)
-    assert [row["share"] for row in rows] == pytest.approx([each / sum(known) for each in known])
+    assert [row["share"] for row in rows] == pytest.approx([time / sum(known) for time in known])
     list(page.lines(80))
     assert page.opened(page.rows_from) == (trace.directory, 0)
 

@@ -70,7 +70,7 @@ def test_groups_of_copies(tmp_path: Path) -> None:
     analysis = waits_of(tmp_path, WAITS, "groups", out, values, threads=32)
     assert [kind_of(line.opcode) for line in analysis.lines] == ["cp_async", "cp_async", "bulk", "bulk"]
     first, last, read, written = (of_line(line) for line in analysis.lines)
-    assert [one.waits for one in (first, last, read, written)] == [1] * 4
+    assert [counts.waits for counts in (first, last, read, written)] == [1] * 4
     at_once = 2 * COSTS["integer"]
     assert COPY_LATENCY / 2 < first.waited < COPY_LATENCY + copy_cycles(512)
     assert last.waited == at_once, "what comes behind the first wait takes longer than the second copy"

@@ -205,7 +205,7 @@ def test_fragments_of_each_line(tmp_path: Path) -> None:
     text, arguments, options = LAUNCHES["fragments"]
     analysis = by_line(tmp_path, "tensorop_count", text, *arguments, **options)
     *never, line = sorted(analysis.lines, key=tensorop_count.instructions_of)
-    assert {tensorop_count.multiply_adds_of(each) for each in never} == {0}
+    assert {tensorop_count.multiply_adds_of(opcode) for opcode in never} == {0}
     assert (tensorop_count.instructions_of(line), tensorop_count.multiply_adds_of(line)) == (27, 48**3)
     assert analysis.worst == (line, 48**3)
 

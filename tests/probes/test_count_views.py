@@ -74,7 +74,7 @@ def test_unknown_counts_are_none(trace: Trace) -> None:
 
 
 def test_single_launch(trace: Trace) -> None:
-    assert [each["launch"] for each in opened(MEMORY, trace, 0, 1).record()["launches"]] == [1]
+    assert [launch["launch"] for launch in opened(MEMORY, trace, 0, 1).record()["launches"]] == [1]
 
 
 def test_another_probe_is_named(trace: Trace) -> None:

@@ -71,7 +71,7 @@ def test_each_finding_is_data(traces: dict[str, Trace]) -> None:
     for probe in PROBES:
         record = json.loads(json.dumps(found_of(traces, probe).record(), allow_nan=False))
         assert record["probe"] == probe
-        assert all(each["key"] and each["words"] for each in record["findings"])
+        assert all(finding["key"] and finding["words"] for finding in record["findings"])
 
 
 def test_the_pages_that_findings_name_show_them(traces: dict[str, Trace]) -> None:

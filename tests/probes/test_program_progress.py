@@ -27,7 +27,7 @@ def ran(tmp_path: Path, rounds: np.ndarray[Any, Any], block: int = 32) -> Progra
 
 
 def test_rounds_of_a_loop(tmp_path: Path) -> None:
-    """Three blocks: before the loop, the loop as often as told, after it."""
+    """Three blocks: before the loop, the loop, after it."""
     analysis = ran(tmp_path, np.repeat(np.array([1, 5, 9, 2], np.uint32), 32), block=64)
     assert {block.line: (block.visits, block.warps) for block in analysis.blocks} == {
         FIRST: (4, 4), HEAD: (17, 4), LAST: (4, 4),

@@ -39,9 +39,9 @@ def named(folder: Path, probe: str, view: str = "stores") -> Path:
 
 @pytest.mark.parametrize("view", ["summary", "lines", "kernels", "schedule", "blocks"])
 def test_a_page_is_not_called_as_another_one(tmp_path: Path, view: str) -> None:
-    assert view in RESERVED_PAGES or view in {each.name for probe in registry.all_probes() for each in probe.views} | {
-        "schedule"
-    }
+    assert view in RESERVED_PAGES or view in {
+        probe_view.name for probe in registry.all_probes() for probe_view in probe.views
+    } | {"schedule"}
     if view == "schedule":  # a name that is free
         add_folder(named(tmp_path, "mine", view))
         return

@@ -58,8 +58,8 @@ def test_every_map_of_a_probe_with_records_and_counts(tmp_path: Path) -> None:
     assert kept is not None
     assert attempts is not None
     np.testing.assert_array_equal(attempts, unsampled.attempts(1)[2:12:3])  # type: ignore[index]
-    records, all_records = (each.maps[1].view([("address", "<u8"), ("rest", "<u8")]) for each in (some, unsampled))
-    lines = [np.frombuffer(each.maps[1].tobytes(), "<u4")[3::4] for each in (some, unsampled)]
+    records, all_records = (result.maps[1].view([("address", "<u8"), ("rest", "<u8")]) for result in (some, unsampled))
+    lines = [np.frombuffer(result.maps[1].tobytes(), "<u4")[3::4] for result in (some, unsampled)]
     assert set(lines[0]) == set(lines[1])
     assert len(np.unique(records["address"])) <= len(np.unique(all_records["address"]))
     written = some.written(0)

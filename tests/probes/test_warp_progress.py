@@ -46,7 +46,7 @@ HEAD = Kernel.of(parse(TEXT), "kernel").pruned.splitlines().index("add.u32 %r3, 
 
 
 def ran(tmp_path: Path, rounds: np.ndarray[Any, Any], block: int = 32) -> WarpProgress:
-    """Each thread goes as many rounds as it is told."""
+    """Run as many rounds per thread as ``rounds`` has for it."""
     blocks = len(rounds) // block
     return analyse(result_of(tmp_path, "warp_progress", TEXT, rounds, grid=(blocks,), block=(block,)), 1_000_000)
 

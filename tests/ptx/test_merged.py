@@ -36,7 +36,7 @@ FOUR = """	ld.shared.f32 %f1, [{base}];
 ALIGNED = "	shl.b32 %r3, %r1, 4;\n	add.s32 %r4, %r2, %r3;\n"
 
 
-def left(text: str, name: str = "kernel") -> tuple[int, int]:
+def count_loads(text: str, name: str = "kernel") -> tuple[int, int]:
     """Loads of shared memory, and those that are part of no other one."""
     kernel = Kernel.of(parse(text), name)
     loads = [
@@ -58,7 +58,7 @@ def left(text: str, name: str = "kernel") -> tuple[int, int]:
     ],
 )
 def test_count_equals_that_of_nvdisasm(file: str, name: str, loads: int, machine: int) -> None:
-    assert left((CORPUS / file).read_text(), name) == (loads, machine)
+    assert count_loads((CORPUS / file).read_text(), name) == (loads, machine)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_count_equals_that_of_nvdisasm(file: str, name: str, loads: int, machine
     ],
 )  # fmt: skip
 def test_single_accesses(body: str, expected: int) -> None:
-    assert left(KERNEL.format(body=body)) == (4, expected)
+    assert count_loads(KERNEL.format(body=body)) == (4, expected)
 
 
 def test_the_alignment_of_what_loops_add() -> None:

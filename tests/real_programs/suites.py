@@ -19,10 +19,10 @@ NO_CURAND = "CUDA_ENABLE_CURAND = False\n"
 
 @dataclass(frozen=True)
 class Suite:
-    """The programs of a library: whose versions are told, for which simulated GPUs they run."""
+    """The programs of a library: its packages, whose versions are printed, and the simulated GPUs for which they run."""
 
     name: str
-    told: tuple[str, ...]
+    packages: tuple[str, ...]
     architectures: tuple[str, ...] = ("sm_80",)
     variables: tuple[tuple[str, str], ...] = ()
 
@@ -82,7 +82,7 @@ def build_variables(suite: Suite, folder: Path) -> dict[str, str]:
 
 def versions_of(suite: Suite, python: Path) -> dict[str, str]:
     """The versions that are installed, by the names of packages."""
-    script = f"import importlib.metadata as m, json; print(json.dumps({{n: m.version(n) for n in {suite.told!r}}}))"
+    script = f"import importlib.metadata as m, json; print(json.dumps({{n: m.version(n) for n in {suite.packages!r}}}))"
     done = subprocess.run([str(python), "-c", script], check=True, capture_output=True, text=True)
     versions: dict[str, str] = json.loads(done.stdout)
     return versions

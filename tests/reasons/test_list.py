@@ -19,7 +19,7 @@ LISTED = list(listed_reasons().values())
 ENTRY = 'REASON(A, "a", (%s), "%s", %s)'
 
 
-@pytest.mark.parametrize("listed", LISTED, ids=[each.code for each in LISTED])
+@pytest.mark.parametrize("listed", LISTED, ids=[entry.code for entry in LISTED])
 def test_each_reason_is_whole(listed: ListedReason) -> None:
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", listed.code)
     assert listed.name == listed.code.upper().replace("-", "_")
@@ -50,7 +50,7 @@ def test_each_reason_is_raised() -> None:
 def test_no_two_reasons_are_the_same() -> None:
     text = (PACKAGE / "reasons" / "reasons.def").read_text()
     assert len(LISTED) == text.count("\nREASON(")
-    assert len({each.name for each in LISTED}) == len(LISTED)
+    assert len({entry.name for entry in LISTED}) == len(LISTED)
 
 
 @pytest.mark.parametrize(

@@ -58,18 +58,18 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> Link:
 
 def facts(cubin: Cubin, name: str, functions: tuple[str, ...] = ()) -> dict[str, object]:
     """All that the file tells of a kernel and of functions, by names instead of numbers."""
-    names = {CODE_PREFIX + each for each in (name, *functions)}
+    names = {CODE_PREFIX + function for function in (name, *functions)}
     own = {section.number for section in cubin.sections if section.name in names}
-    told: dict[str, object] = {}
+    content: dict[str, object] = {}
     for section in cubin.sections:
         mine = section.number in own or (section.flags & 0x40 and section.info in own)
         head = section.type, section.flags, section.align, section.size
         if mine and section.type not in (4, 9) and not section.name.startswith(".nv.info"):
             linked = cubin.sections[section.info].name if section.flags & 0x40 else section.info >> 24
-            told[section.name] = *head, linked, cubin.content(section)
+            content[section.name] = *head, linked, cubin.content(section)
         elif section.name in (".nv.constant3", ".nv.constant4", ".nv.global", ".nv.global.init", ".nv.compat"):
-            told[section.name] = *head, cubin.content(section)
-    told["symbols"] = sorted(
+            content[section.name] = *head, cubin.content(section)
+    content["symbols"] = sorted(
         (
             symbol.name,
             symbol.kind,
@@ -82,17 +82,17 @@ def facts(cubin: Cubin, name: str, functions: tuple[str, ...] = ()) -> dict[str,
         for symbol in cubin.symbols
         if symbol.section in own or symbol.kind == 1
     )
-    told["relocations"] = sorted(
-        (table.name, one.offset, one.kind, cubin.symbol(one.symbol).name, str(one.addend))
+    content["relocations"] = sorted(
+        (table.name, relocation.offset, relocation.kind, cubin.symbol(relocation.symbol).name, str(relocation.addend))
         for table in cubin.relocation_sections()
-        for one in cubin.relocations(table)
+        for relocation in cubin.relocations(table)
         if table.info in own or cubin.sections[table.info].name in (".nv.constant4", ".nv.global.init")
     )
-    told["attributes"] = sorted(attributes(cubin, own), key=str)
-    told["calls"] = sorted(calls(cubin, own))
+    content["attributes"] = sorted(attributes(cubin, own), key=str)
+    content["calls"] = sorted(calls(cubin, own))
     flags = cubin.header.flags
-    told["device"] = flags & 0xFFFFFF, cubin.sections[flags >> 24].name if cubin.is_new_abi else flags
-    return told
+    content["device"] = flags & 0xFFFFFF, cubin.sections[flags >> 24].name if cubin.is_new_abi else flags
+    return content
 
 
 def attributes(cubin: Cubin, own: set[int]) -> Iterator[tuple[object, ...]]:
@@ -129,8 +129,8 @@ def test_all_of_a_kernel_is_the_same_and_the_others_are_gone(assembled: Assemble
         assert alone.kernels == (name,)
         assert facts(alone, name) == facts(unpruned, name)
         others = set(unpruned.kernels) - {name}
-        assert not [one.name for one in alone.sections if any(other in one.name for other in others)]
-        assert not [one.name for one in alone.sections if "debug" in one.name or "merc" in one.name]
+        assert not [section.name for section in alone.sections if any(other in section.name for other in others)]
+        assert not [section.name for section in alone.sections if "debug" in section.name or "merc" in section.name]
         assert GraftTarget.of(alone, name).words == GraftTarget.of(unpruned, name).words
         assert len(alone.image) < len(unpruned.image) / 2
         assert prune_cubin(alone, name, cut_table).image == alone.image
@@ -177,7 +177,11 @@ def test_functions_that_are_called_by_the_originals_addresses_stay_there(linked:
     """Those of a parameter or of a variable that is shared: what is left of the variable here is never read."""
     alone = prune_cubin(linked(arch), kernel, cut_table)
     assert [section.name for section in alone.sections if section.name.startswith(CODE_PREFIX)] == [f".text.{kernel}"]
-    named = {alone.symbol(one.symbol).name for table in alone.relocation_sections() for one in alone.relocations(table)}
+    named = {
+        alone.symbol(relocation.symbol).name
+        for table in alone.relocation_sections()
+        for relocation in alone.relocations(table)
+    }
     assert not named & {"inner", "outer"}
     target = GraftTarget.of(alone, kernel)
     assert target.has_unseen_calls
@@ -254,10 +258,10 @@ def test_lines_of_the_kernel_stay(tmp_path: Path) -> None:
 def test_damaged_files_are_refused_or_pruned(assembled: Assemble) -> None:
     unpruned, chance = assembled(SEVERAL, 90), random.Random(5)
     code = [(section.offset, section.end) for section in unpruned.sections if section.name.startswith(CODE_PREFIX)]
-    told = [at for at in range(len(unpruned.image)) if not any(start <= at < end for start, end in code)]
+    data_bytes = [at for at in range(len(unpruned.image)) if not any(start <= at < end for start, end in code)]
     for _ in range(300):
         image = bytearray(unpruned.image)
-        for at in chance.sample(told, 3):
+        for at in chance.sample(data_bytes, 3):
             image[at] = chance.choice((0, 1, 0x7F, 0xFF, chance.randrange(256)))
         with contextlib.suppress(ImageError, KeptWholeError):
             assert "varied" in prune_cubin(Cubin.read(bytes(image)), "varied", cut_table).kernels

@@ -62,7 +62,7 @@ WAITING = [
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize(("body", "waits"), [(each, False) for each in FREE] + [(each, True) for each in WAITING])
+@pytest.mark.parametrize(("body", "waits"), [(text, False) for text in FREE] + [(text, True) for text in WAITING])
 def test_both_say_the_same(assembled: Callable[[str, int | str], Cubin], arch: int, body: str, waits: bool) -> None:
     text = KERNEL.format(body=body)
     target = GraftTarget.of(assembled(text, arch), "kernel")

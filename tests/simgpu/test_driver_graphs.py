@@ -159,9 +159,9 @@ def test_clone_has_nodes_of_its_own(gpu: Gpu) -> None:
     gpu("cuGraphNodeFindInClone", byref(twin_child := c_void_p()), inner, clone)
     gpu("cuGraphChildGraphNodeGetGraph", twin_child, byref(child_graph := c_void_p()))
     gpu("cuGraphKernelNodeSetParams_v2", twin, byref(gpu.kernel_node("shift", words, 1, COUNT)))
-    gpu("cuGraphKernelNodeGetParams_v2", node, byref(told := KernelNode()))
-    assert (told.function, told.grid[0]) == (gpu.kernels["shift"].value, 2)
-    value = ctypes.cast(told.parameters, ctypes.POINTER(c_void_p))[1]
+    gpu("cuGraphKernelNodeGetParams_v2", node, byref(parameters := KernelNode()))
+    assert (parameters.function, parameters.grid[0]) == (gpu.kernels["shift"].value, 2)
+    value = ctypes.cast(parameters.parameters, ctypes.POINTER(c_void_p))[1]
     assert value is not None
     assert c_uint.from_address(value).value == 5
     executable = gpu.instantiate(clone)

@@ -1,4 +1,4 @@
-"""cuLink…: images of PTX become one, and what cannot be linked is told."""
+"""cuLink…: images of PTX become one, and what cannot be linked is an error."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ DECLARATIONS = """
 TABLE = ".global .align 16 .b32 table[8] = {10, 11, 12, 13, 14, 15, 16, 17};"
 
 
-def left(instructions: str, block: tuple[int, ...] = (1,), grid: tuple[int, ...] = (1,)) -> list[int]:
+def last_registers(instructions: str, block: tuple[int, ...] = (1,), grid: tuple[int, ...] = (1,)) -> list[int]:
     """Return ``%r1`` to ``%r4`` of the last thread."""
     stores = "".join(f"st.global.u32 [%rd1+{4 * i}], %r{i + 1};" for i in range(4))
     source = f"""{TABLE} .visible .entry moves(.param .u64 out) {{ {DECLARATIONS}
@@ -73,7 +73,7 @@ def left(instructions: str, block: tuple[int, ...] = (1,), grid: tuple[int, ...]
     ],
 )
 def test_whole_vectors(instructions: str, expected: list[int]) -> None:
-    assert left(instructions) == expected
+    assert last_registers(instructions) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,4 +82,4 @@ def test_whole_vectors(instructions: str, expected: list[int]) -> None:
 )
 def test_special_registers_are_vectors_of_four(name: str, expected: list[int]) -> None:
     instructions = f"mov.v4.u32 four, {name}; mov.v4.u32 {{%r1, %r2, %r3, %r4}}, four;"
-    assert left(instructions, block=(4, 2, 3), grid=(2, 3)) == expected
+    assert last_registers(instructions, block=(4, 2, 3), grid=(2, 3)) == expected

@@ -272,10 +272,10 @@ print("done")
     ran = run(tmp_path, source, tensors=True, python=python)
     assert (ran.status, ran.stdout, ran.stderr) == (0, "done\n", "")
     assert "done" in ran.names
-    told = [fields[1] for fields in ran.traces[0] if fields[0] == "[info]"]
-    assert told[0] == r"not all tensors are named in work: KeyError: 'no\n dict'"
-    assert told[1].startswith("not all tensors are named in work: KeyError: '111")
-    assert (len(told), len(told[1])) == (2, len("not all tensors are named in ") + 300)
+    notes = [fields[1] for fields in ran.traces[0] if fields[0] == "[info]"]
+    assert notes[0] == r"not all tensors are named in work: KeyError: 'no\n dict'"
+    assert notes[1].startswith("not all tensors are named in work: KeyError: '111")
+    assert (len(notes), len(notes[1])) == (2, len("not all tensors are named in ") + 300)
 
 
 def test_an_installed_neutrino_wins(tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ class TraceWriter:
             f"reason {reason}"
         )
         if status == "probed":
-            told = "" if way is None else f" way {way}"
-            self.lines(f"[kernel] {index} probed-function registers {registers[1]} local 0 shared 1024 blocks 12{told}")
+            mode = "" if way is None else f" way {way}"
+            self.lines(f"[kernel] {index} probed-function registers {registers[1]} local 0 shared 1024 blocks 12{mode}")
         return folder
 
     def launch(
@@ -198,19 +198,19 @@ def write_kernel_folder(
     folder: Path, name: str, registers: tuple[int, int], spills: tuple[int, int], *, ptxas: bool, failed: bool
 ) -> None:
     """``kernel.info`` and ``process.log`` of a kernel that was probed, or that the engine failed on."""
-    words = ["[]", "[image] ptx, 1200 bytes", name]
+    log = ["[]", "[image] ptx, 1200 bytes", name]
     if ptxas:
         for variant, count, spill in zip(("pruned", "probed"), registers, spills, strict=True):
-            words.append(f"ptxas -arch=sm_90 --verbose {folder}/{variant}.ptx -o {folder}/{variant}.bin")
+            log.append(f"ptxas -arch=sm_90 --verbose {folder}/{variant}.ptx -o {folder}/{variant}.bin")
             constant = 368 if variant == "pruned" else 376
-            words += PTXAS.format(
+            log += PTXAS.format(
                 name=name, registers=count, stack=spill, stores=spill, loads=spill, constant=constant
             ).splitlines()
     if failed:
-        words += ["Traceback (most recent call last):", '  File "x.py", line 1, in <module>', "PtxError: line 7: what"]
+        log += ["Traceback (most recent call last):", '  File "x.py", line 1, in <module>', "PtxError: line 7: what"]
     else:
         (folder / "kernel.info").write_text(f"{name}\n2\n1\n1,16\ncallback block_sched\n")
-    (folder / "process.log").write_text("\n".join(words) + "\n")
+    (folder / "process.log").write_text("\n".join(log) + "\n")
 
 
 def result_bytes(

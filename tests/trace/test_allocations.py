@@ -60,8 +60,8 @@ def test_a_parameter_longer_than_a_pointer(tmp_path: Path) -> None:
 
 def test_the_allocation_of_an_address() -> None:
     memory = LaunchMemory((Allocation(100, 10), Allocation(200, 5)))
-    found = {address: memory.allocation_at(address) for address in (99, 100, 109, 110, 204, 205)}
-    assert [address for address, each in found.items() if each is not None] == [100, 109, 204]
+    by_address = {address: memory.allocation_at(address) for address in (99, 100, 109, 110, 204, 205)}
+    assert [address for address, each in by_address.items() if each is not None] == [100, 109, 204]
 
 
 @given(st.binary(max_size=400))

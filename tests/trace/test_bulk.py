@@ -26,8 +26,8 @@ def test_words_are_those_of_a_split(lines: list[bytes], prefix: bytes) -> None:
     fields = LineFields(block, np.arange(len(block)), 5, behind=prefix)
     assert len(block) == len(lines)
     for position in range(5):
-        found = [block.text[a:b] for a, b in zip(*map(fields.in_text, fields.bounds(position)), strict=True)]
-        assert found == [(line.split(b" ") + [b""] * 5)[position] for line in lines]
+        fields_read = [block.text[a:b] for a, b in zip(*map(fields.in_text, fields.bounds(position)), strict=True)]
+        assert fields_read == [(line.split(b" ") + [b""] * 5)[position] for line in lines]
         behind = [line.split(b" ")[position : position + 1] == [b"7"] and b"7 " in line for line in lines]
         assert fields.is_word(position, b"7").tolist() == behind
     assert fields.good.all()
@@ -110,13 +110,13 @@ def test_hexadecimal_numbers(word: bytes, value: int | None) -> None:
 
 
 @given(st.lists(st.binary(min_size=1, max_size=10), min_size=1))
-def test_any_bytes_are_numbers_only_if_they_are_digits(words: list[bytes]) -> None:
-    words = [word.replace(b" ", b"_").replace(b"\n", b"_") for word in words]
-    block = LineBlock(b"".join(b"x " + word + b" y\n" for word in words))
+def test_any_bytes_are_numbers_only_if_they_are_digits(texts: list[bytes]) -> None:
+    texts = [word.replace(b" ", b"_").replace(b"\n", b"_") for word in texts]
+    block = LineBlock(b"".join(b"x " + word + b" y\n" for word in texts))
     for read, pattern in (("numbers", rb"[0-9]+"), ("hexadecimal", rb"(0x)?[0-9a-fA-F]+")):
         fields = LineFields(block, np.arange(len(block)), 2, behind=b"")
         fields.numbers({1: 10}) if read == "numbers" else fields.hexadecimal(1)
-        assert fields.good.tolist() == [re.fullmatch(pattern, word) is not None for word in words]
+        assert fields.good.tolist() == [re.fullmatch(pattern, word) is not None for word in texts]
 
 
 def read_line_by_line(self: BulkReader, text: bytes, offset: int = 0) -> int:
@@ -136,10 +136,10 @@ def same_both_ways(directory: pytest.TempPathFactory, content: bytes, *, damaged
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BulkReader, "read", read_line_by_line)
         one_by_one = summary(open_trace(place))
-    for each in (at_once, one_by_one):
-        each["state"].pop("unknown_lines")  # lines that tell the model nothing are not looked at
+    for content_summary in (at_once, one_by_one):
+        content_summary["state"].pop("unknown_lines")  # lines that tell the model nothing are not looked at
         if damaged:  # which result is of which launch, where launches share a number or come after their result
-            each["launches"] = [replace(launch, result=None) for launch in each["launches"]]
+            content_summary["launches"] = [replace(launch, result=None) for launch in content_summary["launches"]]
     assert at_once == one_by_one
 
 

@@ -36,11 +36,11 @@ class Compatibility:
 
 
 def run_json_lacks(key: str) -> Callable[[Path], bool]:
-    def lacks(trace: Path) -> bool:
+    def has_no_key(trace: Path) -> bool:
         path = trace / "run.json"
         return path.is_file() and key not in json.loads(path.read_text())
 
-    return lacks
+    return has_no_key
 
 
 def has_kernel_without_sites(trace: Path) -> bool:

@@ -21,9 +21,9 @@ NAME = "CUDA_ERROR_ILLEGAL_ADDRESS"
     ],
 )
 def test_context_failure_names_what_is_known(kernels: tuple[int, ...], fault: str, words: str) -> None:
-    found = context_failure(ContextFailed(700, NAME, kernels, fault), 2, "scale")
-    assert found == words
-    assert ended_context([found]) == bool(words)
+    failure = context_failure(ContextFailed(700, NAME, kernels, fault), 2, "scale")
+    assert failure == words
+    assert ended_context([failure]) == bool(words)
 
 
 def test_dropped_results_end_no_context() -> None:

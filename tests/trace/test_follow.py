@@ -83,14 +83,14 @@ def test_polls_add_up(tmp_path_factory: pytest.TempPathFactory, older: bool, cut
         content = (directory / "event.log").read_bytes()
     else:
         content = write_example(directory)
-    whole = summary(open_trace(directory))
+    complete = summary(open_trace(directory))
     (directory / "event.log").write_bytes(b"")
     follower = TraceFollower(directory)
     for end in [*sorted(cuts), len(content)]:
         with (directory / "event.log").open("ab") as file:
             file.write(content[file.tell() : end])
         follower.poll()
-    assert summary(follower.trace) == whole
+    assert summary(follower.trace) == complete
 
 
 @given(st.integers(1, 400))
@@ -98,11 +98,11 @@ def test_polls_add_up(tmp_path_factory: pytest.TempPathFactory, older: bool, cut
 def test_slices_add_up(tmp_path_factory: pytest.TempPathFactory, size: int) -> None:
     directory = tmp_path_factory.mktemp("trace") / "t"
     write_example(directory)
-    whole = summary(open_trace(directory))
+    complete = summary(open_trace(directory))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log_index, "SLICE", size)
         patch.setattr(follow, "_HEAD", size)
-        assert summary(open_trace(directory)) == whole
+        assert summary(open_trace(directory)) == complete
 
 
 @given(st.binary(max_size=40), st.integers(0, 5000), st.integers(0, 400))
@@ -238,14 +238,14 @@ def test_an_assembler_that_ends_late_changes_its_kernel(tmp_path: Path) -> None:
     with waiting_process() as process:
         writer.start(pid=process.pid, command=" ".join(WAITING))
         folder = writer.kernel(0, "f", registers=(18, 24), spills=(0, 4))
-        whole = (folder / "process.log").read_text()
-        (folder / "process.log").write_text(whole[: whole.index("ptxas")])
+        log_text = (folder / "process.log").read_text()
+        (folder / "process.log").write_text(log_text[: log_text.index("ptxas")])
         follower = TraceFollower(writer.directory)
         follower.poll()
         (kernel,) = follower.trace.kernels
         assert kernel.spills_probed is None
         assert not follower.poll()
-        (folder / "process.log").write_text(whole)
+        (folder / "process.log").write_text(log_text)
         assert follower.poll()
         assert follower.changed == {0}
         assert kernel.spills_probed == 8

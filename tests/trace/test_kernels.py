@@ -94,8 +94,11 @@ def test_kernel_info_from_a_file(tmp_path: Path) -> None:
 
 
 def ptxas(variant: str, **numbers: int) -> list[str]:
-    words = {"stack": 0, "stores": 0, "loads": 0, "registers": 18, "constant": 368} | numbers
-    return [f"ptxas -arch=sm_90 -v /t/{variant}.ptx -o /t/{variant}.bin", *PTXAS.format(name="f", **words).splitlines()]
+    fields = {"stack": 0, "stores": 0, "loads": 0, "registers": 18, "constant": 368} | numbers
+    return [
+        f"ptxas -arch=sm_90 -v /t/{variant}.ptx -o /t/{variant}.bin",
+        *PTXAS.format(name="f", **fields).splitlines(),
+    ]
 
 
 def test_each_variant_gets_the_words_after_its_command() -> None:

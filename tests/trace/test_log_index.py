@@ -196,14 +196,14 @@ def test_a_filter_follows_a_growing_log(
             with path.open("ab") as file:
                 file.write(content[file.tell() : end])
             index.refresh()
-            for each in filters:
-                each.refresh()
+            for line_filter in filters:
+                line_filter.refresh()
     expected = [
         [i for i, line in enumerate(lines) if line.startswith((b"[t]", b"bb"))],
         [i for i, line in enumerate(lines) if b"a" in line],
         [i for i, line in enumerate(lines) if line.startswith(b"[t]") and b"b" in line],
     ]
-    assert [each.numbers.tolist() for each in filters] == expected
+    assert [line_filter.numbers.tolist() for line_filter in filters] == expected
 
 
 def test_a_filter_starts_anew_with_the_file(index: LogIndex, path: Path) -> None:

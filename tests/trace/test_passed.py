@@ -136,11 +136,11 @@ def test_a_launch_is_found_by_its_number(directory: Path) -> None:
 def test_counts_of_a_range(directory: Path, first: int, last: int) -> None:
     passed = open_trace(directory).passed
     numbers, kernels = passed.within(first, last)
-    told = dict(zip(numbers.tolist(), kernels.tolist(), strict=True))
+    counted = dict(zip(numbers.tolist(), kernels.tolist(), strict=True))
     found = {number: passed.find(number) for number in range(first, last + 1)}
     ran = {number: each for number, each in found.items() if each is not None and each.reason.code != "capturing"}
-    assert told == {number: each.kernel for number, each in ran.items()}
-    assert len(told) == len(numbers)
+    assert counted == {number: each.kernel for number, each in ran.items()}
+    assert len(counted) == len(numbers)
 
 
 def test_a_log_that_was_cut_meanwhile_has_no_such_launches(directory: Path) -> None:

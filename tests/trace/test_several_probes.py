@@ -36,7 +36,7 @@ def test_kernel_by_probe_has_status_results_and_resources(tmp_path: Path) -> Non
     trace = open_trace(write(tmp_path / "t").directory)
     kernel = trace.kernels[0]
     one, two, three = kernel.by_probe()
-    assert [each.probe for each in kernel.by_probe()] == ["one", "two", "three"]
+    assert [probed.probe for probed in kernel.by_probe()] == ["one", "two", "three"]
     assert [list(each.result_rows) for each in (one, two, three)] == [[0, 2, 4], [1, 3, 5], []]
     assert (one.status, two.status, three.status) == ("probed", "probed", "skipped")
     assert (one.blocks_per_sm_probed, two.blocks_per_sm_probed) == (8, 6)
@@ -82,8 +82,8 @@ def test_a_trace_that_grows_is_read_as_one_that_is_whole(tmp_path: Path) -> None
             log.write(text[start : start + 97])
         follower.poll()
     kernel = follower.trace.kernels[0]
-    assert {one.probe: list(one.result_rows) for one in kernel.by_probe()} == {
-        one.probe: list(one.result_rows) for one in whole.by_probe()
+    assert {probed.probe: list(probed.result_rows) for probed in kernel.by_probe()} == {
+        probed.probe: list(probed.result_rows) for probed in whole.by_probe()
     }
 
 

@@ -39,13 +39,13 @@ def accesses(ptx: str) -> list[int]:
 def test_a_cubin_without_directives_tells_the_same_as_the_directives(tmp_path: Path, name: str) -> None:
     """The same kernel as PTX text with ``.loc``, and as a cubin whose PTX has blanks in their place."""
     text = (DATA / f"{name}.sm_90a.ptx").read_text()
-    told = [lines_of_directives(text)[number] for number in accesses(text)]
+    expected = [lines_of_directives(text)[number] for number in accesses(text)]
     folder = folder_of(tmp_path, (DATA / f"{name}.sm_90a.cubin").read_bytes())
     pruned = (folder / "pruned.ptx").read_text()
     assert ".loc" not in pruned
     lines = SourceLines.of(folder)
     found = [lines.ptx_line(number) for number in accesses(pruned)]
-    assert found == told
+    assert found == expected
     assert len(found) >= 3
 
 

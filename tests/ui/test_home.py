@@ -38,7 +38,7 @@ CHECKS: dict[str, Check] = {}
 
 
 @dataclass(frozen=True)
-class Found:
+class CheckResult:
     name: str
     state: str
     found: str
@@ -58,11 +58,11 @@ PROBES = (
     Probe("dmat", "memory accesses over time", "address and clock of each access.", "one 16-byte record per access"),
 )
 FINDINGS = (
-    Found("ptxas", "ok", "13.0.88, /usr/local/cuda/bin/ptxas"),
-    Found("driver", "missing", "no libcuda.so.1 on this machine", "install the NVIDIA driver"),
-    Found("hook", "ok", "stands in for libcuda.so.1"),
-    Found("ncu", "optional", "not found", "only for comparing with Nsight Compute"),
-    Found("terminal", "warn", "vt100, 60×16, 0 colours", "the screen is made for 80×24 and more"),
+    CheckResult("ptxas", "ok", "13.0.88, /usr/local/cuda/bin/ptxas"),
+    CheckResult("driver", "missing", "no libcuda.so.1 on this machine", "install the NVIDIA driver"),
+    CheckResult("hook", "ok", "stands in for libcuda.so.1"),
+    CheckResult("ncu", "optional", "not found", "only for comparing with Nsight Compute"),
+    CheckResult("terminal", "warn", "vt100, 60×16, 0 colours", "the screen is made for 80×24 and more"),
 )
 TRACES = (
     Brief(
@@ -86,7 +86,7 @@ VERDICTS = {
 }
 
 
-def home_of(traces: Sequence[Brief] = TRACES, findings: Sequence[Found] = FINDINGS) -> HomeSources:
+def home_of(traces: Sequence[Brief] = TRACES, findings: Sequence[CheckResult] = FINDINGS) -> HomeSources:
     def verdict(trace: Path) -> RunVerdict:
         return VERDICTS.get(trace.name, RunVerdict())
 
@@ -486,7 +486,7 @@ async def test_a_run_that_could_not_start_says_why() -> None:
 
 
 async def test_advice_that_was_cut_is_whole_where_the_keys_are() -> None:
-    long = Found("hook", "missing", "not built " * 9, "build it " * 9 + "so")
+    long = CheckResult("hook", "missing", "not built " * 9, "build it " * 9 + "so")
     async with at_home(home_of(findings=(long, *FINDINGS)), (80, 24)) as stage:
         assert "build it so" not in stage.text
         await stage.press("shift+tab")

@@ -20,15 +20,15 @@ def bits(tensor: torch.Tensor) -> int:
 def all_ways(rank: int, x: torch.Tensor) -> list[torch.Tensor]:
     """What each collective gives this rank; ``x`` is what it gives away."""
     both, half, other = x.new_empty(2 * len(x)), x.new_empty(len(x) // 2), x.new_empty(len(x))
-    total, told = x.clone(), x.clone()
+    total, received = x.clone(), x.clone()
     dist.all_reduce(total)
-    dist.broadcast(told, src=1)
+    dist.broadcast(received, src=1)
     dist.all_gather_into_tensor(both, x)
     dist.reduce_scatter_tensor(half, x)
     turns = [dist.P2POp(dist.isend, x, 1 - rank), dist.P2POp(dist.irecv, other, 1 - rank)]
     for request in dist.batch_isend_irecv(turns):
         request.wait()
-    return [total, told, both, half, other]
+    return [total, received, both, half, other]
 
 
 def work(rank: int, folder: str) -> None:

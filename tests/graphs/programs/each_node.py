@@ -63,9 +63,9 @@ class Parts:
         executable = gpu.instantiate(graph)
         gpu("cuGraphDestroy", graph)
         self.replay(executable)
-        words = gpu.read(self.copied, WORDS)
+        copied = gpu.read(self.copied, WORDS)
         gpu("cuGraphExecDestroy", executable)
-        return [len(self.calls), *words]
+        return [len(self.calls), *copied]
 
     def memory(self) -> list[int]:
         """A graph that allocates, which cannot be there twice."""
@@ -144,8 +144,8 @@ class Parts:
 def main() -> int:
     parts = Parts(Gpu())
     for name in sys.argv[1:] or ("kinds", "memory", "changed", "updated", "children", "streams"):
-        words = getattr(parts, name)()
-        print(name, sum(words) % 1000003, words[:3])
+        result = getattr(parts, name)()
+        print(name, sum(result) % 1000003, result[:3])
     return 0
 
 

@@ -79,19 +79,19 @@ class Walk:
 
     def apply(self, steps: list[Step]) -> None:
         for step in steps:
-            words = self.model[step.at]
+            memory = self.model[step.at]
             if not step.enabled or step.kind == "empty":
                 continue
             if step.kind == "child":
                 self.apply(step.inner)
             elif step.kind == "scale":
-                words[:] = [(word * step.value + i) % COUNT for i, word in enumerate(words)]
+                memory[:] = [(word * step.value + i) % COUNT for i, word in enumerate(memory)]
             elif step.kind == "shift":
-                words[:] = [(word + step.value) % COUNT for word in words]
+                memory[:] = [(word + step.value) % COUNT for word in memory]
             elif step.kind == "fill":
-                words[:] = [step.value] * WORDS
+                memory[:] = [step.value] * WORDS
             else:
-                words[:] = list(self.model[step.source])
+                memory[:] = list(self.model[step.source])
 
     # -- what steps are on the GPU
 
@@ -211,24 +211,24 @@ class Walk:
 
     def named(self) -> tuple[MadeExecutable, Step] | None:
         """A step of an executable that is there to be named."""
-        found = [
+        nameable = [
             (executable, step, original)
             for executable in self.executables
             if executable.graph is not None and executable.graph in self.graphs
             for step, original in zip(executable.steps, executable.graph.steps, strict=True)
             if original.node is not None
         ]
-        if not found:
+        if not nameable:
             return None
-        executable, step, original = self.random.choice(found)
+        executable, step, original = self.random.choice(nameable)
         step.node = original.node
         return executable, step
 
     def change(self) -> None:
-        found = self.named()
-        if found is None:
+        named = self.named()
+        if named is None:
             return
-        executable, step = found
+        executable, step = named
         new, gpu = self.vary(step), self.gpu
         if step.kind in ("scale", "shift"):
             node = gpu.kernel_node(new.kind, self.memory[step.at], new.value, WORDS)
@@ -254,9 +254,9 @@ class Walk:
         step.inner = copied(new.inner)
 
     def enable(self) -> None:
-        found = self.named()
-        if found is not None and found[1].kind in ("scale", "shift", "fill", "copy"):
-            executable, step = found
+        named = self.named()
+        if named is not None and named[1].kind in ("scale", "shift", "fill", "copy"):
+            executable, step = named
             step.enabled = not step.enabled
             self.gpu("cuGraphNodeSetEnabled", executable.handle, step.node, c_int(step.enabled))
 

@@ -130,7 +130,7 @@ def _is_bandwidth(paths: Sequence[Path]) -> bool:
 
     Raises ImportFileError for other JSON, and for several files of which one is JSON.
     """
-    kinds = {path: found.kind for path in paths if (found := json_file(path)) is not None}
+    kinds = {path: file.kind for path in paths if (file := json_file(path)) is not None}
     for path, kind in kinds.items():
         if kind not in ("bandwidth", "chrome"):
             raise ImportFileError(f"{path}: {json_advice(path)}")
