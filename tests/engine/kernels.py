@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,6 +83,12 @@ def probed(text: str, name: str = "kernel", probe: Probe = BLOCK_SCHED) -> str:
     return probed_and_shared(text, name, probe)[0]
 
 
+@lru_cache(maxsize=128)
+def kernel_of(text: str, name: str) -> Kernel:
+    """Return a kernel of a module: many probes are put into the same, and inserting one changes no kernel."""
+    return Kernel.of(parse(text), name)
+
+
 def probed_and_shared(text: str, name: str = "kernel", probe: Probe = BLOCK_SCHED) -> tuple[str, SharedVariables]:
     """The probed PTX, and the module variables that it shares."""
     return probed_with_sites(text, name, probe)[:2]
@@ -91,7 +98,7 @@ def probed_with_sites(
     text: str, name: str = "kernel", probe: Probe = BLOCK_SCHED
 ) -> tuple[str, SharedVariables, dict[str, list[int]]]:
     """Besides these, the lines of the sites of each map that keeps them."""
-    kernel = Kernel.of(parse(text), name)
+    kernel = kernel_of(text, name)
     names, edits = UnusedNames(kernel.pruned), Edits(kernel.module.source)
     shared = share_variables(kernel, names, edits)
     sites = insert_probe(kernel, probe, names, edits, shared).sites

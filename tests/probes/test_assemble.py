@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,6 +31,33 @@ CHECKED_ALONE = ".visible .entry assembled_instead()\n{\n\tret;\n}\n"
 """ptxas checks all that a file says, and generates code only for the entries that it is asked for."""
 
 
+Job = tuple[str, str, str]
+"""A probe, a kernel, and the PTX of the kernel with the probe."""
+CANNOT_SHARE = re.compile(r"^\s*\.file\b|\.func\b|^(\.\w+\s+)*\.(global|const|shared)\b", re.MULTILINE)
+"""What may be in one of the files that a ptxas assembles together only."""
+
+
+def batches(file: str, jobs: list[Job]) -> list[tuple[list[str], list[Job]]]:
+    """Return the jobs of each start of ptxas, which takes as long as to assemble a small kernel, with its options."""
+    grouped: dict[tuple[str, ...], list[Job]] = {}
+    for number, job in enumerate(jobs):
+        alone = [str(number)] if CANNOT_SHARE.search(job[2]) else []
+        grouped.setdefault((*options_for(file, job[0]), *alone), []).append(job)
+    return [(options_for(file, batch[0][0]), batch) for batch in grouped.values()]
+
+
+def assembly_error(ptxas: Tool, options: list[str], batch: list[Job], folder: Path) -> str:
+    """Assemble the jobs together, each kernel under a name of its own. Returns what ptxas refuses, "" for nothing."""
+    sources = [folder / f"{probe}.{number}.ptx" for number, (probe, _, _) in enumerate(batch)]
+    for number, (source, (_, kernel, text)) in enumerate(zip(sources, batch, strict=True)):
+        own_name = re.sub(rf"(\.entry\s+){re.escape(kernel)}(?![\w$])", rf"\g<1>kernel_{number}", text)
+        assert own_name != text, f"no entry {kernel}"
+        source.write_text(own_name + CHECKED_ALONE if options[1:] and not number else own_name)
+    command = [ptxas.path, "-O0", *options, *sources, "-o", folder / "assembled.bin"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stderr if done.returncode else ""
+
+
 def options_for(file: str, probe: str) -> list[str]:
     """To check every instruction alone, in large kernels where it is not this probe's turn."""
     turn = LARGE[PROBES.index(probe) % len(LARGE)]
@@ -41,7 +68,7 @@ def options_for(file: str, probe: str) -> list[str]:
 def test_probed_kernels_assemble(file: CorpusFile, ptxas: Tool, tmp_path: Path) -> None:
     """Only kernels that call functions may be refused, and it is a function that is given as the reason."""
     module = parse(file.read_text())
-    jobs = []
+    jobs: list[Job] = []
     for kernel_number, kernel in enumerate(module.entries(), CORPUS.index(file)):
         calls = any(instruction.opcode == "call" for instruction in function_instructions(kernel))
         for turn, name in enumerate(PROBES, kernel_number):
@@ -57,17 +84,12 @@ def test_probed_kernels_assemble(file: CorpusFile, ptxas: Tool, tmp_path: Path) 
             if kernel.name not in UNRESOLVED:
                 jobs.append((name, kernel.name, text))
 
-    def assemble(job: tuple[int, tuple[str, str, str]]) -> str:
-        number, (name, _, text) = job
-        source, options = tmp_path / f"{number}.ptx", options_for(file.name, name)
-        source.write_text(text + CHECKED_ALONE if options else text)
-        command = [ptxas.path, "-O0", f"-arch={module.target}", *options, source, "-o", source.with_suffix(".bin")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        return done.stderr if done.returncode else ""
-
-    with ThreadPoolExecutor(2) as pool:
-        failures = {job[:2]: error for job, error in zip(jobs, pool.map(assemble, enumerate(jobs)), strict=True)}
-    assert not {job: error for job, error in failures.items() if error}
+    failures = [
+        error
+        for options, batch in batches(file.name, jobs)
+        if (error := assembly_error(ptxas, [f"-arch={module.target}", *options], batch, tmp_path))
+    ]
+    assert not failures
 
 
 @pytest.mark.parametrize(

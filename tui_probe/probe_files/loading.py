@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -69,8 +70,9 @@ def load_probe(name_or_path: str) -> Probe:
     return read_probe(data, path)
 
 
+@lru_cache(maxsize=128)
 def read_probe(data: bytes, path: Path) -> Probe:
-    """Read and verify the contents of a probe file. Raises ProbeFileError."""
+    """Read and verify the contents of a probe file; the same contents once per process. Raises ProbeFileError."""
     try:
         source = data.decode("utf-8")
     except UnicodeDecodeError as error:
