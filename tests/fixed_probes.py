@@ -1,6 +1,6 @@
 """The probes that pages and screens are tested with: always the same, so that a new one changes no golden of theirs.
 
-A view stands in the bar of tabs of every kernel, a question in every summary. What a new probe adds there is shown by
+A view is in the bar of tabs of every kernel, a question in every summary. What a new probe adds there is shown by
 its own tests in ``tests/probes``, which know all probes.
 """
 

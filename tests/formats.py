@@ -19,7 +19,7 @@ def check_formats(shown: Callable[[str], str], key: str, *, has_table: bool = Tr
     """Check that a page, which ``shown`` returns in each format, has the same rows in all of them.
 
     ``key`` names the rows in the JSON document. The table must be wide enough for all columns. Without ``has_table``
-    the page's text is no table of the columns.
+    the page's text is not a table of the columns.
     """
     rows = json.loads(shown("json"))[key]
     check_csv(shown("csv"), rows)

@@ -1,6 +1,6 @@
 """Golden texts: what the tests show, in files that people read, with one function to compare and one switch to write.
 
-The goldens of a test module lie in the folder ``goldens`` beside it. A file holds one text, or several *parts*, such as
+The goldens of a test module are in the folder ``goldens`` beside it. A file holds one text, or several *parts*, such as
 a page at several sizes, each below a line ``===== 80x24 =====``.
 
 A text in ASCII is mostly the translation of the Unicode one. Then no second text is kept: what was drawn in ASCII is
@@ -46,7 +46,7 @@ def golden(name: str, text: str, part: str = "", *, ascii_only: bool = False, wi
 
 
 def parts_of(content: str) -> Parts:
-    """The parts of a file by their names; what stands before the first heading has the name ``""``."""
+    """The parts of a file by their names; what is before the first heading has the name ``""``."""
     first, *others = HEADING.split(content)
     named = dict(zip(others[::2], others[1::2], strict=True))
     return {"": first, **named} if first or not named else named
@@ -58,18 +58,18 @@ def content_of(parts: Parts) -> str:
 
 
 def order(name: str) -> list[tuple[bool, int, str]]:
-    """Numbers by value, so that 80x24 stands before 120x40."""
+    """Numbers by value, so that 80x24 is before 120x40."""
     return [(not word.isdigit(), int(word) if word.isdigit() else 0, word) for word in re.findall(r"\d+|\D+", name)]
 
 
-def twin(part: str) -> str:
-    """The name of the part that holds the ASCII text, where it is no translation."""
+def variant(part: str) -> str:
+    """The name of the part that holds the ASCII text, where it is not a translation."""
     return f"{part} {ASCII}".strip()
 
 
 def without_translations(parts: Parts) -> Parts:
     """Only what says something: an ASCII text that is the translation of its Unicode text goes."""
-    translated = {twin(name): to_ascii(text) for name, text in parts.items()}
+    translated = {variant(name): to_ascii(text) for name, text in parts.items()}
     return {name: text for name, text in parts.items() if translated.get(name) != text}
 
 
@@ -108,7 +108,7 @@ class Run:
             return f"{path.name}, {part}: a part of a file ends with a line end"
         if HEADING.search(text):
             return f"{path.name}: a golden has no line like a heading of its parts, ===== NAME ====="
-        name = twin(part) if ascii_only else part
+        name = variant(part) if ascii_only else part
         self.asked.add((path, name))
         if self.update:
             before = self._shown.setdefault(path, {}).setdefault(name, text)

@@ -1,4 +1,4 @@
-"""Golden files: parts, ASCII texts that follow from others, writing anew, and what nobody asks for."""
+"""Golden files: parts, ASCII texts that follow from others, writing anew, and what no one asks for."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_check_refuses_large_file_of_other_kind_by_its_start(tmp_path: Path, mon
     with path.open("wb") as sparse:
         sparse.truncate(1 << 30)
     monkeypatch.setattr("tui_probe.engine.image_kernels.read_within", None)  # which would take 1 GiB
-    with pytest.raises(ProbeError, match=r"x\.so: the image \(1073741824 bytes, .* is no cubin, fatbin or PTX"):
+    with pytest.raises(ProbeError, match=r"x\.so: the image \(1073741824 bytes, .* is not a cubin, fatbin or PTX"):
         read_kernel_file(path)
 
 

@@ -1,4 +1,4 @@
-"""Settings for the program's Python change nothing of ours, and reach the program."""
+"""Settings for the program's Python change nothing of tui-probe, and reach the program."""
 
 from __future__ import annotations
 

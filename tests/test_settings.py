@@ -61,7 +61,7 @@ def test_pipe_in_place_of_the_file_counts_as_unset(tmp_path: Path) -> None:
         ('palette = "pink"', "palette: 'pink' is not one of dark, light"),
         ("ascii = 1", "ascii: 1 is not true or false"),
         ("trace_dir = 3", "trace_dir: 3 is not a text"),
-        ('max_trace_bytes = "much"', "max_trace_bytes: 'much' is no limit; an example: max_trace_bytes = \"4G\""),
+        ('max_trace_bytes = "much"', "max_trace_bytes: 'much' is not a limit; an example: max_trace_bytes = \"4G\""),
         ("max_result_files = 3", "max_result_files: 3 is not a text"),
         ('launches = "some"', "launches: 'some' is neither auto nor all nor a list such as 0-9,20"),
         ('machine_code = "some"', "machine_code: 'some' is not one of auto, all, off"),

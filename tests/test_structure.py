@@ -22,7 +22,7 @@ ARRAYS_IN_FRONT_ENDS = {"tui_probe.ui.views.log"}  # the numbers of the lines th
 
 
 def imports(root: Path) -> dict[str, set[str]]:
-    """What each module of the packages under ``root`` imports, by dotted names; also names that are no modules."""
+    """What each module of the packages under ``root`` imports, by dotted names; also names that are not modules."""
     found = {}
     for path in (path for package in PACKAGES for path in (root / package).rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
@@ -87,7 +87,7 @@ def test_a_circle_is_found_however_it_is_written(tmp_path: Path, line: str) -> N
 
 
 def test_every_room_has_its_floor(found: dict[str, set[str]]) -> None:
-    """A package that no contract names could import whatever it likes."""
+    """A package that no contract names could import anything that it likes."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     placed = {room.strip() for layer in layers for room in layer.split("|")}
@@ -156,7 +156,7 @@ def _checks(node: ast.stmt) -> bool:
 
 
 def globs(node: ast.stmt) -> bool:
-    """Return whether this is a loop over files, of which there may be none, that asserts something of each."""
+    """Return whether this is a loop over files, for which there may be none, that asserts something of each."""
     if not isinstance(node, ast.For) or not checks(node.body):
         return False
     calls = [call.func for call in ast.walk(node.iter) if isinstance(call, ast.Call)]

@@ -56,7 +56,8 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
 def fork_for_requests(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
     """Fork a process for each request. Returns in those processes alone.
 
-    A process in between ends at once, so that the new one becomes a child of the test process, which asked for that.
+    A process in between ends immediately, so that the new one becomes a child of the test process, which asked for
+    that.
     """
     while True:
         request, descriptors = receive(connection)
@@ -162,7 +163,7 @@ def use_simulator(python: str) -> None:
 
 
 def serve_simulators(listener: socket.socket) -> None:
-    """Become the server of a simulated GPU, in each process that is forked for one; nobody waits for these."""
+    """Become the server of a simulated GPU, in each process that is forked for one; no one waits for these."""
     from tui_probe.simgpu.server import serve_process
 
     gc.collect()

@@ -5,7 +5,7 @@ import sys
 
 if not __package__:
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    import tui_probe.own_python  # of this package, whatever else is installed
+    import tui_probe.own_python  # of this package, anything else is installed
 
     del sys.path[0]
     tui_probe.own_python.find_package_again()

@@ -70,7 +70,7 @@ class CudaDevice:
         return function
 
     def allocate(self, size: int) -> c_uint64:
-        """The address of so many bytes of device memory."""
+        """The address of that many bytes of device memory."""
         address = c_uint64()
         self.call("cuMemAlloc_v2", byref(address), c_size_t(size))
         return address
@@ -79,11 +79,11 @@ class CudaDevice:
         self.call("cuMemFree_v2", address)
 
     def write_memory(self, address: c_uint64, host: int, size: int) -> None:
-        """Copy so many bytes at the address ``host`` into device memory."""
+        """Copy that many bytes at the address ``host`` into device memory."""
         self.call("cuMemcpyHtoD_v2", address, c_void_p(host), c_size_t(size))
 
     def read_memory(self, address: c_uint64, size: int) -> bytes:
-        """Copy so many bytes out of device memory."""
+        """Copy that many bytes out of device memory."""
         content = ctypes.create_string_buffer(size)
         self.call("cuMemcpyDtoH_v2", content, address, c_size_t(size))
         return content.raw

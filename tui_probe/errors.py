@@ -1,6 +1,6 @@
 """Every error that tui-probe raises on purpose, and the suggestion of a known name in their texts.
 
-ProbeError                 anything below; its text is meant for a person
+ProbeError                 anything below; its text is meant for a user
 ├── PtxError               PTX that cannot be read, or lacks what was asked for
 ├── ImageError             a kernel image (cubin, fatbin, PTX) that cannot be read or holds no PTX
 ├── ProbeFileError         a probe file that cannot be used
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class ProbeError(Exception):
     """Base of all errors of tui-probe. ``str(error)`` names the file and what to do.
 
-    An error that can end the preparation of a kernel may be raised with the ``reason`` that is told of the kernel.
+    An error that can end the preparation of a kernel may be raised with the ``reason`` that is informed of the kernel.
     """
 
     def __init__(self, said: str | Reason = "") -> None:

@@ -75,7 +75,7 @@ def markdown_table() -> str:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """As ``json.loads``. Raises ValueError for all that is no JSON, and for what nests deeper than Python follows."""
+    """As ``json.loads``. Raises ValueError for all that is not JSON, and for what nests deeper than Python follows."""
     try:
         return json.loads(text)
     except RecursionError:

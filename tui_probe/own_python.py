@@ -60,6 +60,6 @@ def follow_output_encoding() -> None:
 
 
 def own_environment() -> dict[str, str]:
-    """The environment for another Python of ours, which finds the same modules as this one."""
+    """The environment for another Python of tui-probe, which finds the same modules as this one."""
     followed = {name: value for name, value in os.environ.items() if name not in MEANT_FOR_PROGRAMS}
     return followed | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

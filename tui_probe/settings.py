@@ -129,7 +129,7 @@ def read_settings(path: Path | None = None) -> Settings:
         return Settings(path=path)
     except OSError as error:
         return Settings(path=path, found=True, problems=(f"{path}: cannot be read: {error.strerror or error}",))
-    except ValueError as error:  # also what is no UTF-8
+    except ValueError as error:  # also what is not a UTF-8
         return Settings(path=path, found=True, problems=(f"{path}: not TOML, nothing of it is used: {error}",))
     values, problems = _checked(data)
     return Settings(**values, path=path, found=True, problems=tuple(f"{path}: {problem}" for problem in problems))
@@ -149,7 +149,7 @@ def _checked(data: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
         elif key == "palette" and value not in PALETTES:
             problems.append(f"{key}: {value!r} is not one of {', '.join(PALETTES)}")
         elif key in _AMOUNTS and not re.fullmatch(_AMOUNTS[key], str(value).strip().upper()):
-            problems.append(f"{key}: {value!r} is no limit; an example: {_example(key)}")
+            problems.append(f"{key}: {value!r} is not a limit; an example: {_example(key)}")
         elif key == "machine_code" and value not in MACHINE_CODE:
             problems.append(f"{key}: {value!r} is not one of {', '.join(MACHINE_CODE)}")
         elif key == "launches" and not _LAUNCHES.fullmatch(str(value)):

@@ -43,7 +43,7 @@ static void read_variable(const char *variable)
         given.simulated = true;
 }
 
-/* The hook must be able to open the driver past this library: a path that nobody else writes, for the loader finds what
+/* The hook must be able to open the driver past this library: a path that no one else writes, for the loader finds what
  * it has loaded by name before it asks. */
 static void spell_paths(void)
 {

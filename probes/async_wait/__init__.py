@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #     waits           how often warps came through, each counted once per warp
 #     cycles per wait = waited / waits
 #
-# What is waited for is told by the instruction: phases of an ``mbarrier``, groups of ``cp.async``, of
+# What is waited for is identified by the instruction: phases of an ``mbarrier``, groups of ``cp.async``, of
 # ``cp.async.bulk``, of ``wgmma``.
 
 SITE: Final = site_dtype("waited", "waits")

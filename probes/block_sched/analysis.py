@@ -3,10 +3,10 @@
 A warp's record is its first clock, the cycles until it left, and its SM. A block lasts from the first start to the last
 end of its warps. Clocks of two SMs have nothing to do with each other, so everything is worked out one SM at a time.
 
-**Slots.** An SM holds several blocks at once. ``slots`` is the largest number of blocks that were on it together.
-Blocks take slots in order of their start; each takes the slot that was free for longest (first in, first out), and a
-new slot only when none is free. So, with the ends of all blocks sorted, the k-th block that takes over a slot follows
-the k-th end::
+**Slots.** An SM holds several blocks at the same time. ``slots`` is the largest number of blocks that were on it
+together. Blocks take slots in order of their start; each takes the slot that was free for longest (first in, first
+out), and a new slot only when none is free. So, with the ends of all blocks sorted, the k-th block that takes over a
+slot follows the k-th end::
 
     gap(k) = start of the k-th block that takes over a slot - k-th smallest end
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 #     lanes per branch      sum of the active lanes / branches       32 where every warp is whole and stays together
 #     lanes per access      sum of the active lanes / accesses
 #
-# Unit: lanes. The last warp of a block whose size is no multiple of 32 has fewer from the start.
+# Unit: lanes. The last warp of a block whose size is not a multiple of 32 has fewer from the start.
 
 RECORD: Final = np.dtype(
     {

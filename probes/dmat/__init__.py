@@ -1,6 +1,6 @@
 """Memory accesses over time: the probe, its metrics, findings and lines.
 
-The compact twin takes half the memory and names no instruction.
+The compact variant takes half the memory and names no instruction.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ def _pyramid(
 
 
 def _widened(bands: list[Band]) -> list[tuple[int, int]]:
-    """Ranges around bands that were found from a sample, as far as half the way to the next."""
+    """Ranges around bands that were found from a sample, up to half the way to the next."""
     ranges = []
     for place, band in enumerate(bands):
         margin = max(_MARGIN, band.size // 16)

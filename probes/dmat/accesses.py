@@ -32,7 +32,7 @@ RECORD: Final = np.dtype([("address", "<u8"), ("clock", "<u4"), ("line", "<u4")]
 COMPACT: Final = np.dtype([("clock", "<u4"), ("granule", "<u4")])
 WARP: Final = np.dtype([("start", "<u8"), ("time", "<u8"), ("sm", "<u4"), ("line", "<u4")])
 COMPACT_NAME: Final = "dmat_compact"
-"""The twin whose records name no instruction."""
+"""The variant whose records name no instruction."""
 UNKNOWN: Final = np.uint32(0xFFFFFFFF)
 """The attempts of a thread that ended without telling them."""
 SECTOR: Final = 32
@@ -91,7 +91,7 @@ class Records:
         chosen = range(*threads.indices(self.shape[1]))
         records = np.empty((max(last - first, 0), len(chosen), self.shape[2]), self.dtype)
         step = max(_PIECE_RECORDS // max(self.shape[1] * self.shape[2], 1), 1)
-        for at in range(first, last, step):  # all of them at once would be many times what is kept
+        for at in range(first, last, step):  # all of them at the same time would be many times what is kept
             end = min(at + step, last)
             records[at - first : end - first] = self._read(at, end)[:, threads]
         return records
@@ -297,9 +297,9 @@ def _length(piece: slice) -> int:
 
 
 def raised(low: NDArray[np.uint64], memory: LaunchMemory) -> NDArray[np.uint64]:
-    """Addresses of which ``low`` holds the lower bits, with the upper ones of an allocation that they then lie in.
+    """Addresses for which ``low`` holds the lower bits, with the upper ones of an allocation that they then are in.
 
-    Those that lie in none get the upper bits of most of the allocated memory; without allocations they stay offsets.
+    Those that are in none get the upper bits of most of the allocated memory; without allocations they stay offsets.
     """
     sizes: dict[int, int] = {}
     for allocation in memory.allocations:
@@ -348,7 +348,7 @@ def read_accesses(
 
 
 def accesses_of(of: ProbeResult, memory: LaunchMemory | None = None) -> Accesses:
-    """The accesses of a result, of this probe or its compact twin. ``memory`` names what addresses are of."""
+    """The accesses of a result, of this probe or its compact variant. ``memory`` names what addresses are of."""
     return read_accesses(
         of.result,
         compact=of.probe == COMPACT_NAME,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.device_memory import LaunchMemory, Tensor
 
 _GAP: Final = 2 << 20
-"""Bytes that nobody touched between two ranges that are not known to belong together."""
+"""Bytes that no one touched between two ranges that are not known to belong together."""
 _SMALL_GAP: Final = 64 << 10
 """The same within an allocation."""
 _MAX_BANDS: Final = 16
@@ -199,7 +199,7 @@ class AddressAxis:
             self._edges.append(self._edges[-1] + share / sum(shares))
 
     def band_of(self, address: int) -> int | None:
-        """The number of the band that an address lies in."""
+        """The number of the band that an address is in."""
         place = bisect_right(self.bands, address, key=lambda band: band.start) - 1
         return place if place >= 0 and address < self.bands[place].end else None
 

@@ -75,7 +75,7 @@ class LineAccesses:
 
     @property
     def wasted(self) -> int | None:
-        """Sectors beyond those. None of atomics, of which one lane's addition to a sum wastes nothing."""
+        """Sectors beyond those. None of atomics, for which one lane's addition to a sum wastes nothing."""
         return None if self.ideal is None else self.sectors - self.ideal
 
     @property
@@ -126,7 +126,7 @@ class AccessTable:
 def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
     """The table of one launch, read part by part. ``folder`` is that of its kernel in the trace.
 
-    TraceError for results of the compact twin, which do not tell instructions.
+    TraceError for results of the compact variant, which do not tell instructions.
     """
     if accesses.compact:
         raise TraceError(f"{accesses.result.path}: compact records name no instructions: run with -p dmat")

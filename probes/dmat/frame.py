@@ -50,7 +50,7 @@ class FrameRequest:
 
     @property
     def counted(self) -> FrameRequest:
-        """The same, whatever is coloured by counts alone."""
+        """The same, no matter what is coloured by counts alone."""
         return self if self.colouring in ("sectors", "kinds") else replace(self, colouring="bands")
 
 
@@ -69,7 +69,7 @@ class Frame:
     sectors: NDArray[np.float64] | None = None
     """Mean sectors of the requests that the accesses of a cell are part of; nan without any."""
     wasted: NDArray[np.float64] | None = None
-    """The share of the sectors moved by the accesses of a cell that nobody asked for; nan where that is not known."""
+    """The share of the sectors moved by the accesses of a cell that no one asked for; nan where that is not known."""
     loads: NDArray[np.int64] | None = None
     stores: NDArray[np.int64] | None = None
 

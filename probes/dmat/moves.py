@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 _ZOOM: Final = 0.5
 _PAGE: Final = 0.5
-_LIMIT_REACHED: Final = "this is as far as it goes"
+_LIMIT_REACHED: Final = "zoom limit reached"
 COLOURINGS: Final[dict[Colouring, str]] = {
     "bands": "one colour per band, dots for density",
     "density": "one colour, shades for density",
@@ -90,7 +90,7 @@ def _along(cells: int) -> Move:
 
 
 def _middle(view: PictureState, column: int) -> float:
-    """The time in the middle of a column of the window, of which no dot is finer than a cycle."""
+    """The time in the middle of a column of the window, for which no dot is finer than a cycle."""
     cells = 1 if view.frame is None else view.frame.wish.cells
     return view.window.start + (column + 0.5) * max(view.window.cycles, _finest(view)) / cells
 

@@ -119,7 +119,7 @@ def calmed(roles: NDArray[np.uint16], some: NDArray[np.bool_], most: int = _MOST
 
 
 def draw_gutter(canvas: Canvas, y: int, cells: int, frame: Frame, bands: Sequence[Band], *, in_index: bool) -> None:
-    """Names of bands, and offsets (or, of tensors, indices) of some rows; between bands what lies there unused."""
+    """Names of bands, and offsets (or, of tensors, indices) of some rows; between bands what is there unused."""
     for place, strip in enumerate(frame.strips):
         band, top = bands[strip.band], y + strip.top
         for row in range(strip.rows):

@@ -61,7 +61,7 @@ def _recorded_line(view: PictureState, ptx: int) -> int | None:
 def no_record_reason(view: PictureState, spot: Spot) -> str:
     """Return why no access of ``spot`` was recorded; "" if it names no line and no block."""
     if spot.ptx and view.painter.knows_kinds:
-        return f"{long_position(spot.ptx[0])} is no access to global memory"
+        return f"{long_position(spot.ptx[0])} is not an access to global memory"
     return "" if spot.block is None else f"nothing was recorded of block {spot.block}"
 
 
@@ -73,7 +73,7 @@ def selection_with(selection: Selection, wanted: Selection) -> Selection:
 
 
 def moved_into_view(window: Window, end: float, time: float, place: float) -> Window:
-    """The window, moved as far as it takes to see a cycle and a place of the axis of memory."""
+    """The window, moved to the extent that it takes to see a cycle and a place of the axis of memory."""
     if not window.start <= time < window.end:
         window = window.moved(time - (window.start + window.end) / 2, 0)
     if not window.low <= place < window.high:
@@ -160,7 +160,7 @@ class VisibleAccesses(Drawing):
 
     @property
     def cycles_per_ns(self) -> float | None:
-        """As the launch itself tells, else at the device's highest clock; None where cycles are no time."""
+        """As the launch itself tells, else at the device's highest clock; None where cycles are not time."""
         khz = self.found.clock_khz
         return self.map.accesses.cycles_per_ns or (None if khz is None else khz / 1e6)
 

@@ -63,7 +63,7 @@ _GLOBAL_IN_MACHINE_CODE: Final = ("LDG", "STG")
 
 @dataclass(frozen=True, slots=True)
 class MemorySectors:
-    """Requests and sectors of one launch; loads are those of ``cp.async``, which are told again as copies, too."""
+    """Requests and sectors of one launch; loads are those of ``cp.async``, which are reported again as copies, too."""
 
     load_requests: int
     load_sectors: int
@@ -80,7 +80,7 @@ class MemorySectors:
 
     @property
     def wasted_of_loads(self) -> float | None:
-        """The share of the sectors of loads that nobody asked for."""
+        """The share of the sectors of loads that no one asked for."""
         return _wasted_share(self.load_sectors, self.load_ideal)
 
     @property
@@ -183,7 +183,7 @@ class LineWaste:
 
     @property
     def wasted(self) -> int | None:
-        """Sectors that nobody asked for."""
+        """Sectors that no one asked for."""
         return None if self.ideal is None else self.sectors - self.ideal
 
     @property

@@ -197,7 +197,7 @@ PROBES: Final = (
         name="inst_mix",
         analyse=of_result(analyse),
         metrics=METRICS,
-        question=Question("mix", "which kinds of instructions, of which type?", 100),
+        question=Question("mix", "which kinds of instructions, and which type?", 100),
         findings=findings,
     ),
     Probe(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # stores    executions of a store by a warp in which at least one lane stores such a number; all are counted
 # records   the first four stores of each warp, each with the values of the lowest such lane
 # first     the record with the earliest time; at the same time, of the lowest clock, block and warp. The timer
-#           ticks only every so many nanoseconds, so of SMs that store within a tick any may have been first.
+#           ticks only every that many nanoseconds, so of SMs that store within a tick any may have been first.
 
 RECORD: Final = np.dtype(
     [("time", "<u8"), ("address", "<u8"), ("value", "<u8")]
@@ -58,7 +58,7 @@ class NonFiniteStore:
 
     @property
     def words(self) -> str:
-        """``NaN``, ``inf`` or ``-inf``, and of which type."""
+        """``NaN``, ``inf`` or ``-inf``, and which type."""
         return f"{'NaN' if math.isnan(self.value) else self.value} ({self.kind})"
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 #     passes per access       sum of passes / accesses: 1 at best for 4 bytes per lane, 2 for 8, 4 for 16
 #     conflict degree         passes / (passes - conflicts): how many times slower than without conflicts
 #
-# Unit: passes, which hardware counters call wavefronts. The same word in several lanes is no conflict.
+# Unit: passes, which hardware counters call wavefronts. The same word in several lanes is not a conflict.
 
 RECORD: Final = np.dtype([(name, "<u4") for name in ("accesses", "passes", "conflicts", "threads")])
 """Record of ``smem_conflicts`` per warp."""

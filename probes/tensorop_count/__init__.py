@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #     multiply_adds  = sum of the shares    m · n · k of each instruction
 #     operations     = 2 · multiply_adds    as in 2·M·N·K of a matrix product
 #
-# A product whose sides are no multiples of the tile computes more than 2·M·N·K: the padding is counted.
+# A product whose sides are not multiples of the tile computes more than 2·M·N·K: the padding is counted.
 
 RECORD: Final = np.dtype(
     {
@@ -133,7 +133,7 @@ def findings_by_line(of: ProbeResult, found: CountsByLine[TensorOperations]) -> 
 
 
 def _scaled_count(number: int) -> str:
-    """``12 288``, ``2.15 G``: as much as a person reads at once."""
+    """``12 288``, ``2.15 G``: as much as a user reads at the same time."""
     for scale, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
         if number >= scale:
             return f"{number / scale:.3g} {unit}"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _LINES_AROUND: Final = 5
 """Lines that are not the picture: a head, the axis and its labels, the warps, the clocks."""
 _MAX_WARPS: Final = 4096
-"""Warps with a line; of more, so many are taken at even distances, and those that stand out."""
+"""Warps with a line; of more, that many are taken at even distances, and those that stand out."""
 _NAMED_STRAGGLERS: Final = 3
 _COLUMNS: Final = ("block", "warp", "sm", "start", "end", "arrivals", "stands_out")
 
@@ -290,7 +290,7 @@ def _unit(view: ProgressView) -> str:
 
 
 def _zoomed(view: ProgressView, factor: float) -> str | None:
-    return None if view.window.zoom(factor) else "this is as far as it goes"
+    return None if view.window.zoom(factor) else "zoom limit reached"
 
 
 def _worst(view: ProgressView) -> str | None:

@@ -44,7 +44,7 @@ int main(int argc, char **argv)
     usleep(300000);
     must(pread(mine, text, sizeof text, 0) == 4 && memcmp(text, "mine", 4) == 0, "the file is not what was written");
     must(recv(pair[0], text, sizeof text, MSG_DONTWAIT) == 4, "bytes are missing");
-    must(recv(pair[1], rest, sizeof rest, MSG_DONTWAIT) < 0 && errno == EAGAIN, "somebody wrote into the socket");
+    must(recv(pair[1], rest, sizeof rest, MSG_DONTWAIT) < 0 && errno == EAGAIN, "someone wrote into the socket");
     must(lseek(mine, 0, SEEK_END) == 4 && fcntl(mine, F_GETFD) >= 0 && fcntl(pair[0], F_GETFD) >= 0, "it was closed");
     puts("done");
     return 0;

@@ -1,6 +1,6 @@
-/* A program that launches five kernels, ends or goes on in an unusual way, and launches more where it goes on.
+/* A program that launches five kernels, ends or continues in an unusual way, and launches more where it continues.
  *
- * exec NAME: another program takes its place by a function of that name. exec-fails: none does, and it goes on.
+ * exec NAME: another program takes its place by a function of that name. exec-fails: none does, and it continues.
  * clone, _Fork: a child launches that was made past the handlers of fork. handler, destructor, quick: launches come after
  * exit has begun. blocked, timed, reset: a signal that it sends itself does not end it. raise, kill: one does, and no other
  * thread writes after it. */

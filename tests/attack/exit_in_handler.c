@@ -1,8 +1,8 @@
 /* A program that ends with _exit(7) in a handler of SIGALRM, which interrupts a launch ("launch"), malloc and free
  * ("malloc"), or a launch while another thread launches, too ("threads"), after 200 launches whose records are not saved
- * yet. What was interrupted holds locks, and never goes on.
+ * yet. What was interrupted holds locks, and never continues.
  *
- * It ends with its status at once, as it does without the tool; the records of launches that were done are saved or counted
+ * It ends with its status immediately, as it does without the tool; the records of launches that were done are saved or counted
  * as dropped. */
 #include <sys/time.h>
 

@@ -1,6 +1,6 @@
 /* A program that may only write small files (ulimit -f), which launches from two threads and handles no signal.
  *
- * Without the tool it writes nothing and ends with 0. SIGXFSZ of somebody else's write must not end it. */
+ * Without the tool it writes nothing and ends with 0. SIGXFSZ of someone else's write must not end it. */
 #include "gpu.h"
 
 static void *launch_in_thread(void *kernel)

@@ -2,7 +2,7 @@
 
     python -m tests.attack.long_run [--minutes 60] [--rate 1000] [--seed 0]
 
-A program launches so many kernels per second on the simulated GPU and loads its module anew 180 times, each time a
+A program launches that many kernels per second on the simulated GPU and loads its module anew 180 times, each time a
 kernel more in the table; the live screen shows it, and another terminal watches. At times that the seed decides the
 engine or the watcher is killed, and a watcher is started again; near the end the screen itself is killed. Printed every
 twelfth of the run: memory of the program with the hook in it, of the engine and of the screen. Ends with status 1 and

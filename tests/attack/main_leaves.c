@@ -1,4 +1,4 @@
-/* A program whose first thread leaves with pthread_exit while another goes on for 300 ms, launches, and begins a third one
+/* A program whose first thread leaves with pthread_exit while another continues for 300 ms, launches, and begins a third one
  * that ends last.
  *
  * It ends with status 0 when that one does, with all it wrote, and its records are saved. */

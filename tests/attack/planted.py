@@ -12,12 +12,12 @@ from tests.importers.files import details, identity, real, write
 from tests.recorded import H200, unpacked
 
 EVIL = "=1+1\x1b]0;title\x07\x1b[2J\x9b5m\x85\u202e\u2066\u200b\ufffe``` <b>&#27;|evil"
-"""A name: a formula, sequences of 7 and of 8 bits, marks of direction, what is no character, Markdown and markup."""
+"""A name: a formula, sequences of 7 and of 8 bits, marks of direction, what is not a character, Markdown and markup."""
 _STEERS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
 def obeyed(text: str) -> set[str]:
-    """The characters in ``text`` that do something other than being shown; a newline ends a line of ours."""
+    """The characters in ``text`` that do something other than being shown; a newline ends a line of tui-probe."""
     return {c for c in text if c != "\n" and (unicodedata.category(c) in _STEERS or c == "\ufffe")}
 
 

@@ -1,4 +1,4 @@
-"""Whatever call of ours fails, the program does not notice, and what is in the trace can be read.
+"""No matter which call of tui-probe fails, the program does not notice, and what is in the trace can be read.
 
 Runs with graphs take a second each: a third of their places fails here, all with ``--in-full``.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 UNREACHED = 0.05
 """The share of places that no scenario may reach: `python -m tests.attack` names them."""
 pytestmark = [
-    pytest.mark.skipif(platform.machine() != "x86_64", reason="calls are told by machine code of x86-64"),
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="calls are identified by machine code of x86-64"),
     pytest.mark.skipif(bool(fault_walk.missing()), reason=str(fault_walk.missing())),
 ]
 

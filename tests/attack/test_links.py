@@ -1,4 +1,4 @@
-"""Nobody makes the tool write into files of the user's, by links in a trace or in the folder of traces."""
+"""No one makes the tool write into files of the user's, by links in a trace or in the folder of traces."""
 
 from __future__ import annotations
 

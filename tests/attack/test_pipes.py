@@ -1,4 +1,4 @@
-"""A pipe in the place of any file of a trace: it is refused, and holds up neither a page nor a reader."""
+"""A pipe instead of any file of a trace: it is refused, and holds up neither a page nor a reader."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("name", READERS)
 def test_no_reader_waits_for_a_pipe(tmp_path: Path, name: str) -> None:
-    """Nor where nobody looked before what kind of file it is: it may have become a pipe since."""
+    """Nor where no one looked before what kind of file it is: it may have become a pipe since."""
     pipe = tmp_path / "event.log"
     os.mkfifo(pipe)
     with contextlib.suppress(ProbeError, OSError):

@@ -1,4 +1,4 @@
-"""A command line's secrets are in no file of a trace, and on no home screen, unless somebody wants them kept."""
+"""A command line's secrets are in no file of a trace, and on no home screen, unless someone wants them kept."""
 
 from __future__ import annotations
 

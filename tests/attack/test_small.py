@@ -1,4 +1,4 @@
-"""Small things that once went wrong: numbers that are no numbers, processes that are other ones, words for nobody."""
+"""Small things that once went wrong: numbers that are not numbers, processes that are other ones, words for no one."""
 
 from __future__ import annotations
 

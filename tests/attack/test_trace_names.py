@@ -1,4 +1,4 @@
-"""Directories of traces: one for each program, and readable, whatever the program does."""
+"""Directories of traces: one for each program, and readable, no matter what the program does."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
  * names, launches from two threads; it unloads a module in use and loads another.
  *
  * With an argument it does not write what its kernels counted: in a benchmark they run several times, and here what they
- * count in is no memory of a GPU, which would be put back.
+ * count in is not memory of a GPU, which would be put back.
  *
- * Whatever of ours fails, its output and status are the same, and the trace can be read. */
+ * No matter what fails, its output and status are the same, and the trace can be read. */
 #include "gpu.h"
 
 int cuMemAlloc_v2(unsigned long long *memory, size_t size);

@@ -22,7 +22,7 @@ def rate(key: str, what: str, bytes_per_second: float, *, on_bus: bool = False, 
 
 
 def swept(blocks: int, in_flight: int) -> Rate:
-    """At most so many bytes are on their way as fit on the SMs; where more ask, some of the bandwidth is lost."""
+    """At most that many bytes are on their way as fit on the SMs; where more ask, some of the bandwidth is lost."""
     on_way = min(blocks, 132 * (232_448 // in_flight)) * in_flight
     wanted = on_way / LATENCY
     reached = min(wanted, PEAK) * (1 - 0.08 * max(0.0, 1 - PEAK / wanted))

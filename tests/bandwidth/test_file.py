@@ -1,4 +1,4 @@
-"""Reading a saved measurement: all that was written comes back, and anything else is an error of ours."""
+"""Reading a saved measurement: all that was written comes back, and anything else is an error of tui-probe."""
 
 from __future__ import annotations
 

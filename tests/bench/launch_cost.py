@@ -4,10 +4,10 @@
 
 Needs an NVIDIA GPU, nvcc and a C compiler. The variants run in turn, `--repeats` times each; the
 table gives the mean and the median of all rounds, and the ratios of both to the native ones. Below
-it stands what taking times costs a launch on average: few launches are timed, so the mean tells. The
+it is what taking times costs a launch on average: few launches are timed, so the mean tells. The
 first launch of the probed variant includes preparing the kernel; what the assembler alone takes stands
-last. A million launches are ``--launches 20000 --rounds 50 --repeats 1 --variants native "passed through" "switched
-off" sampled``: what each left on the disk and the most memory that its processes had stand beside the cost.
+last. A million launches are ``--launches 20000 --rounds 50 --repeats 1 --variants native "ran unprobed" "switched
+off" sampled``: what each left on the disk and the most memory that its processes had are beside the cost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PROGRAMS = Path(__file__).parent.parent / "gpu" / "programs"
 VARIANTS = {
     "native": None,
     "without times": ["-p", "block_sched", "--filter", "zero_fill", "--no-times"],
-    "passed through": ["-p", "block_sched", "--filter", "zero_fill"],
+    "ran unprobed": ["-p", "block_sched", "--filter", "zero_fill"],
     "switched off": ["-p", "block_sched", "--after", "1000000"],
     "sampled": ["-p", "block_sched"],
     "probed": ["-p", "block_sched", "--launches", "all"],
@@ -99,9 +99,9 @@ def show(figures: dict[str, dict[str, list[float]]]) -> None:
         numbers += f"{median / native:>8.2f}{mean / native_mean:>10.2f}"
         disk, results, memory = (max(kinds[name]) for name in ("disk", "results", "memory"))
         print(f"{variant:<16}{numbers}{first:>17.2f}{disk / 1e6:>12.2f}{results:>9}{memory / 1e6:>14.0f}")
-    if not {"without times", "passed through"} <= figures.keys():
+    if not {"without times", "ran unprobed"} <= figures.keys():
         return
-    untimed, timed = (statistics.fmean(figures[name]["round"]) for name in ("without times", "passed through"))
+    untimed, timed = (statistics.fmean(figures[name]["round"]) for name in ("without times", "ran unprobed"))
     print(f"times cost {timed - untimed:.1f} ns a launch on average, {timed / untimed:.3f} of the cost without them")
 
 

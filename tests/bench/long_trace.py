@@ -19,11 +19,12 @@ DEVICE = "[init] device 0 sms 132 clock 1980000 cc 9.0 name NVIDIA H200\n[init] 
 
 @dataclass(frozen=True)
 class LongTrace:
-    """So many lines in ``directory/event.log``, which names so many kernels, each of them when it is first launched.
+    """That many lines in ``directory/event.log``, which names that many kernels, each of them when it is first
+    launched.
 
     Kernels come up through the first nine tenths of the log. Which of those known is launched next is skewed, as in
     a program that does most of its work in a few. Nineteen of twenty have been prepared and have a folder. Launches of
-    the others are passed through. Results are saved some launches later. Result files are not made: no reader of a
+    the others are run unprobed. Results are saved some launches later. Result files are not made: no reader of a
     trace looks for them before it is asked to. ``pid`` and ``command`` are those of the process that it is a trace of.
     """
 

@@ -5,7 +5,7 @@
 
 Needs an NVIDIA GPU; programs of CUDA C++ need nvcc, those of a framework the framework, and are named where they
 cannot run. All run once beside each other, alone and profiled, so that caches are full; then each alone, and under the
-profiler with each set of options. Below the table stand what starting the profiler itself takes, and the median and the
+profiler with each set of options. Below the table are what starting the profiler itself takes, and the median and the
 worst ratio of the time beyond that allowance of ``START`` seconds.
 """
 
@@ -145,7 +145,7 @@ def warm_up(commands: dict[str, list[str]], choices: list[str], limit: float, fo
 
 
 def tool(choice: str, root: Path) -> list[str]:
-    """The profiler with these options, to stand before a command."""
+    """The profiler with these options, to be before a command."""
     return [
         sys.executable,
         "-m",
@@ -215,7 +215,7 @@ def reported(root: Path) -> list[dict[str, Any]]:
 
 
 def covered(kernels: list[dict[str, Any]]) -> float | None:
-    """The share of GPU time that was in kernels of which a launch was probed."""
+    """The share of GPU time that was in kernels for which a launch was probed."""
     timed = [(kernel["time_total_ms"], kernel["launches_probed"]) for kernel in kernels if kernel["time_total_ms"]]
     total = sum(time for time, _ in timed)
     return sum(time for time, probed in timed if probed) / total if total else None

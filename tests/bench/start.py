@@ -10,7 +10,7 @@ with an empty cache, with a warm one, and with a warm one and no report. All is 
     over    whole less alone                         takes alone: reading and preparing, where that is waited for
                                              end     from the program's last instruction to the end of tui-probe
 
-Without a GPU `--stub` takes the tests' driver, which runs nothing. `--site` lets each start of Python take so many
+Without a GPU `--stub` takes the tests' driver, which runs nothing. `--site` lets each start of Python take that many
 seconds longer, as it does where packages import much in .pth files. With `--stamps` the moments of one run follow,
 those among them at which a Python had read its .pth files (`python_PID`): there should be one such Python.
 With PYTHONDONTWRITEBYTECODE an editable install is compiled anew at each start, which the first line then says.

@@ -4,7 +4,7 @@
 
 Needs PyTorch with CUDA on an NVIDIA GPU. Each model runs once under torch.profiler, which sees every launch, and once
 under the profiler with each set of options; ``-k none`` probes nothing, so that all launches are those of the program.
-Kernels are matched by their names. Below each table stand the promises and how far off the worst kernel is: totals
+Kernels are matched by their names. Below each table are the promises and how far off the worst kernel is: totals
 within 5 % for kernels of 50 µs and more, means within 3 µs for shorter ones, shares within 2 points.
 """
 

@@ -63,7 +63,7 @@ def best(work: Callable[[], object]) -> tuple[float, float]:
 
 
 def show_texts(lines: int) -> None:
-    """A diff and a text of so many probed lines, a fifth of them measured: opened and drawn once, then keys."""
+    """A diff and a text of that many probed lines, a fifth of them measured: opened and drawn once, then keys."""
     kernel = open_trace(RECORDED).kernels[0]
     pruned = [f"\tadd.s32 %r{i}, %r{i + 1}, {i};" for i in range(lines * 3 // 4)]
     probed = []

@@ -39,7 +39,7 @@ WORKLOADS = (
     Workload("gather", "gather", "python", "torch_gather.sm_90a.ptx"),
     TILED,
 )
-"""Workloads of the published table, and the tiled matmul, which is no part of the means."""
+"""Workloads of the published table, and the tiled matmul, which is not a part of the means."""
 
 
 def commands(folder: Path, built: Path | None, cutlass: Path | None) -> tuple[dict[str, list[str]], list[str]]:

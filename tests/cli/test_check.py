@@ -186,9 +186,9 @@ def test_few_kernels_are_listed_where_none_is_meant(work_folder: Path, capsys: p
 
 
 def test_a_pattern_that_is_none(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is taken as text, such as ``(int)``; where no name has that, it is said that it is no expression."""
+    """It is taken as text, such as ``(int)``; where no name has that, it is said that it is not an expression."""
     err = Outcome(("block_sched", "kernels.ptx", "-k", "["), capsys, work_folder).err
-    assert "no kernel [ among the 3 in it; it is no regular expression: unterminated character set" in err
+    assert "no kernel [ among the 3 in it; it is not a regular expression: unterminated character set" in err
     assert err.endswith("; there are leaving, store, broken\n")
 
 
@@ -290,8 +290,8 @@ def test_a_probe_that_meets_nothing_in_the_kernel(work_folder: Path, capsys: pyt
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"hello", "is no cubin, fatbin or PTX"),
-        (b"", "is no cubin, fatbin or PTX"),
+        (b"hello", "is not a cubin, fatbin or PTX"),
+        (b"", "is not a cubin, fatbin or PTX"),
         (b"\x7fELF", ""),
     ],
 )
@@ -339,7 +339,7 @@ def test_a_probe_of_values_needs_ptx(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_kernel_named_as_the_probe(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(("kernels.ptx", "probe.toml"), capsys, work_folder)
     assert outcome.status == 2
-    assert "kernels.ptx is no probe: the probe comes first, tui-probe check PROBE kernels.ptx" in outcome.err
+    assert "kernels.ptx is not a probe: the probe comes first, tui-probe check PROBE kernels.ptx" in outcome.err
 
 
 LIBRARY = fatbin_of((120, ptx("sm_120", "zero"))) + fatbin_of((80, HEADER + STORE), cubin=(90, NO_PTX.read_bytes()))
@@ -516,7 +516,7 @@ def test_an_interrupt_waits_for_no_kernel(tmp_path: Path) -> None:
         try:
             while not begun.exists() and process.poll() is None:
                 time.sleep(0.02)
-            process.send_signal(signal.SIGINT)  # to it alone, so that the assembler goes on
+            process.send_signal(signal.SIGINT)  # to it alone, so that the assembler continues
             assert process.wait(40) == 130
         finally:
             os.killpg(process.pid, signal.SIGKILL)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def many(root: Path, counts: dict[str, int]) -> list[Path]:
-    """Traces of so many processes of each command; the later ones launched more."""
+    """Traces of that many processes of each command; the later ones launched more."""
     traces = []
     for command, count in counts.items():
         for _ in range(count):

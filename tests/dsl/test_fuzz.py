@@ -1,4 +1,4 @@
-"""Whatever a file holds, it ends in a Probe or in a ProbeFileError; a Probe goes into a kernel."""
+"""Anything that a file holds, it ends in a Probe or in a ProbeFileError; a Probe goes into a kernel."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_damaged_programs(data: st.DataObject) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(STATEMENTS), st.integers(0, 2)), max_size=9))
 def test_random_statements(statements: list[tuple[str, int]]) -> None:
-    """Statements below each other, each with what a block needs; how deep they stand is random."""
+    """Statements below each other, each with what a block needs; how deep they be is random."""
     lines, depth = [], 1
     for statement, wanted in statements:
         deepest = depth + 1 if lines and lines[-1].endswith(":") else depth

@@ -1,4 +1,4 @@
-"""Whole probes: the TOML that they become, PTX that ptxas accepts, and records that can be told on paper."""
+"""Whole probes: the TOML that they become, PTX that ptxas accepts, and records that can be determined on paper."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_counts() -> None:
     np.testing.assert_array_equal(sums["large"], threads * 100000)
     np.testing.assert_array_equal(sums["products"], 0)
     np.testing.assert_array_equal(sums["loaded"], working * 8)  # two loads of 4 bytes; those of parameters are left out
-    np.testing.assert_array_equal(sums["loads"], working * 2)  # those of parameters are no loads from memory
+    np.testing.assert_array_equal(sums["loads"], working * 2)  # those of parameters are not loads from memory
     pruned = Kernel.of(parse(SAXPY), "saxpy").pruned.splitlines()
     first = next(number for number, line in enumerate(pruned, 1) if "cvta.to.global" in line)
     last = next(number for number, line in enumerate(pruned, 1) if "%f3, [%rd7]" in line)

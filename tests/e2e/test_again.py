@@ -46,7 +46,7 @@ def test_options_override_those_of_previous_run(tool: Tool) -> None:
 
 
 def test_kernels_that_are_chosen_anew_are_all_that_is_chosen(tool: Tool) -> None:
-    """A run that left the wrong kernels out goes on without that."""
+    """A run that left the wrong kernels out continues without that."""
     _, first = tool.run(EXAMPLE, "-k", "nonsense", "--exclude", "saxpy", "-p", "gmem_sectors")
     recorded = []
     made = {first}

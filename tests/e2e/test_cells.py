@@ -1,6 +1,6 @@
 """Scripts written for traces of this format, cell by cell: what they call, where they look, and what they count.
 
-Each cell is rebuilt here from what it relies on, and run as a program that sees the trace and nothing of ours.
+Each cell is rebuilt here from what it relies on, and run as a program that sees the trace and nothing of tui-probe.
 """
 
 from __future__ import annotations

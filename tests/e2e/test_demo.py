@@ -71,7 +71,7 @@ def test_the_targets_own_failure_is_passed_on(tool: Tool) -> None:
     alone = tool.alone(*EXAMPLE, "--kernel", "nonsense")
     probed, _ = tool.run([*EXAMPLE, "--kernel", "nonsense"])
     assert probed.returncode == alone.returncode == 2
-    first, _, errors = probed.stderr.partition("\n")  # before it says anything nobody knows that it launches nothing
+    first, _, errors = probed.stderr.partition("\n")  # before it says anything no one knows that it launches nothing
     assert first.startswith("[info] trace in ")
     assert errors == alone.stderr
     assert not (tool.folder / "trace").exists()

@@ -1,4 +1,4 @@
-"""``run --detail`` and without: what lies in the trace, and what is shown of it, on the simulated GPU."""
+"""``run --detail`` and without: what is in the trace, and what is shown of it, on the simulated GPU."""
 
 from __future__ import annotations
 

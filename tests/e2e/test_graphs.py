@@ -114,7 +114,7 @@ def test_kernels_are_timed_one_by_one(tool: Tool) -> None:
 
 
 def test_a_graph_whose_kernels_cannot_be_timed_is_probed(tool: Tool) -> None:
-    """In a child graph there are no events of ours."""
+    """In a child graph there are no events of tui-probe."""
     trace = compare(tool, [*TIMED, *program("each_node")], "--launches", "all")
     assert sum(graph.replays_probed for graph in trace.graphs) > 5
 
@@ -240,13 +240,13 @@ print(gpu.read(words, 100))
 def test_several_streams(tool: Tool) -> None:
     trace = compare(tool, STREAMS, "--launches", "all")
     (graph,) = trace.graphs
-    assert graph.replays_probed == 6, "one twin after another needs no event"
+    assert graph.replays_probed == 6, "one variant after another needs no event"
     sampled = compare(tool, STREAMS.replace("two, two)", "two, two) * 20"))
     assert len(lines(sampled, "code graph-other-stream")) >= 1
     assert [graph.replays for graph in sampled.graphs] == [6 * 20]
 
 
-TWINS = """
+VARIANTS = """
 executables = []
 for i in range(12):
     graph, _ = chain(("shift", i), ("scale", 2))
@@ -260,7 +260,7 @@ print(gpu.read(words, 100))
 
 
 def test_more_graphs_than_twins(tool: Tool) -> None:
-    trace = compare(tool, TWINS, "--launches", "all")
+    trace = compare(tool, VARIANTS, "--launches", "all")
     assert [(graph.replays, graph.replays_probed) for graph in trace.graphs] == [(4, 4)] * 12
     assert [graph.destroyed for graph in trace.graphs] == [True, False] * 6
 
@@ -477,7 +477,7 @@ def test_a_node_of_a_replay_is_opened_by_its_launch_number(tool: Tool) -> None:
 def test_nodes_begin_where_the_probe_read_the_timer(tool: Tool, probe: str) -> None:
     trace = compare(tool, program("captured", "4", "4"), "--launches", "all", "-p", probe)
     (graph,) = trace.graphs
-    assert stamped_node_runs(trace, graph) == {}, "what is simulated is no time"
+    assert stamped_node_runs(trace, graph) == {}, "what is simulated is not time"
     trace.state.simulated = False
     nodes = stamped_node_runs(trace, graph)
     assert set(nodes) == {0, 1, 2, 3, 4}

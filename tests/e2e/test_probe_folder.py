@@ -1,4 +1,4 @@
-"""A probe of somebody else's: a folder like the built-in ones, named by path or installed by a package."""
+"""A probe of someone else's: a folder like the built-in ones, named by path or installed by a package."""
 
 from __future__ import annotations
 

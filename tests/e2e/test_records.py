@@ -100,7 +100,7 @@ def words(values: list[int]) -> str:
 
 @pytest.mark.parametrize(("grid", "block"), [(3, 77), (2, 64), (5, 7)])
 def test_a_file_holds_byte_for_byte_what_the_kernel_saved(tool: Tool, grid: int, block: int) -> None:
-    """Whole and partial warps, lanes that come and go, slots that are full, and slots that nobody wrote."""
+    """Whole and partial warps, lanes that come and go, slots that are full, and slots that no one wrote."""
     random = np.random.default_rng(grid)
     steps = random.integers(0, 9, grid * block)
     begin = random.integers(0, 9, grid * block)
@@ -179,7 +179,9 @@ def test_a_dynamic_map_stays_within_the_memory_for_probes(tool: Tool) -> None:
 
 
 def test_slots_of_many_megabytes(tool: Tool) -> None:
-    """A warp's rows are larger than what is copied at once, and all of them too large to wait in host memory."""
+    """A warp's rows are larger than what is copied at the same time, and all of them too large to wait in host
+    memory.
+    """
     cap, grid, block = 9000, 8, 40
     kernel, _ = run(
         tool, ONE_MAP.format(level="thread", kind=f"cap = {cap}"), grid, block, "3,0,1,9010,70/0,0,0,8990,2"

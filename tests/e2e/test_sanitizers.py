@@ -1,4 +1,4 @@
-"""Programs that do much in many threads at once, through the launcher: the hook and the simulated driver under
+"""Programs that do much in many threads at the same time, through the launcher: the hook and the simulated driver under
 ThreadSanitizer, and under AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer.
 
 On a GPU launches do not wait for kernels and probed copies of graphs to be made; on the simulated one they do, unless

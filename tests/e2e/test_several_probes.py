@@ -22,7 +22,7 @@ PROBES = ("block_sched", "gmem_sectors", "dmat:1/2", "inst_mix_by_line")
 NAMES = [probe.partition(":")[0] for probe in PROBES]
 COUNTING = ["gmem_sectors", "inst_mix_by_line"]
 RESULTS = [*COUNTING, "block_sched", "dmat", *COUNTING, "block_sched", "dmat", *COUNTING, "block_sched"]
-"""The probes of the results of eight launches: counting probes share one, the sampled one is no part of that."""
+"""The probes of the results of eight launches: counting probes share one, the sampled one is not a part of that."""
 CHOSEN = [word for probe in PROBES for word in ("-p", probe)]
 
 

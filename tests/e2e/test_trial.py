@@ -1,4 +1,4 @@
-"""Tasks of a first hour with the tool, each answered by one command: what stands there, in its words.
+"""Tasks of a first hour with the tool, each answered by one command: what is there, in its words.
 
 The programs run here, so no golden knows their traces; the answers are planted: a strided store, a kernel that is made
 slower, a loop whose lines take a known time.
@@ -73,7 +73,7 @@ def kernels() -> Iterator[tuple[str, dict[str, int], float, int]]:
 
 
 def test_limited_by_what(tool: Tool, tmp_path: Path) -> None:
-    """Seven kernels of an H200, of which each is limited by something else."""
+    """Seven kernels of an H200, for which each is limited by something else."""
     writer = TraceWriter(tmp_path / "kinds")
     writer.start(device="NVIDIA H200", command="./kinds")
     for index, (name, sums, milliseconds, blocks) in enumerate(kernels()):
@@ -104,20 +104,20 @@ def test_limited_by_what(tool: Tool, tmp_path: Path) -> None:
 
 
 def test_limited_by_what_in_a_recorded_trace(tool: Tool, tmp_path: Path) -> None:
-    """Its 16 384 elements take a few µs, whatever is done with them."""
+    """Its 16 384 elements take a few µs, no matter what is done with them."""
     trace = unpacked(H200 / "demo_bytes", tmp_path)
     shown = lines(tool("show", "summary", f"{trace}:zero_fill", "--width", "120").stdout)
     assert "limited by launch: 3.52 µs is about what it takes to launch anything" in shown
 
 
 def test_did_it_help(tool: Tool, tmp_path: Path) -> None:
-    """Half of the elements: half of the stores; cycles of a simulated GPU are no verdict."""
+    """Half of the elements: half of the stores; cycles of a simulated GPU are not verdict."""
     before = trace_of(tool, tmp_path, "before", "-p", "gmem_sectors", size=8192)
     after = trace_of(tool, tmp_path, "after", "-p", "gmem_sectors", size=4096)
     argv = ("compare", f"{before}:strided_store", f"{after}:strided_store", "--width", "120")
     shown = lines(tool(*argv).stdout)
     assert shown[0].startswith("B is better: store requests 256 → 128 (-50.0%), store sectors 2 048 → 1 024 (-50.0%);")
-    assert "cycles of a simulated GPU are no time: no verdict on speed, fewer are not called better" in shown
+    assert "cycles of a simulated GPU are not time: no verdict on speed, fewer are not called better" in shown
     assert tool(*argv, "--fail-if-worse", "5").returncode == 0
 
 

@@ -94,9 +94,9 @@ def test_leftovers_of_a_killed_writer_are_removed(cache: Cache) -> None:
 def test_clearing(cache: Cache) -> None:
     cache.put("a", ENTRY_OF_100)
     cache.put("b", ENTRY_OF_100)
-    (cache.folder / "somebody's").touch()
+    (cache.folder / "someone's").touch()
     assert cache.clear().entries == 2
-    assert [path.name for path in cache.folder.iterdir()] == ["somebody's"]
+    assert [path.name for path in cache.folder.iterdir()] == ["someone's"]
 
 
 def test_the_folder_is_the_users_own(cache: Cache) -> None:

@@ -230,7 +230,7 @@ def test_values_kept_in_slots(
     assert not any("UR" in text for text in leaving), "nor do exits need uniform registers"
     after = GraftTarget.of(Cubin.read(made.probed), "saxpy")
     waits = after.words[start // 16 + back - 2]
-    assert waits.wait_mask >> 5 & 1, "the kernel goes on once the operands of the store were read"
+    assert waits.wait_mask >> 5 & 1, "the kernel continues once the operands of the store were read"
 
 
 def test_values_are_kept_in_slots_where_no_register_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,13 +364,13 @@ def test_the_kernel_of_the_trial_can_be_grafted(arch: int) -> None:
     assert len(by_site.grafted.branches) == 5, "a load and two stores of global memory, a load and a store of shared"
     assert set(by_warp.grafted.branches) == {*by_site.grafted.branches, *made.grafted.branches}
     records = Grafter(trial_cases.record_trial().probe, assembler, sampled=False).graft(cubin, TRIAL_KERNEL)
-    assert len(records.grafted.branches) == 9, "the entry, two ways out and one of none, a load, two stores, two sums"
+    assert len(records.grafted.branches) == 9, "the entry, two exits and one of none, a load, two stores, two sums"
     target = GraftTarget.of(cubin, TRIAL_KERNEL)
     accesses = [
         next(at for at in by_site.grafted.branches if target.words[at // 16].operation == operation)
         for operation in (LDG, LDS)
     ]
-    assert min(accesses) > min(target.exits()), "lanes that leave at once load nothing, as the expected counts say"
+    assert min(accesses) > min(target.exits()), "lanes that leave immediately load nothing, as the expected counts say"
 
 
 @pytest.mark.parametrize("arch", [80, 86, 90, 100])
@@ -595,7 +595,7 @@ def test_trial_results_before_a_hang_hold(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A device on which whatever is grafted at instructions changes the kernel's output."""
+    """A device on which anything that is grafted at instructions changes the kernel's output."""
 
     def tried(_cuda: object, _cubin: object, _assembler: object, trial: object, **how: object) -> None:
         options = ", ".join(name for name, value in how.items() if value)

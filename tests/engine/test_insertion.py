@@ -224,7 +224,7 @@ ret;""",
 
 
 def test_records_of_a_warp_are_bounded_and_counted(accepts: Callable[[str], int]) -> None:
-    """Lane 0 counts in a register, strays in memory; nobody stores where the slot is full."""
+    """Lane 0 counts in a register, strays in memory; no one stores where the slot is full."""
     text = probed(ONE_READ, probe=toml_probe(READS.format(level="warp", type="array", located="")))
     lines = inserted(text)
     assert "@%tp__stray atom.global.add.u32 %tp__index, [%tp__address+4], 1;" in lines

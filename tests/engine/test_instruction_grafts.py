@@ -22,7 +22,9 @@ from tui_probe.trace.sites import parse_sites
 
 pytestmark = pytest.mark.usefixtures("ptxas")
 
-PROBES = [f"{name}{twin}" for name in ("gmem_sectors", "gmem_bytes", "tensorop_count") for twin in ("", "_by_line")]
+PROBES = [
+    f"{name}{variant}" for name in ("gmem_sectors", "gmem_bytes", "tensorop_count") for variant in ("", "_by_line")
+]
 RECORDING = ["dmat", "dmat_compact"]
 ARCHITECTURES = [80, 86, 90, 100]
 KERNEL = """
@@ -127,7 +129,7 @@ def test_lanes_that_a_guard_leaves_out_meet_the_others_again(
 
 @pytest.mark.parametrize("probe", ["async_wait", "barrier_wait", "divergence", "warp_progress"])
 def test_probes_of_instructions_that_are_not_looked_for_are_refused(probe: str, cubins: dict[int, Cubin]) -> None:
-    """Even in a kernel without any of them: nobody knows that."""
+    """Even in a kernel without any of them: no one knows that."""
     with pytest.raises(UnsupportedKernelError) as caught:
         grafted(probe, cubins[90])
     assert caught.value.reason.code == "needs-instructions"
@@ -231,7 +233,7 @@ def test_a_probe_that_needs_what_machine_code_does_not_tell_is_refused(cubins: d
 
 @pytest.mark.parametrize(("arch", "sampled"), [*((arch, False) for arch in ARCHITECTURES), (90, True)])
 def test_each_thread_saves_its_accesses(arch: int, cubins: dict[int, Cubin], tmp_path: Path, *, sampled: bool) -> None:
-    """Address and clock of each access, its offset, and at the ways out how many there were."""
+    """Address and clock of each access, its offset, and at the exits how many there were."""
     made = grafted("dmat", cubins[arch], sampled=sampled)
     assert "storage 1 rows record 16 cap 0" in made.info.splitlines()
     (parsed,) = parse_sites(made.sites.encode())

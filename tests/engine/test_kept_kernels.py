@@ -1,4 +1,4 @@
-"""Kernels from the cache: the same folder as when they were prepared, and never somebody else's."""
+"""Kernels from the cache: the same folder as when they were prepared, and never someone else's."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ REGISTERS = """
 
 
 def rewritten(instruction: str) -> tuple[list[str], list[str]]:
-    """What stands in the place of an instruction with what comes before it, and the variables shared."""
+    """What replaces an instruction with what comes before it, and the variables shared."""
     text, shared = probed_and_shared(entry(f"{REGISTERS}{instruction}\nret;", module=MODULE))
     lines = [line.strip() for line in text.splitlines()]
     (index,) = (i for i, line in enumerate(lines) if f"{REPLACED_MARK}{instruction}" in line)

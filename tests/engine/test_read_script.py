@@ -83,7 +83,7 @@ def names_of(folder: Path, probe: Probe) -> dict[str, Any]:
 
 
 def alone(folder: Path, probe: Probe, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run ``read.py`` in a Python that sees nothing of ours."""
+    """Run ``read.py`` in a Python that sees nothing of tui-probe."""
     (folder / "read.py").write_text(read_script(probe), encoding="utf-8")
     command = [sys.executable, "-I", "-W", "error", *(words or ("read.py",))]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -290,7 +290,7 @@ def test_parse_gives_lists_by_map_block_and_slot(tmp_path: Path) -> None:
 
 
 def test_parse_of_what_a_run_kept_of_each_block(tmp_path: Path) -> None:
-    """One record per block, in the place of its warps."""
+    """One record per block, instead of its warps."""
     script = names_of(tmp_path, BLOCK_SCHED)
     record = script["MAPS"]["block_sched"].metadata["reduced"]
     saved = [(100, 7, 3), (110, 8, 2), (120, 9, 3), (130, 1, 2)]

@@ -1,4 +1,6 @@
-"""Several records per slot, on the simulated GPU: what is kept and counted, whoever takes part and however it ends."""
+"""Several records per slot, on the simulated GPU: what is kept and counted, no matter who takes part and however it
+ends.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ WARPS = -(-THREADS // 32)
 RECORD = np.dtype([("value", "<u8"), ("step", "<u4"), ("lane", "<u4")])
 SHORT = np.dtype([("step", "<u4"), ("lane", "<u4")])
 
-# Each thread makes as many steps as its number in ``steps`` says, of which it skips those below its ``begin``,
-# and leaves at once if it has none. Lanes of a warp therefore come and go on their own.
+# Each thread makes as many steps as its number in ``steps`` says, for which it skips those below its ``begin``,
+# and leaves immediately if it has none. Lanes of a warp therefore come and continue their own.
 KERNEL = entry(
     f"""{INDEX}
 ld.param.u64 %rd4, [steps];
@@ -159,7 +161,7 @@ def test_warps_keep_no_record_twice_and_lose_none_without_counting_it(
 
 
 def test_threads_that_trap_or_hang_tell_no_number() -> None:
-    """There is no way out to write the count at: nothing is written but the record itself."""
+    """There is no exit to write the count at: nothing is written but the record itself."""
     text = probed(entry(".reg .b32 %r<3>;\nprmt.b32 %r1, %r1, %r2, 0x3210;\ntrap;"), probe=probe("thread", 4))
     assert "tp__attempts_whole, 1;" in text
     assert not [line for line in text.splitlines() if "st.global.u32" in line]

@@ -281,7 +281,7 @@ def test_a_prepared_kernel_can_be_launched_with_its_block(tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("ptxas")
 def test_a_sum_of_vectors_is_counted_in_few_registers(tmp_path: Path) -> None:
-    """Two loads and a store, once each: what they take is added to memory at once."""
+    """Two loads and a store, once each: what they take is added to memory immediately."""
     folder = tmp_path / "kernel"
     assert prepare(folder, LEAN, 128, image=corpus("triton_add.sm_80.ptx"), name="add").outcome == "ok"
     log = (folder / "process.log").read_text()
@@ -363,7 +363,7 @@ position = "ld.global"
     ("keys", "words"),
     [
         ("lean = 'ADD [ n ] {1};'", "before"),
-        ("after = 'ADD [ n ] {1};'\nlean = 'ADD [ n ] {1};'", "lean stands in the place of before"),
+        ("after = 'ADD [ n ] {1};'\nlean = 'ADD [ n ] {1};'", "lean replaces before"),
         ("before = 'ADD [ n ] {1};'\nlean = 'st.global.u32 [ADDR], 1;'", "writes memory"),
     ],
 )

@@ -83,7 +83,7 @@ def test_a_loop_has_no_operands(helper: str) -> None:
     ids=["cutlass", "triton", "nvcc", "sleeps", "first", "up"],
 )
 def test_once_a_wait(body: str, tmp_path: Path) -> None:
-    """One warp waits for longer than several tries, whatever they are written like."""
+    """One warp waits for longer than several tries, no matter what they are written like."""
     text = entry(REGISTERS + RUNS + body.replace("setp.lt.u32 %p2, %r2, 99", "setp.lt.u32 %p2, %r2, 9999"))
     result = result_of(tmp_path, toml_probe(PROBE), text, block=(64,))
     (site,) = result.sites(0, np.dtype([("entered", "<u8"), ("left", "<u8"), ("line", "<u8")]))
@@ -103,7 +103,7 @@ def test_elsewhere_each_try_counts(body: str) -> None:
 
 
 def test_two_loops_in_a_row_do_not_mix() -> None:
-    """What is behind the first stands before what is ahead of the second."""
+    """What is behind the first is before what is ahead of the second."""
     body = TRITON.removesuffix("ret;") + TRITON.removeprefix("add.u32 %r2, %r1, 1;\n")
     text, _, sites = probed_with_sites(entry(REGISTERS + body), probe=toml_probe(PROBE))
     places = [re.search(r"address(?:\+(\d+))?\]", line) for line in inserted(text) if line.startswith("red.")]

@@ -46,7 +46,7 @@ ENDLESS = {
     "locked": "int float", "waits": "int float", "after_loop": "float", "calls_recursive": "float",
     "producer_consumer": "int float", "staged": "int float",
 }  # fmt: skip
-"""Kernels that go on for ever with some made-up arguments, and which; the simulated GPU finds out after seconds."""
+"""Kernels that continue for ever with some made-up arguments, and which; the simulated GPU finds out after seconds."""
 
 READS_TIME = re.compile(r"%(clock|globaltimer)")
 

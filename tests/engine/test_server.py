@@ -302,7 +302,7 @@ def test_garbage_is_answered(without_ptxas: Path, tmp_path: Path, line: bytes, a
         ("/no/such/place", "sm_80", "store", "No such file"),
         ("/no\0place", "sm_80", "store", "null"),
         ("{here}", "sm_80", "store", "original.bin: No such file"),
-        ("{here}", "fast", "store", "fast is no architecture"),
+        ("{here}", "fast", "store", "fast is not an architecture"),
     ],
 )
 def test_requests_that_cannot_be_met(

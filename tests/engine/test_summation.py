@@ -1,4 +1,4 @@
-"""ADD: the sums of what lanes counted, whatever way they leave."""
+"""ADD: the sums of what lanes counted, no matter what way they leave."""
 
 from __future__ import annotations
 

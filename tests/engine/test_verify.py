@@ -143,7 +143,7 @@ def test_a_save_must_name_the_located_map() -> None:
         toml_probe(other + frame("LOCATE [ other ];"))
 
 
-# Each promise of what is refused, with what is written for it: after the colon stands what to write instead.
+# Each promise of what is refused, with what is written for it: after the colon is what to write instead.
 CLAUSES = {
     "writes a register of the kernel": (
         "mov.b64 %rd1, %a;",

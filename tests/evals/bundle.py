@@ -1,10 +1,10 @@
-"""Puts collected traces into the package: what an evaluation is shown with where nobody names a trace.
+"""Puts collected traces into the package: what an evaluation is shown with where no one names a trace.
 
     tui-probe eval NAME --run --out collected/NAME
     python -m tests.evals.bundle collected/NAME [--without-results | --without-ptx | --logs-only] [--into FOLDER]
     python -m tests.evals.bundle collected/dmat --as-pictures
 
-Kept are the log, run.json, the probe, the program's output, results, and of kernels what was told of them and their
+Kept are the log, run.json, the probe, the program's output, results, and of kernels what was reported of them and their
 PTX, but no machine code. Of a table of ncu those rows are left out whose metric is a rate, a mean or the like of a
 count that is kept, and of a log the launches that ran while recording was switched off; collected.json then says how
 many. Paths of the machine that they were collected on are cut to their last part. Says how large each trace is.
@@ -42,7 +42,7 @@ COMMAND = re.compile(rb"^(\[(?:init\] )?cmd\]?) \d+ (.*)$", re.MULTILINE)
 
 
 def without_paths(content: bytes) -> bytes:
-    """A text file, its absolute paths cut to their last part; the length of the command is told anew."""
+    """A text file, its absolute paths cut to their last part; the length of the command is asked anew."""
     cut = PATH.sub(b"", content)
     return COMMAND.sub(lambda found: b"%s %d %s" % (found[1], len(found[2]), found[2]), cut)
 

@@ -86,7 +86,7 @@ def test_missing_traces_are_excluded(folder: Path, monkeypatch: pytest.MonkeyPat
 def test_other_output_is_kept_as_a_file(
     keeps: Literal["output", "ncu"], file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the place of ``run`` a program that writes what ncu would."""
+    """Instead of ``run`` a program that writes what ncu would."""
 
     def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
         folder = Path(command[command.index("--tracedir") + 1])

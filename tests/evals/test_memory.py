@@ -23,7 +23,7 @@ ALLOCATE = "[mem] cuMemAlloc_v2 0 dptr {address:x} bytesize {size}"
 
 
 def write(directory: Path, probe: str, sizes: tuple[int, ...], reason: str = SIZED, said: str = "") -> Path:
-    """A program whose kernels take so many bytes, after others that were launched while it warmed up."""
+    """A program whose kernels take that many bytes, after others that were launched while it warmed up."""
     writer = TraceWriter(directory)
     writer.start(device="NVIDIA H200", command="models.py")
     writer.lines(
@@ -73,7 +73,7 @@ def test_memory_text(tmp_path: Path) -> None:
 
 def test_without_a_word_of_the_program_its_allocations_count(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("memory", write(tmp_path / "t", "block_sched", (64,)))
-    assert answer.tables["memory"]["original"].tolist() == [5000], "the most at once"
+    assert answer.tables["memory"]["original"].tolist() == [5000], "the most at the same time"
     assert "the original is the peak of its allocations" in answer.notes[0]
 
 

@@ -36,7 +36,7 @@ def cycles_of(schedules: list[BlockSchedule]) -> float:
 
 @pytest.mark.exclusive
 def test_running_and_scheduling_fill_the_duration_of_a_zero_fill(built: Path, runner: Runner) -> None:
-    """Events also see what no SM's clock sees, some 12 000 cycles per launch: so the longest fill is compared."""
+    """Events also see what no SM's clock sees, about 12 000 cycles per launch: so the longest fill is compared."""
     output = runner.folder / "timing"
     profiled = runner.profiled([str(built / "zero_fill"), str(built / "kernels.ptx"), str(output)], "-k", "zero_fill")
     assert profiled.outcome.status == 0, profiled.outcome.stderr

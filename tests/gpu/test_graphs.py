@@ -62,7 +62,7 @@ def compare(runner: Runner, command: list[str], name: str, *options: str) -> Tra
 
 
 def assert_all_recorded(trace: Trace) -> None:
-    """Every node whose kernel has a probe has a record, in graphs that were replayed and can have a twin."""
+    """Every node whose kernel has a probe has a record, in graphs that were replayed and can have a variant."""
     for figures in times_by_graph(trace).values():
         if not figures.graph.replays or figures.graph.reason is not None:
             continue

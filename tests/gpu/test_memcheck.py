@@ -28,7 +28,7 @@ PROBES = {
     "ptx": ("block_sched", "dmat", "what_limits"),
 }
 LEAST = 3
-"""One of so many kernels at least: records of large launches do not fit into the memory of every GPU."""
+"""One of that many kernels at least: records of large launches do not fit into the memory of every GPU."""
 SUMMARY = re.compile(r"ERROR SUMMARY: (\d+) error")
 
 

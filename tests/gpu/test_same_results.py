@@ -97,7 +97,7 @@ class Gpu:
         self.check("cuCtxSetCurrent", context)
         self._around = self.allocate(32 * ROOM)
         self.arena = self._around + 16 * ROOM
-        """Where the arguments lie in each run, with room around: what a kernel makes of an address is the same, too."""
+        """Where the arguments are in each run, with room around: what a kernel makes of an address is the same, too."""
 
     def call(self, name: str, *arguments: Any) -> int:
         """A driver function's status."""

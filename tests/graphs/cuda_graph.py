@@ -142,7 +142,7 @@ class MemoryNode(ctypes.Structure):
 
 
 def copy_of(target: int, source: int, size: int) -> CopyNode:
-    """A linear copy of so many bytes on the device."""
+    """A linear copy of that many bytes on the device."""
     node = CopyNode(width=size, height=1, depth=1)
     node.source.type = node.target.type = 2
     node.source.device, node.target.device = source, target
@@ -173,7 +173,7 @@ class Gpu:
         return found
 
     def words(self, count: int) -> int:
-        """The address of so many words of device memory, all 0."""
+        """The address of that many words of device memory, all 0."""
         self("cuMemAlloc_v2", byref(address := c_uint64()), c_size_t(4 * count))
         self("cuMemsetD8_v2", address, 0, c_size_t(4 * count))
         self("cuCtxSynchronize")  # streams that do not wait for the default one must find it done

@@ -28,7 +28,7 @@ class Sample:
 
 
 def disk_bytes(size: int) -> int:
-    """Return the disk space of a file of so many bytes: whole pages, and its directory entry."""
+    """Return the disk space of a file of that many bytes: whole pages, and its directory entry."""
     return -(-size // PAGE) * PAGE + ENTRY
 
 
@@ -39,7 +39,7 @@ def share(left: int, held: int, *, first: bool) -> int:
 
 
 def spread(blocks: int, most: int) -> Sample:
-    """So many blocks of a grid, from the first on; a long step is odd, or columns of the grid would be met again."""
+    """That many blocks of a grid, from the first on; a long step is odd, or columns of the grid would be met again."""
     step = blocks // most if blocks > most else 1
     if step >= LONG_STEP and step % 2 == 0:
         step -= 1

@@ -1,4 +1,4 @@
-/* Many threads that load, launch, capture and unload at once, for the sanitizers to watch. */
+/* Many threads that load, launch, capture and unload at the same time, for the sanitizers to watch. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>

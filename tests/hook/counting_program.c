@@ -1,5 +1,5 @@
-/* "THREADS LAUNCHES KERNELS": each thread launches so often, kernels k0, k1, … by turns, all
- * threads at once. Says how many nanoseconds a launch of a thread took. */
+/* "THREADS LAUNCHES KERNELS": each thread launches so often, kernels k0, k1, … alternately, all
+ * threads at the same time. Says how many nanoseconds a launch of a thread took. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Opens the driver by a name (second argument), in a way (first: plain, present, new,
  * direct), launches one kernel with it, and
- * prints which file answered. With two more arguments, ends in that way with that status. As a library, opens what it is told to as its own caller. */
+ * prints which file answered. With two more arguments, ends in that way with that status. As a library, opens what it is asked to as its own caller. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>

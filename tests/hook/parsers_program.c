@@ -1,5 +1,5 @@
 /* Gives the hook's parsers what comes on standard input: u32 kind (0 image, 1 kernel.info, 2 sample, 3 machine code), u32 size, bytes;
- * again and again. Says what it made of each. Each input lies in a block of exactly its size, for a sanitizer to guard. */
+ * again and again. Says what it made of each. Each input is in a block of exactly its size, for a sanitizer to guard. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static void machine_code(const uint8_t *bytes, size_t size)
     image_release(image);
 }
 
-/* "SPEC BLOCKS": which blocks of a grid of so many. */
+/* "SPEC BLOCKS": which blocks of a grid of that many. */
 static void sample(const uint8_t *bytes, size_t size)
 {
     char *text = strndup((const char *)bytes, size), *blocks = strrchr(text, ' ');

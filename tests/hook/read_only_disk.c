@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* True if PATH in FOLDER lies in the traces. */
+/* True if PATH in FOLDER is in the traces. */
 static bool is_refused(int folder, const char *path)
 {
     char link[64], place[4096];

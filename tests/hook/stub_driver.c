@@ -11,7 +11,7 @@
  * STUB_BLOCKS, STUB_BLOCKS_PROBED blocks per SM, STUB_CLUSTERS, STUB_CLUSTERS_PROBED clusters on the device;
  * STUB_FAIL_COPY result code of a copy on the device; STUB_CC_MINOR minor compute capability;
  * STUB_GREEN_SMS the SMs that the context has;
- * STUB_LIBRARY_VARIABLES libraries tell of their variables as of managed ones (1), or not at all (2);
+ * STUB_LIBRARY_VARIABLES libraries report their variables as of managed ones (1), or not at all (2);
  * STUB_SAVE file that receives the ELF file that was loaded last.
  * The 16 bytes behind "dump " in a probed module are recorded as it is loaded. A kernel with "constant" in its name adds
  * the constant of its module, too. */
@@ -763,7 +763,7 @@ API int cuMemAlloc_v2(u64 *memory, size_t size)
     size_t *block = NULL;
     if (posix_memalign((void **)&block, 256, size + 256))
         return OUT_OF_MEMORY;
-    memset(block, 0xA5, size < MOST_FILLED ? size + 256 : MOST_FILLED); /* what nobody clears shows */
+    memset(block, 0xA5, size < MOST_FILLED ? size + 256 : MOST_FILLED); /* what no one clears shows */
     *block = size;
     atomic_fetch_add(&allocated, size);
     *memory = (u64)(uintptr_t)block + 256;

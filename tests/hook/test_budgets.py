@@ -276,7 +276,7 @@ def test_reservations_of_a_killed_process_are_released(host: Host, page: Control
     page.set_limit("result_files", 1)
     run = under(host, page, KILLED)
     assert (run.status, run.results, page["result_files.used"]) == (-9, [], 1)
-    assert page.budget("result_files").used == 0  # as it is told
+    assert page.budget("result_files").used == 0  # as it is reported
     before = page.budget("trace_bytes").used
     host.root = host.directory / "again"
     host.root.mkdir()

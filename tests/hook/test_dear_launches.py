@@ -136,7 +136,7 @@ def test_a_sample_that_the_user_asked_for_stays_as_it_is(host: Host, page: Contr
 
 
 def test_no_launch_takes_more_than_a_sixteenth_of_the_devices_memory(host: Host, serving: Engine) -> None:
-    """Whatever is said of launches and the trace: 64 MiB of 1 GiB."""
+    """Anything that is said of launches and the trace: 64 MiB of 1 GiB."""
     serving.maps = "1,4096"
     script = LAUNCHES.format(n=1, grid=8192) + "\nlaunch(f, w, grid=8193)\n"
     run = host.python(script, STUB_MEMORY=str(1 << 30), TUI_PROBE_MAX_TRACE_BYTES="none")
@@ -145,7 +145,7 @@ def test_no_launch_takes_more_than_a_sixteenth_of_the_devices_memory(host: Host,
 
 
 def test_a_launch_with_too_many_records_has_another_after_it(host: Host, serving: Engine) -> None:
-    """The stub's numbers stand for more than 64 records: the next launch has room for them, and is due at once."""
+    """The stub's numbers stand for more than 64 records: the next launch has room for them, and is due immediately."""
     serving.maps, serving.filled = "1,-1 1,4", "1,200"
     serving.storage = ["storage 0 queue record 16 cap 0", "storage 1 counts"]
     script = (
@@ -210,7 +210,7 @@ print(read(w))
     assert not [line for line in run.calls if "DIRTY" in line]
 
 
-# The rule beside its twin.
+# The rule beside its variant.
 
 MEMORY = 1 << 30
 """Of the stub's device, a sixteenth of which one launch may have."""
@@ -248,7 +248,7 @@ def expected(limit: int, blocks: int, block: int, used: int, log: int, files: li
 
 @pytest.mark.parametrize("seed", range(8))
 def test_blocks_are_sampled_by_the_rule(host: Host, page: ControlPage, seed: int) -> None:
-    """Shapes and budgets by chance, each launch the first of its shape: as the twin says."""
+    """Shapes and budgets by chance, each launch the first of its shape: as the variant says."""
     numbers = random.Random(seed)
     grids = numbers.sample(range(1, 120_000), 8) + numbers.sample([16, 17, 1024, 4096, 16_384, 32_768, 65_536], 4)
     numbers.shuffle(grids)

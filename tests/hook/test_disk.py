@@ -1,4 +1,4 @@
-"""Results stop while little of the trace's disk is free, and go on when there is room; the program never notices."""
+"""Results stop while little of the trace's disk is free, and continue when there is room; the program never notices."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def small_disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_on(library: Path, host: Host, free: int, script: str, least: str | None, **more: str) -> Run:
-    """A program whose traces lie on a disk of 100 GiB of which so many bytes are free at first."""
+    """A program whose traces are on a disk of 100 GiB for which that many bytes are free at first."""
     figures = host.directory / "disk.txt"
     figures.write_text(f"{free} {TOTAL}")
     environment = {"LD_PRELOAD": f"{library} {host.built.hook}", "SMALL_DISK": str(figures)} | more
-    environment["TUI_PROBE_MIN_FREE_DISK"] = least or ""  # empty: as if nobody had said anything
+    environment["TUI_PROBE_MIN_FREE_DISK"] = least or ""  # empty: as if no one had said anything
     return host.python(PROGRAM + script, **environment)
 
 
@@ -158,7 +158,7 @@ launch(function(module(), "sub__8"), w)
 
 
 def test_a_disk_that_does_not_tell_its_size_is_used(host: Host, small_disk: Path) -> None:
-    """As some network file systems: results go on until a write fails."""
+    """As some network file systems: results continue until a write fails."""
     script = "launch(f, w)\nos.unlink(os.environ['SMALL_DISK'])\nlaunch(f, w)\nprint(read(w))"
     run = run_on(small_disk, host, TOTAL, script, None)
     assert (run.status, run.stdout, len(run.results)) == (0, "2\n", 2), run.stderr

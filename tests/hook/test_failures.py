@@ -1,4 +1,4 @@
-"""Whatever goes wrong with a probe, the program keeps its result and the log says why."""
+"""Anything that goes wrong with a probe, the program keeps its result and the log says why."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ for name in {names}: launch(function(m, name))
 
 
 def test_engine_without_first_answer_is_given_up_for_all_processes(host: Host, serving: Engine) -> None:
-    """The second process asks nobody, and the launcher's file of notes names the first."""
+    """The second process asks no one, and the launcher's file of notes names the first."""
     serving.greeting = None
     notes = host.probe.with_name("notes")
     notes.touch()

@@ -1,4 +1,4 @@
-"""A program that is asked to end does so at once, whatever there is left to write: the rest is counted."""
+"""A program that is asked to end does so immediately, no matter what there is left to write: the rest is counted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from .conftest import Host, Run, compile_c
 
 HERE = Path(__file__).resolve().parent
-PATIENT = 40  # seconds that the hook may wait for what is left, unless somebody asks the program to end
+PATIENT = 40  # seconds that the hook may wait for what is left, unless someone asks the program to end
 LAUNCHES = "context()\nf = function(module(), 'add__8')\nw = word()\nfor _ in range(300): launch(f, w)\n"
 REASON = "the program ended before it was written"
 

@@ -1,4 +1,4 @@
-"""Probed launches in every form, their results and the lines that tell of them."""
+"""Probed launches in every form, their results and the lines that report them."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ print(read(w))
 
 
 def test_a_buffer_may_end_within_the_last_parameter(host: Host) -> None:
-    """As NCCL's do: its kernels read no more of a structure than they are told is there."""
+    """As NCCL's do: its kernels read no more of a structure than they are reported is there."""
     run = host.python(
         """
 context()
@@ -193,7 +193,7 @@ print(read(w))
     )
     assert run.stdout == "2\n", run.stderr
     assert [line.split("reason ")[1] for line in run.lines(r"\[exec\] backup")] == [
-        "this driver does not say where parameters lie in a buffer"
+        "this driver does not say where parameters are in a buffer"
     ]
     assert run.lines(r"\[exec\] \d+ param -$")
     assert len(run.results) == 1
@@ -263,7 +263,9 @@ print(logged("[exec] save") > 0, logged("[exit]"))
 
 
 def test_result_is_logged_after_its_launch(host: Host) -> None:
-    """A launch that takes long leaves records that are wanted at once; on one core, the saving thread may go first."""
+    """A launch that takes long leaves records that are wanted immediately; on one core, the saving thread may go
+    first.
+    """
     run = host.python(
         """
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})

@@ -210,7 +210,7 @@ def test_interrupted_program_does_not_go_on(host: Host, tmp_path: Path) -> None:
 
 
 def test_signal_while_the_driver_holds_a_lock(host: Host, tmp_path: Path) -> None:
-    """Saving the records needs the lock, so the interrupted thread goes on in the end."""
+    """Saving the records needs the lock, so the interrupted thread continues in the end."""
     program = tmp_path / "sleeping"
     compile_c(HERE / "sleeping_program.c", program, str(host.built.hook))
     log = str(tmp_path / "calls")

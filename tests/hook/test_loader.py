@@ -1,4 +1,4 @@
-"""Under which names and paths a program that loads the driver itself finds the hook, and what becomes of the others."""
+"""Under which names and paths a program that loads the driver itself finds the hook, and the outcome of the others."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_name_of_the_driver_leads_to_the_hook(
     host: Host, program: Path, unseen: Path, way: str, loading: dict[str, str], name: str
 ) -> None:
     if way == "new" and name.startswith("{"):
-        pytest.skip("the loader asks nobody about a path in a new list")
+        pytest.skip("the loader asks no one about a path in a new list")
     link = host.directory / "libcuda.so"
     link.symlink_to(host.built.stub)
     run = opened(host, program, way, name.format(driver=host.built.stub, link=link, hook=host.built.hook), **loading)
@@ -114,7 +114,7 @@ def test_in_another_list_of_libraries_the_search_path_leads_to_a_hook(
 
 
 def test_loader_learns_the_caller(host: Host) -> None:
-    """A library finds what lies in its own RUNPATH, which the loader knows by the address that dlopen returns to."""
+    """A library finds what is in its own RUNPATH, which the loader knows by the address that dlopen returns to."""
     inner = host.directory / "inner"
     inner.mkdir()
     shutil.copy(host.built.stub, inner / "libneighbour.so")

@@ -157,7 +157,7 @@ API int load(int (*f)(void **, const void *), void **module, const void *code)
 
 
 def shared_object(directory: Path, name: str, image: bytes) -> Path:
-    """A library that holds an image, and loads what it is told to."""
+    """A library that holds an image, and loads what it is asked to."""
     source = directory / "library.c"
     source.write_text(LIBRARY % ",".join(map(str, image)))
     compile_c(source, directory / name, "-shared", "-fno-optimize-sibling-calls")
@@ -487,7 +487,7 @@ int main(void)
 
 
 def test_the_program_that_is_run_is_a_file_too(host: Host, tmp_path: Path) -> None:
-    """The images of an executable lie in its own file."""
+    """The images of an executable are in its own file."""
     source, program = tmp_path / "program.c", tmp_path / "program"
     image = fatbin(entry(2, 90, bytes(65 << 10)), SM_90)
     source.write_text(PROGRAM % ",".join(map(str, image)))

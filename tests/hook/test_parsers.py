@@ -1,4 +1,4 @@
-"""The hook's parsers never read outside what they are given, whatever it is."""
+"""The hook's parsers never read outside what they are given, no matter what it is."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_images(parsers: Path, images: list[bytes]) -> None:
 
 @pytest.mark.parametrize(("kind", "has_bytes"), [(1, True), (8, False), (0x70000007, False), (0x7000000A, False)])
 def test_sections_without_content_end_nowhere(parsers: Path, kind: int, has_bytes: bool) -> None:
-    """Memory without initial values has a size, but nothing of it lies in the file."""
+    """Memory without initial values has a size, but nothing of it is in the file."""
     image = bytearray(elf({".nv.shared": b""}))
     section = len(image) - 2 * 64
     struct.pack_into("<I", image, section + 4, kind)
@@ -269,7 +269,7 @@ def test_only_maps_of_one_record_are_reduced(parsers: Path, maps: list[str], lin
 
 
 def sampled(spec: str, blocks: int) -> range | None:
-    """The blocks of a sample as the help tells them; None if it is no sample."""
+    """The blocks of a sample as the help tells them; None if it is not a sample."""
     one, slash, step = spec.partition("/")
     first, dash, last = spec.partition("-")
     if slash:

@@ -71,7 +71,7 @@ def test_errors_of_files_are_distinguished_alike(program: Path) -> None:
     assert (codes[errno.ENOSPC], codes[errno.EDQUOT]) == ("disk-full", "disk-full")
     assert {codes[number] for number in (errno.EACCES, errno.EPERM, errno.EROFS)} == {"not-permitted"}
     assert (codes[errno.EFBIG], codes[errno.ENOMEM], codes[errno.EIO]) == ("file-limit", "host-memory", "file-error")
-    # a descriptor of the hook's is among the program's, which may close it: not so in a process of ours
+    # a descriptor of the hook's is among the program's, which may close it: not so in a process of tui-probe
     (closed,) = written(program, [f"file\t{errno.EBADF}\t./trace/kernel/0_a/original.bin"])
     assert read_reason(closed).code == "descriptors-closed"
 
@@ -90,7 +90,7 @@ def test_errors_of_files_are_distinguished_alike(program: Path) -> None:
     ],
 )
 def test_the_compiler_knows_the_list(tmp_path: Path, made: str, compiles: bool) -> None:
-    """A launch cannot be passed through with words, or with a reason that is not as listed."""
+    """A launch cannot be ran unprobed with words, or with a reason that is not as listed."""
     source = tmp_path / "use.c"
     source.write_text(
         '#include "launch.h"\n'

@@ -1,4 +1,4 @@
-"""Reduced maps: what the hook leaves of any records is what their twin in Python says."""
+"""Reduced maps: what the hook leaves of any records is what their variant in Python says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hook under AddressSanitizer and ThreadSanitizer, with a program that does much at once."""
+"""The hook under AddressSanitizer and ThreadSanitizer, with a program that does much at the same time."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ print(read(w))
 
 
 def test_shapes_that_alternate_have_all_probes(host: Host, serving: Engine) -> None:
-    """Three shapes by turns, and three probes: each shape must not always meet the same one."""
+    """Three shapes alternately, and three probes: each shape must not always meet the same one."""
     answering(serving)
     probes = saved(host.python(ALTERNATING, TUI_PROBE_PROBES=NAMES))
     for shape in range(3):

@@ -93,7 +93,7 @@ def test_gaps_of_each_stream(folder: Path, seed: int) -> None:
 
 
 def members(capture: Capture, span: Span) -> list[Operation]:
-    """The operations whose call lies in a range, on its thread."""
+    """The operations whose call is in a range, on its thread."""
     inside = {
         (call.process, call.correlation)
         for call in capture.calls

@@ -1,4 +1,4 @@
-"""Chrome traces: JAX and Proton, damaged and odd files, and how they are told from other JSON."""
+"""Chrome traces: JAX and Proton, damaged and odd files, and how they are distinguished from other JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures from traces of ours, beside those of ncu."""
+"""Figures from traces of tui-probe, beside those of ncu."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file of something else is told as what it is, with what to do."""
+"""A file of something else is reported as what it is, with what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any bytes give a table or an error of ours."""
+"""Any bytes give a table or an error of tui-probe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rows of imported pages say: their order, which launches count, names and times that can be told apart."""
+"""What the rows of imported pages say: their order, which launches count, names and times that can be distinguished."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tui-probe run --ncu`` with a script in the place of ncu."""
+"""``tui-probe run --ncu`` with a script instead of ncu."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def test_counts_under_a_search_are_of_what_is_found(tmp_path: Path) -> None:
 
 def test_zoom_pan_and_marks(view: StreamTimeline) -> None:
     drawn(view)
-    assert view.press("zoom_out") == "this is as far as it goes"
+    assert view.press("zoom_out") == "zoom limit reached"
     view.press("next")
     assert view.press("mark") == "marked: a second mark measures the time between"
     view.press("zoom_in")

@@ -1,4 +1,4 @@
-"""A terminal with a program in it, as far as the kernel can tell."""
+"""A terminal with a program in it, to the extent that the kernel can tell."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def terminal(
         attributes = termios.tcgetattr(0)
         attributes[tty.OFLAG] &= ~termios.OPOST
         attributes[tty.LFLAG] &= ~termios.ECHO
-        attributes[tty.LFLAG] |= termios.NOFLSH  # else the kernel may drop what a program says at once after ctrl+c
+        attributes[tty.LFLAG] |= termios.NOFLSH  # else the kernel may drop what a program says immediately after ctrl+c
         termios.tcsetattr(0, termios.TCSANOW, attributes)
         termios.tcsetwinsize(0, size)
         os.execve(command[0], list(command), environment)

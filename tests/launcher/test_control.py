@@ -136,7 +136,7 @@ def test_ctl_sets_the_rate_of_writing_from_now_on(root: Path, capsys: pytest.Cap
     ("words", "said"),
     [
         (["budget"], "write budget NAME=VALUE"),
-        (["budget", "files=3"], "'files=3' is no budget"),
+        (["budget", "files=3"], "'files=3' is not a budget"),
         (["budget", "trace-bytes=much"], "'much' is not a size"),
         (["on", "now"], "on takes no value"),
         (["stop"], "stop: no such action"),
@@ -222,7 +222,7 @@ def test_one_of_the_probes_is_chosen_from_another_terminal(tmp_path: Path, capsy
     assert "probes        one, two: two alone" in capsys.readouterr().out
     assert control["only_probe"] == 2
     assert main(["ctl", str(spool.parent), "probe", "all"]) == 0
-    assert "probes        one, two: by turns" in capsys.readouterr().out
+    assert "probes        one, two: alternately" in capsys.readouterr().out
     assert control["only_probe"] == 0
     assert main(["ctl", str(spool.parent), "probe", "three"]) != 0
     assert "three: the run has no such probe; it has one, two" in capsys.readouterr().err

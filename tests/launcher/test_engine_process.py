@@ -1,4 +1,4 @@
-"""The process of the engine's server: it listens until it is told to end, and says at once what is wrong."""
+"""The process of the engine's server: it listens until it is asked to end, and says immediately what is wrong."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_one_that_is_killed_is_started_again(tmp_path: Path, folder: Path, monke
 
 @pytest.mark.usefixtures("folder")
 def test_engine_that_cannot_start_leaves_no_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hook finds at once that nobody is there."""
+    """A hook finds immediately that no one is there."""
     monkeypatch.setattr("tui_probe.launcher.engine.MOST_STARTS", 1)
     serving = engine(tmp_path / "engine.log")
     try:

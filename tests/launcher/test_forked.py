@@ -74,7 +74,7 @@ def test_helper_has_only_given_descriptors(tmp_path: Path) -> None:
         descriptors = [int(number) for number in listed.strip("[]\n").split(",")]
         assert descriptors[:3] == [0, 1, 2]
         assert given.fileno() in descriptors
-    assert len(descriptors) == 6  # the pipe that tells of its end, and that of the listing
+    assert len(descriptors) == 6  # the pipe that reports its end, and that of the listing
 
 
 def test_helper_has_own_session_without_terminal(tmp_path: Path) -> None:

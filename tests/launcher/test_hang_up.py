@@ -1,4 +1,4 @@
-"""A terminal that is lost: what was started under the screen goes on, and its trace is completed."""
+"""A terminal that is lost: what was started under the screen continues, and its trace is completed."""
 
 from __future__ import annotations
 

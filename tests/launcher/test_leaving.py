@@ -1,4 +1,4 @@
-"""A run that is left on the screen: the prompt returns, the program goes on, and its trace is completed."""
+"""A run that is left on the screen: the prompt returns, the program continues, and its trace is completed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def trace_of(tool: Runner) -> Path:
 
 
 def complete(trace: Path) -> None:
-    """The program is told to end; its trace has all that belongs to it, and nothing is left beside it."""
+    """The program is asked to end; its trace has all that belongs to it, and nothing is left beside it."""
     assert record_of(trace)["ended"] is None
     (trace.parents[1] / "go").touch()
     wait_for(lambda: record_of(trace)["ended"])
@@ -79,7 +79,7 @@ def test_the_prompt_returns_and_the_trace_is_completed(tool: Runner, script: Scr
         trace = trace_of(tool)
         pid = record_of(trace)["pid"]
         assert f"[info] trace in trace/{trace.name}\n" in said
-        assert f"(process {pid}) goes on; to look at it again: tui-probe watch trace/{trace.name}\n" in said
+        assert f"(process {pid}) is still running; reattach: tui-probe watch trace/{trace.name}\n" in said
         assert "status 0\n" in said
         assert "target.py" in command_line(pid)
         complete(trace)

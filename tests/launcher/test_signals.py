@@ -1,4 +1,4 @@
-"""Signals reach the target as often as they were sent, whoever sent them."""
+"""Signals reach the target as often as they were sent, no matter who sent them."""
 
 from __future__ import annotations
 
@@ -230,12 +230,12 @@ def engine_of(launcher: int) -> int | None:
 
 
 def kill_engine(launcher: int) -> int:
-    """End it by force, which it cannot tell of; returns which it was."""
+    """End it by force, which it cannot report; returns which it was."""
     engine = engine_of(launcher)
     assert engine is not None
     end = os.pidfd_open(engine)
     os.kill(engine, signal.SIGKILL)
-    wait_for_end(end)  # a process that was killed is not gone at once
+    wait_for_end(end)  # a process that was killed is not gone immediately
     return engine
 
 

@@ -64,7 +64,7 @@ def test_output_arrives_at_once_not_at_the_end(launching: Runner, script: Script
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
-        process.stdin.write(b"go on\n")
+        process.stdin.write(b"continue\n")
         process.stdin.close()
         assert process.stdout.read() == b"bye\n"
     assert process.returncode == 0

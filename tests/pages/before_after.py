@@ -3,7 +3,7 @@
 matmul    half as long (before 1 ms), 32 -> 40 registers, spills gone: faster
 softmax   the second of three in the one trace, the first in the other; 5 % slower
 copy      the same in all figures
-twice     two kernels of one name that are told apart by their grid, and come in the other order
+twice     two kernels of one name that are distinguished by their grid, and come in the other order
 shapes    one kernel launched with two grids: the smaller one has a third more cycles, the larger one half of them
 gone      only before;  added     only after
 """
@@ -26,7 +26,7 @@ def _waves(cycles: int, blocks: int) -> bytes:
 
 
 def write_pair(root: Path, *, simulated: bool = False) -> tuple[Path, Path]:
-    """Write the folders ``before`` and ``after``; what differs is told above."""
+    """Write the folders ``before`` and ``after``; what differs is reported above."""
     for name, after in (("before", False), ("after", True)):
         writer = TraceWriter(root / name)
         writer.start(device="Simulated GPU" if simulated else "NVIDIA H200", command="./train", sms=2)

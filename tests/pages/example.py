@@ -25,7 +25,7 @@ def schedule_bytes(blocks: int, sms: int, *, seed: int, missing: int = 0) -> byt
 
 
 def write_example(directory: Path, *, simulated: bool = False) -> None:
-    """Probed, skipped, failed and filtered kernels; launches passed through; a benchmark; results lost and damaged."""
+    """Probed, skipped, failed and filtered kernels; launches ran unprobed; a benchmark; results lost and damaged."""
     writer = TraceWriter(directory)
     writer.start(device="Simulated GPU" if simulated else "NVIDIA H100 80GB HBM3", command="python 'train 漢字.py'")
     writer.kernel(0, REDUCE, registers=(18, 22))

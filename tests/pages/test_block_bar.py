@@ -1,4 +1,4 @@
-"""The bar of an SM is as long as its cycles, whatever they are."""
+"""The bar of an SM is as long as its cycles, no matter what they are."""
 
 from __future__ import annotations
 

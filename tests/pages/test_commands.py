@@ -1,4 +1,4 @@
-"""``tui-probe report`` and ``tui-probe probes`` as a person calls them."""
+"""``tui-probe report`` and ``tui-probe probes`` as a user calls them."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_words(tmp_path: Path) -> None:
-    """Two blocks of 40 threads: records of threads, of which one told nothing, and one record per warp."""
+    """Two blocks of 40 threads: records of threads, for which one told nothing, and one record per warp."""
     attempts = np.zeros((2, 40, 1), "<u4")
     attempts[0, :3, 0] = [1, 2000, 0xFFFFFFFF]
     records, one = np.zeros((2, 40, 32), np.uint8), np.zeros((2, 2, 16), np.uint8)

@@ -1,4 +1,4 @@
-"""The page of a kernel: what matters stands above its name in full, however long that is."""
+"""The page of a kernel: what matters is above its name in full, however long that is."""
 
 from __future__ import annotations
 

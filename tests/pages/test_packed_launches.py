@@ -24,7 +24,9 @@ from tui_probe.verdicts.run_outcome import head_lines
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
-    """Launches 0 and 1 probed, of kernels 0 and 1; 2 to 11 packed, by turns; 12 probed, of kernel 0; 13-15 captured."""
+    """Launches 0 and 1 probed, of kernels 0 and 1; 2 to 11 packed, alternately; 12 probed, of kernel 0; 13-15
+    captured.
+    """
     writer = TraceWriter(tmp_path / "t")
     writer.start()
     for index, name in enumerate(("one", "two")):

@@ -39,7 +39,7 @@ def opened(trace: Trace, index: int = 0) -> ProbeSource:
 
 
 def inserted(trace: Trace, words: str, time: int = 1) -> int:
-    """The line of ``probed.ptx``, counted from 1, that has these words for so many times."""
+    """The line of ``probed.ptx``, counted from 1, that has these words for that many times."""
     path = trace.kernels[0].file("probed.ptx")
     assert path is not None
     numbers = [number for number, line in enumerate(path.read_text().split("\n"), 1) if words in line]

@@ -213,7 +213,7 @@ def test_head_counts_results_unsaved_at_end(tmp_path: Path) -> None:
     writer.launch(0, status=1)
     writer.pass_through(0, "launches not sampled")
     writer.save(0, 0, b"a result")
-    assert "not saved" not in run_report(open_trace(writer.directory), width=200), "nobody says that it has ended"
+    assert "not saved" not in run_report(open_trace(writer.directory), width=200), "no one says that it has ended"
     for fields in ({"exit_status": 0}, {"exit_status": None, "signal": 9}, {"exit_status": None, "pid": 4_000_000}):
         writer.run_json(**fields)
         assert unsaved in run_report(open_trace(writer.directory), width=200)

@@ -155,7 +155,7 @@ def test_two_marks_ask_for_the_time_between(trace: Trace) -> None:
     assert (view.marked_option(), view.status(), view.mark(view.pinned(120), 120)) == (
         "",
         [],
-        "this is no line of source",
+        "this is not a line of source",
     )
     assert view.mark(row_of(view, 7), 120) == "from strides.cu:7: m on the last line"
     assert (view.marked_option(), view.status()) == ("--between src/strides.cu:7", ["marked from strides.cu:7"])

@@ -1,4 +1,4 @@
-"""The walk through a trace: each line of the log in words, and a result as it lies in its file."""
+"""The walk through a trace: each line of the log in words, and a result as it is in its file."""
 
 from __future__ import annotations
 

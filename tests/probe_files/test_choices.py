@@ -1,4 +1,4 @@
-"""What stands behind ``-p``: names, samples of their own, and sets."""
+"""What is behind ``-p``: names, samples of their own, and sets."""
 
 from __future__ import annotations
 

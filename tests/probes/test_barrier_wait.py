@@ -58,7 +58,7 @@ def test_early_warps_wait_for_late_ones(tmp_path: Path) -> None:
         waits[rounds] = records["waited"].astype(np.int64)
         assert analyse(result).longest == waits[rounds][0]
         assert (np.diff(waits[rounds]) < 0).all()
-    assert waits[20][3] == waits[40][3], "the last warp waits for nobody"
+    assert waits[20][3] == waits[40][3], "the last warp waits for no one"
     growth = waits[40] - waits[20]
     assert growth.tolist() == [growth[2] * 3, growth[2] * 2, growth[2], 0], "20 rounds for each warp behind"
 

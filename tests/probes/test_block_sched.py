@@ -118,7 +118,7 @@ def test_block_times_of_each_block(file: Path) -> None:
 def test_more_blocks_than_are_held_together_have_the_same_schedule(
     file: Path, monkeypatch: pytest.MonkeyPatch, kept: str
 ) -> None:
-    """Of blocks in parts, the SMs in groups, each figure is that of all at once."""
+    """Of blocks in parts, the SMs in groups, each figure is that of all at the same time."""
     chance = np.random.default_rng(1)
     sm = chance.choice([3, 0, 70, 9], 500)
     start, elapsed = 1000 + np.arange(500) * 7, chance.integers(0, 90, 500)

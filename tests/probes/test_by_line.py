@@ -94,7 +94,7 @@ def by_line(folder: Path, probe: str, text: str, *arguments: Any, name: str = ""
 
 @pytest.mark.parametrize(("probe", "launch"), due_pairs(ANALYSES, LAUNCHES))
 def test_the_sums_are_those_of_the_probe_without_lines(tmp_path: Path, probe: str, launch: str) -> None:
-    """All but the most that one warp waited at barriers, which is no sum."""
+    """All but the most that one warp waited at barriers, which is not a sum."""
     text, arguments, options = LAUNCHES[launch]
     analyse: Callable[..., Any] = ANALYSES[probe].analyse
     totals = analyse(result_of(tmp_path, probe, text, *arguments, **options))
@@ -140,7 +140,7 @@ def test_accesses_that_are_not_counted(tmp_path: Path) -> None:
 
 
 def test_bytes_of_each_line_of_saxpy(tmp_path: Path) -> None:
-    """Of 5000 elements x and y are loaded and y is stored, 4 bytes each: 5120 threads, of which 120 have none."""
+    """Of 5000 elements x and y are loaded and y is stored, 4 bytes each: 5120 threads, for which 120 have none."""
     text, arguments, options = LAUNCHES["saxpy"]
     analysis = by_line(tmp_path, "gmem_bytes", text, *arguments, **options)
     assert [(line.opcode, gmem_bytes.bytes_of(line)) for line in analysis.lines] == [
@@ -256,7 +256,7 @@ def test_a_late_warp_is_waited_for_at_the_first_barrier(tmp_path: Path) -> None:
 
 
 def test_a_column_of_a_tile(tmp_path: Path) -> None:
-    """32 rows of 32 words: all lanes in one bank. The load and the store are told apart."""
+    """32 rows of 32 words: all lanes in one bank. The load and the store are distinguished."""
     text, arguments, options = LAUNCHES["columns"]
     analysis = by_line(tmp_path, "smem_conflicts", text, *arguments, **options)
     assert [smem_conflicts.of_line(line).degree for line in analysis.lines] == [32, 32]

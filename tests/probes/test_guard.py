@@ -1,4 +1,4 @@
-"""Bugs of a probe's code stay with the probe: what it raises is told as a TraceError, with its place."""
+"""Bugs of a probe's code stay with the probe: what it raises is reported as a TraceError, with its place."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_findings_and_lines_have_to_be_some() -> None:
     assert probe.lines
     with pytest.raises(ProbeCodeError, match=f"'words', which is no {Finding.__name__}"):
         probe.findings(None, None)  # type: ignore[arg-type]
-    with pytest.raises(ProbeCodeError, match="which is no LineRows"):
+    with pytest.raises(ProbeCodeError, match="which is not a LineRows"):
         probe.lines.rows(None, None)  # type: ignore[arg-type]
 
 
@@ -145,7 +145,7 @@ def test_drawing_and_its_preparation_pass() -> None:
 
 
 def test_other_object_is_an_error() -> None:
-    with pytest.raises(ProbeCodeError, match="is no view"):
+    with pytest.raises(ProbeCodeError, match="is not a view"):
         opened(3)
 
 
@@ -158,7 +158,7 @@ def test_other_object_is_an_error() -> None:
         (lambda: LineMeasure("n", "total"), "rule of line measure n is 'total'"),
         (lambda: LineMeasure("n", better="more"), "better of line measure n is 'more'"),
         (lambda: LineSpec((LineMeasure("n"),), "m", fails), "main of the lines is 'm'; there are n"),
-        (lambda: Question("q", "what?", 1, "ld("), "needs of question q is no regular expression"),
+        (lambda: Question("q", "what?", 1, "ld("), "needs of question q is not a regular expression"),
     ],
 )  # fmt: skip
 def test_mistakes_in_declarations_are_reported(declare: Any, words: str) -> None:
@@ -172,5 +172,5 @@ def test_numbers_of_a_metric_are_numbers_of_python() -> None:
     read_values = [Metric("n", "n", read=gives(value)).of(None).value for value in values]
     assert read_values == [3, 0.5, None, None, 1, None]
     assert [type(value) for value in read_values[:2]] == [int, float]
-    with pytest.raises(TypeError, match="metric n: 'many' is no number"):
+    with pytest.raises(TypeError, match="metric n: 'many' is not a number"):
         Metric("n", "n", read=gives("many")).of(None)

@@ -1,4 +1,4 @@
-"""The time of each warp is told apart by basic blocks, and adds up."""
+"""The time of each warp is distinguished by basic blocks, and adds up."""
 
 from __future__ import annotations
 

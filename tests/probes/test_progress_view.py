@@ -156,7 +156,7 @@ def test_zooming_computes_another_picture(view: ProgressView) -> None:
 
 
 def test_every_line_is_in_the_picture(view: ProgressView) -> None:
-    """Above each column stand as many dots as lines pass there, each line once or more."""
+    """Above each column are as many dots as lines pass there, each line once or more."""
     text_of(view, (80, 24))
     shown = view._picture
     assert shown is not None

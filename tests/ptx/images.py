@@ -1,4 +1,4 @@
-"""Images made in tests: fatbins as nvcc packs them, and programs that they lie in."""
+"""Images made in tests: fatbins as nvcc packs them, and programs that they are in."""
 
 from __future__ import annotations
 

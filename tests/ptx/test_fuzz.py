@@ -1,4 +1,4 @@
-"""Whatever the text, a tree or a PtxError comes out, and a tree has all of the text's tokens."""
+"""Anything that the text, a tree or a PtxError comes out, and a tree has all of the text's tokens."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_the_waits_of_compiled_kernels(file: str, kernel: str, tries: list[int])
 
 
 def test_loops_by_dominance() -> None:
-    """Block 1 stands above the head of its loop, 2; block 4 branches to itself; 6 cannot be reached."""
+    """Block 1 is above the head of its loop, 2; block 4 branches to itself; 6 cannot be reached."""
     leads_to = [[2], [2], [1, 3], [4], [4, 5], [], [2]]
     assert natural_loops(leads_to) == {2: {1, 2}, 4: {4}}
     assert natural_loops([]) == {}

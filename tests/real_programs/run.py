@@ -85,7 +85,7 @@ def run_suite(suite: Suite, python: Path, architecture: str, probe: str | None, 
 
 
 def kernels_of(trace: str) -> list[str]:
-    """What became of each kernel of a trace: ``probed``, ``skipped``, ``failed``, ``filtered``."""
+    """The outcome of each kernel of a trace: ``probed``, ``skipped``, ``failed``, ``filtered``."""
     command = [sys.executable, "-m", "tui_probe", "report", trace, "--format", "json"]
     report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return [kernel["status"] for kernel in report["kernels"]]
@@ -107,7 +107,7 @@ def main() -> int:
     parser.add_argument("--only", choices=[suite.name for suite in SUITES], action="append")
     parser.add_argument("--newest", action="store_true", help="the newest versions, not those of requirements/")
     parser.add_argument("-p", "--probe", action="append", default=[], help="run each program with this probe, too")
-    parser.add_argument("--json", action="store_true", help="a list of outcomes in the place of the table")
+    parser.add_argument("--json", action="store_true", help="a list of outcomes instead of the table")
     arguments = parser.parse_args()
     folder = arguments.folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)

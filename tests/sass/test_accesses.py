@@ -83,7 +83,7 @@ def sharing() -> str:
 
 
 def multiplying(shape: str, types: str, *counts: int) -> str:
-    """A kernel with one ``mma``, whose operands have so many registers."""
+    """A kernel with one ``mma``, whose operands have that many registers."""
     names = iter(range(sum(counts)))
     operands = ", ".join(f"{{{', '.join(f'%r{next(names)}' for _ in range(count))}}}" for count in counts)
     total = sum(counts)

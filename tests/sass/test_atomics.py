@@ -90,7 +90,7 @@ ADDED = {
     100: (0x8000_040D_060B_79A8, 0x002E_A200_081E_E106),
     120: (0x0000_4403_0600_798E, 0x0009_E800_0C10_E106),
 }
-"""``[R6.64+UR+…]``: a pair of uniform registers is added, which is no descriptor."""
+"""``[R6.64+UR+…]``: a pair of uniform registers is added, which is not a descriptor."""
 
 
 @pytest.mark.parametrize("arch", ADDED)

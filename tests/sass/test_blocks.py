@@ -48,7 +48,7 @@ _TEXT = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 
 
 def led_to(image: bytes, folder: Path) -> set[int]:
-    """Where the labels of jumps stand in the only kernel of a cubin."""
+    """Where the labels of jumps are in the only kernel of a cubin."""
     tool = find_disassembler()
     if tool is None:
         pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
@@ -79,7 +79,7 @@ def test_a_block_begins_at_each_label_and_behind_each_jump(arch: int, tmp_path: 
     begins = {block.start * WORD_BYTES for block in blocks}
     labels = led_to(cubin.image, tmp_path)
     assert len(labels) > 10
-    # Labels that only tables of the file tell of stand at EXIT and at instructions of warps.
+    # Labels that only tables of the file report are at EXIT and at instructions of warps.
     starts = {
         at
         for at in labels - begins

@@ -89,7 +89,9 @@ def test_invalid_cubins(garbage: bytes) -> None:
 def test_a_damaged_cubin_is_an_error_that_says_so(
     image: bytes, damages: list[tuple[float, bytes]], data: st.DataObject
 ) -> None:
-    """Nothing but errors for people, whatever the bytes are; most damage goes to tables, which lie at both ends."""
+    """Nothing but errors for people, no matter what the bytes are; most damage goes to tables, which are at both
+    ends.
+    """
     damaged = bytearray(image)
     for where, junk in damages:
         near = int(where * 64) if data.draw(st.booleans()) else int(where * (len(image) - 8))

@@ -1,4 +1,4 @@
-"""Code at ways out does without uniform registers."""
+"""Code at exits does without uniform registers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_from_sm_90_on_constants_are_loaded_and_waited_for(arch: int, tmp_path: 
 
 @pytest.mark.parametrize("predicate", [7, 0])
 def test_uniform_predicates_have_no_ordinary_form(predicate: int) -> None:
-    """Its twin would write the ordinary predicate of that number, which may hold what the code still needs."""
+    """Its variant would write the ordinary predicate of that number, which may hold what the code still needs."""
     unguarded = 7 << 12
     both = Word(0x292 | unguarded | 4 << 16 | 5 << 24 | 6 << 32).with_field(81, 3, predicate)  # ULOP3 UR4, UR5, UR6
     used = Word(0xC02 | unguarded | 8 << 16 | 4 << 32 | 1 << 91)  # MOV R8, UR4

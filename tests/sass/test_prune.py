@@ -57,7 +57,7 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> Link:
 
 
 def facts(cubin: Cubin, name: str, functions: tuple[str, ...] = ()) -> dict[str, object]:
-    """All that the file tells of a kernel and of functions, by names instead of numbers."""
+    """All that the file reports a kernel and of functions, by names instead of numbers."""
     names = {CODE_PREFIX + function for function in (name, *functions)}
     own = {section.number for section in cubin.sections if section.name in names}
     content: dict[str, object] = {}
@@ -112,7 +112,7 @@ def attributes(cubin: Cubin, own: set[int]) -> Iterator[tuple[object, ...]]:
 
 
 def calls(cubin: Cubin, own: set[int]) -> Iterator[tuple[str, str]]:
-    """Direct calls, the first group of pairs; the others tell of functions that are called by their addresses."""
+    """Direct calls, the first group of pairs; the others report functions that are called by their addresses."""
     group = 0
     for caller, callee in struct.iter_unpack("<II", cubin.content(cubin.section(".nv.callgraph"))):
         group = callee if callee >= 0xFFFF0000 else group

@@ -1,4 +1,4 @@
-"""The server's answers, in this process: what a module is told to be, and how errors become statuses."""
+"""The server's answers, in this process: what a module is asked to be, and how errors become statuses."""
 
 from __future__ import annotations
 

@@ -155,10 +155,10 @@ def test_clone_has_nodes_of_its_own(gpu: Gpu) -> None:
     node = gpu.add_kernel(graph, [], gpu.kernel_node("shift", words, 5, COUNT))
     inner = gpu.add("ChildGraphNode", graph, [node], child)
     gpu("cuGraphClone", byref(clone := c_void_p()), graph)
-    gpu("cuGraphNodeFindInClone", byref(twin := c_void_p()), node, clone)
+    gpu("cuGraphNodeFindInClone", byref(variant := c_void_p()), node, clone)
     gpu("cuGraphNodeFindInClone", byref(twin_child := c_void_p()), inner, clone)
     gpu("cuGraphChildGraphNodeGetGraph", twin_child, byref(child_graph := c_void_p()))
-    gpu("cuGraphKernelNodeSetParams_v2", twin, byref(gpu.kernel_node("shift", words, 1, COUNT)))
+    gpu("cuGraphKernelNodeSetParams_v2", variant, byref(gpu.kernel_node("shift", words, 1, COUNT)))
     gpu("cuGraphKernelNodeGetParams_v2", node, byref(parameters := KernelNode()))
     assert (parameters.function, parameters.grid[0]) == (gpu.kernels["shift"].value, 2)
     value = ctypes.cast(parameters.parameters, ctypes.POINTER(c_void_p))[1]

@@ -65,7 +65,7 @@ def servers(mark: str) -> list[int]:
 
 
 def wait_for_end(process: int) -> None:
-    """Wait until a process that is no child of this one has ended."""
+    """Wait until a process that is not a child of this one has ended."""
     try:
         descriptor = os.pidfd_open(process)
     except ProcessLookupError:
@@ -244,7 +244,7 @@ def test_before_cuinit_nothing_goes(environment: dict[str, str]) -> None:
 def test_settings_that_make_no_sense(environment: dict[str, str], name: str, value: str) -> None:
     result = run({**environment, f"TUI_PROBE_SIM_{name}": value}, "say(cuda.cuInit(0))")
     assert result.stdout == "1\n"
-    assert f"TUI_PROBE_SIM_{name}={value} is no number between" in result.stderr
+    assert f"TUI_PROBE_SIM_{name}={value} is not a number between" in result.stderr
 
 
 def test_other_threads_go_on_while_a_kernel_runs(marked: tuple[dict[str, str], str], kernels: Path) -> None:

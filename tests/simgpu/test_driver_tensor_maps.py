@@ -19,7 +19,7 @@ FLOAT32, DOUBLE, HALF = 7, 8, 6
 
 
 def encode(driver: Driver, tensor: np.ndarray[Any, Any], box: tuple[int, ...], kind: int, **changed: int) -> bytes:
-    """``changed`` names parameters of the call, in the place of plain ones."""
+    """``changed`` names parameters of the call, instead of plain ones."""
     made = ctypes.create_string_buffer(128)
     rank = tensor.ndim
     extents = (ctypes.c_uint64 * rank)(*tensor.shape[::-1])

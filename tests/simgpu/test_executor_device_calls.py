@@ -118,8 +118,8 @@ def test_an_address_that_is_none() -> None:
 
 
 def test_missing_function_is_reported() -> None:
-    source = ".extern .func nobody ();\n.visible .entry k()\n{\ncall.uni nobody;\nret;\n}\n"
-    with pytest.raises(SimulationError, match=r"unsupported instruction call\.uni nobody at line 7"):
+    source = ".extern .func unknown ();\n.visible .entry k()\n{\ncall.uni unknown;\nret;\n}\n"
+    with pytest.raises(SimulationError, match=r"unsupported instruction call\.uni unknown at line 7"):
         launch(source, 1)
 
 

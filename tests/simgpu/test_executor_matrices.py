@@ -1,4 +1,4 @@
-"""Matrix instructions multiply, whatever the places of the elements in the registers."""
+"""Matrix instructions multiply, no matter what the places of the elements in the registers."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def test_exited_lanes_are_not_waited_for() -> None:
 
 
 def test_lanes_that_come_late_complete_their_warp() -> None:
-    """The first half of warp 0 takes a detour that lies behind the shuffle; warp 1 goes on meanwhile."""
+    """The first half of warp 0 takes a detour that lies behind the shuffle; warp 1 continues meanwhile."""
     source = """.visible .entry detours(.param .u64 out) {
         .reg .b32 %r<4>; .reg .b64 %rd<3>; .reg .pred %p;
         mov.u32 %r1, %tid.x; setp.lt.u32 %p, %r1, 16;

@@ -57,7 +57,7 @@ class Ran:
 
 
 def run(folder: Path, source: str, *, tensors: bool, python: str = sys.executable, more: str = "") -> Ran:
-    """Run a program of that source; ``more`` stands first in PYTHONPATH."""
+    """Run a program of that source; ``more`` is first in PYTHONPATH."""
     root = folder / "trace"
     root.mkdir(exist_ok=True)
     program = folder / "program.py"

@@ -24,7 +24,7 @@ class OtherLinker(Linker):
 
 @pytest.fixture
 def numba(tmp_path: Path) -> Path:
-    """A package with a module in the place of numba-cuda's driver."""
+    """A package with a module instead of numba-cuda's driver."""
     folder = tmp_path / "packages"
     place = folder / "numba" / "cuda" / "cudadrv"
     place.mkdir(parents=True)

@@ -135,7 +135,7 @@ class TraceWriter:
         self.lines(f"[key] {key} kernel {kernel} {shape_words(grid, block, 0)}")
 
     def packed(self, items: str, count: int) -> int:
-        """So many launches in one line; the number of the first."""
+        """That many launches in one line; the number of the first."""
         number = self.launches
         self.launches += count
         self.lines(f"[passed] {number} {EPOCH_NS + 1000 * number} {1000 * (count - 1)} {items}")
@@ -224,7 +224,7 @@ def result_bytes(
 ) -> bytes:
     """A result file; each map is (warpDiv, slots of shape (blocks, slots per block, bytes)).
 
-    ``about`` is what stands behind the maps: a map (kind, bytes of a record, marks).
+    ``about`` is what is behind the maps: a map (kind, bytes of a record, marks).
     """
     header = struct.pack("<8I", *grid, *block, shared, len(maps))
     offset = len(header) + 16 * len(maps)

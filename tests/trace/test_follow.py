@@ -151,7 +151,7 @@ def test_only_kernels_that_were_touched_changed(tmp_path: Path) -> None:
 
 
 def test_kernels_that_were_pieced_together_are_forgotten(tmp_path: Path) -> None:
-    """A log of ours says so after lines that an older one may begin with."""
+    """A log of tui-probe says so after lines that an older one may begin with."""
     writer = TraceWriter(tmp_path / "t")
     writer.lines("[exec] funcmap-not-find 0x10", "[exec] backup 2 1 1 block 32 1 1 shared 0")
     writer.lines(*["garbage " * 8] * 400)

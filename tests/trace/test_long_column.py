@@ -1,4 +1,4 @@
-"""Columns that are in part in a file, compared with lists; and what becomes of them without a place for that file."""
+"""Columns that are in part in a file, compared with lists; and the outcome of them without a place for that file."""
 
 from __future__ import annotations
 

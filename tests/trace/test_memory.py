@@ -47,7 +47,7 @@ def test_memory_does_not_grow_with_launch_lines(tmp_path: Path) -> None:
 
 
 def taken_by(follower: TraceFollower, log: Path, lines: Iterator[str], looks: int) -> list[int]:
-    """Bytes of memory after each of so many looks at the log, which grows by as many lines before each."""
+    """Bytes of memory after each of that many looks at the log, which grows by as many lines before each."""
     written, taken = list(lines), []
     each = len(written) // looks
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""Traces of existing systems: what their logs leave out is told by what they have."""
+"""Traces of existing systems: what their logs leave out is identified by what they have."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_opened_traces_are_remembered_newest_first(tmp_path: Path) -> None:
 
 def test_nothing_is_remembered_where_nothing_can_be_written(tmp_path: Path) -> None:
     state = Path(os.environ["XDG_STATE_HOME"])
-    state.write_text("a file in the place of the folder")
+    state.write_text("a file instead of the folder")
     remember(tmp_path)
     assert remembered() == []
 

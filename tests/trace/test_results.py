@@ -108,7 +108,7 @@ BROKEN = {
     "cut": (result_bytes((2, 1, 1), (64, 1, 1), [(32, slots(2, 2, 16))])[:-1], "a map ends at 112, the file at 111"),
     "in the header": (
         header_and_sections(1, 1, 1, 32, 1, 1, 0, 1, sections=struct.pack("<IIQ", 16, 32, 40)) + b"\0" * 64,
-        "offset 40: a map at 40, which lies in the header",
+        "offset 40: a map at 40, which is in the header",
     ),
     "overlap": (
         header_and_sections(1, 1, 1, 32, 1, 1, 0, 2, sections=struct.pack("<IIQIIQ", 16, 32, 64, 16, 32, 72))

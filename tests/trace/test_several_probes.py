@@ -14,7 +14,7 @@ SHAPES = ((8, 1, 1), (16, 1, 1))
 
 
 def write(folder: Path) -> TraceWriter:
-    """Six launches of a kernel by turns of two probes, and a third probe that refuses it; grids vary."""
+    """Six launches of a kernel alternately of two probes, and a third probe that refuses it; grids vary."""
     writer = TraceWriter(folder)
     writer.start()
     writer.kernel(0, "k", "probed")

@@ -126,7 +126,7 @@ class Stage:
                 break
 
     def is_quiet(self) -> bool:
-        """Return whether no background thread works, and nobody has a message or a callback to handle."""
+        """Return whether no background thread works, and no one has a message or a callback to handle."""
         workers = (self.app.tables, self.app.logs, self.app.analyses)
         pumps = (self.app, *self.app.screen.walk_children(with_self=True))
         waiting = any(pump._message_queue.qsize() or pump._next_callbacks for pump in pumps)
@@ -165,7 +165,7 @@ class Stage:
 def golden_screen(name: str, stage: Stage, part: str = "", *, text: str | None = None) -> None:
     """Compare the screen with a part of a golden, by default that of its size, which ``hints.txt`` names too.
 
-    The last line, which names keys, stands in ``hints.txt`` for all screens: a new key changes no other file of them.
+    The last line, which names keys, is in ``hints.txt`` for all screens: a new key changes no other file of them.
     ``text`` is what the screen shows, without what differs from run to run.
     """
     size, ascii_only = stage.app.size, stage.app.appearance.ascii_only

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Bench:
-    """A worker whose jobs run at once, or when ``run`` is called if it is ``held``."""
+    """A worker whose jobs run at the same time, or when ``run`` is called if it is ``held``."""
 
     def __init__(self) -> None:
         self.held = False

@@ -88,7 +88,7 @@ class TraceWriter:
         ]
 
     def backup(self, kernel: int, reason: str = "no PTX in image") -> int:
-        """A launch that was passed through."""
+        """A launch that was run unprobed."""
         launch, self.launches = self.launches, self.launches + 1
         self.clock += 50_000
         self.event(

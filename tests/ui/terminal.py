@@ -32,7 +32,7 @@ UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?][0-9;]*(?:u|\$p)|\x1b\]52;[^\x07]*\x0
 class Terminal:
     """Runs a command on a terminal of ``size`` (columns, rows).
 
-    ``rate`` is how many bytes per second are read, as over a slow line; None reads all at once.
+    ``rate`` is how many bytes per second are read, as over a slow line; None reads all at the same time.
     """
 
     def __init__(

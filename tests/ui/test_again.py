@@ -107,7 +107,7 @@ async def test_the_time_between_two_marks_on_the_source_is_asked_for_first(demo:
         stage.app.screen.action_page("source")  # type: ignore[attr-defined]
         await stage.settle()
         await stage.press("m")
-        assert "this is no line of source" in stage.text
+        assert "this is not a line of source" in stage.text
         await stage.press("full_stop", "full_stop", "m")
         assert "from zero_fill.cu:2: m on the last line" in stage.text
         await stage.press("up", "m")

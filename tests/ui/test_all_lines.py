@@ -47,11 +47,11 @@ async def test_without_lines_it_has_no_tab_and_says_what_to_run(tmp_path: Path) 
         assert "0 Lines" not in stage.text
         await stage.press("0")
         assert "0 Lines" in stage.text
-        assert "No probe of this trace tells of single lines: run with -p" in stage.text
+        assert "No probe of this trace reports single lines: run with -p" in stage.text
 
 
 async def test_help_says_how_to_read_it(trace: Path) -> None:
     async with on_stage(Session(traces=(trace,)), (100, 40)) as stage:
         await stage.press("0", "question_mark")
         assert isinstance(stage.app.screen, HelpScreen)
-        assert "Every line of code of which a probe measured something" in stage.text
+        assert "Every line of code for which a probe measured something" in stage.text

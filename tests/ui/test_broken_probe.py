@@ -1,4 +1,4 @@
-"""A bug in a probe's code is said on its pages; the screen goes on."""
+"""A bug in a probe's code is said on its pages; the screen continues."""
 
 from __future__ import annotations
 

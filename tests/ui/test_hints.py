@@ -26,7 +26,7 @@ def test_only_few_goldens_list_keys() -> None:
 
 
 def test_on_every_screen_it_is_named_how_to_go_on_and_back() -> None:
-    """From 80 columns on, whatever else there is to name."""
+    """From 80 columns on, anything else there is to name."""
     hints = (TESTS / "ui" / "goldens" / "hints.txt").read_text(encoding="utf-8")
     screens = dict(re.findall(r"===== (.*) =====\n(.*)\n", hints))
     assert len(screens) > 50

@@ -326,7 +326,7 @@ async def test_paths_of_the_command_are_completed(tmp_path: Path, monkeypatch: p
         assert home.form.command == "python train\\ folder/"
         assert "fill.py  first.py" in stage.text
         await stage.press("f")
-        assert "→ takes it" in stage.text, "both go on with an i"
+        assert "→ takes it" in stage.text, "both continue with an i"
         await stage.press("end", "r", "right")
         assert home.form.command == "python train\\ folder/first.py"
         await stage.press("home", "right")

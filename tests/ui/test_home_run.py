@@ -105,7 +105,7 @@ def test_a_run_that_is_left_goes_on(folder: Path, natives: Path) -> None:
         terminal.type("q")
         assert terminal.wait_for_end() == 0
         assert_restored(terminal)
-        assert "goes on; to look at it again: tui-probe watch" in terminal.text.replace("\n", "")
+        assert "is still running; reattach: tui-probe watch" in terminal.text.replace("\n", "")
     assert not (folder / "done").exists()
     (folder / "go").touch()
     end = time.monotonic() + 20

@@ -88,7 +88,7 @@ async def test_the_page_of_results_has_a_few_lines_for_each_kernel(tmp_path: Pat
         assert "300 results, 32 of them read, evenly spread" in lines, stage.text
         assert sum(line.startswith("running  ") for line in lines) == 1
         assert sum(" cycles per slot" in line for line in lines) == 2
-        assert "1 result of which the log does not say the kernel" in lines
+        assert "1 result for which the log does not say the kernel" in lines
         for _ in range(3):
             writer.result(1, writer.launch(1))
         await stage.refresh()

@@ -251,7 +251,7 @@ async def _(stage: Stage, key: str) -> None:
 async def _(stage: Stage, key: str) -> None:
     assert "0 Lines" not in stage.text
     await stage.press(key)
-    assert "No probe of this trace tells of single lines" in stage.text
+    assert "No probe of this trace reports single lines" in stage.text
     assert stage.live.view is stage.live.pages.lines
 
 

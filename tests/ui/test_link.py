@@ -61,7 +61,7 @@ def test_repeatedly_slow_link_is_measured_less_often() -> None:
 
 
 def test_a_file_that_nobody_reads_makes_the_link_slow() -> None:
-    """A pipe that is full, until somebody reads."""
+    """A pipe that is full, until someone reads."""
     reader, writer = os.pipe()
     the_link = Link()
     with os.fdopen(writer, "w", encoding="utf-8") as pipe:

@@ -357,7 +357,7 @@ async def test_a_failure_of_the_feed_ends_the_screen(session: Session, monkeypat
         async with on_stage(session) as stage:
             apps.append(stage.app)
             stage.app.feed.failure = RuntimeError("planted")
-            await stage.until(lambda: not stage.app.is_running, "it goes on")
+            await stage.until(lambda: not stage.app.is_running, "it continues")
 
     with pytest.raises(RuntimeError, match="planted"):
         await fail()

@@ -1,4 +1,4 @@
-"""A trace of many kernels: a table at once, their folders afterwards, and no key lost meanwhile."""
+"""A trace of many kernels: a table immediately, their folders afterwards, and no key lost meanwhile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ONE = lambda: True  # noqa: E731 - enough after one
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Probed kernels of which a later one uses more registers; every tenth was skipped."""
+    """Probed kernels for which a later one uses more registers; every tenth was skipped."""
     directory = tmp_path_factory.mktemp("many") / "Nov21_101010_4242"
     writer = TraceWriter(directory)
     for number in range(KERNELS):

@@ -1,4 +1,4 @@
-"""The cursor of a text moves through a window that stands still, and at an edge the window moves by half of itself."""
+"""The cursor of a text moves through a window that is still, and at an edge the window moves by half of itself."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def test_byte_budgets_of_kernels_with_times(size: tuple[int, int], root: Path) -
     chance = random.Random(1)
 
     def launch(kernels: Iterable[int], times: int = 1, factor: int = 1) -> None:
-        """Written at once, so that one frame shows all of it."""
+        """Written immediately, so that one frame shows all of it."""
         lines = []
         for kernel in kernels:
             for _ in range(times):

@@ -1,4 +1,4 @@
-"""Whatever is pressed: what was sent in part leaves the terminal as one that is drawn whole would be."""
+"""Anything that is pressed: what was sent in part leaves the terminal as one that is drawn whole would be."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def test_a_page_that_is_left_leaves_nothing(tmp_path: Path, monkeypatch: p
 
 
 async def test_the_table_shows_the_kernel_that_was_stepped_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its rows change while the screen of the kernel stands in front of it."""
+    """Its rows change while the screen of the kernel is in front of it."""
     trace = unpacked(H200 / "demo", tmp_path)
     async with on_emulated(Session(traces=(trace,)), (80, 24), Appearance(), monkeypatch) as (stage, terminal):
         await stage.press("home", "enter", "right_square_bracket", "right_square_bracket", "q")

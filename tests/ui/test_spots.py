@@ -1,4 +1,4 @@
-"""Pages go on at the spot of the one before, going back returns to the very place, filters end where they began."""
+"""Pages continue at the spot of the one before, going back returns to the very place, filters end where they began."""
 
 from __future__ import annotations
 
@@ -314,7 +314,7 @@ async def test_line_without_access_is_reported_and_picture_stays(session: Sessio
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter", "2", "slash", *"ret;", "enter", "escape")
         await show(stage, "dmat")
-        assert "is no access to global memory" in hint(stage)
+        assert "is not an access to global memory" in hint(stage)
         await show(stage, "ptx")
         await stage.press("v", "slash", *"st.global.f32 [%rd1]", "enter", "escape")
         await show(stage, "dmat")

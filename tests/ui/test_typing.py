@@ -1,4 +1,4 @@
-"""Keys that arrive at once, as over a slow line, act one after another."""
+"""Keys that arrive immediately, as over a slow line, act one after another."""
 
 from __future__ import annotations
 

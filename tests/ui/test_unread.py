@@ -1,4 +1,4 @@
-"""A screen whose terminal nobody reads any more ends all the same when it is asked to."""
+"""A screen whose terminal no one reads any more ends all the same when it is asked to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def ended(pid: int) -> bool:
 
 
 def fill(terminal: Terminal) -> None:
-    """Have the screen write more than the terminal has room for: whole screens, of which it reads a byte per second."""
+    """Have the screen write more than the terminal has room for: whole screens, for which it reads a byte per
+    second.
+    """
     terminal.quiet(0.3, steady=True)
     terminal.rate = 1
     for step in range(16):

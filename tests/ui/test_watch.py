@@ -1,4 +1,4 @@
-"""Watching a run that somebody else started."""
+"""Watching a run that someone else started."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_watch_without_active_run_names_newest(tmp_path: Path) -> None:
 async def test_a_process_with_a_long_log_keeps_none_waiting(
     trace: TraceWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that was never read is begun with only while there is time; what goes on is read each time."""
+    """One that was never read is begun with only while there is time; what continues is read each time."""
     monkeypatch.setattr("tui_probe.ui.live.feed.MAX_INTERVAL", 0)
     others = [example(tmp_path / f"Nov21_101011_{number}").directory for number in (1, 2)]
     async with on_stage(Session(traces=(trace.directory, *others))) as stage:

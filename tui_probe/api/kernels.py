@@ -34,7 +34,7 @@ _NAME: Final = 60
 
 
 class Kernel:
-    """One kernel: what became of it, its launches, and what its probe measured. What was not measured is None."""
+    """One kernel: the outcome of it, its launches, and what its probe measured. What was not measured is None."""
 
     def __init__(self, kernel: TracedKernel) -> None:
         self._kernel = kernel
@@ -51,7 +51,7 @@ class Kernel:
 
     @property
     def demangled(self) -> str:
-        """As a person reads it."""
+        """As a user reads it."""
         return self._kernel.demangled
 
     @property

@@ -43,7 +43,7 @@ class TableSequence:
         return "\n".join([*table(self._columns(), self._first(), _CELLS), *([self._rest()] if self._rest() else [])])
 
     def _repr_html_(self) -> str:
-        """A table for notebooks; what stands in a trace is escaped."""
+        """A table for notebooks; what is in a trace is escaped."""
         columns = in_tables(self._columns())
         head = "".join(f"<th>{escape(column.title)}</th>" for column in columns)
         rows = ("".join(f"<td>{escape(cell(column, row))}</td>" for column in columns) for row in self._first())

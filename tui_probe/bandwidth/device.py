@@ -1,4 +1,4 @@
-"""The first GPU through the driver API, as far as bandwidth needs it."""
+"""The first GPU through the driver API, to the extent that bandwidth needs it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Gpu(CudaDevice):
         return DeviceProperties(name.value.decode(errors="replace"), sms, l2, total.value, clock, bus, shared)
 
     def free_memory(self) -> int:
-        """Bytes that nobody uses."""
+        """Bytes that no one uses."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value

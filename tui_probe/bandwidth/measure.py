@@ -118,7 +118,7 @@ class GpuBench:
         return partial(self._gpu.launch_kernel, function, (blocks, 1, 1), (THREADS, 1, 1), 0, *arguments)
 
     def to_shared(self, blocks: int, stages: int) -> Rate:
-        """Device memory to shared memory, with so many blocks and so many stages in flight in each."""
+        """Device memory to shared memory, with that many blocks and that many stages in flight in each."""
         gpu = self._gpu
         shared = stages * STAGE_BYTES
         if stages not in STAGES or shared > gpu.properties.shared_bytes:

@@ -76,10 +76,10 @@ class Cubin:
 
     @classmethod
     def read(cls, image: bytes) -> Cubin:
-        """Raises ImageError for what is no cubin, is damaged or cut off."""
+        """Raises ImageError for what is not a cubin, is damaged or cut off."""
         header = read_header(image)
         if header.machine != _CUDA_MACHINE or header.section_size != SECTION_HEADER.size:
-            raise ImageError(_DAMAGED_TEXT.format("it is no ELF file for CUDA"))
+            raise ImageError(_DAMAGED_TEXT.format("it is not an ELF file for CUDA"))
         return cls(image, header, tuple(_sections(image, header)))
 
     @cached_property
@@ -165,7 +165,7 @@ class Cubin:
 
 
 def is_cubin(image: bytes) -> bool:
-    """Return whether an image is a cubin, as far as its head tells."""
+    """Return whether an image is a cubin, to the extent that its head tells."""
     return is_elf(image) and read_header(image).machine == _CUDA_MACHINE
 
 

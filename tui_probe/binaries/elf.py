@@ -121,9 +121,9 @@ def is_elf(image: bytes) -> bool:
 
 
 def read_header(image: bytes) -> Header:
-    """Return the head of the file. Raises ImageError for a file that is no 64-bit little-endian ELF."""
+    """Return the head of the file. Raises ImageError for a file that is not a 64-bit little-endian ELF."""
     if not is_elf(image):
-        raise ImageError("the image is no complete 64-bit little-endian ELF file")
+        raise ImageError("the image is not a complete 64-bit little-endian ELF file")
     return Header._make(HEADER.unpack_from(image))
 
 
@@ -154,7 +154,7 @@ def read_sections(image: bytes, header: Header) -> Iterator[Section]:
 def section_slices(image: bytes) -> Iterator[tuple[str, slice]]:
     """Yield the name of each section that has content, in file order, and where in ``image`` the content is.
 
-    Raises ImageError for a file that is cut off or is no 64-bit little-endian ELF.
+    Raises ImageError for a file that is cut off or is not a 64-bit little-endian ELF.
     """
     for section in read_sections(image, read_header(image)):
         if section.number and section.has_bytes and not section.flags & _COMPRESSED:

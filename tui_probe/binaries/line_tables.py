@@ -114,7 +114,7 @@ def cut_table(section: bytes, places: Collection[int], kept_offsets: Collection[
             out[start : start + _UNIT_LENGTH] = (len(out) - start - _UNIT_LENGTH).to_bytes(_UNIT_LENGTH, "little")
         at = end
     if len(moved) < len(set(kept_offsets)):
-        raise ImageError("the line table of the image lacks lines that its relocations tell of")
+        raise ImageError("the line table of the image lacks lines that its relocations report")
     return bytes(out), moved
 
 

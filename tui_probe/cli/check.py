@@ -98,7 +98,7 @@ def refuse_usage(arguments: argparse.Namespace) -> None:
     """Refuse contradictory options with status 2."""
     if Path(arguments.probe).suffix in _IMAGES:
         arguments.refuse(
-            f"{arguments.probe} is no probe: the probe comes first, tui-probe check PROBE {arguments.probe}"
+            f"{arguments.probe} is not a probe: the probe comes first, tui-probe check PROBE {arguments.probe}"
         )
     try:
         find_probe(arguments.probe)

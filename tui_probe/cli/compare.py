@@ -94,7 +94,7 @@ def drawings() -> tuple[str, ...]:
 
 
 def report_regressions(comparison: Comparison, limit: float) -> int:
-    """Say what is worse by more than ``limit``, a share, and what could not be told; the exit status."""
+    """Say what is worse by more than ``limit``, a share, and what could not be determined; the exit status."""
     unknown = [change for change in comparison.rows if change.change is None and not change.before.of_probe]
     for change in unknown:
         inform(f"not compared: {change.text}: measured on one side only")

@@ -82,7 +82,7 @@ def read_limits(words: Sequence[str]) -> dict[str, int]:
     for word in words:
         name, _, text = word.partition("=")
         if name not in READERS:
-            raise ArgumentTypeError(f"{word!r} is no budget; there are {', '.join(READERS)}, as in trace-bytes=4G")
+            raise ArgumentTypeError(f"{word!r} is not a budget; there are {', '.join(READERS)}, as in trace-bytes=4G")
         limits[name.replace("-", "_")] = READERS[name](text)
     return limits
 
@@ -91,7 +91,7 @@ def status_text(control: ControlPage) -> str:
     """The switch and the budgets, a line each."""
     lines = [f"recording is {'on' if control.is_on else 'off'}  (run of process {control['launcher']})"]
     if len(control.probes) > 1:
-        chosen = f"{control.only_probe} alone" if control.only_probe else "by turns"
+        chosen = f"{control.only_probe} alone" if control.only_probe else "alternately"
         lines.append(f"probes        {', '.join(control.probes)}: {chosen}")
     lines += [budget_line(name, control.budget(name)) for name in BUDGETS]
     lines.append(rate_line(control["write_rate"]))

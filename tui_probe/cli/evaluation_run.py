@@ -45,7 +45,7 @@ def collect(evaluation: Evaluation, folder: Path, arguments: argparse.Namespace)
 
 
 class _CollectionRuns:
-    """The runs of one evaluation, any number at a time. What became of each is on the disk before the next begins."""
+    """The runs of one evaluation, any number at a time. The outcome of each is on the disk before the next begins."""
 
     def __init__(self, folder: Path, setting: Setting, arguments: argparse.Namespace, names: list[str]) -> None:
         self._folder, self._setting, self._arguments, self._names = folder, setting, arguments, names
@@ -114,7 +114,7 @@ def argv_of(collection: Collection, python: str) -> list[str]:
 
 
 def command_of(collection: Collection, arguments: argparse.Namespace) -> str:
-    """The command as a person would type it."""
+    """The command as a user would type it."""
     simulated = ["--sim"] if arguments.sim else []
     return shlex.join(
         ["tui-probe", "run", *simulated, *collection.options, "--", *argv_of(collection, arguments.python)]

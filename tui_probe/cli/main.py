@@ -126,7 +126,7 @@ def run_again(options: argparse.Namespace, argv: list[str]) -> int:
 
 
 def complete() -> None:
-    """Answer a shell that asks how its line may go on, and end."""
+    """Answer a shell that asks how its line may continue, and end."""
     typed = completion.words_so_far()
     command_name = next((word for word in typed if word in COMMANDS), None)
     completion.answer(*build_parsers(command_name), command_name)

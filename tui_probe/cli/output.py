@@ -38,7 +38,7 @@ class ExitStatus(IntEnum):
 
 
 def put(text: str | Iterable[str], *, ascii_only: bool = False) -> None:
-    """Text, or lines, on stdout, safe to show whatever names stand in them; only with ASCII signs if ``ascii_only``.
+    """Text, or lines, on stdout, safe to show anything that names are in them; only with ASCII signs if ``ascii_only``.
 
     Pieces may hold several lines; a newline is added to each piece that does not end with one.
     """
@@ -69,7 +69,7 @@ def put_coloured(lines: Iterable[Line], *, ascii_only: bool = False) -> None:
 
 
 def shell_word(path: Path) -> str:
-    """A path as it may stand in a command that a person is to paste."""
+    """A path as it may be in a command that a user is to paste."""
     return shlex.quote(str(path))
 
 
@@ -79,13 +79,13 @@ def complain(text: str) -> None:
 
 
 def inform(text: str, descriptor: int = 2) -> None:
-    """A line of our own on stderr (or on what was stderr), at once. If nobody takes it, nothing else suffers."""
+    """A line of our own on stderr (or on what was stderr), immediately. If no one takes it, nothing else suffers."""
     with contextlib.suppress(OSError):
         os.write(descriptor, f"[info] {_printable(text)}\n".encode(errors="surrogateescape"))
 
 
 def warn(text: str) -> None:
-    """Something that went wrong and did not end the command. If nobody takes the words, nothing else suffers."""
+    """Something that went wrong and did not end the command. If no one takes the words, nothing else suffers."""
     with contextlib.suppress(OSError):
         os.write(2, f"tui-probe: {_printable(text)}\n".encode(errors="surrogateescape"))
 
@@ -102,12 +102,14 @@ def write_behind_output() -> None:
 
 
 def discard_output() -> None:
-    """Whoever read stdout has left, as `head` does. Without this Python would complain when it flushes at its end."""
+    """Anyone who read stdout has left, as `head` does. Without this Python would complain when it flushes at its
+    end.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def let_go_of_lost_terminal() -> None:
-    """After a screen: if its terminal has hung up, our ends of it become /dev/null, as there is nobody to write to."""
+    """After a screen: if its terminal has hung up, our ends of it become /dev/null, as there is no one to write to."""
     poll = select.poll()
     for descriptor in range(3):
         poll.register(descriptor, 0)  # says nothing but that it has hung up
@@ -170,7 +172,7 @@ def drawing_size(arguments: argparse.Namespace) -> tuple[int, int]:
 
 
 def check_drawing_size(columns: int, height: int) -> None:
-    """Raises ChoiceError for a drawing that nobody could read and that takes minutes to make."""
+    """Raises ChoiceError for a drawing that no one could read and that takes minutes to make."""
     if columns * height > MOST_CELLS:
         raise ChoiceError(
             f"--width {columns} --height {height}: a drawing has at most {MOST_CELLS:,} characters, such as"
@@ -203,7 +205,7 @@ class Progress:
             sys.stderr.flush()
 
     def before(self, lines: Iterable[str]) -> Iterator[str]:
-        """The lines; where they come on the same terminal, they end what was told before the first one."""
+        """The lines; where they come on the same terminal, they end what was reported before the first one."""
         for line in lines:
             if os.isatty(1):
                 self._end()

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WEIGHT_WORDS = {
-    "light": "of 1 000 000 launches of one shape some 75 are probed",
-    "heavy": "of 1 000 000 launches of one shape some 16 are probed",
+    "light": "of 1 000 000 launches of one shape about 75 are probed",
+    "heavy": "of 1 000 000 launches of one shape about 16 are probed",
 }
 """Text per weight of a probe: its sampling in a run without ``--launches``."""
 
@@ -117,5 +117,5 @@ def description(probe: CatalogueEntry) -> str:
 
 
 def labelled(label: str, items: Sequence[str]) -> list[tuple[str, str]]:
-    """The items in lines, of which the first has the label."""
+    """The items in lines, for which the first has the label."""
     return [("" if index else label, item) for index, item in enumerate(items)]

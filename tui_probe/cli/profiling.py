@@ -137,7 +137,7 @@ def _callback_of(word: str) -> NamedCallback | None:
 
 
 def run_callback(callback: Path, traces: Sequence[Path]) -> None:
-    """Run it on every result of the traces, the oldest first. What fails is told once for each trace."""
+    """Run it on every result of the traces, the oldest first. What fails is reported once for each trace."""
     for trace in traces:
         failures, results = [], _results_of(trace)
         for result in results:
@@ -275,7 +275,7 @@ def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe], *, report: b
 def run_on_screen(
     options: RunOptions, probes: Sequence[ChosenProbe], arguments: argparse.Namespace
 ) -> tuple[int, Outcome]:
-    """Under the live screen. Returns the exit status and what the run left; nothing, and 0, if it goes on."""
+    """Under the live screen. Returns the exit status and what the run left; nothing, and 0, if it continues."""
     target = SupervisedTarget(options, probes)
     warn_no_trace(target.no_trace)
     received = 0
@@ -300,12 +300,12 @@ def leave_running(target: SupervisedTarget) -> bool:
     target.detach()
     inform(f"trace in {target.first_trace}")
     shown = shell_word(traces[0] if traces else target.root)
-    inform(f"{target.command[0]} (process {target.pid}) goes on; to look at it again: tui-probe watch {shown}")
+    inform(f"{target.command[0]} (process {target.pid}) is still running; reattach: tui-probe watch {shown}")
     return True
 
 
 def wait_for_end(target: SupervisedTarget, received: int) -> None:
-    """Wait for a target that no screen shows any more, after forwarding a signal that was ``received``; tell of it."""
+    """Wait for a target that no screen shows any more, after forwarding a signal that was ``received``; report it."""
     if target.runs:  # asking would take time in which a signal could end us
         warn(f"waiting for {target.command[0]} (process {target.pid}) to end")
     wait_and_forward(target, received)
@@ -331,7 +331,7 @@ def signal_of(end: SystemExit) -> int:
 
 
 def report_outcome(outcome: Outcome) -> None:
-    """Lines on stderr for what a person must know; at most one after an ordinary run."""
+    """Lines on stderr for what a user must know; at most one after an ordinary run."""
     report_cache_hits(outcome)
     report_failures(outcome, MAX_LISTED)
 
@@ -372,7 +372,7 @@ class BackgroundRuns:
         return None
 
     def end(self, received: int) -> None:
-        """At the end of the screens: those that were left go on. Wait for others, and tell of all.
+        """At the end of the screens: those that were left continue. Wait for others, and report all.
 
         ``received`` is the signal that ended the last screen, which is forwarded; 0 for none.
         """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def confirm_command(trace: Path, folder: Path, command: str) -> None:
-    """Show the command whole, and ask on the terminal. UsageError where it is not to run, or nobody can be asked."""
+    """Show the command whole, and ask on the terminal. UsageError where it is not to run, or no one can be asked."""
     where = f"cd {shell_word(folder)}"
     if not (os.isatty(0) and os.isatty(2)):
         raise UsageError(

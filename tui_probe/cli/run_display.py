@@ -1,8 +1,8 @@
 """Display of a run or a trace: the screen on a terminal, otherwise messages and a text report.
 
-On a terminal a person reads it on stderr. Elsewhere stderr is read by scripts, which take the last word of its first
-line, of its last or of each for a trace: there it has one line for each trace that is there, and nothing else of ours;
-the rest stands in ``run.json`` and in the report.
+On a terminal a user reads it on stderr. Elsewhere stderr is read by scripts, which take the last word of its first
+line, of its last or of each for a trace: there it has one line for each trace that is there, and nothing else of
+tui-probe; the rest is in ``run.json`` and in the report.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def report_message(trace: Path, text: str) -> None:
 def report_failures(outcome: Outcome, most_named: int) -> None:
     """Write the problems of a run; of more than ``most_named`` traces not all are named.
 
-    A script is told on stderr only of what no file can tell: that a trace could not be written, or changes the status.
+    A script is reported on stderr only of what no file can tell: that a trace could not be written, or changes the
+    status.
     """
     for trace, problem in outcome.incomplete.items():
         warn(f"the trace is incomplete ({problem}): {trace}")
@@ -85,13 +86,13 @@ def _missing_trace(outcome: Outcome, first: Path, most_named: int) -> str:
 
 
 MAX_REPORTS: Final = 4
-"""Traces that each have a report of their own; of more, one of each command has, and so many commands."""
+"""Traces that each have a report of their own; of more, one of each command has, and that many commands."""
 MAX_LISTED: Final = 8
-"""Traces of a run that are told one by one, and commands that are."""
+"""Traces of a run that are reported one by one, and commands that are."""
 
 
 class TraceAnnouncer:
-    """Tells of the traces of a run as they appear, each by a line; on a terminal then only that there are more."""
+    """Reports the traces of a run as they appear, each by a line; on a terminal then only that there are more."""
 
     def __init__(self, descriptor: int = 2) -> None:
         self._descriptor = descriptor
@@ -158,7 +159,7 @@ def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
     yield f"  all of them: {safe(str(traces[0].parent))}; the report of another: tui-probe report TRACE"
 
 
-USUAL_WIDTH = 100  # cells, where stdout is no terminal
+USUAL_WIDTH = 100  # cells, where stdout is not a terminal
 MIN_WIDTH = 60
 HURRIED_BYTES = 16 << 20
 """Of logs: reading more takes longer than a run that was asked to end may."""
@@ -218,7 +219,7 @@ def report_after_run(
     ``untraced`` is why kernels may have been launched without a trace.
     """
     if not traces:
-        if not stderr_is_terminal():  # a person was told
+        if not stderr_is_terminal():  # a user was informed
             for text in untraced or ("no kernel was launched",):
                 _write_message(f"{text}: there is no trace")
         return
@@ -253,7 +254,7 @@ def _write_comparison_hint(trace: Path) -> None:
 
 
 def _write_message(text: str) -> None:
-    """In the place of a report: to a person, else to those who read the report."""
+    """Instead of a report: to a user, else to those who read the report."""
     if stderr_is_terminal():
         inform(text)
         return

@@ -63,7 +63,7 @@ def metric_names(text: str) -> tuple[str, ...]:
     names = tuple(part.strip() for part in text.split(","))
     if not all(METRIC.fullmatch(name) for name in names):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a list of metrics; write dram__bytes.sum, and --ncu -- before a command"
+            f"{text!r} is not a list of metrics; write dram__bytes.sum; before a command write --ncu -- COMMAND"
         )
     return names
 

@@ -47,7 +47,7 @@ LABEL = 12
 
 @dataclass(frozen=True, slots=True)
 class PictureFiles:
-    """Pictures that are written in the place of text."""
+    """Pictures that are written instead of text."""
 
     png: Path | None = None
     perfetto: Path | None = None

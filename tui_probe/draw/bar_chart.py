@@ -52,7 +52,7 @@ _LEAST_BAR: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """``parts`` lie one after another; None is not measured. ``words`` stand behind the bar, "" for its sum.
+    """``parts`` lie one after another; None is not measured. ``words`` are behind the bar, "" for its sum.
 
     ``spread`` are the least and the most of repeated measurements, in the unit of the parts.
     """

@@ -27,7 +27,7 @@ _SPREAD: Final = np.array([0, 4, 6, 2, 1, 5, 7, 3], dtype=np.int64)
 
 
 class Canvas:
-    """``height`` × ``width`` cells, blank at first. Whatever lies outside is not drawn."""
+    """``height`` × ``width`` cells, blank at first. Anything that lies outside is not drawn."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
@@ -59,7 +59,7 @@ class Canvas:
         self._roles[rows, cells] = self.role(roles) if isinstance(roles, str) else roles[:height, :width]
 
     def tint(self, x: int, y: int, cells: int, rows: int, role: str) -> None:
-        """Give what stands in a rectangle another role."""
+        """Give what is in a rectangle another role."""
         self._roles[max(y, 0) : max(y + rows, 0), max(x, 0) : max(x + cells, 0)] = self.role(role)
 
     def lines(self, *, ascii_only: bool = False) -> list[Line]:
@@ -96,7 +96,7 @@ def grades(counts: NDArray[Any], steps: int, top: float | None = None) -> NDArra
 
 
 def shaded(graded: NDArray[np.uint8], characters: str = SHADES) -> NDArray[np.uint32]:
-    """The code points of grades, of which there are as many as ``characters``."""
+    """The code points of grades, for which there are as many as ``characters``."""
     return _codes_of(characters)[graded]
 
 
@@ -150,7 +150,7 @@ class Unit:
     hexadecimal: bool = False
 
     def label(self, value: float, step: float) -> str:
-        """``value`` in few characters, exact enough to be told from its neighbour ``step`` away."""
+        """``value`` in few characters, exact enough to be distinguished from its neighbour ``step`` away."""
         if self.hexadecimal:
             return f"{round(value):#x}"
         size, suffix = next(
@@ -196,7 +196,7 @@ def _step(least: float, unit: Unit) -> float:
 def draw_across(canvas: Canvas, x: int, y: int, cells: int, low: float, high: float, unit: Unit) -> None:
     """An axis below a plot that begins at cell ``x`` and is ``cells`` wide: a rule in row ``y``, labels in the next.
 
-    A label stands where its value is, or is left out where it would touch the one before or the end.
+    A label is where its value is, or is left out where it would touch the one before or the end.
     """
     canvas.text(x, y, "─" * cells, "rule")
     free = x

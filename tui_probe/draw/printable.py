@@ -16,7 +16,7 @@ _UNSAFE: Final = re.compile(
     "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e"  # marks without a shape, or that reorder
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # widths of zero, lines, directions
     "\ufdd0-\ufdef\ufffe\uffff"  # no characters: XML has no place for them
-    "\ud800-\udfff"  # halves of characters: what was no UTF-8 in a file name
+    "\ud800-\udfff"  # halves of characters: what was not a UTF-8 in a file name
     "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     "]"
 )
@@ -54,7 +54,7 @@ def printable(raw: str | bytes, *, limit: int | None = None, raw_bytes: bool = F
 
 
 def printable_lines(text: str, *, raw_bytes: bool = False) -> str:
-    """Several lines, of which those after the first are set in, so that none of them passes for one of its own."""
+    """Several lines, for which those after the first are set in, so that none of them passes for one of its own."""
     first, *others = text.split("\n")
     lines = (first, *(line if line.startswith(" ") or not line else f"  {line}" for line in others))
     return "\n".join(printable(line, raw_bytes=raw_bytes) for line in lines)

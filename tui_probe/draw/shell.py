@@ -1,4 +1,4 @@
-"""Commands that a person may paste: file names as words for a shell, long commands in lines that it joins again."""
+"""Commands that a user may paste: file names as words for a shell, long commands in lines that it joins again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _WORD: Final = re.compile(r"""(?:'[^']*'|"[^"]*"|\\.|[^\s'"\\]|['"\\])+""")
-"""As it stands in a command, with its quotes."""
+"""As it is in a command, with its quotes."""
 _CONTINUED: Final = " \\"
 _HANGS: Final = 4
 
@@ -26,7 +26,7 @@ def shell_word(text: object) -> str:
 def command_lines(words: str, command: str, cells: int) -> Iterator[str]:
     """``words command`` in lines of at most ``cells`` cells, each but the last with ``\\`` at its end.
 
-    A word that is longer stands in a line of its own, whole: what is cut cannot be pasted.
+    A word that is longer is in a line of its own, whole: what is cut cannot be pasted.
     """
     indent = words[: len(words) - len(words.lstrip())]
     first, *arguments = _WORD.findall(command)

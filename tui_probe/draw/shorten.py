@@ -139,7 +139,9 @@ def shorten_apart(names: Iterable[str]) -> Callable[[str, int], str]:
 
 
 def _distinct(names: Sequence[str], cells: int, cut: Callable[[str, int], str]) -> Iterator[tuple[str, str]]:
-    """The names as ``cut`` makes them; those that look alike then as ``_instance`` does, as far as that helps."""
+    """The names as ``cut`` makes them; those that look alike then as ``_instance`` does, to the extent that that
+    helps.
+    """
     alike: dict[str, list[str]] = {}
     for name in names:
         alike.setdefault(cut(name, cells), []).append(name)
@@ -156,7 +158,7 @@ def _first_difference(texts: Sequence[str]) -> int:
 
 
 def _instance(at: int, name: str, cells: int) -> str:
-    """``add_ker…float2, 4``: how the function begins, and without namespaces what stands from the word at ``at`` on."""
+    """``add_ker…float2, 4``: how the function begins, and without namespaces what is from the word at ``at`` on."""
     start = at
     while start > 0 and (name[start - 1].isalnum() or name[start - 1] == "_"):
         start -= 1
@@ -167,7 +169,7 @@ def _instance(at: int, name: str, cells: int) -> str:
 
 
 def _function(name: str) -> str:
-    """The name of a function without what stands around it: ``void at::f<int>(int)`` -> ``f``."""
+    """The name of a function without what is around it: ``void at::f<int>(int)`` -> ``f``."""
     shorter = _CLONE.sub("", _ANONYMOUS.sub("", name))
     bare = _collapse_templates(_without_return_type(_without_parameters(shorter)), 1, "…")
     return _without_namespaces(bare, 0).partition("<")[0]

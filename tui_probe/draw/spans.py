@@ -174,7 +174,7 @@ def fit_line(line: Line, cells: int) -> Line:
 
 
 class LazyLines(Sequence["Line"]):
-    """``count`` lines, each made by ``make`` from its number when it is asked for; ``head`` stands above them."""
+    """``count`` lines, each made by ``make`` from its number when it is asked for; ``head`` is above them."""
 
     def __init__(self, count: int, make: Callable[[int], Line], head: Sequence[Line] = ()) -> None:
         self._count = count

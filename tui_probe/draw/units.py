@@ -52,7 +52,7 @@ def elapsed(seconds: float) -> str:
 
 
 def eta_suffix(share: float, seconds: float) -> str:
-    """``, 12 s left`` where a ``share`` took so many ``seconds``, "" as long as that would be a guess."""
+    """``, 12 s left`` where a ``share`` took that many ``seconds``, "" as long as that would be a guess."""
     return f", {elapsed(seconds * (1 - share) / share)} left" if share >= _TELLING else ""
 
 
@@ -62,7 +62,7 @@ def count(number: int | None) -> str:
 
 
 def decimal(number: float | None, decimals: int = 2) -> str:
-    """A number that is no count, with thin groups: ``1 616.25``."""
+    """A number that is not a count, with thin groups: ``1 616.25``."""
     return NOT_MEASURED if number is None else f"{number:,.{decimals}f}".replace(",", " ")
 
 

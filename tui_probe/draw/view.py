@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A place in the code and one in the run, each as far as a page tells it.
+    """A place in the code and one in the run, each to the extent that a page tells it.
 
     ``ptx`` are lines of ``pruned.ptx``, counted from 1, or offsets in machine code that was probed itself; of several
     the one that matters most comes first. ``probed`` is a line of ``probed.ptx`` that the other text has not.
@@ -70,7 +70,7 @@ class Spot:
 
 Item = TypeVar("Item")
 Progress: TypeAlias = "Callable[[float], None]"
-"""Called with the share done, 0 to 1, now and then. It raises ``Cancelled`` where nobody waits any more."""
+"""Called with the share done, 0 to 1, now and then. It raises ``Cancelled`` where no one waits any more."""
 
 
 class Cancelled(Exception):  # noqa: N818 - no error: someone went on to another view
@@ -78,7 +78,7 @@ class Cancelled(Exception):  # noqa: N818 - no error: someone went on to another
 
 
 def no_progress(share: float) -> None:
-    """Tell nobody."""
+    """Tell no one."""
     del share
 
 
@@ -149,7 +149,9 @@ class BaseView(ABC):
         return {}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """Make these choices again, also those of another kernel or launch, as far as they mean something here."""
+        """Make these choices again, also those of another kernel or launch, to the extent that they mean something
+        here.
+        """
         del choices
 
 
@@ -176,7 +178,7 @@ class Document(BaseView):
         return range(0), range(0)
 
     def gutter(self, width: int) -> int:
-        """Cells at the left of a line that show the cursor and stand still while it is scrolled sideways.
+        """Cells at the left of a line that show the cursor and be still while it is scrolled sideways.
 
         The first of them is a blank. 0: there is no cursor.
         """
@@ -323,7 +325,7 @@ class Drawing(BaseView):
         return None
 
     def stretch(self, cycles: float) -> None:
-        """Let the axis of time have at least so many cycles: the same scale as in a drawing beside this one."""
+        """Let the axis of time have at least that many cycles: the same scale as in a drawing beside this one."""
 
     def ptx_line(self) -> int | None:
         """The line of the PTX under the cursor, counted from 1, where Enter shows it; None for none."""

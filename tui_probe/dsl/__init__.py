@@ -33,7 +33,7 @@ A map of level ``"site"`` has a record for each instruction, block or loop that 
 Functions hold assignments, ``if``/``elif``/``else``, ``for i in range(…)`` of constants, ``pass``, ``X.save(…)``,
 ``X.add(…)`` and ``X.locate()``. Where they run, ``pos`` says:
 
-    "kernel"                   the entry of the kernel with before=True, else every way out
+    "kernel"                   the entry of the kernel with before=True, else every exit
     "ld.global:st.global"      instructions of these opcodes that have all these modifiers; "ld.!param" has not that one
     "mbarrier.try_wait+"       the same, but a loop that does nothing but try the instruction again is one
     "block", "block.load"      the start of each basic block, or of each with instructions of a class (before=True)

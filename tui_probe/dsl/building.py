@@ -154,7 +154,7 @@ def constant_value(node: ast.expr, constants: Mapping[str, int], source: ProbeSo
 
     value = ExpressionBuilder(source, resolve).build(node)
     if not isinstance(value, Number):
-        raise source.error(node, f"'{source_of(node)}' is not a constant: numbers and named constants can stand here")
+        raise source.error(node, f"'{source_of(node)}' is not a constant: numbers and named constants can be here")
     return value.value
 
 

@@ -69,9 +69,9 @@ class SavedMap(Protocol):
         """
 
     def locate(self) -> None:
-        """Find the place of the record now, so that less stands between a clock and the ``save`` that follows.
+        """Find the place of the record now, so that less is between a clock and the ``save`` that follows.
 
-        Between the two may stand only assignments to locals; lanes that save nothing do not run them.
+        Between the two may be only assignments to locals; lanes that save nothing do not run them.
         """
 
 
@@ -98,7 +98,7 @@ def probe(
 ) -> Callable[[Callable[[], None]], Callable[[], None]]:
     """A function as a probe.
 
-    ``pos`` is ``"kernel"`` (the entry with ``before=True``, or else every way out); opcodes joined by ``:``, such
+    ``pos`` is ``"kernel"`` (the entry with ``before=True``, or else every exit); opcodes joined by ``:``, such
     as ``"ld.global:st.global"``: instructions of that opcode that have all these modifiers, and with ``"ld.!param"``
     not that one; with a ``+`` behind, as in ``"mbarrier.try_wait+"``, a loop that only tries the instruction again
     is one; ``"block"``: the start of every basic block, of those alone that hold loads with ``"block.load"`` (or

@@ -116,7 +116,7 @@ class Program:
 
 # What the names of a probed instruction's parts stand for: ``addr bytes multiply_adds line out in1 in2 in3``.
 #
-# ``addr`` has 64 bits, ``bytes`` and ``line`` have 32, whatever the instruction. The width of ``out`` and ``in1`` to
+# ``addr`` has 64 bits, ``bytes`` and ``line`` have 32, for any instruction. The width of ``out`` and ``in1`` to
 # ``in3`` is that of the kernel's register: saved as they are they need no width; in an expression the position must
 # tell it.
 

@@ -49,7 +49,7 @@ class Saver:
                 )
 
     def allows(self, statement: ast.stmt) -> None:
-        """Refuse what may not stand between ``locate`` and ``save``."""
+        """Refuse what may not be between ``locate`` and ``save``."""
         if self._located is None:
             return
         match statement:
@@ -64,8 +64,8 @@ class Saver:
         name = self._located_map
         raise self._source.error(
             statement,
-            f"'{source_of(statement)}' stands between {name}.locate() and {name}.save(…): only the lanes that "
-            "save run it; put it before or after, only assignments to locals may stand there",
+            f"'{source_of(statement)}' is between {name}.locate() and {name}.save(…): only the lanes that "
+            "save run it; put it before or after, only assignments to locals may be there",
         )
 
     def end_of_block(self) -> None:
@@ -111,7 +111,7 @@ class Saver:
         self.saved.add(declared.name)
 
     def _summand(self, node: ast.expr, bits: Bits) -> str:
-        """A value as ADD takes it: a small number, or a register that is no wider than it must be."""
+        """A value as ADD takes it: a small number, or a register that is not wider than it must be."""
         expression = self._scope.builder.build(node)
         if isinstance(expression, Number) and expression.value <= MAX_ADDED:
             return str(expression.value)
@@ -134,7 +134,7 @@ class Saver:
         return [64 if kind == "u64" else 32 for _, kind in fields]
 
     def _refuse_site(self, node: ast.Call, declared: DeclaredMap, word: str) -> None:
-        """Refuse what has no meaning for a map to which all warps add, or at a place that is no site."""
+        """Refuse what has no meaning for a map to which all warps add, or at a place that is not a site."""
         if declared.level != "site":
             return
         name = declared.name
@@ -152,7 +152,7 @@ class Saver:
         self._emitter.lines.append(f"SAVE [ {declared.name} ] {{{', '.join(values)}}};")
         self.saved.add(declared.name)
         if self._located is not None:
-            # The other lanes did not run what stands after locate.
+            # The other lanes did not run what is after locate.
             self._scope.assigned -= self._assigned
             self._assigned.clear()
             self._located = None

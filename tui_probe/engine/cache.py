@@ -1,7 +1,7 @@
 """A cache on disk that processes share, and files that are written whole with few system calls.
 
 One file per entry: a magic line, the BLAKE2b digest of all that follows, a JSON line ``{name: bytes}``, the contents.
-Entries are replaced in one step and checked when they are read, so nobody sees half of one; what is damaged is
+Entries are replaced in one step and checked when they are read, so no one sees half of one; what is damaged is
 removed and counts as absent. The time of a file is that of its last use: when there is too much, the oldest go.
 """
 
@@ -40,7 +40,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Make a file of these bytes, in the place of one that is there. Raises OSError."""
+    """Make a file of these bytes, instead of one that is there. Raises OSError."""
     descriptor = open_file(path, NEW_FILE)
     try:
         write_all(descriptor, data)
@@ -49,7 +49,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def read_file(path: Path) -> bytes:
-    """All bytes of a file that nobody writes to any more. Raises OSError."""
+    """All bytes of a file that no one writes to any more. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         left = os.fstat(descriptor).st_size
@@ -63,7 +63,7 @@ def read_file(path: Path) -> bytes:
 
 
 def put_file(path: Path, content: bytes) -> None:
-    """Write a file in the place of what is there. Raises OSError."""
+    """Write a file instead of what is there. Raises OSError."""
     try:
         descriptor = open_file(path, NEW_FILE | os.O_EXCL)
     except FileExistsError:
@@ -87,7 +87,7 @@ def _replace_file(path: Path, content: bytes) -> None:
 
 
 def put_link(existing: Path, path: Path) -> bool:
-    """Put a link to a file in the place of what is there; False where none can be made."""
+    """Put a link to a file instead of what is there; False where none can be made."""
     try:
         os.link(existing, path)
     except FileExistsError:

@@ -10,7 +10,7 @@ caller puts the registers that a probe holds before the call, and finds them aga
     call (result), function, (argument, tp_argument1, …);
     ld.local.u32 %tp_bytes, [state];
 
-So a function's frame grows. Of functions that call themselves nobody knows how deep they go, and the stack that the
+So a function's frame grows. Of functions that call themselves no one knows how deep they go, and the stack that the
 program asked for may not do any more: these are refused, as are those that are called through pointers, since who calls
 a pointer does not know of the parameters.
 """
@@ -203,7 +203,7 @@ class SavedRegister:
 
 class CallState:
     """State passed to each function. ``registers`` are those that hold something across calls, with their PTX types,
-    and ``steady`` those of them that nobody writes but where the kernel begins.
+    and ``steady`` those of them that no one writes but where the kernel begins.
     """
 
     def __init__(

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 #
 # For a distance of place × step, 2 × distance × reciprocal = place × 2**32 + 2 × place × (step × reciprocal - 2**31).
 # The rest is less than 2**32, since place × step is below the number of blocks, which is below 2**31. So blocks of
-# the sample find their place; any other distance is no multiple of the step, or beyond the last one. (One before the
+# the sample find their place; any other distance is not a multiple of the step, or beyond the last one. (One before the
 # first is 2**31 or more, which place × step is not.)
 #
 # The place is held in a register as long as the kernel runs; it is the same in all threads of a block, so that the
@@ -209,7 +209,7 @@ class Expander:
         return self._recording.begin()
 
     def end(self) -> list[str]:
-        """PTX for each way out, behind what the probe does there."""
+        """PTX for each exit, behind what the probe does there."""
         return self._recording.end()
 
     def _locate(self, own_map: Map, lines: list[str]) -> tuple[str, RecordAddress]:
@@ -318,8 +318,8 @@ class Expander:
         return [*lines, f"cvt.{sign}{bits}.{sign}{source_bits} {register}, {operand};"], register
 
     def _read(self, bits: int, index: int, special: str, where: str) -> tuple[list[str], str]:
-        """A special register's value. Under a predicate ptxas reads ``%clock`` at once (CS2R), without one through a
-        uniform register, for which every warp waits.
+        """A special register's value. Under a predicate ptxas reads ``%clock`` immediately (CS2R), without one through
+        a uniform register, for which every warp waits.
         """
         moved = self._value(bits, index)
         if not where:

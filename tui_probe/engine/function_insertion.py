@@ -59,7 +59,7 @@ class RetryLoops:
         return loop.entries if loop else ()
 
     def exits(self, instruction: Instruction, point: ProbePoint) -> tuple[Edge, ...]:
-        """The ways out of the loop of an instruction."""
+        """The exits of the loop of an instruction."""
         loop = self.loop_of(instruction, point)
         return loop.exits if loop else ()
 
@@ -82,9 +82,9 @@ class RetryLoops:
 # What a call in these lines was inlined to came from them, too: a warp that goes through them goes through that.
 #
 # A run is a longest sequence of such instructions within a basic block: it is entered at its first and left behind
-# its last one, whatever branches do. A branch at its end stays outside, since nothing runs behind it. A line whose
-# code the compiler put in several places has several runs; a snippet that adds up what it measures has the sum over
-# all of them.
+# its last one, no matter what branches do. A branch at its end stays outside, since nothing runs behind it. A line
+# whose code the compiler put in several places has several runs; a snippet that adds up what it measures has the sum
+# over all of them.
 
 _BRANCH_OPCODES: Final = frozenset({"bra", "brx", "ret", "exit", "trap", "call"})
 
@@ -166,7 +166,7 @@ class FunctionInsertion:
         for instruction, point, helpers in self._probed:
             if not self._retries.loop_of(instruction, point):
                 self._around(instruction, point, helpers)
-        # The way out of one loop may be the way into the next: what is behind the one comes first.
+        # The exit of one loop may be the way into the next: what is behind the one comes first.
         for instruction, point, helpers in retried:
             self._at_ways(instruction, point.after, self._retries.exits(instruction, point), helpers)
         for instruction, point, helpers in retried:
@@ -325,13 +325,13 @@ class FunctionInsertion:
         return self.expander.lines(snippet, values, instruction)
 
     def snippets(self) -> list[Snippet]:
-        """The snippets in front of the instructions that were found, as often as they will stand there."""
+        """The snippets in front of the instructions that were found, as often as they will be there."""
         return [point.before for _, point, _ in self._probed if point.before]
 
     def _at_ways(
         self, instruction: Instruction, snippet: Snippet | None, ways: Iterable[Edge], helpers: Helpers
     ) -> None:
-        """A snippet on all ways into a loop that tries ``instruction`` again, or on all ways out."""
+        """A snippet on all ways into a loop that tries ``instruction`` again, or on all exits."""
         if snippet is None:
             return
         self.inserted.append(snippet)

@@ -1,4 +1,4 @@
-"""Fuse counting probes into one probe, whose snippets a kernel has all at once.
+"""Fuse counting probes into one probe, whose snippets a kernel has all at the same time.
 
 The fused probe is a probe like any other, so that insertion, verification, forms and grafts see one probe. Registers,
 maps and points of each part have a prefix of that part; a kernel's own names differ from all of them.

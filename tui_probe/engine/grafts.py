@@ -1,7 +1,7 @@
 """Graft probes into kernels without PTX, and write their ``sites.json``.
 
 The code is that of the PTX way, of a kernel with nothing in it, which ptxas assembles once for a probe and an
-architecture. What ``kernel.info`` tells of such a kernel besides:
+architecture. What ``kernel.info`` reports such a kernel besides:
 
     way graft
     grafted OFFSET … appended START     byte offsets in the kernel's code: replaced instructions, added code
@@ -279,7 +279,7 @@ class Grafter:
 
 
 def graft_code(target: GraftTarget, code: ProbeCode) -> tuple[Grafted, int]:
-    """Put a probe's code at the entry and at all ways out of a kernel; and how many instructions got a barrier more."""
+    """Put a probe's code at the entry and at all exits of a kernel; and how many instructions got a barrier more."""
     _refuse(target, code)
     taken = used_uniform_registers(target.all_words(), target.arch)
     entry_pairs = code.entry.uniform_pairs() if code.entry else []
@@ -315,9 +315,7 @@ def _by_launch(arch: int, flat: Sequence[Word], general: Sequence[Word]) -> tupl
     """
     ways_out = [index for index, word in enumerate(flat) if word.opcode == EXIT]
     if len(ways_out) != 1:
-        raise UnsupportedKernelError(
-            because("graft-snippet", what=f"{len(ways_out)} ways out in code for flat launches")
-        )
+        raise UnsupportedKernelError(because("graft-snippet", what=f"{len(ways_out)} exits in code for flat launches"))
     at = ways_out[0]
     other = branch_word(arch, at * WORD_BYTES, (len(flat) + 1) * WORD_BYTES, like=flat[at])
     end = without_guard(flat[at]).with_wait_mask(0)

@@ -4,7 +4,7 @@ OUT, IN1, IN2, IN3 are its operands in order. An operand in memory stands for it
 address in global memory, if the instruction has one, or else in the first memory operand, always as
 64 bits. BYTES is what one thread moves: of a matrix that a warp moves its share, and of a ``cp.async`` that
 reads less than it writes what it reads. MULTIPLY_ADDS is a thread's share of those of a matrix instruction.
-LINE is where the instruction stands in ``pruned.ptx``, counted from 1. NONFINITE, VALUE and KIND tell of what a store
+LINE is where the instruction is in ``pruned.ptx``, counted from 1. NONFINITE, VALUE and KIND report what a store
 writes: see :mod:`tui_probe.engine.helpers`.
 """
 
@@ -270,7 +270,7 @@ class Helpers:
     def _multiply_adds(self) -> HelperValue:
         share = multiply_adds(self._instruction)
         if share is None:
-            raise self._absent("MULTIPLY_ADDS: it is no matrix product whose modifiers name a shape")
+            raise self._absent("MULTIPLY_ADDS: it is not a matrix product whose modifiers name a shape")
         return HelperValue(str(share), "b32")
 
     def _copied_bytes(self) -> HelperValue:

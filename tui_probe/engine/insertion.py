@@ -37,7 +37,7 @@ _END_OPCODES: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
 class Insertion:
     """Sites of a probe: the lines in ``pruned.ptx`` of the ``sites`` of each map that keeps them, by its name.
 
-    ``in_vain`` tells that it is for instructions of which the kernel has none. ``notes`` tell of every site.
+    ``in_vain`` tells that it is for instructions for which the kernel has none. ``notes`` report every site.
     """
 
     sites: dict[str, list[int]]
@@ -145,7 +145,7 @@ class _Inserter:
         return functions if called > MAX_WRITTEN_OUT else None
 
     def _snippets(self, side: Literal["before", "after"]) -> list[Snippet]:
-        """The snippets at the kernel's entry, or at its ways out."""
+        """The snippets at the kernel's entry, or at its exits."""
         points = [point for point in self._probe.points if any(position.is_kernel for position in point.positions)]
         snippets = [point.before if side == "before" else point.after for point in points]
         return [snippet for snippet in snippets if snippet]
@@ -209,7 +209,7 @@ class _Inserter:
             _insert_before_closing_brace(part, lines, first=True)
 
     def _at_exits(self, part: FunctionInsertion, snippets: list[Snippet]) -> None:
-        """Every way out: ``ret`` and ``exit``, under a predicate or not, and the end of the kernel's body; of a called
+        """Every exit: ``ret`` and ``exit``, under a predicate or not, and the end of the kernel's body; of a called
         function only ``exit``.
         """
         for instruction in function_instructions(part.function):

@@ -59,7 +59,7 @@ _CALL_OPERATIONS: Final = frozenset({0x143, 0x144})
 _UNIFORM_PREDICATES: Final = 7
 """UP0 to UP6 can be written; the eighth reads as true."""
 _MAX_ASSEMBLED: Final = 256
-"""Texts whose machine code is remembered, some 10 KB each."""
+"""Texts whose machine code is remembered, about 10 KB each."""
 _UNIFORM_BRANCHES_FROM: Final = 80
 """Before this architecture ptxas lets lanes meet again behind each branch, also behind ``bra.uni``."""
 _PARAMETER_ALIGNMENT: Final = 16
@@ -87,10 +87,10 @@ class InstructionCode:
         return [code for code in (self.entry, *self.places.values(), *self.blocks.values()) if code is not None]
 
     def leaves_below(self, registers: int) -> bool:
-        """Return whether the code of the ways out has the registers of the kernel, which needs them no more, up to
+        """Return whether the code of the exits has the registers of the kernel, which needs them no more, up to
         these.
 
-        Probes of blocks keep many values, which all stand in registers there at once.
+        Probes of blocks keep many values, which all are in registers there at the same time.
         """
         return bool(self.blocks) and self.exit is not None and self.exit.registers <= registers
 
@@ -98,7 +98,7 @@ class InstructionCode:
 def graft_instructions(
     target: GraftTarget, probe: Probe, assembler: Assembler, *, sampled: bool
 ) -> tuple[Grafted, ProbedParts]:
-    """Put a probe's code at the instructions and blocks that it is for, at the entry and at the ways out of a kernel.
+    """Put a probe's code at the instructions and blocks that it is for, at the entry and at the exits of a kernel.
 
     Raises UnsupportedKernelError and ToolchainError.
     """
@@ -108,7 +108,7 @@ def graft_instructions(
     parts = find_probed_parts(probe, target)
     _refuse(target, probe, parts)
     code = _assemble_code(target, probe, parts, assembler, sampled=sampled)
-    if code.ptx.words and (function := calls_outside(target)):  # what it leaves of registers nobody says
+    if code.ptx.words and (function := calls_outside(target)):  # what it leaves of registers no one says
         raise UnsupportedKernelError(because("graft-calls", function=function))
     free, kept_registers = _free_registers(target, code)
     splices = _inner_splices(target, code, free, kept_registers, parts)
@@ -166,7 +166,7 @@ def _site_splice(
 def _exit_code(
     target: GraftTarget, code: InstructionCode, free: FreeRegisters, kept_registers: dict[int, MarkValue]
 ) -> tuple[tuple[Word, ...], dict[int, Word]]:
-    """The code of the ways out, and the instructions that must be waited for if that has the kernel's registers."""
+    """The code of the exits, and the instructions that must be waited for if that has the kernel's registers."""
     if code.exit is None:
         return (), {}
     below = code.leaves_below(min((mark.register or 0 for mark in kept_registers.values()), default=0))
@@ -175,7 +175,7 @@ def _exit_code(
 
 
 def _with_exit_code(target: GraftTarget, splices: Sequence[Splice], leaving: tuple[Word, ...]) -> list[Splice]:
-    """With what is done at the ways out, behind the code of a block that is nothing but a way out."""
+    """With what is done at the exits, behind the code of a block that is nothing but a exit."""
     inside = {splice.at: splice.before for splice in splices if splice.at}
     ways_out = {at: (*inside.get(at, ()), *leaving) for at in target.exits()}
     others = [splice for splice in splices if not splice.at or splice.at not in ways_out]

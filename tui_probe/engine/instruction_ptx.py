@@ -1,6 +1,6 @@
 """Write what a probe does at single instructions as kernels of their own, whose SASS a graft takes.
 
-There is a kernel for each kind of place, one for the entry and one for the ways out.
+There is a kernel for each kind of place, one for the entry and one for the exits.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class InstructionPtx:
             stored |= snippet_registers([snippet])
 
     def text(self, leading: int = LEADING_BYTES) -> str:
-        """The PTX, whose kernels have so many bytes of parameters before those of the probe."""
+        """The PTX, whose kernels have that many bytes of parameters before those of the probe."""
         self.leading = leading
         head = f".version {ptx_version(self._arch)}\n.target sm_{self._arch}\n.address_size 64\n"
         kernels = [self._kernel().at_place(site_kernel_name(index), place) for index, place in enumerate(self._places)]
@@ -169,7 +169,7 @@ def block_kernel_name(index: int) -> str:
 
 
 def _is_set_first(snippet: Snippet, register: str) -> bool:
-    """Return whether a snippet writes a register, whatever its lanes, before it reads it."""
+    """Return whether a snippet writes a register, no matter what its lanes, before it reads it."""
     for statement in snippet.statements:
         if isinstance(statement, SnippetCode) and register in (registers := REGISTER_WORD.findall(statement.text)):
             return registers[0] == register and registers.count(register) == 1

@@ -84,7 +84,7 @@ def _candidate_prefixes() -> Iterator[str]:
 INSERTED_MARK: Final = "// tui-probe: "
 """Begins the comment at the end of every inserted line."""
 REPLACED_MARK: Final = INSERTED_MARK + "instead of: "
-"""Begins the comment at the end of a line that stands in the place of an original one, quoted behind it."""
+"""Begins the comment at the end of a line that replaces an original one, quoted behind it."""
 
 _REST_OF_LINE: Final = re.compile(r"[ \t]*(?://[^\n]*)?(?=\n|\Z)")
 
@@ -105,7 +105,7 @@ def inserted_instructions(text: str) -> int:
 
 
 class Edits:
-    """Collects insertions and replacements, and applies those of a node all at once.
+    """Collects insertions and replacements, and applies those of a node all at the same time.
 
     Insertions at one place keep the order in which they were asked for.
     """
@@ -142,7 +142,7 @@ class Edits:
         self._changes.append((position, position, text))
 
     def replace(self, span: Span, text: str) -> None:
-        """Put text in the place of a node. It ends with a comment, so what follows on the line goes to the next."""
+        """Put text instead of a node. It ends with a comment, so what follows on the line goes to the next."""
         line_rest = self._source[span.end : self._source.find("\n", span.end)]
         self._changes.append((span.start, span.end, f"{text}\n\t" if line_rest.strip() else text))
 

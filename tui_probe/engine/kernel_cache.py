@@ -57,7 +57,7 @@ _MAX_IMAGE_BYTES: Final = 256 << 20
 
 @dataclass(slots=True)
 class Original:
-    """One PTX module of an image. ``written`` is where its text already lies on disk.
+    """One PTX module of an image. ``written`` is where its text already is on disk.
 
     Bodies are parsed when a kernel needs them: ``lock`` is for those who may be the first.
     """
@@ -179,7 +179,7 @@ _CODE_PATTERNS: Final = (
 PREPARED_FILES: Final = ("pruned.ptx", "probed.ptx", "kernel.info", SITES_FILE, "pruned.bin", "probed.bin")
 _ORIGINAL_ENTRY: Final = "original.ptx"
 _DIRECTORY_MARK: Final = "\0directory\0"
-"""Stands in kept words of ptxas for the folder in which it worked."""
+"""Is in kept words of ptxas for the folder in which it worked."""
 
 
 class DriverNeed(StrEnum):
@@ -260,7 +260,9 @@ class KernelCache:
         needs: Collection[DriverNeed] = (),
         threads: int = LARGEST_BLOCK,
     ) -> None:
-        """Put the kernel of finished folders into the cache, good for blocks of so many ``threads``. Raises OSError."""
+        """Put the kernel of finished folders into the cache, good for blocks of that many ``threads``. Raises
+        OSError.
+        """
         name = self._keep_original(kernel / _ORIGINAL_ENTRY) if (kernel / _ORIGINAL_ENTRY).exists() else ""
         log_text = "\n".join(outputs).replace(str(directory), _DIRECTORY_MARK)
         files = {file: (directory / file).read_bytes() for file in PREPARED_FILES if (directory / file).exists()}

@@ -94,7 +94,7 @@ def _regex_error(word: str) -> str:
     try:
         re.compile(word)
     except re.error as error:
-        return f"; it is no regular expression: {error}"
+        return f"; it is not a regular expression: {error}"
     return ""
 
 
@@ -121,7 +121,7 @@ def _spellings(kernel: FoundKernel) -> set[str]:
 
 
 def _short_names(kernel: FoundKernel) -> Iterator[str]:
-    """Names that a user would type: the name without the types, of which there are fewer; then the compiler's."""
+    """Names that a user would type: the name without the types, for which there are fewer; then the compiler's."""
     readable = demangle(kernel.name)
     if readable != kernel.name:
         yield _ARGUMENT_LIST.sub("", readable).rpartition(" ")[2]
@@ -140,7 +140,7 @@ def _no_kernel_reason(file: KernelFile, arch: int | None) -> str:
 
 _MAX_CONCURRENT: Final = 4
 _BATCH_SIZE: Final = 64
-"""Kernels whose files are there at once, where they do not stay."""
+"""Kernels whose files are there at the same time, where they do not stay."""
 _PROGRESS_SECONDS: Final = 0.25
 """Between two words about how far it is."""
 _DRIVER_ASSEMBLED: Final = "probed.ptx"
@@ -219,7 +219,7 @@ def check_kernels(
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Some of the kernels, of which the first has the number ``begin``."""
+    """Some of the kernels, for which the first has the number ``begin``."""
 
     probe: Probe
     arch: str | None
@@ -234,8 +234,8 @@ class _Batch:
     ) -> list[tuple[KernelCheck, ProcessLog | None]]:
         """Prepare each kernel; ``progress`` receives the share done ``of`` all kernels now and then.
 
-        The log is None where work may still go on behind the answer, until the preparer is closed. An interrupt waits
-        for no kernel: the code of a library may take minutes.
+        The log is None where work may still continue behind the answer, until the preparer is closed. An interrupt
+        waits for no kernel: the code of a library may take minutes.
         """
         pool = ThreadPoolExecutor(_MAX_CONCURRENT, thread_name_prefix="check")
         tried = [
@@ -254,7 +254,7 @@ class _Batch:
         check = self._check(preparer, number, kernel)
         if self.keep or kernel.way == "ptx":
             return check, None
-        # Each may have copies of a cubin of 100 MB, and no work goes on.
+        # Each may have copies of a cubin of 100 MB, and no work continues.
         log = _read_log(check)
         shutil.rmtree(check.directory, ignore_errors=True)
         return check, log

@@ -38,15 +38,15 @@ def kernel_info(
 
     Kernel name; number of its own parameters; number of maps; ``type,bytes`` per map (0 thread, 1 warp; bytes of a
     slot in the result file, -1 if only the launch knows them); then ``storage INDEX LAYOUT record BYTES cap N`` for
-    each map, which says how it lies on the device (``cap`` 0: each launch has its own), or ``storage INDEX counts`` for
+    each map, which says how it is on the device (``cap`` 0: each launch has its own), or ``storage INDEX counts`` for
     the counts of the map before it, which have no memory of their own, or ``storage INDEX sites record BYTES cap N
     copies N`` for a map of N sites, listed above as 1,0; ``reduce INDEX`` and the line of a
     ``Reduction``, what is saved of a map unless all is; ``sites INDEX LINE …``, the lines of those sites in
     ``pruned.ptx``; ``callback NAME``; ``global NAME`` for each variable that the probed kernel shares with the original
     module, in parameter order; ``no-replay REASON`` if it must not run a second time; ``blocks sampled`` if only blocks
     of a sample are probed, which two more parameters before those of variables tell; ``blocks independent`` if no block
-    can wait for another one, so that they need not be on the device at once; ``note REASON`` if there is something that
-    a person should know of this kernel. Reasons end with their code, as in logs. ``way`` are the lines of a kernel
+    can wait for another one, so that they need not be on the device immediately; ``note REASON`` if there is something
+    that a user should know of this kernel. Reasons end with their code, as in logs. ``way`` are the lines of a kernel
     that was probed in machine code: see ``grafts``.
     """
     lines = [name, str(parameters), str(len(maps))]

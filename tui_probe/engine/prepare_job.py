@@ -82,7 +82,7 @@ class KernelRequest:
 
 @dataclass(slots=True)
 class CacheCounts:
-    """Kernels that were ready in the cache, and those that were looked for in vain."""
+    """Kernels that were ready in the cache, and those that were looked for without success."""
 
     hits: int = 0
     misses: int = 0
@@ -272,7 +272,7 @@ class PrepareJob:
         """Return the kernel with the probe in it; if it leaves no register for values, they are kept in slots.
 
         Only then: on an H200 a reduction took 3.2 times its time with slots, and 1.4 times with one register more,
-        although an SM then had room for three blocks in the place of four.
+        although an SM then had room for three blocks instead of four.
         """
         assert self.gate is not None
         try:
@@ -354,7 +354,7 @@ class PrepareJob:
         return self.gate.allows_slots(arch) if need is DriverNeed.SLOTS else not self.gate.pruning_fault(arch)
 
     def _refuse_graft(self, arch: int) -> None:
-        """Raises UnsupportedKernelError where nothing may be put into machine code. What lies there already goes."""
+        """Raises UnsupportedKernelError where nothing may be put into machine code. What is there already goes."""
         assert self.gate is not None
         off = self.options.machine_code == "off"
         closed = because("machine-code-off") if off else self.gate.closed(arch, trial_part(self.probe))

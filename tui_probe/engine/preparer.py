@@ -96,7 +96,7 @@ class Preparer:
             site_file(self._probe.name, sample, build_probed_ptx(sample, self._probe).notes, b"")
 
     def close(self) -> None:
-        """Wait for assemblies that nobody waits for, let the threads go, and keep the cache within its limit."""
+        """Wait for assemblies that no one waits for, let the threads go, and keep the cache within its limit."""
         self._pool.shutdown(wait=True)
         if self._cache is not None:
             with contextlib.suppress(OSError):  # the next run trims again
@@ -150,7 +150,7 @@ class Preparer:
             return _log_answer(log, "failed", error.reason or because("engine-defect", words=str(error)))
         except OSError as error:
             return _log_answer(log, "failed", because_of_file(error.filename or directory, error), str(error))
-        except Exception as error:  # noqa: BLE001  whatever it is, the program's own kernel runs instead
+        except Exception as error:  # noqa: BLE001  anything that it is, the program's own kernel runs instead
             defect = because("engine-defect", words=f"{type(error).__name__}: {error}")
             return _log_answer(log, "failed", defect, traceback.format_exc())
 
@@ -186,7 +186,7 @@ def _known(answer: Answer) -> Future[Answer]:
 
 
 class MultiPreparer:
-    """A preparer for each probe, and one for all counting probes at once. They share images and assemblers.
+    """A preparer for each probe, and one for all counting probes at the same time. They share images and assemblers.
 
     ``fused`` are the places of the counting probes. ``patience`` is how many seconds a kernel waits for these if it has
     others, None for as long as it takes: large kernels would have no result in short programs, of no probe. What takes
@@ -285,7 +285,7 @@ class MultiPreparer:
             link_files(directory / FUSED_NAME, directory / part.name)
 
     def prepare_sampled(self, place: int, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
-        """A kernel that is prepared already, with the probe at ``place``, for launches of which only some blocks are
+        """A kernel that is prepared already, with the probe at ``place``, for launches for which only some blocks are
         measured: all of their records would be too many.
         """
         if not 0 <= place < len(self._probes):

@@ -3,7 +3,7 @@
 ``wgmma.mma_async`` run on while their warps do other things, unless ptxas finds something between them and their wait
 that cannot run beside them: it then serialises them, or waits for them earlier than the kernel does, and says so. A
 probe that causes this would slow the kernel down rather than measure it. So a point with ``yields = true`` is left out
-of a kernel of which ptxas says so more often with it than without the probe.
+of a kernel for which ptxas says so more often with it than without the probe.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ def yielding_reason(probe: Probe, sites: Counter[str], before: int | None, after
 # Which form of a probed kernel is taken, where the probe needs more registers than the kernel can spare.
 #
 # ptxas takes registers as freely as its schedule can use them, a dozen for a probe that needs three. What that costs
-# is told by the original: a block that had its registers without the probe may not have them with it, and then cannot
-# be launched; and an SM holds fewer blocks. So where a probe adds more than ``MAX_ADDED_REGISTERS``, or a block no
-# longer fits, the kernel is assembled again with a limit (``.maxnreg``), and where it then spills, in the lean form
+# is identified by the original: a block that had its registers without the probe may not have them with it, and then
+# cannot be launched; and an SM holds fewer blocks. So where a probe adds more than ``MAX_ADDED_REGISTERS``, or a block
+# no longer fits, the kernel is assembled again with a limit (``.maxnreg``), and where it then spills, in the lean form
 # of the probe. The first form that spills no more than before is taken. Where there is none and the block would not
 # fit, the one that spills least is taken: what it records is the same, and a launch of the kernel as it was would
 # record nothing.
@@ -86,7 +86,7 @@ def yielding_reason(probe: Probe, sites: Counter[str], before: int | None, after
 # one.
 
 MAX_ADDED_REGISTERS: Final = 8
-"""Registers that a probe may add before less is tried: they are given out in units of so many."""
+"""Registers that a probe may add before less is tried: they are given out in units of that many."""
 LARGEST_BLOCK: Final = 1024
 """Threads of a block, on every device."""
 _REGISTERS_PER_SM: Final = 65536
@@ -128,7 +128,7 @@ class ChosenForm:
 
 
 def max_registers_for(threads: int) -> int:
-    """The registers that each thread of a block of so many may have."""
+    """The registers that each thread of a block of that many may have."""
     warps = math.ceil(max(threads, 1) / _WARP)
     return min(_MAX_LIMIT, _REGISTERS_PER_SM // (warps * _WARP) // MAX_ADDED_REGISTERS * MAX_ADDED_REGISTERS)
 
@@ -141,7 +141,7 @@ def may_limit(kernel: Kernel) -> bool:
 
 
 def largest_block(kernel: Kernel) -> int:
-    """The threads of the largest block that a kernel can be launched with, as far as its text says."""
+    """The threads of the largest block that a kernel can be launched with, to the extent that its text says."""
     for name in ("reqntid", "maxntid"):
         if numbers := re.findall(r"\d+", kernel.entry.attributes.get(name, "")):
             return min(LARGEST_BLOCK, math.prod(map(int, numbers)))
@@ -149,14 +149,14 @@ def largest_block(kernel: Kernel) -> int:
 
 
 def may_need_less(after: AssemblyReport, probe: Probe) -> bool:
-    """Return whether a kernel has so many registers that another form may be taken."""
+    """Return whether a kernel has such a number of registers that another form may be taken."""
     return after.registers is not None and after.registers > (
         MAX_ADDED_REGISTERS if probe.has_lean_snippets else _MIN_LIMIT
     )
 
 
 def runs_straight(kernel: Kernel) -> bool:
-    """Return whether a thread executes each instruction of a kernel at most once, as far as its text says."""
+    """Return whether a thread executes each instruction of a kernel at most once, to the extent that its text says."""
     return len(kernel.bodies) == 1 and not loop_heads(kernel.entry)
 
 
@@ -209,7 +209,7 @@ class FormChooser:
         return list(dict.fromkeys(min(limit, most) if registers <= most else limit for limit, most in fitting))
 
     def _smaller(self, most: int, before: AssemblyReport, plain: FormTrial) -> FormTrial | None:
-        """The lean form without a limit, if it has at most so many registers and is less of everything."""
+        """The lean form without a limit, if it has at most that many registers and is less of everything."""
         added = _registers_used(plain) - (before.registers or 0)
         if added <= MAX_ADDED_REGISTERS or not self._probe.has_lean_snippets or not runs_straight(self._kernel):
             return None
@@ -323,7 +323,7 @@ class FormAssembly:
     sampled: bool
 
     def choose(self, before: AssemblyReport, after: AssemblyReport) -> ChosenForm:
-        """Put the form to take into the place of ``probed.ptx`` and ``probed.bin``, of which ptxas said ``after``.
+        """Put the form to take into the place of ``probed.ptx`` and ``probed.bin``, for which ptxas said ``after``.
 
         The report in the choice is as if it had been assembled there. Raises OSError.
         """

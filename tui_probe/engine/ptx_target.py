@@ -1,7 +1,8 @@
 """Raise a kernel's PTX version and target to what a probe needs, or substitute loops for newer instructions.
 
-Only the header changes, only upward, and only as far as the probe's instructions need and the device goes. That must
-change nothing of what the kernel itself means, so what depends on the two decides (PTX ISA, Volta compatibility guide):
+Only the header changes, only upward, and only to the extent that the probe's instructions need and the device goes.
+That must change nothing of what the kernel itself means, so what depends on the two decides (PTX ISA, Volta
+compatibility guide):
 
 - A target below sm_70 stays below it. For such PTX a later device keeps the warps in step as before Volta, and a
   ``bar`` of one lane is one of its whole warp; kernels that count on that would compute something else, or wait for
@@ -155,7 +156,7 @@ def _substituted_snippet(snippet: Snippet, opcodes: frozenset[str], registers: d
 
 
 def _substitute_text(statement: SnippetCode, number: int, registers: dict[str, str]) -> str:
-    """The loop in the place of one instruction, under its predicate if it has one."""
+    """The loop instead of one instruction, under its predicate if it has one."""
     assert statement.instruction is not None
     instruction = statement.instruction
     _, _, written = statement.text.rstrip("; ").partition(f"{instruction.opcode}.")

@@ -198,5 +198,5 @@ class Answer:
 
     @property
     def written(self) -> str:
-        """As the hook is told it."""
+        """As the hook is given it."""
         return self.text if self.reason is None else self.reason.written

@@ -75,7 +75,7 @@ class Recording:
         return [name for counted in of for name in (self._place(counted), self._attempts(counted))]
 
     def end(self) -> list[str]:
-        """Lines for a way out: how many records there were to be."""
+        """Lines for a exit: how many records there were to be."""
         lines = []
         for own_map in self._counted:
             storage, count = storage_of(self._probe, own_map), self._b32("index")
@@ -91,7 +91,9 @@ class Recording:
         return lines
 
     def locate(self, own_map: Map, skip: str) -> tuple[list[str], RecordAddress]:
-        """The place of the next record. Lanes that save none go to ``skip``, or are told by the target's ``where``."""
+        """The place of the next record. Lanes that save none go to ``skip``, or are identified by the target's
+        ``where``.
+        """
         storage = storage_of(self._probe, own_map)
         if storage.layout is Layout.ROWS:
             return self._in_rows(own_map, storage)

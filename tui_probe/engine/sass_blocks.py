@@ -1,11 +1,12 @@
 """Find the basic blocks of SASS that a probe counts, and where the code of each goes.
 
-Whoever enters a block executes all of it, so what is known of its instructions beforehand is added there at once: how
-many there are of a class, and what snippets at single instructions add that is the same each time, such as a
-multiply-add's two operations. Only instructions under a guard, and those whose address matters, need code of their own.
+Anyone who enters a block executes all of it, so what is known of its instructions beforehand is added there
+immediately: how many there are of a class, and what snippets at single instructions add that is the same each time,
+such as a multiply-add's two operations. Only instructions under a guard, and those whose address matters, need code of
+their own.
 
-The code stands at any instruction of the block that may be executed elsewhere, for all execute as often. In a block of
-nothing but branches it stands at the branch. A block that holds only what cannot be moved, such as a call or what
+The code is at any instruction of the block that may be executed elsewhere, for all execute as often. In a block of
+nothing but branches it is at the branch. A block that holds only what cannot be moved, such as a call or what
 ``WARPSYNC.COLLECTIVE`` leads to, is counted with the one behind it, to which it leads unless its lanes leave.
 """
 
@@ -37,7 +38,7 @@ _CONTROL_FLOW: Final = range(0x140, 0x160)
 _PREFERRED_CLASSES: Final = frozenset({"fp32", "fp64", "fp16", "bf16", "integer", "load", "store"})
 _EXIT: Final = EXIT & 0x1FF
 _END_COLLECTIVE: Final = 0x11B
-"""Ends what a warp does as one for lanes that have parted, where nobody should branch."""
+"""Ends what a warp does as one for lanes that have parted, where no one should branch."""
 _LEAVING_OPERATIONS: Final = frozenset({0x149, 0x14A, 0x14B, BRA_OPERATION, _EXIT, 0x150, 0x158, 0x159, 0x15B})
 """BRX, JMP, JMX, BRA, EXIT, RET, BRXU, JMXU, KILL."""
 _NO_LOCATION: Final = FileLocation("", 0)
@@ -152,7 +153,7 @@ def _fixed_instructions(target: GraftTarget) -> set[int]:
 
 
 def _code_position(target: GraftTarget, block: range, fixed: Collection[int], sites: Collection[int]) -> int | None:
-    """The number of the instruction that the code of a block stands at; None where it can stand at none."""
+    """The number of the instruction that the code of a block is at; None where it can be at none."""
     if any(target.words[index].operation == _END_COLLECTIVE for index in block):
         return None
     free = [index for index in block if index not in fixed]
@@ -173,7 +174,7 @@ def _is_movable(word: Word) -> bool:
 
 
 def _continues(word: Word) -> bool:
-    """Return whether lanes go on behind it, at once or once a call returns."""
+    """Return whether lanes continue behind it, immediately or once a call returns."""
     return not word.is_unconditional or word.operation not in _LEAVING_OPERATIONS
 
 

@@ -155,7 +155,7 @@ _IDENTIFIABLE_MODIFIERS: Final = {
     **dict.fromkeys(("mma", "wmma", "wgmma"), _MODIFIERS | _FACTORS),
     **dict.fromkeys(MATRIX_MOVES.values(), frozenset({"x1", "x2", "x4"})),
 }
-"""The modifiers that are told of other opcodes."""
+"""The modifiers that are informed of other opcodes."""
 _WMMA: Final = {"load": "ld", "store": "st", "mma": "mma"}
 """SASS equivalents of these modifiers."""
 _ALTERNATIVE_OPCODES: Final = {"ldu": {"ld"}, "atom": {"red"}, "red": {"atom"}}
@@ -201,7 +201,7 @@ class SassSite:
 
     @property
     def reads(self) -> int:
-        """The predicate that the flag's mark tells of."""
+        """The predicate that the flag's mark reports."""
         return ALWAYS if self.access is None else self.access.reads
 
 

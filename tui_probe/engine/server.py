@@ -12,7 +12,7 @@
     A reason ends with its code: no PTX in image code no-ptx
     launcher → engine  cache TAB id         engine → launcher  ok TAB id TAB hits SPACE misses
 
-Requests of a connection are answered in order, connections at once: a process has one for each kernel that it waits
+Requests of a connection are answered in order, connections immediately: a process has one for each kernel that it waits
 for. The launcher runs the server in a process of its own, ``launcher.engine_process``, with workers beside it.
 """
 
@@ -56,7 +56,7 @@ class EngineServer:
     ) -> None:
         """``reception`` takes connections at ``path`` already; without it one is made there by ``start``.
 
-        ``fused`` are the places of the probes that a kernel has at once;
+        ``fused`` are the places of the probes that a kernel has at the same time;
         ``workers`` is the most processes that serve connections beside this one, ``patience`` as of ``MultiPreparer``.
         """
         self._path = path
@@ -82,7 +82,7 @@ class EngineServer:
         listed_reasons()  # read now, beside the start of the target: the first kernel with a reason would wait for it
 
     def stop(self) -> None:
-        """Take no more requests; finish those under way and the assemblies that nobody waits for."""
+        """Take no more requests; finish those under way and the assemblies that no one waits for."""
         if self._reception is not None:
             self._reception.stop()
         if self._workers is not None:

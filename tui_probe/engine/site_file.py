@@ -206,7 +206,7 @@ SiteKind: TypeAlias = Literal["instruction", "block", "loop"]
 
 @dataclass(slots=True)
 class NotedSite:
-    """An instruction that points are at, or the first one of a basic block or loop, as it stands in ``pruned.ptx``.
+    """An instruction that points are at, or the first one of a basic block or loop, as it is in ``pruned.ptx``.
 
     ``written`` is what takes its place in the probed kernel, itself if nothing does. ``points`` are the names of the
     points in the probe; ``block`` holds all instructions of a basic block.

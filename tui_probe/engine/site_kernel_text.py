@@ -1,4 +1,4 @@
-"""PTX text of a kernel with the code of one instruction, block, entry or way out.
+"""PTX text of a kernel with the code of one instruction, block, entry or exit.
 
 Facts of an instruction reach the code through marks, loads of shared memory: no snippet may touch shared memory itself,
 so each such access in what ptxas makes is a mark, and the graft puts a move in its place. So do the probe's own
@@ -139,7 +139,8 @@ def snippet_registers(snippets: Iterable[Snippet]) -> set[str]:
 @dataclass(frozen=True, slots=True)
 class KernelFrame:
     """Common part of the kernels of a probe: registers that live throughout, maps of several records per slot,
-    registers that are always 0, ``parameters`` (purpose and name) behind so many ``leading`` bytes, and all ``sites``.
+    registers that are always 0, ``parameters`` (purpose and name) behind that many ``leading`` bytes, and all
+    ``sites``.
     """
 
     live_registers: Sequence[str]

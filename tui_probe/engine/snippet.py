@@ -157,7 +157,7 @@ def parse_snippet(text: str, place: FileLocation, own_map: str = "") -> ParsedSn
 
 
 def merge_saves(snippet: Snippet) -> Snippet:
-    """One SAVE of all values in the place of the last of several, as files with ``SAVE.u64`` and ``SAVE.u32`` have."""
+    """One SAVE of all values instead of the last of several, as files with ``SAVE.u64`` and ``SAVE.u32`` have."""
     saves = [statement for statement in snippet.statements if isinstance(statement, Save) and not statement.adds]
     if len(saves) < 2:
         return snippet
@@ -184,7 +184,7 @@ def points_without_effect(probe: Probe) -> list[ProbePoint]:
 
 
 def _needed_registers(probe: Probe) -> set[str]:
-    """The registers that stand in a point that saves, or decide a branch, and those that they are computed from."""
+    """The registers that are in a point that saves, or decide a branch, and those that they are computed from."""
     needed: set[str] = set()
     codes: list[tuple[set[str], set[str]]] = []
     for point in probe.points:

@@ -5,7 +5,7 @@ memory whose address is the value, at an exit a load from an address that names 
 itself, so each such access in what ptxas makes is a mark, and the graft puts moves in their places.
 
 The parameters of the probe lie behind ``LEADING_BYTES`` bytes of others; the graft shifts what reads them to where they
-lie in the kernel that it is put into.
+are in the kernel that it is put into.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LEADING_BYTES: Final = 64
 """Bytes of parameters before those of the probe."""
 MANY_LEADING_BYTES: Final = 8192
-"""The same for kernels with so many parameters that they begin elsewhere on some architectures."""
+"""The same for kernels with such a number of parameters that they begin elsewhere on some architectures."""
 ENTRY_KERNEL: Final = "tui_probe_entry"
 EXIT_KERNEL: Final = "tui_probe_exit"
 FLAT_KERNEL: Final = "tui_probe_flat_exit"
@@ -107,7 +107,7 @@ def _finds_flat_slot(probe: Probe, after: Sequence[Snippet]) -> bool:
 
 
 def _map_with_words(probe: Probe, units: int, *, sampled: bool) -> Map:
-    """A map whose slots have room for so many words behind their records. Raises UnsupportedKernelError."""
+    """A map whose slots have room for that many words behind their records. Raises UnsupportedKernelError."""
     for own_map in probe.maps:
         storage = storage_of(probe, own_map)
         left = storage.slot_bytes - storage.record_bytes - MARK_BYTES
@@ -213,7 +213,7 @@ class _KernelText:
         return [*lines, *self._sample(), *(self._sampling.skip_outside_sample(body) if self._sampling else body)]
 
     def written(self, name: str, lines: Sequence[str], leading: int) -> str:
-        """The kernel with those lines, and so many bytes of parameters before its own."""
+        """The kernel with those lines, and that many bytes of parameters before its own."""
         first = f"\t.param .align 8 .b8 tui_probe_leading[{leading}]"
         declared = ",\n".join([first, *(f"\t.param .u64 {parameter}" for parameter in self.parameters())])
         body = "\n\t".join(["", *self._names.declarations(), *lines, "ret;"])

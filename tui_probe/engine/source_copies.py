@@ -2,7 +2,7 @@
 
 Only files that lines of the kernel name, that are text, that this user can read, and that may be copied: see
 ``source_policy``. What cannot be copied is left out and nothing is said: the line numbers are there all the same. A
-copy can be read by whoever can read the file.
+copy can be read by anyone who can read the file.
 """
 
 from __future__ import annotations

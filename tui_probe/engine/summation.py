@@ -10,7 +10,7 @@ They may arrive in several groups, by several exits: each adds its part, which i
 
 which is exact for every 32-bit value, and for 64-bit ones below 2**59.
 
-All this stands behind a branch that no lane takes. It begins a basic block, so that the assembler keeps what it needs
+All this is behind a branch that no lane takes. It begins a basic block, so that the assembler keeps what it needs
 here apart from the kernel's own last instructions: mixed with them it would cost a small kernel half a dozen registers.
 Each sum goes to memory before the next is made, under a predicate that holds in one lane: sums that wait for a common
 branch cost a register each, six more where a kernel has few of its own. A graft has that branch all the same, since
@@ -136,7 +136,7 @@ class Summation:
     """PTX text of ``ADD`` for one kernel. ``own`` maps the probe's registers to their names in the kernel."""
 
     def __init__(self, probe: Probe, names: UnusedNames, own: dict[str, str], *, reduces: bool, gathers: bool) -> None:
-        """``gathers``: all sums are made before one lane goes on to add them."""
+        """``gathers``: all sums are made before one lane continues to add them."""
         self._gathers = gathers
         self._probe = probe
         self._names = names
@@ -149,11 +149,11 @@ class Summation:
         if not self._together(own_map, values):
             return []
         self._end = self._names.new_label()
-        nobody = self._names.temporary("nobody", "pred")
+        no_lane = self._names.temporary("no_lane", "pred")
         return [
             f"activemask.b32 {self._lanes()};",
-            f"setp.eq.u32 {nobody}, {self._lanes()}, 0;",
-            f"@{nobody} bra {self._end};",
+            f"setp.eq.u32 {no_lane}, {self._lanes()}, 0;",
+            f"@{no_lane} bra {self._end};",
         ]
 
     def lines(self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str]) -> list[str]:
@@ -255,8 +255,8 @@ class Summation:
 
 # ``ADD`` to a map of sites: a record for each instruction, block or loop that a probe is at, to which all warps add.
 #
-# Every lane that comes adds at once, where the instruction is, so that nothing lives across the kernel: no register
-# is held, and nothing is to be done at its ways out. A snippet lets one lane of a warp add what all of them counted.
+# Every lane that comes adds immediately, where the instruction is, so that nothing lives across the kernel: no register
+# is held, and nothing is to be done at its exits. A snippet lets one lane of a warp add what all of them counted.
 #
 #     address = the map's parameter + (SM mod copies) × bytes of a copy + site × bytes of a record
 

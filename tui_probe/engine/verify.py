@@ -173,7 +173,7 @@ class _SnippetCheck:
 
     def _label(self, label: SnippetCode) -> None:
         if self._located is not None:
-            raise self._error(label.place, "a label may not stand between LOCATE and SAVE: move it before or after")
+            raise self._error(label.place, "a label may not be between LOCATE and SAVE: move it before or after")
 
     def _locate(self, locate: Locate) -> None:
         self._map(locate.map, locate.place)

@@ -39,7 +39,7 @@ class SharedCounts:
         self._memory = mmap.mmap(-1, places * _COUNTS.size)
 
     def set(self, place: int, hits: int, misses: int) -> None:
-        """Write those of one process, which nobody else writes."""
+        """Write those of one process, which no one else writes."""
         _COUNTS.pack_into(self._memory, place * _COUNTS.size, hits, misses)
 
     def total(self) -> tuple[int, int]:
@@ -104,7 +104,7 @@ class _Handed:
 
 
 def _run(work: Callable[[], None]) -> None:
-    """In a process that was just forked: do the work and end, whatever happens."""
+    """In a process that was just forked: do the work and end, no matter what happens."""
     try:
         work()
         os._exit(0)
@@ -143,7 +143,7 @@ def _pass_on(source: socket.socket, connection: socket.socket) -> bool:
 
 
 def _fork_worker(place: int, task: WorkerTask, of_others: list[socket.socket]) -> tuple[int, socket.socket]:
-    """Start a worker. ``of_others`` are sockets that it must not hold open: their ends are told by them."""
+    """Start a worker. ``of_others`` are sockets that it must not hold open: their ends are identified by them."""
     source, own = socket.socketpair()
     pid = os.fork()
     if not pid:

@@ -136,7 +136,8 @@ class Answer:
     """Answer of an evaluation. ``tables`` and ``drawings`` have names; the first table is the main one.
 
     ``said`` are its findings, a sentence or a line each; ``compared`` figures beside published ones. ``arrays`` are
-    larger data for scripts, by name; their shapes are told by the evaluation's module. What follows is filled in by
+    larger data for scripts, by name; their shapes are identified by the evaluation's module. What follows is filled in
+    by
     ``opening``: the evaluation's name and question, what was looked at, and how to read it.
     """
 

@@ -35,7 +35,7 @@ COLLECTED_SCHEMA: Final = "tui-probe.collected"
 
 @dataclass(frozen=True, slots=True)
 class CollectedRun:
-    """A run. ``command`` is what a person could type; ``problem`` why nothing is kept of it, None if something is.
+    """A run. ``command`` is what a user could type; ``problem`` why nothing is kept of it, None if something is.
 
     ``saved_as`` is the name of the trace's directory, or of a file. ``note`` is what must be known of it, such
     as what was left out when it was bundled.

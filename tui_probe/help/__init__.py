@@ -1,7 +1,7 @@
 """The pages of ``tui-probe help``: Markdown beside this module, one file per topic.
 
 The first line of a page, ``# name: what it is about``, is its line in the list of topics. A page may have a line
-``{{keys}}`` or the like, in the place of a table that is made from the code, so that it cannot fall behind.
+``{{keys}}`` or the like, instead of a table that is made from the code, so that it cannot fall behind.
 """
 
 from __future__ import annotations

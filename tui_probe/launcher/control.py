@@ -184,7 +184,9 @@ class ControlPage:
         return self.probes[place - 1] if 0 < place <= len(self.probes) else None
 
     def choose_probe(self, name: str | None) -> None:
-        """Let launches have this one alone, or None: all by turns. Raises ControlError if the run has no such probe."""
+        """Let launches have this one alone, or None: all alternately. Raises ControlError if the run has no such
+        probe.
+        """
         if name is not None and name not in self.probes:
             raise ControlError(f"{name}: the run has no such probe; it has {', '.join(self.probes) or 'none'}")
         self["only_probe"] = 0 if name is None else self.probes.index(name) + 1
@@ -226,7 +228,7 @@ class ControlPage:
 
 
 def _sealed_memory() -> int:
-    """Return a descriptor of a page of memory that nobody can make shorter.
+    """Return a descriptor of a page of memory that no one can make shorter.
 
     It is filled: a hole would be filled when the target writes, too late.
     """
@@ -287,7 +289,7 @@ def page_of_trace(trace: Path) -> Path | None:
 
 
 class RecordingWindow:
-    """Turns the switch of a run on and off, each once: what a person does with it in between stays."""
+    """Turns the switch of a run on and off, each once: what a user does with it in between stays."""
 
     def __init__(self, control: ControlPage, after: float, duration: float | None) -> None:
         self._control = control

@@ -83,7 +83,7 @@ def find_driver(chosen: Path | None, simulated: bool, environment: Mapping[str, 
 
 
 def chosen_driver(chosen: Path) -> Driver:
-    """The driver that the user named, checked as far as a file can be."""
+    """The driver that the user named, checked to the extent that a file can be."""
     path = chosen.absolute()
     if not is_elf_for_this_machine(path):
         raise LaunchError(f"--driver {chosen}: not a shared library for {os.uname().machine}")
@@ -112,7 +112,7 @@ def loader_cache() -> list[Path]:
 
 
 def is_driver(path: Path) -> bool:
-    """A library for this machine that is not one of ours."""
+    """A library for this machine that is not one of tui-probe."""
     return is_elf_for_this_machine(path) and b"TUI_PROBE_" not in own_text(path)
 
 

@@ -71,9 +71,9 @@ class Engine:
             return ForkedProcess(work, NAME, output.fileno(), {self._listener.fileno()})
 
     def revive(self) -> str | None:
-        """Start it again if it has ended, and return what to tell of that; None if it runs, or has ended too often.
+        """Start it again if it has ended, and return what to report about it; None if it runs, or has ended too often.
 
-        Only the thread that made it does: the process is told to end when that thread does.
+        Only the thread that made it does: the process is asked to end when that thread does.
         """
         ended = self._ending() if threading.get_ident() == self._thread else None
         if ended is None:
@@ -129,7 +129,7 @@ class Engine:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _close_socket(self) -> None:
-        """Have hooks find nobody, at once, instead of waiting for an answer."""
+        """Have hooks find no one, immediately, instead of waiting for an answer."""
         self.socket.unlink(missing_ok=True)
         self._listener.close()
 

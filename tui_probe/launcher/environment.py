@@ -36,8 +36,8 @@ AUDIT_LIBRARY: Final = "libtui-probe-audit.so"
 def loader_variables(base: Mapping[str, str], hook: Path) -> dict[str, str]:
     """The loader's variables: those of ``base``, and the hook's.
 
-    An audit library gives the hook to whoever asks for the driver. Loaders without usable audit libraries preload the
-    hook; the audit library drops that entry. ``TUI_PROBE_LOADING`` restricts this to one way.
+    An audit library gives the hook to anyone who asks for the driver. Loaders without usable audit libraries preload
+    the hook; the audit library drops that entry. ``TUI_PROBE_LOADING`` restricts this to one way.
     Raises LaunchError where the loader cannot take the hook's path, or where there is no such way.
     """
     if set(str(hook)) & set(": "):
@@ -57,7 +57,7 @@ def loader_variables(base: Mapping[str, str], hook: Path) -> dict[str, str]:
 
 
 def preload_entry(hook: Path) -> str:
-    """The hook's entry in ``LD_PRELOAD``, a path that nobody opens.
+    """The hook's entry in ``LD_PRELOAD``, a path that no one opens.
 
     Where the audit library drops the entry, glibc gives this name to the library that it gets instead. The name of the
     hook stays free for who opens the hook itself, as NVTX does.
@@ -87,7 +87,7 @@ MODULES: Final = str(_TENSORTRACE / "shim")
 def python_path(base: Mapping[str, str]) -> str | None:
     """``PYTHONPATH`` for the target: what it was, and ours around it. None where a colon in our path forbids that.
 
-    Modules stand last, so that whatever the user put there wins; the ``sitecustomize`` must be found first.
+    Modules are last, so that anything that the user put there wins; the ``sitecustomize`` must be found first.
     """
     if os.pathsep in str(_TENSORTRACE):
         return None
@@ -137,7 +137,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class HookPaths:
-    """The paths that the hook is told of, all absolute."""
+    """The paths that the hook is informed of, all absolute."""
 
     hook: Path
     trace_root: Path
@@ -149,7 +149,7 @@ class HookPaths:
     ending: Path
     """Is there once the run is asked to end."""
     beside: Path
-    """Takes what processes tell of drivers that are in them beside the one that the hook calls."""
+    """Takes what processes report drivers that are in them beside the one that the hook calls."""
     notes: Path
     """Takes what processes note for the launcher: see ``notes``."""
     control: Path | None = None
@@ -238,8 +238,8 @@ def option_variables(options: RunOptions) -> dict[str, str]:
 
 
 def places_to_fuse(probes: Sequence[ChosenProbe], options: RunOptions) -> tuple[int, ...]:
-    """Return the places of the probes that a kernel has at once; none of a run that measures each by itself, and not
-    those that measure a sample of blocks.
+    """Return the places of the probes that a kernel has at the same time; none of a run that measures each by itself,
+    and not those that measure a sample of blocks.
     """
     alone = options.benchmark or options.memusage
     return () if alone else fused_places([None if probe.sample else probe.probe for probe in probes])

@@ -1,7 +1,7 @@
 """Helper processes of the launcher: forked with its code; a witness of signals to the process group.
 
 It has what a process started anew would have, and no more: a session of its own, no terminal, no descriptor but those
-that it is given, the signals' usual actions. It is told to end when the launcher's thread that made it does.
+that it is given, the signals' usual actions. It is asked to end when the launcher's thread that made it does.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ForkedProcess:
         self._lock = threading.Lock()
         self._status: int | None = None
         libc, parent = ctypes.CDLL(None), os.getpid()
-        # Nobody writes to this pipe: that it ends says that the process has ended, without a look now and then.
+        # No one writes to this pipe: that it ends says that the process has ended, without a look now and then.
         self._end, alive = os.pipe()
         self.pid = os.fork()
         if not self.pid:
@@ -76,7 +76,7 @@ class ForkedProcess:
             if self._status is None:
                 try:
                     pid, status = os.waitpid(self.pid, how)
-                except ChildProcessError:  # where SIGCHLD is ignored nobody learns the status
+                except ChildProcessError:  # where SIGCHLD is ignored no one learns the status
                     pid, status = self.pid, 0
                 self._status = os.waitstatus_to_exitcode(status) if pid else None
             return self._status
@@ -109,14 +109,14 @@ def enter_fork(libc: ctypes.CDLL, parent: int, name: bytes, output: int, kept: C
     os.dup2(output, 2)
     with contextlib.suppress(OSError):
         os.close(0)
-    os.open(os.devnull, os.O_RDONLY)  # takes the place of the lowest that is free
+    os.open(os.devnull, os.O_RDONLY)  # replaces the lowest that is free
     close_all_but({0, 1, 2, *kept})
     rename(name)
 
 
 def close_all_but(kept: Collection[int]) -> None:
     """Close the descriptors that were the launcher's."""
-    gc.freeze()  # objects of the launcher that nobody uses must not close descriptors of ours by their old numbers
+    gc.freeze()  # objects of the launcher that no one uses must not close descriptors of tui-probe by their old numbers
     try:
         descriptors = [int(name) for name in os.listdir("/proc/self/fd")]  # noqa: PTH208 - numbers
     except OSError:  # none is free for the list: there are few

@@ -1,4 +1,4 @@
-"""Nsight Compute as a launcher: where it is, and how it is told to write what we import."""
+"""Nsight Compute as a launcher: where it is, and how it is asked to write what we import."""
 
 from __future__ import annotations
 

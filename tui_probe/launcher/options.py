@@ -37,7 +37,7 @@ class RunOptions:
 
     command: tuple[str, ...]
     probes: tuple[str, ...] = (DEFAULT_PROBE,)
-    """As a person names them: ``NAME``, ``NAME:SAMPLE``, the name of a set."""
+    """As a user names them: ``NAME``, ``NAME:SAMPLE``, the name of a set."""
     trace_root: Path = Path("trace")
     kernels: str | None = None
     excluded: str | None = None
@@ -74,7 +74,7 @@ class RunOptions:
     max_write_rate: int = MAX_WRITE_RATE
     """Bytes of results per second where launches are sampled; ``NO_LIMIT``: any."""
     shares: bool = True
-    """Nobody has said how much may be kept, nor of which launches: each gets its share."""
+    """No one has said how much may be kept, nor for which launches: each gets its share."""
     max_probe_memory: int | None = None
     max_host_memory: int | None = None
     after: float = 0.0

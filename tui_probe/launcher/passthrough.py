@@ -1,7 +1,7 @@
 """A run without a screen: the program's streams and signals are passed on, with a copy of its output in a log.
 
-Pipes and terminals are pumped: bytes are passed on at once and unchanged. The target inherits files, devices, sockets
-and closed descriptors as they are: it sees their errors, seeks in them and truncates them.
+Pipes and terminals are pumped: bytes are passed on immediately and unchanged. The target inherits files, devices,
+sockets and closed descriptors as they are: it sees their errors, seeks in them and truncates them.
 """
 
 from __future__ import annotations
@@ -71,14 +71,15 @@ class Pump:
     def finish(self, seconds: float | None = None) -> bool:
         """Pass on what was written so far. True if the stream has ended, False if some process still holds it open.
 
-        A reader of ours that takes nothing for so many ``seconds`` gets no more: True, the log has what was read.
+        A reader of tui-probe that takes nothing for that many ``seconds`` gets no more: True, the log has what was
+        read.
         """
         os.close(self._stop)
         self._thread.join(seconds)
         return self._source < 0 or self._thread.is_alive()
 
     def abandon(self) -> None:
-        """Close our end: who writes to the other one is to know that nobody reads it."""
+        """Close our end: who writes to the other one is to know that no one reads it."""
         if self._source >= 0:
             os.close(self._source)
             self._source = -1
@@ -88,7 +89,7 @@ class Pump:
         self._copy_until(None)
 
     def copy_window_size(self) -> None:
-        """Give the target's terminal the size of ours."""
+        """Give the target's terminal the size of tui-probe."""
         if self.is_terminal:
             with contextlib.suppress(termios.error):  # the stream has ended
                 termios.tcsetwinsize(self._source, termios.tcgetwinsize(self.destination))
@@ -117,7 +118,7 @@ class Pump:
                 return True
 
     def _leave_reader(self) -> None:
-        """Tell the target that nobody reads: its next write fails, as it would without us. What waits was in vain."""
+        """Tell the target that no one reads: its next write fails, as it would without us. What waits is lost."""
         poll = select.poll()
         poll.register(self._source, select.POLLIN)
         if dict(poll.poll(0)).get(self._source, 0) & select.POLLIN:
@@ -130,7 +131,7 @@ class Pump:
         poll = select.poll()
         poll.register(self._source, select.POLLIN)
         while ready := poll.poll(0):
-            if ready[0][1] & select.POLLHUP:  # nobody can write any more
+            if ready[0][1] & select.POLLHUP:  # no one can write any more
                 self.carry_on()
                 return
             if waiting <= 0:
@@ -138,7 +139,7 @@ class Pump:
             waiting -= self._copy_block()
 
     def _copy_block(self) -> int:
-        """Copy what is there. The number of bytes; 0 when the stream has ended, or nobody takes it any more."""
+        """Copy what is there. The number of bytes; 0 when the stream has ended, or no one takes it any more."""
         try:
             data = os.read(self._source, BLOCK)
         except OSError as error:
@@ -152,7 +153,7 @@ class Pump:
         return 0
 
     def _pass_on(self, data: bytes) -> bool:
-        """False when nobody reads our stream any more: closing the source then tells the target."""
+        """False when no one reads our stream any more: closing the source then tells the target."""
         self._before()
         try:
             write_all(self.destination, data)
@@ -187,7 +188,7 @@ def write_all(descriptor: int, data: bytes) -> None:
     while view:
         try:
             view = view[os.write(descriptor, view) :]
-        except BlockingIOError:  # somebody made our stream non-blocking
+        except BlockingIOError:  # someone made our stream non-blocking
             select.select([], [descriptor], [])
 
 
@@ -198,7 +199,7 @@ class InheritedStream:
     """
 
     target_end = None
-    """The target inherits it. ``open_standard_streams`` lets nobody inherit what stands in for a closed one."""
+    """The target inherits it. ``open_standard_streams`` lets no one inherit what stands in for a closed one."""
     failure = None
 
     def __init__(self, descriptor: int, log: Path, limit: int | None = None) -> None:
@@ -214,7 +215,7 @@ class InheritedStream:
         """As for a pump."""
 
     def finish(self, seconds: float | None = None) -> bool:  # noqa: ARG002 - as for a pump
-        """Copy what was appended. True: the stream has ended as far as we are concerned."""
+        """Copy what was appended. True: the stream has ended to the extent that we are concerned."""
         if self._begin is not None:
             with contextlib.suppress(OSError):  # a file that we may only write, or a full disk
                 self._copy(self._begin)
@@ -338,7 +339,7 @@ def fork_remaining_pumps(pumps: list[Pump], done: list[Pump]) -> None:
             pump.abandon()
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        for number in (signal.SIGINT, signal.SIGQUIT):  # whoever writes decides when the stream ends
+        for number in (signal.SIGINT, signal.SIGQUIT):  # anyone who writes decides when the stream ends
             signal.signal(number, signal.SIG_IGN)
         threads = [threading.Thread(target=pump.carry_on) for pump in pumps]
         for thread in threads:

@@ -23,7 +23,7 @@ class Outcome:
     engine_failure: str | None = None
     """Reason why the engine ended before the run; None if it did not."""
     asked_to_end: bool = False
-    """By a signal: nobody wants to wait for long."""
+    """By a signal: no one wants to wait for long."""
     no_trace: str | None = None
     """Reason why nothing was recorded; None if it could be."""
     incomplete: dict[Path, str] = field(default_factory=dict)

@@ -21,7 +21,9 @@ OWN_DESCRIPTORS: Final = 4096
 
 
 def take_room() -> tuple[int, int]:
-    """Raise our own limit of descriptors as far as we may. Returns what it was, which the target is to have."""
+    """Raise our own limit of descriptors to the extent that we may. Returns what it was, which the target is to
+    have.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = OWN_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, OWN_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -35,7 +37,7 @@ def give_back(limits: tuple[int, int]) -> None:
 
 
 def become_program(options: RunOptions, limits: tuple[int, int]) -> NoReturn:
-    """Run the command in the place of this process, without the hook. Raises TargetError if it cannot be executed."""
+    """Run the command instead of this process, without the hook. Raises TargetError if it cannot be executed."""
     command = options.command
     if options.simulated:
         find_simulated_driver(options)

@@ -136,7 +136,7 @@ class Session:
         return [self.options.trace_root / trace.name for trace in self.traces]
 
     def _probes_for_traces(self) -> Path:
-        """A folder of all probes as TOML, which a trace keeps whatever language each was written in."""
+        """A folder of all probes as TOML, which a trace keeps no matter which language each was written in."""
         folder = self.spool.folder / "probes"
         folder.mkdir()
         for probe in self.probes:

@@ -21,7 +21,7 @@ _ELSEWHERE = "name a folder of your own with --tracedir"
 def check_trace_root(root: Path) -> None:
     """LaunchError if another user than root owns the folder, or all may take our files out of it.
 
-    One that does not exist will be ours. In a folder such as ``/tmp``, open to all but with the sticky bit, nobody
+    One that does not exist will be ours. In a folder such as ``/tmp``, open to all but with the sticky bit, no one
     takes away what others have made.
     """
     try:
@@ -35,9 +35,9 @@ def check_trace_root(root: Path) -> None:
 def root_problem(found: os.stat_result, user: int) -> str | None:
     """Return why ``user`` should make no traces in a folder; None if it may."""
     if found.st_uid not in (user, 0):
-        return f"user {found.st_uid} owns the folder, and could put links in the place of your files"
+        return f"user {found.st_uid} owns the folder, and could put links instead of your files"
     if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
-        return "all users may write to the folder, and could put links in the place of your files"
+        return "all users may write to the folder, and could put links instead of your files"
     return None
 
 
@@ -60,7 +60,7 @@ def start_of(pid: int) -> str | None:
 def mark_owner(folder: Path) -> None:
     """Say in a folder which process it belongs to."""
     pid = os.getpid()
-    with contextlib.suppress(OSError):  # a full disk: then nobody removes it
+    with contextlib.suppress(OSError):  # a full disk: then no one removes it
         (folder / _OWNER).write_text(f"{pid} {start_of(pid)} {' '.join(_pid_namespace())}")
 
 
@@ -115,7 +115,9 @@ NO_WRITING = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, er
 
 
 def living_runs(trace_root: Path) -> list[int]:
-    """The process ids of launchers whose runs go on in a folder of traces, whether there is a trace of them or not."""
+    """The process ids of launchers whose runs continue in a folder of traces, whether there is a trace of them or
+    not.
+    """
     try:
         names = [path.name for path in trace_root.iterdir()]
     except OSError:

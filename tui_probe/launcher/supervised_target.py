@@ -45,7 +45,7 @@ class SupervisedTarget:
         self.runs = True
         """Did it, when ``poll`` was called last?"""
         self.is_left = False
-        """Shall it go on without us?"""
+        """Shall it continue without us?"""
         self.root = options.trace_root
         """Directory of its traces, as the user named it."""
         self._lock = threading.Lock()
@@ -132,7 +132,7 @@ class SupervisedTarget:
             signals.stop_as_anyone_would()
 
     def detach(self) -> None:
-        """Let it go on without us."""
+        """Let it continue without us."""
         with contextlib.suppress(OSError):  # a question that could not be asked any more
             self._stream.close()
 
@@ -157,5 +157,5 @@ class SupervisedTarget:
         self._ask("group", number=signal.SIGKILL)
 
     def leave(self) -> None:
-        """It shall go on when the screen ends."""
+        """It shall continue when the screen ends."""
         self.is_left = True

@@ -140,14 +140,14 @@ class DetachedTarget:
 
 # A process of its own session that holds a run under the screen: it lives until the target has ended.
 #
-# Whoever started the run asks it over a socket, one line of JSON for each question and answer:
+# Anyone who started the run asks it over a socket, one line of JSON for each question and answer:
 #
 #     {"do": "poll"}                        {"returncode": null, "traces": [DIR...]}
 #     {"do": "forward", "number": 15}       {}      a signal that reached the launcher
 #     {"do": "group", "number": 2}          {}      a signal for every process of the target's group
 #     {"do": "end"}                         what the run left (Outcome), once all of it is complete; the last answer
 #
-# The end of the connection means that nobody waits any more: the program keeps running, and its traces are completed
+# The end of the connection means that no one waits any more: the program keeps running, and its traces are completed
 # all the same.
 
 
@@ -174,7 +174,7 @@ def become_supervisor(connection: socket.socket, options: RunOptions, probes: Se
             except ProbeError as error:
                 answer(stream, error_answer(error))
     except OSError:
-        pass  # nobody listens any more
+        pass  # no one listens any more
     finally:
         os._exit(0)
 
@@ -197,7 +197,7 @@ def error_answer(error: ProbeError) -> dict[str, Any]:
 
 
 def supervise(stream: LineStream, options: RunOptions, probes: Sequence[ChosenProbe]) -> None:
-    """Start the target, and answer until nobody asks any more and it has ended."""
+    """Start the target, and answer until no one asks any more and it has ended."""
     with Session(options, probes, announce=lambda _: None) as session:
         target = DetachedTarget(session)
         answer(stream, description(target, session))
@@ -212,7 +212,7 @@ def supervise(stream: LineStream, options: RunOptions, probes: Sequence[ChosenPr
         target.wait()
         for trace in target.trace_directories():  # its screen may stay open for long
             remember(trace)
-        released.wait()  # the screen may still show what lies in the spool
+        released.wait()  # the screen may still show what is in the spool
         outcome = session.outcome()
     if asked_for_end[0]:
         answer(stream, outcome.words())
@@ -232,7 +232,7 @@ def description(target: DetachedTarget, session: Session) -> dict[str, Any]:
 
 
 def answer_questions(stream: LineStream, target: DetachedTarget) -> bool:
-    """Until the connection ends, or somebody asks for the end of the run: True then."""
+    """Until the connection ends, or someone asks for the end of the run: True then."""
     try:
         for line in stream:
             question = json.loads(line)

@@ -71,7 +71,7 @@ class TargetProcess:
         self.process = process
         self.group = group
         self.asked_to_end = False
-        """Did it get a signal that asks it to end? Then nobody wants to wait for what is left to write."""
+        """Did it get a signal that asks it to end? Then no one wants to wait for what is left to write."""
         self._ending = ending
 
     @property

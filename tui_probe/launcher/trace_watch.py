@@ -59,7 +59,7 @@ TRACE_NAME = re.compile(rf"({'|'.join(MONTHS)})\d\d_\d{{6}}_(?P<pid>\d+)[\w.+-]*
 
 
 def stamp_of(seconds: float) -> str:
-    """``<Mon>DD_HHMMSS`` of a time since the epoch, local, in English whatever the locale."""
+    """``<Mon>DD_HHMMSS`` of a time since the epoch, local, in English anything that the locale."""
     moment = time.localtime(seconds)
     return f"{MONTHS[moment.tm_mon - 1]}{moment.tm_mday:02}_{moment.tm_hour:02}{moment.tm_min:02}{moment.tm_sec:02}"
 
@@ -90,7 +90,7 @@ class TraceWatch:
 
 
 BLOCK: Final = 512
-"""Unit of ``st_blocks``, whatever the file system's own block is."""
+"""Unit of ``st_blocks``, no matter what the file system's own block is."""
 LAUNCHER_FILES: Final = ("run.json", "read.py", "tensor.trace")
 SOURCE_FOLDER: Final = "source"
 

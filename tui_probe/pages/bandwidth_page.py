@@ -34,7 +34,7 @@ TIMES_EXPLANATION: Final = (
 )
 BANDWIDTH_EXPLANATION: Final = (
     "Each figure is bytes moved over time. “of spec.” compares it with what clock and width of the memory bus allow."
-    " Reads come within some 5 to 10 % of that, the cost of DRAM refresh; writes and copies, which turn the bus"
+    " Reads come within about 5 to 10 % of that, the cost of DRAM refresh; writes and copies, which turn the bus"
     " around, stay further below.",
     "Do caches distort a bandwidth test? Yes, wherever data are used again before other data have evicted them: a"
     " buffer that fits in L2 shows L2's bandwidth from its second use on. The line above the table says how large that"
@@ -55,7 +55,8 @@ SWEEP_EXPLANATION: Final = (
     " blocks obstruct each other in L2 and in the queues of memory: that loss is the price of contention. The lines"
     " above the table say how large it is here.",
     "A kernel with few blocks can make up for that with more bytes in flight per block (deeper pipelines, wider loads,"
-    " more warps), as far as shared memory and registers allow; a kernel with many blocks needs little per block.",
+    " more warps), within the limits of shared memory and registers allow; a kernel with many blocks needs little per"
+    " block.",
 )
 
 

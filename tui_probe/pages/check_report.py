@@ -132,7 +132,7 @@ class CheckResult:
 
 
 def check_text(check: CheckResult, arrow: str) -> str:
-    """For a person: the probe, then each kernel or, of many, what they have in common. ``arrow`` stands between before
+    """For a user: the probe, then each kernel or, of many, what they have in common. ``arrow`` is between before
     and after.
     """
     lines = list(_head_lines(check))
@@ -220,7 +220,7 @@ def _image_name(check: CheckResult, kernel: KernelCheck) -> str:
 
 
 def _labelled_lines(label: str, items: Sequence[str]) -> Iterator[str]:
-    """Lines of which the first has the label."""
+    """Lines for which the first has the label."""
     yield from (_field("" if index else label, item) for index, item in enumerate(items))
 
 

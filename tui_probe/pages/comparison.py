@@ -159,7 +159,7 @@ class Comparison(Document):
         if self.sides[0] == self.sides[1]:
             return ["A and B are the same", *problems]
         before, after = (side.about for side in self.sides)
-        model = ["cycles of a simulated GPU are no time: no verdict on speed, fewer are not called better"]
+        model = ["cycles of a simulated GPU are not time: no verdict on speed, fewer are not called better"]
         return [
             *(model if any(side.simulated for side in self.sides) else []),
             *self._resized,
@@ -299,7 +299,7 @@ def compare_sources(one: ViewSource, other: ViewSource, progress: Progress) -> C
 
 
 def compare_traces(one: Trace, other: Trace, progress: Progress) -> Comparison:
-    """The kernels that both have, by name and then by grid and block, whatever their order."""
+    """The kernels that both have, by name and then by grid and block, no matter what their order."""
     kernels, before, after = match_traces(one, other)
     matches = [match for whole in kernels for match in match_shapes(whole.one, whole.other)]
     pairs = [

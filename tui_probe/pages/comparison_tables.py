@@ -50,7 +50,7 @@ class ComparedSide:
         return self.kernel + self._rest(self.trace)
 
     def shown(self, cells: int) -> str:
-        """Its name in so many cells: what tells kernels and traces apart stays."""
+        """Its name in that many cells: what tells kernels and traces apart stays."""
         index, _, name = self.kernel.partition(" ")
         room = max(cells // 2, cells - cells_of(self._rest(self.trace))) - cells_of(index) - 1
         kernel = f"{index} {shorten(name, max(room, 1))}" if name else ""
@@ -196,7 +196,7 @@ def overview_columns(cut: Callable[[str, int], str]) -> Sequence[Column[KernelPa
 
 
 def _heading(pair: KernelPair, cells: int, cut: Callable[[str, int], str]) -> str:
-    """Index, name, grid and block in so many cells: only the name is shortened."""
+    """Index, name, grid and block in that many cells: only the name is shortened."""
     index, shape = f"#{pair.index} ", ", grid {}, block {}".format(*pair.launched)
     room = cells - cells_of(index) - cells_of(shape)
     return cut_middle(index + cut(pair.kernel, max(room, _MIN_NAME_WIDTH)) + shape, cells)
@@ -239,7 +239,7 @@ def wrapped_values(text: str, cells: int) -> list[str]:
 def comparison_table(
     columns: Sequence[Column[Row]], rows: Sequence[Row], cells: int, judge: Callable[[Row], str]
 ) -> Iterator[Line]:
-    """Headings and rows in so many cells; ``judge`` says which verdict colours a row."""
+    """Headings and rows in that many cells; ``judge`` says which verdict colours a row."""
     shown = in_tables(columns)
     natural = [max(cells_of(column.title), *(cells_of(cell(column, row)) for row in rows)) for column in shown]
     fitted = layout(shown, natural, cells - 1)

@@ -11,7 +11,7 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
         "The newest traces. found says of the kernel that takes most of the time what limits it and by how much, else"
         " what its probes say first, ! before what stands out; – where nothing was found, or the run is active. It is"
         " read once, and kept in your state folder.",
-        "▶3 stands for three runs of one command, of which the newest is shown: c shows the others. Below the list is"
+        "▶3 stands for three runs of one command, for which the newest is shown: c shows the others. Below the list is"
         " what the selected run found, and what is different from the run of the same command before it.",
     ),
     "form": (
@@ -28,7 +28,7 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "kernels": (
         "One row per kernel, that with most GPU time first where launches were timed, else in order of first launch."
-        " 12 of 6 060, or 12/6.1k: so many launches were probed. Registers and spills are before→after probing; both"
+        " 12 of 6 060, or 12/6.1k: that many launches were probed. Registers and spills are before→after probing; both"
         " sort by what the probe adds. Slowdown is probed time over original time; + marks times of launches with the"
         " probe. Enter opens a kernel: its findings and all its pages.",
         "finding is what the probe found in the newest result that was read, ! before what stands out, else why there"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 GRAPHS_ABOUT: Final = (
     "Each CUDA graph that the program made executable, with its nodes in the order in which the driver tells them;"
-    " nodes of a child graph stand below its own. A replay launches all kernels of a graph with one call. Replays that"
+    " nodes of a child graph are below its own. A replay launches all kernels of a graph with one call. Replays that"
     " are sampled run a copy of the graph, whose kernels are probed: each of those launches is one of the kernel, with"
     " a number of its own.",
     "The time of a graph is that of a replay as a whole, between events before and behind it; “call” is what the host"
@@ -32,7 +32,7 @@ GRAPHS_ABOUT: Final = (
 NO_GRAPHS_TEXT: Final = "No CUDA graph was made executable."
 _BAR_CELLS: Final = 24
 _MOMENT_SIGN: Final = "·"
-"""The place of a node of which no time is known, or which takes none."""
+"""The place of a node for which no time is known, or which takes none."""
 _NAME_WIDTH: Final = 60
 _MAX_DEPTH: Final = 16
 
@@ -124,7 +124,7 @@ def _graph_notes(trace: Trace) -> Iterator[str]:
 
 
 def _shown_columns(rows: list[GraphLine]) -> list[Column[GraphLine]]:
-    """The columns, of which those that may be empty are in data alone if they are."""
+    """The columns, for which those that may be empty are in data alone if they are."""
     return [column if _has_values(rows, column) else replace(column, text=None) for column in GRAPH_COLUMNS]
 
 

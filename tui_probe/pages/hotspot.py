@@ -119,10 +119,10 @@ def _no_hotspot(source: ViewSource, results: Sequence[ResultFindings]) -> Hotspo
     results = [result for result in results if result.probe != NO_PROBE]
     probes = " and ".join(f"-p {result.probe}" for result in results if result.probe) or "what was recorded"
     asks = next((question.option for question in open_questions(kernel, results) if question.probe in telling), "")
-    return Hotspot(why=f"{probes} tells of no place", asks=asks)
+    return Hotspot(why=f"{probes} reports no place", asks=asks)
 
 
 def _probes_with_places() -> frozenset[str]:
-    """The probes that tell of lines, or have a drawing."""
+    """The probes that report lines, or have a drawing."""
     drawn = (name for kind in kinds() if kind.drawn for name in kind.probes)
     return frozenset((*probe_names_where(lambda probe: probe.lines), *drawn))

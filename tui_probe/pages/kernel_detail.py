@@ -51,8 +51,8 @@ def detail_lines(
 ) -> list[Line]:
     """The page as lines of at most ``cells`` cells, in two columns where there is room for them.
 
-    Long names and reasons are wrapped. ``limit`` says first what limits the kernel, ``found`` stands under the state.
-    ``asked`` makes lines of at most so many cells, which stand above what the probe costs, or in the other column;
+    Long names and reasons are wrapped. ``limit`` says first what limits the kernel, ``found`` is under the state.
+    ``asked`` makes lines of at most that many cells, which are above what the probe costs, or in the other column;
     ``extra`` goes below everything, or at the end of the second column.
     """
     head, names = name_lines(row, cells)
@@ -79,7 +79,7 @@ def _with_blank_first(lines: Sequence[Line]) -> list[Line]:
 
 
 def name_lines(row: KernelSnapshot, cells: int) -> tuple[list[Line], list[Line]]:
-    """The name above everything, and the forms of it that stand at the end: names may have thousands of letters."""
+    """The name above everything, and the forms of it that are at the end: names may have thousands of letters."""
     name_parts = wrap(row.demangled, cells - 2)
     head: list[Line] = [((f" {text}", "title"),) for text in name_parts[:NAME_LINES]]
     lines: list[Line] = []
@@ -283,7 +283,7 @@ def _mean_by_cell(values: Sequence[float | None], cells: int) -> list[float | No
 
 
 def _running_chart(trace: Trace, kernel: Kernel) -> Chart | None:
-    """Concurrent blocks in the newest launch of which that is known."""
+    """Concurrent blocks in the newest launch for which that is known."""
     for source in ViewSource(trace, kernel).by_probe():
         probe = probe_named(analysis_name(source.kernel) or "")
         if probe is None or probe.timeline is None or not 0 < result_bytes(source) <= MAX_UNASKED_BYTES:

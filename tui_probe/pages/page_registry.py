@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _GENERAL_PAGES: Final = (
     TracePage(
         "kernels", lambda trace, _: kernel_content(trace),
-        "Kernels", "every kernel: its part of the GPU time, what became of it, and what the probe costs it",
+        "Kernels", "every kernel: its part of the GPU time, the outcome of it, and what the probe costs it",
     ),
     TracePage("summary", summary_content, "Summary", "what was found in each kernel, and what to ask next"),
     TracePage(
@@ -66,7 +66,7 @@ def trace_pages() -> tuple[TracePage, ...]:
     return tuple({**shared, **{name: page for name, page in pages.items() if name not in shared}}.values())
 
 
-# All pages by name, whatever shows them: ``show``, ``report --page``, the screen.
+# All pages by name, no matter what shows them: ``show``, ``report --page``, the screen.
 #
 # A name means one thing. Where it names a page of the trace and one of a kernel, that is the same of more or of less.
 
@@ -133,8 +133,8 @@ def report_lines(
 ) -> Iterator[str]:
     """The lines of one page; UsageError for one that there is not.
 
-    Only tables are cut to ``width`` cells, and only text is turned into ASCII. ``progress`` is told how far the reading
-    of results is.
+    Only tables are cut to ``width`` cells, and only text is turned into ASCII. ``progress`` is given how far the
+    reading of results is.
     """
     kind = _trace_page(page)
     content = kind.open(trace, progress)

@@ -68,7 +68,7 @@ class PairedDrawings(Drawing):
         return {**self.other.commands(), **self.one.commands()}
 
     def press(self, command: str) -> str | None:
-        """Both obey, as far as they know the command."""
+        """Both obey, to the extent that they know the command."""
         texts = [side.press(command) for side in (self.one, self.other) if command in side.commands()]
         return next((words for words in texts if words), None)
 
@@ -99,7 +99,7 @@ class PairedDrawings(Drawing):
                     yield (letter if number else "side", *row)
 
     def plot(self, axes: Any) -> None:
-        """Two pairs of axes in the place of one."""
+        """Two pairs of axes instead of one."""
         axes.set_axis_off()
         for start, side in ((0.0, self.one), (0.54, self.other)):
             inner = axes.inset_axes((start, 0.0, 0.46, 1.0))

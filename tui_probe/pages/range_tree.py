@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.run import LaunchRun, Range
 
 _MAX_DEPTH: Final = 100
-"""Depth of the tree; ranges nested deeper, in a log that is not as it should be, stand at this depth."""
+"""Depth of the tree; ranges nested deeper, in a log that is not as it should be, are at this depth."""
 
 
 class KernelLaunches(NamedTuple):
@@ -145,7 +145,7 @@ def numbered_launches(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 class _Tree:
-    """Builds nodes. The launches are at hand by number: lists, of which short parts are counted faster than arrays."""
+    """Builds nodes. The launches are at hand by number: lists, for which short parts are counted faster than arrays."""
 
     def __init__(self, trace: Trace, inner: dict[int | None, list[Range]], *, together: bool) -> None:
         numbers, kernels, probed = numbered_launches(trace)

@@ -232,7 +232,7 @@ ROOFLINE_ABOUT: Final = (
     " fp32, fp64 or fp16, or the issue of instructions. Where none is, it is latency: its warps wait for each other,"
     " for memory, for blocks; or the launch is too small for the GPU, or so short that launching it takes as long.",
     "Counts are those of instructions, before caches. Memory’s share is therefore “at most” (≤), and more than 100 %"
-    " where caches serve part. It is told to be DRAM or L2 where the memory that the launch can touch tells, or ncu"
+    " where caches serve part. It is asked to be DRAM or L2 where the memory that the launch can touch tells, or ncu"
     " does (--ncu FILE.csv); otherwise it is memory without a level. Other shares are at the least.",
     "The roof is the machine's limit: left of the ridge memory bandwidth × operations per byte, right of it the tensor"
     " cores. A kernel on the slanted part gets faster only with fewer bytes per operation: larger tiles, fused kernels,"

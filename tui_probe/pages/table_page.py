@@ -47,7 +47,7 @@ class Only:
     key: object = None
     """Distinguishes it from others of its name: of a kernel its grid and block, of a range the range itself."""
     within: Only | None = None
-    """Of a kernel the range outside of which none is left."""
+    """Of a kernel the range outside for which none is left."""
 
     def record(self) -> dict[str, Any]:
         """As data; a range by its name, and by time and stream where that is how it is known."""
@@ -57,7 +57,7 @@ class Only:
         return {self.kind: self.words, **(self.within.record() if self.within else {})}
 
     def label(self, cells: int) -> str:
-        """``kernel add in range Loop``, each name in at most so many cells."""
+        """``kernel add in range Loop``, each name in at most that many cells."""
         return f"{self.kind} {shorten(self.words, cells)}" + (f" in {self.within.label(cells)}" if self.within else "")
 
 
@@ -108,7 +108,7 @@ class TablePage(TableContent[Row], Document):
         return range(self.rows_from - 2, self.rows_from), range(self.rows_from, self.rows_from + len(self.rows))
 
     def counted(self) -> int | None:
-        """Rows are counted by what is told of each."""
+        """Rows are counted by what is reported of each."""
         return 0 if self._all else None
 
     def about(self, number: int, width: int) -> list[str]:
@@ -212,7 +212,7 @@ class TablePage(TableContent[Row], Document):
         return left + ([] if self._order is None else [self._sorted_words()])
 
     def pinned_parts(self) -> int:
-        """The filter is shown, whatever else is left out."""
+        """The filter is shown, anything else is left out."""
         return int(self.only is not None)
 
     def lines(self, width: int) -> Sequence[Line]:

@@ -1,1 +1,1 @@
-"""The files in which probes are written: where they are, and a probe out of each, whatever its language."""
+"""The files in which probes are written: where they are, and a probe out of each, no matter what its language."""

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 class CatalogueEntry:
     """Facts by which a user chooses a probe.
 
-    ``weight`` is ``light`` or ``heavy``, of which fewer launches are probed. ``checked`` tells against what its numbers
-    are tested, ``records`` what is kept in each map, ``saved`` how many bytes of each are in the result of a launch,
+    ``weight`` is ``light`` or ``heavy``, for which fewer launches are probed. ``checked`` tells against what its
+    numbers are tested, ``records`` what is kept in each map, ``saved`` how many bytes of each are in the result of a
+    launch,
     ``places`` where each part of it runs; ``source`` is the file's text.
     """
 
@@ -188,7 +189,7 @@ def _named_probes(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def split_choice(text: str) -> tuple[str, str]:
-    """``NAME:SAMPLE`` in two; "" without a sample. A name or path that is there is a name, whatever is in it.
+    """``NAME:SAMPLE`` in two; "" without a sample. A name or path that is there is a name, no matter what is in it.
 
     Raises ProbeFileError for what is neither.
     """
@@ -210,7 +211,7 @@ def _exists(name: str) -> bool:
 
 
 def find_set(text: str) -> ProbeSet | None:
-    """The set of this name, or in the file at this path; None if it is no set. Raises ProbeFileError if damaged."""
+    """The set of this name, or in the file at this path; None if it is not a set. Raises ProbeFileError if damaged."""
     if text in built_in_files() or text in installed_files():
         return None
     if text in built_in_sets():
@@ -241,7 +242,7 @@ def built_in_sets() -> dict[str, ProbeSet]:
 
 
 def _read_set(path: Path) -> ProbeSet | None:
-    """None if the file is no set: whoever reads it as a probe says what is wrong with it."""
+    """None if the file is not a set: anyone who reads it as a probe says what is wrong with it."""
     try:
         values = parse_toml(read_within(path, PROBE_FILE).decode("utf-8"))
     except (OSError, ValueError):

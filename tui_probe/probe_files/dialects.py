@@ -108,7 +108,7 @@ def _snippets(table: TomlTable, own_map: str) -> dict[str, ParsedSnippet]:
     if not parsed.keys() - {"lean"}:
         raise table.error("before", "and after are both missing: one of them must hold PTX")
     if "lean" in parsed and "before" not in parsed:
-        raise table.error("lean", "stands in the place of before, which is missing")
+        raise table.error("lean", "replaces before, which is missing")
     return parsed
 
 
@@ -119,7 +119,7 @@ def _refuse_misspelt(table: TomlTable) -> None:
 
 
 def _snippet_line(source: str, text: str) -> int:
-    """The line at which a snippet stands in its file; 0 if it is not there as it is (escapes)."""
+    """The line at which a snippet is in its file; 0 if it is not there as it is (escapes)."""
     index = source.find(text) if text else -1
     return source.count("\n", 0, index) + 1 if index >= 0 else 0
 

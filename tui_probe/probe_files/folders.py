@@ -1,7 +1,7 @@
 """Directories of probes: ``probe.toml`` or ``probe.py``, and variants beside it.
 
 The folders of the built-in probes come with the package. Others are installed, named by an entry point of the group
-``tui_probe.probes`` whose value is the folder's module; or a person names them by path.
+``tui_probe.probes`` whose value is the folder's module; or a user names them by path.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def built_in_directory() -> Path:
 
 
 def is_in_probe_folder(file: Path) -> bool:
-    """Return whether a file is of a probe's folder: its ``probe.toml`` or ``probe.py``, or a twin beside that."""
+    """Return whether a file is of a probe's folder: its ``probe.toml`` or ``probe.py``, or a variant beside that."""
     folder = file.resolve().parent
     return file.stem == MAIN_STEM or (
         file.suffix == ".toml" and any((folder / (MAIN_STEM + end)).is_file() for end in PROBE_SUFFIXES)
@@ -36,7 +36,7 @@ def is_in_probe_folder(file: Path) -> bool:
 
 
 def probe_name_of(file: Path) -> str:
-    """The name of the probe in a file: of ``probe.toml`` its folder's, of a twin beside that FOLDER_TWIN.
+    """The name of the probe in a file: of ``probe.toml`` its folder's, of a variant beside that FOLDER_VARIANT.
 
     A file that is of no probe's folder is called as it is.
     """
@@ -51,8 +51,8 @@ def probe_files_in(folder: Path) -> dict[str, Path]:
     mains = [file for suffix in PROBE_SUFFIXES if (file := folder / (MAIN_STEM + suffix)).is_file()]
     if not mains:
         return {}
-    twins = sorted(file for file in folder.glob("*.toml") if file.stem != MAIN_STEM)
-    return {probe_name_of(file): file for file in (mains[0], *twins)}
+    variants = sorted(file for file in folder.glob("*.toml") if file.stem != MAIN_STEM)
+    return {probe_name_of(file): file for file in (mains[0], *variants)}
 
 
 @cache

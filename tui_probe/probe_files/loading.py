@@ -87,7 +87,7 @@ def _read_tables(source: str, path: Path) -> dict[str, object]:
         return compile_tables(source, str(path))
     try:
         return parse_toml(source)
-    except ValueError as error:  # a number of thousands of digits is no TOMLDecodeError
+    except ValueError as error:  # a number of thousands of digits is not a TOMLDecodeError
         raise ProbeFileError(f"{path}: this is not TOML: {error}") from error
 
 

@@ -48,7 +48,7 @@ def _table_lines(name: str, values: Mapping[str, object]) -> Iterator[str]:
 def _dump_string(value: str) -> str:
     """PTX, which holds neither quotes nor backslashes, keeps its lines; any other string is on one line.
 
-    ``toml`` alone would write a snippet as one line with ``\\n`` in it, which nobody can read.
+    ``toml`` alone would write a snippet as one line with ``\\n`` in it, which no one can read.
     """
     if "\n" in value and '"' not in value and "\\" not in value:
         return f'"""\n{value}"""'
@@ -82,7 +82,7 @@ def probe_template(name: str, language: ProbeLanguage, position: str) -> tuple[s
     try:
         doubtful = suspicious_positions(read_probe(text.encode(), Path(file)))
     except ProbeFileError as error:
-        raise UsageError(f"{name!r} is no name for a probe: {_LOCATION_PREFIX.sub('', str(error))}") from error
+        raise UsageError(f"{name!r} is not a name for a probe: {_LOCATION_PREFIX.sub('', str(error))}") from error
     if doubtful:
         raise UsageError(f"--at {doubtful[0]}")
     return file, text
@@ -102,9 +102,11 @@ def _usage_lines(file: str, margin: str) -> str:
 def _refuse_name(name: str) -> None:
     """Refuse a name that is not a word or would be taken for another probe."""
     if not _PROBE_NAME.fullmatch(name) or keyword.iskeyword(name):
-        raise UsageError(f"{name!r} is no name for a probe: use letters, digits and _")
+        raise UsageError(f"{name!r} is not a name for a probe: use letters, digits and _")
     if name == MAIN_STEM:
-        raise UsageError(f"{name!r} is no name for a probe: {MAIN_STEM}.py and {MAIN_STEM}.toml make a folder a probe")
+        raise UsageError(
+            f"{name!r} is not a name for a probe: {MAIN_STEM}.py and {MAIN_STEM}.toml make a folder a probe"
+        )
     if name in built_in_files() or name in installed_files():
         raise UsageError(f"{name} is a probe that comes along (tui-probe probes {name}): choose another name")
 

@@ -150,7 +150,7 @@ def _reduced_part(reduced: TomlTable, name: str, fields: Mapping[str, Field]) ->
 
 def _reduced_field(reduced: TomlTable, name: str, wanted: str, fields: Mapping[str, Field]) -> Field:
     if wanted not in fields:
-        raise reduced.error(name, f"is of {wanted!r}, which is no field of the map: it has {', '.join(fields)}")
+        raise reduced.error(name, f"is of {wanted!r}, which is not a field of the map: it has {', '.join(fields)}")
     return fields[wanted]
 
 

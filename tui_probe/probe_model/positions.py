@@ -1,15 +1,15 @@
 """Positions such as ``ld.global:st.global``: parse them, match instructions against them, find suspicious ones.
 
 ``!`` before a modifier leaves out the instructions that have it: ``ld.!param``. ``ld.shared.!merged`` leaves out those
-that :mod:`tui_probe.ptx.merged_loads` finds to be part of another load, of which nothing is left in machine code.
+that :mod:`tui_probe.ptx.merged_loads` finds to be part of another load, for which nothing is left in machine code.
 ``block`` is the start of each basic block, ``block.fp32`` of each that holds instructions of that class. ``loop`` is
 the start of each block that begins a loop, which is passed once per iteration. ``attn.py:22-26`` are lines of source,
 as :mod:`tui_probe.engine.function_insertion` finds them.
 
 ``+`` behind an instruction, ``mbarrier.try_wait+``, takes a loop in which a thread does nothing but try it again as
-one: ``before`` runs once ahead of the first try, ``after`` once behind the last, whatever it says. Which loops these
-are, :mod:`tui_probe.ptx.waiting` tells. Where the instruction stands outside of such a loop, or the loop does other
-work between the tries, each try counts by itself.
+one: ``before`` runs once ahead of the first try, ``after`` once behind the last, no matter what it says. Which loops
+these are, :mod:`tui_probe.ptx.waiting` tells. Where the instruction stands outside of such a loop, or the loop does
+other work between the tries, each try counts by itself.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _opcode_position(opcode: str, *modifiers: str) -> Position:
 def matches(position: Position, instruction: Instruction, also: tuple[str, ...] = ()) -> bool:
     """Tell whether an instruction has the position's opcode, all its modifiers in any place, and no unwanted one.
 
-    ``also`` are modifiers that it has by what stands around it. A modifier such as ``shared`` also stands for
+    ``also`` are modifiers that it has by what is around it. A modifier such as ``shared`` also stands for
     ``shared::cta`` and ``shared::cluster``.
     """
     modifiers = instruction.modifiers + also

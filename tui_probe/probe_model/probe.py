@@ -63,7 +63,7 @@ class ReducedField:
     """One value of what is saved of a reduced map: its place there, and the field of the records that it is made from.
 
     Their ``sum``, always u64, their ``min`` or ``max``; that of the ``first`` record; ``same``, the first one's too,
-    but groups in which records differ are told; ``span``: from the least ``base`` to the largest ``base`` + field.
+    but groups in which records differ are reported; ``span``: from the least ``base`` to the largest ``base`` + field.
     """
 
     to: Field
@@ -144,7 +144,7 @@ class SnippetCode:
 
 @dataclass(frozen=True, slots=True)
 class Locate:
-    """``LOCATE [ map ];``: the slot's address is computed here, and only lanes that save go on to the ``SAVE``."""
+    """``LOCATE [ map ];``: the slot's address is computed here, and only lanes that save continue to the ``SAVE``."""
 
     map: str
     place: FileLocation
@@ -224,7 +224,7 @@ class Position:
 
     @property
     def is_kernel(self) -> bool:
-        """Tell whether this is the entry and every way out of a kernel."""
+        """Tell whether this is the entry and every exit of a kernel."""
         return not self.opcode
 
     @property
@@ -248,7 +248,7 @@ class ProbePoint:
     guarded: bool = True
     yielding: bool = False
     lean: Snippet | None = None
-    """Stands in the place of ``before`` in the form of the probe that takes few registers."""
+    """Replaces ``before`` in the form of the probe that takes few registers."""
     skips: bool = False
     """True if each ``bra.uni`` only skips instructions that would compute the same again."""
 
@@ -333,7 +333,7 @@ class Probe:
 
     @property
     def counts(self) -> bool:
-        """True if a kernel may have other counting probes at once: what it records is the same then.
+        """True if a kernel may have other counting probes at the same time: what it records is the same then.
 
         As the file says; where it does not, a probe counts that reads no clock and has no dynamic map.
         """
@@ -357,7 +357,7 @@ class Probe:
 
 
 FUSED_NAME: Final = "fused"
-"""Name of the directory of the fused probe: of a kernel with all counting probes of a run at once."""
+"""Name of the directory of the fused probe: of a kernel with all counting probes of a run at the same time."""
 
 
 def fused_places(probes: Sequence[Probe | None]) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ END_MARKER: Final = "# END OF GENERATED CODE"
 
 
 def with_markers(script: str) -> str:
-    """The script as it stands at the end of ``process.log``, between a line that says so and one that ends it."""
+    """The script as it is at the end of ``process.log``, between a line that says so and one that ends it."""
     return f"{BEGIN_MARKER}\n{script}{END_MARKER}\n"
 
 

@@ -52,7 +52,7 @@ EVEN_MARK: Final = 0x80000000
 SITE_COPIES: Final = 64
 """A power of two: two SMs or three share a copy on the largest GPUs."""
 _MAX_SITE_BYTES: Final = 1 << 20
-"""Limit for all copies; beyond it there are fewer: with so many sites, SMs seldom use the same one."""
+"""Limit for all copies; beyond it there are fewer: with that many sites, SMs seldom use the same one."""
 _MIN_SITE_COPIES: Final = 4
 SITE_PITCH: Final = 256
 

@@ -60,7 +60,7 @@ class CustomMap:
 
 @dataclass(frozen=True, slots=True)
 class CustomCounts:
-    """The figures of one launch, map by map. Which threads are missing in them nobody can tell."""
+    """The figures of one launch, map by map. Which threads are missing in them no one can tell."""
 
     found: tuple[MetricValue, ...]
     threads_missing: int = 0
@@ -167,7 +167,7 @@ def _range(custom_map: CustomMap, name: str, values: NDArray[Any] | None) -> Ite
 
 
 def _undeclared_metric(key: str, label: str, value: int | None, *, shown: bool = True) -> MetricValue:
-    """Of a number whose meaning nobody declared: neither more nor less of it is better."""
+    """Of a number whose meaning no one declared: neither more nor less of it is better."""
     return MetricValue(Metric(key, label, over_launches="none"), value, shown)
 
 

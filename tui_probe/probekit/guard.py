@@ -72,7 +72,7 @@ def guarded_iterator(whose: str, function: Callable[..., Any], module: str) -> C
 
 # A view that a probe opened, whose bugs are shown in its window.
 #
-# Front ends call a view at any time: for every frame, key and resize. What it raises there is said in the place of
+# Front ends call a view at any time: for every frame, key and resize. What it raises there is said instead of
 # its lines, and everything else is as of a view that knows nothing: the defaults of its base class.
 
 _VIEW_METHODS: Final = ("lines", "draw")
@@ -89,7 +89,7 @@ def guarded_view(whose: str, view: View) -> View:
     own = type(view)
     base = next((kind for kind in (Document, Drawing) if issubclass(own, kind)), None)
     if base is None:
-        raise TypeError(f"{view!r} is no view: neither a Document nor a Drawing")
+        raise TypeError(f"{view!r} is not a view: neither a Document nor a Drawing")
     methods = {name: _method(whose, name, own, base) for name in dir(base) if not name.startswith("_")}
     known = {name: method for name, method in methods.items() if method is not None}
     view.__class__ = cast("Any", type(own.__name__, (own,), {"__slots__": (), "__module__": own.__module__, **known}))
@@ -144,7 +144,7 @@ def _error_lines(error: ProbeCodeError, width: int) -> Iterator[Line]:
 
 
 def guarded(probe: Probe) -> Probe:
-    """The same probe, of which no function raises anything but TraceError (or Cancelled, which is asked for)."""
+    """The same probe, for which no function raises anything but TraceError (or Cancelled, which is asked for)."""
     whose = f"probe {probe.name}"
     lines, findings = probe.lines, probe.findings
     return replace(

@@ -97,7 +97,7 @@ class LineSpec:
 
 
 def measure_named(measures: tuple[LineMeasure, ...], name: str) -> LineMeasure:
-    """The declaration of a column; of what nobody declared neither more nor less is better."""
+    """The declaration of a column; of what no one declared neither more nor less is better."""
     return next((measure for measure in measures if measure.name == name), LineMeasure(name, better="neither"))
 
 

@@ -188,7 +188,7 @@ def mean_quantities(results: Iterable[AnalysedResult]) -> dict[str, float]:
 
 # Results whose numbers may be taken together: those of whole launches, or of as many blocks of as many.
 #
-# A sum over some blocks is no smaller sum over all: where a budget lets a few launches be recorded whole and others
+# A sum over some blocks is not a smaller sum over all: where a budget lets a few launches be recorded whole and others
 # for a sample of their blocks, a mean of both is of nothing.
 
 BlockExtent = tuple[int, int] | None

@@ -32,7 +32,7 @@ Quantity = Literal[
 
 
 def always(analysis: Any, value: float | None) -> bool:
-    """Show the number whatever it is."""
+    """Show the number anything that it is."""
     del analysis, value
     return True
 
@@ -63,8 +63,9 @@ class Metric:
     the better, ``over_launches`` how numbers of several launches make one. ``quantity`` names what it is an amount of,
     for pages that set numbers of any probe beside others; a probe has each at most once. A ``place`` says where
     something is (a line, a block): it has no size, so it is never compared. What is ``clocked`` is made of clock
-    cycles, whatever its unit; those of a simulated GPU are no time. ``read`` takes it from an analysis: None where it
-    was not measured. Without ``read`` it is the attribute of that ``key``. What is not finite was not measured.
+    cycles, no matter what its unit; those of a simulated GPU are not time. ``read`` takes it from an analysis: None
+    where it was not measured. Without ``read`` it is the attribute of that ``key``. What is not finite was not
+    measured.
     ``alone`` is its name among metrics of any probe, where that is not its key in words. ``page`` is the view that
     shows it, where that is not to be seen from what it is: time in drawings, counts by line.
     """
@@ -110,7 +111,7 @@ def _number(value: Any) -> float | None:
         return int(value)
     if isinstance(value, Real):
         return float(value) if isfinite(value) else None
-    raise TypeError(f"{value!r} is no number")
+    raise TypeError(f"{value!r} is not a number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def metric_values(metrics: Iterable[Metric], analysis: Any) -> tuple[MetricValue
 
 
 def metrics_by_line(metrics: Iterable[Metric], words: str) -> tuple[Metric, ...]:
-    """The metrics of a probe's twin that tells lines apart: those of its ``whole``, then the line that stands out.
+    """The metrics of a probe's variant that tells lines apart: those of its ``whole``, then the line that stands out.
 
     ``words`` say by what it does, such as ``most bytes``. The analysis is a ``CountsByLine``.
     """

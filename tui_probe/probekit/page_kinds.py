@@ -24,14 +24,16 @@ DRAWN_PAGES: Final = ("timeline",)
 _NUMBERED: Final = (*FIXED_PAGES, "lines", "timeline", "source")
 _UNNUMBERED: Final = ("results", "probe", "explain")
 PROBE_PAGE_NUMBER: Final = 10
-"""Pages that only some probes have share this number: whatever probe ran, what it alone shows is behind one key."""
+"""Pages that only some probes have share this number: no matter which probe ran, what it alone shows is behind one
+key.
+"""
 TRACE_PAGES: Final = ("kernels", "summary", "launches", "results", "ranges", "graphs", "events")
 """Pages of a whole trace."""
 RESERVED_PAGES: Final = frozenset((*FIXED_PAGES, *SHARED_PAGES, *TRACE_PAGES))
 
 
 def page_number(name: str) -> int:
-    """The number of a page of a kernel, the same whatever probe ran; 0 for a page without one."""
+    """The number of a page of a kernel, the same no matter which probe ran; 0 for a page without one."""
     if name in _UNNUMBERED:
         return 0
     return _NUMBERED.index(name) + 1 if name in _NUMBERED else PROBE_PAGE_NUMBER

@@ -1,7 +1,8 @@
 """Probe: the question it answers, the analysis of its results, and the pages that show them.
 
-A probe's folder holds its file (``probe.toml``, or ``.py`` in the tracing language; ``NAME.toml`` beside it is a twin,
-called FOLDER_NAME) and a module whose ``PROBES`` are objects of this class. Nothing outside the folder names it.
+A probe's folder holds its file (``probe.toml``, or ``.py`` in the tracing language; ``NAME.toml`` beside it is a
+variant, called FOLDER_NAME) and a module whose ``PROBES`` are objects of this class. Nothing outside the folder names
+it.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ class Question:
     """More words by which people look for it, such as ``roofline``."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError if ``needs`` is no regular expression."""
+        """Raises ValueError if ``needs`` is not a regular expression."""
         try:
             re.compile(self.needs)
         except re.error as error:
-            raise ValueError(f"needs of question {self.key} is no regular expression: {error}") from error
+            raise ValueError(f"needs of question {self.key} is not a regular expression: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def no_result_reason(source: ViewSource, *probes: str) -> str | None:
 
 
 def _own_probe(run: RunInfo | None) -> str:
-    """The file of the probe that the run named, "" where that was no file."""
+    """The file of the probe that the run named, "" where that was not a file."""
     path = PurePath(run.probe if run is not None and run.probe else "")
     return path.name if path.suffix in PROBE_SUFFIXES else ""
 

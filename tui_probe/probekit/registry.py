@@ -51,7 +51,7 @@ def all_probes() -> list[Probe]:
 
 
 def probe_names_where(wanted: Callable[[Probe], Any]) -> tuple[str, ...]:
-    """The names of the probes of which something is true, in the order of ``all_probes``."""
+    """The names of the probes for which something is true, in the order of ``all_probes``."""
     return tuple(probe.name for probe in all_probes() if wanted(probe))
 
 
@@ -98,8 +98,8 @@ def add_folder(folder: Path) -> None:
     strangers = sorted(probes.keys() - probe_files_in(folder).keys())
     if strangers:
         raise ProbeFileError(
-            f"{module}: PROBES names {', '.join(strangers)}, of which there is no file beside it: Probe.name must be"
-            f" the folder's name, {folder.name}, or {folder.name}_TWIN for TWIN.toml"
+            f"{module}: PROBES names {', '.join(strangers)}, for which there is no file beside it: Probe.name must be"
+            f" the folder's name, {folder.name}, or {folder.name}_VARIANT for VARIANT.toml"
         )
     others = [probe for probe in all_probes() if probe is not probes.get(probe.name)]
     if clash := _clash(probes, others):
@@ -166,7 +166,7 @@ def _probes_of_module(name: str, load: Callable[[], Any] | None = None) -> dict[
             module = importlib.import_module(name) if load is None else load()
             _modules[name] = {probe.name: guarded(probe) for probe in _probes_in(module)}
             _problems.pop(name, None)
-        except Exception as error:  # noqa: BLE001 - code of others: whatever it raises must not stop the rest
+        except Exception as error:  # noqa: BLE001 - code of others: anything that it raises must not stop the rest
             sys.modules.pop(name, None)
             _problems[name] = f"{name}: {type(error).__name__}: {error}"
             return {}
@@ -176,5 +176,5 @@ def _probes_of_module(name: str, load: Callable[[], Any] | None = None) -> dict[
 def _probes_in(module: Any) -> Iterator[Probe]:
     for probe in module.PROBES:
         if not isinstance(probe, Probe):
-            raise TypeError(f"PROBES holds {probe!r}, which is no tui_probe.probekit.probe.Probe")
+            raise TypeError(f"PROBES holds {probe!r}, which is not a tui_probe.probekit.probe.Probe")
         yield probe

@@ -1,6 +1,6 @@
 """Basic blocks and loops of a function, by its branches and by dominance.
 
-A label ends a block and begins the next, and so does whatever may branch or leave. Each execution of the first
+A label ends a block and begins the next, and so does anything that may branch or leave. Each execution of the first
 instruction is one of all of them.
 """
 
@@ -82,7 +82,7 @@ class _ScopeLabels:
 
 @dataclass(slots=True)
 class _BlockBuilder:
-    """The blocks of a body so far, of which the last may be empty; and what each branch sees, by its identity."""
+    """The blocks of a body so far, for which the last may be empty; and what each branch sees, by its identity."""
 
     blocks: list[Block] = field(default_factory=lambda: [[]])
     labels: dict[int, _ScopeLabels] = field(default_factory=dict)
@@ -126,7 +126,7 @@ def loop_heads(function: Function) -> list[Instruction]:
     """The first instruction of each loop, in source order.
 
     A loop's first block is one that a block at or below it branches to, where that block can be reached from it
-    again without anything above it: so each iteration passes it once, and code that was merely moved up is no loop.
+    again without anything above it: so each iteration passes it once, and code that was merely moved up is not a loop.
     """
     flow = Flow.of(function)
     leads_to = [flow.successors(index) for index in range(len(flow.blocks))]
@@ -136,7 +136,7 @@ def loop_heads(function: Function) -> list[Instruction]:
 
 
 def _reachable_below(head: int, leads_to: Sequence[Sequence[int]]) -> set[int]:
-    """The blocks that can be reached from ``head``, itself included, through none that stands above it."""
+    """The blocks that can be reached from ``head``, itself included, through none that is above it."""
     seen, waiting = {head}, [head]
     while waiting:
         fresh = [target for target in leads_to[waiting.pop()] if target >= head and target not in seen]

@@ -32,7 +32,7 @@ _BITS: Final = {name: bits for bits, names in _TYPES_OF_BITS.items() for name in
 
 
 class NotDeclarationError(Exception):
-    """The tokens are no declaration that the tree has a node for."""
+    """The tokens are not a declaration that the tree has a node for."""
 
 
 @dataclass(slots=True)
@@ -198,7 +198,7 @@ def parse_variables(source: str, tokens: Sequence[Token], span: Span) -> list[Va
     return _DeclarationReader(source, tokens, span).variables()
 
 
-# Function headers: what stands between ``.entry`` or ``.func`` and the body.
+# Function headers: what is between ``.entry`` or ``.func`` and the body.
 #
 # PTX ISA reference, sections 11.1 (kernels and functions), 11.4 (performance directives).
 
@@ -268,7 +268,7 @@ class _HeaderReader:
             return parse_variables(self._source, tokens, span)
         except NotDeclarationError:
             text = self._source[span.start : span.end]
-            raise PtxError(f"this is no parameter: {text}", span.line) from None
+            raise PtxError(f"this is not a parameter: {text}", span.line) from None
 
     def _attributes(self) -> dict[str, str]:
         """Directives with the text of their arguments."""

@@ -59,7 +59,7 @@ class PtxText:
 class HeldPtx:
     """PTX in an image, which is decompressed when its text is asked for. ``arch`` (90) is what its header tells.
 
-    ``entry`` is where a fatbin has it, as PTX or within a cubin; None: it lies there as text, which is then known.
+    ``entry`` is where a fatbin has it, as PTX or within a cubin; None: it is there as text, which is then known.
     """
 
     arch: int
@@ -78,13 +78,15 @@ class HeldPtx:
         return _texts(_cubin_ptx_texts(content)) if content.startswith(elf.MAGIC) else ()
 
     def may_run_on(self, arch: int | None) -> bool:
-        """Return whether a device of ``arch`` (90) can run it, as far as its header tells; None: any device."""
+        """Return whether a device of ``arch`` (90) can run it, to the extent that its header tells; None: any
+        device.
+        """
         if arch is None or self.entry is None:
             return True
         return self.arch <= arch if self.entry.kind == fatbin.EntryKind.PTX else self.entry.runs_on(arch)
 
     def targets(self) -> list[int]:
-        """Architecture, as far as known without decompressing it."""
+        """Architecture, if known without decompressing it."""
         if self.entry is None or "texts" in self.__dict__:
             return [text.arch for text in self.texts]
         return [self.arch] if self.entry.kind == fatbin.EntryKind.PTX else []
@@ -103,11 +105,13 @@ def image_kind(image: bytes, size: int | None = None) -> ImageKind:
     if is_ptx(_text(image)):
         return "ptx"
     start = image[:8].hex(" ") or "nothing"
-    raise ImageError(f"the image ({size or len(image)} bytes, starting with {start}) is no cubin, fatbin or PTX")
+    raise ImageError(f"the image ({size or len(image)} bytes, starting with {start}) is not a cubin, fatbin or PTX")
 
 
 def held_ptx(image: bytes) -> list[HeldPtx]:
-    """All PTX in ``image``, in order, not yet decompressed. Raises ImageError for what is no image or is damaged."""
+    """All PTX in ``image``, in order, not yet decompressed. Raises ImageError for what is not an image or is
+    damaged.
+    """
     match image_kind(image):
         case "ptx":
             return [_uncompressed_ptx(_text(image))]
@@ -162,7 +166,7 @@ def fitting_ptx(held: Iterable[HeldPtx], arch: int | None = None) -> Iterator[li
 
 
 def ptx_targets(held: Iterable[HeldPtx]) -> list[int]:
-    """The architectures that the PTX of an image is for, as far as it is known without decompressing it."""
+    """The architectures that the PTX of an image is for, if known without decompressing it."""
     return sorted({target for ptx in held for target in ptx.targets()})
 
 

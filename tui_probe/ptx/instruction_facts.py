@@ -40,7 +40,7 @@ _ELEMENT_BITS: Final = {
 
 
 def access_kind(instruction: Instruction) -> AccessKind | None:
-    """``copy`` is ``cp.async``, from global to shared memory. None for what is no access."""
+    """``copy`` is ``cp.async``, from global to shared memory. None for what is not an access."""
     return _ACCESS_KINDS.get(instruction.opcode)
 
 

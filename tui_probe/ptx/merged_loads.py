@@ -88,7 +88,7 @@ def _product_alignment(*factors: int) -> int:
 
 
 # Four loads of neighbouring words, from an address that is known to be aligned to 16 bytes, are one in machine code,
-# and two are one of 8 bytes; so it is for all that stand between two stores or barriers of one basic block. Of the
+# and two are one of 8 bytes; so it is for all that are between two stores or barriers of one basic block. Of the
 # last three of four, or of the second of two, nothing is executed.
 
 _WORD_SIZES: Final = frozenset({4, 8})

@@ -1,6 +1,6 @@
 """Operands of instructions: text to nodes of the tree.
 
-Most operands are a register, a number, a name or a simple address. Those are told apart by one pattern
+Most operands are a register, a number, a name or a simple address. Those are distinguished by one pattern
 and remembered, for they repeat. Anything else goes token by token; what even that does not understand
 becomes ``Raw``.
 """
@@ -60,7 +60,7 @@ def parse_integer(text: str) -> int | None:
 
 
 class _NotUnderstoodError(Exception):
-    """The tokens at hand are no operand of the tree."""
+    """The tokens at hand are not an operand of the tree."""
 
 
 class OperandParser:
@@ -88,7 +88,7 @@ class OperandParser:
         return match is not None and int(match[2]) < self._registers.get(match[1], 0)
 
     def parse(self, text: str) -> tuple[Operand, ...]:
-        """The operands in ``text``, which is what stands between an opcode and its semicolon."""
+        """The operands in ``text``, which is what is between an opcode and its semicolon."""
         pieces = _PIECE.findall(text) if "{" in text or "(" in text else text.split(",")
         if ",".join(pieces) == text:
             operands = self._parse_pieces(pieces)

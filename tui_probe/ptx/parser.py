@@ -31,7 +31,9 @@ _NO_BRACE: Final = r"[^{}\"/]*+"
 _TO_BRACE: Final = re.compile(rf"{_NO_BRACE}(?:(?:{STRING}|{COMMENT}|/(?!\*)){_NO_BRACE})*+(.)")
 _NO_DOT: Final = r"[^{}\"/.]*+"
 _TO_BRACE_OF_SECTION: Final = re.compile(rf"{_NO_DOT}(?:(?:{STRING}|{COMMENT}|{SOURCE_TEXT}|/(?!\*)|\.){_NO_DOT})*+(.)")
-"""Bodies have no ``.source_begin``, and so many dots that looking for one would take a third of the parser's time."""
+"""Bodies have no ``.source_begin``, and such a number of dots that looking for one would take a third of the parser's
+time.
+"""
 _STARTS_ITEM: Final = frozenset(
     f".{name}"
     for name in (

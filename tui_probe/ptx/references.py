@@ -40,14 +40,14 @@ _NAME: Final = re.compile(NAME)
 
 
 def names_in(text: str) -> set[str]:
-    """Every name that stands in ``text``: an initialiser, a prototype."""
+    """Every name that is in ``text``: an initialiser, a prototype."""
     return set(_NAME.findall(text))
 
 
 def items_by_name(module: Module) -> dict[str, list[TopLevel]]:
     """Items of the module by name: declarations, the definition, an ``.alias`` directive.
 
-    Variables of one declaration stand for each other, since they cannot be told apart in the text.
+    Variables of one declaration stand for each other, since they cannot be distinguished in the text.
     """
     items: dict[str, list[TopLevel]] = defaultdict(list)
     declarations: dict[int, list[TopLevel]] = defaultdict(list)

@@ -39,7 +39,7 @@ class Immediate:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A name that is no register: a label, a variable, a parameter, a function, the sink ``_``.
+    """A name that is not a register: a label, a variable, a parameter, a function, the sink ``_``.
 
     ``offset`` is as in ``foo+4``.
     """

@@ -40,7 +40,7 @@ Elements = tuple[str, ...]
 
 FLOAT_BITS: Final = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 ANYTHING: Final[Elements] = ()
-"""A constant, which is of whatever type it is used as."""
+"""A constant, which is of any type it is used as."""
 
 _PACKED: Final[dict[str, Elements]] = {
     "f16": ("f16",), "bf16": ("bf16",), "f32": ("f32",), "f64": ("f64",), "tf32": ("f32",),
@@ -85,7 +85,7 @@ class ValueTypes:
         return [(name, elements or otherwise or elements) for name, elements in self._stored(instruction)]
 
     def untold(self, store: Instruction) -> bool:
-        """Return whether a store may write numbers though nothing tells of which type, or that they are of one."""
+        """Return whether a store may write numbers though nothing reports which type, or that they are of one."""
         kinds = {
             element for _, elements in self.of_stored(store) for element in (("?",) if elements is None else elements)
         }

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #
 # A first try in front of such a loop that leads to the same place when it succeeds, as ``cuda::barrier`` has it,
 # belongs to the loop. Between tries a thread may compute, read clocks and sleep. A loop is none of these that does
-# more (loads, stores, fences, products, calls), that is left whatever the instruction says, or that is entered in
+# more (loads, stores, fences, products, calls), that is left anything that the instruction says, or that is entered in
 # several places.
 
 EdgeSide: TypeAlias = Literal["before", "taken", "behind"]
@@ -57,7 +57,7 @@ class WaitLoop:
 
 
 def wait_loops(function: Function, is_tried: Callable[[Instruction], bool]) -> list[WaitLoop]:
-    """The loops that wait for instructions of which ``is_tried`` holds, in source order."""
+    """The loops that wait for instructions for which ``is_tried`` holds, in source order."""
     flow = Flow.of(function)
     search = _LoopSearch(flow, is_tried)
     heads = {head: None for index, block in enumerate(flow.blocks) if any(map(is_tried, block))

@@ -142,7 +142,7 @@ class Reason(NamedTuple):
 
     @property
     def written(self) -> str:
-        """As it stands at the end of a line of a log, an answer or ``kernel.info``: ``TEXT code CODE``."""
+        """As it is at the end of a line of a log, an answer or ``kernel.info``: ``TEXT code CODE``."""
         return f"{self.text} code {self.code}" if self.code else self.text
 
     @property
@@ -164,7 +164,7 @@ class Reason(NamedTuple):
         return match.groupdict() if match else {}
 
     def shortened(self, most: int) -> Reason:
-        """The same with at most so many bytes of text in UTF-8."""
+        """The same with at most that many bytes of text in UTF-8."""
         data = self.text.encode("utf-8", "replace")
         return self if len(data) <= most else self._replace(text=data[:most].decode("utf-8", "ignore"))
 

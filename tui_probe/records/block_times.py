@@ -1,7 +1,7 @@
 """Start, end and SM of each block, and the slots of an SM that blocks take one after another.
 
-An SM holds several blocks at once. Blocks take slots in order of their start; each takes the slot that was free for
-longest (first in, first out), and a new slot only when none is free.
+An SM holds several blocks at the same time. Blocks take slots in order of their start; each takes the slot that was
+free for longest (first in, first out), and a new slot only when none is free.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class BlockTimes:
     sm: NDArray[np.uint32]
     valid: NDArray[np.bool_]
     warps_missing: int
-    """Warps that saved no record, in blocks of which another warp did."""
+    """Warps that saved no record, in blocks for which another warp did."""
     blocks_missing: int
-    """Blocks of which no warp saved a record."""
+    """Blocks for which no warp saved a record."""
     blocks_astray: int
     """Blocks whose warps name different SMs (moved by a context switch): left out, since clocks differ."""
 
@@ -94,7 +94,7 @@ def block_times_from_reduced(reduced: Reduced) -> BlockTimes:
 
 
 def reduced_block_times_in_batches(reduced: Reduced) -> Iterator[BlockTimes]:
-    """The same, some blocks at a time; the warps that are missing are told with the first of them."""
+    """The same, some blocks at a time; the warps that are missing are reported with the first of them."""
     for begin in range(0, max(len(reduced.records), 1), _BLOCKS_PER_BATCH):
         yield _batch_from_reduced(reduced, slice(begin, begin + _BLOCKS_PER_BATCH), 0 if begin else reduced.missing)
 

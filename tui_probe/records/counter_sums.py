@@ -1,8 +1,8 @@
 """Sums of the counters that warps record: of a launch, and of each line of PTX.
 
-The last field of a record, ``threads``, is how many threads have done so. So a warp that counted nothing is told from
-one whose threads did not exit, and the sums are known to be whole. Unless a run keeps all records (``--detail``), its
-results have the sums alone, of the launch.
+The last field of a record, ``threads``, is how many threads have done so. So a warp that counted nothing is
+distinguished from one whose threads did not exit, and the sums are known to be whole. Unless a run keeps all records
+(``--detail``), its results have the sums alone, of the launch.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_SMS: Final = 4096
-"""More than any device has, of which numbers may have gaps."""
+"""More than any device has, for which numbers may have gaps."""
 
 
 def distinct_sms(sm: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -37,7 +37,7 @@ def distinct_sms(sm: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]
 # their first starts, which errs by about that spread.
 
 MAX_START_GAP: Final = 4096
-"""First starts of one domain follow each other within so many cycles (2 µs); in the data at hand, within 140, while
+"""First starts of one domain follow each other within that many cycles (2 µs); in the data at hand, within 140, while
 those of different domains lie 80 000 or more apart."""
 
 ClockBasis = Literal["shared", "first starts", "global timer"]
@@ -96,7 +96,7 @@ def clock_domains(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> ClockAxi
 
 # The clocks of all SMs on one axis, by pairs of ``%clock64`` and ``%globaltimer`` that warps read together.
 #
-# Each SM counts cycles from a zero of its own; the timer is one for the whole GPU, but ticks only every so many
+# Each SM counts cycles from a zero of its own; the timer is one for the whole GPU, but ticks only every that many
 # nanoseconds. So a pair says: when the SM's clock stood at c, the time was in [t, t + tick). With one rate for all
 # SMs::
 #
@@ -121,7 +121,7 @@ _PRECISE: Final = 0.01
 """A measured rate is used if its error is no more than this part of it, or if nothing else is known."""
 
 _SLOWEST: Final = 2.0
-"""So many times as long as at the device's highest clock may a cycle of a busy SM take."""
+"""That many times as long as at the device's highest clock may a cycle of a busy SM take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def align_clocks(
     """The axis of warps that read ``start`` (cycles) and ``time`` (ns) on SMs ``sm``; flat arrays of one length.
 
     ``clock_khz`` is the device's highest SM clock, which stands in for a rate that cannot be measured. None if there
-    are no warps, or no rate.
+    are not warps, or no rate.
     """
     if not len(sm):
         return None

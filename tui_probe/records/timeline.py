@@ -4,7 +4,7 @@
 beside each other (see :mod:`tui_probe.records.sm_clocks`); how well that is known is ``Timeline.clocks``.
 
 **Slots.** Blocks that are on an SM together are in different slots. As :mod:`tui_probe.records.block_times` says, a
-block takes the slot that was free for longest, and a new one only where none is free. So what stands empty in a slot
+block takes the slot that was free for longest, and a new one only where none is free. So what is empty in a slot
 between two blocks is the cost of scheduling the later one. Hardware does not tell its own slots: these are equal to
 them in number and in the sum of their gaps.
 
@@ -99,7 +99,7 @@ class Timeline:
     """One launch. ``sms`` (i4) are all SMs that have a row, those that ran nothing among them; ``slots`` (i4) of each.
 
     ``warps_missing``, ``blocks_missing`` and ``blocks_astray`` are as in ``BlockTimes``: left out, and counted. Of a
-    launch of which only a ``sample`` of blocks was measured, what the others did is not known: neither its tail nor
+    launch for which only a ``sample`` of blocks was measured, what the others did is not known: neither its tail nor
     which SMs were idle.
     """
 
@@ -259,7 +259,7 @@ def _slots(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32
     """The slot of each block of one SM, sorted by start and then end.
 
     The k-th block that takes over a slot follows the block with the k-th end, so a block's slot is that of the first
-    in a chain of blocks. Chains are followed for all blocks at once, twice as far each time.
+    in a chain of blocks. Chains are followed for all blocks at the same time, twice as far each time.
     """
     by_end = np.argsort(end, kind="stable")
     takes_over = slot_reuse(start.view(np.uint64), end.view(np.uint64), end[by_end].view(np.uint64))

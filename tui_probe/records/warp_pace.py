@@ -3,7 +3,7 @@
 start, end   of a warp in ns since the first start: see :mod:`tui_probe.records.sm_clocks` for the axis
              and its error. Without an axis (one start, no rate known) there are only cycles.
 iteration    two arrivals of a warp in a row at the head of the same loop, and the cycles between them; so of loops
-             inside each other the pace of the inner ones is told
+             inside each other the pace of the inner ones is reported
 pace         iterations / the time that they took
 main loop    the one whose iterations took most time, over all warps
 stragglers   warps that live longer than the third quartile + 1.5 times the distance of the quartiles, and than
@@ -155,7 +155,7 @@ def stamped(result: Result, clock_khz: int | None = None) -> tuple[int, int | No
 
 
 def unwrapped(clock: NDArray[np.uint32], start: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Cycles since the start of the warp, from the low halves of clocks that never stand still for 2**32 cycles.
+    """Cycles since the start of the warp, from the low halves of clocks that never be still for 2**32 cycles.
 
     ``clock`` has the records along its last axis, ``start`` has one axis fewer.
     """

@@ -1,7 +1,8 @@
 """Build a cubin from some sections and symbols of another, all renumbered.
 
-What is told by number is told by the new one: sections in headers and symbols, symbols in relocations, in the
-attributes of ``.nv.info``, in ``.nv.callgraph`` and in ``.nv.prototype``, and names by their places in tables of names.
+What is identified by number is identified by the new one: sections in headers and symbols, symbols in relocations, in
+the attributes of ``.nv.info``, in ``.nv.callgraph`` and in ``.nv.prototype``, and names by their places in tables of
+names.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class _ExcerptWriter:
         return bytes(out)
 
     def _flags(self) -> int:
-        """The flags of the file, the top byte of which is the number of the section that tells of its device."""
+        """The flags of the file, the top byte of which is the number of the section that reports its device."""
         flags = self._cubin.header.flags
         top = flags >> _TOP_BYTE
         if not self._cubin.is_new_abi or not top:
@@ -203,7 +204,7 @@ class _ExcerptWriter:
                 yield attribute._replace(value=_WORD.pack(symbol) + attribute.value[_WORD.size :])
 
     def _pairs(self, content: bytes) -> Iterable[bytes]:
-        """The marks of the groups of the call graph, and what it tells of calls by functions that were taken.
+        """The marks of the groups of the call graph, and what it reports calls by functions that were taken.
 
         Functions that others may call by their address are not told of: a program finds those of the original.
         """
@@ -256,7 +257,7 @@ class _ExcerptWriter:
         return 0
 
     def _segments(self, held: list[Section], contents: Mapping[int, bytes], table_at: int) -> list[bytes]:
-        """The program headers: what each led to, as far as it was taken."""
+        """The program headers: what each led to, to the extent that it was taken."""
         header, image = self._cubin.header, self._cubin.image
         if header.segments and header.segment_size != SEGMENT.size:
             raise KeptWholeError(f"it has program headers of {header.segment_size} bytes")
@@ -298,7 +299,7 @@ def _append_content(out: bytearray, align: int, content: bytes, section: Section
 
 
 def _is_in_segment(section: Section, offset: int, in_file: int, in_memory: int) -> bool:
-    """Return whether a section is part of what a program header tells of."""
+    """Return whether a section is part of what a program header reports."""
     if not section.flags & _ALLOCATED:
         return False
     if not section.has_bytes:

@@ -2,7 +2,7 @@
 
 An instruction becomes a branch to code behind the kernel's own: what comes before it, itself, what comes after it, and
 a branch back. Nothing else in the kernel changes its place, so its branches, line tables and relocations stay true.
-What must be told of longer code and of more parameters is changed in the file's tables.
+What must be informed of longer code and of more parameters is changed in the file's tables.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ _SIZE_SHIFT: Final = 18
 _MANY_PARAMETERS: Final = 4096
 _MOST_PARAMETERS: Final = 32764
 _SHORT_BASE: Final = 0x160
-"""Start of parameters on older architectures, unless they have more bytes than lie there."""
+"""Start of parameters on older architectures, unless they have more bytes than are there."""
 _CODE_ALIGN: Final = 128
 _COUNT_SHIFT: Final = 24
 _INFO_SYMBOL: Final = (1 << _COUNT_SHIFT) - 1
 _CONTROL_FLOW: Final = range(0x140, 0x160)
 _BRA: Final = BRA & 0x1FF
 _MOVABLE_OPERATIONS: Final = frozenset({_BRA, 0x141})
-"""BRA and BSYNC do elsewhere what they did: a branch is told the new distance, and lanes wait for all others at the
+"""BRA and BSYNC do elsewhere what they did: a branch is given the new distance, and lanes wait for all others at the
 same place, as they all come there by the same way.
 """
 _SHADOW_PREFIXES: Final = (".nv.merc.", ".nv.capmerc")
@@ -113,7 +113,7 @@ def apply_splices(
     rewritten: Mapping[int, Word] | None = None,
     flags: Iterable[Attribute] = (),
 ) -> Grafted:
-    """Put splices into a kernel, which gets so many more ``parameters`` of 8 bytes, and ``registers`` at least.
+    """Put splices into a kernel, which gets that many more ``parameters`` of 8 bytes, and ``registers`` at least.
 
     ``rewritten`` are instructions that stay where they are, changed, by byte offset; ``flags`` attributes that the
     kernel has besides its own. Raises UnsupportedKernelError.
@@ -146,7 +146,7 @@ def apply_splices(
 
 @dataclass(slots=True)
 class _AppendedCode:
-    """The code behind a kernel's own, as it grows. Equal ways out share theirs."""
+    """The code behind a kernel's own, as it grows. Equal exits share theirs."""
 
     arch: int
     start: int
@@ -211,7 +211,7 @@ def _file_patches(image: bytes, shared: SharedVariables) -> tuple[FilePatch, ...
 
 
 def _parameter_bytes(target: GraftTarget, parameters: int) -> int:
-    """The bytes of all parameters, with so many added ones."""
+    """The bytes of all parameters, with that many added ones."""
     return target.first_added + parameters * PARAMETER_BYTES if parameters else target.parameter_bytes
 
 
@@ -261,7 +261,7 @@ def _kept_sections(cubin: Cubin) -> int:
 
 
 def _kernel_attributes(target: GraftTarget, exits: list[int], parameters: int) -> list[Attribute]:
-    """Return the kernel's attributes, with its new parameters and ways out."""
+    """Return the kernel's attributes, with its new parameters and exits."""
     size = _parameter_bytes(target, parameters)
     added = _added_parameter_attributes(target, parameters)
     result = []

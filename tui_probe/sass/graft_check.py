@@ -103,12 +103,12 @@ def _refuse_added_code(target: GraftTarget, after: GraftTarget, grafted: Grafted
 
 
 def _without_operand_waits(word: Word) -> Word:
-    """A word without what may change where it is moved: what is kept for reuse, and who is told of its operands."""
+    """A word without what may change where it is moved: what is kept for reuse, and who is informed of its operands."""
     return word.with_field(*_REUSE, 0).with_read_barrier(NO_BARRIER)
 
 
 def _jump_target(target: GraftTarget, grafted: Grafted) -> set[int]:
-    """Return the former targets of branches of the kernel that stand in the added code now."""
+    """Return the former targets of branches of the kernel that are in the added code now."""
     branches = ((at, target.words[at // WORD_BYTES]) for at in grafted.branches)
     return {branch_target(target.arch, at, word) for at, word in branches if word.operation == _BRA}
 

@@ -33,7 +33,7 @@ _WRITES_NONE: Final = frozenset(
     | {0x183, 0x184, 0x1AE, 0x1C2, 0x1C3, 0x1C4, 0x185, 0x186, 0x187, 0x188, 0x18E, 0x1A6, 0x0B9, 0x1AC}
 )
 """DMUL, DADD, DFMA, IMMA, LDSM, HMMA, DMMA, FLO, conversions, MUFU, POPC, S2R, loads other than of global memory,
-stores: their results are behind a barrier and are no predicates, whatever else lies in those bits.
+stores: their results are behind a barrier and are not predicates, anything else is in those bits.
 """
 _WITH_UNIFORM_RESULT: Final = frozenset({0x086, 0x090, 0x091, 0x092})
 """VOTEU, UIADD3, ULEA, ULOP3: those of snippets that may write a predicate of the uniform path."""
@@ -172,7 +172,7 @@ _SINGLE_REGISTER_OPERATIONS: Final = frozenset({0x002, 0x006, 0x007, 0x010, 0x01
 _REGISTER_FORM: Final = 1
 _STG: Final = 0x186
 _STORES: Final = frozenset({_STG, 0x18E})
-"""Stored operands, a register in all forms, which tell of the address."""
+"""Stored operands, a register in all forms, which report the address."""
 _STORE_SIZE_FIELD: Final = (73, 3)
 _STORE_SIZE_128: Final = 6
 _SHFL: Final = 0x189

@@ -1,7 +1,7 @@
 """Lay out a cubin anew with sections of other sizes.
 
 Where a section grows, everything behind it moves by a multiple of every alignment in the file, so that nothing else has
-to be known of what lies there.
+to be known of what is there.
 """
 
 from __future__ import annotations

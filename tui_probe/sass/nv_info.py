@@ -55,7 +55,7 @@ _BOUND_ATTRIBUTES: Final = frozenset({0x05, 0x10, 0x1E, 0x3D, 0x3F})
 _VERSION_ATTRIBUTES: Final = frozenset({0x36, 0x37, 0x66})
 """Of workarounds and of interfaces that the code was made for."""
 _ADDRESS_ATTRIBUTES: Final = frozenset({0x1D, 0x25, 0x27, 0x29, 0x39, 0x44, 0x46, 0x47, 0x55, 0x57})
-"""Byte offsets in the kernel's code, and what is told of the instructions there."""
+"""Byte offsets in the kernel's code, and what is reported of the instructions there."""
 ATTRIBUTES_WITHOUT_SYMBOL: Final = (
     _BOUND_ATTRIBUTES
     | _VERSION_ATTRIBUTES
@@ -126,7 +126,7 @@ def short_attribute(number: int, value: int) -> Attribute:
 CALL_GRAPH_SECTION: Final = ".nv.callgraph"
 CALL_PAIR: Final = struct.Struct("<II")
 FIRST_MARK: Final = 0xFFFF0000
-"""Second numbers of a pair from here on are no symbols, but begin a group of pairs."""
+"""Second numbers of a pair from here on are not symbols, but begin a group of pairs."""
 CALLS: Final = 0xFFFFFFFF
 ADDRESSED: Final = 0xFFFFFFFE
 CALLERS_BY_ADDRESS: Final = 0xFFFFFFFD

@@ -70,7 +70,7 @@ _CLASSES: Final = {
 _HALF_OPERATIONS: Final = frozenset({0x030, 0x031, 0x032, 0x033, 0x034, 0x035, 0x040})
 _IS_BFLOAT: Final = 85
 _TEXTURES: Final = range(0x160, 0x178)
-"""Loads through textures, whose names nobody needs here."""
+"""Loads through textures, whose names no one needs here."""
 
 
 def operation_name(word: Word, arch: int) -> str:
@@ -176,8 +176,8 @@ def mnemonic(word: Word, arch: int) -> str:
 #
 # A block learns what another one does by reading memory in an order that the hardware keeps: by a strong load, by an
 # atomic operation that returns what was there, or by any load behind a fence. Where there is nothing of the kind
-# blocks cannot wait, and run one after another as well as at once. Blocks of a cluster may: they start together,
-# always.
+# blocks cannot wait, and run one after another as well as at the same time. Blocks of a cluster may: they start
+# together, always.
 
 _LOAD_OPERATIONS: Final = frozenset({"LD", "LDG"})
 _ORDERING_OPERATIONS: Final = frozenset({"ATOM", "ATOMG", "LDGMC", "MEMBAR", "ERRBAR", "CCTL"})
@@ -185,7 +185,7 @@ _LEADS_AWAY: Final = frozenset({0x143, 0x14A, 0x14B, 0x153})
 """CALL.ABS, JMP, JMX, JMXU: code that is not looked at."""
 _ORDER_FIELD: Final = (77, 4)
 _WEAK_ORDER: Final = frozenset({0, 4})
-"""Weak, and of memory that nobody writes. Strong loads are 5, 7 and 10 (block, GPU, system), of mapped devices 12: so
+"""Weak, and of memory that no one writes. Strong loads are 5, 7 and 10 (block, GPU, system), of mapped devices 12: so
 nvdisasm reads them for sm_80, sm_90, sm_100 and sm_120."""
 
 

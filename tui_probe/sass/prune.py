@@ -113,7 +113,7 @@ class _Pruner:
         return not self._graph.by_address.isdisjoint(self._reached)
 
     def _refuse_unseen_exits(self) -> None:
-        """A function that is left out must not end the kernel, since nobody could record that."""
+        """A function that is left out must not end the kernel, since no one could record that."""
         for section in functions_of(self.cubin) if self._calls_by_address else ():
             if section.number not in self._reached and may_exit(self.cubin.content(section)):
                 raise KeptWholeError(f"{section.name} may end the kernel, and be called by its address")
@@ -169,7 +169,7 @@ class _Pruner:
         self._relocations[table.number] = held
 
     def _is_of_original(self, section: Section, relocation: Relocation) -> bool:
-        """Return whether a relocation is for a variable of which the original's is used, so that this one is never
+        """Return whether a relocation is for a variable for which the original's is used, so that this one is never
         read.
         """
         if section.name not in VARIABLES:
@@ -178,7 +178,7 @@ class _Pruner:
         return variable is not None and is_shared(self.cubin, variable)
 
     def _own_pointer(self, section: Section, held: list[Relocation]) -> str:
-        """The name of a variable of which something that is not shared has the address, "" for none."""
+        """The name of a variable for which something that is not shared has the address, "" for none."""
         for relocation in held:
             symbol = self.cubin.symbol(relocation.symbol)
             is_variable = symbol.section in self._variables or symbol.kind in _OBJECTS

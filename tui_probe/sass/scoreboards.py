@@ -1,7 +1,8 @@
 """Wait sites of machine code: where warps wait, and for which earlier instructions.
 
-An instruction waits for the scoreboards of its mask, whatever its guard says. The producers of a scoreboard are found
-by walking back over the blocks, on every way until an instruction that waited for the same scoreboard. ``DEPBAR`` and
+An instruction waits for the scoreboards of its mask, no matter what its guard says. The producers of a scoreboard are
+found by walking back over the blocks, on every way until an instruction that waited for the same scoreboard.
+``DEPBAR`` and
 ``WARPGROUP.DEPBAR`` count groups, the oldest first: those that may stay pending are passed over.
 
 A producer that sets no scoreboard itself is named where its queue ends in order, the last of the queue sets the

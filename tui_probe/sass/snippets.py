@@ -3,7 +3,7 @@
 The snippet is the code of a kernel of its own. What is left of it: no stack pointer, no last ``EXIT``, moves in the
 places of marks, its parameters where they lie behind those of the kernel, and uniform registers that the kernel does
 not use. It must run from its first to its last instruction: of control flow only an ``EXIT`` with a guard is allowed,
-and that only in code at ways out. So a warp stays together, and no convergence barrier is needed.
+and that only in code at exits. So a warp stays together, and no convergence barrier is needed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _ALL_BYTES: Final = 0xF
 @dataclass(frozen=True, slots=True)
 class Snippet:
     """The code of a snippet. ``base`` and ``parameters_at`` say where its kernel's parameters, and the probe's among
-    them, lie in bank 0; ``registers`` are those that its kernel needs, ``flags`` further attributes for the driver.
+    them, are in bank 0; ``registers`` are those that its kernel needs, ``flags`` further attributes for the driver.
     """
 
     arch: int
@@ -186,7 +186,7 @@ def with_initial_wait(words: Sequence[Word]) -> list[Word]:
 
 
 def with_final_wait(words: Sequence[Word]) -> list[Word]:
-    """Code behind which the kernel goes on, once all that this code began is over: it reads and writes registers."""
+    """Code behind which the kernel continues, once all that this code began is over: it reads and writes registers."""
     barriers = {
         barrier for word in words for barrier in (word.write_barrier, word.read_barrier) if barrier != NO_BARRIER
     }
@@ -219,7 +219,7 @@ def _refuse(word: Word, *, leaves: bool) -> None:
 
 
 def _mark_move(word: Word, numbers: Mapping[int, int], carried: Sequence[KeptRegister], arch: int) -> Word | None:
-    """The move that stands in the place of a mark."""
+    """The move that replaces a mark."""
     if not is_mark(word):
         return None
     index = mark_number(word) - 1
@@ -232,7 +232,7 @@ def _mark_move(word: Word, numbers: Mapping[int, int], carried: Sequence[KeptReg
 
 
 def _move_word(mark: Word, to: KeptRegister, source: KeptRegister) -> Word:
-    """From one register to another, in the place of a mark. A uniform one only takes what a uniform one has."""
+    """From one register to another, instead of a mark. A uniform one only takes what a uniform one has."""
     opcode = _UMOV if to.is_uniform else _MOV_UNIFORM if source.is_uniform else _MOV
     move = _with_opcode(mark, opcode).with_field(16, 8, to.number).with_field(32, 8, source.number)
     move = move if to.is_uniform else move.with_field(72, 4, _ALL_BYTES)

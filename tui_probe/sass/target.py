@@ -42,7 +42,7 @@ _FEWEST_REGISTERS: Final = 24
 class GraftTarget:
     """A kernel. ``base`` is where its parameters begin in bank 0, ``parameter_bytes`` how many there are of them.
 
-    ``functions`` are the code sections of its module that are no kernel's, any of which it may call.
+    ``functions`` are the code sections of its module that are not kernel's, any of which it may call.
     """
 
     cubin: Cubin
@@ -125,7 +125,7 @@ class GraftTarget:
             yield from words_of(self.cubin.content(section))
 
     def exits(self) -> list[int]:
-        """The byte offset of each ``EXIT``. Raises UnsupportedKernelError if the file tells of others."""
+        """The byte offset of each ``EXIT``. Raises UnsupportedKernelError if the file reports others."""
         offsets = [index * WORD_BYTES for index, word in enumerate(self.words) if word.operation == _EXIT]
         listed = [attribute.words() for attribute in self.attributes if attribute.number == nv_info.EXITS]
         if sorted(offset for row in listed for offset in row) != offsets:
@@ -166,7 +166,7 @@ def _parameter_layout(attributes: tuple[Attribute, ...], constants: Section) -> 
 
 
 def functions_of(cubin: Cubin) -> tuple[Section, ...]:
-    """The code sections that are no kernel's. Raises ImageError."""
+    """The code sections that are not kernel's. Raises ImageError."""
     kernels = {symbol.section for symbol in cubin.symbols if symbol.is_kernel}
     called = {symbol.section for symbol in cubin.symbols if symbol.kind == _FUNCTION} - kernels
     return tuple(
@@ -186,9 +186,9 @@ def _register_count(cubin: Cubin, symbol: Symbol) -> int:
 # Basic blocks of a kernel's machine code: runs of instructions that are entered at the first and left after the last.
 #
 # A block begins where something may lead: at the target of a branch, of a call within the kernel, behind a
-# convergence barrier that ``BSSY_OPERATION`` names; and behind whatever may lead elsewhere or brings lanes together
-# again. Each group of lanes that comes to the first instruction issues all of them, once. A block that is cut in two
-# without need does no harm.
+# convergence barrier that ``BSSY_OPERATION`` names; and behind anything that may lead elsewhere or brings lanes
+# together again. Each group of lanes that comes to the first instruction issues all of them, once. A block that is cut
+# in two without need does no harm.
 
 BSYNC_OPERATION: Final = 0x141
 BSSY_OPERATION: Final = 0x145
@@ -223,7 +223,7 @@ def basic_blocks(target: GraftTarget) -> list[range]:
     """The blocks of a kernel in the order of its code, as numbers of its instructions.
 
     The instructions behind the last one that does anything are among them. Raises UnsupportedKernelError for a branch
-    through a register of which the file does not tell where it leads.
+    through a register for which the file does not tell where it leads.
     """
     size = len(target.words)
     begins = {0, size, *_symbol_offsets(target), *_table_targets(target)}

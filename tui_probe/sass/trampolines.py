@@ -1,6 +1,6 @@
 """Trampolines: code around one instruction of a kernel, which then continues behind it.
 
-A branch stands in the place of the instruction, and waits for what that waits for. Behind the kernel's code::
+A branch replaces the instruction, and waits for what that waits for. Behind the kernel's code::
 
     NOP                   until predicates that were written last can be read
     P2R  saved, PR        all seven: a snippet writes some, which ones only ptxas knows
@@ -69,7 +69,7 @@ _UNIFORM_LOADS: Final = frozenset({0x0B9, 0x1AC})
 """ULDC, LDCU."""
 _WIDTH, _WIDTH_OF_PAIR = (73, 3), 5
 _CONVERGENT: Final = frozenset({0x006, 0x086, 0x189, 0x1A1, 0x1C4})
-"""VOTE, VOTEU, SHFL, MATCH, REDUX: of all lanes that are there at once."""
+"""VOTE, VOTEU, SHFL, MATCH, REDUX: of all lanes that are there at the same time."""
 _OPERAND_BARRIER: Final = 5
 _BARRIERS: Final = 6
 
@@ -178,7 +178,7 @@ class InlineCode:
     def of(cls, cubin: Cubin, name: str, leading: int, *, leaves: bool = False) -> InlineCode:
         """Read the code of kernel ``name``, whose first ``leading`` bytes of parameters are not the probe's.
 
-        ``leaves``: it is for ways out, where lanes may end before its end. Raises UnsupportedKernelError for code that
+        ``leaves``: it is for exits, where lanes may end before its end. Raises UnsupportedKernelError for code that
         cannot be taken.
         """
         target = GraftTarget.of(cubin, name)
@@ -256,7 +256,7 @@ class InlineCode:
         return made
 
     def fixed_word(self, word: Word, free: FreeRegisters) -> Word:
-        """One of its words, no mark, in a kernel: the same wherever it stands there."""
+        """One of its words, no mark, in a kernel: the same wherever it is there."""
         numbers = {
             number: free.uniform[number & ~1] | number & 1 for pair in free.uniform for number in (pair, pair + 1)
         }
@@ -273,7 +273,7 @@ class InlineCode:
         return _with_barriers(word, free.barriers)
 
     def _mark(self, word: Word, free: FreeRegisters, sources: Mapping[int, MarkValue]) -> Word:
-        """The move in the place of a mark: into the snippet's register, or into the one that is kept."""
+        """The move instead of a mark: into the snippet's register, or into the one that is kept."""
         source = sources[mark_number(word)]
         if word.operation == LOAD_MARK:
             move = source.move(word.rd + free.first)
@@ -298,8 +298,8 @@ def trampoline(
     reads: int = ALWAYS,
     block_code: tuple[InlineCode, Mapping[int, MarkValue]] | None = None,
 ) -> list[Word]:
-    """Return the code that runs before an instruction. ``reads`` is the predicate that the mark of the flag tells of.
-    ``block_code`` is code for all lanes that come by, whatever the instruction's guard says.
+    """Return the code that runs before an instruction. ``reads`` is the predicate that the mark of the flag reports.
+    ``block_code`` is code for all lanes that come by, no matter what the instruction's guard says.
     """
     if not inline and block_code is None:
         return []

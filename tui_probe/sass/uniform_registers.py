@@ -1,7 +1,8 @@
 """Uniform registers, one per warp: those that instructions use or name, and their replacement.
 
-Which of them a kernel uses is told without knowing every instruction: where it is not known whether a field names one,
-it counts as one. Of the few instructions that ptxas makes of snippets it is known exactly: they can be given others.
+Which of them a kernel uses is reported without knowing every instruction: where it is not known whether a field names
+one, it counts as one. Of the few instructions that ptxas makes of snippets it is known exactly: they can be given
+others.
 
 Where fields are, by operation: the uniform path (0x80 to 0xff) has its own in all of them; the ordinary path has one in
 the place of its second operand, where bit 91 says so; of what reads memory the place depends on the operation.

@@ -2,9 +2,9 @@
 
 At an exit the lanes that leave need no ordinary register any more, but the uniform ones may be those of lanes that go
 on, and large kernels leave few or none free. ptxas uses many, for all that is the same in a warp. So each value of
-theirs gets an ordinary register above the snippet's own, and each instruction that makes one its twin of the ordinary
-path, which has the same fields and is ready no later. Stores and loads are made without the descriptor of memory, as
-before there were uniform registers; of other memory accesses it stays.
+theirs gets an ordinary register above the snippet's own, and each instruction that makes one its variant of the
+ordinary path, which has the same fields and is ready no later. Stores and loads are made without the descriptor of
+memory, as before there were uniform registers; of other memory accesses it stays.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ACCESSES: Final[Mapping[int, tuple[int, int]]] = {0x986: (0x386, 64), 0x981: (0
 _HAS_DESCRIPTOR, _WIDE_ADDRESS = 76, 90
 """True if the uniform register is a descriptor or an offset; whether the address beside it has 64 bits."""
 _REGISTER_FORM, _CONSTANT_FORM, _UNIFORM_FORM, _UNIFORM_LAST_FORM = 1, 5, 6, 7
-"""A uniform second operand, and a uniform third one, which stands in the second one's place then."""
+"""A uniform second operand, and a uniform third one, which is in the second one's place then."""
 _RC: Final = 64
 _FORM_AT, _FORM_BITS = 9, 3
 _MASK_AT, _MASK_BITS, _ALL_BYTES = 72, 4, 0xF
@@ -68,14 +68,14 @@ _BARRIER_SET: Final = 2
 def without_uniform(words: Sequence[Word], registers: int, arch: int) -> tuple[list[Word], int]:
     """The same code with ordinary registers from ``registers`` on, and how many registers it needs then.
 
-    What has no twin keeps its uniform registers, and so does what is a descriptor of memory accesses.
+    What has no variant keeps its uniform registers, and so does what is a descriptor of memory accesses.
     """
     flow = _UniformDefinitions.of(_with_barrier_each(words), arch)
     places = _OrdinaryRegisters(registers + (registers & 1))
     made: list[Word] = []
     for index, word in enumerate(flow.words):
-        twins = _ordinary_words(word, index, flow, places)
-        made += twins or [nop_word().with_stall(max(word.stall, 1))]  # what comes next may have relied on its cycles
+        variants = _ordinary_words(word, index, flow, places)
+        made += variants or [nop_word().with_stall(max(word.stall, 1))]  # what comes next may have relied on its cycles
     return [word.with_field(_REUSE_AT, _REUSE_BITS, 0) for word in made], max(registers, places.end)
 
 
@@ -203,7 +203,7 @@ def _ordinary_words(word: Word, index: int, flow: _UniformDefinitions, places: _
 
 def _ordinary_word(word: Word, flow: _UniformDefinitions, places: _OrdinaryRegisters) -> Word:
     if needs_uniform(word):
-        # its twin would write a predicate of this number, which may hold something else
+        # its variant would write a predicate of this number, which may hold something else
         raise UnsupportedKernelError(because("graft-snippet", what="a predicate of the uniform path"))
     made = word
     for at in exact_uniform_fields(word) or ():
@@ -256,7 +256,7 @@ def _as_fixed_latency(word: Word) -> Word:
 
 
 def _with_barrier_each(words: Sequence[Word]) -> list[Word]:
-    """ptxas gives the last of several ``S2UR`` alone a barrier, since they end in order; their twins need not."""
+    """ptxas gives the last of several ``S2UR`` alone a barrier, since they end in order; their variants need not."""
     made: list[Word] = []
     barrier = NO_BARRIER
     for word in reversed(words):

@@ -1,7 +1,7 @@
 """Make a kernel use the module variables that the program loaded, not copies in the grafted cubin.
 
 A grafted cubin is loaded beside the original, and has variables of its own, with which it would compute wrongly. So
-the loader's relocations for them are dropped, and whoever loads the file writes the addresses of the original's
+the loader's relocations for them are dropped, and anyone who loads the file writes the addresses of the original's
 variables there. Constant memory has its place in the code: its contents are to be copied before each launch.
 """
 
@@ -226,7 +226,7 @@ def variable_at(cubin: Cubin, section: int, at: int) -> Symbol | None:
 
 
 def is_shared(cubin: Cubin, variable: Symbol) -> bool:
-    """Return whether a graft uses the original's variable in the place of its own, or refuses the kernel."""
+    """Return whether a graft uses the original's variable instead of its own, or refuses the kernel."""
     return not _is_private(variable) and _count_objects(cubin, variable.name) == 1
 
 

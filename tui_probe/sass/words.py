@@ -54,7 +54,7 @@ class Word:
 
     @property
     def operation(self) -> int:
-        """The operation whatever its operands are."""
+        """The operation anything that its operands are."""
         return self.field(0, 9)
 
     @property
@@ -144,9 +144,9 @@ class Word:
 
 
 def words_of(code: bytes) -> list[Word]:
-    """The instructions of a code section. Raises ValueError for a length that is no multiple of 16."""
+    """The instructions of a code section. Raises ValueError for a length that is not a multiple of 16."""
     if len(code) % WORD_BYTES:
-        raise ValueError(f"{len(code)} bytes of code are no multiple of {WORD_BYTES}")
+        raise ValueError(f"{len(code)} bytes of code are not multiple of {WORD_BYTES}")
     return [Word(int.from_bytes(code[at : at + WORD_BYTES], "little")) for at in range(0, len(code), WORD_BYTES)]
 
 

@@ -9,7 +9,7 @@ from tui_probe.simgpu.protocol import MEMORY_DESCRIPTOR, SOCKET_DESCRIPTOR
 
 
 def main() -> None:
-    # The driver waits for the process that it started. The server is its child, so that it is nobody's who waits for
+    # The driver waits for the process that it started. The server is its child, so that it is no one's who waits for
     # all of its own children.
     if os.fork():
         os._exit(0)

@@ -73,7 +73,7 @@ def _linked(modules: Sequence[Module]) -> str:
 
 
 def _item_texts(modules: Sequence[Module]) -> Iterator[str]:
-    """The text of each function and variable, once, definitions in the place of declarations."""
+    """The text of each function and variable, once, definitions instead of declarations."""
     defined: dict[str, str] = {}
     for module in modules:
         for item in module.items:

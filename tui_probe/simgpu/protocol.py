@@ -110,7 +110,7 @@ class Fixed:
 
 
 class Sequence:
-    """A count (u32), then so many values of one kind, as a tuple."""
+    """A count (u32), then that many values of one kind, as a tuple."""
 
     def __init__(self, item: Codec) -> None:
         self._item = item
@@ -337,7 +337,7 @@ class EmptyReply:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Reply with any other status than OK: what went wrong, for a person, and what threads printed before that."""
+    """Reply with any other status than OK: what went wrong, for a user, and what threads printed before that."""
 
     message: Annotated[str, TEXT]
     printed: Annotated[bytes, BYTES] = b""

@@ -1,6 +1,6 @@
 """Registers per thread of a kernel: the count in its cubin, or an estimate from its PTX.
 
-``.nv.info`` is a list of attributes: u8 format, u8 attribute, u16 size, then so many bytes. The register count
+``.nv.info`` is a list of attributes: u8 format, u8 attribute, u16 size, then that many bytes. The register count
 (attribute 0x2f, format 4) is u32 symbol index, u32 registers. ``cuobjdump -elf`` prints it as EIATTR_REGCOUNT.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 REGISTER_COUNT: Final = 0x2F
 """EIATTR_REGCOUNT."""
 SIZED_VALUE: Final = 0x04
-"""EIFMT_SVAL: a size of 16 bits and so many bytes follow."""
+"""EIFMT_SVAL: a size of 16 bits and that many bytes follow."""
 SYMBOL: Final = struct.Struct("<IBBHQQ")
 
 
@@ -55,7 +55,7 @@ def symbol_names(table: bytes, strings: bytes) -> list[str]:
     return [strings[start : strings.find(b"\0", start)].decode("utf-8", "replace") for start in starts]
 
 
-# An estimate of the registers of a thread, for kernels of which there is PTX alone.
+# An estimate of the registers of a thread, for kernels for which there is PTX alone.
 #
 # The simulated GPU allocates no registers, but programs choose launch shapes by their number. The estimate is the
 # largest number of 32-bit registers that hold a value between its first and its last mention, loops counted as a
@@ -85,7 +85,7 @@ def estimate_registers(module: Module, kernel: Function) -> int:
 
 
 def _pressure(function: Function, source: str) -> int:
-    """The most 32-bit registers in use at once."""
+    """The most 32-bit registers in use at the same time."""
     statements = list(statements_in(function.body or ()))
     widths = _widths(statements)
     ranges = _ranges(statements, widths, source)
@@ -101,7 +101,7 @@ def _pressure(function: Function, source: str) -> int:
 
 
 def _widths(statements: Iterable[Statement]) -> dict[str, int]:
-    """By the name of a register, or what stands before its number, how many of 32 bits it takes; predicates none."""
+    """By the name of a register, or what is before its number, how many of 32 bits it takes; predicates none."""
     counts = {}
     for node in statements:
         if isinstance(node, Variable) and node.space == "reg" and node.type != "pred":

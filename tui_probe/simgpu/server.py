@@ -89,7 +89,7 @@ class Server:
         except ProbeError as error:
             status = next(status for kind_of_error, status in STATUSES if isinstance(error, kind_of_error))
             return status, Failure(str(error), error.printed if isinstance(error, SimulationError) else b"")
-        except Exception as error:  # noqa: BLE001  the program's stderr is no place for a traceback
+        except Exception as error:  # noqa: BLE001  the program's stderr is not a place for a traceback
             return Status.NOT_SUPPORTED, Failure(f"{_INTERNAL_ERROR}: {type(error).__name__}: {error}", b"")
 
     def _perform(self, request: Request) -> Reply:
@@ -172,7 +172,7 @@ def serve_process(setup: str) -> None:
         try:
             Server(memory, Machine(**numbers)).serve(connection.makefile("rb"), connection.makefile("wb"))
         except OSError:
-            os._exit(0)  # the program has ended, and takes no answers: nobody is there to tell
+            os._exit(0)  # the program has ended, and takes no answers: no one is there to tell
 
 
 def exit_when_closed(connection: socket.socket) -> None:

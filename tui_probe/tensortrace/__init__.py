@@ -45,7 +45,7 @@ class _State:
 
 
 class TensorTrace(ContextDecorator):
-    """A block, or each call of a function, whose tensors are written down. Blocks may lie in one another."""
+    """A block, or each call of a function, whose tensors are written down. Blocks may be in one another."""
 
     def __enter__(self) -> Self:
         begin()

@@ -55,7 +55,7 @@ class Frameworks:
         return has_new
 
     def read(self, value: Any) -> Array | None:
-        """None for what is no array, is not in device memory, or does not tell."""
+        """None for what is not an array, is not in device memory, or does not tell."""
         reader = self.readers.get(type(value))
         if reader is None:
             return None

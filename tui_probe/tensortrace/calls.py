@@ -24,7 +24,7 @@ class _State:
 
 
 def start_watching(look: Look, everywhere: bool) -> bool:
-    """Call ``look`` with the frames of the program, before each call that they make. False if somebody else watches."""
+    """Call ``look`` with the frames of the program, before each call that they make. False if someone else watches."""
     monitoring: Any = getattr(sys, "monitoring", None)
     return _profile(look, everywhere) if monitoring is None else _monitor(monitoring, look)
 

@@ -66,7 +66,7 @@ def _inside(code: CodeType) -> Iterator[CodeType]:
 _SNAPSHOTS = sys.version_info < (3, 13)
 """True if ``f_locals`` is a copy that the frame keeps, and with it all its values."""
 _OPTIMIZED = 1
-"""Of ``co_flags``: a function's frame, whose variables are no dictionary."""
+"""Of ``co_flags``: a function's frame, whose variables are not dictionary."""
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _MODULES = tuple(f"{__name__.rpartition('.')[0]}.{name}" for name in ("arrays", "calls", "lines", "look"))
@@ -104,7 +104,7 @@ class Look:
             if not known or code.co_name in _PASSING:
                 return False
             return not (file == "<string>" and code.co_name.startswith("__"))
-        except Exception as error:  # noqa: BLE001 - the program goes on as if nobody looked
+        except Exception as error:  # noqa: BLE001 - the program continues as if no one looked
             self._tell(code, error)
             return False
 
@@ -124,13 +124,13 @@ class Look:
     def __call__(self, frame: FrameType, release: bool = True) -> None:
         """Write the tensors of a frame of the program; of another's, nothing. Never raises.
 
-        ``release``: nobody writes the copy of the frame's variables back.
+        ``release``: no one writes the copy of the frame's variables back.
         """
         try:
             if self.wants(frame.f_code) and self._frameworks.readers:
                 self._write(frame, release)
                 self._lines.flush()
-        except Exception as error:  # noqa: BLE001 - the program goes on as if nobody looked
+        except Exception as error:  # noqa: BLE001 - the program continues as if no one looked
             self._tell(frame.f_code, error)
 
     def _tell(self, code: CodeType, error: Exception) -> None:
@@ -140,7 +140,7 @@ class Look:
             if message not in self._reported and len(self._reported) < _MOST_MESSAGES:
                 self._reported.add(message)
                 self._lines.say(f"not all tensors are named in {message}")
-        except Exception:  # noqa: BLE001 - an error that cannot be told is none of the program's either
+        except Exception:  # noqa: BLE001 - an error that cannot be determined is none of the program's either
             pass
 
     def _write(self, frame: FrameType, release: bool) -> None:

@@ -1,7 +1,7 @@
 """Lines of launches, results, kernels and GPU times, read as arrays from a block of lines.
 
-Each function takes a block of lines of which some are ``left`` to be read, reads those that are exactly as a hook
-driver of ours writes them, and takes them away from ``left``.
+Each function takes a block of lines for which some are ``left`` to be read, reads those that are exactly as a hook
+driver of tui-probe writes them, and takes them away from ``left``.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _line_after_maps(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The line behind those of the maps of each launch, and whether there are two lines from there on.
 
-    ``others`` are the lines that begin as launches and maps do and are no launches.
+    ``others`` are the lines that begin as launches and maps do and are not launches.
     """
     fields = LineFields(block, others, 1, behind=b"[exec] grid ")
     fields.expect(fields.bytes.same(fields.end(0), b" warp  ") | fields.bytes.same(fields.end(0), b" block  "))
@@ -170,7 +170,7 @@ class _ReasonNumbers(dict[bytes, int]):
 def _reason_numbers(
     text: bytes, begin: NDArray[np.int64], end: NDArray[np.int64], reason_number: Callable[[Reason | None], int]
 ) -> NDArray[np.int32]:
-    """The numbers of what stands between these offsets."""
+    """The numbers of what is between these offsets."""
     numbers = _ReasonNumbers(reason_number)
     values = [numbers[text[start:stop]] for start, stop in zip(begin.tolist(), end.tolist(), strict=True)]
     return np.array(values, dtype=np.int32)

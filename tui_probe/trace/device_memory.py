@@ -1,6 +1,6 @@
 """Device memory of a launch: live allocations, kernel parameters and named tensors.
 
-Both stand in ``event.log`` before the launch, and are read from there when somebody asks: a trace holds neither.
+Both are in ``event.log`` before the launch, and are read from there when someone asks: a trace holds neither.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class LaunchMemory:
                 yield from ((f"{index}[{8 * place}]", word) for place, (word,) in enumerate(pieces))
 
     def allocation_at(self, address: int) -> Allocation | None:
-        """The allocation that an address lies in."""
+        """The allocation that an address is in."""
         place = bisect_right(self.allocations, address, key=lambda allocation: allocation.start) - 1
         nearest = self.allocations[place] if place >= 0 else None
         return nearest if nearest is not None and address < nearest.end else None
@@ -78,7 +78,7 @@ class LaunchMemory:
 def read_launch_memory(trace: Run, launch: Launch | None) -> LaunchMemory:
     """Memory as ``launch`` found it; without one, as it was at the end of the log. TraceError if the log is unreadable.
 
-    A launch whose parameters the log does not hold (passed through, or of a log that was cut) has what was allocated
+    A launch whose parameters the log does not hold (ran unprobed, or of a log that was cut) has what was allocated
     at the end of the log.
     """
     heap = _LiveAllocations()
@@ -93,7 +93,7 @@ def read_launch_memory(trace: Run, launch: Launch | None) -> LaunchMemory:
 
 
 def peak_allocated(trace: Trace) -> int | None:
-    """The most bytes that the program had allocated at once, None where the log tells of no allocation.
+    """The most bytes that the program had allocated at the same time, None where the log reports no allocation.
 
     What a framework keeps for later counts too. TraceError if the log is unreadable.
     """
@@ -162,7 +162,7 @@ _OLDER_LAUNCH: Final = re.compile(
 def read_parameters(trace: Trace, kernel: int, progress: Callable[[float], None]) -> dict[int, bytes]:
     """The words after ``param`` of each probed launch of a kernel, by the launch's number.
 
-    Reads the whole log, in slices. A launch that was passed through has none. TraceError if the log cannot be read.
+    Reads the whole log, in slices. A launch that was run unprobed has none. TraceError if the log cannot be read.
     """
     path = trace.file(LOG)
     if path is None:

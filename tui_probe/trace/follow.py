@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.launches import LaunchColumns, ResultColumns
 
-# Whole launches at once: most of a long log is launches and saved results, a few lines each, one after another.
+# Whole launches at the same time: most of a long log is launches and saved results, a few lines each, one after
+# another.
 #
 # Their numbers are read as arrays. What is not exactly such lines, cut and interleaved ones among it, is left to be
 # read a line at a time, in its place.
@@ -46,11 +47,13 @@ _ANYWHERE: Final = (
     b"[benchmark] ", b"[nvtx] ", b"[time] ", b"[budget] ", b"[key] ", b"[reason] ", b"[passed] lost ", b"[graph] ",
     b"[node] ",
 )  # fmt: skip
-"""Lines that say the same wherever they stand among launches."""
+"""Lines that say the same wherever they be among launches."""
 
 
 class BulkReader:
-    """Reads slices of a log of ours into a recorder; ``read_line`` gets each line that is no part of a whole launch."""
+    """Reads slices of a log of tui-probe into a recorder; ``read_line`` gets each line that is not a part of a whole
+    launch.
+    """
 
     def __init__(self, recorder: Recorder, read_line: Callable[[bytes], None]) -> None:
         self._recorder = recorder
@@ -169,7 +172,7 @@ class TraceFollower:
         return replaced or grew or updated or bool(self.changed)
 
     def _read(self, lines: bytes, offset: int) -> None:
-        """Take in whole lines. Until a log shows that it is one of ours, they have to be read one by one."""
+        """Take in whole lines. Until a log shows that it is one of tui-probe, they have to be read one by one."""
         end = 0
         if self._reducer.older is not None:
             end = lines.find(b"\n", _HEAD) + 1 or len(lines)

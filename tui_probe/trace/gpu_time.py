@@ -113,7 +113,7 @@ class VariantTime:
 
 @dataclass(frozen=True, slots=True)
 class GpuTime:
-    """GPU time of a kernel. ``total_ns`` is that of all launches as if none had been probed, as far as is known."""
+    """GPU time of a kernel. ``total_ns`` is that of all launches as if none had been probed, if known."""
 
     launches: int
     original: VariantTime | None

@@ -151,7 +151,7 @@ class NotReplayed:
 
 @dataclass(frozen=True, slots=True)
 class ProbedFunction:
-    """The function that is launched in the place of a kernel, and how the probe came into it; None: by its PTX."""
+    """The function that is launched instead of a kernel, and how the probe came into it; None: by its PTX."""
 
     index: int
     figures: FunctionResources
@@ -160,7 +160,7 @@ class ProbedFunction:
 
 @dataclass(frozen=True, slots=True)
 class Alternating:
-    """A kernel that cannot be run twice: its launches are by turns the original's and the probed one's."""
+    """A kernel that cannot be run twice: its launches are alternately the original's and the probed one's."""
 
     index: int
     reason: Reason
@@ -323,7 +323,7 @@ class SlotsCounted:
 
 @dataclass(frozen=True, slots=True)
 class UnlistedLaunches:
-    """Launches of a kernel for which the log had no room: they were counted, and passed through."""
+    """Launches of a kernel for which the log had no room: they were counted, and ran unprobed."""
 
     kernel: int
     launches: int
@@ -360,7 +360,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class GraphReplayed:
-    """So many replays that have no line of their own."""
+    """Such a number of replays that have no line of their own."""
 
     graph: int
     count: int

@@ -109,7 +109,7 @@ _NO_REASON: Final = (None, None)
 class Launch:
     """One launch. ``time_ns`` is ns since 1970; ``shared`` dynamic bytes per block; ``result`` a row of the results.
 
-    Of a launch with several probes at once that is the result of the first; ``LaunchTable.results`` has all.
+    Of a launch with several probes at the same time that is the result of the first; ``LaunchTable.results`` has all.
     """
 
     row: int
@@ -206,7 +206,7 @@ class LaunchTable(Sequence[Launch]):
         self._result.put(rows[known], (np.arange(len(rows)) + first)[known])
 
     def set_result(self, row: int, result: int) -> bool:
-        """Note a result of a launch. Return whether it has another one, of another probe that it had at once."""
+        """Note a result of a launch. Return whether it has another one, of another probe that it had immediately."""
         if first := self._result[row] == UNKNOWN:
             self._result[row] = result
         else:
@@ -214,7 +214,7 @@ class LaunchTable(Sequence[Launch]):
         return not first
 
     def results(self, row: int) -> tuple[int, ...]:
-        """Return the results of a launch: one of each probe that it had at once."""
+        """Return the results of a launch: one of each probe that it had immediately."""
         first = _known(self._result[row])
         return () if first is None else (first, *self._more_results.get(row, ()))
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# Numbers of at most eight digits, each the last of eight bytes, all digits of all numbers at once.
+# Numbers of at most eight digits, each the last of eight bytes, all digits of all numbers at the same time.
 #
 # Eight bytes are one integer (u8), the first in its lowest byte, as memory holds them. ``sizes`` (i8) says how many
 # of them belong to each number. Digits are made ones of a number twice as long, then of one four times as long, then
@@ -42,7 +42,7 @@ def hexadecimal(eights: EightBytes, sizes: NDArray[np.int64]) -> tuple[EightByte
 
 
 def _join_digits(digits: EightBytes, base: int) -> EightBytes:
-    """One number of the eight digits, which lie in a byte each."""
+    """One number of the eight digits, which are in a byte each."""
     for bits, mask in _PAIRS:
         units = digits >> bits
         digits *= np.uint64(base)
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 
 BEFORE: Final = 8
 BEHIND: Final = 32
-"""Bytes that have to stand before and behind those that are looked at."""
+"""Bytes that have to be before and behind those that are looked at."""
 
 
 class ByteBlock:
@@ -114,7 +114,7 @@ class ByteBlock:
     def decimal(
         self, begin: NDArray[np.int64], end: NDArray[np.int64], digits: int | NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """The decimal numbers between these offsets (u8), and whether they are numbers of at most so many digits.
+        """The decimal numbers between these offsets (u8), and whether they are numbers of at most that many digits.
 
         ``digits`` is at most 19; an array of them goes with the offsets as arrays do.
         """
@@ -206,7 +206,7 @@ class LineBlock:
         return known
 
     def windows(self, starts: NDArray[np.int64], width: int) -> NDArray[np.uint8]:
-        """So many bytes (at most ``WIDEST``) from each of these offsets on: shape (offsets, width)."""
+        """That many bytes (at most ``WIDEST``) from each of these offsets on: shape (offsets, width)."""
         rows = np.ndarray((len(self.text),), f"V{width}", self._padded, offset=BEFORE, strides=(1,))
         windows: NDArray[np.uint8] = rows[starts].view(np.uint8).reshape(-1, width)
         return windows
@@ -275,7 +275,7 @@ class LineFields:
         return self.bytes.words(self._edges[position : position + 1] + 1, [word])
 
     def numbers(self, digits: Mapping[int, int]) -> Sequence[NDArray[np.uint64]]:
-        """Decimal numbers in words at these positions, each of at most so many digits."""
+        """Decimal numbers in words at these positions, each of at most that many digits."""
         value, good = self._decimal(digits)
         self.good &= good.all(axis=0)
         return list(value)

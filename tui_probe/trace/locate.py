@@ -91,13 +91,14 @@ def _leads_inside(link: str, root: Path) -> bool:
         return False
 
 
-# What a person writes for a trace, a kernel of it, or a launch: ``TRACE``, ``TRACE:KERNEL@LAUNCH`` and parts of that.
+# What a user writes for a trace, a kernel of it, or a launch: ``TRACE``, ``TRACE:KERNEL@LAUNCH`` and parts of that.
 #
-# ``:KERNEL`` and ``@LAUNCH`` alone are of the newest trace. A path that exists is a path, whatever colons are in it.
+# ``:KERNEL`` and ``@LAUNCH`` alone are of the newest trace. A path that exists is a path, no matter what colons are in
+# it.
 
 
 class AddressedKernel(Protocol):
-    """A kernel, as far as an address tells it from others."""
+    """A kernel, to the extent that an address tells it from others."""
 
     @property
     def index(self) -> int: ...
@@ -141,7 +142,7 @@ class Address:
 
 
 def parse_address(word: str, exists: Callable[[str], bool] = os.path.exists) -> Address:
-    """The address that a word is. Raises UsageError for what follows an ``@`` and is no number.
+    """The address that a word is. Raises UsageError for what follows an ``@`` and is not a number.
 
     Of several colons the one counts that the longest existing path ends at; without any such path the first.
     """
@@ -176,7 +177,7 @@ def _without_launch(word: str) -> tuple[str, int | None]:
 def kernel_filter(kernel: str | None) -> Callable[[AddressedKernel], bool]:
     """Return a test for the kernels of a word: an index, or a pattern found in either form of a name; None: any.
 
-    Raises ChoiceError for what is no regular expression.
+    Raises ChoiceError for what is not a regular expression.
     """
     if kernel is None:
         return lambda _: True

@@ -1,6 +1,6 @@
 """Lines of a growing log: tail, index, search and filter.
 
-Only the offset of each 64th line is kept. The lines between are found again when somebody asks for one.
+Only the offset of each 64th line is kept. The lines between are found again when someone asks for one.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Needle:
 
 SLICE: Final = 2 << 20
 STEP: Final = 64
-"""One in so many lines is marked."""
+"""One in that many lines is marked."""
 LONGEST_SHOWN: Final = 64 << 10
 """Bytes of a line that are handed out."""
 _FIRST_LOOK: Final = 1 << 14
@@ -131,7 +131,7 @@ class LogIndex:
         return self.lines(number, number + 1)[0]
 
     def lines(self, first: int, last: int) -> list[bytes]:
-        """Lines ``first`` to before ``last``, without their ends, as far as there are such lines."""
+        """Lines ``first`` to before ``last``, without their ends, to the extent that there are such lines."""
         first, last = max(first, 0), min(last, len(self))
         if first >= last:
             return []

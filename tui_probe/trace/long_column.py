@@ -44,12 +44,12 @@ class Spill:
         return place
 
     def change(self, place: int, piece: bytes) -> None:
-        """Put another piece of the same size in the place of one."""
+        """Put another piece of the same size instead of one."""
         if place in self._kept or not self._write(piece, place):
             self._kept[place] = piece
 
     def get(self, place: int, size: int) -> bytes:
-        """The piece of this size that stands there."""
+        """The piece of this size that is there."""
         piece = self._kept.get(place)
         if piece is not None:
             return piece
@@ -71,7 +71,7 @@ class Spill:
 
 
 def _open_unnamed() -> int:
-    """An empty file that nobody else can find. Raises OSError where there is no folder for one."""
+    """An empty file that no one else can find. Raises OSError where there is no folder for one."""
     folders = [os.environ.get("TMPDIR"), _SPILL_DIRECTORY, tempfile.gettempdir()]
     for folder in filter(None, folders):
         with contextlib.suppress(OSError):
@@ -104,7 +104,7 @@ class LongColumn(Sequence[int]):
         self._spill, self._block = spill, block
         self._dtype = np.dtype(typecode)
         self._places = array("Q")
-        # Both change at once: whoever reads them together sees each number exactly once.
+        # Both change at the same time: anyone who reads them together sees each number exactly once.
         self._tail: tuple[int, array[int]] = (0, array(typecode))
         self._changes = 0
         self._last: tuple[int, int, NDArray[Any]] | None = None
@@ -272,13 +272,13 @@ class NarrowColumn:
             self._values.fromlist(few)
 
     def _widen(self, least: int, most: int) -> None:
-        """Make room for numbers in this range. Whoever reads has the array as it was, or the wider one."""
+        """Make room for numbers in this range. Anyone who reads has the array as it was, or the wider one."""
         code = next(code for code in _TYPE_CODES if _TYPE_LIMITS[code][0] <= least and most <= _TYPE_LIMITS[code][1])
         if _TYPE_CODES.index(code) > _TYPE_CODES.index(self._values.typecode):
             self._values = array(code, self._values)
 
     def first(self, count: int) -> NarrowColumn:
-        """A copy of the first so many."""
+        """A copy of the first that many."""
         copy = NarrowColumn()
         copy._values = self._values[:count]
         return copy

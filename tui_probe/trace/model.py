@@ -255,7 +255,9 @@ class ProbedKernel(KernelFacts):
 
     @property
     def alternation_reason(self) -> Reason | None:
-        """The reason for which this kernel has the counting probe by itself, in a run that has several at once."""
+        """The reason for which this kernel has the counting probe by itself, in a run that has several at the same
+        time.
+        """
         fused = self.kernel.fused
         return fused.reason if fused is not None and self.probe in fused.probes else None
 

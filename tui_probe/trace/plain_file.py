@@ -1,6 +1,6 @@
 """Ordinary files of a trace: read within limits, written through no link.
 
-A trace comes from elsewhere. A pipe in the place of a file would hold up whoever opens it, a device may be without end.
+A trace comes from elsewhere. A pipe instead of a file would hold up anyone who opens it, a device may be without end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui_probe.input_limits import InputLimit
 
 _HOW: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-"""Of a pipe the open ends at once, whether or not anybody writes to it."""
+"""Of a pipe the open ends immediately, whether or not anybody writes to it."""
 
 _PART: Final = 1 << 20
 
@@ -28,7 +28,7 @@ class _Readable(Protocol):
 
 
 def open_plain(path: str | os.PathLike[str]) -> BinaryIO:
-    """A file for reading bytes; OSError for all that is no ordinary file, and as ``open`` does."""
+    """A file for reading bytes; OSError for all that is not an ordinary file, and as ``open`` does."""
     return os.fdopen(plain_descriptor(path), "rb")
 
 
@@ -103,7 +103,7 @@ def text_of(data: bytes) -> str:
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""Of a FIFO the open ends at once; ``_regular`` then refuses it."""
+"""Of a FIFO the open ends immediately; ``_regular`` then refuses it."""
 
 
 class TraceFolder:
@@ -176,7 +176,7 @@ class TraceFolder:
         return os.open(name, _NEW, mode, dir_fd=self._descriptor)
 
     def _make(self, name: str, data: bytes, mode: int) -> None:
-        self._remove(name)  # one that a launcher before us left, or that somebody planted
+        self._remove(name)  # one that a launcher before us left, or that someone planted
         with os.fdopen(self._create(name, mode), "wb") as file:
             file.write(data)
 

@@ -34,7 +34,7 @@ class Recorder:
         self.trace = trace
         self.changed: set[int] = set()
         self.decided: list[int] = []
-        """Kernels whose fate has become known; whoever reads it empties it."""
+        """Kernels whose fate has become known; anyone who reads it empties it."""
         self._folders: dict[int, str] = {}
         self.row: int | None = None
         self.time_ns: int | None = None
@@ -79,7 +79,7 @@ class Recorder:
         kernel.driver_original = figures
 
     def probed_function(self, index: int, figures: FunctionResources, mode: ProbeMode | None) -> None:
-        """The function that is launched in the place of a kernel."""
+        """The function that is launched instead of a kernel."""
         kernel = self.kernel(index)
         kernel.outcome.function, kernel.stated_mode = figures, mode
 
@@ -120,7 +120,7 @@ class Recorder:
             self.kernel(index)
 
     def unlisted(self, index: int, launches: int) -> None:
-        """Launches of a kernel that passed through, and have no lines."""
+        """Launches of a kernel that ran unprobed, and have no lines."""
         kernel = self.kernel(index)
         kernel.launches += launches
         self.trace.state.launches += launches
@@ -168,7 +168,7 @@ class Recorder:
                 self.kernel(kernel).captured += count
 
     def lost(self, key: int, count: int) -> None:
-        """The log had no room for so many launches of a key."""
+        """The log had no room for that many launches of a key."""
         self.trace.passed.lose(key, count)
         self._count_passed(key, count)
 
@@ -219,7 +219,7 @@ class Recorder:
         self._tally.settle()
 
     def settle_many(self) -> None:
-        """The same, if so many wait that it is worth while."""
+        """The same, if such a number of wait that it is worth while."""
         if self._tally.waiting > _MAX_KERNEL_INDEX:
             self._tally.settle()
 

@@ -283,7 +283,7 @@ class Reducer:
         self.recorder.ended(event.status)
 
     def _passed_through(self, event: LaunchUnprobed) -> None:
-        """A launch of the original: in its own right, or in the place of a probed one that failed just now."""
+        """A launch of the original: in its own right, or instead of a probed one that failed just now."""
         index = self._index(event.kernel)
         row = self.recorder.row
         if row is not None and self.recorder.replaces_failed(index):
@@ -301,7 +301,7 @@ class Reducer:
             )
 
     def _original_of(self, row: int) -> None:
-        """An older log tells twice of a launch whose maps were sized, and of which the original was launched then.
+        """An older log tells twice of a launch whose maps were sized, and for which the original was launched then.
 
         Where the probed one ended well before, the original was run for its time alone.
         """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class MissingDirectoryError(UsageError):
-    """The folder where it ran is not here; ``command`` is what a person may paste in another."""
+    """The folder where it ran is not here; ``command`` is what a user may paste in another."""
 
     def __init__(self, trace: Path, folder: Path, command: str) -> None:
         self.command = command

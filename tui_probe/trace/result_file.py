@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.launch_shape import Dim3, Header, Section
 
-# Reduced maps of a result file: in the place of the records of all slots, one for each group of them.
+# Reduced maps of a result file: instead of the records of all slots, one for each group of them.
 #
 # A reduced map (kind 5 of ``result_about``) has slots of 0 bytes; its marks are ``u32 group, u32 0``, group 1 for the
 # threads of a warp, 2 for a block, 3 for the launch; a record for each group; a bit for each, the lowest of a byte
@@ -56,7 +56,7 @@ class Reduced:
     saved: NDArray[np.bool_]
     mixed: NDArray[np.bool_]
     missing: int
-    """Slots that were not saved in groups of which another was."""
+    """Slots that were not saved in groups for which another was."""
 
 
 def _shape(blocks: int, threads: int, group: ReductionGroup) -> tuple[int, int]:
@@ -68,7 +68,7 @@ def _shape(blocks: int, threads: int, group: ReductionGroup) -> tuple[int, int]:
 def reduction_group(where: str, blocks: int, threads: int, marks: NDArray[np.uint8], record: int) -> ReductionGroup:
     """Whose records became one. TraceError if the ``marks`` are not those of a reduced map.
 
-    ``blocks`` were measured, of so many ``threads``; what is left of a group takes ``record`` bytes.
+    ``blocks`` were measured, of that many ``threads``; what is left of a group takes ``record`` bytes.
     """
     group = _GROUPS.get(int(marks[:4].view("<u4")[0])) if len(marks) >= _HEAD else None
     if group is None:
@@ -195,13 +195,13 @@ class Maps(Sequence["NDArray[np.uint8]"]):
         return raw.reshape(last - first, slots, size)
 
 
-# What a result file tells of its maps besides their bytes: how many records there were, which slots were written.
+# What a result file reports its maps besides their bytes: how many records there were, which slots were written.
 #
-# Behind the last map, at the next multiple of 8, files of ours say more of each map unless there is nothing to say:
-# eight bytes ``records\1``; a map ``u32 kind, u32 bytes per record, u64 bytes of marks``; the marks of each map.
+# Behind the last map, at the next multiple of 8, files of tui-probe say more of each map unless there is nothing to
+# say: eight bytes ``records\1``; a map ``u32 kind, u32 bytes per record, u64 bytes of marks``; the marks of each map.
 # Kinds: 0 nothing is known; 1 one record per slot, and one bit per slot (the lowest of a byte first) that tells
 # whether it was written; 2 several records per slot, whose number is in the next map; 3 that next map: one u32 per
-# slot, the number of records that were to be saved, of which those that fit are kept; 4294967295 where the thread or
+# slot, the number of records that were to be saved, for which those that fit are kept; 4294967295 where the thread or
 # the warp's lane 0 ended without telling. Records of a warp are in the order in which they were saved by lane 0, then
 # by lanes that came without it. 4 is a map whose warps have slots of 0 bytes: in place of marks there is a record for
 # each site, an instruction that the probe was at, with the sums of all warps; ``kernel.info`` tells the lines of the
@@ -291,8 +291,8 @@ def _check_map_records(
 # Which blocks a result file is of, where a run measured only a sample of them.
 #
 # The grid in the header of such a file is a row of the measured blocks alone, in the order of their numbers, so that
-# all else is read as in any other file. Behind what is said of the maps, at the next multiple of 8, stands of which
-# blocks of which grid these are: eight bytes ``sampled\1``; u32 ``gridDim.xyz, first, step, count``: the blocks
+# all else is read as in any other file. Behind what is said of the maps, at the next multiple of 8, is for which
+# blocks for which grid these are: eight bytes ``sampled\1``; u32 ``gridDim.xyz, first, step, count``: the blocks
 # first, first + step, … by their linear number.
 
 _MAGIC: Final = b"sampled\1"

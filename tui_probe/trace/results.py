@@ -124,7 +124,7 @@ class Result:
         return int(saved[saved >= 0].sum()), int(attempts[attempts >= 0].sum())
 
     def sites(self, index: int, record: DTypeLike) -> NDArray[Any] | None:
-        """The sums of each site of map ``index``: shape (sites,), dtype ``record``. None if it is no map of sites.
+        """The sums of each site of map ``index``: shape (sites,), dtype ``record``. None if it is not a map of sites.
 
         TraceError if its records are not as large as ``record``.
         """
@@ -312,12 +312,12 @@ def _likely_level(header: Header, size: int) -> Level:
 
 
 def _check_sections(path: Path, header: Header, sections: tuple[Section, ...], size: int) -> int:
-    """Check that sections lie in the file and apart; how many bytes after the section table are in none of them."""
+    """Check that sections are in the file and apart; how many bytes after the section table are in none of them."""
     first = end = _section_offset(len(sections))
     for section in sorted(sections, key=lambda section: section.offset):
         at = _section_offset(sections.index(section))
         if section.offset < first:
-            raise TraceError(f"{path}, offset {at + 8}: a map at {section.offset}, which lies in the header")
+            raise TraceError(f"{path}, offset {at + 8}: a map at {section.offset}, which is in the header")
         if section.offset < end and section.size(header):
             raise TraceError(f"{path}, offset {at + 8}: a map at {section.offset} overlaps the one that ends at {end}")
         end = max(end, section.offset + section.size(header))

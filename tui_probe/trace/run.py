@@ -83,7 +83,7 @@ class RangeTable:
 
 
 class TimedKernel(Protocol):
-    """A kernel, as far as the run asks."""
+    """A kernel, to the extent that the run asks."""
 
     @property
     def index(self) -> int: ...
@@ -106,7 +106,7 @@ class State:
     running: bool = False
     exit_status: int | None = None
     signal: int | None = None
-    """The signal that ended it; this and ``exit_status`` are None where nobody knows."""
+    """The signal that ended it; this and ``exit_status`` are None where no one knows."""
     initialised: bool = False
     kernels: int = 0
     launches: int = 0
@@ -157,7 +157,7 @@ class Run:
         self.graphs = GraphTable()
         self.run_info: RunInfo | None = None
         self.timed: list[TimedKernel] = []
-        """The kernels of which launches were timed."""
+        """The kernels for which launches were timed."""
         self.times_told = 0
         """Number of times of launches in the log so far."""
         self._gpu_ns = (-1, -1, -1)
@@ -165,7 +165,7 @@ class Run:
 
     @property
     def gpu_ns(self) -> float:
-        """GPU time of all launches of kernels that were timed, and of graphs, in nanoseconds, as far as it is known."""
+        """GPU time of all launches of kernels that were timed, and of graphs, in nanoseconds, if known."""
         return sum(self._known_times())
 
     @property

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 # Secrets in a command line, which traces that people share hold: by pattern, so not all of them.
 #
-# ``***`` stands in the place of the value of an option or variable whose name says what it is (``--password=…``,
+# ``***`` replaces the value of an option or variable whose name says what it is (``--password=…``,
 # ``--api-key …``, ``PGPASSWORD=…``), of tokens that are known by their beginning, and of a name and password in an
 # address. The hook does the same in what it writes (``hook/src/log/secrets.c``).
 
 MASK: Final = "***"
-# Of bytes, as in the hook: a letter is one of ASCII, whatever case folding knows beyond that, and lengths are the same.
+# Of bytes, as in the hook: a letter is one of ASCII, no matter what case folding knows beyond that, and lengths are
+# the same.
 _NAME: Final = re.compile(
     rb"(?:password|passwd|passphrase|secret|apikey|(?<![a-z0-9])(?:token|key|credentials?))\Z", re.IGNORECASE
 )
@@ -74,7 +75,7 @@ def is_alive(pid: int | None, command: str) -> bool:
     """True if a process of this number runs that was started with this command line.
 
     The command line guards against another process that has got the number since; a log holds its beginning, with
-    blanks for the separators, and masks for secrets: what stands before the first of these has to be the same.
+    blanks for the separators, and masks for secrets: what is before the first of these has to be the same.
     """
     if pid is None:
         return False

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 
 class Tally:
-    """Counts what was added to the tables of launches and results since the last time, for all kernels at once.
+    """Counts what was added to the tables of launches and results since the last time, for all kernels at the same
+    time.
 
-    A log names its kernels again and again: counting many launches together takes a fraction of the time. What is told
-    of a launch after it was counted is added to its kernel's figures at once (``more_memory``, ``ended_well``).
+    A log names its kernels again and again: counting many launches together takes a fraction of the time. What is
+    reported of a launch after it was counted is added to its kernel's figures immediately (``more_memory``,
+    ``ended_well``).
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -38,7 +40,7 @@ class Tally:
         self._kernels_of_results.append(UNKNOWN if kernel is None else kernel)
 
     def more_memory(self, row: int, size: int) -> None:
-        """The maps of a launch take so many bytes."""
+        """The maps of a launch take that many bytes."""
         kernel = self._counted_kernel(row)
         if kernel is not None:
             kernel.outcome.probe_bytes = max(kernel.outcome.probe_bytes or 0, size)
@@ -122,7 +124,8 @@ class _KernelRows:
     """The rows of a column by their kernel. Iterating gives each kernel, in order of appearance, and its rows.
 
     Rows are numbers from ``first`` on, as the bytes of u32. ``order`` sorts the column; a group is its part from an
-    element of ``starts`` to that of ``ends``. There may be thousands of groups, so all is worked out for all at once.
+    element of ``starts`` to that of ``ends``. There may be thousands of groups, so all is worked out for all at the
+    same time.
     """
 
     def __init__(self, kernels: NDArray[np.integer[Any]], first: int) -> None:

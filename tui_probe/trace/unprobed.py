@@ -1,7 +1,8 @@
 """Unprobed launches: packed log lines ``[passed]``, and the table of their counts and positions.
 
-An item is the key of one launch, ``3``; with the number of its reason, ``3/0``; of so many in a row, ``3x250``; or
-``@70``: the next launch has that number. Numbers follow one another otherwise. Items of many lines are read at once.
+An item is the key of one launch, ``3``; with the number of its reason, ``3/0``; of that many in a row, ``3x250``; or
+``@70``: the next launch has that number. Numbers follow one another otherwise. Items of many lines are read at the
+same time.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 PREFIX: Final = b"[passed] "
 DEFAULT_REASON: Final = -1
-"""In the place of the number of a reason: the launch was not sampled."""
+"""Instead of the number of a reason: the launch was not sampled."""
 
 _PACKED_LINE: Final = re.compile(
     rb"\[passed\] (\d{1,18}) (\d{1,19}) (\d{1,18})((?: (?:@\d{1,18}|\d{1,9}(?:/\d{1,4})?(?:x\d{1,9})?))+)\r?"
@@ -163,15 +164,15 @@ def _numbers(
     return numbers
 
 
-# Launches that the log tells of in packed lines: exact counts per key, and where to find each by its number.
+# Launches that the log reports in packed lines: exact counts per key, and where to find each by its number.
 #
-# The lines themselves stay in the log, and are read again when somebody asks for a launch or for those of a range.
-# Where a line stands takes some fifty bytes: in memory for the newest, in a file for older ones.
+# The lines themselves stay in the log, and are read again when someone asks for a launch or for those of a range.
+# Where a line is takes some fifty bytes: in memory for the newest, in a file for older ones.
 
 _NOT_SAMPLED: Final = because("not-sampled")
 _MAX_REASONS: Final = 4096
 BLOCK: Final = 1 << 11
-"""Lines of which where they are goes to the file together."""
+"""Lines for which where they are goes to the file together."""
 _MANY: Final = 1 << 32
 """More than a key or a reason: both make one number."""
 
@@ -260,7 +261,7 @@ class UnprobedTable:
         return added
 
     def lose(self, key: int, count: int) -> None:
-        """Note that the log had no room for so many launches of a key."""
+        """Note that the log had no room for that many launches of a key."""
         self._lost[key] += count
         if key not in self.keys:
             self._early[key] += count
@@ -273,7 +274,7 @@ class UnprobedTable:
             yield self.kernel_of(key), _NOT_SAMPLED, count
 
     def find(self, number: int) -> UnprobedLaunch | None:
-        """The packed launch that the process counts as ``number``; None if no line tells of it."""
+        """The packed launch that the process counts as ``number``; None if no line reports it."""
         inside = (self._column("first") <= number) & (number <= self._column("last"))
         for line in np.flatnonzero(inside).tolist():
             _, items = self._read(np.array([line]))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def state_file(name: str) -> Path:
-    """A file of ours."""
+    """A file of tui-probe."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111 - never raises
     return Path(base) / "tui-probe" / name
 
@@ -39,7 +39,7 @@ def write_state(name: str, text: str) -> None:
 
 
 def replace_state(name: str, text: str) -> Path:
-    """Put this into it at once, so that another of us reads the one or the other. Raises OSError."""
+    """Put this into it immediately, so that another of us reads the one or the other. Raises OSError."""
     file = state_file(name)
     new = file.with_name(f"{file.name}.{os.getpid()}")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -107,8 +107,8 @@ def _last_views() -> dict[str, Any]:
 
 # The commands that this user has run, by their digests, in the user's state directory.
 #
-# What a trace says of its origin is no evidence: one that comes from elsewhere, or was changed, names a command that
-# this user may never have seen.
+# What a trace says of its origin is not an evidence: one that comes from elsewhere, or was changed, names a command
+# that this user may never have seen.
 
 COMMANDS_FILE: Final = "commands"
 MAX_COMMANDS: Final = 4096

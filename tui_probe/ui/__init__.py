@@ -37,7 +37,7 @@ def check_terminal(instead: str) -> None:
 def ending_signals(handler: Callable[[int, object], None]) -> Iterator[None]:
     """SIGTERM and SIGHUP go to the handler, again and again (a shell that loses its terminal passes it on to its jobs).
 
-    Not by the event loop, which would let them end the process at once when it has closed.
+    Not by the event loop, which would let them end the process immediately when it has closed.
     """
     before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:

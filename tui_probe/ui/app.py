@@ -177,7 +177,8 @@ class ProbeApp(OpenApp):
     # -- keys
 
     async def on_event(self, event: events.Event) -> None:
-        """Keys act one after another, each on what the one before has left: over a slow line several come at once.
+        """Keys act one after another, each on what the one before has left: over a slow line several come at the same
+        time.
 
         Textual hands a key to the screen, and looks for its binding when it comes back: behind the keys after it.
         """

@@ -16,7 +16,7 @@ Deliver = Callable[[Callable[[], None]], None]
 class Background:
     """A thread that runs the newest job of each key, one after another, and delivers each result to the event loop.
 
-    A job that waits is replaced by a newer one with its key: of what nobody looks at any more, nothing is computed.
+    A job that waits is replaced by a newer one with its key: of what no one looks at any more, nothing is computed.
     An exception in a job is raised again by the delivery, thus on the event loop.
     """
 

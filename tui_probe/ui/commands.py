@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.screens.view_screen import ViewScreen
 
 MOVES = ("up", "down", "left", "right", "page_up", "page_down", "home", "end", "palette")
-"""Rows of the key table that nobody looks for in a list."""
+"""Rows of the key table that no one looks for in a list."""
 BY_NUMBER = ("page_", "view_")
 """Prefix of the ids of rows that show a page by its number."""
 

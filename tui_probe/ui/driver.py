@@ -67,7 +67,7 @@ class Link:
 
     @property
     def slow(self) -> bool:
-        """Is the link slow, as far as one knows?"""
+        """Is the link slow, to the extent that one knows?"""
         with self._lock:
             return self._clock() < self._slow_until
 
@@ -75,7 +75,7 @@ class Link:
 class TimedFile:
     """A text file whose writes are timed.
 
-    What a terminal that has hung up does not take is lost without an error: the thread that writes must go on taking
+    What a terminal that has hung up does not take is lost without an error: the thread that writes must continue taking
     from its queue, else the event loop would wait for room in it for ever, instead of ending.
     """
 
@@ -189,9 +189,9 @@ def _parts(attributes: str) -> tuple[str, str] | None:
     return None if match is None else (match[1] or "", match[2] or match[3] or "")
 
 
-# Ending in front of a terminal that takes nothing any more: nobody reads it, or its line hangs.
+# Ending in front of a terminal that takes nothing any more: no one reads it, or its line hangs.
 #
-# A thread of ours then waits in a write for ever, and the event loop for room in that thread's queue. Once what is
+# A hook thread then waits in a write for ever, and the event loop for room in that thread's queue. Once what is
 # written goes to nowhere, and a signal has ended the write that waits, all of them end as usual.
 
 GIVE_UP_AFTER = 1.0

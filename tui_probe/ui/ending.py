@@ -33,7 +33,7 @@ STOP = (
 
 
 class EndingApp(Protocol):
-    """The application, as far as it can end."""
+    """The application, to the extent that it can end."""
 
     @property
     def target(self) -> LiveTarget | None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from textual.binding import Binding
 
-# Where a key acts, in the order in which a person meets them.
+# Where a key acts, in the order in which a user meets them.
 SCOPES = {
     "app": "Everywhere",
     "home": "Home screen",
@@ -196,7 +196,7 @@ _NAMED = ("delete", "insert", "backspace", *(f"f{number}" for number in range(1,
 
 
 def shown(key: str, character: str | None = None) -> str:
-    """A key as a person writes it: ``ctrl+c`` is ``Ctrl-C``, ``left_square_bracket`` is ``[``.
+    """A key as a user writes it: ``ctrl+c`` is ``Ctrl-C``, ``left_square_bracket`` is ``[``.
 
     ``character`` is what it types, if that is known: no table has all signs of all keyboards.
     """
@@ -214,7 +214,7 @@ _remapped: dict[str, tuple[str, ...]] = {}
 
 
 def named(key: str) -> str | None:
-    """Textual's name of a key as a person writes it (``Ctrl-S``, ``ctrl+s``, ``?``, ``PgUp``); None for no key."""
+    """Textual's name of a key as a user writes it (``Ctrl-S``, ``ctrl+s``, ``?``, ``PgUp``); None for no key."""
     written = {shown.lower(): name for name, shown in _SHOWN.items()}
     if key.lower() in written:
         return written[key.lower()]

@@ -91,7 +91,7 @@ class Question:
         return True
 
     def insert(self, text: str) -> None:
-        """A pasted text is no answer."""
+        """A pasted text is not an answer."""
 
     def line(self, cells: int) -> Line:
         """The question as it is drawn; where there is no room for all of it, the answers."""
@@ -120,7 +120,7 @@ class Refusal:
     def line(self, cells: int) -> Line:
         """The words as they are drawn."""
         del cells
-        return ((f" {self.reason}", "warn"), ("   Enter or Esc goes on", "dim"))
+        return ((f" {self.reason}", "warn"), ("   Enter or Esc continues", "dim"))
 
 
 class Prompt:

@@ -77,7 +77,7 @@ class OpenTrace:
 
 @dataclass(frozen=True)
 class OpenPath:
-    """Look at what a person named: a trace, a folder of traces, or a file of another profiler."""
+    """Look at what a user named: a trace, a folder of traces, or a file of another profiler."""
 
     name: str
 
@@ -127,7 +127,7 @@ class SameKernel:
 
     @classmethod
     def of(cls, kernel: NamedKernel, kernels: Iterable[NamedKernel]) -> SameKernel:
-        """As it is told from the others of its trace."""
+        """As it is distinguished from the others of its trace."""
         earlier = [other for other in kernels if other.name == kernel.name and other.index < kernel.index]
         return cls(kernel.name, kernel.demangled, len(earlier))
 

@@ -52,7 +52,7 @@ class OpenApp(App[None]):
                 widget._exchange_repaint_regions()
 
     def crashed(self, error: Exception) -> None:
-        """An exception that nobody caught; the application ends now."""
+        """An exception that no one caught; the application ends now."""
 
     def _handle_exception(self, error: Exception) -> None:
         """End with status 1 without a word: Textual would write a traceback of several screens to the terminal."""

@@ -130,7 +130,7 @@ def _number(record: Mapping[str, Any], name: str) -> float | None:
         or not isinstance(value, int | float)
         or not (value == 0 or _MIN_NUMBER < value < _MAX_NUMBER)
     ):
-        raise _InvalidFile(f"“{name}” is no number that can be")
+        raise _InvalidFile(f"“{name}” is not a number that can be")
     return float(value)
 
 
@@ -169,11 +169,11 @@ class Sweep:
         return max(self.rates, key=lambda rate: rate.bytes_per_second)
 
     def at(self, blocks: int, in_flight: int) -> MeasuredRate | None:
-        """Return the rate measured with so many blocks and bytes, if it was."""
+        """Return the rate measured with that many blocks and bytes, if it was."""
         return next((rate for rate in self.rates if (rate.blocks, rate.in_flight) == (blocks, in_flight)), None)
 
     def best_of(self, blocks: int) -> MeasuredRate | None:
-        """The best rate of so many blocks, if any was tried."""
+        """The best rate of that many blocks, if any was tried."""
         return max(
             (rate for rate in self.rates if rate.blocks == blocks), key=lambda rate: rate.bytes_per_second, default=None
         )
@@ -196,7 +196,7 @@ class Sweep:
 
 
 def bytes_on_card(rate: MeasuredRate) -> int:
-    """Bytes in flight in all blocks, if all run at once."""
+    """Bytes in flight in all blocks, if all run at the same time."""
     return (rate.blocks or 0) * (rate.in_flight or 0)
 
 

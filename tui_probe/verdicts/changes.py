@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.kernel_values import KernelValue
 
 _NOTABLE_SIZE: Final = log2(1.01)
-"""Less than one per cent is no news: clocks alone differ by as much."""
+"""Less than one per cent is not news: clocks alone differ by as much."""
 _NAME_WIDTH: Final = 32
 _REGISTERS, _OCCUPANCY = "registers", "occupancy"
 TIME_KEY: Final = "time_ms"
@@ -143,7 +143,7 @@ class KernelPair:
     different: bool = False
     """True if the two are not the same kernel, so that neither is better."""
     sides: tuple[ViewSource, ViewSource] | None = field(default=None, repr=False, compare=False)
-    """The kernel or launch of each side, to go on from."""
+    """The kernel or launch of each side, to continue from."""
 
     @property
     def _of_program(self) -> list[ValueChange]:

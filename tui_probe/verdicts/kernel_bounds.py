@@ -72,7 +72,7 @@ class RunBounds:
 def kernel_bounds(trace: Trace, seconds: float | None = None) -> RunBounds:
     """The kernels that were timed, else those with results, and those whose grid or registers stand out.
 
-    Without times shares are of the cycles that a probe counted. Reading ends after so many ``seconds``.
+    Without times shares are of the cycles that a probe counted. Reading ends after that many ``seconds``.
     """
     latest = None if seconds is None else time.monotonic() + seconds
     if any(kernel.time_share is not None for kernel in trace.kernels):

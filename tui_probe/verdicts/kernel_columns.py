@@ -83,7 +83,7 @@ TIME_TABLE_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("median", None, "median", _duration_text(_MEDIAN), rank=1),
     Column("p99", None, "p99", _duration_text(_P99), rank=2),
 )
-"""As a person reads them."""
+"""As a user reads them."""
 
 TIME_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("time_share", lambda k: k.time_share),
@@ -211,7 +211,7 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
 )
 """JSON and CSV have the fields of the report schema; grids and blocks are [x, y, z], times milliseconds.
 
-``probes`` says what became of the kernel with each probe of a run with several, null where there was one; in JSON only.
+``probes`` says the outcome of the kernel with each probe of a run with several, null where there was one; in JSON only.
 """
 
 

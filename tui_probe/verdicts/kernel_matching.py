@@ -38,12 +38,12 @@ class KernelMatch:
 
     @property
     def different(self) -> bool:
-        """Return whether the two are kernels of other names, of which neither is a better version of the other."""
+        """Return whether the two are kernels of other names, for which neither is a better version of the other."""
         return self.one.kernel.name != self.other.kernel.name
 
     @property
     def probes_differ(self) -> bool:
-        """Return whether the two ran under different probes, as far as that is known: then their costs differ."""
+        """Return whether the two ran under different probes, if known: then their costs differ."""
         before, after = (side.trace.run_info for side in (self.one, self.other))
         return bool(before and after and before.probe and after.probe and before.probe != after.probe)
 

@@ -61,7 +61,7 @@ class KernelSnapshot:
     time_probed_ms: float | None
     probe_bytes: int | None
     results: int
-    """Number of results that the log tells of."""
+    """Number of results that the log reports."""
     folder: Path | None
     device: Device | None
     read: bool

@@ -76,7 +76,7 @@ class KernelLimiter:
         """Source of the counts of instructions; "" where there are none."""
         if not self.counted_in or self.demand.instructions is None:
             return ""
-        note = ", of which the assembler leaves out and merges some" if "PTX" in self.counted_in else ""
+        note = ", for which the assembler leaves out and merges some" if "PTX" in self.counted_in else ""
         return f"counted in {' and '.join(self.counted_in)}{note}"
 
     @property
@@ -251,7 +251,7 @@ def _timed_without_probe(kernel: KernelFacts) -> bool:
 
 
 def quantity_means(results: Iterable[AnalysedResult]) -> dict[str, float]:
-    """The mean of each quantity over the launches of which it is known."""
+    """The mean of each quantity over the launches for which it is known."""
     values: dict[str, list[float]] = {}
     for figure in chain.from_iterable(result.figures for result in results):
         if figure.metric.quantity and figure.value is not None:

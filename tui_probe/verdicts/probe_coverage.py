@@ -67,7 +67,7 @@ class ProbeCoverage:
     def sentence(self) -> str:
         """``96% of GPU time (41 of 44 kernels); not: 3 kernels of cuDNN (by choice: --machine-code all)``.
 
-        What replays of graphs took is told beside: their kernels are not timed one by one.
+        What replays of graphs took is reported beside: their kernels are not timed one by one.
         """
         of = "of GPU time" if self.by_time else "of launches"
         done = f"{percent(self.probed.share)} {of} ({self.probed.kernels} of {units.counted(self.kernels, 'kernel')})"
@@ -264,7 +264,7 @@ def _remark_group_lines(reason: str, kernels: list[KernelFacts], cells: int) -> 
 
 
 def _kernel_lines(trace: Trace, cells: int) -> list[str]:
-    """Kernels that were not probed, together by what became of them."""
+    """Kernels that were not probed, together by the outcome of them."""
     groups: defaultdict[tuple[str, str], list[KernelFacts]] = defaultdict(list)
     for kernel in trace.kernels:
         for probed in kernel.by_probe() if kernel.status == "probed" else (kernel,):
@@ -279,7 +279,7 @@ def _kernel_lines(trace: Trace, cells: int) -> list[str]:
 
 
 def _kernel_group_lines(words: str, kernels: list[KernelFacts], cells: int) -> list[str]:
-    """Kernels of which the same is said: how many, and the first by name."""
+    """Kernels for which the same is said: how many, and the first by name."""
     launches = sum(kernel.launches for kernel in kernels)
     counts = f"{units.counted(len(kernels), 'kernel')}, {units.counted(launches, 'launch')}"
     lines = [f"{safe(words)}: {counts}"]
@@ -290,7 +290,7 @@ def _kernel_group_lines(words: str, kernels: list[KernelFacts], cells: int) -> l
 
 
 def _launch_lines(trace: Trace, cells: int) -> list[str]:
-    """Launches of probed kernels that were passed through, but for those that were not chosen."""
+    """Launches of probed kernels that were run unprobed, but for those that were not chosen."""
     lines = []
     for (index, why), count in sorted(
         _unprobed_launch_counts(trace).items(), key=lambda each: (each[0][0], each[0][1].text)
@@ -298,7 +298,7 @@ def _launch_lines(trace: Trace, cells: int) -> list[str]:
         kernel = trace.kernels.get(index)
         if kernel is None or kernel.status != "probed" or why.code in ("not-sampled", CAPTURED):
             continue
-        share = f"{units.count(count)} of {units.counted(kernel.launches, 'launch')} passed through"
+        share = f"{units.count(count)} of {units.counted(kernel.launches, 'launch')} ran unprobed"
         lines.append(f"{share}, {safe(why.text)}:")
         lines.append(f"  #{kernel.index} {_kernel_name(kernel, cells)}")
     return lines

@@ -7,7 +7,7 @@ For each kernel, from any number of traces::
 
 Operations are those of matrix instructions; of a kernel without such, those on fp32, fp64 and fp16, where a probe
 counted them. Bytes are what loads, stores and copies asked for, before any cache: a kernel whose tiles come from caches
-can stand above the memory roof. Time is that of the kernel without a probe. What limits a kernel,
+can be above the memory roof. Time is that of the kernel without a probe. What limits a kernel,
 :mod:`tui_probe.verdicts.utilization` tells. The roofline model: Williams, Waterman, Patterson, CACM 52 (2009), 65-76.
 """
 
@@ -39,7 +39,7 @@ class Roof:
     peak: float | None
     bandwidth: float | None
     fp32: float | None = None
-    """Operations on fp32 that are no matrix instructions."""
+    """Operations on fp32 that are not matrix instructions."""
 
     def at(self, intensity: float) -> float | None:
         """The most operations per second at an intensity; None where a limit is not known."""
@@ -123,7 +123,7 @@ def roofline_points(
 
 
 def device_roof(traces: Sequence[Trace], bandwidth: Bandwidth | float | None, peak: float | None) -> Roof:
-    """The limits of the first device that the traces tell of; as measured or given, else by its data sheet."""
+    """The limits of the first device that the traces report; as measured or given, else by its data sheet."""
     device = next((trace.state.device for trace in traces if trace.state.device), None)
     known = None if isinstance(bandwidth, float) else bandwidth
     machine = None if device is None else peak_rates(device, known)
@@ -156,7 +156,9 @@ def _kernel_point(
 
 
 def _operations(found: Mapping[str, float]) -> float | None:
-    """Return the rates of matrix instructions, where there are any; else of the others, as far as they were counted."""
+    """Return the rates of matrix instructions, where there are any; else of the others, to the extent that they were
+    counted.
+    """
     tensor = found.get("tensor operations")
     if tensor or not any(quantity in found for quantity in _FLOAT_QUANTITIES):
         return tensor

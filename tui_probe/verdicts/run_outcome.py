@@ -246,7 +246,9 @@ def context_error_text(trace: Trace, failed: ContextFailed) -> str:
 
 
 def _stop_reason(trace: Trace) -> str:
-    """Return why launches are not recorded since the last result, as far as that holds for all; "" while they are."""
+    """Return why launches are not recorded since the last result, to the extent that that holds for all; "" while they
+    are.
+    """
     stops = [text.partition(" ") for text in trace.state.troubles if text.startswith(_STOP_EVENTS)]
     word, _, why = stops[-1] if stops else ("", "", "")
     return "" if word == "save-resumed" else why.partition(": ")[0]

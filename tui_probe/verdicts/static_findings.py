@@ -53,7 +53,7 @@ class GridFill:
 
     @property
     def leaves_sms_idle(self) -> bool:
-        """True if so many SMs get no block that it stands out."""
+        """True if that many SMs get no block that it stands out."""
         return self.idle_share > _MIN_IDLE_SMS
 
     @property

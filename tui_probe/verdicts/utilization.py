@@ -117,7 +117,7 @@ def _with_measured(machine: PeakRates, bandwidth: Bandwidth) -> PeakRates:
 # again, or where Nsight Compute counted the bytes; of L2 where it fits. Otherwise it is said without a level.
 #
 # No unit is busy for longer than the launch took: a share above 1 that caches do not explain tells that more was
-# counted than was executed, as PTX may be, of which the assembler leaves out and merges some. So it is not certain
+# counted than was executed, as PTX may be, for which the assembler leaves out and merges some. So it is not certain
 # either.
 #
 # The verdict is the unit with the largest share if that is 60 % or more, as Nsight Compute's guide reads its Speed Of
@@ -131,7 +131,7 @@ MemoryLevel = Literal["", "DRAM", "L2", "L1"]
 LIMITING_UTILIZATION: Final = 0.6
 """The share of the time from which on a unit limits."""
 LAUNCH_OVERHEAD_SECONDS: Final = 5e-6
-"""Time that hardly any launch falls below, whatever it does: twice that of an empty kernel."""
+"""Time that hardly any launch falls below, no matter what it does: twice that of an empty kernel."""
 _SECTOR_BYTES: Final = 32
 _REUSE_TOLERANCE: Final = 1.2
 """Bytes asked for, in parts of those touched, up to which hardly any is asked for again."""

@@ -45,7 +45,7 @@ API cuCtxGetDevice(CUdevice *device)
     return current_device(device);
 }
 
-/* Every launch has ended when its call returned: there is nothing to wait for, only a failure to tell of. */
+/* Every launch has ended when its call returned: there is nothing to wait for, only a failure to report. */
 static CUresult check_context(CUcontext handle)
 {
     struct context *context;

@@ -47,7 +47,7 @@ static const struct attribute attributes[] = {
     {82, SM_REGISTERS},
     {83, 1}, /* managed memory */
     {87, 2}, /* single to double precision */
-    {89, 1}, /* managed memory may be used by both at once */
+    {89, 1}, /* managed memory may be used by both at the same time */
     {95, 1}, /* cooperative launch */
     {99, 1}, /* host memory can be registered */
     {101, 1},

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Handles look like addresses, but nothing is mapped there: a program that follows one stops at once. */
+/* Handles look like addresses, but nothing is mapped there: a program that follows one stops immediately. */
 static const uintptr_t FIRST_HANDLE = 0x5e0000000000;
 enum { HANDLE_STEP = 16 };
 

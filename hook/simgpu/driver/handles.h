@@ -22,7 +22,7 @@ enum handle_kind {
 /* NULL when out of memory. */
 void *handle_create(enum handle_kind kind, void *object);
 
-/* The object behind a handle, or NULL if it is no live handle of this kind. */
+/* The object behind a handle, or NULL if it is not a live handle of this kind. */
 void *handle_object(enum handle_kind kind, const void *handle);
 
 void handle_destroy(void *handle);

@@ -29,7 +29,7 @@ static bool read_setting(const char *name, uint64_t smallest, uint64_t largest, 
         end++;
     bool is_number = *text >= '0' && *text <= '9' && !*end && !errno && number <= UINT64_MAX >> shift;
     if (!is_number || number << shift < smallest || number << shift > largest) {
-        report("%s=%s is no number between %llu and %llu", name, text, (unsigned long long)smallest,
+        report("%s=%s is not a number between %llu and %llu", name, text, (unsigned long long)smallest,
                (unsigned long long)largest);
         return false;
     }

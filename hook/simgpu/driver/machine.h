@@ -1,6 +1,6 @@
 /* The simulated GPU: a small machine of compute capability 8.0, or 9.0 where TUI_PROBE_SIM_ARCH says so. The per-SM
  * limits are those of NVIDIA's table for these (CUDA C++ programming guide, "Compute Capabilities"), except that no
- * shared memory is reserved for the system; the number of SMs and the clock are ours. The server is told what it needs
+ * shared memory is reserved for the system; the number of SMs and the clock are ours. The server is given what it needs
  * to know of this. */
 #ifndef TUI_PROBE_SIMGPU_MACHINE_H
 #define TUI_PROBE_SIMGPU_MACHINE_H

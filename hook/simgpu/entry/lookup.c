@@ -77,7 +77,7 @@ API cuGetProcAddress_v2(const char *name, void **address, int version, uint64_t 
     return look_up(name, address, version, flags, status ? status : &unwanted);
 }
 
-/* Of the private tables the one that nobody but cudart asks for. */
+/* Of the private tables the one that no one but cudart asks for. */
 static const unsigned char CUDART_TABLE[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
                                                0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
 

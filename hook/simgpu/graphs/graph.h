@@ -33,7 +33,7 @@ void graph_free(struct graph *graph);
 struct graph *graph_of(CUgraph handle);
 struct graph_node *node_of(CUgraphNode handle);
 
-/* Takes over WORK, whatever comes of it. The nodes that it waits for must be of the graph. */
+/* Takes over WORK, no matter what comes of it. The nodes that it waits for must be of the graph. */
 CUresult graph_add(struct graph *graph, struct graph_node *const *before, size_t n_before, struct work *work,
                    struct graph_node **added);
 

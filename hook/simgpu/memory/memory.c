@@ -1,4 +1,4 @@
-/* Allocation of device memory and of pinned host memory. Both lie in the mapping that the server shares, so kernels
+/* Allocation of device memory and of pinned host memory. Both are in the mapping that the server shares, so kernels
  * reach both by the addresses that the program has. */
 
 #include <stdlib.h>

@@ -11,14 +11,14 @@ static inline struct block *memory_block(CUdeviceptr address)
     return block ? block : heap_find(&driver.host_heap, address);
 }
 
-/* True if all of `bytes` from `address` lie in one block. */
+/* True if all of `bytes` from `address` are in one block. */
 static inline bool memory_holds(CUdeviceptr address, size_t bytes)
 {
     const struct block *block = memory_block(address);
     return block && bytes <= block->size - (address - block->address);
 }
 
-/* True if `address` lies in our mapping, allocated or not; elsewhere is ordinary host memory. */
+/* True if `address` is in our mapping, allocated or not; elsewhere is ordinary host memory. */
 static inline bool memory_is_ours(CUdeviceptr address)
 {
     return address - driver.device_heap.address < 2 * driver.memory_bytes;

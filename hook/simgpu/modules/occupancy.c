@@ -56,7 +56,7 @@ API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction
     return flags > 1 ? CUDA_ERROR_INVALID_VALUE : answer(blocks, handle, threads, dynamic_bytes);
 }
 
-/* Bytes of dynamic shared memory of a block of so many threads, as the program says. */
+/* Bytes of dynamic shared memory of a block of that many threads, as the program says. */
 typedef size_t (*shared_of_threads)(int threads);
 
 struct potential {

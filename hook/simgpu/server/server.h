@@ -15,8 +15,8 @@ struct reply {
     uint8_t *memory;
 };
 
-/* Sends a request and waits for its reply; safe in several threads. Whatever it returns, `reply` must be freed, and the
- * caller tells a person of `reply->error`. */
+/* Sends a request and waits for its reply; safe in several threads. Anything that it returns, `reply` must be freed, and the
+ * caller tells a user of `reply->error`. */
 CUresult server_call(enum request_kind kind, const struct message *request, struct reply *reply);
 
 /* CUDA_SUCCESS, or why the server answers no more: CUDA_ERROR_LAUNCH_FAILED if it has ended, CUDA_ERROR_NOT_INITIALIZED

@@ -104,7 +104,7 @@ char **server_environment(void)
         if (is_unwanted_setting(environ[i]))
             continue; /* PYTHONPATH comes at the end */
         if (is(environ[i], "TUI_PROBE_LAUNCHER"))
-            continue; /* the server ends after the program, and is no process of the run */
+            continue; /* the server ends after the program, and is not a process of the run */
         if (is(environ[i], "LD_PRELOAD"))
             copy[n_wanted++] = without(environ[i], ": ", is_driver);
         else if (is(environ[i], "LD_AUDIT"))

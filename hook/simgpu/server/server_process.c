@@ -76,7 +76,7 @@ static int spawn(const struct server_setup *setup, int socket, int memory, pid_t
     return error;
 }
 
-/* The process that was started forks the server and ends at once. */
+/* The process that was started forks the server and ends immediately. */
 static bool started(pid_t process)
 {
     int status = 0;
@@ -86,9 +86,10 @@ static bool started(pid_t process)
     while (waited < 0 && errno == EINTR);
     if (waited < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
         return true; /* not waitable: SIGCHLD is ignored */
-    report("its server did not start: `%s -P -m tui_probe.simgpu` ended at once. Set TUI_PROBE_SIM_PYTHON to a Python "
-           "(3.11 or newer) in which tui-probe is installed",
-           server_python());
+    report(
+        "its server did not start: `%s -P -m tui_probe.simgpu` ended immediately. Set TUI_PROBE_SIM_PYTHON to a Python "
+        "(3.11 or newer) in which tui-probe is installed",
+        server_python());
     return false;
 }
 

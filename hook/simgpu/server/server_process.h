@@ -13,7 +13,7 @@ struct server_setup {
     const struct generation *generation;
 };
 
-/* Starts the server and returns our end of its socket, or -1 after a report. The server is no child of this process:
+/* Starts the server and returns our end of its socket, or -1 after a report. The server is not a child of this process:
  * a program that waits for all its children does not wait for it. */
 int server_spawn(const struct server_setup *setup);
 

@@ -1,4 +1,4 @@
-/* Copies and fills. They happen at once: device memory is mapped into this process. */
+/* Copies and fills. They happen immediately: device memory is mapped into this process. */
 
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "memory.h"
 #include "work_kinds.h"
 
-/* The device's side of a copy must lie in one allocation. Bytes outside our mapping belong to the program, which is
+/* The device's side of a copy must be in one allocation. Bytes outside our mapping belong to the program, which is
  * trusted with its own pointers, as by the real driver. */
 static bool is_device_range(CUdeviceptr address, size_t bytes)
 {

@@ -18,7 +18,7 @@
  * budget was reached still find room behind it. */
 enum { LOG_PART = 8, RESERVE_PART = 8 };
 
-/* In the place of a page for which there is no memory. */
+/* Instead of a page for which there is no memory. */
 static struct control spare;
 
 struct control *control = &spare;
@@ -30,7 +30,7 @@ static bool is_shared;
 static _Atomic(struct control_process *) mine;
 static struct control_process no_place; /* where there are more processes than the page has places for */
 
-/* Only memory of this user's, of the whole size, that nobody can make shorter: to use a page that lies behind the end
+/* Only memory of this user's, of the whole size, that no one can make shorter: to use a page that lies behind the end
  * of its file would end the program. */
 static bool is_ours(int file)
 {
@@ -171,7 +171,7 @@ static bool is_gone(uint64_t pid)
     return system_call(SYS_kill, (pid_t)pid, 0, 0) != 0 && errno == ESRCH; /* kill() is one of those that we watch */
 }
 
-/* Takes the place of process PID for FOR_PID, unless somebody else is quicker. */
+/* Replaces process PID for FOR_PID, unless someone else is quicker. */
 static bool take_over(struct control_process *process, uint64_t pid, uint64_t for_pid)
 {
     if (!atomic_compare_exchange_strong(&process->pid, &pid, for_pid))

@@ -14,7 +14,7 @@ enum { CONTROL_VERSION = 1, CONTROL_BYTES = 4096, CONTROL_LINE = 64, CONTROL_PRO
 /* The limit of a budget that has none. */
 #define CONTROL_NO_LIMIT UINT64_MAX
 
-/* Something of which a run may use so much. */
+/* Something for which a run may use so much. */
 struct control_budget {
     _Atomic uint64_t limit, used;
     _Atomic uint64_t refused; /* how often something found no room */
@@ -22,7 +22,7 @@ struct control_budget {
 
 /* A process of the run: what it has reserved and not yet written. Where it was killed, others give that back. */
 struct control_process {
-    _Atomic uint64_t pid; /* 0: nobody's */
+    _Atomic uint64_t pid; /* 0: no one's */
     _Atomic uint64_t bytes, files;
 };
 

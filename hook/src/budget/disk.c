@@ -11,8 +11,8 @@
 #include "signals.h"
 #include "trace_dir.h"
 
-/* LOOK_BYTES: the disk is looked at again after that many bytes of ours, however soon. SLACK_PARTS: recording goes on
- * only if 1/8 more than the least is free, or it would stop and go on with each file. */
+/* LOOK_BYTES: the disk is looked at again after that many bytes of tui-probe, however soon. SLACK_PARTS: recording continues
+ * only if 1/8 more than the least is free, or it would stop and continue with each file. */
 enum { LOOK_BYTES = 64 << 20, SLACK_PARTS = 8, SIZE_TEXT = 32, LEAST_TEXT = 2 * SIZE_TEXT };
 
 /* The disk when it was last looked at. A file system that does not tell its size is not known, and never short. */

@@ -21,7 +21,7 @@ enum { BLOCK_UNIT = 512, FOLDERS_DEEP = 4, FOLDER_BYTES = 64 << 10, RESERVED_PAR
 /* Reasons of launches beyond a limit, made once per limit. */
 struct refusal {
     const char *name, *option;
-    _Atomic uint64_t limit; /* that the reason tells of */
+    _Atomic uint64_t limit; /* that the reason reports */
     _Atomic(const struct reason *) reason;
 };
 
@@ -79,7 +79,7 @@ static struct budget_amount all_left(void)
     return (struct budget_amount){control_left_without_log(), control_left(&control->result_files)};
 }
 
-/* The last files are for kernels of which there is none: of a model with hundreds of kernels each has a record. */
+/* The last files are for kernels for which there is none: of a model with hundreds of kernels each has a record. */
 static struct budget_amount share_of(const struct kernel *kernel, struct budget_amount left)
 {
     const struct budget_amount held = {atomic_load(&kernel->held_bytes), atomic_load(&kernel->held_files)};
@@ -100,7 +100,7 @@ static bool is_within_share(const struct kernel *kernel, uint64_t bytes)
         return true;
     const struct budget_amount left = all_left(), share = share_of(kernel, left);
     if (bytes > left.bytes || !left.files)
-        return true; /* which is told as a budget that is reached */
+        return true; /* which is reported as a budget that is reached */
     return bytes <= share.bytes && share.files;
 }
 

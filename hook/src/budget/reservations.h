@@ -28,7 +28,7 @@ uint64_t budget_room(const struct kernel *kernel);
 /* A launch has passed for REASON: counts it, if it is one of these. */
 void budget_refused(const struct reason *reason);
 
-/* Counts what is in the folder now, itself included, in the place of what was counted before. A file that has another
+/* Counts what is in the folder now, itself included, instead of what was counted before. A file that has another
  * name, too, was counted with that; not so the image, if it was written here first. */
 struct budget_folder {
     char *path;       /* NULL: there is none */

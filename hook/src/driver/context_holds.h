@@ -16,7 +16,7 @@ void primary_context_unlock(CUdevice device);
 void primary_context_retained(CUdevice device, CUcontext context);
 void primary_context_released(CUdevice device);
 
-/* The primary context of DEVICE, whoever retained it; NULL: there is none. The lock of the device is held. */
+/* The primary context of DEVICE, no matter who retained it; NULL: there is none. The lock of the device is held. */
 CUcontext primary_context_of(CUdevice device);
 
 /* True if a release by the program may be the last one. The lock of the device is held. */
@@ -25,7 +25,7 @@ bool primary_context_is_held_once(CUdevice device);
 /* True if it is there at all, as the driver says. */
 bool primary_context_is_active(CUdevice device);
 
-/* True if CONTEXT is the primary context of a device, as far as it was retained through us. */
+/* True if CONTEXT is the primary context of a device, to the extent that it was retained through us. */
 bool context_is_primary(CUcontext context);
 
 /* The program has attached to CONTEXT once more. */

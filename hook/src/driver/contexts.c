@@ -1,6 +1,6 @@
-/* Wrappers of the functions that hold contexts and destroy them: records that lie there are fetched first, and nothing
- * of ours outlives the context. The driver may give the handle of one that is gone to the next one at once, on any
- * thread, so that the old one is forgotten in two steps: before the call its handle leads to nothing of ours, and after
+/* Wrappers of the functions that hold contexts and destroy them: records that are there are fetched first, and nothing
+ * of tui-probe outlives the context. The driver may give the handle of one that is gone to the next one immediately, on any
+ * thread, so that the old one is forgotten in two steps: before the call its handle leads to nothing of tui-probe, and after
  * it what it led to is freed, or found again if the context is still there. */
 #include "allocations.h"
 #include "background.h"
@@ -142,7 +142,7 @@ static CUresult released(CUdevice device, CUcontext context, CUresult result)
     return result;
 }
 
-/* All that was in it is gone, whoever holds it. */
+/* All that was in it is gone, no matter who holds it. */
 static CUresult was_reset(CUdevice device, CUcontext context, CUresult result)
 {
     if (context)

@@ -9,7 +9,7 @@
 /* A kernel did something wrong. Destroyed contexts and assertions of the program's are no such errors. */
 bool error_is_fault(CUresult error);
 
-/* An error that is the context's, whoever launches what in it. */
+/* An error that is the context's, no matter who launches what in it. */
 bool error_is_sticky(CUresult error);
 
 #endif

@@ -26,7 +26,7 @@ static bool is_ourselves(const char *path)
     return own && loader_is_same_file(path, own);
 }
 
-/* By a path that nobody else writes, the same as in audit.c: the loader may know us by the usual one, since a program
+/* By a path that no one else writes, the same as in audit.c: the loader may know us by the usual one, since a program
  * that opened that got us. */
 static void *open_past_us(const char *path)
 {

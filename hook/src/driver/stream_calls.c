@@ -5,7 +5,7 @@
 #include "real.h"
 #include "streams.h"
 
-/* While the lock is held, nobody records an event of ours on a stream that is about to be captured. */
+/* While the lock is held, no one records an event of tui-probe on a stream that is about to be captured. */
 static CUresult counted(CUresult result)
 {
     if (result != CUDA_SUCCESS)

@@ -9,7 +9,7 @@
 #include "signals.h"
 #include "streams.h"
 
-/* The driver has made HANDLE of GRAPH, which the program may destroy at once. */
+/* The driver has made HANDLE of GRAPH, which the program may destroy immediately. */
 static CUresult instantiated(CUresult result, const CUgraphExec *handle, CUgraph graph, unsigned long long flags)
 {
     if (result != CUDA_SUCCESS || !hook_active())

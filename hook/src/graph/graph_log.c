@@ -73,7 +73,7 @@ static void log_node(const struct executable *executable, size_t index)
     free(parent.bytes);
 }
 
-/* All lines at once, since graphs may have thousands of nodes. */
+/* All lines at the same time, since graphs may have thousands of nodes. */
 void graph_log_nodes(const struct executable *executable)
 {
     const struct graph *graph = executable->graph;

@@ -18,7 +18,7 @@ enum { MOST_PROBED_COPIES = 8 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct executable *with_probed_copy[MOST_PROBED_COPIES];
 static uint64_t uses;
-static struct executable *wanted[MOST_PROBED_COPIES]; /* that a thread of ours makes probed copies of */
+static struct executable *wanted[MOST_PROBED_COPIES]; /* that a hook thread makes probed copies of */
 static size_t n_wanted;
 static bool running; /* there is the thread */
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;

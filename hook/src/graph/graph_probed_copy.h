@@ -10,7 +10,7 @@ void probed_copy_clone(struct executable *executable, CUgraph graph);
 /* Gives up the probed copy and the clone for REASON; NULL: the executable goes. */
 void probed_copy_drop(struct executable *executable, const struct reason *reason);
 
-/* Makes the probed copy unless it is there; the lock is held. Where launches need not wait a thread of ours makes it,
+/* Makes the probed copy unless it is there; the lock is held. Where launches need not wait a hook thread makes it,
  * and it is there for a later replay. Returns why it is not there, or NULL. */
 const struct reason *probed_copy_ready(struct executable *executable);
 
@@ -26,7 +26,7 @@ bool probed_copies_lock_if_free(void);
 /* The program got no memory: destroys all probed copies. False if there were none. */
 bool probed_copies_give_back(void);
 
-/* CONTEXT may be about to go: no probed copy and no event of ours is left in it. CERTAIN: only if the call fails it
+/* CONTEXT may be about to go: no probed copy and no event of tui-probe is left in it. CERTAIN: only if the call fails it
  * stays. */
 void probed_copies_leave(CUcontext context, bool certain);
 

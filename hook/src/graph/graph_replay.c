@@ -98,7 +98,7 @@ static bool is_missing(const struct graph_node *node)
            atomic_load_explicit(&node->kernel->status, memory_order_relaxed) == KERNEL_PROBED;
 }
 
-/* A sample that had no room for all nodes has the next one right behind it, which goes on with the others. */
+/* A sample that had no room for all nodes has the next one right behind it, which continues with the others. */
 static void ask_for_rest(struct executable *executable)
 {
     bool any = false;

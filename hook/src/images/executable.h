@@ -37,7 +37,7 @@ struct executable {
     size_t window;    /* the kernel node that the next probed replay begins with */
 
     bool updated;     /* since it was instantiated: the next replay may be the only one that is as the clone is */
-    bool awaited;     /* a thread of ours makes the probed copy */
+    bool awaited;     /* a hook thread makes the probed copy */
 
     bool launched;
     _Atomic(CUstream) stream; /* of the last replay; STREAM_GONE once that is destroyed, by any thread */

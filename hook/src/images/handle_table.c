@@ -86,7 +86,7 @@ bool handle_table_put(struct handle_table *table, const void *handle, void *valu
 static void empty_dead_slots(struct handle_table *table, struct handle_slots *slots)
 {
     const size_t mask = slots->capacity - 1;
-    for (size_t i = 2 * slots->capacity; i-- > 0;) { /* twice: a chain may go on at the beginning */
+    for (size_t i = 2 * slots->capacity; i-- > 0;) { /* twice: a chain may continue at the beginning */
         struct handle_slot *slot = &slots->slot[i & mask];
         const struct handle_slot *next = &slots->slot[(i + 1) & mask];
         if (atomic_load_explicit(&slot->handle, memory_order_relaxed) &&

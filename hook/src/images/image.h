@@ -1,4 +1,4 @@
-/* GPU code images as the program hands them to the driver, kept as far as they hold PTX; of machine code
+/* GPU code images as the program hands them to the driver, kept to the extent that they hold PTX; of machine code
  * it is known where it is. */
 #ifndef TUI_PROBE_IMAGE_H
 #define TUI_PROBE_IMAGE_H
@@ -23,7 +23,7 @@ struct image {
     uint8_t *ptx;      /* our copy: the PTX, or the container or ELF that carries it; NULL: no PTX */
     size_t ptx_size;
     bool is_too_large; /* there is no copy of the PTX because the limit of the hook's memory is reached */
-    struct machine_code *code; /* NULL: none, or nobody asks for it */
+    struct machine_code *code; /* NULL: none, or no one asks for it */
     _Atomic(struct digest *) digest; /* NULL: not known yet */
     /* Guarded by the preparation lock: where the image was written, and what of it. */
     char *saved_path;

@@ -69,7 +69,7 @@ struct map {
     uint32_t record; /* bytes */
     uint32_t cap;    /* records per slot; 0 if each launch has its own */
     bool even;       /* of MAP_ROWS: lanes 0 and 1 may have saved for their warp */
-    uint32_t sites, copies; /* of MAP_SITES: records of the whole launch, and how often each lies on the device */
+    uint32_t sites, copies; /* of MAP_SITES: records of the whole launch, and how often each is on the device */
     struct reduction *reduction; /* what is saved of its records; NULL: all of them. See reduce.h */
 };
 
@@ -103,7 +103,7 @@ struct variant {
     struct constant_copy {
         CUdeviceptr from, to;
     } *constants; /* of the constants of its probe */
-    _Atomic(struct residency *) residency; /* how many blocks are on the device at once; see residency.h */
+    _Atomic(struct residency *) residency; /* how many blocks are on the device at the same time; see residency.h */
     atomic_uint changes; /* that the program has made to the function's limits and preferences */
     struct pool *pool;
     const struct reason *reason; /* why it cannot be launched there; NULL if it can */
@@ -117,7 +117,7 @@ struct sampled_form {
     char *load_path;
     _Atomic(const struct reason *) reason; /* why there is none */
     atomic_bool ready;   /* one of the above is set, and constant */
-    atomic_bool awaited; /* a thread of ours prepares it */
+    atomic_bool awaited; /* a hook thread prepares it */
     bool in_preparation; /* by some thread; under the lock of kernel_folder.h */
 };
 
@@ -129,7 +129,7 @@ struct kernel_probe {
     struct sampling sampling; /* which blocks are to measure */
     size_t n_maps;
     struct map *maps;
-    bool sampled;                           /* only the blocks of the sample measure, which it must be told */
+    bool sampled;                           /* only the blocks of the sample measure, which it must be reported */
     bool independent;                       /* no block can wait for another one, as the engine says */
     bool detail;                            /* all records are saved of maps that could be reduced */
     bool dynamic;                           /* some map has no cap of its own */
@@ -141,7 +141,7 @@ struct kernel_probe {
     struct patch *patches;
     struct constant *constants;
     const struct reason *no_replay; /* why it must not be run twice, from the engine */
-    const struct reason *note; /* what a person should know of it, from the engine; NULL: nothing */
+    const struct reason *note; /* what a user should know of it, from the engine; NULL: nothing */
     char *load_path;
     struct sampled_form sampled_form;
     _Atomic(const struct reason *) reason; /* why no launch has this probe; NULL if launches may */
@@ -171,8 +171,8 @@ struct kernel {
     char *name;
     uint32_t index; /* in order of first launch; KERNEL_NO_INDEX before */
     _Atomic(enum kernel_status) status;
-    _Atomic(const struct reason *) reason; /* why it is passed through */
-    atomic_bool awaited; /* it is new, and a thread of ours prepares it */
+    _Atomic(const struct reason *) reason; /* why it is run unprobed */
+    atomic_bool awaited; /* it is new, and a hook thread prepares it */
     bool in_preparation; /* by some thread; under the lock of kernel_folder.h */
     atomic_uint_fast64_t launches; /* counted if some are to be selected */
     atomic_uint_fast64_t held_bytes, held_files; /* of the trace's budgets */

@@ -5,7 +5,7 @@
 
 #include "kernel.h"
 
-/* Longer names are cut, and such kernels run unprobed: no message, log line or file of ours has to hold them. */
+/* Longer names are cut, and such kernels run unprobed: no message, log line or file of tui-probe has to hold them. */
 enum { KERNEL_NAME_BYTES = 1 << 16 };
 
 /* The kernel NAME of IDENTITY, made on first sight. Once the process has too many kernels, or event.log no room for

@@ -37,7 +37,7 @@ struct machine_code {
 };
 
 /* The parts needed of the machine code at BYTES, a container or a cubin of SIZE bytes: a note of its place where it
- * lies in a file, else a copy, within bounds. NULL without memory, or if there is no machine code. */
+ * is in a file, else a copy, within bounds. NULL without memory, or if there is no machine code. */
 struct machine_code *machine_code_keep(const void *bytes, size_t size, bool is_fatbin, const struct origin *origin);
 
 /* True if BYTES are in a file that the dynamic linker has mapped. */

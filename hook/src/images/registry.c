@@ -206,7 +206,7 @@ static bool is_function_of(const struct instance *instance, CUfunction function,
 }
 
 /* The kernel of a library whose function in the current context this is: the program has its handle as a library
- * kernel, and the driver may tell of it by the function. */
+ * kernel, and the driver may report it by the function. */
 static struct instance *instance_of_library(CUfunction function, const char *name)
 {
     struct instance *match = NULL;
@@ -244,7 +244,7 @@ struct instance *registry_adopt(CUfunction function)
     return NULL;
 }
 
-/* A record for a handle of which not even the driver knows the name. NULL without memory. */
+/* A record for a handle for which not even the driver knows the name. NULL without memory. */
 static struct instance *add_stranger(CUfunction function)
 {
     struct code *code = registry_add_code(NULL, function, false, 0);
@@ -259,7 +259,7 @@ static struct kernel *identify(struct instance *instance)
     struct identity identity = {.options = code->options};
     const bool is_stranger = !code->image && strcmp(instance->name, "?") == 0;
     if (is_stranger)
-        identity.image.high = UINT64_MAX; /* handles of which nothing is known share a row */
+        identity.image.high = UINT64_MAX; /* handles for which nothing is known share a row */
     else if (!code->image || !image_digest(code->image, &identity.image))
         identity.image = (struct digest){.high = code->serial}; /* the same as no other */
     if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) == CUDA_SUCCESS)

@@ -6,7 +6,7 @@
 #include "real.h"
 #include "reasons.h"
 
-/* A library tells of its managed variables separately, and its module may tell of more. */
+/* A library reports its managed variables separately, and its module may report more. */
 static CUresult find_in_library(CUlibrary library, const char *name, CUdeviceptr *address, size_t *size)
 {
     CUmodule module;

@@ -12,7 +12,7 @@ struct backoff {
 };
 
 /* True if launch N of those that are counted, counted from 0, is due; then the next one is put off by
- * 1 + N / DIVISOR, and as much again at random, which SEED decides. Of several threads one is told yes. */
+ * 1 + N / DIVISOR, and as much again at random, which SEED decides. Of several threads one is given yes. */
 bool backoff_due(struct backoff *backoff, uint64_t n, uint64_t seed, unsigned divisor);
 
 #endif

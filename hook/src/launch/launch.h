@@ -1,4 +1,4 @@
-/* One launch as the program asked for it, whatever function it used. */
+/* One launch as the program asked for it, no matter what function it used. */
 #ifndef TUI_PROBE_LAUNCH_H
 #define TUI_PROBE_LAUNCH_H
 
@@ -38,7 +38,7 @@ static inline CUstream launch_stream(const struct launch *launch)
     return launch->per_thread && !launch->stream ? CU_STREAM_PER_THREAD : launch->stream;
 }
 
-/* True if all blocks must be resident at once. */
+/* True if all blocks must be resident at the same time. */
 bool launch_is_cooperative(const struct launch *launch);
 
 /* Enqueues FUNCTION with the launch's geometry and PARAMETERS (NULL: exactly as passed). */

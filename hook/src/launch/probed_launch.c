@@ -35,7 +35,7 @@ static CUresult launch_original(const struct launch *launch, const struct launch
     return result;
 }
 
-/* The reason why this launch must not be probed, whatever the probe; NULL if it may be, in CONTEXT. */
+/* The reason why this launch must not be probed, no matter what the probe; NULL if it may be, in CONTEXT. */
 static const struct reason *refusal(const struct launch *launch, CUcontext *context)
 {
     if (!settings_selects_launch(launch->nth))

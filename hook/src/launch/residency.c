@@ -22,7 +22,7 @@ struct block_shape {
 struct resident {
     struct resident *older; /* of the same residency */
     struct block_shape shape;
-    uint64_t original, probed; /* blocks on the device at once */
+    uint64_t original, probed; /* blocks on the device at the same time */
     const struct reason *reason; /* for launches between the two; made once, since launches are many */
 };
 

@@ -1,7 +1,7 @@
 /* The probes of a kernel take turns over the launches that may be probed: the next one is that whose last launch is
  * longest ago. One that cannot have a launch leaves it to the others, and is the first to be asked of the next.
  * Launches of one shape have turns of their own: shapes that alternate would else meet the same probe each time. The
- * fused probe takes turns in the place of its parts, and has the first one. */
+ * fused probe takes turns instead of its parts, and has the first one. */
 #ifndef TUI_PROBE_ROTATION_H
 #define TUI_PROBE_ROTATION_H
 

@@ -12,7 +12,7 @@ enum sampling_kind { SAMPLE_ALL, SAMPLE_ONE_IN, SAMPLE_RANGE, SAMPLE_SPREAD };
 /* The choice of the user. */
 struct sampling {
     enum sampling_kind kind;
-    uint64_t first, last; /* of a range: blocks; else LAST is how many: one in so many, or so many in all */
+    uint64_t first, last; /* of a range: blocks; else LAST is how many: one in that many, or that many in all */
 };
 
 /* Blocks FIRST, FIRST + STEP, …, by their linear number, COUNT of them. */

@@ -69,7 +69,7 @@ void schedule_renew(void);
 /* True if it is its turn, which is taken thereby. HEAVY probes have fewer. */
 bool schedule_take(struct shape_group *group, uint64_t nth, bool heavy);
 
-/* A launch of GROUP had no room for all of its records, and the next will have: it is due at once. Twice for a group at
+/* A launch of GROUP had no room for all of its records, and the next will have: it is due immediately. Twice for a group at
  * most. */
 void schedule_again(struct shape_group *group);
 

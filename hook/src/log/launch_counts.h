@@ -25,7 +25,7 @@ static inline uint64_t launch_count_next(void)
     return atomic_fetch_add_explicit(&launch_counts.all, 1, memory_order_relaxed);
 }
 
-/* Counts N at once: the nodes of a replayed graph. */
+/* Counts N immediately: the nodes of a replayed graph. */
 static inline uint64_t launch_count_many(uint64_t n)
 {
     return atomic_fetch_add_explicit(&launch_counts.all, n, memory_order_relaxed);

@@ -1,5 +1,5 @@
 /* Launches on their way to event.log: a launching thread only copies a record into a ring, and a
- * thread of ours turns records into lines a few milliseconds later. */
+ * hook thread turns records into lines a few milliseconds later. */
 #ifndef TUI_PROBE_LAUNCH_LOG_H
 #define TUI_PROBE_LAUNCH_LOG_H
 
@@ -12,12 +12,12 @@ struct kernel_probe;
 struct launch;
 struct reason;
 
-/* A launch as the lines of the log tell of it. */
+/* A launch as the lines of the log report it. */
 struct launch_record {
     uint64_t number; /* launches of the process before this one */
     uint64_t time;   /* nanoseconds since 1970 */
     struct kernel *kernel;
-    const struct reason *reason; /* why it was passed through; NULL for a probed launch */
+    const struct reason *reason; /* why it was run unprobed; NULL for a probed launch */
     uint32_t grid[3], block[3], shared;
     int32_t result;
     const struct kernel_probe *probe; /* of a probed launch or a sized one, as all that follows; else NULL */
@@ -33,7 +33,7 @@ void launch_log_passed(const struct launch *launch, const struct reason *reason,
 void launch_log_probed(const struct launch *launch, const struct kernel_probe *probe, void *const *values,
                        int32_t result);
 
-/* Something else than a probed launch ran for REASON, of which the records would take what the launch's capacities
+/* Something else than a probed launch ran for REASON, for which the records would take what the launch's capacities
  * say; REASON must be one that has_size knows. */
 void launch_log_sized(const struct launch *launch, const struct kernel_probe *probe, const struct reason *reason,
                       int32_t result);

@@ -21,7 +21,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static char *buffer;
 static size_t used, capacity;
 static uint64_t lines_lost;
-static atomic_bool hurried, taken_for_good; /* the lock by a thread that does not go on */
+static atomic_bool hurried, taken_for_good; /* the lock by a thread that does not continue */
 static struct own_file file = {.number = -1};
 static char *file_path; /* of this file, for the program may close it */
 

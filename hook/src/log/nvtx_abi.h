@@ -35,7 +35,7 @@ enum {
 
 enum { NVTX_MESSAGE_ASCII = 1, NVTX_MESSAGE_UNICODE = 2, NVTX_MESSAGE_REGISTERED = 3 };
 
-/* The result of push and pop where nobody keeps count, as without a tool. */
+/* The result of push and pop where no one keeps count, as without a tool. */
 enum { NVTX_NO_PUSH_POP_TRACKING = -2 };
 
 struct nvtx_attributes {

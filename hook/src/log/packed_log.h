@@ -1,4 +1,4 @@
-/* Launches that passed through, in a few bytes each: one line of event.log for many, in which each has the number of
+/* Launches that ran unprobed, in a few bytes each: one line of event.log for many, in which each has the number of
  * its group. All of this is done with the lock of the log's file held. */
 #ifndef TUI_PROBE_PACKED_LOG_H
 #define TUI_PROBE_PACKED_LOG_H
@@ -9,7 +9,7 @@
 struct shape_group;
 struct reason;
 
-/* Adds launch NUMBER of GROUP, which passed through for REASON at TIME (ns since 1970), to the line that is being
+/* Adds launch NUMBER of GROUP, which ran unprobed for REASON at TIME (ns since 1970), to the line that is being
  * filled. False: there are too many reasons to number this one. */
 bool packed_log_add(struct shape_group *group, const struct reason *reason, uint64_t number, uint64_t time);
 

@@ -41,7 +41,7 @@ static bool ends_in(const char *name, size_t length, const char *ending)
     return length >= n && strncasecmp(name + length - n, ending, n) == 0;
 }
 
-/* Is this the name of an option or variable whose value nobody else should see? */
+/* Is this the name of an option or variable whose value no one else should see? */
 static bool names_secret(const char *name, size_t length)
 {
     for (size_t i = 0; i < COUNT(endings); i++)
@@ -130,7 +130,7 @@ static void put_word(struct copy *copy, const char *word, size_t length, const c
             hidden = until;
     }
     if (value == end && hidden != end)
-        put_mask(copy); /* an empty value: not even that is told */
+        put_mask(copy); /* an empty value: not even that is reported */
 }
 
 size_t secrets_masked(char *text, size_t size, const char *words, size_t length)

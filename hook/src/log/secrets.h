@@ -3,6 +3,6 @@
 
 #include <stddef.h>
 
-/* Copies the words of a command line, each with a NUL behind it, and puts *** in the place of what looks like a
-   password, a token or a key; blanks stand between the words of the copy. Returns its length, less than `size`. */
+/* Copies the words of a command line, each with a NUL behind it, and puts *** instead of what looks like a
+   password, a token or a key; blanks are between the words of the copy. Returns its length, less than `size`. */
 size_t secrets_masked(char *copy, size_t size, const char *words, size_t length);

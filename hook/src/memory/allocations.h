@@ -36,7 +36,7 @@ bool allocations_any_mapping(void);
 const struct allocation *allocations_lock(void);
 void allocations_unlock(void);
 
-/* The allocation that ADDRESS lies in, the list being locked. */
+/* The allocation that ADDRESS is in, the list being locked. */
 const struct allocation *allocations_find(CUdeviceptr address);
 
 void allocations_reset(void);

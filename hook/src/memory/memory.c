@@ -1,5 +1,5 @@
 /* Wrappers of the functions that allocate and free memory: a line in the log each, and the list of what
- * is allocated. A region is taken off the list before it is freed, for it may at once be allocated again. */
+ * is allocated. A region is taken off the list before it is freed, for it may immediately be allocated again. */
 #include "allocations.h"
 #include "event_log.h"
 #include "hook_state.h"

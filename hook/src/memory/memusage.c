@@ -91,7 +91,7 @@ static const struct reason *learn(const struct counting *counting, struct launch
     return bench_buffer_learn(&counting->buffer, launch, probe) ? size_up(launch, probe) : reason(HOST_MEMORY);
 }
 
-/* The kernel that counts in the place of the original; what it counted decides the memory. */
+/* The kernel that counts instead of the original; what it counted decides the memory. */
 static CUresult count(struct counting *counting, struct launch *launch, struct kernel_probe *probe)
 {
     const CUresult result = run(counting, launch, probe);
@@ -119,8 +119,8 @@ static CUresult launch_counting(struct launch *launch, struct kernel_probe *prob
     return result;
 }
 
-/* The first in turn that can be sized; else NULL, and in *REASON why not. So many launches of one shape as there are
- * probes meet all of them: nobody serves turns here, so that those of other shapes do not count. */
+/* The first in turn that can be sized; else NULL, and in *REASON why not. That many launches of one shape as there are
+ * probes meet all of them: no one serves turns here, so that those of other shapes do not count. */
 static struct kernel_probe *choose(struct launch *launch, struct kernel *kernel, const struct reason **reason)
 {
     struct kernel_probe *order[MOST_PROBES];

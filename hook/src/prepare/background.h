@@ -1,4 +1,4 @@
-/* Kernels are prepared by threads of ours, as many as the machine has processors for: the engine works on as many.
+/* Kernels are prepared by hook threads, as many as the machine has processors for: the engine works on as many.
  *
  * A launch waits for its kernel, so that none is missed, until such waits add up to a second and a part of the run.
  * From then on launches pass while their kernels are prepared. */
@@ -11,7 +11,7 @@
 #include "kernel.h"
 #include "launch.h"
 
-/* True if a thread of ours prepares KERNEL, which is new, and this launch has waited long enough, so that it passes. If
+/* True if a hook thread prepares KERNEL, which is new, and this launch has waited long enough, so that it passes. If
  * not, the caller prepares it, or finds it prepared. */
 bool background_takes(struct kernel *kernel, const struct launch *launch);
 

@@ -15,7 +15,7 @@ const struct capacities *capacities_choose(struct kernel_probe *probe, const uin
 /* No record of a dynamic map is kept: the launch only counts how many there were. NULL without memory. */
 const struct capacities *capacities_counting(struct kernel_probe *probe);
 
-/* The same as CAPACITIES, but reduced. NULL if that is no less, or without memory. */
+/* The same as CAPACITIES, but reduced. NULL if that is not a less, or without memory. */
 const struct capacities *capacities_reduced(struct kernel_probe *probe, const struct capacities *capacities);
 
 /* Of as many blocks, spread over the grid, that the records take no more than MOST_DEVICE bytes on the device, and

@@ -279,7 +279,7 @@ static bool understand(char *line, unsigned id, struct engine_answer *answer)
 static void give_up(void)
 {
     atomic_store(&silences, MOST_SILENCES);
-    event_log("[probe] engine given up: new kernels are passed through from now on\n");
+    event_log("[probe] engine given up: new kernels are run unprobed from now on\n");
 }
 
 /* The kernel may be what takes long: the next one is asked for once more. */

@@ -16,7 +16,7 @@ struct engine_answer {
 };
 
 /* Asks for the kernel whose original.bin is in DIRECTORY, with each of the run's N probes (the
- * fused one is the last), so that a block of so many
+ * fused one is the last), so that a block of that many
  * THREADS has its registers. Waits; several threads may ask. A missing, dead or confused engine gives ENGINE_FAILED. */
 void engine_prepare(const char *directory, const char *architecture, const char *kernel, unsigned threads,
                     struct engine_answer *answers, size_t n);

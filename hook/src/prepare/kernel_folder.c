@@ -86,7 +86,7 @@ const struct reason *kernel_folder_save(const char *directory, struct image *ima
     return NULL;
 }
 
-/* The engine goes on writing in a folder for a moment: the one before this is looked at again. */
+/* The engine continues writing in a folder for a moment: the one before this is looked at again. */
 void kernel_folder_count(char *directory, bool has_image)
 {
     budget_count_folder(&last_folder);

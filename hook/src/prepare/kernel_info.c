@@ -110,7 +110,7 @@ static bool read_reduction(const char *text, struct kernel_probe *probe)
     return map->reduction && (map->reduction->level != REDUCE_WARP || map->level == MAP_THREAD);
 }
 
-/* Counts stand behind the map that they are of, and only there; no other map may be dynamic. */
+/* Counts are behind the map that they are of, and only there; no other map may be dynamic. */
 static bool maps_make_sense(const struct kernel_probe *probe)
 {
     for (size_t i = 0; i < probe->n_maps; i++) {

@@ -1,5 +1,5 @@
 /* The deadline of the program's end, which waits for what is left to write: as long as is allowed, or less than a
- * second once somebody asked the program to end. */
+ * second once someone asked the program to end. */
 #ifndef TUI_PROBE_DEADLINE_H
 #define TUI_PROBE_DEADLINE_H
 

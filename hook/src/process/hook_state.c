@@ -11,7 +11,7 @@
  * there is a trace; ENDING: its last records are being saved, and later launches are none of its business. */
 enum state { COPIED, OFF, WAITING, ON, ENDING };
 
-/* In memory that the system fills with zeros in a child, whoever makes it: a program may do so by a system call of its
+/* In memory that the system fills with zeros in a child, no matter who makes it: a program may do so by a system call of its
  * own, which no handler of fork sees. */
 static _Atomic(enum state) first = OFF, *state = &first;
 static _Atomic(enum state) last = OFF; /* what it was, and still is in a child */

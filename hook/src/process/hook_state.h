@@ -27,7 +27,7 @@ bool hook_state_is_ending(void);
 /* For good: nothing more is logged. */
 void hook_state_off(void);
 
-/* But where the end did not come: the trace goes on. */
+/* But where the end did not come: the trace continues. */
 void hook_state_resume(void);
 
 /* In a forked child, which is traced only if its parent had not launched anything. */

@@ -9,7 +9,7 @@
 
 #include "threads.h"
 
-/* A list of threads is no snapshot: one may begin another and end while it is read. */
+/* A list of threads is not a snapshot: one may begin another and end while it is read. */
 enum { LOOKS = 3, STEP_MICROSECONDS = 20000, SELDOM_MICROSECONDS = 500000 };
 
 static sigset_t mask; /* of the first thread */

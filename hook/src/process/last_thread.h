@@ -9,11 +9,11 @@
  * once. */
 void last_thread_watch(void (*end)(int status));
 
-/* The calling thread leaves by the system call, of which the C library sees nothing. Where it is the first one, the
- * process ends with STATUS as its last thread does. BEGUN: threads of ours run. */
+/* The calling thread leaves by the system call, for which the C library sees nothing. Where it is the first one, the
+ * process ends with STATUS as its last thread does. BEGUN: hook threads run. */
 void last_thread_leaves(int status, bool begun);
 
-/* To be called before threads of ours run: a first thread of which the system says nothing is looked at now and
+/* To be called before hook threads run: a first thread for which the system says nothing is looked at now and
  * then. */
 void last_thread_begin(void);
 

@@ -76,9 +76,9 @@ enum {
 /* The exit status that the process has given; less than 0 before it did. */
 static atomic_int exit_status = -1;
 static atomic_uint gave_up_after; /* milliseconds; 0: everything was drained in time */
-static atomic_uint_fast64_t waited_since; /* a flush at exit has waited already, in vain; 0: none has */
+static atomic_uint_fast64_t waited_since; /* a flush at exit has waited already, without success; 0: none has */
 static atomic_bool leaving; /* for another program, by exec, which may fail */
-static atomic_bool interrupted; /* in a launch, or with a lock that others wait for: it never goes on */
+static atomic_bool interrupted; /* in a launch, or with a lock that others wait for: it never continues */
 static pid_t owner;
 
 static unsigned patience(void)
@@ -92,7 +92,7 @@ void hook_flush(void)
         event_log("[exec] gave up waiting for records after %u ms\n", patience());
 }
 
-/* A thread of ours that hangs, in the driver or in the disk, cannot count what it holds. */
+/* A hook thread that hangs, in the driver or in the disk, cannot count what it holds. */
 static uint64_t unsaved_count(uint64_t dropped)
 {
     uint64_t known = result_saved_count() + dropped, probed = launch_probed_count();
@@ -136,7 +136,7 @@ static void last_words(void)
         hook_state_off();
 }
 
-/* The calling thread was interrupted in a launch, or with a lock that threads of ours wait for. */
+/* The calling thread was interrupted in a launch, or with a lock that hook threads wait for. */
 static void leave_interrupted(void)
 {
     atomic_store(&interrupted, true);
@@ -157,7 +157,7 @@ static void give_up(uint64_t began)
     atomic_store(&gave_up_after, waited ? waited : 1);
 }
 
-/* Whoever ends second waits for the first one's flush. */
+/* Anyone who ends second waits for the first one's flush. */
 static bool wait_for_other(void)
 {
     const uint64_t began = clock_now();
@@ -183,7 +183,7 @@ static bool finish(bool here)
     return false;
 }
 
-/* Ends the trace, once; later launches pass through unseen. False if a thread of ours hangs and has not said the last
+/* Ends the trace, once; later launches run unseen. False if a hook thread hangs and has not said the last
  * words. HERE: the thread that ends the process is the calling one. Takes no lock and allocates nothing, for it may run
  * in a signal handler. */
 static bool end(bool here)
@@ -225,7 +225,7 @@ static void end_at_exit(void)
     end_anywhere(TELL_AT_EXIT_MILLISECONDS);
 }
 
-/* Saves the launches so far before the runtime libraries take their contexts down. The trace goes on: handlers
+/* Saves the launches so far before the runtime libraries take their contexts down. The trace continues: handlers
  * that were registered before, and destructors, may launch, too. */
 static void save_at_exit(void)
 {
@@ -352,7 +352,7 @@ static void leave_for_exec(void)
     end_anywhere(TELL_MILLISECONDS);
 }
 
-/* exec has failed: the trace goes on. */
+/* exec has failed: the trace continues. */
 static void stay_here(void)
 {
     if (getpid() == owner && atomic_exchange(&leaving, false))

@@ -105,7 +105,7 @@ const char *loader_name(const char *name, const void *caller)
     return own ? own : name;
 }
 
-/* Other lists of libraries than the program's first have none of ours, and no business with it. */
+/* Other lists of libraries than the program's first have none of tui-probe, and no business with it. */
 const char *loader_name_in(long list, const char *name, const void *caller)
 {
     return list == LM_ID_BASE ? loader_name(name, caller) : name;

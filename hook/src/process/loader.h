@@ -21,7 +21,7 @@ void *loader_open(const char *path, int flags);
 const char *loader_name(const char *name, const void *caller);
 const char *loader_name_in(long list, const char *name, const void *caller);
 
-/* The functions that ours stand before. They tell whom to open a library for by their return address, so they are
+/* The functions that ours are before. They tell whom to open a library for by their return address, so they are
  * jumped to and not called. */
 void *loader_next_dlopen(void);
 void *loader_next_dlmopen(void);

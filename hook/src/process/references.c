@@ -23,7 +23,7 @@ struct wanted {
     size_t count;
 };
 
-/* The parts of an object that tell of its references. */
+/* The parts of an object that report its references. */
 struct object {
     uintptr_t base, constant_begin, constant_end; /* what is written while it is loaded alone */
     const ElfW(Phdr) * headers;

@@ -1,4 +1,4 @@
-/* References of loaded objects to functions of the C library that we stand before. A hook that was preloaded comes
+/* References of loaded objects to functions of the C library that we are before. A hook that was preloaded comes
  * before the C library in the order of symbols; one that was opened as the driver does not, so references are
  * redirected. */
 #ifndef TUI_PROBE_REFERENCES_H

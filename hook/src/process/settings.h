@@ -32,7 +32,7 @@ enum { MOST_PROBES = 16 };
 struct probe_choice {
     const char *name; /* NULL where the run has one probe alone, whose files need no folder of its own */
     struct sampling sampling; /* which blocks it measures */
-    bool is_part; /* it counts, and one kernel may have all such probes at once: TUI_PROBE_FUSED */
+    bool is_part; /* it counts, and one kernel may have all such probes at the same time: TUI_PROBE_FUSED */
 };
 
 struct settings {
@@ -66,9 +66,9 @@ struct settings {
     bool capture_range;     /* only launches between cuProfilerStart and cuProfilerStop */
     const char *nvtx;       /* only launches in ranges of this text; NULL: all */
     unsigned engine_timeout; /* seconds to wait for the engine */
-    const char *ending;      /* a file that is there once the run is asked to end; NULL: nobody tells */
-    const char *notes;       /* a file for lines to the launcher, see run_notes.h; NULL: nobody reads them */
-    const char *unseen_drivers;      /* a file for lines about drivers that are not called by us; NULL: nobody asks */
+    const char *ending;      /* a file that is there once the run is asked to end; NULL: no one tells */
+    const char *notes;       /* a file for lines to the launcher, see run_notes.h; NULL: no one reads them */
+    const char *unseen_drivers;      /* a file for lines about drivers that are not called by us; NULL: no one asks */
     unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */
     const char *control;       /* path of the run's control page; NULL: there is none */
     uint64_t max_write_rate; /* bytes per second, where launches are sampled; CONTROL_NO_LIMIT: any */

@@ -9,7 +9,7 @@
 
 enum { SIGNAL_FUNCTIONS = 8 };
 
-/* LIST receives their names, and the functions that stand before those of the C library. */
+/* LIST receives their names, and the functions that are before those of the C library. */
 void signal_calls_list(struct reference list[SIGNAL_FUNCTIONS]);
 
 /* The program is about to send a signal to PROCESS, as `kill` names it. */

@@ -22,7 +22,7 @@ _Thread_local struct signal_state signal_state;
 /* Those that end a process of themselves, from outside or by a timer. */
 static const int watched[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
 
-/* Those of an instruction, and of abort: once the records are saved, the thread goes on and ends as without us. */
+/* Those of an instruction, and of abort: once the records are saved, the thread continues and ends as without us. */
 static const int faults[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 enum { N_WATCHED = sizeof watched / sizeof *watched, N_FAULTS = sizeof faults / sizeof *faults };
 
@@ -46,7 +46,8 @@ static void die_of(int signal_number)
     sigemptyset(&only);
     sigaddset(&only, signal_number);
     sigprocmask(SIG_UNBLOCK, &only, NULL);
-    system_call(SYS_kill, getpid(), signal_number, 0); /* kill is a wrapper of ours, which would save records first */
+    system_call(SYS_kill, getpid(), signal_number,
+                0); /* kill is a wrapper of tui-probe, which would save records first */
 }
 
 int signals_pending(void)
@@ -88,7 +89,7 @@ static void note(int signal_number)
     errno = before;
 }
 
-/* Whatever the thread was in the middle of, it can only end. */
+/* Anything that the thread was in the middle of, it can only end. */
 static void note_fault(int signal_number, siginfo_t *information, void *unused)
 {
     (void)unused;
@@ -101,7 +102,7 @@ static void note_fault(int signal_number, siginfo_t *information, void *unused)
     for (int waited = 0; getpid() == owner && waited < FAULT_MS && !atomic_load(&saved); waited += STOP_STEP_MS)
         nanosleep(&step, NULL);
     set_default(signal_number);
-    if (information->si_code <= 0) /* somebody sent it: no instruction brings it anew */
+    if (information->si_code <= 0) /* someone sent it: no instruction brings it anew */
         system_call(SYS_tgkill, getpid(), gettid(), signal_number);
 }
 
@@ -132,7 +133,7 @@ static void stop(int thread, void *signal_number)
         system_call(SYS_tgkill, getpid(), thread, *(int *)signal_number);
 }
 
-/* The system would have ended all threads of the program with the signal: none of them goes on while records are
+/* The system would have ended all threads of the program with the signal: none of them continues while records are
  * saved. */
 static void stop_all(void)
 {
@@ -171,7 +172,7 @@ static void watch(int signal_number, struct sigaction ours)
         sigaction(signal_number, &ours, NULL);
 }
 
-/* True if the system ends a process for it, where nobody handles it. */
+/* True if the system ends a process for it, where no one handles it. */
 static bool is_deadly(int signal_number)
 {
     switch (signal_number) {

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* SIGTERM, SIGINT, SIGHUP and the like, where the program leaves them to the system, first call END on a thread of ours
+/* SIGTERM, SIGINT, SIGHUP and the like, where the program leaves them to the system, first call END on a hook thread
  * and then end the process as they would have. All threads of the program stop meanwhile. TELL is for signals_tell. */
 void signals_watch(void (*end)(void), void (*tell)(void));
 
@@ -28,7 +28,7 @@ struct signal_state {
 extern _Thread_local struct signal_state signal_state __attribute__((tls_model("initial-exec")));
 void signals_stop_here(void);
 
-/* The stopped threads go on: one of them may have been stopped with a lock that saving the records waits for. */
+/* The stopped threads continue: one of them may have been stopped with a lock that saving the records waits for. */
 void signals_let_go(void);
 
 /* The program is about to send itself this signal, which it may have given back to the system since. Where that would

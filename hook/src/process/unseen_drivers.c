@@ -36,7 +36,7 @@ static bool in_our_folder(const char *path, const char *own)
     return length && strncmp(path, own, length) == 0 && !strchr(path + length, '/');
 }
 
-/* True if a driver that begins at START is one that nobody of us calls. A copy of this library in another list of
+/* True if a driver that begins at START is one that no one of us calls. A copy of this library in another list of
  * libraries calls the same file at another place, and which that is only the copy knows. */
 static bool is_unseen(const char *path, uintptr_t start, const struct scan *scan)
 {
@@ -46,7 +46,7 @@ static bool is_unseen(const char *path, uintptr_t start, const struct scan *scan
     return scan->copies < 2 || !driver || !loader_is_same_file(path, driver);
 }
 
-/* Called in one thread, once: what it needs is on nobody's stack. */
+/* Called in one thread, once: what it needs is on no one's stack. */
 static void tell_of(const char *path)
 {
     static char line[LINE_SIZE];

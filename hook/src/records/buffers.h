@@ -2,7 +2,7 @@
  *
  * A launch takes a piece of a chunk that was cleared in bulk, so that it costs no call to the driver
  * but the launch itself. A full, idle or old chunk is sealed: an event on each stream that used it tells
- * when its launches are done, a thread of ours (drain.h) copies it back, clears it and returns it.
+ * when its launches are done, a hook thread (drain.h) copies it back, clears it and returns it.
  * One lock guards all of it; it is held for a few instructions on the path of a launch. */
 #ifndef TUI_PROBE_BUFFERS_H
 #define TUI_PROBE_BUFFERS_H
@@ -68,7 +68,7 @@ struct pool {
     size_t allocated, limit;
     size_t most; /* that one launch may take */
     unsigned busy; /* chunks sealed and not yet returned */
-    bool starved;  /* a launch has waited in vain since the last return */
+    bool starved;  /* a launch has waited without success since the last return */
     bool wanting;  /* the current chunk fills up and none is ready */
     CUstream stream; /* for copies and clears: does not wait for the program's streams */
     CUevent event;

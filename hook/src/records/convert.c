@@ -84,7 +84,7 @@ static bool convert_sites(struct conversion *c)
     return added;
 }
 
-/* Rows and queues: what is behind the records kept is zero in the file, whatever it is on the device. */
+/* Rows and queues: what is behind the records kept is zero in the file, no matter what it is on the device. */
 
 /* COUNT is 1 + the attempts, or 0 where they are unknown; MORE are attempts that were counted elsewhere. */
 static bool put_count(struct conversion *c, uint32_t count, uint32_t more)
@@ -283,7 +283,7 @@ bool convert_count(struct conversion *c, uint32_t *cap)
 {
     const bool rows = c->map->layout == MAP_ROWS;
     const uint64_t stride = layout_stride(c->map, c->cap);
-    *cap = 1; /* a slot of nothing is no slot */
+    *cap = 1; /* a slot of nothing is not a slot */
     for (uint64_t i = 0; i < c->extent.blocks * c->extent.warps && *cap < c->cap; i++) {
         uint64_t left = c->extent.threads - i % c->extent.warps * WARP_THREADS;
         uint32_t lanes = (uint32_t)(left < WARP_THREADS ? left : WARP_THREADS);

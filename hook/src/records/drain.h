@@ -24,17 +24,17 @@ void drain_give_back(bool used, unsigned milliseconds);
 bool drain_finish(unsigned milliseconds);
 
 /* The same, for the thread that ends the process, perhaps in a handler of a signal. What it was interrupted in is left:
- * a launch of its own is not waited for, nor are threads of ours that wait for a lock that it may hold. */
+ * a launch of its own is not waited for, nor are hook threads that wait for a lock that it may hold. */
 bool drain_finish_here(unsigned milliseconds);
 
-/* The same, and the last words are not said: the process goes on for a moment. */
+/* The same, and the last words are not said: the process continues for a moment. */
 bool drain_flush_here(unsigned milliseconds);
 
-/* True if such threads were waited for in vain. */
+/* True if such threads were waited for without success. */
 bool drain_was_stuck(void);
 
 /* Gives up what is still to be drained: all of it counts as dropped. Waits until the thread has said its last words, at
- * most this long. False if it has not: then nobody but the caller shall say them, and only if DRAIN_SILENCE allows. */
+ * most this long. False if it has not: then no one but the caller shall say them, and only if DRAIN_SILENCE allows. */
 bool drain_give_up(unsigned milliseconds);
 
 /* The thread shall say no last words. False if it has begun to, or was not to say any. */

@@ -6,7 +6,7 @@
 
 struct chunk;
 
-/* Waits for its launches and saves their results. GIVEN_UP: nobody waits for them any more, and they are dropped. */
+/* Waits for its launches and saves their results. GIVEN_UP: no one waits for them any more, and they are dropped. */
 void drain_chunk(struct chunk *chunk, bool given_up);
 
 /* Frees the memory that no launch has taken. */

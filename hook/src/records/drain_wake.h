@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* There is a sealed chunk, or something else to do at once. */
+/* There is a sealed chunk, or something else to do immediately. */
 void drain_wake(void);
 
 /* There are launches that will want draining once their chunk is full or idle. */

@@ -45,7 +45,7 @@ struct capacities {
 struct extent {
     uint64_t blocks, threads, warps;
     struct sampled sampled; /* which blocks of the grid those are */
-    bool is_sample;         /* the kernel is told which */
+    bool is_sample;         /* the kernel is given which */
     bool in_detail;         /* no map is reduced */
 };
 
@@ -100,7 +100,7 @@ bool layout_device_map(const struct kernel_probe *probe, size_t map, const struc
 bool layout_device_size(const struct kernel_probe *probe, const struct capacities *capacities, const uint32_t grid[3],
                         const uint32_t block[3], size_t *size);
 
-/* The most that the file of a launch has behind its header: as much as lies on the device, but for reduced maps. False
+/* The most that the file of a launch has behind its header: as much as is on the device, but for reduced maps. False
  * where the other is. */
 bool layout_saved_size(const struct kernel_probe *probe, const struct capacities *capacities, const uint32_t grid[3],
                        const uint32_t block[3], size_t *size);

@@ -16,7 +16,7 @@ struct chunk *pool_take_ready(struct pool *pool, size_t size);
  * LOCK is released meanwhile. */
 struct chunk *pool_grow(struct pool *pool, size_t size, pthread_mutex_t *lock);
 
-/* The same on a thread of ours: a chunk of the usual size, and only while there is plenty of room. */
+/* The same on a hook thread: a chunk of the usual size, and only while there is plenty of room. */
 struct chunk *pool_grow_ahead(struct pool *pool, pthread_mutex_t *lock);
 
 /* Puts the cleared chunks, and pinned memory that no copy needs, in front of a list for pool_free. The lock is held. */
@@ -32,7 +32,7 @@ uint8_t *pool_staging(struct pool *pool);
  * buffers.h. The lock is held. */
 void pool_abandon(struct pool *pool);
 
-/* No launch and no thread of ours has a chunk of an abandoned pool: another context may have it. The lock is held. */
+/* No launch and no hook thread has a chunk of an abandoned pool: another context may have it. The lock is held. */
 void pool_retire(struct pool *pool);
 
 #endif

@@ -17,7 +17,7 @@ static size_t found(const char *const *names, size_t n, const char *name)
     return i;
 }
 
-/* "u64@8", and what is behind it; NULL if it does not lie in a record of SIZE bytes. */
+/* "u64@8", and what is behind it; NULL if it does not belong in a record of SIZE bytes. */
 static const char *read_place(const char *text, uint32_t size, struct place *place)
 {
     unsigned bits = 0;

@@ -46,7 +46,7 @@ void sealed_settled(struct pool *pool)
     pthread_cond_broadcast(&returned);
 }
 
-/* Nobody launches into it any more: the draining thread may have it. */
+/* No one launches into it any more: the draining thread may have it. */
 static void hand_over(struct chunk *chunk)
 {
     struct chunk **end = &sealed;
@@ -116,7 +116,7 @@ void sealed_drop(struct pool *pool)
 }
 
 /* Work of one context may be held up by the program until another's is over: of several contexts a chunk that can be
- * drained at once goes first. */
+ * drained immediately goes first. */
 static bool is_alone(const struct pool *pool)
 {
     for (const struct chunk *chunk = sealed; chunk; chunk = chunk->next)

@@ -10,7 +10,7 @@ struct piece;
 
 bool writer_start(void);
 
-/* Memory for SIZE bytes that are to be written; NULL if so many more may not wait. */
+/* Memory for SIZE bytes that are to be written; NULL if that many more may not wait. */
 uint8_t *writer_room(size_t size);
 
 /* They are not written after all. Accepts NULL. */

@@ -20,7 +20,7 @@ enum { OWNER_FILE = 0600, OWNER_FOLDER = 0700, MODE_BITS = 07777 };
 
 static atomic_bool lost;
 
-/* The first descriptor of ours; 0 where a process may have so few that ours are best left where they are. */
+/* The first descriptor of tui-probe; 0 where a process may have so few that ours are best left where they are. */
 static int lowest(void)
 {
     struct rlimit limit;

@@ -1,6 +1,6 @@
-/* Descriptors of ours among those of the program, which may close any of them and get the same number for a file of its
+/* Descriptors of tui-probe among those of the program, which may close any of them and get the same number for a file of its
  * own. Ours are high, where programs do not look; each is known by its device and inode, and looked at before each use.
- * No write of ours ends the program by SIGXFSZ, in whatever thread. */
+ * No write of tui-probe ends the program by SIGXFSZ, in any thread. */
 #ifndef TUI_PROBE_OWN_FILE_H
 #define TUI_PROBE_OWN_FILE_H
 
@@ -22,11 +22,11 @@ struct own_file {
 bool own_file_take(struct own_file *file, int number);
 
 /* Creates the file PATH in FOLDER and takes it, with FLAGS besides. Its owner may read and write it, and those of a
- * folder look into it, whatever umask the program has: others of the run read it. */
+ * folder look into it, no matter what umask the program has: others of the run read it. */
 bool own_file_create(struct own_file *file, int folder, const char *path, int flags);
 bool own_folder_create(int folder, const char *path, mode_t mode);
 
-/* The descriptor while it is ours, to be used at once; -1 with an errno of EBADF if there is none or the program has
+/* The descriptor while it is ours, to be used immediately; -1 with an errno of EBADF if there is none or the program has
  * closed it. */
 int own_file_number(const struct own_file *file);
 
@@ -43,7 +43,7 @@ bool own_file_resize(const struct own_file *file, off_t size);
 /* False, with errno, where writing has failed late. A descriptor that the program has got meanwhile stays open. */
 bool own_file_close(struct own_file *file);
 
-/* True if the program has closed a descriptor of ours that was in use. */
+/* True if the program has closed a descriptor of tui-probe that was in use. */
 bool own_file_any_lost(void);
 void own_file_reset(void);
 

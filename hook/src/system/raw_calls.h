@@ -13,7 +13,7 @@ struct raw_call_ends {
     void (*stay)(void);
 };
 
-/* REFERENCE receives the name of `syscall`, and the function that stands before that of the C library. */
+/* REFERENCE receives the name of `syscall`, and the function that is before that of the C library. */
 void raw_calls_watch(const struct raw_call_ends *ends, struct reference *reference);
 
 #endif

@@ -55,7 +55,7 @@ static int try_calls(void *unused)
     return 0;
 }
 
-/* The child shares memory with us and is nobody else's to wait for: it ends without a signal. */
+/* The child shares memory with us and is no one else's to wait for: it ends without a signal. */
 static bool would_die(void)
 {
     static _Alignas(16) char stack[STACK_BYTES];

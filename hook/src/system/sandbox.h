@@ -5,12 +5,12 @@
 
 #include <stdbool.h>
 
-/* The calling thread of ours is the one whose filters are looked at from now on: those of the thread that started it,
+/* The calling hook thread is the one whose filters are looked at from now on: those of the thread that started it,
  * and what the program gives to all threads. */
 void sandbox_begin(void);
 
-/* True if a call that files, sockets and threads of ours need would end the process. To be asked before such work, on a
- * thread of ours. */
+/* True if a call that files, sockets and hook threads need would end the process. To be asked before such work, on a
+ * hook thread. */
 bool sandbox_is_deadly(void);
 
 void sandbox_reset(void);

@@ -1,4 +1,4 @@
-/* The C library's `syscall`, and the one that stands before it: system calls that end the process are seen first. */
+/* The C library's `syscall`, and the one that is before it: system calls that end the process are seen first. */
 #ifndef TUI_PROBE_SYSTEM_CALL_H
 #define TUI_PROBE_SYSTEM_CALL_H
 

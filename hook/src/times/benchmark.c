@@ -140,7 +140,7 @@ static CUresult record(struct bench *bench, const struct snapshot *snapshot, con
     return result;
 }
 
-/* Original and probed by turns from the same memory; the launch that stays is the original's. */
+/* Original and probed alternately from the same memory; the launch that stays is the original's. */
 static CUresult replay(struct bench *bench, const struct snapshot *snapshot)
 {
     CUstream stream = launch_stream(bench->launch);
@@ -203,7 +203,7 @@ static CUresult time_probed(struct bench *bench)
     return original;
 }
 
-/* The program's launches are by turns the original's and the probed kernel's. */
+/* The program's launches are alternately the original's and the probed kernel's. */
 static CUresult alternate(struct bench *bench, const struct reason *obstacle)
 {
     struct timings *t = bench->timings;

@@ -1,7 +1,7 @@
 /* Benchmark mode: how much slower each kernel is with its probe.
  *
  * Five launches of the original and five of the probed kernel are timed for each kernel and geometry. Where
- * that is safe all of them run in the place of the first launch, its memory put back between them; elsewhere
+ * that is safe all of them run instead of the first launch, its memory put back between them; elsewhere
  * the program's own launches alternate. Records go to real buffers but not to files. */
 #ifndef TUI_PROBE_BENCHMARK_H
 #define TUI_PROBE_BENCHMARK_H

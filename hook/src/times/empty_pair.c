@@ -59,7 +59,7 @@ static char *find_file(void)
     return asprintf(&path, "%s/sm_%u.cubin", settings.empty_kernels, base) < 0 ? NULL : path;
 }
 
-/* NULL where there is no such file. It is no PTX: a process that ends while its driver compiles is aborted by it. */
+/* NULL where there is no such file. It is not PTX: a process that ends while its driver compiles is aborted by it. */
 static CUfunction load_nothing(void)
 {
     char *path = find_file();

@@ -1,8 +1,8 @@
 /* Two events on a stream, and what they show beside the time of the kernel between them.
  *
  * That is what the device needs for the events, to start a kernel and to see its end. It is measured once per
- * context, on a stream of ours, around a kernel that does nothing, whose own time is known; without one, where the
- * driver compiles no PTX, around nothing at all, which leaves out some 1.5 us of starting and ending. The pairs are
+ * context, on a stream of tui-probe, around a kernel that does nothing, whose own time is known; without one, where the
+ * driver compiles no PTX, around nothing at all, which leaves out about 1.5 us of starting and ending. The pairs are
  * queued behind work that takes longer than queueing them, since on an idle device one would time the host's calls
  * instead. */
 #ifndef TUI_PROBE_EMPTY_PAIR_H

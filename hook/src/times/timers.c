@@ -19,7 +19,7 @@
 #include "streams.h"
 
 /* A launch must not search: it looks at TRIED timers, then makes one more. Beyond TIMERS a program is so far ahead of its
- * device that further samples would tell of the same queue. */
+ * device that further samples would report the same queue. */
 enum { TIMERS = 512, TRIED = 4 };
 
 /* TAKEN: a launch is under way. PENDING: its time is waited for. */
@@ -69,7 +69,7 @@ static bool are_unused(const struct timers *timers)
     return true;
 }
 
-/* Timers of a context that is gone, or new ones. Their handle is set last: whoever finds them by it finds them
+/* Timers of a context that is gone, or new ones. Their handle is set last: anyone who finds them by it finds them
  * complete. */
 static struct timers *adopt(CUcontext context)
 {
@@ -191,7 +191,7 @@ static void log_replay_time(const struct timer *timer, uint64_t nanoseconds)
               timer->host ? " idle" : "");
 }
 
-/* A launch that was recorded is told of in any case; of another, up to 1024 of one shape, no more is written than there
+/* A launch that was recorded is informed of in any case; of another, up to 1024 of one shape, no more is written than there
  * is room for. */
 static void log_time(const struct timer *timer, uint64_t nanoseconds)
 {

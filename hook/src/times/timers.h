@@ -1,4 +1,4 @@
-/* Pairs of events around launches, and the thread of ours that reads them.
+/* Pairs of events around launches, and the hook thread that reads them.
  *
  * Each context has a bounded number of pairs. A launch takes one without waiting, or is not timed; the draining thread
  * logs the time between the two events once both are done, less what a pair with nothing in between shows there. */
@@ -40,7 +40,7 @@ struct timed_node {
     bool probed;
 };
 
-/* So many times more are waited for, which others read. */
+/* That many times more are waited for, which others read. */
 void timers_expect(int more);
 
 /* Logs those times. False if it is not yet known, in the current context, what a pair of events shows beside them. */

@@ -5,7 +5,7 @@
 #include "settings.h"
 #include "streams.h"
 
-/* A launch without the probe costs two events in some 2 500 ns; one with it costs more than that anyway. So the longer
+/* A launch without the probe costs two events in about 2 500 ns; one with it costs more than that anyway. So the longer
  * a kernel takes, the more of its launches are timed: they may differ, though they are of one shape, and what a kernel
  * of 100 us and more does not show in 1 024 launches costs it at most 2.5 % of them, once. */
 enum { ORIGINAL_DIVISOR = 8, PROBED_DIVISOR = 32, MOST_DIVISOR = 1024, NS_PER_DIVISOR = 100 };
@@ -55,7 +55,7 @@ static bool is_due(struct timed *timed, uint64_t seed, bool probed, uint64_t n, 
     return due;
 }
 
-/* Without a pair to spare the launches that it would stand for belong to nobody: the next one would otherwise count for
+/* Without a pair to spare the launches that it would stand for belong to no one: the next one would otherwise count for
  * all that came while the device was behind, and it is always the same one of a loop. */
 static struct timer *take(struct timed_kind *kind, uint64_t n, struct timed_launch *timed)
 {

@@ -10,7 +10,7 @@
 #include "launch.h"
 #include "timers.h"
 
-/* Counts a launch that is PROBED if nothing stands against that, and says whether it is timed: the timer is then the
+/* Counts a launch that is PROBED if nothing is against that, and says whether it is timed: the timer is then the
  * launch's until timer_give, which takes what is put into TIMED. */
 struct timer *timing_begin(const struct launch *launch, bool probed, struct timed_launch *timed);
 

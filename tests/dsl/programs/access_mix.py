@@ -1,5 +1,5 @@
 # ruff: noqa: N801
-"""Accesses by what lies in the address, each counted and every second one kept."""
+"""Accesses by what is in the address, each counted and every second one kept."""
 
 from tui_probe.dsl import Map, addr, lane, probe, u32, u64
 

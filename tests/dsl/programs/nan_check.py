@@ -1,5 +1,5 @@
 # ruff: noqa: N801
-"""Stores of a value that is no finite number."""
+"""Stores of a value that is not a finite number."""
 
 from tui_probe.dsl import Map, addr, in1, probe, u32, u64
 

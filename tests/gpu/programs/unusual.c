@@ -3,7 +3,7 @@
 // usage: unusual KERNELS reset|unload|stray|full|steady [TURNS]
 //   reset   resets the device between two of three rounds
 //   unload  unloads modules whose kernels are still to run
-//   stray   a kernel writes where no memory is, and the program goes on as long as it can; ends with 3
+//   stray   a kernel writes where no memory is, and the program continues as long as it can; ends with 3
 //   full    takes all memory of the device first
 //   steady  launches for some seconds, for two programs beside each other
 // TURNS of the loop in each thread tell how long a kernel takes.

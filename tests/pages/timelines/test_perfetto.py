@@ -30,7 +30,7 @@ REQUIRED = {
 
 def checked(path: Path, count: int) -> dict[str, Any]:
     with path.open() as file:
-        document: dict[str, Any] = json.load(file, parse_constant=pytest.fail)  # NaN is no JSON
+        document: dict[str, Any] = json.load(file, parse_constant=pytest.fail)  # NaN is not JSON
     events = document["traceEvents"]
     assert len(events) == count
     named = {(event["name"], event["pid"], event.get("tid")) for event in of_phase(document, "M")}

@@ -153,7 +153,7 @@ def tool_items() -> list[Item]:
 
 
 def cuda_tool(name: str, without: str, absent: State = "optional") -> Item:
-    """A tool of the CUDA toolkit: the newest is used, others stand by for what it no longer takes."""
+    """A tool of the CUDA toolkit: the newest is used, others are fallbacks for what it no longer takes."""
     tools = find_tools(name)
     if silent := ", ".join(map(str, silent_tools(name))):
         first = f"{tools[0].version}, {tools[0].path}; " if tools else ""

@@ -26,7 +26,7 @@ def _obstacle() -> str:
     elsewhere = [name for descriptor, name in enumerate(names) if not os.isatty(descriptor)]
     if elsewhere:
         *others, last = elsewhere
-        return f"{', '.join(others)} and {last} are no terminals" if others else f"{last} is no terminal"
+        return f"{', '.join(others)} and {last} are not terminals" if others else f"{last} is not a terminal"
     return f"TERM={os.environ.get('TERM', '')!r} cannot place text"
 
 
@@ -52,7 +52,7 @@ def colours() -> str:
 
 
 def character_item() -> Item:
-    stdout = sys.__stdout__  # under a screen ``sys.stdout`` is no file
+    stdout = sys.__stdout__  # under a screen ``sys.stdout`` is not a file
     encoding = (stdout.encoding if stdout else None) or "ascii"
     if "utf" in encoding.lower():
         return Item("characters", "ok", encoding)

@@ -259,7 +259,7 @@ class CudaContext(CudaDevice):
         return CudaModule(self, self.load_module(image))
 
     def allocate_zeros(self, size: int) -> int:
-        """The address of so many bytes of device memory, all 0."""
+        """The address of that many bytes of device memory, all 0."""
         address = self.allocate(size)
         self.call("cuMemsetD8_v2", address, ctypes.c_ubyte(0), c_size_t(size))
         return address.value

@@ -259,7 +259,7 @@ def _count_point(kind: str, level: Level, registers: dict[str, str]) -> ProbePoi
 #
 # A warp saves when it begins, a thread its address, the clock and the instruction at each access of global memory.
 # The address of the first output tells those of all others; what is at one other address, the same of all threads, is
-# the total, to which the compiler may add for several lanes at once.
+# the total, to which the compiler may add for several lanes at the same time.
 
 MAX_RECORDS: Final = 4
 """Records of a thread: a load, a store, an addition, and room for one that must not be."""
@@ -347,7 +347,7 @@ def _thread_records(content: bytes) -> list[list[AccessRecord]]:
 
 
 def _check_thread_records(number: int, records: Sequence[AccessRecord], own: int, others: set[int]) -> None:
-    """An odd thread loads and stores its own word, an even one stores it; those that leave at once do nothing."""
+    """An odd thread loads and stores its own word, an even one stores it; those that leave immediately do nothing."""
     expected = 0 if number >= ACTIVE_THREADS else 1 + number % 2
     at_own = [record for record in records if record.address == own]
     if len(at_own) != expected or any(record.address not in {own, *others} for record in records):

@@ -1,6 +1,6 @@
 """The known kernel of the graft self-test.
 
-What it has in it is what grafts could break: lanes that leave early while others go on, at several places, in a loop
+What it has in it is what grafts could break: lanes that leave early while others continue, at several places, in a loop
 too; values in registers and in uniform registers across them; a barrier; loads and stores of global memory, some of
 them guarded; shared memory; a store right before the end; a module variable and a constant, which the grafted module
 must share with the original.
@@ -30,7 +30,7 @@ THREADS_OF_GRID: Final = BLOCKS * THREADS
 MAX_SMS: Final = 4096
 """More than any device has: a larger ``%smid`` is a wrong record."""
 ACTIVE_THREADS: Final = THREADS_OF_GRID - 37
-"""Lanes behind these leave at once, so that one warp is split and one has nothing to do."""
+"""Lanes behind these leave immediately, so that one warp is split and one has nothing to do."""
 _PTX: Final = """\
 .visible .global .align 4 .u32 trial_total;
 .visible .const .align 4 .b8 trial_table[16];
@@ -124,7 +124,7 @@ _OTHERS_PTX: Final = """\
 	ret;
 }
 """
-"""A second kernel, a function, and variables, for a cubin of which the trial's kernel is only a part."""
+"""A second kernel, a function, and variables, for a cubin for which the trial's kernel is only a part."""
 _SUM_PTX: Final = "	add.u32 %r18, %r11, %r15;\n"
 _LOOP_LABEL_PTX: Final = "$again:\n"
 _CALL_PTX: Final = """\

@@ -18,9 +18,9 @@ EVALUATION: Final = Evaluation(
         "A kernel that writes a tensor once stores elements × bytes / 32 sectors (expected), and at most one per"
         " element. The critical kernel is the one that does the matrix work: it keeps the tensor cores busy, and among"
         " several it is the one that stores the tensor; why it was chosen is said step by step.",
-        "Its data type is told by the operands of tensor cores, by the instructions that were counted, or by its name."
-        " Files of ncu and traces named PROGRAM-ncu.csv and PROGRAM-probes are set side by side; for a tensor of your"
-        " own: tui-probe import ncu FILE.csv --page critical --seq-len N --head-dim N --dtype bf16.",
+        "Its data type is identified by the operands of tensor cores, by the instructions that were counted, or by"
+        " its name. Files of ncu and traces named PROGRAM-ncu.csv and PROGRAM-probes are set side by side; for your own"
+        " tensor: tui-probe import ncu FILE.csv --page critical --seq-len N --head-dim N --dtype bf16.",
     ),
     open=answer,
     collect=collect,

@@ -17,7 +17,7 @@ EVALUATION: Final = Evaluation(
         " memory that is used again and again, a diagonal walks through memory.",
         "In use is the memory that is touched in one column of the figure, the mean over columns: what caches would"
         " have to hold. Its share of all memory that is touched tells how local the walk is: smaller is more local.",
-        "Rows and columns are those of the figure, so what is told is an upper bound. Where some blocks were"
+        "Rows and columns are those of the figure, so what is reported is an upper bound. Where some blocks were"
         " sampled, as --run does, they are of these blocks.",
         "A kernel that could not be probed has no addresses to show: a note says why. Page maps of existing"
         " systems (.dmat) and pictures as data (show dmat TRACE --format json) can be given, too.",

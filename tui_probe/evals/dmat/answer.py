@@ -59,7 +59,7 @@ def collect(setting: Setting) -> list[Collection]:
 NAME: Final = "dmat"
 ACCESS_PROBES: Final = ("dmat", "dmat_compact")
 SAVED_PICTURES: Final = ("accesses.json.gz", "accesses.json")
-"""In a trace, in the place of its results: the picture as data."""
+"""In a trace, instead of its results: the picture as data."""
 _AROUND: Final = (40, 8)
 """Cells around a picture, so that it has at least ``RASTER_COLUMNS`` and about ``RASTER_ROWS`` cells."""
 

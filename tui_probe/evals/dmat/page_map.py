@@ -48,7 +48,7 @@ def read_page_map(path: Path, progress: Callable[[float], object] = lambda _: No
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from error
     if len(data) < _HEAD.size:
-        raise TraceError(f"{path}: {len(data)} bytes are no page map")
+        raise TraceError(f"{path}: {len(data)} bytes are not page map")
     pages, clocks = _HEAD.unpack_from(data)
     begin = _HEAD.size + 8 * pages
     if begin + _HEAD.size * clocks > len(data):

@@ -72,7 +72,7 @@ class Calls:
     """The calls of one run: medians in microseconds, None where the simulated GPU has no time.
 
     ``probe`` is "" where nothing was probed. ``left_out`` are launches of the run that should have been probed and were
-    not; the log does not say of which of its operations.
+    not; the log does not say for which of its operations.
     """
 
     operation: str
@@ -105,7 +105,7 @@ class CallTimes:
     epilogue: float | None
 
     def ratio(self, value: float | None) -> float | None:
-        """A time as so many times the original."""
+        """A time as that many times the original."""
         return value / self.original if value is not None and self.original else None
 
 
@@ -148,7 +148,7 @@ def is_median_table(path: Path) -> bool:
 
 
 def read_median_table(path: Path) -> list[CallTimes]:
-    """The rows of a file of medians, whose operation is the file's name. TraceError for a cell that is no number."""
+    """The rows of a file of medians, whose operation is the file's name. TraceError for a cell that is not a number."""
     try:
         text = read_within(path, MEDIANS).decode("utf-8-sig", "replace")
     except OSError as error:

@@ -15,10 +15,10 @@ EVALUATION: Final = Evaluation(
     reading=(
         "Probe memory is that of the launch whose records take most: the number that event.log gives as probe-mem. On"
         " the device they take a little more, for marks of what was written, and padding. Several launches may be"
-        " under way at once; --max-probe-memory limits all of them together.",
+        " under way at the same time; --max-probe-memory limits all of them together.",
         "Models are one block of each, run eagerly with random weights: the launch that takes most is the same in every"
         " block (a Llama of 1B has 16 of them, of 3B 28, of 8B 32), while the memory of a whole model is more."
-        " Products, convolutions and attention are Triton kernels. Runs of several probes size them by turns.",
+        " Products, convolutions and attention are Triton kernels. Runs of several probes size them alternately.",
         "Sized: computed from the shape of each launch, with nothing probed (run --memusage). Counted: only the kernel"
         " can tell how many records there are, so one that counts and keeps none ran in its place. Probed: an ordinary"
         " run, whose budgets may have left records out.",

@@ -37,7 +37,9 @@ _SIZED: Final = ("--memusage", "--launches", "all", "--no-times", "--no-source",
 
 
 def collect(setting: Setting) -> list[Collection]:
-    """A trace for each model, with all probes by turns; only the passes after the first, which compiles, are sized."""
+    """A trace for each model, with all probes alternately; only the passes after the first, which compiles, are
+    sized.
+    """
     probes = tuple(word for probe in PROBES for word in ("-p", probe))
     if setting.simulated:
         small = ("--elements", str(1 << 14), "--driver-only", "--times", str(len(PROBES)), "plain")
@@ -79,7 +81,9 @@ class Sizes:
 
 
 def read_sizes(given: EvaluationInput) -> list[Sizes]:
-    """One for each probe; none for what is no trace, or whose probe is not known. TraceError for an unreadable log."""
+    """One for each probe; none for what is not a trace, or whose probe is not known. TraceError for an unreadable
+    log.
+    """
     trace = given.trace
     if trace is None:
         return []
@@ -198,7 +202,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     for place, one in enumerate(given):
         progress(place / len(given))
         every = read_sizes(one)
-        notes += [] if every else [f"{one.path}: it is no trace of a probe"]
+        notes += [] if every else [f"{one.path}: it is not a trace of a probe"]
         for sizes in every:
             found.setdefault((sizes.model, sizes.probe), []).append(sizes)
             if not sizes.kernels:

@@ -74,7 +74,7 @@ def own_studies() -> Study:
 
 
 def read_study(path: Path) -> Study:
-    """Raises TraceError, with the file's name and what is wrong, for one that is no study."""
+    """Raises TraceError, with the file's name and what is wrong, for one that is not a study."""
     try:
         study = _study(parse_toml(read_within(path, PROBE_FILE).decode("utf-8")))
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -86,7 +86,7 @@ def read_study(path: Path) -> Study:
 def _study(data: dict[str, Any]) -> Study:
     rows = data["kernel"]
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError("kernel is no list of tables ([[kernel]])")
+        raise ValueError("kernel is not a list of tables ([[kernel]])")
     study = Study(tuple(map(_study_kernel, rows)), _texts(data, "probes"), data.get("repeats", 1))
     names = [re.sub(r"[^A-Za-z0-9]+", "_", row.name) for row in study.rows]
     twice = next((row.name for row, name in zip(study.rows, names, strict=True) if names.count(name) > 1), None)
@@ -102,7 +102,7 @@ def _study(data: dict[str, Any]) -> Study:
 
 
 def _check_run(rows: list[StudyKernel]) -> None:
-    """ValueError where rows of one run could not be told apart, or are of different programs."""
+    """ValueError where rows of one run could not be distinguished, or are of different programs."""
     first = rows[0]
     for row in rows[1:]:
         if not (row.run and first.run):

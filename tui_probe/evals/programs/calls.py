@@ -26,7 +26,7 @@ AHEAD_BYTES, AHEAD = 1 << 28, 24  # fills before launches are timed: some ms
 
 
 def sums(gpu: Gpu, size: int) -> tuple[Callable[[], None], Callable[[], bool]]:
-    """Sums of ``size`` numbers by each of so many threads."""
+    """Sums of ``size`` numbers by each of that many threads."""
     from blocks import PTX, UNCHANGED
 
     blocks, threads = gpu.attribute(SM_COUNT), 128

@@ -1,8 +1,8 @@
 """Fill an array of half-precision numbers with zeros in several ways, time each launch, and check the result.
 
 ``plain`` is a kernel of many short blocks, ``memset`` the driver's own ``cuMemsetD16``, ``persistent`` a kernel of one
-block per SM that goes on until all is filled. With PyTorch and Triton, plain is ``torch.zeros`` and persistent a Triton
-kernel; without them both are PTX of our own, which needs the driver alone. A line of JSON is written for each.
+block per SM that continues until all is filled. With PyTorch and Triton, plain is ``torch.zeros`` and persistent a
+Triton kernel; without them both are PTX of our own, which needs the driver alone. A line of JSON is written for each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BYTES = 2
-AHEAD = 32  # fills of so many bytes per element, that often, before launches are timed: some ms
+AHEAD = 32  # fills of that many bytes per element, that often, before launches are timed: some ms
 PLAIN_BLOCK, PLAIN_STORE = 128, 8
 PERSISTENT_BLOCK, PERSISTENT_STORE = 1024, 16
 HEAD = ".version 7.2\n.target sm_80\n.address_size 64\n"
@@ -145,7 +145,7 @@ def torch_variants(gpu: Gpu, elements: int) -> dict[str, Variant]:
 
 
 def timed(gpu: Gpu, fill: Callable[[], None], times: int, ahead: Callable[[], None]) -> list[float]:
-    """Microseconds of each of so many launches, between two events; the first, which compiles, is not one of them.
+    """Microseconds of each of that many launches, between two events; the first, which compiles, is not one of them.
 
     ``ahead`` keeps the GPU busy meanwhile, so that no launch waits for the host between its events.
     """
@@ -188,7 +188,7 @@ def main() -> int:
 
 
 def run(gpu: Gpu, name: str, variant: Variant, times: int, ahead: Callable[[], None]) -> bool:
-    """Fill, and write what became of it."""
+    """Fill, and write the outcome of it."""
     if times:
         microseconds, nothing = timed(gpu, variant.fill, times, ahead), timed(gpu, lambda: None, times, ahead)
     else:

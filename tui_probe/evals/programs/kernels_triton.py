@@ -1,7 +1,7 @@
 """Triton kernels: attention, dense and block-sparse, matrix product, convolution, and a fill by one block per SM.
 
 Each operation is made by a function that returns how to launch it once, and whether its result is that of PyTorch.
-Sizes are such that a record of every access of a launch takes some 50 MB at most.
+Sizes are such that a record of every access of a launch takes about 50 MB at most.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def attention_forward(q, k, v, out, length, scale, WIDTH: tl.constexpr, QUERIES:
 def matrix_product(
     a, b, c, M, N, K, TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr, GROUP: tl.constexpr
 ):
-    """Blocks go through the output in groups of so many rows of tiles, which the L2 cache likes; 1: row by row."""
+    """Blocks go through the output in groups of that many rows of tiles, which the L2 cache likes; 1: row by row."""
     block = tl.program_id(0)
     columns = tl.cdiv(N, TILE_N)
     group = block // (GROUP * columns)

@@ -1,7 +1,7 @@
 """Blocks of models with random weights: some forward passes, and the memory that one takes.
 
 Usage: models.py NAME. PyTorch runs them eagerly; products, convolutions and attention are Triton kernels, which can be
-probed, in the place of cuBLAS and cuDNN. The first pass compiles those; the passes that count lie between
+probed, instead of cuBLAS and cuDNN. The first pass compiles those; the passes that count lie between
 cudaProfilerStart and cudaProfilerStop, so that each of several probes meets each launch. The last line is
 ``max memory: BYTES``, the peak of PyTorch's allocator in these passes.
 """
@@ -26,7 +26,7 @@ PASSES = 4
 LLAMA_TOKENS = 512
 
 
-# -- Triton kernels in the place of cuBLAS and cuDNN, which a probe can be put into; nothing is tuned, one tile each
+# -- Triton kernels instead of cuBLAS and cuDNN, which a probe can be put into; nothing is tuned, one tile each
 
 TILE, INNER, WARPS = 128, 64, 8
 
@@ -112,7 +112,7 @@ def attention(
 
 
 def call_linear(module: nn.Linear, x: Tensor) -> Tensor:
-    """In the place of ``module.forward``."""
+    """Instead of ``module.forward``."""
     x = x.contiguous()
     m, n, k = x.numel() // x.shape[-1], module.out_features, module.in_features
     out = x.new_empty(*x.shape[:-1], n)
@@ -124,7 +124,7 @@ def call_linear(module: nn.Linear, x: Tensor) -> Tensor:
 
 
 def call_convolution(module: nn.Conv2d, x: Tensor) -> Tensor:
-    """In the place of ``module.forward``, for square filters, strides and paddings."""
+    """Instead of ``module.forward``, for square filters, strides and paddings."""
     x = x.contiguous()
     images, channels, height, width = x.shape
     filters, _, r, s = module.weight.shape

@@ -19,8 +19,8 @@ EVALUATION: Final = Evaluation(
         "The published line sums over the slots of an SM instead: its numbers are larger by the number of blocks that"
         " are on an SM together (the factor), and only their ratio compares with a time. Lines of both kinds are"
         " given, so that either can be compared with older ones.",
-        "While a slot waits, the other slots of its SM work, and writes to memory go on. So Scheduling is the most that"
-        " a kernel of fewer, longer blocks can save by that alone, and mostly it saves less: of two kernels the"
+        "While a slot waits, the other slots of its SM work, and writes to memory continue. So Scheduling is the most"
+        " that a kernel of fewer, longer blocks can save by that alone, and mostly it saves less: of two kernels the"
         " difference of their spans says how much of the waiting showed.",
     ),
     open=answer,

@@ -35,7 +35,7 @@ _BUDGETS: Final = ("--no-source", "--max-trace-bytes", "64M", "--max-log-bytes",
 def collect(setting: Setting) -> list[Collection]:
     """A trace for each kernel, and one whose program tells the durations of what ran unprobed.
 
-    The driver's own fill is no launch that a hook sees, so it has a duration alone.
+    The driver's own fill is not a launch that a hook sees, so it has a duration alone.
     """
     small = ("--elements", str(1 << 14), "--driver-only") if setting.simulated else ()
     program = (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/fill.py", *small)
@@ -200,7 +200,7 @@ def _parts_chart(schedules: Sequence[Schedule]) -> BarChart:
 
 
 def _sm_chart(schedules: Sequence[Schedule]) -> CurveChart:
-    """Return curves of the number of SMs with at most so many scheduling cycles per slot."""
+    """Return curves of the number of SMs with at most that many scheduling cycles per slot."""
     curves = []
     for schedule in schedules:
         cycles = np.sort(schedule.of.sm_scheduling)

@@ -106,7 +106,7 @@ def group_files(files: Sequence[Path]) -> dict[str, list[Path]]:
 
 
 def _program_group(name: str, paths: Sequence[Path]) -> ProgramGroup:
-    """ImportFileError for what is no file of ncu."""
+    """ImportFileError for what is not a file of ncu."""
     report = NcuReport(read_ncu(paths), plan_for([path.stem for path in paths]))
     page = traffic_page(report)
     return ProgramGroup(name, report, page.columns, page.rows, page.words.found, page.words.notes)

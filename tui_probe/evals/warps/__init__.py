@@ -23,7 +23,7 @@ EVALUATION: Final = Evaluation(
         " speed of each block over its own progress: lines that fan out are blocks that are served unequally, a rise at"
         " the end is what blocks gain when others are done. Figure d has a line for each warp, time to the right,"
         " iterations upwards; its zoom (d-zoom) is the end of the slowest warp.",
-        "A trace is exclusive if no two of its blocks were on an SM at a time, whatever it is called.",
+        "A trace is exclusive if no two of its blocks were on an SM at a time, no matter what it is called.",
     ),
     open=answer,
     collect=collect,

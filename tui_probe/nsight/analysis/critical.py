@@ -102,7 +102,7 @@ class ExpectedTensor:
 
     @property
     def sectors_with_row_sums(self) -> int | None:
-        """Add the sectors of one fp32 per row and head; None if a row is no larger than its sum.
+        """Add the sectors of one fp32 per row and head; None if a row is not larger than its sum.
 
         Such a tensor is an array, and twice its sectors are those of a store with stride.
         """

@@ -105,7 +105,7 @@ def _by_function(shape: Shape) -> object:
 
 
 def search_names(names: Iterable[str], text: str) -> frozenset[str]:
-    """The names that are the text or go on with no letter, digit or underscore after it; without one those with it
+    """The names that are the text or continue with no letter, digit or underscore after it; without one those with it
     anywhere.
 
     So “Step 40” means “Step 40 to 50” and not “Step 400”. Upper and lower case are the same.

@@ -1,6 +1,6 @@
 """Metrics of a kernel from any tool: means over its launches with one grid and block.
 
-``metrics_of`` takes them from a table of Nsight Compute; traces of ours give the same from their counting probes.
+``metrics_of`` takes them from a table of Nsight Compute; traces of tui-probe give the same from their counting probes.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ def _p99(values: NDArray[np.float64]) -> float | None:
 def _means(
     columns: Mapping[str, NDArray[np.float64]], at: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> dict[str, float]:
-    """The means of the columns of which anything was measured."""
+    """The means of the columns for which anything was measured."""
     means = {name: _mean(values[at], weights) for name, values in columns.items()}
     return {name: value for name, value in means.items() if value is not None}
 

@@ -61,7 +61,7 @@ def _by_metric(metrics: NDArray[np.int32], values: NDArray[np.float64]) -> Itera
 #     L1    l1tex__t_bytes.sum, or l1tex__t_sectors.sum × 32
 #
 # Where a file has no total, it is *derived*: throughput × duration. The Memory Workload Analysis section of ncu's
-# details page prints no totals, whatever the set; its ``Memory Throughput`` is that of DRAM.
+# details page prints no totals, no matter what the set; its ``Memory Throughput`` is that of DRAM.
 #
 #     bytes per iteration = mean over the measured iterations of the sum over the launches of one
 

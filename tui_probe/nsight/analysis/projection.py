@@ -31,7 +31,7 @@ _MADE_AT_ONCE: Final = 4096
 
 
 class ProjectedRows(Sequence[ProjectedRange]):
-    """Projected ranges as columns, of which there may be millions: each is made when it is asked for."""
+    """Projected ranges as columns, for which there may be millions: each is made when it is asked for."""
 
     def __init__(self, kernels: Kernels, ranges: HostRanges, columns: Mapping[str, NDArray[Any]]) -> None:
         self._kernels, self._ranges, self._columns = kernels, ranges, columns
@@ -124,7 +124,7 @@ def project(
 ) -> ProjectedRows:
     """The ranges on every stream, by start, the outer first. ``level`` counts the projected ranges around one.
 
-    ``progress`` is told the share of the ranges that is done.
+    ``progress`` is reported the share of the ranges that is done.
     """
     parts: dict[str, list[NDArray[Any]]] = {name: [np.empty(0, dtype=np.int16)] for name in _COLUMNS}
     levels = _Levels(ranges)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def time_covered(starts: NDArray[np.int64], ends: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each time the length of all intervals before it; where intervals overlap both count.
 
-    ``starts`` and ``ends`` are each ascending, so an interval's end need not stand where its start does.
+    ``starts`` and ``ends`` are each ascending, so an interval's end need not be where its start does.
     """
     return _since(starts, times) - _since(ends, times)
 

@@ -52,7 +52,7 @@ class IntegerRows:
         self._columns[name].append(value)
 
     def taken(self) -> dict[str, NDArray[Any]]:
-        """The columns, which are no copies and are not kept here: each goes when it is not used any more."""
+        """The columns, which are not copies and are not kept here: each goes when it is not used any more."""
         columns, self._columns = self._columns, {}
         return {
             name: np.frombuffer(column, dtype=np.dtype(column.typecode)) if column else np.empty(0, column.typecode)
@@ -87,7 +87,7 @@ LAUNCH: Final = (*SHAPE, "registers", "shared")
 
 
 class Collector:
-    """The events of one file. Times are ns, of which the earliest may be any; ``name`` is a position in ``names``."""
+    """The events of one file. Times are ns, for which the earliest may be any; ``name`` is a position in ``names``."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -96,7 +96,7 @@ class Collector:
         """Scopes around kernels, the outermost first."""
         self.kernels = IntegerRows((*_TIMES, "correlation", "kind"))
         self.kinds = _Distinct(IntegerRows((*QUEUE, "name", "path", *LAUNCH)))
-        """Stream, name and launch parameters, of which a kernel has a position: many kernels have the same."""
+        """Stream, name and launch parameters, for which a kernel has a position: many kernels have the same."""
         self.copies = IntegerRows((*_TIMES, "correlation", *QUEUE))
         self.calls = IntegerRows((*_TIMES, "thread", "correlation"))
         self.ranges = IntegerRows((*_TIMES, "thread", "name"))

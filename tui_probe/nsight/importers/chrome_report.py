@@ -52,7 +52,7 @@ def scopes(kernels: Kernels, path: NDArray[np.int64], paths: Sequence[tuple[str,
 def _of_stream(
     kernels: Kernels, queue: int, runs: list[tuple[NDArray[np.int64], tuple[str, ...]]]
 ) -> list[ProjectedRange]:
-    """The ranges of one stream: each goes on as long as its scope and those around it do."""
+    """The ranges of one stream: each continues as long as its scope and those around it do."""
     ranges: list[ProjectedRange] = []
     open_: list[list[NDArray[np.int64]]] = []
     before: tuple[str, ...] = ()
@@ -255,7 +255,7 @@ def _from_zero(tables: Sequence[Columns]) -> None:
 
 
 def _with_ends(rows: Columns) -> None:
-    """Ends in the place of lengths."""
+    """Ends instead of lengths."""
     rows["end"] = rows["start"] + rows.pop("length")
 
 
@@ -273,7 +273,7 @@ def _reorder(rows: Columns, order: NDArray[np.int64]) -> None:
 
 
 def _number_streams(kinds: Columns, copies: Columns) -> list[Stream]:
-    """All streams, ascending; kinds of kernels and copies get their positions in the place of their numbers."""
+    """All streams, ascending; kinds of kernels and copies get their positions instead of their numbers."""
     places, queue = distinct_rows(
         [np.concatenate((kinds[key], copies.pop(key)), dtype=np.int64) for key in ("process", *QUEUE)]
     )

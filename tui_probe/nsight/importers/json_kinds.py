@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 JsonKind = Literal["chrome", "bandwidth", "report", "proton", "other"]
 _SCHEMAS: Final = "tui-probe."
 _HEAD: Final = 3
-"""Members behind the schema of a document of ours: version, page, trace."""
+"""Members behind the schema of a document of tui-probe: version, page, trace."""
 _LOOKED_AT: Final = 1 << 16
 _CHROME_MARKS: Final = (b'"traceEvents"', b'"ph"', b'"deviceProperties"')
 _UNREADABLE: Final = (OSError, EOFError, ValueError, RecursionError, zlib.error, Truncated)
 
 
 class JsonFile(NamedTuple):
-    """Kind of a JSON file; of a report of ours its page and the trace that it names."""
+    """Kind of a JSON file; of a report of tui-probe its page and the trace that it names."""
 
     kind: JsonKind
     page: str = ""

@@ -17,7 +17,7 @@ _AT_ONCE: Final = 1 << 20
 """Bytes that are read at a time."""
 _SPACE: Final = " \t\r\n"
 _AFTER_NUMBER: Final = 64
-"""Signs behind a value by which it is known to be whole: a number may go on in what is not read yet."""
+"""Signs behind a value by which it is known to be whole: a number may continue in what is not read yet."""
 
 
 class Truncated(Exception):  # noqa: N818 - not an error where a part is enough
@@ -68,7 +68,7 @@ class JsonStream:
             self._more()
 
     def _is_cut_off(self, error: json.JSONDecodeError) -> bool:
-        """Return whether a value goes on behind the end, rather than being wrong."""
+        """Return whether a value continues behind the end, rather than being wrong."""
         return error.msg.startswith("Unterminated") or error.pos + _AFTER_NUMBER >= len(self._text)
 
     def members(self) -> Iterator[str]:

@@ -43,7 +43,7 @@ HEADING: Final = "Kernel Name"
 
 @dataclass(slots=True)
 class NcuLines:
-    """Goes through the lines once and counts what is no table."""
+    """Goes through the lines once and counts what is not a table."""
 
     output: int = 0
     """Lines of the program's own output."""
@@ -223,7 +223,7 @@ def _notes(lines: NcuLines, tables: int, rows: ValueRows) -> Iterator[str]:
             " (import the details or the raw page for that)"
         )
     elif any(launch.grid is None for launch in rows.launches):
-        yield "an older file, without grid and block: kernels are told apart by name alone"
+        yield "an older file, without grid and block: kernels are distinguished by name alone"
     if lines.broken:
         number = f"{lines.broken:,}".replace(",", " ")
         look = "line looks like a row" if lines.broken == 1 else "lines look like rows"

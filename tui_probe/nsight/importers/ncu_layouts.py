@@ -76,7 +76,7 @@ class ValueRows:
             del self._launch[:], self._metric[:], self._text[:]
 
     def metrics(self) -> tuple[list[Metric], NDArray[np.int32], NDArray[np.float64]]:
-        """The metrics in base units; for each code of ours the position among them, and its factor."""
+        """The metrics in base units; for each code of tui-probe the position among them, and its factor."""
         found: dict[Metric, int] = {}
         positions, factors = [], []
         for section, name, unit in self._metrics:
@@ -150,7 +150,7 @@ class Layout(Protocol):
     """Reads the rows below one line of headings."""
 
     def read(self, cells: list[str], rows: ValueRows) -> bool:
-        """Add a row; False if it is no row of this table."""
+        """Add a row; False if it is not a row of this table."""
 
 
 def layout_of(headings: list[str], session: int) -> Layout | None:

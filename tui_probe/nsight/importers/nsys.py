@@ -113,7 +113,7 @@ class _Trace:
             column.append(value)
 
     def columns(self) -> tuple[Kernels, Copies]:
-        """Kernels and copies, in the order of start whatever that of the rows is."""
+        """Kernels and copies, in the order of start anything that that of the rows is."""
         if not self._columns[0]:
             return empty_kernels(), empty_copies()
         columns = [np.array(column, dtype=np.int64) for column in self._columns]
@@ -129,7 +129,7 @@ class _Trace:
 
 
 def _kernels(names: list[str], streams: list[Stream], *columns: NDArray[np.int64]) -> Kernels:
-    """Kernels of which the launching calls are not known."""
+    """Kernels for which the launching calls are not known."""
     start, end, queue, name, shape, registers, shared = columns
     unknown = np.full(len(start), UNKNOWN, dtype=np.int64)
     return Kernels(
@@ -163,7 +163,7 @@ def _shared(report: StatsReport, row: Sequence[str]) -> int:
 
 
 def _range(report: StatsReport, row: Sequence[str]) -> ProjectedRange:
-    """One range, of which its kind says that start and duration are numbers."""
+    """One range, for which its kind says that start and duration are numbers."""
     start, length = report.whole(row, "Projected Start"), report.whole(row, "Projected Duration")
     host, host_length = report.number(row, "Orig Start"), report.number(row, "Orig Duration")
     process, thread = report.whole(row, "PID"), report.whole(row, "TID")
@@ -211,8 +211,8 @@ def _notes(kernels: Kernels, projected: list[ProjectedRange], sums: list[KernelS
 
 
 def read_nsys(paths: Iterable[Path | str], progress: Callable[[float], object] = lambda _: None) -> NsysReport:
-    """One profile. ImportFileError names the file that cannot be used, and what to do. ``progress`` is told the share
-    that was read.
+    """One profile. ImportFileError names the file that cannot be used, and what to do. ``progress`` is reported the
+    share that was read.
     """
     files = [Path(path) for path in paths]
     if not files:

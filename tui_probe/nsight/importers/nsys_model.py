@@ -73,7 +73,7 @@ class Stream(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SharedRows:
-    """A column of which many entries are equal: different ``rows``, and for each entry its position among them."""
+    """A column for which many entries are equal: different ``rows``, and for each entry its position among them."""
 
     rows: Column
     places: Column
@@ -257,7 +257,7 @@ def thread_number(process: int, thread: int) -> int:
 
 
 _UNNAMED: Final = 1 << 38
-"""Marks a process of which the file has no id of the system."""
+"""Marks a process for which the file has no id of the system."""
 _FILES: Final = (_UNNAMED >> _THREAD_BITS) - 1
 
 

@@ -62,7 +62,9 @@ class Gpus:
         self._called = {(pid, cuda): gpu for pid, cuda, gpu in called if isinstance(gpu, int) and gpu != UNKNOWN}
 
     def numbers(self, processes: NDArray[Any], cuda_devices: NDArray[Any]) -> NDArray[Any]:
-        """For each CUDA device of a process (nsys' id of it) the number of the GPU, as far as the file says."""
+        """For each CUDA device of a process (nsys' id of it) the number of the GPU, to the extent that the file
+        says.
+        """
         if not self._called:
             return cuda_devices
         pairs, places = distinct_rows((processes, cuda_devices))
@@ -145,7 +147,7 @@ _OF_KERNELS: Final[dict[str, object]] = {
 }  # fmt: skip
 _OF_GRAPHS: Final[dict[str, object]] = {**_OPERATION, "graphId": 0, "graphExecId": UNKNOWN}
 _MARKS: Final = ("META_DATA_EXPORT", "StringIds", "TARGET_INFO_SESSION_START_TIME")
-"""Tables of which every export has one."""
+"""Tables for which every export has one."""
 _UNNAMED: Final = "kernel without a name"
 
 

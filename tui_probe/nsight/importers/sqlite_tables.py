@@ -37,7 +37,7 @@ _LARGEST_GROWTH: Final = 4
 
 
 class Cell(NamedTuple):
-    """A column of which one has to be there: it or one of ``others``, which also replace its NULL cells; then
+    """A column for which one has to be there: it or one of ``others``, which also replace its NULL cells; then
     ``null`` does.
     """
 
@@ -70,14 +70,14 @@ class Tables:
         return {str(row[1]) for row in self._connection.execute(f'PRAGMA table_info("{table}")')}
 
     def expect(self, tables: Iterable[str]) -> None:
-        """These tables will be read: how far that is, is told by their rows."""
+        """These tables will be read: how far that is, is identified by their rows."""
         for table in self.names & {*tables}:
             with suppress(sqlite3.Error, TypeError):  # a table without row numbers
                 (last,) = self._connection.execute(f'SELECT max(rowid) FROM "{table}"').fetchone()
                 self._expected += last or 0
 
     def rows(self, table: str, wanted: Mapping[str, object], where: str = "") -> list[tuple[Any, ...]]:
-        """All rows of a table at once, as ``chunks`` yields them."""
+        """All rows of a table at the same time, as ``chunks`` yields them."""
         return [*chain.from_iterable(self.chunks(table, wanted, where))]
 
     def chunks(self, table: str, wanted: Mapping[str, object], where: str = "") -> Iterator[list[tuple[Any, ...]]]:
@@ -156,7 +156,7 @@ def open_tables(path: Path, progress: Callable[[float], object] = lambda _: None
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, SQLITE_VALUE.most)
             yield Tables(path, connection, before.st_size, progress)
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
-        # Where sqlite's own complaint quotes bytes of the file, Python raises UnicodeDecodeError in the place of it.
+        # Where sqlite's own complaint quotes bytes of the file, Python raises UnicodeDecodeError instead of it.
         _refuse_changed(path, before)
         raise ImportFileError(
             f"{path}: not an sqlite export that can be read ({error}): make one with nsys export --type sqlite REPORT"

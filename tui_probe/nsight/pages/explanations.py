@@ -20,7 +20,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "One row per kernel with one grid and block, since one name may stand for several configurations; the one that"
         " takes most of the kept time first. “kept” are the launches that count: those of the measured iterations,"
         " after the warm-up; where nothing repeats, all. Kept time and share are of those, total, mean and p99 of all"
-        " launches, of which Enter shows every value. A measured program launches its kernels warm-up + runs times, or"
+        " launches, for which Enter shows every value. A measured program launches its kernels warm-up + runs times, or"
         " a multiple of that. The number is taken from --warmup and --runs, or found as the part of the launch sequence"
         " that repeats.",
         "Blocks of a grid share global memory and L2; threads of a block share its shared memory and barriers, and all"
@@ -106,8 +106,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "nsys kernels": (
         "Every kernel on every stream, in order of start. “few blocks” marks a grid with fewer blocks than the GPU has"
         " SMs: the other SMs are idle while it runs, and fewer SMs also ask for less bandwidth, since each has only so"
-        " many bytes in flight. More blocks than fit at once run in waves; beyond that, they add no bandwidth, and"
-        " compete for L2.",
+        " many bytes in flight. More blocks than fit at the same time run in waves; beyond that, they add no"
+        " bandwidth, and compete for L2.",
         "Blocks share L2 and DRAM. Threads of one block share its shared memory and can wait for each other at"
         " barriers; blocks cannot, except in a cluster or a cooperative launch. All warps of a block run on one SM.",
     ),

@@ -73,7 +73,7 @@ def file_notes(report: NcuReport) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class KernelRow:
-    """A kernel of a file with one grid and block, and what becomes of its launches."""
+    """A kernel of a file with one grid and block, and the outcome of its launches."""
 
     file: str
     figures: KernelMetrics
@@ -106,7 +106,7 @@ def _untimed(rows: Sequence[KernelRow]) -> Iterator[str]:
     files = list(dict.fromkeys(row.file for row in rows if row.file not in timed))
     if files:
         yield (
-            f"{', '.join(files)}: no time of a launch was collected, so there are no shares, and kernels stand as they"
+            f"{', '.join(files)}: no time of a launch was collected, so there are no shares, and kernels are as they"
             f" were launched: collect it with ncu --metrics {TIME_METRIC}, or --section SpeedOfLight"
         )
 
@@ -117,7 +117,7 @@ def _values(row: KernelRow) -> tuple[str, Only]:
 
 
 def file_columns(columns: tuple[Column[Row], ...], report: NcuReport) -> tuple[Column[Row], ...]:
-    """The columns, of which the file's is in every table of several files, however narrow, and in no other."""
+    """The columns, for which the file's is in every table of several files, however narrow, and in no other."""
     if len(report.names) < 2:
         return tuple(replace(column, text=None) if column.key == "file" else column for column in columns)
     return tuple(replace(column, rank=0) if column.key == "file" else column for column in columns)
@@ -280,7 +280,7 @@ def averages_page(report: NcuReport) -> TablePage[AverageRow]:
 
 
 def _of_these(rows: Sequence[AverageRow]) -> tuple[Column[AverageRow], ...]:
-    """The columns, of which those of section and process are in every table in which they tell two rows apart."""
+    """The columns, for which those of section and process are in every table in which they tell two rows apart."""
     metrics = {row.average.metric for row in rows}
     sections = len({metric.name for metric in metrics}) < len({(metric.name, metric.section) for metric in metrics})
     processes = len({(row.file, row.average.fate.process) for row in rows}) > len({row.file for row in rows})

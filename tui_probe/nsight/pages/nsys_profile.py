@@ -55,11 +55,11 @@ class NsysSources:
     progress: Callable[[float], object] = lambda _: None
     """Called with the share of the ranges that is projected, on first use."""
     only: Only | None = None
-    """The kernel or range of which alone everything is."""
+    """The kernel or range for which alone everything is."""
     _probed: dict[str, Kernel | None] = field(default_factory=dict, repr=False)
 
     def filtered(self, only: Only | None) -> NsysSources:
-        """The same profile, of which only a kernel or a range counts; all of it again with None."""
+        """The same profile, for which only a kernel or a range counts; all of it again with None."""
         other = replace(self, only=only)
         of_all = {name: value for name, value in vars(self).items() if name in _OF_ALL}
         vars(other).update(of_all)  # what is cached, and takes long
@@ -341,7 +341,7 @@ class NsysKernelRow:
 
 
 class RowsOnDemand(Generic[Row]):
-    """``count`` rows, of which ``make`` makes those from one place to another, and ``batch`` their batch."""
+    """``count`` rows, for which ``make`` makes those from one place to another, and ``batch`` their batch."""
 
     def __init__(self, count: int, make: Callable[[int, int], list[Row]], batch: Callable[[int, int], Batch]) -> None:
         self._count, self._make, self._batch = count, make, batch

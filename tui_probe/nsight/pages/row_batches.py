@@ -1,4 +1,6 @@
-"""Values of many kernels or gaps of a timeline at once, as lists: those of single rows take several times as long."""
+"""Values of many kernels or gaps of a timeline at the same time, as lists: those of single rows take several times as
+long.
+"""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def _range_lanes(ranges: RangeColumns, places: NDArray[np.int32] | None, origin:
 
 
 _AROUND: Final = 3
-"""Lines that are no lanes: a head, the axis and its labels."""
+"""Lines that are not lanes: a head, the axis and its labels."""
 _CELLS_A_BAR: Final = 3
 _GUTTER: Final = 30
 _HUES: Final = 6
@@ -166,7 +166,8 @@ _PLOT_CELLS: Final = 1200
 
 class StreamTimeline(Drawing):
     """Lanes over time with a cursor, of what is found. The window begins at ``origin``: ns from the start of the
-    capture to the first thing that is drawn. What is told are times from the start of the capture, as on other pages.
+    capture to the first thing that is drawn. What is reported are times from the start of the capture, as on other
+    pages.
     """
 
     searches = True
@@ -264,7 +265,7 @@ class StreamTimeline(Drawing):
         ]
 
     def _when(self, time: float) -> str:
-        """A time from the start of the capture, exact enough to be told from that of the next cell."""
+        """A time from the start of the capture, exact enough to be distinguished from that of the next cell."""
         time += self.origin
         step = 10.0 ** math.floor(math.log10(self.window.width / self.window.cells))
         return max(nanoseconds(time), TIME.label(time, step), key=len)
@@ -375,7 +376,7 @@ def _quiet(action: Callable[[Window], object]) -> Callable[[StreamTimeline], str
 
 
 def _zoom(factor: float) -> Callable[[StreamTimeline], str | None]:
-    return lambda view: None if view.window.zoom(factor) else "this is as far as it goes"
+    return lambda view: None if view.window.zoom(factor) else "zoom limit reached"
 
 
 _MOVES: Final[dict[str, tuple[str, Callable[[StreamTimeline], str | None]]]] = {

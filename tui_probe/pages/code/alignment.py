@@ -1,7 +1,7 @@
 """Alignment of two texts line by line, exact where the inserted lines are marked.
 
 For probed PTX the alignment is exact: the engine ends every line that it inserts with ``// tui-probe: NAME``, and one
-that stands in the place of another quotes that one. For anything else lines are matched by what they say but for the
+that replaces another quotes that one. For anything else lines are matched by what they say but for the
 numbers of registers.
 """
 
@@ -61,7 +61,7 @@ def align_probed(pruned: Sequence[str], probed: Sequence[str]) -> Alignment:
 
 
 class _MarkedWalk:
-    """Walks through both texts at once."""
+    """Walks through both texts at the same time."""
 
     def __init__(self, pruned: Sequence[str], probed: Sequence[str]) -> None:
         self._pruned = pruned

@@ -69,7 +69,7 @@ def colored_code(text: str, role: str = "") -> tuple[Span, ...]:
 
 
 SIDE_BY_SIDE_WIDTH: Final = 100
-"""Cells from which on the texts stand beside each other."""
+"""Cells from which on the texts are beside each other."""
 WITH_SOURCE_WIDTH: Final = 140
 """Cells from which on there is room for a line's place in the source."""
 CONTEXT_LINES: Final = 3
@@ -108,7 +108,7 @@ class DiffLines:
         return bool(self._runs)
 
     def lines(self, cells: int, head: Sequence[Line] = (), margin: MeasureMargin | None = None) -> LazyLines:
-        """The lines for a width, below ``head``. The ``margin`` stands beside the lines of ``left``."""
+        """The lines for a width, below ``head``. The ``margin`` is beside the lines of ``left``."""
         entries, _ = self._entries_for(unified=cells < SIDE_BY_SIDE_WIDTH)
         make = self._unified if cells < SIDE_BY_SIDE_WIDTH else self._beside
         return LazyLines(len(entries), lambda place: make(entries[place], cells, margin), head)

@@ -42,8 +42,8 @@ _WIDE: Final = 120
 class MeasureColumn:
     """One quantity: its value by line of ``pruned.ptx``, counted from 1.
 
-    None is of a line that was not executed, or that the probe saw and could not count. A line of which nothing is known
-    is not in it.
+    None is of a line that was not executed, or that the probe saw and could not count. A line for which nothing is
+    known is not in it.
     """
 
     of: LineMeasure
@@ -179,7 +179,7 @@ def column_index(measures: LineMeasures | None, key: str, otherwise: int) -> int
 def measures_of(source: ViewSource) -> LineMeasures | None:
     """Return the measures of the lines of a launch, the newest of the kernel unless it says which.
 
-    None where there is nothing: another probe, no result. A result that cannot be read keeps nobody from the code.
+    None where there is nothing: another probe, no result. A result that cannot be read prevents no one from the code.
     """
     telling = probe_names_where(lambda probe: probe.lines)
     if no_result_reason(source, *telling) is not None:
@@ -275,7 +275,7 @@ def short_text(value: LineValue) -> str:
 class MeasureMargin:
     """The column beside code: what was measured of a line, or whose a run of inserted lines is, where it begins.
 
-    ``owners`` are probes, of which lines may be. The parameters that hold a probe's maps name themselves.
+    ``owners`` are probes, for which lines may be. The parameters that hold a probe's maps name themselves.
     """
 
     def __init__(self, measure: MeasureColumn | None, owners: set[str], width: int) -> None:
@@ -324,7 +324,7 @@ def measures_by_row(measures: LineMeasures, rows: Mapping[int, Sequence[int]]) -
 
 
 def _sums_by_row(column: MeasureColumn, rows: Mapping[int, Sequence[int]]) -> dict[int, LineValue]:
-    """The sum of each row of which something is known; None where that is only that nothing was counted."""
+    """The sum of each row for which something is known; None where that is only that nothing was counted."""
     sums: dict[int, LineValue] = {}
     for row, lines in rows.items():
         counted = [column.numbers[line] for line in lines if line in column.numbers]

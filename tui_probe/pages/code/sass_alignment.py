@@ -1,8 +1,8 @@
 """Alignment of SASS before and after probing: by PTX lines, and exact for grafted code.
 
-Instructions that came from lines of the probe are added ones, whatever they look like. The one instruction that does
-what a line of PTX says stands beside the one that does so in the other code. What is left in between is matched by
-what it says. The assembler moves instructions; of those that it moved past each other some are told as removed and
+Instructions that came from lines of the probe are added ones, no matter what they look like. The one instruction that
+does what a line of PTX says is beside the one that does so in the other code. What is left in between is matched by
+what it says. The assembler moves instructions; of those that it moved past each other some are reported as removed and
 added.
 """
 
@@ -65,7 +65,7 @@ def _pair(left: Sequence[str], right: Sequence[str], a: int, b: int) -> LinePair
 def _anchors(
     left: Sequence[str], right: Sequence[str], acting: tuple[Sequence[int | None], Sequence[int | None]]
 ) -> list[tuple[int, int]]:
-    """Instructions that do the same line of PTX: the most of them that stand in the same order in both codes."""
+    """Instructions that do the same line of PTX: the most of them that are in the same order in both codes."""
     places = {line: place for place, line in enumerate(acting[1]) if line is not None}
     pairs = [
         (a, places[line])
@@ -117,7 +117,7 @@ def _with_inserted(
 
 # Machine code before and after code was grafted into it, side by side: exact, by the offsets that were replaced.
 #
-# Nothing of the original moved, so an instruction stands beside the one at the same address. Below a replaced
+# Nothing of the original moved, so an instruction is beside the one at the same address. Below a replaced
 # instruction comes the added code that the branch in its place leads to.
 
 _TARGET: Final = re.compile(r"\bBRA\b.*?(?:\((\.L_\w+)\)|(0x[0-9a-f]+))\s*$")

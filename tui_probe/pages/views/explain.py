@@ -157,7 +157,7 @@ def _result_section(trace: Trace, kernel: KernelFacts | None) -> Iterator[str]:
     for number, section in enumerate(result.sections):
         at, slots = _HEADER + _SECTION * number, header.blocks * header.slots(section.level)
         if not section.slot_bytes:
-            yield f"{at:<8}map {number}: no slots of its own; what is kept of it stands behind the maps"
+            yield f"{at:<8}map {number}: no slots of its own; what is kept of it is behind the maps"
             continue
         yield f"{at:<8}map {number}: {section.slot_bytes} bytes for each {section.level}, from byte {section.offset} on"
         yield f"{section.offset:<8}{units.counted(slots, 'slot')} of it, block by block"
@@ -247,7 +247,7 @@ KIND: Final = ViewKind(
     _open,
     explanation=(
         "From the files of a trace to its numbers: what each file is, what lines of event.log mean, what the probe"
-        " added to this kernel, how its result lies in the file, and what the probe says of it.",
+        " added to this kernel, how its result is in the file, and what the probe says of it.",
     ),
     order=99,
     short="Explain",

@@ -113,7 +113,7 @@ def _outcome(row: LaunchRow) -> str:
     probed = f"probed by {row.probe}" if row.probe else "probed"
     if row.place is not None:
         probed += f" as node {row.place.node} of graph {row.place.graph}, replay {row.place.replay}"
-    text = probed if launch.probed else launch.reason or "passed through"
+    text = probed if launch.probed else launch.reason or "ran unprobed"
     return f"{text}, failed with CUDA error {launch.status}" if launch.status else text
 
 
@@ -244,7 +244,7 @@ class Launches(Document):
         return width
 
     def _widths(self) -> list[int]:
-        """Natural widths of the columns, by a sample of the rows: they stand still while one scrolls."""
+        """Natural widths of the columns, by a sample of the rows: they be still while one scrolls."""
         if not self._natural:
             count = len(self.rows)
             places = [*range(min(count, _SAMPLE)), *range(max(_SAMPLE, count - _SAMPLE), count)]
@@ -340,7 +340,7 @@ KIND: Final = ViewKind(
     _open,
     explanation=(
         "One row per launch: grid, block, parameters as the kernel got them, stream, memory of the probe, and the"
-        " result file. Launches are numbered from 0 through the process. “Passed through” says that the original ran,"
+        " result file. Launches are numbered from 0 through the process. “Ran unprobed” says that the original ran,"
         " and why.",
     ),
     order=0,

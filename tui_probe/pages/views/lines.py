@@ -214,8 +214,8 @@ class KernelLine:
 
 
 def measured_lines(trace: Trace, progress: Progress = no_progress) -> Iterator[KernelLine]:
-    """All lines of which something was measured: what probes rank by, such as waste, before the rest, the largest share
-    of all kernels first."""
+    """All lines for which something was measured: what probes rank by, such as waste, before the rest, the largest
+    share of all kernels first."""
     lines = [line for kernel in with_progress(trace.kernels, progress) for line in _lines_of_kernel(trace, kernel)]
     wholes: dict[tuple[str, str], float] = {}
     for line in lines:
@@ -289,12 +289,12 @@ mean nothing, so that column stays however narrow the table is."""
 def no_lines_text() -> str:
     """Say what to do where no probe measured lines."""
     return (
-        f"No probe of this trace tells of single lines: run with -p {probe_names_where(lambda probe: probe.lines)[0]}."
+        f"No probe of this trace reports single lines: run with -p {probe_names_where(lambda probe: probe.lines)[0]}."
     )
 
 
 LINES_ABOUT: Final = (
-    "Every line of code of which a probe measured something, in the newest result of each kernel. Each is ranked by"
+    "Every line of code for which a probe measured something, in the newest result of each kernel. Each is ranked by"
     " what its probe tells first, waste before use; its share is of all lines of all kernels, by the same probe.",
     "Enter goes to the line in the code of its kernel, and q comes back. Lines of one kernel alone are page 7 of its"
     " screen.",

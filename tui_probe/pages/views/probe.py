@@ -61,7 +61,7 @@ class ProbeFilePart:
 
     @property
     def at_kernel(self) -> bool:
-        """Is it at the entry and the ways out of the kernel?"""
+        """Is it at the entry and the exits of the kernel?"""
         return self.point is not None and any(position.is_kernel for position in self.point.positions)
 
     def has(self, *, before: bool) -> bool:
@@ -102,12 +102,12 @@ class ProbeText:
         return before or after or self._at_kernel(pairs[: place + 1], pairs[place].owner)
 
     def _at(self, left: int | None, *, before: bool) -> ProbeFilePart | None:
-        """The part that stands before, or behind, a line of ``pruned.ptx``, counted from 0."""
+        """The part that is before, or behind, a line of ``pruned.ptx``, counted from 0."""
         there = (part for part in self.parts if left is not None and left + 1 in part.sites)
         return next((part for part in there if part.has(before=before)), None)
 
     def _at_kernel(self, above: Sequence[LinePair], owner: str) -> ProbeFilePart | None:
-        """The part at the kernel's entry, where lines of the probe begin for the first time, else at its ways out."""
+        """The part at the kernel's entry, where lines of the probe begin for the first time, else at its exits."""
         begun = sum(one.owner != owner and other.owner == owner for one, other in pairwise(above))
         return next((part for part in self.parts if part.at_kernel and part.has(before=begun <= 1)), None)
 

@@ -1,6 +1,6 @@
 """Page ``ptx``: PTX of a kernel as found, pruned, and probed.
 
-Beside its lines stands what the probe measured of them, in the pruned and in the probed text.
+Beside its lines is what the probe measured of them, in the pruned and in the probed text.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ class PtxView(Document):
         return None
 
     def choices(self) -> Mapping[str, Any]:
-        """The text, and what stands beside it."""
+        """The text, and what is beside it."""
         return {"variant": self.variant, "measure": column_key(self.measures, self.shown)}
 
     def choose(self, choices: Mapping[str, Any]) -> None:

@@ -67,7 +67,7 @@ def run_results_lines(trace: Trace, cells: int, seconds: float | None = None) ->
 
     In a run with several probes, those with findings of their own are left to the page of results.
 
-    Reading ends after so many ``seconds``: the kernels that are left are counted.
+    Reading ends after that many ``seconds``: the kernels that are left are counted.
     """
     every, explained = _kernels_with_results(trace), set[str]()
     kernels = [kernel for kernel in every if not kernel.kernel.named_probes or known_probe(kernel).findings is None]
@@ -110,7 +110,7 @@ def results_page_lines(trace: Trace, cells: int, progress: Progress = no_progres
 
 
 def kernel_results_lines(trace: Trace, kernel: KernelFacts, cells: int, kernels: int) -> Iterator[str]:
-    """Results of each probe of one of so many ``kernels``, under its name. Nothing without results."""
+    """Results of each probe of one of that many ``kernels``, under its name. Nothing without results."""
     for probed_kernel in kernel.by_probe():
         if probed_kernel.result_rows:
             yield from _kernel_heading(probed_kernel, cells, set())
@@ -120,7 +120,8 @@ def kernel_results_lines(trace: Trace, kernel: KernelFacts, cells: int, kernels:
 def _kernels_with_results(trace: Trace) -> list[ProbedKernel]:
     """The kernels that have results, once for each probe; those with most GPU time first.
 
-    One in which a probe of one's own matched nothing is not among them: it is told with all others of which that holds.
+    One in which a probe of one's own matched nothing is not among them: it is reported with all others for which that
+    holds.
     """
     kernels = chain.from_iterable(kernel.by_probe() for kernel in by_time_share(trace.kernels))
     return [
@@ -285,7 +286,7 @@ def _open_table(source: ViewSource, progress: Progress) -> CountTable:
 KIND: Final = ViewKind(
     "results",
     "Results",
-    "what the probe measured of each launch, whatever the probe",
+    "what the probe measured of each launch, for any probe",
     _no_results_reason,
     _open_results,
     explanation=(

@@ -1,6 +1,6 @@
 """Page ``sass``: SASS before and after probing, or of an unprobed kernel, with instruction counts by class.
 
-Where the assembler wrote down from which line of PTX each instruction came, what was measured of a line stands beside
+Where the assembler wrote down from which line of PTX each instruction came, what was measured of a line is beside
 the one instruction that came from it.
 """
 
@@ -289,7 +289,7 @@ class SassView(Document):
         return [*(self.measures.words(line) if self.measures else []), long_position(line)]
 
     def ptx_line(self, number: int, width: int) -> int | None:
-        """The line that the assembler made it from, as it wrote down, or where it stands in machine code that was
+        """The line that the assembler made it from, as it wrote down, or where it is in machine code that was
         probed itself.
         """
         place = number - len(self._head(width))
@@ -303,7 +303,7 @@ class SassView(Document):
         return None if pair.right is None else self.code.origins["probed"][pair.right]
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
-        """The first instruction that was made from it, or that stands there."""
+        """The first instruction that was made from it, or that is there."""
         side = "pruned" if self.shown == "diff" else self.shown
         acting, lines = self.code.acting[side], self.code.origins[side]
         row = next((place for of in (acting, lines) for place, line in enumerate(of) if line == ptx_line), None)
@@ -379,12 +379,12 @@ class SassView(Document):
         return [self.code.tool, "pruned and probed" if self.shown == "diff" else f"{self.shown}.bin"]
 
     def choices(self) -> Mapping[str, Any]:
-        """The text, what is folded, and what stands beside it."""
+        """The text, what is folded, and what is beside it."""
         measure = column_key(self.measures, self.measure)
         return {"shown": self.shown, "folded": self.text.folded, "measure": measure}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """All of it, as far as the same was measured."""
+        """All of it, to the extent that the same was measured."""
         self.shown, self.text.folded = choices["shown"], choices["folded"]
         self.measure = column_index(self.measures, choices["measure"], self.measure)
 
@@ -400,7 +400,7 @@ class SassView(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per line, the code at the left before what stands beside it; a label has no address and no class."""
+        """One row per line, the code at the left before what is beside it; a label has no address and no class."""
         return self.content.cells()
 
     def _rows(self) -> Iterator[SassLine]:

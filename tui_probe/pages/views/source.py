@@ -107,7 +107,7 @@ class SourceView(Document):
 
     @property
     def _column(self) -> Any:
-        """The measure that stands beside the text, if there is one."""
+        """The measure that is beside the text, if there is one."""
         return self.measures.columns[self.shown] if self.measures and self.measures.columns else None
 
     def _line(self, number: int, margin: MeasureMargin, width: int) -> Line:
@@ -178,7 +178,7 @@ class SourceView(Document):
         """The first line; then the last one, in the same file. In which order they are marked does not matter."""
         row = self.rows[number - self.pinned(width)]
         if not row.line:
-            return "this is no line of source"
+            return "this is not a line of source"
         line, before = SourceLine(row.file, row.line), self._marked
         goes_on = len(before) == 1 and before[0].file == row.file
         self._marked = tuple(sorted({*before, line})) if goes_on else (line,)
@@ -211,7 +211,7 @@ class SourceView(Document):
         return [f"marked {self._marked_lines()}" if len(self._marked) > 1 else f"marked from {self._marked_lines()}"]
 
     def pinned_parts(self) -> int:
-        """The mark is told always."""
+        """The mark is reported always."""
         return len(self.status())
 
     def no_target_reason(self, number: int, width: int) -> str:
@@ -270,7 +270,7 @@ class SourceView(Document):
         return {"folded": self.folded, "measure": measure, "marked": self._marked}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """The same, as far as it was measured."""
+        """The same, to the extent that it was measured."""
         if choices["folded"] != self.folded:
             self.press("fold")
         self.shown = column_index(self.measures, choices["measure"], self.shown)

@@ -73,7 +73,7 @@ def _page_across(pages: int) -> Move:
 
 
 def _zoom(factor: float) -> Move:
-    return lambda view: None if view.window.zoom(factor) else "this is as far as it goes"
+    return lambda view: None if view.window.zoom(factor) else "zoom limit reached"
 
 
 def _set_rows_per_line(view: Moved, together: int) -> str | None:
@@ -123,7 +123,7 @@ def _go_to_longest(view: Moved) -> str:
 
 
 def _go_to_last(rows: TimelineRows, tail: Tail | None) -> tuple[int, float] | None:
-    """Return the row that ends last, and when in the tail it runs first; None without a tail, or if it is no row."""
+    """Return the row that ends last, and when in the tail it runs first; None without a tail, or if it is not a row."""
     index = rows.find(tail.last_block) if tail is not None and tail.cycles else None
     if tail is None or index is None:
         return None

@@ -31,7 +31,7 @@ class ShownRows(Drawing):
     """The rows that are wanted; ``rows`` are those that there are."""
     rows: TimelineRows | None
     fitting: bool
-    """True if all rows have to fit, whatever the height."""
+    """True if all rows have to fit, for any height."""
     marks: list[float]
     in_time: bool
 

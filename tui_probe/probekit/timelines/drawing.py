@@ -59,7 +59,7 @@ class Window:
         return self.begin + self.width
 
     def resize(self, cells: int, height: int) -> None:
-        """The window is drawn in so many cells; a view of everything stays one."""
+        """The window is drawn in that many cells; a view of everything stays one."""
         everything = self.width >= self.longest
         self.cells, self.height = max(cells, 1), max(height, 1)
         if everything:
@@ -86,7 +86,7 @@ class Window:
         self.begin, self.width, self.top = 0.0, self.longest, 0
 
     def zoom(self, factor: float) -> bool:
-        """Make the window ``factor`` times as wide about the cursor. False if it is as far as it goes."""
+        """Make the window ``factor`` times as wide about the cursor. False if it is as wide as possible."""
         width = min(max(self.width * factor, float(self.cells)), self.longest)
         if width == self.width:
             return False
@@ -118,7 +118,7 @@ class Window:
         self.top = min(self.line, max(self.top, self.line - self.height + 1))
 
     def set_lines(self, lines: int, line: int, above: int | None = None) -> None:
-        """There are other lines now, and the cursor is on one of them, with so many visible above it: half of all."""
+        """There are other lines now, and the cursor is on one of them, with that many visible above it: half of all."""
         self.lines, self.line = lines, 0
         self.top = max(line - (self.height // 2 if above is None else above), 0)
         self.line = line
@@ -135,8 +135,8 @@ class Window:
 
 # A timeline drawn: how busy each row was in each cell, or, where there is room, every block as a bar with its number.
 #
-# ▁▂▃▄▅▆▇█ share of a cell's cycles in which the slots of the row ran a block; a blank is no cycle at all ┣12━━━━┫ one
-# block (or warp) from start to end; ``12!`` stands out by its length ─ ━ ═ it took less than 0.9 times the median,
+# ▁▂▃▄▅▆▇█ share of a cell's cycles in which the slots of the row ran a block; a blank is not a cycle at all ┣12━━━━┫
+# one block (or warp) from start to end; ``12!`` stands out by its length ─ ━ ═ it took less than 0.9 times the median,
 # about as long, more than 1.1 times ! – beside the name of a row: it holds a block that stands out; it ran nothing
 
 LEVELS: Final = " ▁▂▃▄▅▆▇█"

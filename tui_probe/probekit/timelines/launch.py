@@ -23,7 +23,7 @@ class LaunchTimeline:
     which: str
     """``launch 7 of #2``."""
     name: str
-    """Of the kernel, as a person reads it."""
+    """Of the kernel, as a user reads it."""
     simulated: bool
     clock_khz: int | None
     clock_words: str = "the device's highest clock"

@@ -124,7 +124,7 @@ def reduction(size: int) -> Case:
 
 
 def softmax(size: int) -> Case:
-    """Rows whose length is no multiple of the number of threads."""
+    """Rows whose length is not a multiple of the number of threads."""
     columns, threads = 257, 128
     rows = blocks(size, columns)
     values = np.random.default_rng(2).normal(0, 2, (rows, columns)).astype(np.float32)

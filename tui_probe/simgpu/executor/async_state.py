@@ -1,6 +1,6 @@
 """Completion of asynchronous work in a batch: mbarriers in shared memory, and groups of copies.
 
-An object is one word of 64 bits, of which PTX leaves open what is where. Here:
+An object is one word of 64 bits, for which PTX leaves open what is where. Here:
 
     bits  0 to 19   arrivals that its phase still waits for
     bits 20 to 39   arrivals that each phase waits for
@@ -87,7 +87,7 @@ class MBarrierEvent:
 
 class MBarriers:
     """The mbarriers of a batch of blocks. Words are named by their index in shared memory, times are cycles since the
-    start of the block. ``watchers`` are told word, parity and time of each phase that ends.
+    start of the block. ``watchers`` are given word, parity and time of each phase that ends.
     """
 
     def __init__(self, shared: SharedMemory) -> None:
@@ -149,7 +149,7 @@ class MBarriers:
 
 
 MAX_TRACKED_GROUPS: Final = 32
-"""Groups that are told apart; a wait can leave fewer than these pending."""
+"""Groups that are distinguished; a wait can leave fewer than these pending."""
 
 
 class CopyGroups:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class BarrierArrival:
-    """``bar`` and ``barrier`` in all forms: lanes ``arrive`` and go on from the next block."""
+    """``bar`` and ``barrier`` in all forms: lanes ``arrive`` and continue from the next block."""
 
     arrive: Callable[[Barriers, ThreadGroup], ThreadGroup | None]
     may_end: bool = False
@@ -256,7 +256,7 @@ MBARRIER_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] 
 
 # ``mbarrier.try_wait`` and ``mbarrier.test_wait``: threads that ask whether a phase of an mbarrier is over.
 #
-# They wait until that is known, or nothing else can go on; then their warp's counter tells what they had seen.
+# They wait until that is known, or nothing else can continue; then their warp's counter tells what they had seen.
 
 _KHZ_PER_NANOSECOND: Final = 1_000_000
 

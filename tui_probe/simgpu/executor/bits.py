@@ -36,7 +36,7 @@ _U32: Final = TYPES["u32"]
 
 
 def _logical(function: Callable[..., Value], count: int = 3) -> Callable[[Instruction, Binder], Operation]:
-    """A builder for bitwise logic, which works on whatever integer type the register is kept as."""
+    """A builder for bitwise logic, which works on any integer type the register is kept as."""
 
     def build(instruction: Instruction, bind: Binder) -> Operation:
         target, *sources = operands_of(instruction, count)

@@ -110,10 +110,10 @@ class ClusterBarriers:
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
         self._clusters = batch.block_count // batch.launch.cluster_size
-        # By place: whether a thread has arrived in the phase that goes on, and in which phase it arrived last.
+        # By place: whether a thread has arrived in the phase that continues, and in which phase it arrived last.
         self._arrived = np.zeros(len(batch.alive), np.bool_)
         self._phase_of = np.zeros(len(batch.alive), np.int64)
-        # By cluster: the phase that goes on, its latest arrival so far, and that of the one before.
+        # By cluster: the phase that continues, its latest arrival so far, and that of the one before.
         self._phase = np.zeros(self._clusters, np.int64)
         self._latest = np.zeros(self._clusters, np.int64)
         self._ended = np.zeros(self._clusters, np.int64)
@@ -128,7 +128,7 @@ class ClusterBarriers:
         return group.lanes.block // self._batch.launch.cluster_size
 
     def arrive(self, group: ThreadGroup) -> ThreadGroup:
-        """``group`` arrives, and goes on."""
+        """``group`` arrives, and continues."""
         cluster, places = self._cluster(group), group.lanes.places
         self._arrived[places] = True
         self._phase_of[places] = self._phase[cluster]
@@ -140,7 +140,7 @@ class ClusterBarriers:
         self._waiting.append((group, line))
 
     def release(self) -> list[ThreadGroup]:
-        """The groups that go on."""
+        """The groups that continue."""
         if not self._waiting:
             return []
         self._end_phases()

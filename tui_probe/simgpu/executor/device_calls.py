@@ -54,7 +54,7 @@ def format_text(text: bytes, read: Callable[[int, int], bytes], string_at: Calla
     """``text`` with its specifiers replaced by arguments.
 
     ``read`` gives bytes of the arguments (offset, size), ``string_at`` the string at a device address. What is no
-    specifier of the CUDA guide stands as it is, as there.
+    specifier of the CUDA guide is as it is, as there.
     """
     arguments = _Arguments(read)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # another one waits: then they are merged. Compilers lay out code so that paths meet further down, so this makes
 # divergent paths meet early. A group that jumps back in a loop that may wait for another thread (it holds an atomic,
 # a volatile load or the like) gives way to all others, so that every thread gets on. One that tries an mbarrier waits
-# for the end of the phase, and gives up only where nothing else can go on.
+# for the end of the phase, and gives up only where nothing else can continue.
 
 GroupPosition: TypeAlias = tuple[int, tuple[int, ...], int]
 
@@ -126,7 +126,8 @@ class Scheduler:
                 self.put(group)
 
     def _give_up(self) -> None:
-        """Lets those that try an mbarrier in vain go on, where all others wait or ask for something in a loop.
+        """Lets those that try an mbarrier without success continue, where all others wait or ask for something in a
+        loop.
 
         The others get many rounds first: the time that a try takes is exact only if the phase ends meanwhile.
         """

@@ -27,7 +27,7 @@ class MemoryFaultError(SimulationError):
 
 
 class MisalignedAddressError(MemoryFaultError):
-    """An access to an address that is no multiple of its size."""
+    """An access to an address that is not a multiple of its size."""
 
     problem = "misaligned address"
 

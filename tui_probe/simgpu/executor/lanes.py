@@ -1,7 +1,7 @@
 """Sets of threads that execute together, and what warp-level operations need to know of them.
 
 The threads of a batch of blocks are numbered by *place*: block in the batch × warps of a block × 32 + thread. So
-a warp is 32 places in a row; the places past the end of a block whose size is no multiple of 32 are empty.
+a warp is 32 places in a row; the places past the end of a block whose size is not a multiple of 32 are empty.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ _GLOBAL_WINDOW: Final = GLOBAL_START // WINDOW_BYTES
 
 
 class LaneAccess(NamedTuple):
-    """Lanes whose addresses lie in one space.
+    """Lanes whose addresses are in one space.
 
     ``element`` counts from element ``first`` of the space on. ``positions`` are those of the lanes in their
     group, None for all of them.

@@ -1,8 +1,8 @@
 """The memories of the simulated GPU: device memory, the shared, local and parameter spaces, and located addresses.
 
 Each space maps an address to an index into a typed view of its bytes, after checking bounds and
-alignment for all lanes at once. A generic address below ``GLOBAL_START`` lies in one of the windows; any other one is
-a device address.
+alignment for all lanes at the same time. A generic address below ``GLOBAL_START`` is in one of the windows; any other
+one is a device address.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.lanes import Lanes
 
 # Generic addresses: each space has a window below global memory, as on a device, so that an address tells its space and
-# a null pointer or an offset that is used as a pointer lies in none.
+# a null pointer or an offset that is used as a pointer is in none.
 WINDOW_BYTES: Final = 1 << 24
 CTA_BYTES: Final = 1 << 19
 """Bytes of the shared memory window per block of a cluster; see ``clusters``."""
@@ -42,7 +42,7 @@ class AccessFault(Exception):  # noqa: N818 - becomes a MemoryFaultError as soon
         self.misaligned = misaligned
 
     def at(self, line: int, where: str) -> MemoryFaultError:
-        """The error to tell a person, ``where`` naming the thread."""
+        """The error to tell a user, ``where`` naming the thread."""
         kind = MisalignedAddressError if self.misaligned else MemoryFaultError
         return kind(self.space, self.address, self.size, line, where)
 

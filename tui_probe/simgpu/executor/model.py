@@ -11,14 +11,14 @@ Asynchronous work
     A copy (``cp.async``, ``cp.async.bulk``) is done ``COPY_LATENCY`` cycles after it was issued, and one more for each
     ``COPY_BYTES_PER_CYCLE`` bytes that a warp's ``cp.async`` or a thread's ``cp.async.bulk`` copies, rounded up. What
     reads shared memory, which ``cp.async.bulk.wait_group.read`` waits for, needs no ``COPY_LATENCY``. Its bytes are
-    there at once: only the time until then is modelled. ``cp.async.wait_group`` and its like cost what any instruction
-    does, then set the warp's counter to when the last copy that they wait for is done, if that is later.
+    there immediately: only the time until then is modelled. ``cp.async.wait_group`` and its like cost what any
+    instruction does, then set the warp's counter to when the last copy that they wait for is done, if that is later.
     A phase of an mbarrier ends with the last of its arrivals, each at the warp's counter behind the instruction, and of
     the copies that it tracks. ``mbarrier.try_wait`` sets the counter to that moment if it comes within
     ``TRY_WAIT_CYCLES``, or the time that the instruction names; otherwise it gives up after as many cycles.
     ``mbarrier.test_wait`` does not wait: it tells whether the phase has ended by the warp's counter. Both hold for
-    phases that other warps end later in program order too. Only where no thread can go on without it does a thread get
-    the answer that the phase has not ended before that is known.
+    phases that other warps end later in program order too. Only where no thread can continue without it does a thread
+    get the answer that the phase has not ended before that is known.
 
 Blocks
     An SM has as many slots as blocks of this size fit into it (threads, blocks, warps, shared memory).
@@ -161,7 +161,7 @@ class Schedule:
     def certain(self, limit: int) -> list[Placement]:
         """The next blocks, at most ``limit``, whose places do not depend on blocks still to run.
 
-        Empty when all blocks are placed. Each must be told to ``finished`` before the next call.
+        Empty when all blocks are placed. Each must be asked to ``finished`` before the next call.
         """
         placements: list[Placement] = []
         # No block of this call can free its slot before this time.

@@ -231,7 +231,7 @@ def _build_move(instruction: Instruction, bind: Binder) -> Operation:
             written.write(group.registers, read(group))
 
         return run
-    # The address of a variable is an integer, whatever the register that takes it is kept as.
+    # The address of a variable is an integer, no matter what the register that takes it is kept as.
     kind = TYPES[f"u{kind.bits}"] if isinstance(source, Symbol) else bind.kept_as(target, kind)
     return bind.pure(_unchanged, bind.target(target, kind), bind.source(source, kind))
 
@@ -308,7 +308,7 @@ def _build_convert_address(instruction: Instruction, bind: Binder) -> Operation:
 
 
 def _build_is_in_space(instruction: Instruction, bind: Binder) -> Operation:
-    """``isspacep.space p, a``: whether a generic address lies in a space."""
+    """``isspacep.space p, a``: whether a generic address is in a space."""
     space = instruction.modifiers[0].partition("::")[0]
     window = _WINDOWS[space]
     target, source = operands_of(instruction, 2)

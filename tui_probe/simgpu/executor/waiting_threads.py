@@ -108,7 +108,7 @@ class Barriers:
         return bool(self._waiting or self._in_warp or self.of_clusters.any_waiting)
 
     def arrive(self, barrier: Barrier, group: ThreadGroup) -> ThreadGroup | None:
-        """``group`` comes to ``barrier``; it is given back if it continues at once."""
+        """``group`` comes to ``barrier``; it is given back if it continues immediately."""
         if self._all_here(barrier, group):
             self._pass_together(barrier, group)
             return group
@@ -146,7 +146,7 @@ class Barriers:
             barrier.reduction.target.write(group.registers, result)
 
     def release(self) -> list[ThreadGroup]:
-        """Opens every barrier that all it waits for have reached; the groups that go on."""
+        """Opens every barrier that all it waits for have reached; the groups that continue."""
         of_blocks = self._release_blocks() if self._waiting else []
         return self._release_warps() + of_blocks + self.of_clusters.release()
 
@@ -197,7 +197,7 @@ class Barriers:
         return arrived, holding, latest
 
     def arrive_in_warp(self, barrier: WarpBarrier, group: ThreadGroup) -> ThreadGroup | None:
-        """``group`` comes to a barrier of its warps; it is given back if it continues at once."""
+        """``group`` comes to a barrier of its warps; it is given back if it continues immediately."""
         if group.lanes.count == self._batch.alive_count:
             return group
         if not self._batch.missing_members(barrier.members.read(group.registers), group.lanes).any():
@@ -317,7 +317,7 @@ class PhaseWaits:
             trial.phase_ended(word, parity, time)
 
     def begin(self, trying: PhaseWait) -> ThreadGroup | None:
-        """The lanes that go on at once, with their answer; the others wait here."""
+        """The lanes that continue at the same time, with their answer; the others wait here."""
         if not trying.any_known:
             self._trying.append(trying)
             return None
@@ -332,11 +332,13 @@ class PhaseWaits:
         return bool(self._trying)
 
     def release(self) -> list[ThreadGroup]:
-        """The groups that go on, for what they try has happened."""
+        """The groups that continue, for what they try has happened."""
         return self._answered([trial for trial in self._trying if trial.any_known])
 
     def give_up(self) -> list[ThreadGroup]:
-        """All groups that try an mbarrier go on, though nothing has happened. Raises DeadlockError after many times."""
+        """All groups that try an mbarrier continue, though nothing has happened. Raises DeadlockError after many
+        times.
+        """
         self._in_vain = self._in_vain + 1 if self._seen == self._mbarriers.changes else 0
         self._seen = self._mbarriers.changes
         if self._in_vain > MAX_TRIES:

@@ -2,7 +2,7 @@
 
 A product is computed when it is issued: each warp takes the sixteen rows of A that are its own. What follows in the
 program may not touch its operands before ``wgmma.wait_group``, so the time between cannot be seen.
-Matrices in shared memory are told by a descriptor. Their tiles are made of pieces of 16 bytes, eight to a column;
+Matrices in shared memory are identified by a descriptor. Their tiles are made of pieces of 16 bytes, eight to a column;
 ``.swizzle`` modes exchange bits 4 to 6 of an address with those three above, as does CUDA's tensor copy.
 """
 

@@ -60,7 +60,7 @@ def attempt(lost, step):
     """Do a step. If it fails, the program runs without it, and its trace says what is lost, and why."""
     try:
         step()
-    except Exception as error:  # noqa: BLE001 - whatever it is, the program runs
+    except Exception as error:  # noqa: BLE001 - anything that it is, the program runs
         message = " ".join(("%s: %s: %s" % (lost, type(error).__name__, error)).split())
         tell_at_end("[init] python %s\n" % message)
 
@@ -90,7 +90,7 @@ def add_to_log(root, since, line):
         return
     try:
         os.write(log, line)
-    except OSError:  # a full disk, of which the trace says so elsewhere
+    except OSError:  # a full disk, for which the trace says so elsewhere
         pass
     finally:
         os.close(log)
@@ -98,7 +98,7 @@ def add_to_log(root, since, line):
 
 def run_next():
     # type: () -> None
-    """Import the program's own sitecustomize in the place of this one."""
+    """Import the program's own sitecustomize instead of this one."""
     from importlib.machinery import PathFinder
 
     spec = PathFinder.find_spec("sitecustomize")

@@ -137,14 +137,14 @@ class CurrentSelection:
         return ViewSource(trace, kernel, self._launches.get(kernel.index))
 
     def take_launch(self, source: ViewSource, launch: Launch) -> None:
-        """Have this launch at hand; the newest one stays the newest, whatever comes."""
+        """Have this launch at hand; the newest one stays the newest, no matter what comes."""
         if newer_result(ViewSource(source.trace, source.kernel, launch)):
             self._launches[source.kernel.index] = launch
         else:
             self._launches.pop(source.kernel.index, None)
 
     def keep_launch(self, source: ViewSource) -> None:
-        """Have the launch of this source at hand, whatever comes."""
+        """Have the launch of this source at hand, no matter what comes."""
         if source.launch is not None:
             self._launches[source.kernel.index] = source.launch
 
@@ -157,7 +157,7 @@ class CurrentSelection:
         return ""
 
     def keep_seen(self, source: ViewSource, seen: dict[str, object]) -> None:
-        """Remember what was seen of the pages of a kernel, for when somebody comes back to it."""
+        """Remember what was seen of the pages of a kernel, for when someone comes back to it."""
         self._seen[_kernel_of(source)] = seen
 
     def seen(self, source: ViewSource) -> dict[str, object]:

@@ -43,7 +43,7 @@ MIN_FREE_BYTES = 1 << 16
 
 
 class LiveTarget(Protocol):
-    """A program that was started under the hook. All may be called from any thread; signals are sent at once."""
+    """A program that was started under the hook. All may be called from any thread; signals are sent immediately."""
 
     @property
     def command(self) -> Sequence[str]:
@@ -78,7 +78,7 @@ class LiveTarget(Protocol):
         """Send SIGKILL to its process group."""
 
     def leave(self) -> None:
-        """It shall go on when the screen ends."""
+        """It shall continue when the screen ends."""
 
     def trace_directories(self) -> list[Path]:
         """The trace directories that its processes have made so far, the oldest first."""
@@ -97,7 +97,7 @@ class Session:
     from_home: bool = False
     """It was opened from the home screen, which comes again behind it."""
     watching: bool = False
-    """Somebody else started the run: say so, and when it ends."""
+    """Someone else started the run: say so, and when it ends."""
     at: Address | None = None
     """The kernel and the launch to begin at, if it names any."""
     begin: SameKernel | None = None
@@ -137,7 +137,7 @@ class ProcessView:
 class Snapshot:
     """Everything at one moment. ``status`` is an exit status, or minus a signal; None while running or unknown.
 
-    ``pid`` is the process of the command, None where only its launcher, or nobody, knows.
+    ``pid`` is the process of the command, None where only its launcher, or no one, knows.
     """
 
     processes: tuple[ProcessView, ...] = ()
@@ -295,7 +295,7 @@ class Feed:
             trace.new_findings.append((process.trace, findings))
 
     def rest(self) -> None:
-        """A key was pressed: what it does goes before the folders that nobody waits for."""
+        """A key was pressed: what it does goes before the folders that no one waits for."""
         self._rest_until = time.monotonic() + RESTING
 
     def _rests(self) -> bool:
@@ -333,7 +333,7 @@ class Feed:
             self.latest = snapshot
 
     def _poll_traces(self) -> None:
-        """Read what is new in each, and begin with others while there is time: nobody waits for all of a large run."""
+        """Read what is new in each, and begin with others while there is time: no one waits for all of a large run."""
         new = [trace for trace in self._traces.values() if not trace.begun]
         for trace in self._traces.values():
             if trace.begun:
@@ -375,7 +375,7 @@ class Feed:
         states = [trace.follower.trace.state for trace in self._traces.values()]
         first, home = states[0], next(iter(self._traces))
         info = next(iter(self._traces.values())).follower.trace.run_info
-        # How the command ended, of which the first trace may be but one process.
+        # How the command ended, for which the first trace may be but one process.
         ending = info if info is not None and info.ended is not None else first
         return Snapshot(
             processes=self._views(),

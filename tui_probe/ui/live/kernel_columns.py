@@ -33,7 +33,7 @@ class ScreenColumn(Generic[Row]):
     """A column of a table on screen.
 
     ``value`` is what the column sorts by, None if not measured (always last). It is at least ``min_cells`` cells wide,
-    so that columns stand still while rows change, and does not grow beyond ``max_cells``. A column that may be cut
+    so that columns are still while rows change, and does not grow beyond ``max_cells``. A column that may be cut
     takes what the others leave, and so does one with a ``short`` form of its texts, for cells that the whole text does
     not fit.
     """
@@ -59,7 +59,7 @@ class ScreenColumn(Generic[Row]):
         return self.column.text(row) if self.column.text is not None else ""
 
     def fitted(self, row: Row, cells: int) -> str:
-        """The text of a row in exactly so many cells."""
+        """The text of a row in exactly that many cells."""
         text = self.cell(row)
         if self.short is not None and width(text) > cells:
             text = self.short(row)
@@ -157,7 +157,7 @@ def _extent(dim: Dim3 | None) -> int | None:
 
 
 def bar(share: float, cells: int) -> str:
-    """A part of 1 as a bar in ``cells`` cells, in halves; whatever is more than nothing has a half."""
+    """A part of 1 as a bar in ``cells`` cells, in halves; anything that is more than nothing has a half."""
     halves = max(1, round(2 * cells * min(share, 1.0))) if share > 0 else 0
     return ("█" * (halves // 2) + "▌" * (halves % 2)).ljust(cells)
 
@@ -173,7 +173,7 @@ def _share(row: KernelSnapshot) -> str:
 
 
 def _trend(row: KernelSnapshot) -> str:
-    """Newest right, as parts of the longest: whatever stays the same is flat."""
+    """Newest right, as parts of the longest: anything that stays the same is flat."""
     return column_chart(row.trend, TREND_LAUNCHES, high=max(row.trend))[0] if row.trend else NOT_MEASURED
 
 
@@ -266,7 +266,8 @@ SHARE_POSITION: Final = COLUMN_POSITIONS["share"]
 
 
 def columns_of(*, timed: bool, ranked: bool, cells: int, grafted: bool = False) -> list[ScreenColumn[KernelSnapshot]]:
-    """Return the columns of rows of which some are ``ranked`` by launch times, ``timed`` by a benchmark or ``grafted``.
+    """Return the columns of rows for which some are ``ranked`` by launch times, ``timed`` by a benchmark or
+    ``grafted``.
 
     A wide table has more room for what was found before it has more columns.
     """

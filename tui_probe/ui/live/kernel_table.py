@@ -138,7 +138,7 @@ class KernelTable(PaneView):
         self.selected, self._held = None, False
 
     def hold(self) -> None:
-        """Somebody is here: the selection stays on its kernel, also when another takes more time."""
+        """Someone is here: the selection stays on its kernel, also when another takes more time."""
         self._held = self._held or self.selected is not None
 
     @property
@@ -208,7 +208,7 @@ class KernelTable(PaneView):
         return "no kernel passes the filter: Esc shows all" if self._arranged else "reading the trace"
 
     def _measure(self, window: Rows) -> None:
-        """Columns grow with what they showed, and never shrink: they stand still while rows change."""
+        """Columns grow with what they showed, and never shrink: they be still while rows change."""
         for column in COLUMNS:
             widest = max((width(column.cell(row)) for row in window), default=0)
             self._natural[column.key] = max(self._natural.get(column.key, 0), widest)
@@ -392,5 +392,5 @@ class KernelTable(PaneView):
 
 
 def names_of(kernel: KernelNames) -> Sequence[str]:
-    """Its name as a person reads it, and as the linker does where that is another."""
+    """Its name as a user reads it, and as the linker does where that is another."""
     return tuple(dict.fromkeys((kernel.demangled, kernel.name)))

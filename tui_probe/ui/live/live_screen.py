@@ -54,7 +54,7 @@ INTERVAL = 0.5
 
 
 class LiveScreen(ViewScreen):
-    """The kernels of what runs or ran, below all other screens; keys act at once, whatever is being read.
+    """The kernels of what runs or ran, below all other screens; keys act immediately, no matter what is being read.
 
     Shows the feed's newest snapshot twice a second, in a table and a page, with a line of each kind around them.
     """
@@ -331,7 +331,7 @@ class LiveScreen(ViewScreen):
             self.notice("Ctrl-Q quits")
 
     def action_pause(self) -> None:
-        """Freeze what is shown, and go on."""
+        """Freeze what is shown, and continue."""
         self.current_selection.paused = not self.current_selection.paused
         self.refresh_frame()
 
@@ -406,7 +406,7 @@ class LiveScreen(ViewScreen):
         self.table.step(step)
 
     def action_next_found(self) -> None:
-        """The first kernel of which something stands out; where that is selected the next, in the end the first."""
+        """The first kernel for which something stands out; where that is selected the next, in the end the first."""
         flagged = [row for row in self.table.shown if row.stands_out]
         if not flagged:
             self.notice(self._why_none_found())
@@ -419,7 +419,7 @@ class LiveScreen(ViewScreen):
 
     def _why_none_found(self) -> str:
         if any(row.status == "probed" for row in self.table.rows):
-            return "nothing stands out in the kernels shown, as far as their results were read"
+            return "nothing stands out in the kernels shown, to the extent that their results were read"
         return f"nothing measured: {KernelFilterWarning.why_unmeasured(self.current_selection.snapshot)}"
 
     def action_step_launch(self, step: int) -> None:

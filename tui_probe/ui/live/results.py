@@ -26,7 +26,7 @@ FEW_RESULTS = 8
 
 
 def due(results: int, seen: int, *, running: bool) -> bool:
-    """Is a kernel with so many results to be read again? Of many only as often as they double, and at the end."""
+    """Is a kernel with that many results to be read again? Of many only as often as they double, and at the end."""
     return results > seen and (results <= FEW_RESULTS or results >= 2 * seen or not running)
 
 
@@ -153,12 +153,12 @@ class ResultsView(TextView):
             self.look(process, running=running)
 
     def _lines(self, process: ProcessView) -> list[Line]:
-        """The kernels with most GPU time first, then what nobody knows the kernel of."""
+        """The kernels with most GPU time first, then what no one knows the kernel of."""
         shares = {row.index: row.time_share or 0.0 for row in process.kernels}
         lines: list[Line] = []
         for index in sorted(self._of, key=lambda index: (-shares.get(index, 0.0), index)):
             lines += [((f" {line}", "" if line.startswith(" ") else "title"),) for line in self._of[index]]
         strays = process.results - sum(row.results for row in process.kernels)
         if strays > 0:
-            lines.append(((f" {units.counted(strays, 'result')} of which the log does not say the kernel", "bad"),))
+            lines.append(((f" {units.counted(strays, 'result')} for which the log does not say the kernel", "bad"),))
         return lines

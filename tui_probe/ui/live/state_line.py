@@ -133,14 +133,14 @@ def why_empty(snapshot: Snapshot) -> str:
 
 
 WARN_AFTER = 5.0
-"""Seconds in which kernels are launched and none is meant, after which that is told of a program that runs."""
+"""Seconds in which kernels are launched and none is meant, after which that is informed of a program that runs."""
 
 _FILTER_CELLS: Final = 30
 """Cells of what was asked for."""
 
 
 class KernelFilterWarning:
-    """``state`` stands in the line of state as long as it is so; "" else."""
+    """``state`` is in the line of state as long as it is so; "" else."""
 
     def __init__(self) -> None:
         self.state = ""

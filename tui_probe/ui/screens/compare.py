@@ -97,7 +97,9 @@ class ComparisonScreen(PagedScreen):
         return ((" Comparison", "title"),), ()
 
     def seen(self, cells: int) -> str:
-        """Of both sides, cut at the end: without its letter no part could be told from that of the other side."""
+        """Of both sides, cut at the end: without its letter no part could be distinguished from that of the other
+        side.
+        """
         return clip(" · ".join(self.view.status()), cells)
 
     def action_jump(self) -> None:

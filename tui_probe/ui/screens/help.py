@@ -93,7 +93,7 @@ class TopicScreen(ViewScreen):
             self.app.pop_screen()
 
     def action_topics(self) -> None:
-        """Another topic, in the place of this one."""
+        """Another topic, instead of this one."""
         choose_topic(self.app)
 
 
@@ -103,7 +103,7 @@ def topic_choices() -> list[PickerItem]:
 
 
 def choose_topic(app: App[None]) -> None:
-    """Let a person choose a topic, and show it."""
+    """Let a user choose a topic, and show it."""
 
     def show(topic: Topic | None) -> None:
         if topic is not None:
@@ -113,7 +113,7 @@ def choose_topic(app: App[None]) -> None:
 
 
 def show_topic(app: App[None], topic: Topic) -> None:
-    """Show a topic; it takes the place of one that is shown, so that one key leads back to the work."""
+    """Show a topic; it replaces one that is shown, so that one key leads back to the work."""
     if isinstance(app.screen, TopicScreen):
         app.switch_screen(TopicScreen(topic))
     else:

@@ -71,7 +71,7 @@ class HomeScreen(ViewScreen):
         return True
 
     def action_ask(self, probe: str) -> None:
-        """Choose the probe that answers it, and go on with the form."""
+        """Choose the probe that answers it, and continue with the form."""
         self.home.form.probe = probe
         self.enter("form")
         self.form.changed()
@@ -282,7 +282,7 @@ class HomeScreen(ViewScreen):
             self.probe_app.compare_runs(before.directory, after.directory)
 
     def action_enter(self) -> None:
-        """Open the trace; in the form go on, choose a probe, or start."""
+        """Open the trace; in the form continue, choose a probe, or start."""
         if self.current == "recent":
             self._open()
         elif self.current == "form":

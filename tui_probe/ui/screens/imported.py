@@ -1,4 +1,4 @@
-"""The screen of imported files, of a bandwidth result and of a roofline: pages that somebody else has made."""
+"""The screen of imported files, of a bandwidth result and of a roofline: pages that someone else has made."""
 
 from __future__ import annotations
 

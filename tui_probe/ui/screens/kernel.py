@@ -38,7 +38,8 @@ PROBE = "probe"
 def tab_of(kind: ViewKind, source: ViewSource | None = None, *, empty: bool = False) -> Tab:
     """The tab of a view, with the probe that opens it where it is empty and another run could.
 
-    Its number is the same whatever probe ran. That of pages of one probe leads to those that have something to show.
+    Its number is the same no matter which probe ran. That of pages of one probe leads to those that have something to
+    show.
     """
     probed = source is not None and source.kernel.status == "probed"
     probe = kind.probes[0] if empty and kind.probes and probed else ""
@@ -86,7 +87,7 @@ class KernelScreen(PagedScreen):
         self.show_page()
 
     def _keep_seen(self) -> None:
-        """Whoever comes back to this kernel finds its pages as they are now."""
+        """Anyone who comes back to this kernel finds its pages as they are now."""
         if self._of is not None:
             self.current_selection.keep_seen(self._of, self.opener.seen())
 

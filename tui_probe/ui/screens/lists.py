@@ -258,7 +258,7 @@ NO_MATCH = "nothing here has all these words: Backspace takes the last letter ba
 
 @dataclass(frozen=True)
 class PickerItem:
-    """One line: what it is called, a few words or columns beside it, and what is told while it is marked.
+    """One line: what it is called, a few words or columns beside it, and what is reported while it is marked.
 
     ``also`` are words by which it is found, too, as the one in the line of keys; so are those of ``detail``.
     """
@@ -325,11 +325,11 @@ class ChoiceList(FittedList):
 
     @property
     def page(self) -> int:
-        """Lines that are visible at once."""
+        """Lines that are visible at the same time."""
         return max(1, self.size.height - 4 - (DETAIL_LINES + 1 if self._detailed else 0))
 
     def draw(self, width: int, height: int) -> list[Line]:
-        """Title and typed text, the visible lines, what is told about the marked one, keys."""
+        """Title and typed text, the visible lines, what is reported about the marked one, keys."""
         del height
         inner, page = width - 2, self.page
         self._top = max(0, min(max(min(self._top, self.place), self.place - page + 1), len(self.matches) - page))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _NUMBER_OF_UNNUMBERED = 99
 """Position of pages without a number among those with one."""
 _MIN_PACE_SECONDS = 1.0
-"""Seconds for which nothing new need be told of a page that has just begun."""
+"""Seconds for which nothing new need be informed of a page that has just begun."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Opening:
         return f"{self.share:.0%}{units.eta_suffix(self.share, self._told - self.began) if keeps_pace else ''}"
 
     def cancel(self) -> None:
-        """Nobody waits for it any more."""
+        """No one waits for it any more."""
         self.cancelled = True
 
     def _progress(self, share: float) -> None:
@@ -267,7 +267,7 @@ class PageOpener:
         self.opening = self.newer = None
 
     def close(self) -> None:
-        """Nobody waits for anything any more."""
+        """No one waits for anything any more."""
         self.give_up()
         self.closed = True
 
@@ -276,7 +276,7 @@ class PageOpener:
         return {**self.left, **{name: view.seen() for name, view in self.kept.items()}}
 
     def forget(self, left: Mapping[str, object]) -> None:
-        """Keep nothing: pages are about something else now, of which this was seen before."""
+        """Keep nothing: pages are about something else now, for which this was seen before."""
         self.give_up()
         self.kept.clear()
         self.left = left

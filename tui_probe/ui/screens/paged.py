@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 INTERVAL = 0.25
 """Seconds between looks at what is being opened: short enough for its progress to seem steady."""
 FIRST = ("leave", "jump", "probe", "worst")
-"""Keys that stand before those of the current page, in the line of keys."""
+"""Keys that are before those of the current page, in the line of keys."""
 _SORTS = {"zoom_out": "order", "zoom_out_rows": "order_back"}
 """Texts of ``s`` and ``S`` on a page that has an order."""
 UNNAMED = (*FIRST, "interrupt")
@@ -84,7 +84,7 @@ class PagedScreen(ViewScreen):
         self.begin()
 
     def on_unmount(self) -> None:
-        """Nobody waits for what is being opened."""
+        """No one waits for what is being opened."""
         self.opener.close()
 
     # -- what the screens say
@@ -349,5 +349,5 @@ class PagedScreen(ViewScreen):
 
 
 def _room(bar: Bar, run: Line) -> int:
-    """Cells of a bar that stand left of how the run is doing."""
+    """Cells of a bar that are left of how the run is doing."""
     return bar.size.width - sum(len(text) for text, _ in run) - (3 if run else 2)

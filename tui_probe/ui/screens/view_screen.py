@@ -159,7 +159,7 @@ class ViewScreen(OpenScreen[None]):
     def notice(self, text: str, seconds: float = NOTICE_SECONDS) -> None:
         """Say something in the line of hints for some seconds."""
         self._notice, self._notice_until = text, time.monotonic() + seconds
-        self._show_notice()  # a screen that was opened just now has no line yet: it shows the words at once
+        self._show_notice()  # a screen that was opened just now has no line yet: it shows the words immediately
         self.set_timer(seconds + 0.1, self._show_notice)
 
     def _show_notice(self) -> None:

@@ -67,7 +67,7 @@ class DocumentView(PaneView):
         self.filtered = ""
         self.match: int | None = None
         self.moved = False
-        """Was the cursor ever put somewhere, so that other pages may go on there?"""
+        """Was the cursor ever put somewhere, so that other pages may continue there?"""
         self._new = True
         """The cursor has not been put at its start yet."""
         self._keys: Mapping[str, str] = {}
@@ -201,7 +201,7 @@ class DocumentView(PaneView):
         return parts
 
     def pinned_parts(self) -> int:
-        """A filter is told first, and always: without it lines seem to be missing."""
+        """A filter is reported first, and always: without it lines seem to be missing."""
         return 1 if self.filtered else self.document.pinned_parts()
 
     # -- search and filter

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class ScrollPosition:
     """``top`` and ``cursor`` count the lines that pass the filter. A text without cursor has ``pointed`` unset.
 
-    The cursor moves through a window that stands still, and at an edge the window moves by half of itself: scrolling
+    The cursor moves through a window that is still, and at an edge the window moves by half of itself: scrolling
     by a line would send every line again. ``count`` is how many lines there are, ``room`` how many are visible.
     """
 
@@ -82,7 +82,7 @@ class LineWindow:
         self.chosen: list[int] | None = None
 
     def lay_out(self, cells: int, height: int) -> None:
-        """Take the document's lines for so many cells; they may be others than before."""
+        """Take the document's lines for that many cells; they may be others than before."""
         self.height = height
         self.lines, self.pinned = self.document.lines(cells), self.document.pinned(cells)
         self.gutter = self.document.gutter(cells)
@@ -145,7 +145,7 @@ class LineWindow:
         return True
 
     def _titles(self) -> range:
-        """Titles of columns that stand above rows in the window, and are not in it themselves."""
+        """Titles of columns that are above rows in the window, and are not in it themselves."""
         titles, rows = self.document.heading()
         if self.chosen is not None or not titles or not self.count:
             return titles
@@ -179,7 +179,7 @@ class LineWindow:
         return lines
 
     def _clipped(self, number: int, width: int) -> Line:
-        """A line as far as it is visible; its gutter and pinned lines stay where they are."""
+        """A line to the extent that it is visible; its gutter and pinned lines stay where they are."""
         line = self.lines[number]
         if not self.left or number < self.pinned:
             return clip_line(line, width)

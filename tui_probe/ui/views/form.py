@@ -20,7 +20,7 @@ TEXTS = {
     "excluded": ("Not kernels", "parts of names of kernels to leave alone"),
     "launches": ("Launches", "of each kernel, as 0-9,20; empty: all"),
 }
-"""Fields to type in: their label, and what stands in them while they are empty."""
+"""Fields to type in: their label, and what is in them while they are empty."""
 _CHOICES = {"probe": "Probe", "simulated": "Run on", "benchmark": "Benchmark"}
 FIELDS = ("command", "probe", "kernels", "excluded", "launches", "simulated", "benchmark", "start")
 LABEL = 14

@@ -154,7 +154,7 @@ _FAILURE = re.compile(r"\b(failed|fail|error|fatal|Traceback|Exception|skipped|d
 
 
 def log_line(text: str) -> Line:
-    """A line with its tag set apart, and in another role if it tells of a failure (the word stands there too)."""
+    """A line with its tag set apart, and in another role if it reports a failure (the word is there too)."""
     tag = _TAGGED.match(text)
     role = "bad" if _FAILURE.search(text) else ""
     if tag is None:

@@ -24,7 +24,7 @@ DAY = 86400
 PROBE_FROM, DEVICE_FROM, CHANGE_FROM = 100, 150, 170
 """Cells from which on there is room for these columns."""
 FEW_ROWS = 8
-"""Rows below which one line tells of the selected run, and not as many as its words need."""
+"""Rows below which one line reports the selected run, and not as many as its words need."""
 _MOST_TOLD = 4
 
 
@@ -114,7 +114,7 @@ class RecentView(PaneView):
             self.fold()
 
     def draw(self, width: int, height: int) -> list[Line]:
-        """Titles, the visible traces, and what is told of the selected one."""
+        """Titles, the visible traces, and what is reported of the selected one."""
         summary = self._told(width, height)
         rows = self._visible(height - 1 - len(summary))
         columns = _columns(width)

@@ -37,7 +37,7 @@ class RowsView(DocumentView):
             self.to_first_row()
 
     def to_first_row(self) -> None:
-        """The cursor to the first row, with the lines above it visible as far as there is room."""
+        """The cursor to the first row, with the lines above it visible to the extent that there is room."""
         if not self.width:
             return
         self._begun = True
@@ -96,7 +96,7 @@ class GrowingView(RowsView):
         self.look(process)
 
     def put(self, page: TablePage[Any]) -> None:
-        """Show a page in the place of the one before."""
+        """Show a page instead of the one before."""
         self._show(page)
         if not self._begun and self.window.gutter:
             self.to_first_row()
@@ -210,7 +210,7 @@ class GraphsView(GrowingView):
 class AllLinesView(GrowingView):
     """Lines of all kernels; a row leads to the line in the code of its kernel.
 
-    Which probes tell of lines is known once all probes are imported, which takes longer than a key may: in the
+    Which probes report lines is known once all probes are imported, which takes longer than a key may: in the
     background.
     """
 

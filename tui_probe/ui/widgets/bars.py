@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 NUMBERED = 10
 """Keys of pages: 1 to 9, and 0 for the tenth."""
 KEPT = frozenset({"help", "palette", "leave", "leave_home"})
-"""Keys by which one finds all others, and the way back: named on every terminal, whatever else there is."""
+"""Keys by which one finds all others, and the way back: named on every terminal, anything else there is."""
 _KEY_GAP = 3
 NOTES = 22
 """Cells that long titles of pages must leave for notes."""
 
 
 class Bar(LinesWidget):
-    """One line that is set from outside: what stands left, and what stands right."""
+    """One line that is set from outside: what is left, and what is right."""
 
     DEFAULT_CSS = "Bar { height: 1; }"
 
@@ -65,7 +65,7 @@ class Rule(LinesWidget):
 class Tab:
     """A page that a number key shows. ``title`` is for wide terminals, ``short`` for narrow ones.
 
-    One with nothing to show (``empty``) stands in brackets where the others leave room, with the ``probe`` that opens
+    One with nothing to show (``empty``) is in brackets where the others leave room, with the ``probe`` that opens
     it, if one does, where they leave still more. ``number`` is that of its key, 10 for ``0`` and 0 for none; without it
     it is its place.
     """
@@ -114,7 +114,7 @@ class TabBar(LinesWidget):
     def show(
         self, current: str, notes: Sequence[str] | None, *, focused: bool, tabs: Sequence[Tab] | None = None
     ) -> None:
-        """Mark the page ``current``; as many of the ``notes`` as fit stand at the right, the last ones first.
+        """Mark the page ``current``; as many of the ``notes`` as fit are at the right, the last ones first.
 
         Where there never are notes (None), the titles have all the room.
         """

@@ -119,7 +119,7 @@ class LinesWidget(Widget):
 
 
 def merged(pieces: Iterable[tuple[str, Style]]) -> list[Segment]:
-    """Segments of as few styles as look the same: blanks take the colours of what stands beside them."""
+    """Segments of as few styles as look the same: blanks take the colours of what is beside them."""
     segments: list[tuple[str, Style]] = []
     for text, style in pieces:
         if segments:

@@ -24,7 +24,7 @@ sources: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
 
 
 class Noted:
-    """In the place of CuPy's RawModule and RawKernel: its source is noted, and nothing else happens."""
+    """Instead of CuPy's RawModule and RawKernel: its source is noted, and nothing else happens."""
 
     def __init__(
         self, code: str, *_names: str, options: tuple[str, ...] = (), name_expressions: object = None, **_: object
