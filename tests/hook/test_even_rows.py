@@ -50,7 +50,7 @@ def test_records_of_all_lanes_come_from_two(program: Path, window: int) -> None:
             stored[block, warp, row, 2:] = 0
     stored[np.arange(CAP)[:, np.newaxis] >= counts_of_lanes[:, :, np.newaxis]] = 0
     counts = np.zeros((BLOCKS, WARPS, 1, 32), RECORD)
-    counts.view("<u4").reshape(BLOCKS, WARPS, 32, 4)[..., 0] = counts_of_lanes + 1
+    counts.view("<u4").reshape(BLOCKS, WARPS, 128)[..., :32] = counts_of_lanes + 1
     device = np.concatenate([counts, stored], axis=2).tobytes()
     request = struct.pack("<5I", BLOCKS, THREADS, CAP, window, len(device)) + device
     run = subprocess.run([program], input=request, capture_output=True, check=False)

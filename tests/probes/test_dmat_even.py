@@ -11,7 +11,6 @@ import pytest
 from tests.engine.kernels import entry
 from tests.probes.running import result_of
 from tests.probes.test_sector_patterns import INACTIVE, MIDDLE, SIZES, kernel, patterns
-from tui_probe.probe_files.folders import built_in_files
 from tui_probe.probe_files.loading import load_probe
 
 RECORD = np.dtype([("address", "<u8"), ("clock", "<u4"), ("line", "<u4")])
@@ -19,10 +18,8 @@ RECORD = np.dtype([("address", "<u8"), ("clock", "<u4"), ("line", "<u4")])
 
 def records_of(folder: Path, text: str, *arguments: Any, lean: bool = False, **options: Any) -> Any:
     """The records of each thread, and how many it has; addresses are from the lowest one on."""
-    source = built_in_files()["dmat"].read_text().replace('type = "dynamic"\n', 'type = "dynamic"\neven = true\n')
-    assert "even = true" in source
-    (folder / "dmat_even.toml").write_text(source)
-    probe = load_probe(str(folder / "dmat_even.toml"))
+    probe = load_probe("dmat")
+    assert probe.map_named("dmat").even
     result = result_of(folder, probe.lean_form() if lean else probe, text, *arguments, **options)
     records, kept = result.records(1, RECORD), result.kept(1)
     assert kept is not None

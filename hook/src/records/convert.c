@@ -180,12 +180,11 @@ struct warp {
 
 static bool put_counts(struct conversion *c, uint64_t at, struct warp *warp)
 {
-    const size_t unit = layout_unit(c->map);
-    const uint8_t *row = convert_fetch(c, at, WARP_THREADS * unit);
+    const uint8_t *row = convert_fetch(c, at, WARP_THREADS * sizeof(uint32_t));
     warp->most = 0;
     for (size_t lane = 0; row && lane < warp->lanes; lane++) {
         uint32_t count;
-        memcpy(&count, row + lane * unit, sizeof count);
+        memcpy(&count, row + lane * sizeof count, sizeof count);
         warp->kept[lane] = kept_of(c, count);
         if (warp->kept[lane] > warp->most)
             warp->most = warp->kept[lane];
@@ -268,12 +267,11 @@ static int64_t most_in_queue(struct conversion *c, uint64_t at)
 
 static int64_t most_in_rows(struct conversion *c, uint64_t at, uint32_t lanes)
 {
-    const size_t unit = layout_unit(c->map);
-    const uint8_t *counts = convert_fetch(c, at, lanes * unit);
+    const uint8_t *counts = convert_fetch(c, at, lanes * sizeof(uint32_t));
     int64_t most = 0;
     for (uint32_t lane = 0; counts && lane < lanes; lane++) {
         uint32_t count;
-        memcpy(&count, counts + lane * unit, sizeof count);
+        memcpy(&count, counts + lane * sizeof count, sizeof count);
         most = kept_of(c, count) > most ? kept_of(c, count) : most;
     }
     return counts ? most : -1;
