@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from tui_probe.records.counter_sums import LineSums
     from tui_probe.records.probed_sites import AccessLine
     from tui_probe.trace.results import Result
@@ -53,8 +55,11 @@ RECORD: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, *_IDEALS, *_EXCLU
 """Record of ``gmem_sectors`` per warp: sums over its lanes."""
 RECORD_WITHOUT_IDEAL: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, *_EXCLUDED_COUNTS, "threads")])
 """Record of ``gmem_sectors`` before it had the ideal number of sectors."""
-SITE: Final = site_dtype(*_COUNTS, *_IDEALS, *_EXCLUDED_COUNTS)
-"""Record of ``gmem_sectors_by_line`` per instruction."""
+SITE: Final = site_dtype(*_COUNTS, "excess", *_EXCLUDED_COUNTS)
+"""Record of ``gmem_sectors_by_line`` per instruction. ``excess`` are the sectors beyond the ideal number, of whichever
+kind the instruction is."""
+SITE_WITH_IDEALS: Final = site_dtype(*_COUNTS, *_IDEALS, *_EXCLUDED_COUNTS)
+"""Record before that, which has the ideal numbers themselves."""
 SITE_WITHOUT_IDEAL: Final = site_dtype(*_COUNTS, *_EXCLUDED_COUNTS)
 _WARP: Final = 32
 _GLOBAL_IN_MACHINE_CODE: Final = ("LDG", "STG")
@@ -112,9 +117,23 @@ def analyse(result: Result) -> MemorySectors:
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[MemorySectors]:
     """The same by line, of ``gmem_sectors_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
-    record = SITE if result.maps and _fits(result, SITE) else SITE_WITHOUT_IDEAL
-    lines = line_sums(result, record, "gmem_sectors_by_line", sites, folder)
+    records = (SITE, SITE_WITH_IDEALS, SITE_WITHOUT_IDEAL)
+    record = next((record for record in records if result.maps and _fits(result, record)), SITE)
+    convert = _with_ideals if record is SITE else None
+    lines = line_sums(result, record, "gmem_sectors_by_line", sites, folder, convert)
+    record = SITE_WITH_IDEALS if convert else record
     return counts_by_line(lines, record, lambda sums: _of_sums(sums, threads_missing=0), sectors_per_request)
+
+
+def _with_ideals(records: NDArray[Any]) -> NDArray[Any]:
+    """The records with the ideal number of sectors of each kind."""
+    made = np.zeros(len(records), SITE_WITH_IDEALS)
+    for name in (*_COUNTS, *_EXCLUDED_COUNTS):
+        made[name] = records[name]
+    for kind in ("load", "store", "copy"):
+        executed = records[f"{kind}_requests"] > 0
+        made[f"{kind}_ideal"] = np.where(executed, records[f"{kind}_sectors"] - records["excess"], 0)
+    return made
 
 
 def _summed(result: Result) -> CounterSums:

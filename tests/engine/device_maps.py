@@ -11,7 +11,7 @@ import numpy as np
 from tests.engine.reduced_maps import REDUCED, reduced_bytes, reduced_size
 from tests.trace.make import result_bytes
 from tui_probe.probe_model.probe import Level
-from tui_probe.probe_model.storage import Layout, MapSlot, Storage, map_slots
+from tui_probe.probe_model.storage import FOLDED_SLOTS, Layout, MapSlot, Storage, map_slots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,6 +74,9 @@ class DeviceMaps:
             if storage.cap == 0:
                 storage = replace(storage, cap=caps[slot.name])
                 self._caps.append(np.uint64(caps[slot.name]))
+            if storage.layout is Layout.FOLDED:
+                self._maps.append((slot, storage, np.zeros(FOLDED_SLOTS * storage.slot_bytes, np.uint8)))
+                continue
             by_warp = slot.level is Level.WARP or storage.layout is Layout.ROWS
             groups = self.blocks * (self.warps if by_warp else self.threads)
             self._maps.append((slot, storage, np.zeros(groups * storage.slot_bytes, np.uint8)))
@@ -94,11 +97,22 @@ class DeviceMaps:
         """The maps in the order of the file; counts follow theirs."""
         maps_found = []
         for slot, storage, memory in self._maps:
+            if storage.layout is Layout.FOLDED:
+                maps_found.append(self._folded(slot, memory))
+                continue
             convert = {Layout.ROWS: self._rows, Layout.QUEUE: self._queue, Layout.MARKED: self._marked}
             convert[Layout.SITES] = self._sites
             made = convert.get(storage.layout, self._plain)(slot, storage, memory)
             maps_found += made if self.detail or slot.reduction is None else [self._reduced(slot.reduction, made[0])]
         return maps_found
+
+    def _folded(self, slot: MapSlot, memory: Bytes) -> FileMap:
+        """The sum of all slots, in a file whose slots have no bytes."""
+        assert slot.reduction is not None
+        slots = memory.reshape(1, FOLDED_SLOTS, -1)
+        left = reduced_bytes(slot.reduction, slots, np.ones(slots.shape[:2], bool))
+        nothing = np.zeros((self.blocks, self.warps, 0), np.uint8)
+        return FileMap(_divisor(slot), nothing, REDUCED, slot.reduction.record_bytes, left)
 
     def _reduced(self, reduction: Reduction, whole: FileMap) -> FileMap:
         """The reduced form of a map, unless that takes as much room as all of it."""
@@ -149,7 +163,8 @@ class DeviceMaps:
     def _rows(self, slot: MapSlot, storage: Storage, memory: Bytes) -> list[FileMap]:
         unit, cap, record = storage.unit, storage.cap, storage.record_bytes
         rows = memory.reshape(self.blocks, self.warps, 1 + cap * storage.columns, 32, unit)
-        counts = np.ascontiguousarray(rows[:, :, 0, :, :4]).view("<u4").reshape(self.blocks, -1)[:, : self.threads]
+        heads = np.ascontiguousarray(rows[:, :, 0]).reshape(self.blocks, self.warps, -1)[:, :, : 32 * 4]
+        counts = np.ascontiguousarray(heads).view("<u4").reshape(self.blocks, -1)[:, : self.threads]
         slots = rows[:, :, 1:].transpose(0, 1, 3, 2, 4).reshape(self.blocks, self.warps * 32, cap, record)
         if storage.even:
             slots = _expanded(slots.reshape(self.blocks, self.warps, 32, cap, record)).reshape(slots.shape)

@@ -57,7 +57,7 @@ def trace(tmp_path: Path, folder_files: dict[str, bytes]) -> Trace:
     records = np.zeros(2, SITE)
     records["load_requests"], records["load_sectors"] = (10, 0), (40, 0)
     records["store_requests"], records["store_sectors"] = (0, 10), (0, 320)
-    records["load_ideal"], records["store_ideal"] = (40, 0), (0, 40)
+    records["excess"] = (0, 280)
     none = np.zeros((8, 4, 0), np.uint8)
     content = result_bytes((8, 1, 1), (128, 1, 1), [(32, none)], about=[(4, SITE.itemsize, records.tobytes())])
     writer.save(0, writer.launch(0), content)

@@ -13,6 +13,7 @@ from tests.simgpu.device import Device
 from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.probe_model.storage import fold_sums
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import compile_kernel
 from tui_probe.trace.kernel_files import parse_kernel_info
@@ -55,6 +56,7 @@ def result_of(
     tree = parse(text)
     name = name or tree.entries()[0].name
     own = load_probe(probe) if isinstance(probe, str) else probe
+    own = own if detail else fold_sums(own)
     originals = [argument.copy() for argument in arguments]
     Device().launch(compile_kernel(tree, name), *originals, grid=grid, block=block, shared=shared)
     probed, info = probed_kernel(Kernel.of(tree, name), own, sampled=sample is not None)

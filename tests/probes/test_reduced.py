@@ -13,6 +13,7 @@ from tests.probes.running import result_of
 from tests.probes.test_by_line import LAUNCHES
 from tui_probe.errors import TraceError
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.probe_model.storage import FOLDED_SLOTS
 from tui_probe.probekit import custom_probe
 from tui_probe.probekit.custom_probe import _custom_map
 from tui_probe.probekit.registry import probe_named
@@ -61,11 +62,24 @@ def test_sums_of_a_sample_of_blocks(tmp_path: Path, probe: str) -> None:
     assert told(probe, reduced) == told(probe, whole)
 
 
-def test_a_launch_of_one_warp_is_kept_as_it_is(tmp_path: Path) -> None:
-    """Its sums would take no less room than its record."""
-    whole, reduced = both(tmp_path, "gmem_bytes", "columns")
+def test_launch_of_one_block_is_saved_in_full(tmp_path: Path) -> None:
+    """Its reduced records would take no less room."""
+    whole, reduced = both(tmp_path, "block_sched", "columns")
     assert reduced.group(0) is None
     assert reduced.path.read_bytes() == whole.path.read_bytes()
+
+
+def test_warps_of_many_blocks_share_slots_without_losing_counts(tmp_path: Path) -> None:
+    """Twice as many warps as slots, so that each slot is added to more than once."""
+    text, _, how = LAUNCHES["strided"]
+    blocks = 2 * FOLDED_SLOTS // 8
+    arguments = (np.zeros(2 * blocks * 256, np.uint32), np.uint32(blocks * 256))
+    (tmp_path / "folded").mkdir()
+    result = result_of(tmp_path / "folded", "gmem_sectors", text, *arguments, **how | {"grid": (blocks,)}, detail=False)
+    counts = told("gmem_sectors", result)
+    warps = blocks * 8
+    assert (counts.store_requests, counts.store_sectors, counts.store_ideal) == (warps, 8 * warps, 4 * warps)
+    assert counts.threads_missing == 0
 
 
 @pytest.mark.parametrize("launch", ["strided", "matmul", "uneven", "saxpy"])

@@ -17,6 +17,7 @@ from tui_probe.engine.kernel_check import check_kernels, select_kernels
 from tui_probe.errors import LaunchError, ProbeError, ProbeFileError
 from tui_probe.pages.check_report import CheckResult, check_json, check_text, error_json
 from tui_probe.probe_files.loading import find_probe, load_probe
+from tui_probe.probe_model.storage import fold_sums
 from tui_probe.toolchain import tool_architectures
 
 from .output import ExitStatus, Progress, put, speaks_utf8, warn
@@ -115,7 +116,7 @@ def refuse_usage(arguments: argparse.Namespace) -> None:
 
 def check_probe(arguments: argparse.Namespace) -> CheckResult:
     """All that was asked for. Raises ProbeError."""
-    probe = load_probe(arguments.probe)
+    probe = fold_sums(load_probe(arguments.probe))
     assembler = Assembler()
     tool = next(iter(assembler.tools()), None)
     if arguments.ptx is None:

@@ -31,7 +31,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.probe_model.probe import Level
-from tui_probe.probe_model.storage import WARP_THREADS
+from tui_probe.probe_model.storage import FOLDED_SMS, FOLDED_WARPS, WARP_THREADS
 
 if TYPE_CHECKING:
     from tui_probe.engine.kernel import UnusedNames
@@ -104,6 +104,16 @@ class Addressing:
             *([f"shr.u32 {self._unit}, {self._unit}, 5;"] if level is Level.WARP else []),
             f"mov.u32 {self._slot}, {self._unit};",
             *self._add_previous_blocks(level, self._slot),
+        ]
+
+    def folded_slot(self) -> list[str]:
+        """Lines that find a slot of a folded map, which other warps may have, too."""
+        return [
+            f"mov.u32 {self._slot}, %smid;",
+            f"and.b32 {self._slot}, {self._slot}, {FOLDED_SMS - 1};",
+            f"mov.u32 {self._unit}, %warpid;",
+            f"and.b32 {self._unit}, {self._unit}, {FOLDED_WARPS - 1};",
+            f"mad.lo.u32 {self._slot}, {self._slot}, {FOLDED_WARPS}, {self._unit};",
         ]
 
     def pointer(self, parameter: str, slot_bytes: int) -> list[str]:

@@ -223,8 +223,8 @@ class Expander:
         if own_map.name in self.sites.lines and instruction is not None:
             return self.sites.add(own_map, values, self._own, instruction)
         return [
-            *self._summation.before(own_map, values),
-            *self._addressing.slot(own_map.level),
+            *self._summation.before(own_map, values, self.zero),
+            *(self._addressing.folded_slot() if own_map.folded else self._addressing.slot(own_map.level)),
             *self._addressing.pointer(self._names.parameter("map", own_map.name), own_map.slot_bytes),
             *self._summation.lines(own_map, values, self._addressing.address, self.zero),
         ]

@@ -210,7 +210,8 @@ class KernelCache:
         self._cache = cache
         assemblers = repr([(str(tool.path), tool.version) for tool in tools])
         self._surroundings = digest(
-            *(part.encode() for part in (code_digest(), assemblers, load, repr(sampled), probe.name, probe.source))
+            *(part.encode() for part in (code_digest(), assemblers, load, repr(sampled), probe.name, probe.source)),
+            repr([own_map.folded for own_map in probe.maps]).encode(),
         )
         self._written: dict[str, Path] = {}
 

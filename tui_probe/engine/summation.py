@@ -28,6 +28,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.helpers import TYPE_BITS
+from tui_probe.engine.sparse_summation import SparseSummation
 from tui_probe.probe_model.probe import FIELD_BYTES, Field, Level, Map, Probe, Save, Snippet, SnippetCode
 from tui_probe.probe_model.storage import Layout, Storage
 from tui_probe.ptx.operands import parse_integer
@@ -143,9 +144,12 @@ class Summation:
         self._own = own
         self._reduces = reduces
         self._end = ""
+        self._sparse = SparseSummation(names, own)
 
-    def before(self, own_map: Map, values: tuple[str, ...]) -> list[str]:
+    def before(self, own_map: Map, values: tuple[str, ...], zero: frozenset[str]) -> list[str]:
         """Lines in front of those that compute the address: which lanes have come together, and a new basic block."""
+        if own_map.sparse:
+            return self._sparse.before(values, zero, tests=not self._probe.is_lean)
         if not self._together(own_map, values):
             return []
         self._end = self._names.new_label()
@@ -158,6 +162,8 @@ class Summation:
 
     def lines(self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str]) -> list[str]:
         """Lines behind ``before`` that add to the record at ``address``, leaving out registers in ``zero``."""
+        if own_map.sparse:
+            return self._sparse.lines(own_map, values, address, zero)
         together = self._together(own_map, values)
         follows = self._names.temporary("follows", "pred") if together else ""
         sums = self._sums(own_map, values, address, zero, together=together)

@@ -14,6 +14,7 @@ from tui_probe.engine.server import EngineServer
 from tui_probe.engine.workers import usual_workers
 from tui_probe.errors import ProbeError
 from tui_probe.launcher.environment import places_to_fuse
+from tui_probe.probe_model.storage import fold_sums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +85,7 @@ def prepared(
     """The probes and what is to be made of each. The first copies source files for all."""
     return [
         (
-            each.probe,
+            each.probe if options.detail else fold_sums(each.probe),
             PrepareOptions(
                 "ptx" if load_ptx else "bin",
                 options.kernels or "",

@@ -50,6 +50,7 @@ _POINT_KEYS: Final = (
     "registers",
 )
 _EVEN_FIELDS: Final = ["u64", "u32", "u32"]
+_PAIR_BYTES: Final = 8
 _MAX_RECORD: Final = 4096
 _MAX_CAP: Final = 1 << 20
 _MAX_SHARED_REGISTERS: Final = 256
@@ -222,7 +223,13 @@ def _declared_map(table: TomlTable, name: str) -> Map:
     even = table.flag("even")
     if even and (level is not Level.THREAD or made.cap == 1 or [field.type for field in made.fields] != _EVEN_FIELDS):
         raise table.error("even", "needs a map of threads with several records of the fields u64, u32, u32")
-    return replace(made, reduction=read_reduction(table, level, made.fields, made.cap), even=even)
+    sparse = table.flag("sparse")
+    if sparse and (level is not Level.WARP or made.cap != 1 or {field.type for field in made.fields} != {"u32"}):
+        raise table.error("sparse", "needs a map of warps with one record, all of whose fields are u32")
+    if sparse and made.record_bytes % _PAIR_BYTES:
+        raise table.error("sparse", f"needs an even number of fields: a record takes {made.record_bytes} bytes")
+    reduction = read_reduction(table, level, made.fields, made.cap)
+    return replace(made, reduction=reduction, even=even, sparse=sparse)
 
 
 def _parse_cap(table: TomlTable, key: str, value: object, *, dynamic: str) -> int | None:

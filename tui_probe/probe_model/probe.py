@@ -105,7 +105,8 @@ class Map:
     ``record_bytes`` may be larger than the fields. ``cap`` is None for a dynamic map, whose number of records
     is known only when the kernel runs. With ``cap`` 1 a later record replaces an earlier one. ``reduction`` is what is
     saved of its records, None: all of them. ``even``: where the first field of a whole warp's records rises evenly from
-    lane to lane, the first two lanes save for all; the other fields are then those of lane 0.
+    lane to lane, the first two lanes save for all; the other fields are then those of lane 0. ``sparse``: most lanes
+    have nothing to add. ``folded``: warps of a launch share its slots.
     """
 
     name: str
@@ -115,6 +116,8 @@ class Map:
     cap: int | None = 1
     reduction: Reduction | None = None
     even: bool = False
+    sparse: bool = False
+    folded: bool = False
 
     @property
     def slot_bytes(self) -> int:

@@ -1,13 +1,18 @@
 """Layout of a map's records in device memory; the hook converts it to the layout of result files.
 
 Plain: slot after slot, as in the file; what ``ADD`` adds to.
+Folded: the same, of which only the sum is in the file. ``FOLDED_SLOTS`` of them serve all warps of a launch::
+
+    slot = SM mod ``FOLDED_SMS`` x ``FOLDED_WARPS`` + the warp's place on its SM
+
+    So they stay in the cache: on an H100 a copy of 64 MB has 524 288 warps, whose own slots would be 25 MB.
 Marked: the one record of a slot, and behind it a u32 that is 1 once it was written.
 Rows: of a thread's records. A warp's lanes lie side by side, so that a store of the warp is one piece of memory::
 
     warp = row of counts, then one row per column of a record       row = 32 lanes × unit bytes
 
-    A record is cut into columns of ``unit`` bytes, as many as one store writes. The first row has a u32 for each lane:
-    1 + its attempts to save, written at its exit; 0 says that it reached none.
+    A record is cut into columns of ``unit`` bytes, as many as one store writes. The first row begins with a u32 for
+    each lane, side by side: 1 + its attempts to save, written at its exit; 0 says that it reached none.
 
     Of an ``even`` map, a record of u64, u32, u32: where the first field of a whole warp rises evenly from lane to lane,
     and all its lanes have come to the same record, lanes 0 and 1 save theirs, with a mark, and the others nothing. That
@@ -29,7 +34,7 @@ Sites: one record per instruction, to which all warps add. There are up to ``SIT
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -55,12 +60,16 @@ _MAX_SITE_BYTES: Final = 1 << 20
 """Limit for all copies; beyond it there are fewer: with that many sites, SMs seldom use the same one."""
 _MIN_SITE_COPIES: Final = 4
 SITE_PITCH: Final = 256
+FOLDED_SMS: Final = 64
+FOLDED_WARPS: Final = 64
+FOLDED_SLOTS: Final = FOLDED_SMS * FOLDED_WARPS
 
 
 class Layout(Enum):
     """The layouts by their names in ``kernel.info``."""
 
     PLAIN = "plain"
+    FOLDED = "folded"
     MARKED = "marked"
     ROWS = "rows"
     QUEUE = "queue"
@@ -104,7 +113,9 @@ class Storage:
             return WARP_THREADS * (self.unit + self.cap * self.record_bytes)
         if self.layout is Layout.SITES:
             return -(-max(self.cap, 1) * self.record_bytes // SITE_PITCH) * SITE_PITCH
-        return self.record_bytes if self.layout is Layout.PLAIN else QUEUE_HEADER + 2 * self.cap * self.record_bytes
+        if self.layout is Layout.QUEUE:
+            return QUEUE_HEADER + 2 * self.cap * self.record_bytes
+        return self.record_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +167,25 @@ def probe_parameters(probe: Probe) -> list[tuple[str, str]]:
 def storage_of(probe: Probe, own_map: Map) -> Storage:
     """Return the storage of a map of a probe."""
     if own_map.cap == 1:
-        layout = Layout.PLAIN if own_map.name in _summed_maps(probe) else Layout.MARKED
+        summed = Layout.FOLDED if own_map.folded else Layout.PLAIN
+        layout = summed if own_map.name in _summed_maps(probe) else Layout.MARKED
     else:
         layout = Layout.ROWS if own_map.level is Level.THREAD else Layout.QUEUE
     return Storage(layout, own_map.record_bytes, own_map.cap or 0, own_map.even)
+
+
+def fold_sums(probe: Probe) -> Probe:
+    """Return the probe with folded maps where only the sum over a launch is saved of what warps add up."""
+    summed = _summed_maps(probe)
+    maps = tuple(replace(own, folded=own.name in summed and _is_launch_sum(own)) for own in probe.maps)
+    return replace(probe, maps=maps)
+
+
+def _is_launch_sum(own_map: Map) -> bool:
+    reduction = own_map.reduction
+    if own_map.level is not Level.WARP or own_map.cap != 1 or reduction is None or reduction.group != "launch":
+        return False
+    return all(field.operation == "sum" for field in reduction.fields)
 
 
 def _summed_maps(probe: Probe) -> set[str]:

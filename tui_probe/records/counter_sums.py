@@ -126,15 +126,21 @@ class CountsByLine(Generic[WholeAnalysis]):
 
 
 def line_sums(
-    result: Result, record: np.dtype[Any], probe: str, sites: Sequence[int], folder: Path | None
+    result: Result,
+    record: np.dtype[Any],
+    probe: str,
+    sites: Sequence[int],
+    folder: Path | None,
+    convert: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
 ) -> tuple[LineSums, ...]:
     """The sums of map 0 by line, in the order of lines. ``sites`` are the lines of its records, from ``kernel.info``.
 
-    ``folder`` is that of the kernel in the trace, for opcodes and source. TraceError if the records are not of
-    ``probe``, or not as many as ``sites``.
+    ``folder`` is that of the kernel in the trace, for opcodes and source. ``convert`` makes other records of them,
+    whose fields are added up. TraceError if the records are not of ``probe``, or not as many as ``sites``.
     """
     records = site_records(result, record, probe, sites)
-    names = record.names or ()
+    records = convert(records) if convert else records
+    names = records.dtype.names or ()
     sums: dict[int, dict[str, int]] = {}
     for line, values in zip(sites, records.tolist(), strict=True):
         before = sums.get(line, dict.fromkeys(names, 0))

@@ -59,7 +59,7 @@ struct parameter {
 enum map_level { MAP_THREAD = 0, MAP_WARP = 1 };
 
 /* The layout of its records on the device; see layout.h. */
-enum map_layout { MAP_PLAIN, MAP_MARKED, MAP_ROWS, MAP_QUEUE, MAP_COUNTS, MAP_SITES };
+enum map_layout { MAP_PLAIN, MAP_MARKED, MAP_ROWS, MAP_QUEUE, MAP_COUNTS, MAP_SITES, MAP_FOLDED };
 
 enum { EVEN_RECORD_BYTES = 16 }; /* of maps whose lanes 0 and 1 may save for their warp */
 

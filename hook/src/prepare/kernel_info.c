@@ -70,7 +70,7 @@ static bool become_sites(struct map *map, unsigned long copies)
  * with "even" or without, or "INDEX counts". */
 static bool read_storage(const char *text, struct kernel_probe *probe)
 {
-    static const char *const names[] = {"plain", "marked", "rows", "queue", "counts", "sites"};
+    static const char *const names[] = {"plain", "marked", "rows", "queue", "counts", "sites", "folded"};
     enum { LAYOUTS = sizeof names / sizeof *names, LARGEST_RECORD = 4096 };
     unsigned long index, record = 0, cap = 0, copies = 0;
     char name[16] = "";
@@ -105,8 +105,11 @@ static bool read_reduction(const char *text, struct kernel_probe *probe)
     if (sscanf(text, "%lu %n", &index, &length) != 1 || !length || index >= probe->n_maps)
         return false;
     struct map *map = &probe->maps[index];
-    const bool may = (map->layout == MAP_PLAIN || map->layout == MAP_MARKED) && map->cap == 1 && !map->reduction;
+    const bool slots = map->layout == MAP_PLAIN || map->layout == MAP_MARKED || map->layout == MAP_FOLDED;
+    const bool may = slots && map->cap == 1 && !map->reduction;
     map->reduction = may ? reduction_parse(text + length, map->record) : NULL;
+    if (map->layout == MAP_FOLDED && map->reduction && map->reduction->level != REDUCE_LAUNCH)
+        return false;
     return map->reduction && (map->reduction->level != REDUCE_WARP || map->level == MAP_THREAD);
 }
 
@@ -118,7 +121,8 @@ static bool maps_make_sense(const struct kernel_probe *probe)
         bool counted = map->layout == MAP_ROWS || map->layout == MAP_QUEUE;
         if (counted != (next && next->layout == MAP_COUNTS) || (counted && next->level != map->level) ||
             (!counted && !map->cap) || (map->layout == MAP_ROWS && map->level != MAP_THREAD) ||
-            (map->layout == MAP_QUEUE && map->level != MAP_WARP) || !map->record)
+            (map->layout == MAP_QUEUE && map->level != MAP_WARP) || !map->record ||
+            (map->layout == MAP_FOLDED && (map->level != MAP_WARP || !map->reduction)))
             return false;
     }
     return !probe->n_maps || probe->maps[0].layout != MAP_COUNTS;

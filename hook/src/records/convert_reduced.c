@@ -60,7 +60,7 @@ static bool put_groups(struct groups *g)
 {
     const struct map *map = g->c->map;
     const struct extent *extent = &g->c->extent;
-    const uint64_t groups = layout_groups(map, extent), n = extent->blocks * layout_slots(map, extent) / groups;
+    const uint64_t groups = layout_groups(map, extent), n = layout_device_slots(map, extent) / groups;
     if (map->reduction->level == REDUCE_WARP)
         return put_warps(g);
     for (uint64_t group = 0; group < groups; group++)

@@ -71,6 +71,8 @@ uint64_t layout_reduced(const struct map *map, const struct extent *extent)
 bool layout_reduces(const struct map *map, const struct extent *extent)
 {
     uint64_t whole;
+    if (map->layout == MAP_FOLDED)
+        return true;
     return map->reduction && !extent->in_detail &&
            (!product(extent->blocks, layout_slots(map, extent), map->record, &whole) ||
             layout_reduced(map, extent) < whole);
@@ -88,6 +90,8 @@ static bool device_bytes(const struct map *map, uint32_t cap, const struct exten
     uint64_t stride = layout_stride(map, cap);
     if (map->layout == MAP_SITES)
         return product(map->copies, stride, 1, bytes);
+    if (map->layout == MAP_FOLDED)
+        return product(FOLDED_SLOTS, stride, 1, bytes);
     if (!product(extent->blocks, groups, stride, bytes))
         return false;
     if (map->layout == MAP_ROWS)

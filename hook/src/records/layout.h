@@ -2,13 +2,15 @@
  *
  * plain    slot after slot, as in the result file.
  * marked   slot = a record, and behind it a u32 that is 1 once it was written (padded to the record's unit).
- * rows     warp = a row of counts, then for each record one row per column; row = 32 lanes of a unit.
+ * rows     warp = a row that begins with 32 counts, then for each record one row per column; row = 32 lanes of a unit.
  *          A record is cut into columns of a unit: 16, 8 or 4 bytes, the largest that divides it.
  *          A block's last warp has all of its rows, however many lanes it has.
  * queue    slot = u32 count, u32 strays, 8 bytes unused; cap records of lane 0; cap records of lanes without lane 0.
  * counts   of the map before it: none of its own.
  * sites    copies of a record for each probed instruction, each copy padded to SITE_PITCH bytes; warps add to one of
  *          them. The file has their sum behind the maps, and no bytes in the slots of warps.
+ * folded   plain slots that the warps of a launch share, FOLDED_SLOTS of them. The file has only their sum: the map is
+ *          reduced, whatever the launch's size.
  *
  * A count is 1 + the attempts to save; 0: the lane ended in a way that told none.
  *
@@ -29,7 +31,7 @@
 #include "reduce.h"
 #include "sampling.h"
 
-enum { WARP_THREADS = 32, QUEUE_HEADER_BYTES = 16, SITE_PITCH = 256, REDUCED_HEAD_BYTES = 8 };
+enum { WARP_THREADS = 32, QUEUE_HEADER_BYTES = 16, SITE_PITCH = 256, FOLDED_SLOTS = 64 * 64, REDUCED_HEAD_BYTES = 8 };
 #define EVEN_MARK UINT32_C(0x80000000)
 enum { REDUCED_ABOUT_BYTES = 32 }; /* at most what a file says of a reduced map besides */
 
@@ -75,6 +77,12 @@ static inline uint64_t layout_sites(const struct map *map)
 static inline uint64_t layout_slots(const struct map *map, const struct extent *extent)
 {
     return map->level == MAP_WARP ? extent->warps : extent->threads;
+}
+
+/* Slots of a plain, marked or folded map on the device. */
+static inline uint64_t layout_device_slots(const struct map *map, const struct extent *extent)
+{
+    return map->layout == MAP_FOLDED ? FOLDED_SLOTS : extent->blocks * layout_slots(map, extent);
 }
 
 /* True if less than all of its records is saved of a map: where that takes less room. */
