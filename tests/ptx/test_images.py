@@ -128,7 +128,7 @@ def test_wrapper() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\0\0", b"MZ\x90", b"// nothing more", b".versions 1"])
 def test_no_image(data: bytes) -> None:
-    with pytest.raises(ImageError, match="no cubin, fatbin or PTX"):
+    with pytest.raises(ImageError, match="not a cubin, fatbin or PTX"):
         image_kind(data)
 
 

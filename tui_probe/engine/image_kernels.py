@@ -92,7 +92,7 @@ def image_entries(image: bytes) -> Iterator[fatbin.FatbinEntry]:
 
 # The kernels of a file, and the way in which a run would probe each.
 #
-# A library has one image or many: what the runtime gives to the driver immediately. In each of them a kernel is probed
+# A library has one image or many: what the runtime gives to the driver in one call. In each of them a kernel is probed
 # in its PTX, where the device can run that, or else in its machine code.
 
 _HEAD_BYTES: Final = 1 << 20

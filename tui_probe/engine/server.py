@@ -12,7 +12,7 @@
     A reason ends with its code: no PTX in image code no-ptx
     launcher → engine  cache TAB id         engine → launcher  ok TAB id TAB hits SPACE misses
 
-Requests of a connection are answered in order, connections immediately: a process has one for each kernel that it waits
+Requests of a connection are answered in order, connections in parallel: a process has one for each kernel that it waits
 for. The launcher runs the server in a process of its own, ``launcher.engine_process``, with workers beside it.
 """
 
