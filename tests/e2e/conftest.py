@@ -16,6 +16,8 @@ from tui_probe.simgpu.examples import demo
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = [sys.executable, demo.__file__]
+SAXPY = [*EXAMPLE, "--kernel", "saxpy"]
+"""The example's cheapest kernel that loads and stores, for tests that need no other."""
 RUN = [sys.executable, "-m", "tui_probe", "run", "-p", "block_sched", "--sim"]
 """A run of the cheapest probe, for tests that are about something else."""
 LIMIT = 120  # seconds; reaching it means that something hangs

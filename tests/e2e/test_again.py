@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import EXAMPLE, Tool
+from tests.e2e.conftest import EXAMPLE, SAXPY, Tool
 
 KERNELS = ("-k", "saxpy:reduction")
+BOTH = [*SAXPY, "--kernel", "reduction"]
 
 
 def run_info(trace: Path) -> dict[str, Any]:
@@ -28,26 +29,26 @@ def newest(tool: Tool, before: set[Path]) -> Path:
 
 
 def test_the_same_command_and_filter_with_another_probe(tool: Tool) -> None:
-    _, first = tool.run(EXAMPLE, *KERNELS, "-p", "gmem_sectors", "--max-trace-bytes", "5M")
+    _, first = tool.run(BOTH, *KERNELS, "-p", "gmem_sectors", "--max-trace-bytes", "5M")
     again = tool("run", "--again", "-p", "block_sched", "--no-report")
     assert again.returncode == 0, again.stderr
     info = run_info(newest(tool, {first}))
-    assert info["command"] == EXAMPLE
+    assert info["command"] == BOTH
     assert info["probe"] == "block_sched"
     assert info["driver"]["simulated"] is True
     assert (info["options"]["kernels"], info["options"]["max_trace_bytes"]) == ("saxpy:reduction", 5 << 20)
 
 
 def test_options_override_those_of_previous_run(tool: Tool) -> None:
-    _, first = tool.run(EXAMPLE, *KERNELS, "-p", "gmem_sectors")
-    assert tool("run", "--again", str(first), "-k", "matmul", "--no-report").returncode == 0
+    _, first = tool.run(BOTH, *KERNELS, "-p", "gmem_sectors")
+    assert tool("run", "--again", str(first), "-k", "reduction", "--no-report").returncode == 0
     info = run_info(newest(tool, {first}))
-    assert (info["probe"], info["options"]["kernels"]) == ("gmem_sectors", "matmul")
+    assert (info["probe"], info["options"]["kernels"]) == ("gmem_sectors", "reduction")
 
 
 def test_kernels_that_are_chosen_anew_are_all_that_is_chosen(tool: Tool) -> None:
     """A run that left the wrong kernels out continues without that."""
-    _, first = tool.run(EXAMPLE, "-k", "nonsense", "--exclude", "saxpy", "-p", "gmem_sectors")
+    _, first = tool.run(SAXPY, "-k", "nonsense", "--exclude", "saxpy", "-p", "gmem_sectors")
     recorded = []
     made = {first}
     for options in (("-k", "saxpy"), ("--all-kernels",)):
@@ -61,7 +62,7 @@ def test_kernels_that_are_chosen_anew_are_all_that_is_chosen(tool: Tool) -> None
 
 
 def test_times_are_not_taken_again_where_another_probe_is_asked_for(tool: Tool) -> None:
-    _, first = tool.run(EXAMPLE, *KERNELS, "-p", "gmem_sectors", "--benchmark")
+    _, first = tool.run(BOTH, *KERNELS, "-p", "gmem_sectors", "--benchmark")
     assert run_info(first)["options"]["launches"] == "all"
     assert tool("run", "--again", "--no-report").returncode == 0
     same = newest(tool, {first})
@@ -83,7 +84,7 @@ def test_rerun_uses_directory_of_previous_run(tool: Tool) -> None:
 
 
 def test_rerun_reports_what_it_cannot_repeat(tool: Tool) -> None:
-    _, first = tool.run([*EXAMPLE, "--kernel", "saxpy"])
+    _, first = tool.run(SAXPY)
     both = tool("run", "--again", str(first), "--", "true")
     assert (both.returncode, "leave out COMMAND, or --again" in both.stderr) == (2, True)
     info = run_info(first)
@@ -97,7 +98,7 @@ def test_rerun_reports_what_it_cannot_repeat(tool: Tool) -> None:
 
 def test_foreign_command_is_not_run_without_question(tool: Tool) -> None:
     """Neither where its trace was changed, nor where this user has not run anything yet."""
-    _, first = tool.run(EXAMPLE, *KERNELS, "-p", "block_sched")
+    _, first = tool.run(BOTH, *KERNELS, "-p", "block_sched")
     info = run_info(first)
     hidden = "touch ran\rharmless"
     (first / "run.json").write_text(json.dumps(info | {"command": ["sh", "-c", hidden]}))
@@ -110,7 +111,7 @@ def test_foreign_command_is_not_run_without_question(tool: Tool) -> None:
 
 @pytest.mark.parametrize(("typed", "runs"), [("yes\n", True), ("y\n", False), ("\n", False), ("\x04", False)])
 def test_foreign_command_is_shown_and_asked_for(tool: Tool, typed: str, *, runs: bool) -> None:
-    _, first = tool.run(EXAMPLE, *KERNELS, "-p", "block_sched")
+    _, first = tool.run(BOTH, *KERNELS, "-p", "block_sched")
     (first / "run.json").write_text(json.dumps(run_info(first) | {"command": ["touch", *["harmless"] * 60, "ran"]}))
     master, slave = pty.openpty()
     argv = [sys.executable, "-m", "tui_probe", "run", "--no-ui", "--again", str(first)]

@@ -17,12 +17,11 @@ import pytest
 from tui_probe.probes.block_sched.analysis import RECORD
 from tui_probe.trace.follow import open_trace
 
-from .conftest import EXAMPLE, Tool
+from .conftest import EXAMPLE, SAXPY, Tool
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMAND = [*EXAMPLE, "--kernel", "saxpy"]
 LARGEST_MEMORY = """
 import sys
 largest = original = 0
@@ -58,13 +57,24 @@ def program(folder: Path, text: str, *words: str) -> str:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
 
 
-@pytest.fixture
-def started(tool: Tool) -> tuple[Tool, subprocess.CompletedProcess[str]]:
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """A program started without the word ``run``, twice: the second time its kernels are in the cache."""
+    tool = Tool(tmp_path_factory.mktemp("started"), natives)
     options = ("-p", "block_sched", "--sim", "--no-report", "--detail", "--tracedir", "block_sched")
-    tool(*options, *COMMAND)
+    tool(*options, *SAXPY)
     shutil.rmtree(tool.folder / "block_sched")
-    return tool, tool(*options, *COMMAND)
+    return tool.folder, tool(*options, *SAXPY)
+
+
+@pytest.fixture
+def started(
+    tool: Tool, recorded: tuple[Path, subprocess.CompletedProcess[str]]
+) -> tuple[Tool, subprocess.CompletedProcess[str]]:
+    """What that program left, for a test alone."""
+    folder, done = recorded
+    shutil.copytree(folder, tool.folder, dirs_exist_ok=True)
+    return tool, done
 
 
 def test_three_ways_of_finding_the_trace(started: tuple[Tool, subprocess.CompletedProcess[str]]) -> None:
@@ -178,7 +188,7 @@ def test_a_study_of_several_processes_is_collected_and_counted(tool: Tool) -> No
 
 
 def test_the_reader_of_a_log_is_followed_by_an_analysis(tool: Tool) -> None:
-    tool("-p", "block_sched", "--sim", "--no-report", "--detail", *COMMAND)
+    tool("-p", "block_sched", "--sim", "--no-report", "--detail", *SAXPY)
     result, _, reader = program(tool.folder, FIRST_OF_EACH).partition("\n")
     blocks, running, waiting = map(int, program(tool.folder, f"{reader}\n{SCHEDULE}", result).split())
     assert blocks > 1
@@ -188,7 +198,7 @@ def test_the_reader_of_a_log_is_followed_by_an_analysis(tool: Tool) -> None:
 
 def test_the_environment_names_the_folder_of_traces(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEUTRINO_TRACEDIR", "elsewhere")
-    done = tool("-p", "block_sched", "--sim", "--no-report", *COMMAND)
+    done = tool("-p", "block_sched", "--sim", "--no-report", *SAXPY)
     assert done.stderr.split()[-1].startswith("elsewhere/")
     shown = tool("show", "blocks", "--kernel", "0")
     assert (shown.returncode, "SM" in shown.stdout) == (0, True)
@@ -212,8 +222,7 @@ def test_a_picture_is_all_that_stdout_has(started: tuple[Tool, subprocess.Comple
     trace = done.stderr.strip().split(" ")[-1]
     shown = tool("show", "blocks", trace, "--png", "blocks.png", "-k", "0")
     assert shown.stdout == "blocks.png\n"
-    quiet = [*COMMAND[:-2], "--kernel", "saxpy"]
-    ran = tool("-t", "block_sched", "--sim", "--png", "-k", "saxpy", *quiet)
+    ran = tool("-t", "block_sched", "--sim", "--png", "-k", "saxpy", *SAXPY)
     said, path = ran.stdout.splitlines()
     assert said == "saxpy ok"  # the program's own
     assert (tool.folder / path).read_bytes().startswith(b"\x89PNG")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tui_probe
-from tests.e2e.conftest import EXAMPLE, Tool
+from tests.e2e.conftest import EXAMPLE, SAXPY, Tool
 from tests.engine.reduced_maps import reduced_bytes
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.trace.follow import open_trace
@@ -38,13 +38,19 @@ def of_saxpy(trace: Path) -> Any:
     return kernel.results[0]
 
 
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> str:
+    """What the example writes without tui-probe."""
+    return Tool(tmp_path_factory.mktemp("alone"), natives).alone(*EXAMPLE).stdout
+
+
 @pytest.mark.parametrize("probe", ["block_sched", "gmem_bytes", "barrier_wait"])
-def test_reduced_results_give_the_same_pages(tool: Tool, probe: str) -> None:
+def test_reduced_results_give_the_same_pages(tool: Tool, probe: str, alone: str) -> None:
     run, small = tool.run(EXAMPLE, "-p", probe)
     (tool.folder / "other").mkdir()
     again = Tool(tool.folder / "other", tool.natives)
     whole_run, large = again.run(EXAMPLE, "-p", probe, "--detail")
-    assert (run.returncode, run.stdout) == (whole_run.returncode, whole_run.stdout) == (0, tool.alone(*EXAMPLE).stdout)
+    assert (run.returncode, run.stdout) == (whole_run.returncode, whole_run.stdout) == (0, alone)
     assert figures(tool, small) == figures(tool, large)
     (own,) = load_probe(probe).maps
     assert own.reduction is not None
@@ -61,14 +67,14 @@ def test_reduced_results_give_the_same_pages(tool: Tool, probe: str) -> None:
 
 
 def test_the_run_says_what_it_kept(tool: Tool) -> None:
-    _, trace = tool.run(EXAMPLE, "-p", "block_sched", "-k", "saxpy", "--detail")
+    _, trace = tool.run(SAXPY, "-p", "block_sched", "--detail")
     assert json.loads((trace / "run.json").read_text())["options"]["detail"] is True
     (folder := tool.folder / "config" / "tui-probe").mkdir(parents=True)
     (folder / "settings.toml").write_text("detail = true\n")
     tool = WithSettings(tool.folder, tool.natives)
-    _, trace = tool.run(EXAMPLE, "-p", "block_sched", "-k", "saxpy")
+    _, trace = tool.run(SAXPY, "-p", "block_sched")
     assert of_saxpy(trace).reduced == {}
-    _, trace = tool.run(EXAMPLE, "-p", "block_sched", "-k", "saxpy", "--no-detail")
+    _, trace = tool.run(SAXPY, "-p", "block_sched", "--no-detail")
     result = of_saxpy(trace)
     assert result.reduced == {"block_sched": "block"}
     assert result.maps["block_sched"].shape == result.written["block_sched"].shape == (64, 1, 1)
@@ -79,7 +85,7 @@ def test_results_count_against_the_limit_as_they_are_saved(tool: Tool) -> None:
     """All records of 1 563 blocks with eight warps each, 56 bytes per warp, would be too much for the trace: they are
     reduced with --detail, too, if that is all there is room for.
     """
-    command = [*EXAMPLE, "--kernel", "saxpy", "--size", "400000"]
+    command = [*SAXPY, "--size", "400000"]
     for limit, is_reduced in ("600K", True), ("10M", False):
         _, trace = tool.run(command, "-p", "gmem_bytes", "--max-trace-bytes", limit, "--detail")
         assert bool(of_saxpy(trace).reduced) == is_reduced
@@ -89,7 +95,7 @@ def test_irreducible_records_are_block_sampled(tool: Tool) -> None:
     """The records of 1 563 blocks with 256 threads each are more than the trace may have: some blocks are, in a second
     copy of the kernel that is made for it.
     """
-    command = [*EXAMPLE, "--kernel", "saxpy", "--size", "400000"]
+    command = [*SAXPY, "--size", "400000"]
     run, trace = tool.run(command, "-p", "dmat", "--max-trace-bytes", "2M")
     assert (run.returncode, run.stdout) == (0, tool.alone(*command).stdout)
     (kernel,) = [kernel for kernel in open_trace(trace).kernels if kernel.name == "saxpy"]
@@ -103,10 +109,10 @@ def test_irreducible_records_are_block_sampled(tool: Tool) -> None:
 
 
 def test_pages_of_warps_say_what_to_do(tool: Tool) -> None:
-    _, trace = tool.run(EXAMPLE, "-p", "block_sched", "-k", "saxpy")
+    _, trace = tool.run(SAXPY, "-p", "block_sched")
     shown = tool("show", "timeline", str(trace), "-k", "saxpy", "--do", "level,level")
     assert "one row per SM; for warps: run with --detail" in shown.stdout + shown.stderr
-    _, trace = tool.run(EXAMPLE, "-p", "barrier_wait", "-k", "softmax")
+    _, trace = tool.run([*EXAMPLE, "--kernel", "softmax"], "-p", "barrier_wait")
     shown = tool("show", "latency", str(trace), "-k", "softmax")
     assert "of each warp: run with --detail" in shown.stdout
     assert "one warp              –        –        –" in shown.stdout

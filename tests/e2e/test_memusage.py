@@ -9,13 +9,15 @@ import pytest
 
 from tui_probe.trace.follow import open_trace
 
-from .conftest import EXAMPLE
+from .conftest import EXAMPLE, SAXPY
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from .conftest import Tool
 
+SHARING = [*SAXPY, "--kernel", "matmul"]
+"""A kernel without shared memory and one with it."""
 MEMORY = re.compile(r"\[exec\] probe-mem (\d+) \(bytes\)")
 
 
@@ -27,9 +29,10 @@ def memory(directory: Path) -> list[int]:
 
 @pytest.mark.parametrize("probe", ["block_sched", "gmem_bytes", "tensorop_count"])
 def test_memory_is_that_of_a_probed_run_and_nothing_is_probed(tool: Tool, probe: str) -> None:
-    result, probed = tool.run(EXAMPLE, "-p", probe, "--launches", "all")
+    command = EXAMPLE if probe == "block_sched" else SHARING
+    result, probed = tool.run(command, "-p", probe, "--launches", "all")
     assert result.returncode == 0
-    sized_result, sized = tool.run(EXAMPLE, "-p", probe, "--memusage")
+    sized_result, sized = tool.run(command, "-p", probe, "--memusage")
     assert (sized_result.returncode, sized_result.stdout) == (0, result.stdout)
     assert memory(sized) == memory(probed) != []
     trace = open_trace(sized)
@@ -59,7 +62,7 @@ def test_a_run_that_saves_no_results_says_so(tool: Tool) -> None:
         ("--memusage", "--memusage probes nothing: run without it"),
         ("--benchmark", "--benchmark saves no results: run with --benchmark --save-results"),
     ):
-        result, trace = tool.run(EXAMPLE, "-p", "block_sched", option)
+        result, trace = tool.run(SAXPY, "-p", "block_sched", option)
         assert result.returncode == 0
         assert not list((trace / "result").iterdir())
         shown = tool("show", "blocks", f"{trace}:0")

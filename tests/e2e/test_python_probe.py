@@ -14,13 +14,13 @@ from tui_probe.probekit.view_target import count_viewable
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.findings import summarize_findings
 
-from .conftest import EXAMPLE, Tool
+from .conftest import SAXPY, Tool
 
 PROBE = Path(__file__).parent / "probes" / "lifetime.py"
 
 
 def test_a_python_probe_runs_and_is_kept_as_toml(tool: Tool) -> None:
-    result, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "-p", str(PROBE))
+    result, trace = tool.run(SAXPY, "-p", str(PROBE))
     assert (result.returncode, result.stdout) == (0, "saxpy ok\n")
     (kernel,) = open_trace(trace).kernels
     assert (kernel.status, len(kernel.results)) == ("probed", 1)
@@ -37,11 +37,11 @@ def test_a_python_probe_runs_and_is_kept_as_toml(tool: Tool) -> None:
 def test_custom_probe_counts_are_on_results_page(tool: Tool) -> None:
     """Sums by field of a map that lanes add to; of records how many, and what is in their fields."""
     programs = Path(__file__).parents[1] / "dsl" / "programs"
-    run, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "-p", str(programs / "sites.py"))
+    run, trace = tool.run(SAXPY, "-p", str(programs / "sites.py"))
     assert run.returncode == 0
     page = tool("report", str(trace), "--page", "results").stdout
     assert "#0 saxpy  sites\n  launch 0: accesses executed 49 152, accesses moved 196 608," in page
-    run, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "-p", str(programs / "dmat.py"))
+    run, trace = tool.run(SAXPY, "-p", str(programs / "dmat.py"))
     rows = json.loads(tool("report", str(trace), "--page", "results", "--format", "json").stdout)["results"]
     value_of = {row["figure"]: row["value"] for row in rows}
     assert {row["probe"] for row in rows} == {"dmat"}
@@ -51,7 +51,7 @@ def test_custom_probe_counts_are_on_results_page(tool: Tool) -> None:
 
 def test_finding_of_custom_probe_is_its_first_value(tool: Tool, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "tui_probe", "new-probe", "gap"], cwd=tmp_path, check=True)
-    trace = open_trace(tool.run([*EXAMPLE], "-p", str(tmp_path / "gap.py"), "-k", "saxpy")[1])
+    trace = open_trace(tool.run(SAXPY, "-p", str(tmp_path / "gap.py"))[1])
     kernel = next(kernel for kernel in trace.kernels if kernel.status == "probed")
     assert re.fullmatch(r"gap: median [\d ]+ cycles, most [\d ]+", summarize_findings(trace, kernel).words)
     why = count_viewable(trace, kind_of("lines"))[1] or ""

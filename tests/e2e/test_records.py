@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tests.e2e.conftest import EXAMPLE
+from tests.e2e.conftest import EXAMPLE, SAXPY
 from tests.engine.device_maps import DeviceMaps
 from tests.engine.kernels import probed
 from tests.engine.test_recording import KERNEL, RECORD
@@ -216,7 +216,7 @@ def test_a_probe_that_meets_nothing_says_so(tool: Tool) -> None:
 def test_a_probe_of_ones_own_that_meets_nothing_has_no_numbers(tool: Tool) -> None:
     """Initial values of registers are not measurements: no page shows a 0 of them."""
     assert tool("new-probe", "mine", "--at", "nowhere.cu:10-13").returncode == 0
-    _, trace = tool.run(EXAMPLE, "-p", "mine.py", "-k", "saxpy")
+    _, trace = tool.run(SAXPY, "-p", "mine.py")
     reason = "mine matched no instruction of this kernel, which has no nowhere.cu:10-13: its code is of saxpy.cu"
     assert " ".join(run_report(open_trace(trace)).split()).count(reason) == 1
     page = tool("show", "results", f"{trace}:saxpy").stdout

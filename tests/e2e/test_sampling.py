@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.conftest import EXAMPLE, Tool
+from tests.e2e.conftest import EXAMPLE, SAXPY, Tool
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.trace.follow import open_trace
 
@@ -39,7 +39,7 @@ def test_counts_say_of_which_blocks_they_are(tmp_path: Path, natives: Path) -> N
 
 def test_records_are_numbered_as_in_the_grid(tmp_path: Path, natives: Path) -> None:
     tool = Tool(tmp_path, natives)
-    run, trace = tool.run(EXAMPLE, "-p", "dmat", "--sample", "40-43", "-k", "saxpy", "--no-report")
+    run, trace = tool.run(SAXPY, "-p", "dmat", "--sample", "40-43", "--no-report")
     assert run.returncode == 0
     (kernel,) = [kernel for kernel in open_trace(trace).kernels if kernel.name == "saxpy"]
     result = kernel.read(kernel.results[0])
