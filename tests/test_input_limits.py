@@ -13,10 +13,10 @@ import pytest
 import tui_probe
 from tui_probe.engine.image_kernels import read_kernel_file
 from tui_probe.errors import ProbeError, TraceError
-from tui_probe.evals.dmat.page_map import read_page_map
+from tui_probe.evals.dmat.raster import read_page_map
 from tui_probe.evals.evaluation import evaluate
 from tui_probe.evals.inputs import COLLECTED_FILE, read_collected
-from tui_probe.evals.latency.answer import read_median_table
+from tui_probe.evals.latency import read_median_table
 from tui_probe.input_limits import ACCESSES, LIMITS
 from tui_probe.launcher.control import page_of_trace
 from tui_probe.trace.kernel_files import read_kernel_info
@@ -27,7 +27,7 @@ READING = ("analysis", "api", "evals", "nsight", "pages", "probekit", "trace", "
 """Packages that read files from elsewhere."""
 UNBOUNDED = {"read_bytes", "read_text", "readlines", "decompress", "fromfile"}
 EXCEPTIONS = {
-    "evals/critical/answer.py": "read",  # of a Program, not of a file
+    "evals/critical/__init__.py": "read",  # of a Program, not of a file
     "trace/run_info.py": "read_bytes",  # of /proc
     "trace/user_state.py": "read_text",  # our own file
     "trace/plain_file.py": "read",  # what this run wrote
@@ -72,7 +72,7 @@ def test_trace_with_large_run_json_counts_as_ended(tmp_path: Path) -> None:
 
 
 def test_packed_accesses_are_unpacked_up_to_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("tui_probe.evals.dmat.answer"), "ACCESSES", ACCESSES._replace(most=1 << 20))
+    monkeypatch.setattr(import_module("tui_probe.evals.dmat"), "ACCESSES", ACCESSES._replace(most=1 << 20))
     path = tmp_path / "x.json.gz"
     path.write_bytes(gzip.compress(bytes(16 << 20)))
     with pytest.raises(TraceError, match="larger than 1 MiB, the limit for accesses") as error:

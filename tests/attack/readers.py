@@ -22,8 +22,8 @@ from tests.trace.test_sites import PROBE, WHOLE
 from tui_probe.binaries import elf, line_tables
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.errors import ProbeError, UnsupportedKernelError
-from tui_probe.evals.bandwidth.answer import read_products
-from tui_probe.evals.dmat.page_map import read_page_map
+from tui_probe.evals.bandwidth import read_products
+from tui_probe.evals.dmat.raster import read_page_map
 from tui_probe.evals.inputs import read_collected
 from tui_probe.evals.overhead.costs import PUBLISHED_STUDY, SMALL_STUDY, read_study
 from tui_probe.launcher.control import page_of_trace

@@ -15,7 +15,7 @@ import pytest
 
 from tests.recorded import H200, unpacked
 from tui_probe.errors import ProbeError
-from tui_probe.evals.dmat.page_map import read_page_map
+from tui_probe.evals.dmat.raster import read_page_map
 from tui_probe.pages.code.code_lines import read_lines
 from tui_probe.pages.event_log import log_rows
 from tui_probe.pages.views import kinds

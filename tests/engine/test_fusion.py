@@ -26,8 +26,7 @@ from tests.engine.test_same_results import (
 from tests.simgpu.device import BASE, Device
 from tests.turns import due
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.fused_files import part_info
-from tui_probe.engine.fusion import fuse
+from tui_probe.engine.fusion import fuse, part_info
 from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_cache import PREPARED_FILES, PrepareOptions

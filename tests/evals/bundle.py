@@ -23,8 +23,8 @@ from itertools import islice
 from pathlib import Path
 
 from tui_probe.draw import units
-from tui_probe.evals.dmat.answer import ACCESS_PROBES, read_picture
-from tui_probe.evals.dmat.answer import SAVED_PICTURES as PICTURES
+from tui_probe.evals.dmat import ACCESS_PROBES, read_picture
+from tui_probe.evals.dmat import SAVED_PICTURES as PICTURES
 from tui_probe.evals.evaluation import FOLDER
 from tui_probe.evals.inputs import EvaluationInput, read_collected, write_collected
 from tui_probe.probekit.page_kinds import ViewSource

@@ -16,7 +16,7 @@ from tui_probe.errors import TraceError
 from tui_probe.evals.answer import AnswerDocument
 from tui_probe.evals.evaluation import Setting, evaluation_named
 from tui_probe.evals.inputs import CollectedRun, write_collected
-from tui_probe.evals.latency.answer import KEYS
+from tui_probe.evals.latency import KEYS
 
 
 def line(total: float, call: float, stream: float, operation: str = "gemm") -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.nsight.analysis.enclosure import ranges_within
+from tui_probe.nsight.analysis.projection import ranges_within
 from tui_probe.nsight.importers.nsys_model import ProjectedRange, Stream
 
 STREAMS = [Stream(1, 0, 1, number) for number in (7, 8)]

@@ -19,11 +19,10 @@ from tui_probe.nsight.analysis.launch_means import by_line
 from tui_probe.nsight.importers.input_file import tool_of
 from tui_probe.nsight.importers.ncu import read_ncu
 from tui_probe.nsight.importers.ncu_table import NcuTable
-from tui_probe.nsight.pages import probe_counts
+from tui_probe.nsight.pages import source_page
 from tui_probe.nsight.pages.ncu_pages import NcuReport
 from tui_probe.nsight.pages.opening import NcuSources, ncu_page
-from tui_probe.nsight.pages.probe_counts import probed_accesses, probed_lines
-from tui_probe.nsight.pages.source_page import lines_page
+from tui_probe.nsight.pages.source_page import lines_page, probed_accesses, probed_lines
 from tui_probe.probekit.lines import LineRow
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLine
@@ -160,7 +159,7 @@ def measured(
 def test_probe_counts_pair_with_those_of_ncu(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
     accesses = [("ld.global.u32", 6, 8, 32), ("st.global.u32", 6, 8, 64), ("ld.global.u32", 5, 8, 1)]
     lines_of = measured(accesses)
-    monkeypatch.setattr(probe_counts, "measured_lines", lines_of)
+    monkeypatch.setattr(source_page, "measured_lines", lines_of)
     recorded(monkeypatch, Package([counted()]))
     page = lines_page(NcuReport(read_ncu([report])), [TRACE])
     assert [(row.place, row.differences) for row in page.rows] == [
@@ -179,7 +178,7 @@ def test_probe_counts_pair_with_instructions(
     """By the only load and the only store of a line in PTX; by the offset in SASS."""
     load, store = ("LDG.E", "STG.E") if graft else ("ld.global.u32", "st.global.u32")
     accesses = [(load, places[0], 8, 32), (store, places[1], 8, 65)]
-    monkeypatch.setattr(probe_counts, "measured_lines", measured(accesses, graft))
+    monkeypatch.setattr(source_page, "measured_lines", measured(accesses, graft))
     recorded(monkeypatch, Package([counted()]))
     page = ncu_page("sass", NcuSources(read_ncu([report]), [TRACE]))
     rows = {row["instruction"]: (row["probe_sectors"], row["differences"]) for row in page.record()["sass"]}
@@ -191,7 +190,7 @@ def test_probe_counts_pair_with_instructions(
 def test_instructions_of_equal_kind_in_a_line_are_not_compared(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
     """The compiler may move, merge or repeat them."""
     accesses = [("st.global.u32", 6, 8, 32), ("st.global.u32", 6, 8, 32)]
-    monkeypatch.setattr(probe_counts, "measured_lines", measured([*accesses, ("ld.global.u32", 6, 8, 32)]))
+    monkeypatch.setattr(source_page, "measured_lines", measured([*accesses, ("ld.global.u32", 6, 8, 32)]))
     recorded(monkeypatch, Package([counted()]))
     page = ncu_page("sass", NcuSources(read_ncu([report]), [TRACE]))
     assert [row.counts.text for row in page.rows if row.probed is not None] == ["LDG.E R2, [R4]"]
@@ -200,7 +199,7 @@ def test_instructions_of_equal_kind_in_a_line_are_not_compared(monkeypatch: pyte
 
 @pytest.mark.parametrize("page", ["lines", "sass"])
 def test_trace_without_the_accesses_is_noted(monkeypatch: pytest.MonkeyPatch, report: Path, page: NcuPage) -> None:
-    monkeypatch.setattr(probe_counts, "measured_lines", measured([]))
+    monkeypatch.setattr(source_page, "measured_lines", measured([]))
     recorded(monkeypatch, Package([counted()]))
     notes = ncu_page(page, NcuSources(read_ncu([report]), [TRACE])).words.notes
     assert "under tui-probe run" in notes[-1]
@@ -230,7 +229,7 @@ def test_probe_counts_of_template_instances_and_of_repeated_traces_stay_apart(
                 kernel=kernel, row=LineRow(1, SourceLine("/src/k.cu", 6), counted_values), opcode="ld.u32"
             )
 
-    monkeypatch.setattr(probe_counts, "measured_lines", lines_of)
+    monkeypatch.setattr(source_page, "measured_lines", lines_of)
     launches = [replace(counted(), kernel=name) for name in ("void k<int>(int *)", "void k<long>(long *)")]
     recorded(monkeypatch, Package(launches))
     traces = [SimpleNamespace(directory="t"), SimpleNamespace(directory="u")]

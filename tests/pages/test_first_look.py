@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.recorded import H200, unpacked
-from tui_probe.pages.first_look import TITLE, Loss, first_look, ranked_losses
-from tui_probe.pages.run_report import run_report
+from tui_probe.pages.run_report import TITLE, Loss, first_look, ranked_losses, run_report
 from tui_probe.probekit.finding import Finding, Gain
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.kernel_bounds import KernelBound, kernel_bounds

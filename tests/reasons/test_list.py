@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import tui_probe
-from tui_probe.reasons import ListedReason, because, listed_reasons
-from tui_probe.reasons.reason import PARAMETER_KINDS, read_list
+from tui_probe.reasons import PARAMETER_KINDS, ListedReason, because, listed_reasons, read_list
 
 PACKAGE = Path(tui_probe.__file__).parent
 LISTED = list(listed_reasons().values())

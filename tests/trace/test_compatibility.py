@@ -62,7 +62,7 @@ def has_reason_without_code(trace: Path) -> bool:
 
 
 COMPATIBILITY: Final = (
-    Compatibility("reason without code", ("tui_probe/reasons/reason.py",), stored=has_reason_without_code),
+    Compatibility("reason without code", ("tui_probe/reasons/__init__.py",), stored=has_reason_without_code),
     Compatibility("run.json without probes", ("tui_probe/trace/run_info.py",), stored=run_json_lacks("probes")),
     Compatibility("run.json without pid", ("tui_probe/trace/run_info.py",), stored=run_json_lacks("pid")),
     Compatibility(

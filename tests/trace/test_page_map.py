@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_probe.errors import TraceError
-from tui_probe.evals.dmat.page_map import read_page_map
+from tui_probe.evals.dmat.raster import read_page_map
 
 ENTRIES = {7: {0x7F00_0001_0000: 2, 0x7F00_0000_0000: 1}, 3: {0x7F00_0000_0000: 5}, 9: {}}
 

@@ -11,7 +11,7 @@ from tests.ui.conftest import on_stage
 from tests.ui.terminal import ROOT, Terminal, on_screen
 from tui_probe.draw.spans import plain
 from tui_probe.help import topics
-from tui_probe.help.drawing import page_lines
+from tui_probe.help.document import page_lines
 from tui_probe.ui import Appearance
 from tui_probe.ui.commands import commands_of
 from tui_probe.ui.help_text import help_page

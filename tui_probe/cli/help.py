@@ -74,7 +74,7 @@ def draw(page: str) -> str:
     """The page for the terminal, with its colours."""
     from rich.console import Console
 
-    from tui_probe.help.drawing import WIDEST, HelpPage
+    from tui_probe.help.document import WIDEST, HelpPage
 
     console = Console(legacy_windows=False)
     console.width = min(console.width, WIDEST)

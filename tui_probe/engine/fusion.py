@@ -1,4 +1,4 @@
-"""Fuse counting probes into one probe, whose snippets a kernel has all at the same time.
+"""Fuse counting probes into one probe, whose snippets a kernel has all at once, and write the files of each part.
 
 The fused probe is a probe like any other, so that insertion, verification, forms and grafts see one probe. Registers,
 maps and points of each part have a prefix of that part; a kernel's own names differ from all of them.
@@ -6,16 +6,24 @@ maps and points of each part have a prefix of that part; a kernel's own names di
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.engine.cache import put_file, put_link, read_file, write_file
+from tui_probe.engine.kernel_cache import PREPARED_FILES
+from tui_probe.engine.kernel_texts import with_note
+from tui_probe.engine.refusals import is_for_instructions, no_match_reason
 from tui_probe.engine.snippet import parse_snippet
 from tui_probe.probe_model.probe import FileLocation, Locate, Probe, ProbeAbout, Save, Snippet, SnippetCode
 from tui_probe.ptx.lexer import NAME
+from tui_probe.trace.sites import SITES_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from tui_probe.probe_model.probe import ProbePoint, SnippetStatement
 
@@ -81,3 +89,94 @@ def _renamed_text(statement: SnippetStatement, names: Mapping[str, str], prefix:
         case Save():
             values = ", ".join(names.get(value, value) for value in statement.values)
             return f"{'ADD' if statement.adds else 'SAVE'} [ {prefix}{statement.map} ] {{{values}}};"
+
+
+# Files of a part of a fused probe: those of the fused kernel, with its own maps and sites.
+#
+# So the directory of each probe in a trace has the same files whether a kernel has it alone or with others.
+
+_INFO_FILE: Final = "kernel.info"
+_LINKED_FILES: Final = (*(file for file in PREPARED_FILES if file not in (_INFO_FILE, SITES_FILE)), "process.log")
+_MAP_LINE: Final = re.compile(r"(storage|reduce|sites) (\d+) (.*)")
+_HEAD_LINES: Final = 3
+"""Kernel name, parameters, number of maps."""
+
+
+def hand_out(fused: Path, own: Path, parts: Sequence[Probe], part: Probe) -> None:
+    """Make the files of a part in the directory ``own`` that a launch waits for, from those in ``fused``.
+
+    Raises OSError.
+    """
+    link_files(fused, own)
+    info = part_info(read_file(fused / _INFO_FILE).decode(), parts, part)
+    if is_for_instructions(part) and not _has_sites(read_file(fused / SITES_FILE).decode(), parts, part):
+        info = with_note(info, no_match_reason(part))
+    write_file(own / _INFO_FILE, info.encode())
+
+
+def link_files(fused: Path, own: Path) -> None:
+    """Link to the files in ``fused`` that are there by now, or copy them. Raises OSError."""
+    for file in _LINKED_FILES:
+        if (fused / file).exists() and not (own / file).exists() and not put_link(fused / file, own / file):
+            put_file(own / file, read_file(fused / file))
+
+
+def take_back(own: Path) -> None:
+    """Remove the files of a part, so that those of the fused kernel stay when it is prepared by itself."""
+    for file in (*PREPARED_FILES, "process.log"):
+        with contextlib.suppress(OSError):
+            (own / file).unlink()
+
+
+def part_info(text: str, parts: Sequence[Probe], part: Probe) -> str:
+    """Return the ``kernel.info`` of a part: that of the fused kernel, ``text``, with the part's maps alone."""
+    lines = text.splitlines()
+    place = parts.index(part)
+    first, count = sum(map(_listed_maps, parts[:place])), _listed_maps(part)
+    maps = lines[_HEAD_LINES : _HEAD_LINES + int(lines[_HEAD_LINES - 1])]
+    sites = (_renumbered(line, first, count) for line in lines[_HEAD_LINES + len(maps) :])
+    callback = [f"callback {part.callback}"] if part.callback else []
+    own = [*lines[: _HEAD_LINES - 1], str(count), *maps[first : first + count], *filter(None, sites), *callback]
+    return "\n".join(own) + "\n"
+
+
+def _listed_maps(probe: Probe) -> int:
+    """The maps of a probe in ``kernel.info``: counts of records are maps there."""
+    return sum(1 if own_map.cap == 1 else 2 for own_map in probe.maps)
+
+
+def _renumbered(line: str, first: int, count: int) -> str:
+    """A line about one of ``count`` maps from ``first`` on, by its number among these; "" about another map."""
+    if (match := _MAP_LINE.fullmatch(line)) is None:
+        return line
+    number = int(match[2]) - first
+    return f"{match[1]} {number} {match[3]}" if 0 <= number < count else ""
+
+
+def _has_sites(sites: str, parts: Sequence[Probe], part: Probe) -> bool:
+    prefix = part_prefix(parts.index(part))
+    return re.search(rf'"points": \[[^\]]*"{prefix}', sites) is not None
+
+
+def write_part_sites(fused: Path, own: Path, parts: Sequence[Probe], part: Probe) -> None:
+    """Write the ``sites.json`` of a part. Raises OSError, and ValueError if that of the fused kernel is damaged."""
+    document = json.loads(read_file(fused / SITES_FILE))
+    prefix = part_prefix(parts.index(part))
+    document["probes"] = [_part_sites(entry, part.name, prefix) for entry in document["probes"]]
+    write_file(own / SITES_FILE, json.dumps(document).encode())
+
+
+def _part_sites(entry: dict[str, Any], name: str, prefix: str) -> dict[str, Any]:
+    """The sites at which points with a prefix are, without it, and the records of maps with that prefix."""
+    sites: list[dict[str, Any]] = []
+    numbers: dict[int, int] = {}
+    for number, site in enumerate(entry["sites"]):
+        if points := [point.removeprefix(prefix) for point in site["points"] if point.startswith(prefix)]:
+            numbers[number] = len(sites)
+            sites.append(site | {"points": points})
+    maps = {
+        own_map.removeprefix(prefix): {"sites": [numbers[number] for number in records["sites"]]}
+        for own_map, records in entry["maps"].items()
+        if own_map.startswith(prefix)
+    }
+    return entry | {"probe": name, "sites": sites, "maps": maps}

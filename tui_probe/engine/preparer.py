@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.cache import default_cache_directory
-from tui_probe.engine.fused_files import hand_out, link_files, take_back, write_part_sites
-from tui_probe.engine.fusion import fuse
+from tui_probe.engine.fusion import fuse, hand_out, link_files, take_back, write_part_sites
 from tui_probe.engine.graft_gate import Gate, GraftGate
 from tui_probe.engine.grafts import Grafter
 from tui_probe.engine.insertion import build_probed_ptx

@@ -1,10 +1,18 @@
-"""Parts of help: a page as a document with a cursor, and the entries of the glossary."""
+"""Pages of help: for a pager, as a document with a cursor, as lines of roles, and the entries of the glossary."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from io import StringIO
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from rich.console import Console
+from rich.markdown import CodeBlock, Heading, Markdown
+from rich.padding import Padding
+from rich.style import Style
+from rich.text import Text
+from rich.theme import Theme
 
 from tui_probe.draw.spans import Line, plain
 from tui_probe.draw.view import Document
@@ -13,7 +21,83 @@ from tui_probe.errors import HelpError, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rich.console import ConsoleOptions, RenderResult
+
+    from tui_probe.draw.spans import Span
     from tui_probe.help import Topic
+
+WIDEST: Final = 118
+"""Cells: longer lines of prose are hard to read."""
+_INDENT: Final = 4
+
+_ROLES: Final = {
+    "markdown.h1": "title",
+    "markdown.h2": "title",
+    "markdown.h3": "accent",
+    "markdown.strong": "title",
+    "markdown.code": "key",
+    "markdown.code_block": "",
+    "markdown.item.bullet": "dim",
+    "markdown.item.number": "dim",
+    "markdown.table.header": "head",
+    "markdown.table.border": "rule",
+    "markdown.hr": "rule",
+}
+"""Rich's names of the parts of a page -> roles of our palettes."""
+
+
+class _Heading(Heading):
+    """Flush left: rich centres the title, or draws a box around it."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        del console, options
+        yield self.text
+
+
+class _Code(CodeBlock):
+    """Indented, in one colour: a highlighter's background would fill the page, and cost bytes."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        del console, options
+        yield Padding(Text(str(self.text).rstrip(), style="markdown.code_block", overflow="fold"), (0, 0, 0, _INDENT))
+
+
+class HelpPage(Markdown):
+    """A page of help for any rich console."""
+
+    elements: ClassVar[dict[str, type[Any]]] = {
+        **Markdown.elements,
+        "heading_open": _Heading,
+        "fence": _Code,
+        "code_block": _Code,
+    }
+
+
+def page_lines(text: str, cells: int) -> list[Line]:
+    """Markdown as lines of at most ``cells`` cells."""
+    theme = Theme({name: Style.from_meta({"role": role}) for name, role in _ROLES.items()})
+    console = Console(
+        file=StringIO(), width=min(cells, WIDEST), theme=theme, color_system="truecolor", legacy_windows=False
+    )
+    rows = console.render_lines(HelpPage(text, hyperlinks=False), pad=False)
+    lines = [_stripped([(segment.text, _role(segment.style)) for segment in row]) for row in rows]
+    return [line for place, line in enumerate(lines) if line or (place and lines[place - 1])]
+
+
+def _stripped(spans: list[Span]) -> Line:
+    """A line without the blanks at its end, with which rich fills tables and paragraphs."""
+    while spans and not spans[-1][0].strip():
+        spans.pop()
+    if spans:
+        text, role = spans.pop()
+        spans.append((text.rstrip(), role))
+    return tuple(spans)
+
+
+def _role(style: Style | None) -> str:
+    role = style.meta.get("role", "") if style is not None else ""
+    return str(role)
+
 
 _ENTRY = re.compile(r"^\*\*(?P<terms>[^*]+)\*\*: (?P<words>.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -50,7 +134,6 @@ class HelpDocument(Document):
         self._drawn = lru_cache(maxsize=1)(self._draw)
 
     def _draw(self, width: int) -> list[Line]:
-        from tui_probe.help.drawing import page_lines  # rich's Markdown: 90 modules, which no screen needs at its start
 
         gutter = (" " * _GUTTER, "")
         return [(gutter, *line) for line in page_lines(self.page, max(20, width - _GUTTER - 1))]

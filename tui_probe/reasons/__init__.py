@@ -1,15 +1,216 @@
-"""Reasons for unprobed kernels and launches: codes, sentences and advice, shared by hook, engine and reports."""
+"""Reasons: the list that hook and engine share, and the sentence, code and advice of each."""
 
 from __future__ import annotations
 
-from tui_probe.reasons.reason import (
-    ListedReason,
-    Reason,
-    advice_on,
-    because,
-    because_of_file,
-    listed_reasons,
-    read_reason,
-)
+import ast
+import re
+from dataclasses import dataclass, replace
+from errno import EACCES, EDQUOT, EFBIG, ENOMEM, ENOSPC, EPERM, EROFS
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-__all__ = ["ListedReason", "Reason", "advice_on", "because", "because_of_file", "listed_reasons", "read_reason"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PARAMETER_KINDS: Final = {
+    "NUMBER": r"\d+",
+    "WORD": r"\S+",
+    "CUDA": r"CUDA_ERROR_[A-Z0-9_]+|error -?\d+",
+    "ERRNO": r"[^:()]+",
+    "TEXT": r".+",
+}
+"""Pattern of the values of each kind of parameter; none matches a line break."""
+
+_LIST_FILE: Final = Path(__file__).with_name("reasons.def")
+_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class ListedReason:
+    """A reason of the list.
+
+    ``parameters`` are their kinds by name, in the order of the sentence. ``older`` are its sentences in stored traces
+    without codes. ``advice`` is "" where nothing can be done, and then ``no_advice`` says why.
+    """
+
+    name: str
+    code: str
+    parameters: Mapping[str, str]
+    sentence: str
+    advice: str
+    no_advice: str
+    older: tuple[str, ...] = ()
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """A pattern of the sentence, with a group for each parameter."""
+        return self._pattern(self.sentence)
+
+    @cached_property
+    def older_patterns(self) -> tuple[re.Pattern[str], ...]:
+        """The same for the older sentences."""
+        return tuple(self._pattern(sentence) for sentence in self.older)
+
+    def _pattern(self, sentence: str) -> re.Pattern[str]:
+        parts = _PLACEHOLDER.split(sentence)
+        kinds = (PARAMETER_KINDS[self.parameters.get(name, "TEXT")] for name in parts[1::2])
+        groups = (f"(?P<{name}>{kind})" for name, kind in zip(parts[1::2], kinds, strict=True))
+        literals = (re.escape(part) for part in parts[::2])
+        return re.compile("".join(piece for pair in zip(literals, [*groups, ""], strict=True) for piece in pair))
+
+
+def fill(sentence: str, parameters: Mapping[str, str]) -> str:
+    """A sentence with its parameters. Raises KeyError for one that is not given."""
+    return _PLACEHOLDER.sub(lambda match: parameters[match[1]], sentence)
+
+
+@lru_cache(maxsize=1)
+def listed_reasons() -> Mapping[str, ListedReason]:
+    """All reasons by their codes, in the order of the list."""
+    return {reason.code: reason for reason in read_list(_LIST_FILE.read_text(encoding="utf-8"))}
+
+
+def read_list(text: str) -> Iterator[ListedReason]:
+    """The reasons of such a file. Raises ValueError, with the line, for what is none."""
+    reasons: dict[str, ListedReason] = {}
+    for statement in ast.parse(_COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)).body:
+        match statement:
+            case ast.Expr(ast.Call(ast.Name("REASON"), [ast.Name(name), code, parameters, sentence, advice])):
+                texts = _text(code), _parameters(parameters), _text(sentence), *_advice(advice, reasons)
+                reasons[name] = ListedReason(name, *texts)
+            case ast.Expr(ast.Call(ast.Name("OLDER"), [ast.Name(name), sentence])) if name in reasons:
+                listed = reasons[name]
+                reasons[name] = replace(listed, older=(*listed.older, _text(sentence)))
+            case _:
+                raise ValueError(f"reasons.def, line {statement.lineno}: not a REASON of five parts or an OLDER of one")
+    yield from reasons.values()
+
+
+def _parameters(node: ast.expr) -> dict[str, str]:
+    parameters = {}
+    for item in node.elts if isinstance(node, ast.Tuple) else [node]:
+        match item:
+            case ast.Call(ast.Name(kind), [ast.Name(name)]) if kind in PARAMETER_KINDS:
+                parameters[name] = kind
+            case _:
+                raise ValueError(f"reasons.def, line {item.lineno}: a parameter is written NUMBER(name), not so")
+    return parameters
+
+
+def _advice(node: ast.expr, others: Mapping[str, ListedReason]) -> tuple[str, str]:
+    match node:
+        case ast.Call(ast.Name("ADVICE"), [text]):
+            return _text(text), ""
+        case ast.Call(ast.Name("NO_ADVICE"), [text]):
+            return "", _text(text)
+        case ast.Call(ast.Name("ADVICE_OF"), [ast.Name(name)]) if name in others:
+            return others[name].advice, ""
+    raise ValueError(f"reasons.def, line {node.lineno}: advice is ADVICE, NO_ADVICE or ADVICE_OF one above")
+
+
+def _text(node: ast.expr) -> str:
+    match node:
+        case ast.Constant(str(text)):
+            return text
+    raise ValueError(f"reasons.def, line {node.lineno}: a text in quotes was expected")
+
+
+_WRITTEN: Final = re.compile(r"(.*) code ([a-z0-9-]+)", re.DOTALL)
+_LINE: Final = re.compile(r"line (\d+): ")
+_BREAKS: Final = re.compile(r"[\r\n\t]+")
+_OF_ERRNO: Final = {
+    ENOSPC: "disk-full",
+    EDQUOT: "disk-full",
+    EACCES: "not-permitted",
+    EPERM: "not-permitted",
+    EROFS: "not-permitted",
+    EFBIG: "file-limit",
+    ENOMEM: "host-memory",
+}
+
+
+class Reason(NamedTuple):
+    """The reason why an action was not done. ``code`` is None for text that no version known here writes.
+
+    A reason about a line of PTX begins with ``line N: ``.
+    """
+
+    text: str
+    code: str | None
+
+    @property
+    def written(self) -> str:
+        """As it is at the end of a line of a log, an answer or ``kernel.info``: ``TEXT code CODE``."""
+        return f"{self.text} code {self.code}" if self.code else self.text
+
+    @property
+    def line(self) -> int:
+        """The line of PTX that it is about, counted from 1; 0 for none."""
+        match = _LINE.match(self.text)
+        return int(match[1]) if match else 0
+
+    @property
+    def sentence(self) -> str:
+        """The text without the line that it is about."""
+        return _LINE.sub("", self.text, count=1)
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        """The parameters of its sentence by name; none where the text was cut off or reworded."""
+        listed = listed_reasons().get(self.code or "")
+        match = listed and listed.pattern.fullmatch(self.sentence)
+        return match.groupdict() if match else {}
+
+    def shortened(self, most: int) -> Reason:
+        """The same with at most that many bytes of text in UTF-8."""
+        data = self.text.encode("utf-8", "replace")
+        return self if len(data) <= most else self._replace(text=data[:most].decode("utf-8", "ignore"))
+
+
+def because(code: str, /, *, line: int = 0, **parameters: str | int) -> Reason:
+    """The reason of that code. Raises KeyError for a code that is not listed, ValueError for other parameters.
+
+    ``line`` is that of the PTX which it is about, 0 for none. Line breaks and tabs become blanks.
+    """
+    listed = listed_reasons()[code]
+    if parameters.keys() != listed.parameters.keys():
+        raise ValueError(f"{code} takes {', '.join(listed.parameters) or 'no parameters'}, not {', '.join(parameters)}")
+    text = fill(listed.sentence, {name: _BREAKS.sub(" ", str(value)) for name, value in parameters.items()})
+    return Reason(f"line {line}: {text}" if line else text, code)
+
+
+def because_of_file(path: object, error: OSError) -> Reason:
+    """The reason why a file could not be written or read: no room, no permission, or another error."""
+    code = _OF_ERRNO.get(error.errno or 0, "file-error")
+    if code == "host-memory":
+        return because("host-memory")
+    message = error.strerror or str(error) or type(error).__name__
+    return because(code, path=str(path), error=re.sub(r"[:()]", " ", message))
+
+
+@lru_cache(maxsize=4096)
+def read_reason(written: str) -> Reason:
+    """A reason as ``written``; of a stored trace without codes the sentence gives the code."""
+    match = _WRITTEN.fullmatch(written)
+    if match and match[2] in listed_reasons():
+        return Reason(match[1], match[2])
+    return Reason(written, _older_code(_LINE.sub("", written, count=1)))
+
+
+def _older_code(sentence: str) -> str | None:
+    """The code of a sentence of a stored trace; None for any other text."""
+    for listed in listed_reasons().values():
+        if any(pattern.fullmatch(sentence) for pattern in listed.older_patterns):
+            return listed.code
+    return None
+
+
+def advice_on(code: str | None, parameters: Mapping[str, str]) -> str:
+    """Advice for the user; "" where there is none, or where it needs a parameter that is not known."""
+    listed = listed_reasons().get(code or "")
+    try:
+        return fill(listed.advice, parameters) if listed else ""
+    except KeyError:
+        return ""

@@ -2,11 +2,237 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Final
 
-from tui_probe.evals.evaluation import Evaluation
+from tui_probe.draw import units
+from tui_probe.draw.bar_chart import Bar, BarChart
+from tui_probe.draw.table import Column
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.errors import ImportFileError, TraceError
+from tui_probe.evals.answer import Answer, Table, compare_published
+from tui_probe.evals.evaluation import (
+    PROGRAMS_PLACEHOLDER,
+    PYTHON_PLACEHOLDER,
+    Collection,
+    Evaluation,
+    nothing_measured_error,
+)
+from tui_probe.input_limits import PROGRAM_OUTPUT, parse_json
+from tui_probe.trace.plain_file import read_start
+from tui_probe.verdicts.bandwidth import parse_bandwidth
 
-from .answer import answer, collect
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tui_probe.bandwidth.rates import Bandwidth, MeasuredRate
+    from tui_probe.draw.view import Progress
+    from tui_probe.evals.evaluation import Setting
+    from tui_probe.evals.inputs import EvaluationInput
+
+PRODUCT: Final = '{"product": '
+"""Start of a line that has a product."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """``(m, k) @ (k, n)``; ``milliseconds`` of each launch."""
+
+    shape: tuple[int, int, int]
+    dtype: str
+    device: str
+    milliseconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return median(self.milliseconds)
+
+    @property
+    def spread(self) -> float:
+        """(most - least) / median."""
+        return (max(self.milliseconds) - min(self.milliseconds)) / self.median
+
+    @property
+    def operations_per_second(self) -> float:
+        """Multiplications and additions."""
+        m, k, n = self.shape
+        return 2e3 * m * k * n / self.median
+
+    @property
+    def words(self) -> str:
+        m, k, n = self.shape
+        return f"[{m}, {k}] @ [{k}, {n}]"
+
+
+def read_products(text: str, path: Path) -> Iterator[Product]:
+    """Return the products in the output of a program. Raises TraceError for a broken line."""
+    for line in text.splitlines():
+        if not line.startswith(PRODUCT):
+            continue
+        try:
+            data = parse_json(line)
+            m, k, n = map(int, data["product"])
+            times = tuple(float(time) for time in data["milliseconds"])
+            if not times or min(times) <= 0:
+                raise ValueError("it has no times")
+            yield Product((m, k, n), str(data["dtype"]), str(data["device"]), times)
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            raise TraceError(f"{path}: a line of products cannot be read ({error}): collect it again") from error
+
+
+_UNPROBED: Final = ("-k", "no kernel of this name", "--launches", "0", "--no-times", "--no-source",
+                   "--max-trace-bytes", "1M", "--max-log-bytes", "1M")  # fmt: skip
+
+
+def collect(_: Setting) -> list[Collection]:
+    """Both write JSON, which is what is kept. The simulated GPU has no bandwidth."""
+    measure = (PYTHON_PLACEHOLDER, "-m", "tui_probe", "bandwidth", "--auto", "--format", "json")
+    return [
+        Collection("memories", measure, _UNPROBED, ("tui_probe",), gpu=True, keeps="output"),
+        Collection(
+            "products",
+            (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/products.py"),
+            _UNPROBED,
+            ("torch",),
+            gpu=True,
+            keeps="output",
+        ),
+    ]
+
+
+NAME: Final = "bandwidth"
+_PUBLISHED_PRODUCTS: Final = {"product_100k": (700, 100_000), "product_400k": (700, 400_000)}
+
+
+def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
+    """Answer from files of ``tui-probe bandwidth`` and of the products. Raises TraceError if none has a measurement."""
+    progress(0.0)
+    measured: list[Bandwidth] = []
+    products: list[Product] = []
+    notes = []
+    for file in given:
+        path = file.path if file.trace is None else file.trace.file("stdout.log") or file.path
+        text = _read_output(path)
+        products += read_products(text, path)
+        saved = _saved_bandwidth(text, path)
+        if isinstance(saved, str):
+            notes += [] if PRODUCT in text else [saved]
+        else:
+            measured.append(saved)
+    rates = [rate for entry in measured for rate in entry.rates]
+    if not rates and not products:
+        raise nothing_measured_error(NAME, notes)
+    return Answer(
+        said=[
+            *(_memory_sentence(entry) for entry in measured),
+            *(_product_sentence(entry) for entry in products),
+        ],
+        tables={
+            "bandwidth": Table("bandwidths", _RATES, rates),
+            **({"products": Table("dense matrix products", _PRODUCTS, products)} if products else {}),
+        },
+        drawings={"bandwidth": _chart(rates)} if rates else {},
+        compared=compare_published(NAME, **_ours(rates, products)),
+        notes=notes,
+        hardware=", ".join(dict.fromkeys(_names(measured, products))),
+    )
+
+
+def _names(measured: Sequence[Bandwidth], products: Sequence[Product]) -> Iterator[str]:
+    """The GPUs."""
+    yield from (entry.card.name for entry in measured if entry.card is not None)
+    yield from (entry.device for entry in products)
+
+
+def _read_output(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    return read_start(path, PROGRAM_OUTPUT).decode("utf-8", "replace")
+
+
+def _saved_bandwidth(text: str, path: Path) -> Bandwidth | str:
+    """The document in what was written, between messages; or why there is none."""
+    lines = text.splitlines()
+    starts = (place for place, line in enumerate(lines) if line.startswith("{") and not line.startswith(PRODUCT))
+    begin = next(starts, None)
+    if begin is None:
+        return f"{path}: it has no result of tui-probe bandwidth --format json"
+    end = max(place for place, line in enumerate(lines) if line.endswith("}"))
+    try:
+        return parse_bandwidth("\n".join(lines[begin : end + 1]).encode(), path)
+    except ImportFileError as error:
+        return str(error)
+
+
+def _ours(rates: Sequence[MeasuredRate], products: Sequence[Product]) -> dict[str, float | None]:
+    best: dict[str, float | None] = {}
+    for rate in rates:
+        best[rate.key] = max(best.get(rate.key) or 0.0, rate.bytes_per_second)
+    scaled = {key: value / 1e9 for key, value in best.items() if value is not None}
+    times = {product.shape[1:]: product.median for product in products}
+    return {
+        "to_shared": scaled.get("to_shared"),
+        "to_shared_a100": scaled.get("to_shared"),
+        "disk_write": scaled.get("disk_write"),
+        "disk_read": scaled.get("disk_read"),
+        **{key: times.get(shape) for key, shape in _PUBLISHED_PRODUCTS.items()},
+    }
+
+
+def _memory_sentence(measured: Bandwidth) -> str:
+    """The GPU, and the memory's best rate beside what it could carry."""
+    gpu = "no GPU" if measured.card is None else measured.card.name
+    read = measured.rate("memory_read")
+    if read is None:
+        return f"{gpu}: device memory was not measured"
+    part = f", {read.bytes_per_second / read.limit:.0%} of what it could" if read.limit else ""
+    return f"{gpu}: device memory reads {units.rate(read.bytes_per_second)}{part}"
+
+
+def _product_sentence(product: Product) -> str:
+    return (
+        f"{product.words} {product.dtype} on {product.device}: {product.median:.2f} ms,"
+        f" {product.operations_per_second / 1e12:.0f} TFLOP/s"
+    )
+
+
+def _chart(rates: Sequence[MeasuredRate]) -> BarChart:
+    bars = [Bar(rate.what, (rate.bytes_per_second,)) for rate in rates]
+    return BarChart("bandwidths", bars, ("measured",), "bytes per second", units.rate)
+
+
+def _percent(value: float | None) -> str:
+    return NOT_MEASURED if value is None else f"{value:.1%}"
+
+
+def _share_of_limit(rate: MeasuredRate) -> float | None:
+    return rate.bytes_per_second / rate.limit if rate.limit else None
+
+
+_RATES: Final[tuple[Column[MeasuredRate], ...]] = (
+    Column("key", lambda r: r.key),
+    Column("what", lambda r: r.what, "memory", lambda r: r.what, False, narrow=20),
+    Column("bytes_per_second", lambda r: r.bytes_per_second, "measured", lambda r: units.rate(r.bytes_per_second)),
+    Column("limit", lambda r: r.limit, "could", lambda r: units.rate(r.limit), rank=1),
+    Column("part", _share_of_limit, "of that", lambda r: _percent(_share_of_limit(r)), rank=1),
+    Column("spread", lambda r: r.spread, "spread", lambda r: _percent(r.spread), rank=2),
+    Column("repeats", lambda r: r.repeats, "repeats", lambda r: units.count(r.repeats), rank=3),
+    Column("blocks", lambda r: r.blocks, "blocks", lambda r: units.count(r.blocks), rank=3),
+)
+_PRODUCTS: Final[tuple[Column[Product], ...]] = (
+    Column("product", lambda r: r.words, "product", lambda r: r.words, False),
+    Column("dtype", lambda r: r.dtype, "type", lambda r: r.dtype, False),
+    Column("device", lambda r: r.device, "on", lambda r: r.device, False, 1),
+    Column("milliseconds", lambda r: r.median, "ms", lambda r: f"{r.median:.3f}"),
+    Column("spread", lambda r: r.spread, "spread", lambda r: _percent(r.spread), rank=2),
+    Column(
+        "operations_per_second", lambda r: r.operations_per_second, "TFLOP/s",
+        lambda r: f"{r.operations_per_second / 1e12:.0f}",
+    ),
+)  # fmt: skip
+
 
 EVALUATION: Final = Evaluation(
     name="bandwidth",

@@ -2,11 +2,230 @@
 
 from __future__ import annotations
 
-from typing import Final
+import zlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from tui_probe.evals.evaluation import Evaluation
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import Column
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.errors import TraceError
+from tui_probe.evals.answer import Answer, Table
+from tui_probe.evals.dmat.raster import SUFFIX, read_page_map
+from tui_probe.evals.evaluation import (
+    PROGRAMS_PLACEHOLDER,
+    PYTHON_PLACEHOLDER,
+    Collection,
+    Evaluation,
+    nothing_measured_error,
+)
+from tui_probe.input_limits import ACCESSES, parse_json
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.registry import probe_named
+from tui_probe.trace.plain_file import read_unpacked
 
-from .answer import ACCESS_PROBES, answer, collect
+from .raster import RASTER_COLUMNS, RASTER_ROWS, AccessFigure, Raster, raster_of_pages, raster_of_record, size_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from tui_probe.draw.view import Drawing, Progress
+    from tui_probe.evals.evaluation import Setting
+    from tui_probe.evals.inputs import EvaluationInput
+
+_SMALL: Final = ("--batch", "1", "--heads", "2", "--length", "256")
+_OPTIONS: Final = (
+    "-p", "dmat", "--launches", "0", "--sample", "1/16", "--tensors", "--no-source", "--max-trace-bytes", "4G",
+    "--max-result-files", "1", "--max-probe-memory", "16G", "--max-host-memory", "4G", "--max-write-rate", "none",
+)  # fmt: skip
+"""The first launch; a block in 16 shows the same walk in a sixteenth of the space."""
+
+
+def collect(setting: Setting) -> list[Collection]:
+    """Four traces. Programs need PyTorch, so that nothing of this runs on the simulated GPU."""
+    size = _SMALL if setting.simulated else ()
+    program = (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/attention.py", *size)
+    runs = {
+        "triton-128x64": ("_attn_fwd", ("triton", "--block-m", "128", "--block-n", "64", "--warps", "8")),
+        "triton-64x64": ("_attn_fwd", ("triton", "--block-m", "64", "--block-n", "64", "--warps", "4")),
+        "flash": ("flash", ("flash",)),
+        "efficient": ("fmha", ("efficient",)),
+    }
+    return [
+        Collection(
+            name, (*program, *words), (*_OPTIONS, "-k", kernel), gpu=True,
+            modules=("torch", "triton") if words[0] == "triton" else ("torch",),
+        )
+        for name, (kernel, words) in runs.items()
+    ]  # fmt: skip
+
+
+NAME: Final = "dmat"
+ACCESS_PROBES: Final = ("dmat", "dmat_compact")
+SAVED_PICTURES: Final = ("accesses.json.gz", "accesses.json")
+"""In a trace, instead of its results: the picture as data."""
+_AROUND: Final = (40, 8)
+"""Cells around a picture, so that it has at least ``RASTER_COLUMNS`` and about ``RASTER_ROWS`` cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessWalk:
+    """One launch, or a file."""
+
+    label: str
+    kernel: str
+    launch: str
+    raster: Raster
+
+    @property
+    def share(self) -> float | None:
+        """In use at a time, of all that is touched, from 0 to 1."""
+        of = self.raster
+        return None if of.in_use is None or not of.touched else of.in_use / of.touched
+
+    @property
+    def cycles(self) -> float:
+        return float(self.raster.edges[-1] - self.raster.edges[0])
+
+
+def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
+    """The walks of all launches and files that were given. TraceError if there is none."""
+    walks: list[AccessWalk] = []
+    notes: list[str] = []
+    for place, one in enumerate(given):
+        progress(place / len(given))
+        new_walks = list(_walks(one, progress, notes))
+        walks += new_walks
+        if not new_walks and one.trace is not None:
+            notes.append(_no_walk_reason(one))
+    if not walks:
+        raise nothing_measured_error(NAME, notes)
+    names = [f"{walk.label} {walk.launch}".strip() for walk in walks]
+    figures: dict[str, Drawing] = {
+        (walk.label if names.count(name) == 1 and sum(other.label == walk.label for other in walks) == 1 else name):
+            AccessFigure(f"{name}: {walk.kernel}", walk.raster)
+        for name, walk in zip(names, walks, strict=True)
+    }  # fmt: skip
+    return Answer(
+        said=[_walk_sentence(walk) for walk in walks],
+        tables={
+            "walks": Table("memory that a launch walks through", COLUMNS_OF_WALKS, walks),
+            "bands": Table("by band", _BANDS, [row for walk in walks for row in _bands(walk)]),
+        },
+        drawings=figures,
+        notes=notes,
+        arrays={f"{name} accesses": walk.raster.counts for name, walk in zip(names, walks, strict=True)},
+    )
+
+
+def _walks(given: EvaluationInput, progress: Progress, notes: list[str]) -> Iterator[AccessWalk]:
+    if given.trace is None:
+        yield AccessWalk(given.label, "", "", _raster_of_file(given.path, progress))
+        return
+    picture = next((path for name in SAVED_PICTURES if (path := given.trace.file(name)) is not None), None)
+    if picture is not None:
+        kernel = next((kernel.demangled for kernel in given.kernels if kernel.folder is not None), "")
+        yield AccessWalk(given.label, kernel, "", _raster_of_file(picture, progress))
+        return
+    for result in given.results(*ACCESS_PROBES):
+        if result.problem is not None:
+            notes.append(result.problem)
+            continue
+        raster = _raster_of_launch(ViewSource(given.trace, result.kernel, result.launch), progress)
+        yield AccessWalk(given.label, result.kernel.demangled, result.label, raster)
+
+
+def _no_walk_reason(given: EvaluationInput) -> str:
+    """Of a kernel that was asked for, where there is one: a kernel that was not says nothing of the others."""
+    asked = next((kernel for kernel in given.kernels if kernel.status != "excluded"), None)
+    return replace(given, kernel=None if asked is None else str(asked.index)).no_result_reason(*ACCESS_PROBES)
+
+
+def _raster_of_launch(source: ViewSource, progress: Progress) -> Raster:
+    return raster_of_record(read_picture(source, progress), str(source.trace.directory))
+
+
+def read_picture(source: ViewSource, progress: Progress) -> Mapping[str, Any]:
+    """The accesses of a launch as data, from the page that shows them, at a size that keeps enough of them."""
+    probe = probe_named(ACCESS_PROBES[0])
+    assert probe is not None
+    kind = next(view for view in probe.views if view.name == ACCESS_PROBES[0])
+    view: Any = kind.open(source, progress)
+    width, height = RASTER_COLUMNS + _AROUND[0], RASTER_ROWS + _AROUND[1]
+    for _ in range(2):  # a coarse one may come first
+        if (work := view.prepare(width, height)) is not None:
+            work()
+    return cast("Mapping[str, Any]", view.record())
+
+
+def _raster_of_file(path: Path, progress: Progress) -> Raster:
+    """A page map, or a picture as data. TraceError for anything else."""
+    if path.suffix == SUFFIX:
+        return raster_of_pages(read_page_map(path, progress), str(path))
+    try:
+        record = parse_json(read_unpacked(path, ACCESSES))
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        what = "no page map (*.dmat) and no accesses as JSON"
+        reason = error.strerror or error if isinstance(error, OSError) else error
+        raise TraceError(f"{path}: {what} (tui-probe show dmat TRACE --format json): {reason}") from error
+    data = record.get("data", record) if isinstance(record, dict) else None
+    return raster_of_record(data if isinstance(data, dict) else {}, str(path))
+
+
+def _walk_sentence(walk: AccessWalk) -> str:
+    of = walk.raster
+    share = NOT_MEASURED if walk.share is None else f"{walk.share:.1%}"
+    return (
+        f"{walk.label}: {units.counted(of.kept, 'access')} to {size_words(of.touched)};"
+        f" {size_words(of.in_use)} ({share}) in use at a time"
+    )
+
+
+def _count(value: int | None) -> str:
+    return NOT_MEASURED if value is None else units.count(value)
+
+
+COLUMNS_OF_WALKS: Final[tuple[Column[AccessWalk], ...]] = (
+    Column("run", lambda w: w.label, "run", lambda w: w.label, False, narrow=12),
+    Column("kernel", lambda w: w.kernel, "kernel", lambda w: w.kernel, False, 1, 12, shorten),
+    Column("launch", lambda w: w.launch or None),
+    Column("accesses", lambda w: w.raster.made, "accesses", lambda w: _count(w.raster.made)),
+    Column("kept", lambda w: w.raster.kept, "kept", lambda w: _count(w.raster.kept), rank=2),
+    Column("cycles", lambda w: w.cycles, "cycles", lambda w: units.count(round(w.cycles)), rank=2),
+    Column("touched", lambda w: w.raster.touched, "touched", lambda w: size_words(w.raster.touched)),
+    Column("in_use", lambda w: w.raster.in_use, "in use", lambda w: size_words(w.raster.in_use)),
+    Column("share", lambda w: w.share, "of touched", lambda w: NOT_MEASURED if w.share is None else f"{w.share:.1%}"),
+)
+
+
+def _bands(walk: AccessWalk) -> Iterator[dict[str, Any]]:
+    of = walk.raster
+    for name in dict.fromkeys(row.band for row in of.rows):
+        places = [place for place, row in enumerate(of.rows) if row.band == name]
+        accesses = int(of.counts[places].sum())
+        yield {
+            "run": walk.label,
+            "band": name,
+            "shape": of.shapes.get(name),
+            "bytes": sum(of.rows[place].size for place in places),
+            "accesses": accesses,
+            "share": accesses / of.kept if of.kept else None,
+        }
+
+
+_BANDS: Final[tuple[Column[dict[str, Any]], ...]] = (
+    Column("run", lambda r: r["run"], "run", lambda r: r["run"], False, narrow=12),
+    Column("band", lambda r: r["band"], "band", lambda r: r["band"], False),
+    Column("shape", lambda r: r["shape"], "tensor", lambda r: r["shape"] or NOT_MEASURED, False, 1),
+    Column("bytes", lambda r: r["bytes"], "size", lambda r: size_words(r["bytes"])),
+    Column("accesses", lambda r: r["accesses"], "accesses", lambda r: units.count(r["accesses"])),
+    Column(
+        "share", lambda r: r["share"], "share", lambda r: NOT_MEASURED if r["share"] is None else f"{r['share']:.1%}"
+    ),
+)
+
 
 EVALUATION: Final = Evaluation(
     name="dmat",

@@ -2,11 +2,292 @@
 
 from __future__ import annotations
 
-from typing import Final
+import csv
+import io
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from tui_probe.evals.evaluation import Evaluation
+import numpy as np
 
-from .answer import PROBES, answer, collect
+from tui_probe.draw import units
+from tui_probe.draw.bar_chart import Bar, BarChart
+from tui_probe.draw.table import Column
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.errors import TraceError
+from tui_probe.evals.answer import Answer, Table
+from tui_probe.evals.evaluation import (
+    PROGRAMS_PLACEHOLDER,
+    PYTHON_PLACEHOLDER,
+    Collection,
+    Evaluation,
+    nothing_measured_error,
+)
+from tui_probe.input_limits import MEDIANS, PROGRAM_OUTPUT, parse_json
+from tui_probe.trace.plain_file import read_plain, read_start, read_within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tui_probe.draw.view import Progress
+    from tui_probe.evals.evaluation import Setting
+    from tui_probe.evals.inputs import EvaluationInput
+
+PROBES: Final = ("block_sched", "gmem_bytes", "tensorop_count", "dmat")
+OPERATIONS: Final = ("attn", "gmm", "conv", "gemm")
+_KERNELS: Final = "attention_forward:matrix_product:convolve"
+_TIMES: Final = ("--times", "10")
+"""With dmat each call leaves up to 50 MB."""
+_BUDGETS: Final = (
+    "--no-times", "--no-source", "--max-trace-bytes", "8G", "--max-result-files", "none", "--max-write-rate", "none",
+    "--max-log-bytes", "1M",
+)  # fmt: skip
+_METRICS: Final = "dram__bytes.sum,lts__t_bytes.sum,l1tex__t_bytes.sum,gpu__time_duration.sum"
+
+
+def collect(setting: Setting) -> list[Collection]:
+    """A run for each probe; on the simulated GPU of the operation that needs no framework, to see that it runs."""
+    if setting.simulated:
+        small = ("sums", "--size", "4", "--times", "3", "--ahead", "0")
+        return list(_runs("accumulate", small, ("block_sched",), ()))
+    return list(_runs(_KERNELS, (*OPERATIONS, *_TIMES), PROBES, ("torch", "triton")))
+
+
+def _runs(
+    kernels: str, arguments: tuple[str, ...], probes: tuple[str, ...], modules: tuple[str, ...]
+) -> Iterator[Collection]:
+    argv = (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/calls.py", *arguments)
+    nothing = ("-p", "block_sched", "-k", "no kernel of this name", "--launches", "0", *_BUDGETS)
+    yield Collection("original", argv, nothing, modules)
+    for probe in probes:
+        options = ("-p", probe, "-k", kernels, "--launches", "all", *_BUDGETS)
+        yield Collection(probe, argv, options, modules)
+    yield Collection("ncu", argv, ("--ncu", _METRICS), modules, ("ncu",), gpu=True, keeps="output")
+
+
+KEYS: Final = ("probe", "original", "ncu", "neutrino", "prologue", "kernel", "epilogue")
+"""The columns of a file of medians."""
+_HEADINGS: Final = 4096
+"""Bytes of a file in which its headings are looked for."""
+TimingMethod = Literal["original", "probed", "ncu"]
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The calls of one run: medians in microseconds, None where the simulated GPU has no time.
+
+    ``probe`` is "" where nothing was probed. ``left_out`` are launches of the run that should have been probed and were
+    not; the log does not say for which of its operations.
+    """
+
+    operation: str
+    how: TimingMethod
+    probe: str
+    total: float | None
+    call: float | None
+    stream: float | None
+    left_out: int = 0
+
+    @property
+    def parts(self) -> tuple[float, float, float] | None:
+        """Prologue, kernel, epilogue, as the evaluation says; the sum is the total, unless host and stream overlap."""
+        if self.total is None or self.call is None or self.stream is None:
+            return None
+        return self.call, self.stream, max(self.total - self.call - self.stream, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class CallTimes:
+    """An operation with one probe, in microseconds, or in the unit of the file it was read from."""
+
+    operation: str
+    probe: str
+    original: float | None
+    ncu: float | None
+    neutrino: float | None
+    prologue: float | None
+    kernel: float | None
+    epilogue: float | None
+
+    def ratio(self, value: float | None) -> float | None:
+        """A time as that many times the original."""
+        return value / self.original if value is not None and self.original else None
+
+
+def read_calls(given: EvaluationInput) -> list[Calls]:
+    """The calls in a trace's output, or in that of a run under ncu; none where the program is another one."""
+    trace = given.trace
+    path = given.path if trace is None else trace.file("stdout.log")
+    lines = [] if path is None else list(_lines(path))
+    probed, missed, probe = False, 0, ""
+    if trace is not None:
+        kernels = [kernel for kernel in trace.kernels if kernel.status == "probed"]
+        probed = any(kernel.launches_probed for kernel in kernels)
+        missed = sum(kernel.launches - kernel.launches_probed for kernel in kernels) if probed else 0
+        probe = (trace.run_info.probe or "" if trace.run_info is not None else "") if probed else ""
+    how: TimingMethod = "ncu" if trace is None else "probed" if probed else "original"
+    simulated = trace is not None and trace.state.simulated
+    try:
+        return [_calls(parse_json(line), how, probe, missed, timed=not simulated) for line in lines]
+    except (ValueError, KeyError, TypeError) as error:
+        raise TraceError(f"{path}: a line of calls cannot be read ({error}): collect it again") from error
+
+
+def _lines(path: Path) -> Iterator[str]:
+    text = read_start(path, PROGRAM_OUTPUT).decode("utf-8", "replace")
+    return (line for line in text.splitlines() if line.startswith('{"latency": '))
+
+
+def _calls(line: dict[str, Any], how: TimingMethod, probe: str, left_out: int, *, timed: bool) -> Calls:
+    total, call, stream = (float(np.median(line[key])) if timed else None for key in ("total", "call", "stream"))
+    return Calls(str(line["latency"]), how, probe, total, call, stream, left_out)
+
+
+def is_median_table(path: Path) -> bool:
+    """Return True if a file begins with the columns of medians."""
+    try:
+        first = read_plain(path, _HEADINGS).decode("utf-8-sig", "replace").partition("\n")[0]
+        return set(KEYS) <= {cell.strip() for cell in next(csv.reader([first.rstrip("\r")]), [])}
+    except OSError:
+        return False
+
+
+def read_median_table(path: Path) -> list[CallTimes]:
+    """The rows of a file of medians, whose operation is the file's name. TraceError for a cell that is not a number."""
+    try:
+        text = read_within(path, MEDIANS).decode("utf-8-sig", "replace")
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}") from error
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    lines = [{(key or "").strip(): value for key, value in line.items()} for line in rows]
+    return [_call_times(path, number, line) for number, line in enumerate(lines, 2)]
+
+
+def _call_times(path: Path, number: int, line: dict[str, Any]) -> CallTimes:
+    def value(key: str) -> float | None:
+        text = (line.get(key) or "").strip()
+        try:
+            return float(text) if text else None
+        except ValueError:
+            raise TraceError(f"{path}:{number}: {key} is {text!r}, and a number was expected") from None
+
+    return CallTimes(path.stem, (line.get("probe") or "").strip(), *map(value, KEYS[1:]))
+
+
+def call_times_of_runs(calls: list[Calls]) -> tuple[list[CallTimes], list[str]]:
+    """Each probed run beside the original and ncu of its operation, and what is missing."""
+    rows, notes = [], []
+    for call in calls:
+        if call.how != "probed":
+            continue
+        original, ncu = (_median(calls, call.operation, how) for how in ("original", "ncu"))
+        prologue, kernel, epilogue = call.parts or (None, None, None)
+        rows.append(CallTimes(call.operation, call.probe, original, ncu, call.total, prologue, kernel, epilogue))
+        if call.left_out:
+            notes.append(
+                f"{call.operation} with {call.probe}: {units.counted(call.left_out, 'launch')} of its run not probed,"
+                " and medians may hold them"
+            )
+    probed = {call.operation for call in calls if call.how == "probed"}
+    for operation in dict.fromkeys(call.operation for call in calls):
+        if operation not in probed:
+            notes.append(f"{operation}: no probed run: collect one with --only PROBE")
+        elif not any(call.how == "original" for call in calls if call.operation == operation):
+            notes.append(f"{operation}: no original, so no ratios: collect it with --only original")
+    return rows, notes
+
+
+def _median(calls: list[Calls], operation: str, how: TimingMethod) -> float | None:
+    return next((call.total for call in calls if (call.operation, call.how) == (operation, how)), None)
+
+
+NAME: Final = "latency"
+_PARTS: Final = ("prologue", "kernel", "epilogue", "ncu")
+
+
+def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
+    """Every probed run beside the original and ncu."""
+    rows, notes = _read_call_times(given, progress)
+    operations = list(dict.fromkeys(row.operation for row in rows))
+    by_operation = {name: [row for row in rows if row.operation == name] for name in operations}
+    tables: dict[str, Table[Any]] = {"latency": Table("times of a call: medians", _COLUMNS, rows)}
+    tables |= {name: Table(name, _PUBLISHED, own, in_text=False) for name, own in by_operation.items()}
+    charts = {name: _chart(name, own) for name, own in by_operation.items() if any(row.original for row in own)}
+    return Answer(said=list(map(_sentence, rows)), tables=tables, drawings=charts, notes=notes)
+
+
+def _read_call_times(given: Sequence[EvaluationInput], progress: Progress) -> tuple[list[CallTimes], list[str]]:
+    """From traces, outputs and files of medians. TraceError if none has any."""
+    rows: list[CallTimes] = []
+    calls, notes = [], []
+    for place, one in enumerate(given):
+        progress(place / len(given))
+        if one.trace is None and is_median_table(one.path):
+            rows += read_median_table(one.path)
+        elif found := read_calls(one):
+            calls += found
+        else:
+            notes.append(f"{one.path}: its program wrote no times of calls")
+    probed, missing = call_times_of_runs(calls)
+    rows += probed
+    if not rows:
+        raise nothing_measured_error(NAME, [*notes, *missing])
+    if any(row.neutrino is None for row in probed):
+        missing.append("the simulated GPU has no time: collect it on a GPU")
+    if not any(row.ncu for row in rows):
+        missing.append("nothing was run under ncu: its column is empty")
+    return rows, [*notes, *missing]
+
+
+def _sentence(row: CallTimes) -> str:
+    times = row.ratio(row.neutrino)
+    if times is None:
+        return f"{row.operation} with {row.probe}: {NOT_MEASURED}"
+    ncu = row.ratio(row.ncu)
+    under = "" if ncu is None else f", under ncu {ncu:.2f}×"
+    return f"{row.operation} with {row.probe}: {times:.2f}× the original{under}"
+
+
+def _chart(operation: str, rows: Sequence[CallTimes]) -> BarChart:
+    """Two bars per probe, as multiples of the original: ours in its parts, and ncu."""
+    bars = []
+    for row in rows:
+        ours = (row.ratio(row.prologue), row.ratio(row.kernel), row.ratio(row.epilogue), None)
+        bars.append(Bar(row.probe, ours, _times(row.ratio(row.neutrino))))
+        if row.ncu is not None:
+            bars.append(Bar("  under ncu", (None, None, None, row.ratio(row.ncu)), _times(row.ratio(row.ncu))))
+    return BarChart(f"exposed latency of {operation}", bars, _PARTS, "times the original", _times)
+
+
+def _times(value: float | None) -> str:
+    return NOT_MEASURED if value is None else f"{value:.2f}×"
+
+
+def _microseconds(key: str, title: str, rank: int = 0) -> Column[CallTimes]:
+    read = attrgetter(key)
+    return Column(key, read, title, lambda row: _duration(read(row)), rank=rank)
+
+
+def _duration(value: float | None) -> str:
+    return NOT_MEASURED if value is None else units.duration(value / 1e6)
+
+
+_COLUMNS: Final[tuple[Column[CallTimes], ...]] = (
+    Column("operation", attrgetter("operation"), "operation", attrgetter("operation"), False),
+    Column("probe", attrgetter("probe"), "probe", attrgetter("probe"), False, narrow=12),
+    _microseconds("original", "original"),
+    _microseconds("ncu", "ncu", 1),
+    _microseconds("neutrino", "probed"),
+    _microseconds("prologue", "prologue"),
+    _microseconds("kernel", "kernel"),
+    _microseconds("epilogue", "epilogue"),
+    Column("times", lambda r: r.ratio(r.neutrino), "times", lambda r: _times(r.ratio(r.neutrino))),
+    Column("times_ncu", lambda r: r.ratio(r.ncu), "ncu times", lambda r: _times(r.ratio(r.ncu)), rank=1),
+)
+_PUBLISHED: Final[tuple[Column[CallTimes], ...]] = tuple(Column(key, attrgetter(key)) for key in KEYS)
+"""In text there is only the main table; these are for CSV."""
+
 
 EVALUATION: Final = Evaluation(
     name="latency",

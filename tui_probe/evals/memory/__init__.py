@@ -2,11 +2,278 @@
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from tui_probe.evals.evaluation import Evaluation
+from tui_probe.draw import units
+from tui_probe.draw.bar_chart import Bar, BarChart
+from tui_probe.draw.table import Column
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.evals.answer import Answer, Table, compare_published
+from tui_probe.evals.evaluation import (
+    PROGRAMS_PLACEHOLDER,
+    PYTHON_PLACEHOLDER,
+    Collection,
+    Evaluation,
+    nothing_measured_error,
+)
+from tui_probe.input_limits import PROGRAM_OUTPUT
+from tui_probe.probekit.recognised import analysis_name
+from tui_probe.trace.device_memory import peak_allocated
+from tui_probe.trace.plain_file import read_start
 
-from .answer import PROBES, answer, collect
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from tui_probe.draw.view import Progress
+    from tui_probe.evals.evaluation import Setting
+    from tui_probe.evals.inputs import EvaluationInput
+    from tui_probe.trace.model import Kernel, KernelFacts, Trace
+
+PROBES: Final = ("block_sched", "gmem_bytes", "tensorop_count", "dmat")
+MODELS: Final = (
+    "resnet-bs32", "sd-bs1", "mamba-bs32", "llama1b-bs32", "llama3b-bs32", "llama8b-bs32", "llama8b-bs128",
+    "llama8b-bs256",
+)  # fmt: skip
+"""Of the published figure: the name and the batch."""
+_SIZED: Final = ("--memusage", "--launches", "all", "--no-times", "--no-source", "--max-trace-bytes", "64M",
+                 "--max-log-bytes", "4M")  # fmt: skip
+
+
+def collect(setting: Setting) -> list[Collection]:
+    """A trace for each model, with all probes alternately; only the passes after the first, which compiles, are
+    sized.
+    """
+    probes = tuple(word for probe in PROBES for word in ("-p", probe))
+    if setting.simulated:
+        small = ("--elements", str(1 << 14), "--driver-only", "--times", str(len(PROBES)), "plain")
+        return [Collection("fill", (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/fill.py", *small), (*probes, *_SIZED))]
+    return [
+        Collection(
+            model,
+            (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/models.py", model),
+            (*probes, "--capture-range", *_SIZED),
+            modules=("torch", "triton"),
+            gpu=True,
+        )
+        for model in MODELS
+    ]
+
+
+_PROGRAM_SIZE: Final = re.compile(rb"^max memory:.*?(\d{1,18})[ \r]*$", re.MULTILINE)
+_SKIPPED_REASONS: Final = ("switched-off", "outside-range", "not-selected", "not-chosen", "excluded")
+SIZED, COUNTED, PROBED = "sized", "counted", "probed"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Bytes of one trace; None is not known. ``kernels`` of ``all_kernels`` have a size for the probe.
+
+    ``how`` says where those come from: computed, counted by a kernel that keeps none, or of probed launches.
+    """
+
+    model: str
+    probe: str
+    original: int | None
+    said: bool
+    """True if the program printed its own size, which is not the peak of its allocations."""
+    probe_bytes: int | None
+    device_bytes: int | None
+    kernels: int
+    all_kernels: int
+    how: str | None
+
+
+def read_sizes(given: EvaluationInput) -> list[Sizes]:
+    """One for each probe; none for what is not a trace, or whose probe is not known. TraceError for an unreadable
+    log.
+    """
+    trace = given.trace
+    if trace is None:
+        return []
+    kernels = [candidate for candidate in given.kernels if not _was_skipped(candidate)]
+    several = list(dict.fromkeys(name for kernel in kernels for name in kernel.named_probes))
+    if several:
+        return [
+            _sizes(given, trace, name, [kernel.named_probes.get(name, kernel) for kernel in kernels])
+            for name in several
+        ]
+    probe = _probe(trace)
+    return [] if probe is None else [_sizes(given, trace, probe, kernels)]
+
+
+def _sizes(given: EvaluationInput, trace: Trace, probe: str, kernels: Sequence[KernelFacts]) -> Sizes:
+    sized = [kernel.probe_bytes for kernel in kernels if kernel.probe_bytes is not None]
+    on_device = [kernel.device_bytes for kernel in kernels if kernel.device_bytes is not None]
+    printed = _program_bytes(given.path)
+    return Sizes(
+        model=_model(given, probe),
+        probe=probe,
+        original=peak_allocated(trace) if printed is None else printed,
+        said=printed is not None,
+        probe_bytes=max(sized, default=None),
+        device_bytes=max(on_device, default=None),
+        kernels=len(sized),
+        all_kernels=len(kernels),
+        how=_sizing_method(trace, kernels) if sized else None,
+    )
+
+
+def _was_skipped(kernel: Kernel) -> bool:
+    """Return True if no launch was to be probed: all of them were while the model warmed up."""
+    reason = kernel.stated_reason
+    return reason is not None and reason.code in _SKIPPED_REASONS
+
+
+def _probe(trace: Trace) -> str | None:
+    probe = None if trace.run_info is None else trace.run_info.probe
+    return probe or next((name for kernel in trace.kernels if (name := analysis_name(kernel))), None)
+
+
+def _model(given: EvaluationInput, probe: str) -> str:
+    """``MODEL.PROBE`` is the name of a collected trace."""
+    return given.label.removesuffix(f".{probe}")
+
+
+def _program_bytes(directory: Path) -> int | None:
+    """The largest size that the program printed; None if its output is not in the trace or names none."""
+    output = directory / "stdout.log"
+    sizes = _PROGRAM_SIZE.findall(read_start(output, PROGRAM_OUTPUT)) if output.is_file() else ()
+    return max(map(int, sizes), default=None)
+
+
+def _sizing_method(trace: Trace, kernels: Sequence[KernelFacts]) -> str:
+    """By the launches that were sized: of a run with several probes, those that stand for this one."""
+    largest = [kernel.largest_sized for kernel in kernels if kernel.largest_sized is not None]
+    of_these = {trace.launches[row].reason_code for row in largest}
+    codes = of_these or {reason.code for reason in trace.launches.reasons}
+    if "only-counted" in codes:
+        return COUNTED
+    return SIZED if "only-sized" in codes else PROBED
+
+
+NAME: Final = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """A model with a probe: the most of all its parts. Bytes; None is not known."""
+
+    model: str
+    probe: str
+    parts: tuple[Sizes, ...]
+
+    @property
+    def original(self) -> int | None:
+        return _max_known(part.original for part in self.parts)
+
+    @property
+    def said(self) -> bool:
+        return all(part.said for part in self.parts)
+
+    @property
+    def probe_bytes(self) -> int | None:
+        return _max_known(part.probe_bytes for part in self.parts)
+
+    @property
+    def device_bytes(self) -> int | None:
+        return _max_known(part.device_bytes for part in self.parts)
+
+    @property
+    def ratio(self) -> float | None:
+        """Probe memory in parts of the program's own."""
+        return None if not self.original or self.probe_bytes is None else self.probe_bytes / self.original
+
+    @property
+    def how(self) -> str | None:
+        bases = {part.how for part in self.parts if part.how is not None}
+        return ", ".join(sorted(bases)) or None
+
+    @property
+    def kernels(self) -> tuple[int, int]:
+        """Number of kernels with a size, and of all."""
+        return sum(part.kernels for part in self.parts), sum(part.all_kernels for part in self.parts)
+
+
+def _max_known(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
+    """A row for each model and probe, in the order of the traces. TraceError if no trace has any size."""
+    found: dict[tuple[str, str], list[Sizes]] = {}
+    notes = []
+    for place, one in enumerate(given):
+        progress(place / len(given))
+        every = read_sizes(one)
+        notes += [] if every else [f"{one.path}: it is not a trace of a probe"]
+        for sizes in every:
+            found.setdefault((sizes.model, sizes.probe), []).append(sizes)
+            if not sizes.kernels:
+                notes.append(f"{one.path}: no launch has a size for {sizes.probe}: run with --memusage")
+    rows = [MemoryRow(model, probe, tuple(parts)) for (model, probe), parts in found.items()]
+    if not any(row.probe_bytes is not None for row in rows):
+        raise nothing_measured_error(NAME, notes)
+    return Answer(
+        said=list(_sentences(rows)),
+        tables={"memory": Table("maximum memory", MEMORY_COLUMNS, rows)},
+        drawings={"memory": _chart(rows)},
+        compared=compare_published(NAME),
+        notes=[*notes, *_caveats(rows)],
+    )
+
+
+def _sentences(rows: Sequence[MemoryRow]) -> Iterator[str]:
+    for probe in dict.fromkeys(row.probe for row in rows):
+        known = [row for row in rows if row.probe == probe and row.ratio is not None]
+        if known:
+            worst = max(known, key=lambda row: row.ratio or 0.0)
+            text = f"{probe}: {_times(worst.ratio)} of the memory of {worst.model} ({units.size(worst.probe_bytes)})"
+            least = min(known, key=lambda row: row.ratio or 0.0)
+            yield text if least is worst else f"{text}, at least {_times(least.ratio)} ({least.model})"
+
+
+def _caveats(rows: Sequence[MemoryRow]) -> Iterator[str]:
+    for row in rows:
+        name = f"{row.model} {row.probe}"
+        sized, every = row.kernels
+        if 0 < sized < every:
+            yield f"{name}: {every - sized} of {units.counted(every, 'kernel')} have no probe, and no size"
+        if row.how is not None and PROBED in row.how:
+            yield f"{name}: of probed launches, whose budgets may have left records out; run with --memusage for all"
+        if row.original is not None and not row.said:
+            yield f"{name}: the program did not say its memory; the original is the peak of its allocations"
+
+
+def _chart(rows: Sequence[MemoryRow]) -> BarChart:
+    bars = [Bar(f"{row.model} {row.probe}", (row.original, row.probe_bytes), _times(row.ratio)) for row in rows]
+    return BarChart("maximum memory", bars, ("original", "probe"), "bytes", units.size)
+
+
+def _times(ratio: float | None) -> str:
+    if ratio is None:
+        return NOT_MEASURED
+    return f"{ratio:.2f}×" if ratio >= 0.01 else f"{ratio:.2g}×"
+
+
+def _method_text(row: MemoryRow) -> str:
+    return f"{row.how}, kept none" if row.how == COUNTED else row.how or NOT_MEASURED
+
+
+MEMORY_COLUMNS: Final[tuple[Column[MemoryRow], ...]] = (
+    Column("model", lambda r: r.model, "model", lambda r: r.model, False, narrow=12),
+    Column("probe", lambda r: r.probe, "probe", lambda r: r.probe, False),
+    Column("original", lambda r: r.original, "original", lambda r: units.size(r.original)),
+    Column("probe_bytes", lambda r: r.probe_bytes, "probe", lambda r: units.size(r.probe_bytes)),
+    Column("ratio", lambda r: r.ratio, "probe/original", lambda r: _times(r.ratio)),
+    Column("device_bytes", lambda r: r.device_bytes, "on device", lambda r: units.size(r.device_bytes), rank=2),
+    Column("how", lambda r: r.how, "how", _method_text, False, 1),
+    Column("kernels_sized", lambda r: r.kernels[0]),
+    Column("kernels", lambda r: r.kernels[1], "kernels", lambda r: f"{r.kernels[0]} of {r.kernels[1]}", rank=3),
+)
+
 
 EVALUATION: Final = Evaluation(
     name="memory",

@@ -2,11 +2,222 @@
 
 from __future__ import annotations
 
-from typing import Final
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.evals.evaluation import Evaluation
+import numpy as np
 
-from .answer import PROBE, answer, collect
+from tui_probe.draw import units
+from tui_probe.draw.bar_chart import Bar, BarChart
+from tui_probe.draw.canvas import CYCLES
+from tui_probe.draw.curve_chart import Curve, CurveChart
+from tui_probe.draw.table import Column
+from tui_probe.evals.answer import Answer, Table, compare_published
+from tui_probe.evals.evaluation import (
+    PROGRAMS_PLACEHOLDER,
+    PYTHON_PLACEHOLDER,
+    Collection,
+    Evaluation,
+    nothing_measured_error,
+)
+from tui_probe.records.block_times import SLOT_TIME_LABELS
+from tui_probe.records.distribution import distribution
+
+from . import schedules as schedules_module
+from .schedules import SCHEDULE_COLUMNS, Schedule, schedule_of, sm_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.draw.view import Progress
+    from tui_probe.evals.evaluation import Setting
+    from tui_probe.evals.inputs import EvaluationInput
+
+_ALL: Final = ("plain", "memset", "persistent")
+_KERNELS: Final = "fill_:FillFunctor"
+_BUDGETS: Final = ("--no-source", "--max-trace-bytes", "64M", "--max-log-bytes", "1M")
+
+
+def collect(setting: Setting) -> list[Collection]:
+    """A trace for each kernel, and one whose program tells the durations of what ran unprobed.
+
+    The driver's own fill is not a launch that a hook sees, so it has a duration alone.
+    """
+    small = ("--elements", str(1 << 14), "--driver-only") if setting.simulated else ()
+    program = (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/fill.py", *small)
+    probed = ("-p", "block_sched", "-k", _KERNELS, "--launches", "all", "--no-times", *_BUDGETS)
+    unprobed = ("-p", "block_sched", "-k", "no kernel of this name", "--launches", "0", "--no-times", *_BUDGETS)
+    times = "4" if setting.simulated else "100"
+    # PyTorch chooses the grid of its fill by the GPU; ours has that of the published one, and needs no PyTorch.
+    own = (
+        ()
+        if setting.simulated
+        else (Collection("plain_ptx", (*program, "--driver-only", "--times", "0", "plain"), probed),)
+    )
+    return [
+        *(Collection(name, (*program, "--times", "0", name), probed) for name in ("plain", "persistent")),
+        *own,
+        Collection("durations", (*program, "--times", times, *_ALL), unprobed),
+    ]
+
+
+NAME: Final = "scheduling"
+PROBE: Final = "block_sched"
+PUBLISHED_BLOCKS: Final = 32768
+"""Blocks of the fill that the published figures are of."""
+
+
+def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
+    """The schedules of all launches that were given, and the published fill beside ours of the same grid."""
+    timed = {entry.label: found for entry in given if (found := read_timed_fills(entry))}
+    schedules, notes = read_schedules([entry for entry in given if entry.label not in timed], progress)
+    rows = schedules_module.compare_fills([row for found in timed.values() for row in found], schedules)
+    alike = next((entry for entry in schedules if entry.of.blocks == PUBLISHED_BLOCKS and not entry.simulated), None)
+    lines = [
+        words
+        for entry in schedules
+        for words in (_head_sentence(entry, len(schedules)), entry.line(), f"    {entry.text()}")
+    ]
+    lines += schedules_module.fill_sentences(rows)
+    ways = (
+        {"durations": Table("ways to fill: one launch, unprobed", schedules_module.FILL_COLUMNS, rows)} if rows else {}
+    )
+    return Answer(
+        said=[words for words in lines if words],
+        tables={
+            "schedules": Table("block schedules: cycles, means over SMs", SCHEDULE_COLUMNS, schedules),
+            "spread": Table("over SMs: cycles per slot", _SPREAD_COLUMNS, _spread_rows(schedules)),
+            "sms": Table(
+                "one row per SM", _SM_COLUMNS, [row for entry in schedules for row in sm_rows(entry)], in_text=False
+            ),
+            **ways,
+        },
+        drawings={
+            "parts": _parts_chart(schedules),
+            "sms": _sm_chart(schedules),
+            **({"durations": schedules_module.fill_chart(rows)} if rows else {}),
+        },
+        compared=compare_published(NAME, **({} if alike is None else _ours(alike))),
+        notes=[*notes, *_published_notes(alike), *durations_notes(rows)],
+    )
+
+
+def _published_notes(alike: Schedule | None) -> list[str]:
+    """Return the values to compare with the published fill."""
+    if alike is None:
+        return []
+    return [
+        f"beside the published fill stands {alike.label}, of as many blocks ({units.count(PUBLISHED_BLOCKS)}): cycles"
+        " of two GPUs and two kernels say little beside each other, shares say more"
+    ]
+
+
+def read_timed_fills(given: EvaluationInput) -> list[schedules_module.FillTimes]:
+    """The durations in a trace that has no schedules: of one that has, the launches were probed."""
+    return [] if any(given.results(PROBE)) else schedules_module.read_fill_times(given)
+
+
+def durations_notes(rows: Sequence[schedules_module.FillComparison]) -> list[str]:
+    """Return the origin of durations, or the reason why there are none."""
+    if not rows:
+        return []
+    if not any(len(row.filled.microseconds) for row in rows):
+        return ["durations: the simulated GPU has none; collect them on a GPU"]
+    pairs = [row.filled.pair for row in rows if row.filled.pair is not None]
+    return [f"durations are between two events, less the {np.median(pairs):.1f} µs that those take by themselves"]
+
+
+def read_schedules(given: Sequence[EvaluationInput], progress: Progress) -> tuple[list[Schedule], list[str]]:
+    """The schedules, and why others are left out. TraceError if there is none."""
+    schedules: list[Schedule] = []
+    notes: list[str] = []
+    for place, one in enumerate(given):
+        progress(place / len(given))
+        results = list(one.results(PROBE))
+        schedules += [schedule_of(one, result) for result in results if result.analysis is not None]
+        notes += [result.problem for result in results if result.problem is not None]
+        if not results:
+            notes.append(one.no_result_reason(PROBE))
+    if not schedules:
+        raise nothing_measured_error(NAME, notes)
+    return schedules, notes
+
+
+def _head_sentence(schedule: Schedule, count: int) -> str:
+    return f"{schedule.label}, {schedule.launch}:" if count > 1 else ""
+
+
+def _ours(schedule: Schedule) -> dict[str, float | None]:
+    share = schedule.share
+    return {
+        "running_sum": schedule.running_sum,
+        "scheduling_sum": schedule.scheduling_sum,
+        "share": None if share is None else 100 * share,
+    }
+
+
+# -- over SMs
+
+_PERCENTILES: Final = {"p0": "least", "p25": "25 %", "p50": "median", "p75": "75 %", "p99": "99 %", "p100": "most"}
+
+
+def _spread_rows(schedules: Sequence[Schedule]) -> list[dict[str, Any]]:
+    rows = []
+    for schedule in schedules:
+        for name in ("running", "scheduling"):
+            spread = distribution(getattr(schedule.of, f"sm_{name}"))
+            assert spread is not None  # a schedule has at least one SM
+            rows.append({"trace": schedule.label, "launch": schedule.launch, "figure": name, **spread.record()})
+    return rows
+
+
+def _percentile(key: str, title: str) -> Column[dict[str, Any]]:
+    return Column(key, itemgetter(key), title, lambda row: units.count(round(row[key])))
+
+
+_SPREAD_COLUMNS: Final[tuple[Column[dict[str, Any]], ...]] = (
+    Column("trace", itemgetter("trace"), "trace", itemgetter("trace"), False, narrow=12),
+    Column("launch", itemgetter("launch"), "launch", itemgetter("launch"), False, 1),
+    Column("figure", itemgetter("figure"), "cycles", itemgetter("figure"), False),
+    *(_percentile(key, title) for key, title in _PERCENTILES.items()),
+)
+_SM_COLUMNS: Final[tuple[Column[dict[str, Any]], ...]] = tuple(
+    Column(key, itemgetter(key))
+    for key in ("trace", "launch", "sm", "blocks", "slots", "running", "scheduling", "ramp", "tail", "share")
+)
+
+
+# -- figures
+
+
+def _parts_chart(schedules: Sequence[Schedule]) -> BarChart:
+    bars = [
+        Bar(
+            f"{schedule.label} {schedule.launch}",
+            tuple(float(getattr(schedule.of, f"sm_{name}").mean()) for name in SLOT_TIME_LABELS),
+            f"{units.count(round(schedule.of.span))} cycles",
+        )
+        for schedule in schedules
+    ]
+    title, parts = "where the time of a slot goes", tuple(SLOT_TIME_LABELS.values())
+    return BarChart(
+        title, bars, parts, "cycles per slot", lambda n: units.count(round(n)), keys=tuple(SLOT_TIME_LABELS)
+    )
+
+
+def _sm_chart(schedules: Sequence[Schedule]) -> CurveChart:
+    """Return curves of the number of SMs with at most that many scheduling cycles per slot."""
+    curves = []
+    for schedule in schedules:
+        cycles = np.sort(schedule.of.sm_scheduling)
+        curves.append(
+            Curve(f"{schedule.label} {schedule.launch}", cycles, np.arange(1, len(cycles) + 1) / len(cycles) * 100)
+        )
+    return CurveChart(
+        "scheduling cycles per slot over SMs", curves, "scheduling cycles per slot", "% of SMs at or below",
+        (CYCLES, CYCLES),
+    )  # fmt: skip
+
 
 EVALUATION: Final = Evaluation(
     name="scheduling",

@@ -2,12 +2,259 @@
 
 from __future__ import annotations
 
-from typing import Final
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.evals.evaluation import Evaluation
+import numpy as np
 
-from .answer import answer, collect
-from .configurations import LIFETIMES, PROGRESS
+from tui_probe.draw import units
+from tui_probe.draw.canvas import COUNT, CYCLES, Unit
+from tui_probe.draw.curve_chart import Curve, CurveChart
+from tui_probe.draw.table import Column
+from tui_probe.draw.view import no_progress
+from tui_probe.errors import TraceError
+from tui_probe.evals.answer import Answer, Table, compare_published
+from tui_probe.evals.evaluation import (
+    PROGRAMS_PLACEHOLDER,
+    PYTHON_PLACEHOLDER,
+    Collection,
+    Evaluation,
+    nothing_measured_error,
+)
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.registry import probe_named
+
+from .configurations import (
+    CONFIGURATION_COLUMNS,
+    LIFETIMES,
+    PROGRESS,
+    BlockSpeeds,
+    Configuration,
+    block_speeds,
+    percent,
+    read_configuration,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.draw.view import Drawing, Progress
+    from tui_probe.evals.evaluation import Setting
+    from tui_probe.evals.inputs import EvaluationInput
+    from tui_probe.probekit.probe_results import ProbeResult
+
+_OPTIONS: Final = ("-k", "accumulate", "--launches", "all", "--no-times", "--no-source", "--max-trace-bytes", "64M")
+
+
+def collect(setting: Setting) -> list[Collection]:
+    """Exclusive and shared with a record per block; shared once more with one per warp and iteration."""
+    small = ("--per-sm", "3", "--iterations", "12") if setting.simulated else ()
+    program = (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/blocks.py", *small)
+    return [
+        Collection("exclusive_sched", (*program, "exclusive"), ("-p", LIFETIMES, *_OPTIONS)),
+        Collection("shared_sched", (*program, "shared"), ("-p", LIFETIMES, *_OPTIONS)),
+        Collection("shared_acc", (*program, "shared"), ("-p", PROGRESS, *_OPTIONS)),
+    ]
+
+
+NAME: Final = "warps"
+_MOST_CURVES: Final = 64
+_ZOOMS: Final = 3
+_PICKLES: Final = (".pkl", ".pickle")
+_SPEED: Final = Unit("speed", whole=False)
+
+
+def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
+    """Configurations of blocks side by side, and what the last trace of warp progress tells."""
+    found, notes = _configurations(given, progress)
+    exclusive = _first_configuration(found, lambda launch: launch.is_exclusive)
+    shared = _first_configuration(found, lambda launch: not launch.is_exclusive)
+    with_progress = next((launch for launch in reversed(found) if launch.of.probe == PROGRESS), None)
+    paced = None if with_progress is None else block_speeds(_analysis(with_progress.of))
+    notes += _missing_notes(exclusive, shared, with_progress, paced)
+    drawings: dict[str, Drawing] = {}
+    for figure, launch in (("a", exclusive), ("b", shared)):
+        if launch is not None:
+            drawings[figure] = _distribution(launch)
+    if with_progress is not None:
+        drawings |= _progress_drawings(with_progress, paced)
+    tables: dict[str, Table[Any]] = {"configurations": Table("elapsed cycles of blocks", CONFIGURATION_COLUMNS, found)}
+    arrays: dict[str, NDArray[Any]] = {f"cycles of {launch.label}": launch.cycles for launch in found}
+    if paced is not None:
+        tables["speeds"] = Table("speed of each block", _SPEED_COLUMNS, _rows_of_speeds(paced), in_text=False)
+        arrays |= {"speed": paced.speed, "progress": paced.progress}
+    return Answer(
+        said=list(_sentences(found, exclusive, shared)),
+        tables=tables,
+        drawings=drawings,
+        compared=compare_published(NAME, spread_shared=_ours(shared)),
+        notes=notes,
+        arrays=arrays,
+    )
+
+
+def _ours(shared: Configuration | None) -> float | None:
+    """The spread in per cent, unless its cycles are those of a model."""
+    return None if shared is None or shared.spread is None or shared.of.simulated else 100 * shared.spread
+
+
+def _configurations(given: Sequence[EvaluationInput], progress: Progress) -> tuple[list[Configuration], list[str]]:
+    """All launches that can be read, and why others cannot. TraceError if none can."""
+    configurations: list[Configuration] = []
+    notes: list[str] = []
+    for place, one in enumerate(given):
+        progress(place / len(given))
+        before = len(configurations)
+        try:
+            configurations += [read_configuration(one, of, progress) for of in one.probe_results(LIFETIMES, PROGRESS)]
+        except TraceError as error:
+            notes.append(str(error))
+            continue
+        if len(configurations) == before:
+            notes.append(_no_launch_reason(one))
+    if not configurations:
+        raise nothing_measured_error(NAME, notes)
+    return configurations, notes
+
+
+def _no_launch_reason(given: EvaluationInput) -> str:
+    if given.path.suffix in _PICKLES:
+        return f"{given.path}: a pickle may run any code when it is read, so none is: name the trace or its result file"
+    return given.no_result_reason(LIFETIMES, PROGRESS)
+
+
+def _first_configuration(found: Sequence[Configuration], wanted: Any) -> Configuration | None:
+    """The first that is wanted, without progress if there is one such: recording it takes time."""
+    chosen = [launch for launch in found if wanted(launch)]
+    return min(chosen, key=lambda launch: launch.of.probe == PROGRESS, default=None)
+
+
+def _missing_notes(
+    exclusive: Configuration | None,
+    shared: Configuration | None,
+    progress: Configuration | None,
+    paced: BlockSpeeds | None,
+) -> Iterator[str]:
+    """Yield notes on the missing parts of the evaluation, with the command to run for each."""
+    runs = {"exclusive_sched": exclusive, "shared_sched": shared, "shared_acc": progress}
+    figures = {"exclusive_sched": "figure a", "shared_sched": "figure b", "shared_acc": "figures c, d and d-zoom"}
+    for name, one in runs.items():
+        if one is None:
+            yield f"no {figures[name]}: collect it with tui-probe eval {NAME} --run --only {name}"
+    if progress is not None and paced is None:
+        yield f"no figure c: the warps of {progress.label} came around no loop"
+    if paced is not None and paced.cut:
+        yield f"{units.counted(paced.cut, 'warp')} ran more iterations than were recorded: speeds are of the first ones"
+
+
+def _sentences(
+    found: Sequence[Configuration], exclusive: Configuration | None, shared: Configuration | None
+) -> Iterator[str]:
+    for run in found:
+        if (lengths := run.lengths) is not None:
+            yield (
+                f"{run.label}: {run.kind}, spread {percent(run.spread)}, median {_cycles_text(lengths.median)},"
+                f" 99 % {_cycles_text(lengths.record()['p99'])} cycles"
+            )
+    if (
+        exclusive is not None
+        and shared is not None
+        and exclusive.lengths
+        and shared.lengths
+        and exclusive.lengths.median
+    ):
+        times = shared.lengths.median / exclusive.lengths.median
+        yield (
+            f"a shared block takes {times:.2f}× as long as an exclusive one, {shared.together} at a time:"
+            f" {shared.together / times:.2f}× the throughput of an SM"
+        )
+    if exclusive is not None and shared is not None and (exclusive.spread or 0) >= (shared.spread or 0) > 0:
+        yield "blocks that share an SM differ no more than those alone: here sharing is not what makes them differ"
+
+
+# -- figures
+
+
+def _distribution(one: Configuration) -> CurveChart:
+    cycles = np.sort(one.cycles).astype(np.float64)
+    share = np.arange(1, len(cycles) + 1) / len(cycles) * 100
+    lengths = one.lengths
+    marks = (
+        ""
+        if lengths is None
+        else f"median {_cycles_text(lengths.median)}, 99 % {_cycles_text(lengths.record()['p99'])}, "
+    )
+    title = f"elapsed cycles of blocks, {one.kind}: {marks}spread {percent(one.spread)}"
+    curve = Curve(one.label, cycles, share)
+    return CurveChart(title, [curve], "elapsed cycles of a block", "% of blocks at or below", (CYCLES, COUNT))
+
+
+def _cycles_text(cycles: float) -> str:
+    return units.count(round(cycles))
+
+
+def _progress_drawings(one: Configuration, paced: BlockSpeeds | None) -> dict[str, Drawing]:
+    drawings: dict[str, Drawing] = {}
+    if paced is not None:
+        chosen = np.unique(np.linspace(0, len(paced.block) - 1, min(_MOST_CURVES, len(paced.block))).astype(np.int64))
+        curves = [_speed_curve(paced, place) for place in chosen.tolist()]
+        title = f"speed of {len(curves)} of {units.counted(len(paced.block), 'block')} over their progress"
+        drawings["c"] = CurveChart(
+            title, curves, "% of a block's iterations", "iterations per 1000 cycles", (COUNT, _SPEED)
+        )
+    view = _warp_drawing(one)
+    if view is not None:
+        drawings["d"] = view
+        drawings["d-zoom"] = _zoomed(one)
+    return drawings
+
+
+def _zoomed(one: Configuration) -> Any:
+    """The same picture at the end of the slowest warp."""
+    view = _warp_drawing(one)
+    for command in ("end", "worst", *("zoom_in",) * _ZOOMS):
+        view.press(command)
+    return view
+
+
+def _speed_curve(paced: BlockSpeeds, place: int) -> Curve:
+    known = ~np.isnan(paced.speed[place])
+    return Curve(f"block {paced.block[place]}", paced.progress[known], paced.speed[place][known])
+
+
+def _warp_drawing(one: Configuration) -> Any:
+    """The probe's own picture of the launch, which pans and zooms; None if it has none."""
+    probe, trace = probe_named(one.of.probe), one.given.trace
+    kinds = () if probe is None else tuple(kind for kind in probe.views if kind.drawn)
+    if not kinds or trace is None:
+        return None
+    return kinds[0].open(ViewSource(trace, one.of.kernel, one.of.launch), no_progress)
+
+
+def _analysis(of: ProbeResult) -> Any:
+    """Analyse the result with the probe of the trace."""
+    probe = probe_named(of.probe)
+    assert probe is not None  # as above, results are those of known probes
+    return probe.analyse(of)
+
+
+# -- speeds as data
+
+
+def _rows_of_speeds(paced: BlockSpeeds) -> list[dict[str, Any]]:
+    return [
+        {"block": block, "progress": progress, "speed": None if np.isnan(speed) else speed}
+        for block, row in zip(paced.block.tolist(), paced.speed.tolist(), strict=True)
+        for progress, speed in zip(paced.progress.tolist(), row, strict=True)
+    ]
+
+
+_SPEED_COLUMNS: Final[tuple[Column[dict[str, Any]], ...]] = tuple(
+    Column(key, itemgetter(key)) for key in ("block", "progress", "speed")
+)
+
 
 EVALUATION: Final = Evaluation(
     name="warps",

@@ -6,8 +6,8 @@ import csv
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tui_probe.nsight.importers.file_reading import lines_of
 from tui_probe.nsight.importers.nsys_model import UNKNOWN
-from tui_probe.nsight.importers.text_file import lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -7,8 +7,8 @@ import shlex
 from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.binaries import elf, fatbin
-from tui_probe.nsight.importers.json_kinds import is_chrome, json_advice
-from tui_probe.nsight.importers.packing import first_bytes
+from tui_probe.nsight.importers.file_reading import first_bytes
+from tui_probe.nsight.importers.json_files import is_chrome, json_advice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

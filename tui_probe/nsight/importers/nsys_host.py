@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tui_probe.errors import ImportFileError
-from tui_probe.nsight.importers.nsys_model import UNKNOWN, HostRanges, distinct, ranks
-from tui_probe.nsight.importers.nsys_times import NO_TIME, impossible_times, possible_times
+from tui_probe.nsight.importers.nsys_model import (
+    NO_TIME,
+    UNKNOWN,
+    HostRanges,
+    distinct,
+    impossible_times,
+    possible_times,
+    ranks,
+)
 from tui_probe.nsight.importers.sqlite_tables import Cell, narrow
 
 if TYPE_CHECKING:

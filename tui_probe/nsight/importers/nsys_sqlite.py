@@ -20,6 +20,8 @@ from tui_probe.draw import units
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.importers.nsys_host import CALLS, RANGES, Strings, launch_calls, read_ranges
 from tui_probe.nsight.importers.nsys_model import (
+    LATEST,
+    NO_TIME,
     UNKNOWN,
     Copies,
     Device,
@@ -27,9 +29,10 @@ from tui_probe.nsight.importers.nsys_model import (
     NsysReport,
     Stream,
     distinct_rows,
+    impossible_times,
+    possible_times,
     process_id,
 )
-from tui_probe.nsight.importers.nsys_times import LATEST, NO_TIME, impossible_times, possible_times
 from tui_probe.nsight.importers.sqlite_tables import Cell, Tables, narrow, open_tables
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Cells of tables of imported files: quantities, and names that stay apart when they are cut."""
+"""Cells of tables of imported files: quantities, processes, and names that stay apart when they are cut."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_apart, shorten_apart
 from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.nsight.importers.nsys_model import file_number, system_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.table import Column, Row
     from tui_probe.nsight.analysis.kernel_groups import Shape
+    from tui_probe.nsight.importers.nsys_model import Stream
 
 
 def mean_count(value: float | None) -> str:
@@ -120,3 +122,34 @@ def shape_columns(columns: Iterable[Column[Row]], shapes: Iterable[tuple[str, Sh
         other = seen.setdefault((file, shape.kernel), shape)
         several |= {side for side in ("grid", "block") if getattr(other, side) != getattr(shape, side)}
     return tuple(replace(column, rank=0) if column.key in several else column for column in columns)
+
+
+_FILE_CELLS: Final = 14
+"""Cells of a file in the label of a stream."""
+
+
+class ProcessNames:
+    """Names for the processes of some streams of these files."""
+
+    def __init__(self, files: Sequence[str], streams: Sequence[Stream]) -> None:
+        processes = {stream.process for stream in streams}
+        self.several = len(processes) > 1
+        """True if there are several processes."""
+        self.by_file = len(files) > 1 and len({*map(system_id, processes)}) < len(processes)
+        """True if ids of the system do not distinguish them."""
+        self._files = short_names(files)
+        self.cut = cut_apart(self._files)
+
+    def file(self, stream: Stream | None) -> str | None:
+        """The file of a stream's process."""
+        number = None if stream is None else file_number(stream.process)
+        return None if number is None else self._files[number]
+
+    def label(self, stream: Stream) -> str:
+        """The process of a stream in few cells, with a blank behind it; "" where there is one process."""
+        if not self.several:
+            return ""
+        if self.by_file and (file := self.file(stream)) is not None:
+            return f"{self.cut(file, _FILE_CELLS)} "
+        number = system_id(stream.process)
+        return "" if number is None else f"{number} "

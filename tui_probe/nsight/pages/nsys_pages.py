@@ -25,7 +25,7 @@ from tui_probe.nsight.analysis.stream_times import (
     kernel_totals,
 )
 from tui_probe.nsight.importers.nsys_model import UNKNOWN, KernelSum, ProjectedRange, distinct_rows, system_id
-from tui_probe.nsight.pages.cells import cut_texts, moment, nanoseconds, shorten_names, show_moments
+from tui_probe.nsight.pages.cells import ProcessNames, cut_texts, moment, nanoseconds, shorten_names, show_moments
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
 from tui_probe.nsight.pages.nsys_profile import (
     NsysKernelRow,
@@ -37,7 +37,6 @@ from tui_probe.nsight.pages.nsys_profile import (
     nsys_head,
     ranges_searched,
 )
-from tui_probe.nsight.pages.processes import ProcessNames
 from tui_probe.nsight.pages.row_batches import GAP_VALUES, KERNEL_VALUES, GapBatch, in_batches
 from tui_probe.pages.table_page import Only, TablePage
 

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.nsight.analysis.enclosure import enclosed, ranges_within
 from tui_probe.nsight.analysis.kernel_groups import function_name, search_names
 from tui_probe.nsight.analysis.projection import (
     ProjectedCounts,
     ProjectedRows,
     count_projected,
+    enclosed,
     innermost,
     of_name,
     project,
+    ranges_within,
     within,
 )
 from tui_probe.nsight.importers.nsys_model import UNKNOWN, ProjectedRange, system_id

@@ -2,31 +2,156 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import PageTexts
+from tui_probe.nsight.analysis.kernel_groups import Shape, match_kernels
 from tui_probe.nsight.analysis.launch_means import SourceCounts, by_instruction, by_line
 from tui_probe.nsight.pages.cells import mean_count, shape_columns, shorten_names
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
 from tui_probe.nsight.pages.ncu_pages import file_head, file_notes
-from tui_probe.nsight.pages.probe_counts import (
-    ProbedCounts,
-    counts_of_instructions,
-    counts_of_lines,
-    probed_accesses,
-)
 from tui_probe.pages.table_page import TablePage
+from tui_probe.pages.views.lines import measured_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.nsight.pages.ncu_pages import NcuReport
+    from tui_probe.pages.views.lines import KernelLine
     from tui_probe.trace.model import Trace
+
+_KINDS: Final = {
+    "ld": "load", "ldu": "load", "LD": "load", "LDG": "load",
+    "st": "store", "ST": "store", "STG": "store",
+    "atom": "atomic", "red": "atomic", "ATOM": "atomic", "ATOMG": "atomic", "RED": "atomic", "REDG": "atomic",
+    "cp": "copy", "LDGSTS": "copy",
+}  # fmt: skip
+"""Accesses by the first word of their opcode in PTX or SASS."""
+
+
+class CountedLine(NamedTuple):
+    """A line of a kernel; ``file`` is the name without directories."""
+
+    kernel: str
+    file: str
+    line: int | None
+
+
+class ProbedCounts(NamedTuple):
+    """Counts of a probe in one launch."""
+
+    requests: float | None
+    sectors: float | None
+
+    def __add__(self, other: object) -> ProbedCounts:
+        """Both together; what is not counted does not count."""
+        if not isinstance(other, ProbedCounts):
+            return NotImplemented
+        pairs = zip(self, other, strict=True)
+        return ProbedCounts(*(b if a is None else a if b is None else a + b for a, b in pairs))
+
+
+class ProbedAccess(NamedTuple):
+    """An instruction that a probe counted; ``offset`` is that in SASS, None of PTX."""
+
+    place: CountedLine
+    kind: str | None
+    offset: int | None
+    counts: ProbedCounts
+
+
+def probed_accesses(traces: Iterable[Trace]) -> list[list[ProbedAccess]]:
+    """The accesses of each kernel of each trace."""
+    found: defaultdict[tuple[int, int], list[ProbedAccess]] = defaultdict(list)
+    for number, trace in enumerate(traces):
+        for line in measured_lines(trace):
+            if "sectors" in line.row.found:
+                found[number, line.kernel.index].append(_access(line))
+    return [*found.values()]
+
+
+def _access(line: KernelLine) -> ProbedAccess:
+    source, info = line.row.source, line.kernel.info
+    file, number = ("", None) if source is None else (PurePath(source.file).name, source.line)
+    values = [line.row.found.get(name) for name in ProbedCounts._fields]
+    counts = ProbedCounts(*(value if isinstance(value, int | float) else None for value in values))
+    is_sass = info is not None and info.graft is not None
+    place = CountedLine(line.kernel.demangled, file, number)
+    return ProbedAccess(place, access_kind(line.opcode or ""), line.row.line if is_sass else None, counts)
+
+
+def access_kind(instruction: str) -> str | None:
+    """``@!P0 LDG.E R2, [R4]`` -> ``load``; None of an instruction that accesses no global memory."""
+    tokens = instruction.split()
+    opcode = next((word for word in tokens if not word.startswith("@")), "")
+    return _KINDS.get(opcode.partition(".")[0])
+
+
+def probed_lines(kernels: Iterable[Sequence[ProbedAccess]]) -> dict[CountedLine, ProbedCounts]:
+    """Counts by line; of several kernels the first that has a line counts. Accesses of a line add up."""
+    counts: dict[CountedLine, ProbedCounts] = {}
+    for accesses in kernels:
+        sums: dict[CountedLine, ProbedCounts] = {}
+        for access in accesses:
+            if access.place.line is not None:
+                sums[access.place] = sums.get(access.place, ProbedCounts(None, None)) + access.counts
+        counts = {**sums, **counts}
+    return counts
+
+
+def counts_of_lines(
+    lines: Sequence[SourceCounts], kernels: Sequence[Sequence[ProbedAccess]]
+) -> list[ProbedCounts | None]:
+    """For each line the counts of the same line of the same kernel."""
+    probed = probed_lines(kernels)
+    partner = _partners(lines, kernels)
+    return [probed.get(_place(counts, partner)) for counts in lines]
+
+
+def counts_of_instructions(
+    instructions: Sequence[SourceCounts], kernels: Sequence[Sequence[ProbedAccess]]
+) -> list[ProbedCounts | None]:
+    """For each SASS instruction the counts of the same access: by its offset where the probe was in SASS, else the only
+    access of its kind in its line, both in SASS and in PTX.
+    """
+    partner = _partners(instructions, kernels)
+    by_offset: dict[Hashable, ProbedCounts] = {}
+    by_line: dict[Hashable, ProbedCounts] = {}
+    for accesses in kernels:
+        of_line = Counter((access.place, access.kind) for access in accesses)
+        for access in accesses:
+            if access.offset is not None:
+                by_offset.setdefault((access.place.kernel, access.offset, access.kind), access.counts)
+            elif access.place.line is not None and of_line[access.place, access.kind] == 1:
+                by_line.setdefault((access.place, access.kind), access.counts)
+    places = [(_place(counts, partner), access_kind(counts.text)) for counts in instructions]
+    in_line = Counter(
+        (counts.shape, place) for counts, place in zip(instructions, places, strict=True) if counts.requests is not None
+    )
+    matches = []
+    for counts, (place, kind) in zip(instructions, places, strict=True):
+        same = by_offset.get((place.kernel, counts.offset, kind))
+        alone = in_line[counts.shape, (place, kind)] == 1 and counts.requests is not None
+        matches.append(same if same is not None or not alone else by_line.get((place, kind)))
+    return [None if kind is None else counts for counts, (_, kind) in zip(matches, places, strict=True)]
+
+
+def _place(counts: SourceCounts, partner: Mapping[str, str]) -> CountedLine:
+    return CountedLine(partner[counts.shape.kernel], PurePath(counts.file or "").name, counts.line)
+
+
+def _partners(rows: Iterable[SourceCounts], kernels: Iterable[Sequence[ProbedAccess]]) -> dict[str, str]:
+    """For each kernel of a report that of the traces; tools write names of kernels differently."""
+    ours, others = {counts.shape.kernel for counts in rows}, {accesses[0].place.kernel for accesses in kernels}
+    pairs = match_kernels(sorted(ours), sorted(others), lambda kernel: Shape(kernel, None, None))
+    return {kernel: other or "" for kernel, other in pairs if kernel is not None}
+
 
 _TOLERANCE: Final = 0.5
 """Means of counts that differ by less are equal."""

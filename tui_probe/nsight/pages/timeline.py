@@ -22,9 +22,8 @@ from tui_probe.nsight.analysis.kernel_groups import search_names
 from tui_probe.nsight.analysis.projection import range_columns
 from tui_probe.nsight.analysis.stream_times import by_stream, time_covered
 from tui_probe.nsight.importers.nsys_model import UNKNOWN
-from tui_probe.nsight.pages.cells import nanoseconds, short_names
+from tui_probe.nsight.pages.cells import ProcessNames, nanoseconds, short_names
 from tui_probe.nsight.pages.nsys_profile import FROM_ZERO, found_text
-from tui_probe.nsight.pages.processes import ProcessNames
 from tui_probe.probekit.timelines.drawing import LEVELS, Window, draw_marks
 
 if TYPE_CHECKING:
