@@ -122,7 +122,8 @@ def _waves(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
     if not at_once or not of.sms:
         return
     waves = timeline.grid_blocks / (at_once * of.sms)
-    text = f"{waves:.2f}: {units.counted(timeline.grid_blocks, 'block')}, {at_once} at the same time on each of {of.sms} SMs"
+    blocks = units.counted(timeline.grid_blocks, "block")
+    text = f"{waves:.2f}: {blocks}, {at_once} at the same time on each of {of.sms} SMs"
     yield Finding("waves", "waves", text, values={"waves": waves})
 
 

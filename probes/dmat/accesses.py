@@ -327,7 +327,7 @@ def read_accesses(
     places = [place for place, section in enumerate(result.sections) if section.level == "thread"]
     warps = next((place for place, section in enumerate(result.sections) if section.level == "warp"), None)
     if not places or warps is None:
-        raise TraceError(f"{result.path}: it has no maps of dmat, a thread's and a warp's: it is of another probe")
+        raise TraceError(f"{result.path}: dmat needs a map per thread and one per warp; the file has {result.layout}")
     begun = result.one_record(warps, WARP)
     counts = next((place for place in places[1:] if result.sections[place].slot_bytes == 4), None)
     attempts = None if counts is None else result.one_record(counts, "<u4")

@@ -26,6 +26,10 @@ def nothing_told() -> Iterator[None]:
     recognised._assumed.clear()
 
 
+NO_SM = 5000
+"""A number that no SM has, so that the records are of another probe."""
+
+
 def probe_in(writer: TraceWriter) -> str | None:
     (kernel,) = open_trace(writer.directory).kernels
     return analysis_name(kernel)
@@ -37,7 +41,6 @@ def test_probe_is_recognised_by_its_file(
     tmp_path: Path, log: Literal["old", "new"], sections: Literal["older", "current"]
 ) -> None:
     writer = write_unnamed(tmp_path / "t", log=log, sections=sections)
-    assert probe_in(writer) is None
     write_probe(writer, table="block_sched")
     trace = open_trace(writer.directory)
     (kernel,) = trace.kernels
@@ -66,6 +69,33 @@ def test_probe_is_recognised_by_the_added_instructions(tmp_path: Path) -> None:
     assert probe_in(writer) is None
 
 
+def test_probe_is_recognised_by_its_maps_and_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    writer = write_unnamed(tmp_path / "t")
+    assert probe_in(writer) == "block_sched"
+    assert main(["report", str(writer.directory)]) == 0
+    report = capsys.readouterr().out
+    assert "\nprobe     block_sched, recognized by its map layout and records\n" in report
+    assert "scheduling   20.00 cycles" in report
+
+
+def test_report_and_summary_say_how_to_name_a_probe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    writer = write_unnamed(tmp_path / "t", launches=4, first_sm=NO_SM)
+    advice = (
+        "the trace does not name its probe; its record of 16 B per warp fits barrier_wait and smem_conflicts: name it"
+        " with --probe barrier_wait"
+    )
+    for address in (str(writer.directory), f"{writer.directory}:0"):
+        assert main(["report", address]) == 0
+        assert " ".join(capsys.readouterr().out.split()).count(advice) == 1
+
+
+def test_dmat_says_which_maps_a_trace_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    writer = write_unnamed(tmp_path / "t", launches=4)
+    assert main(["report", str(writer.directory), "--probe", "dmat"]) == 0
+    report = " ".join(capsys.readouterr().out.split())
+    assert report.count("dmat needs a map per thread and one per warp; the file has 16 B per warp") == 1
+
+
 def test_not_where_the_records_are_others(tmp_path: Path) -> None:
     writer = write_unnamed(tmp_path / "t")
     write_probe(writer, table="block_sched")
@@ -79,11 +109,12 @@ def test_not_where_the_records_are_others(tmp_path: Path) -> None:
 
 
 def test_probe_is_recognised_by_its_name_on_the_command_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(recognised, "_MAX_SMS", 0)  # so that no record is of an SM
     writer = write_unnamed(tmp_path / "t")
     assert main(["show", "blocks", f"{writer.directory}:0"]) == 1
-    assert "--probe NAME" in capsys.readouterr().err
+    assert "name it with --probe barrier_wait" in capsys.readouterr().err
     assert main(["show", "blocks", f"{writer.directory}:0", "--probe", "block_sched"]) == 0
     assert "SM" in capsys.readouterr().out
 

@@ -47,6 +47,7 @@ def write_unnamed(
     sections: Literal["older", "current"] = "older",
     launches: int = 3,
     garbage: str = "",
+    first_sm: int = 0,
 ) -> TraceWriter:
     """One kernel with a result per launch, whose ``kernel.info`` has no callback line, and no ``probe.toml``."""
     writer = TraceWriter(directory)
@@ -64,13 +65,13 @@ def write_unnamed(
         f"[{tag}] finish 0x10 name {NAME} n_param 2",
     )
     for number in range(launches):
-        write_launch(writer, number, sections)
+        write_launch(writer, number, sections, first_sm)
     return writer
 
 
-def write_launch(writer: TraceWriter, number: int, sections: Literal["older", "current"]) -> None:
+def write_launch(writer: TraceWriter, number: int, sections: Literal["older", "current"], first_sm: int = 0) -> None:
     """The lines of a probed launch, and its result."""
-    content = result_bytes((BLOCKS, 1, 1), (32, 1, 1), [(32, records())], dialect=sections)
+    content = result_bytes((BLOCKS, 1, 1), (32, 1, 1), [(32, records(first_sm))], dialect=sections)
     path = writer.directory / "result" / f"{number}.250000.bin"
     path.write_bytes(content)
     writer.lines(
@@ -84,11 +85,11 @@ def write_launch(writer: TraceWriter, number: int, sections: Literal["older", "c
     )
 
 
-def records() -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Two blocks on each of four SMs, 100 cycles each, 20 between them."""
+def records(first_sm: int = 0) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Two blocks on each of four SMs, 100 cycles each, 20 between them; numbers of SMs start at ``first_sm``."""
     made = np.zeros(BLOCKS, dtype=RECORD)
     made["start"] = [1000 + 120 * (block // 4) for block in range(BLOCKS)]
-    made["elapsed"], made["sm"] = 100, np.arange(BLOCKS) % 4
+    made["elapsed"], made["sm"] = 100, first_sm + np.arange(BLOCKS) % 4
     return made.view(np.uint8).reshape(BLOCKS, 1, RECORD.itemsize)
 
 

@@ -45,9 +45,9 @@ def kernel_info(
     ``pruned.ptx``; ``callback NAME``; ``global NAME`` for each variable that the probed kernel shares with the original
     module, in parameter order; ``no-replay REASON`` if it must not run a second time; ``blocks sampled`` if only blocks
     of a sample are probed, which two more parameters before those of variables tell; ``blocks independent`` if no block
-    can wait for another one, so that they need not be on the device at the same time; ``note REASON`` if there is something
-    that a user should know of this kernel. Reasons end with their code, as in logs. ``way`` are the lines of a kernel
-    that was probed in machine code: see ``grafts``.
+    can wait for another one, so that they need not be on the device at the same time; ``note REASON`` if there is
+    something that a user should know of this kernel. Reasons end with their code, as in logs. ``way`` are the lines of
+    a kernel that was probed in machine code: see ``grafts``.
     """
     lines = [name, str(parameters), str(len(maps))]
     lines += [f"{slot.level.value},{slot.slot_bytes}" for slot in maps]

@@ -17,7 +17,7 @@ from tui_probe.probe_files.templates import line_range_of
 from tui_probe.probekit import custom_probe, probe_results
 from tui_probe.probekit.custom_probe import custom_maps
 from tui_probe.probekit.probe import Probe
-from tui_probe.probekit.recognised import analysis_name
+from tui_probe.probekit.recognised import analysis_name, unnamed_probe_advice
 from tui_probe.probekit.record_counts import sampled_blocks_text
 from tui_probe.probekit.registry import probe_named, probe_names_where
 from tui_probe.trace.kernel_files import Offset
@@ -36,6 +36,8 @@ def _map_by_map(of: ProbeResult) -> custom_probe.CustomCounts:
     """Raises TraceError where the probe matched nothing: its records then hold what its registers began with."""
     if of.kernel.matched_nothing:
         raise TraceError(of.kernel.reason or NOT_MEASURED)
+    if advice := unnamed_probe_advice(of.kernel):
+        raise TraceError(advice)
     return custom_probe.analyse_custom(of.result, custom_maps(of.kernel.trace.directory, of.kernel.probe))
 
 

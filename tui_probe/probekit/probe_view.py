@@ -11,7 +11,7 @@ from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.probe_files.folders import PROBE_SUFFIXES
 from tui_probe.probekit.page_kinds import ViewKind
-from tui_probe.probekit.recognised import analysis_name
+from tui_probe.probekit.recognised import analysis_name, unnamed_probe_advice
 from tui_probe.probekit.registry import probe_named, probe_names_where
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def no_result_reason(source: ViewSource, *probes: str) -> str | None:
     if probe is None and (own := _own_probe(kernel.trace.run_info)):
         return f"the kernel was probed with {safe(own)}: run with {wanted}"
     if probe is None:
-        return f"the trace does not say which probe the kernel had: name it with --probe NAME, or run with {wanted}"
+        advice = unnamed_probe_advice(kernel) or "the trace does not name its probe: name it with --probe NAME"
+        return f"{advice}, or run with {wanted}"
     if probe not in probes and probe_named(probe) is None:
         return unknown_probe_advice(kernel)
     if probe not in probes:
@@ -72,7 +73,9 @@ def _probe_options(probes: Sequence[str]) -> str:
 def unknown_probe_advice(kernel: KernelFacts) -> str | None:
     """Return advice for a kernel whose probe is unknown, so that only records are shown; None for a known probe."""
     name = analysis_name(kernel)
-    if name is None or probe_named(name) is not None:
+    if name is None:
+        return unnamed_probe_advice(kernel)
+    if probe_named(name) is not None:
         return None
     return (
         f"the probe {safe(name)} is not installed, so only its maps are shown, on the page of results: install the"

@@ -1,21 +1,25 @@
 """Recognition of a kernel's probe in traces that do not name it.
 
 The user names it (``--probe NAME``), else the trace's ``probe.toml``, else what was added between ``pruned.ptx`` and
-``probed.ptx`` identifies it. A probe of that name counts only if it keeps the same records:
-others would be read as what they are not.
+``probed.ptx``, else the layout of the maps with the records of a result. A probe counts only if its maps have the
+same layout: others would be read as what they are not.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.errors import ProbeFileError
+import numpy as np
+
+from tui_probe.errors import ProbeFileError, TraceError
 from tui_probe.input_limits import PROBE_FILE, PTX_TEXT, parse_toml
 from tui_probe.probe_files.loading import built_in_names, load_probe, read_probe
 from tui_probe.trace.plain_file import read_within, text_of
+from tui_probe.trace.results import read_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,10 +28,15 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe
     from tui_probe.trace.kernel_files import MapInfo
     from tui_probe.trace.model import KernelFacts
+    from tui_probe.trace.results import Result
 
 _HOOKS: Final = ("analyze_hook", "callback", "CALLBACK")
 _PARAMETER: Final = re.compile(r"\.param\s+\.u64\s+(?:param_)?(\w+)")
 _SPECIAL: Final = re.compile(r"%(smid|clock|warpid|globaltimer|lanemask_\w\w|nsmid|gridid)")
+_SM_FIELD: Final = "smid"
+_MAX_SMS: Final = 1024
+_MAX_READ_BYTES: Final = 64 << 20
+"""Size of a result up to which its records are read to recognise the probe."""
 _assumed: list[str] = []
 
 
@@ -50,35 +59,126 @@ def _unnamed(kernel: KernelFacts) -> bool:
     return run is None or run.probe is None
 
 
+@dataclass(frozen=True, slots=True)
+class Recognition:
+    """The probe of a kernel that names none, and the evidence; or the built-in probes with such maps."""
+
+    name: str | None = None
+    evidence: str = ""
+    candidates: tuple[str, ...] = ()
+    maps: str = ""
+    """The kernel's maps as text: ``16 B per warp``."""
+
+
 def recognised(kernel: KernelFacts) -> str | None:
-    """The name of the probe; None where it is not one that is known here."""
+    """Return the name of the kernel's probe; None if it is not a known one."""
+    return recognition(kernel).name
+
+
+def recognition(kernel: KernelFacts) -> Recognition:
+    """Recognise the probe of a kernel whose trace names none."""
     if _assumed:
-        return _assumed[0]
+        return Recognition(_assumed[0], "--probe")
     info = kernel.info
     if info is None or kernel.combined_probes:
-        return None
+        return Recognition()
     files = (kernel.trace.file("probe.toml"), kernel.file("pruned.ptx"), kernel.file("probed.ptx"))
     toml, pruned, probed = (None if file is None else (file, file.stat().st_mtime_ns) for file in files)
-    return _recognised(info.maps, toml, pruned, probed)
+    row = next(iter(kernel.result_rows), None)
+    result = None if row is None else kernel.trace.results.path(row)
+    return _recognition(info.maps, toml, pruned, probed, result)
+
+
+def unnamed_probe_advice(kernel: KernelFacts) -> str | None:
+    """Return how to name the probe of a kernel whose trace does not, if it was not recognised; else None."""
+    if kernel.status != "probed" or kernel.combined_probes or not _unnamed(kernel) or kernel.trace.file("probe.toml"):
+        return None
+    known = recognition(kernel)
+    if known.name is not None or not known.maps:
+        return None
+    fitting = f" fits {' and '.join(known.candidates)}" if known.candidates else " fits no built-in probe"
+    named = known.candidates[0] if known.candidates else "NAME|DIRECTORY"
+    return f"the trace does not name its probe; its record of {known.maps}{fitting}: name it with --probe {named}"
+
+
+def recognition_text(kernel: KernelFacts) -> str | None:
+    """Return ``block_sched, recognized by its records`` for a probe that the trace does not name; else None."""
+    if kernel.status != "probed" or not _unnamed(kernel) or (kernel.info is not None and kernel.info.callback):
+        return None
+    known = recognition(kernel)
+    return known.name and f"{known.name}, recognized by {known.evidence}"
 
 
 @lru_cache(maxsize=256)
-def _recognised(
+def _recognition(
     maps: tuple[MapInfo, ...],
     toml: tuple[Path, int] | None,
     pruned: tuple[Path, int] | None,
     probed: tuple[Path, int] | None,
-) -> str | None:
+    result: Path | None,
+) -> Recognition:
     values, used = ({}, None) if toml is None else _read_toml(toml[0])
     added = [] if pruned is None or probed is None else _added(pruned[0], probed[0])
-    named = [*_names_in(values), *(name for line in added for name in _PARAMETER.findall(line))]
     fitting = [name for name in built_in_names() if _fits(load_probe(name), maps, used)]
-    for name in named:
-        if name in fitting:
-            return str(name)
-    reads = _special_registers(added)
-    alike = [name for name in fitting if reads and _special_registers([load_probe(name).source]) == reads]
-    return alike[0] if len(alike) == 1 else None
+    for names, evidence in (
+        (_names_in(values), "its probe.toml"),
+        ([name for line in added for name in _PARAMETER.findall(line)], "an added parameter"),
+    ):
+        if name := next((name for name in names if name in fitting), None):
+            return Recognition(name, evidence)
+    if added:
+        reads = _special_registers(added)
+        fitting = [name for name in fitting if _special_registers([load_probe(name).source]) == reads]
+        if len(fitting) == 1:
+            return Recognition(fitting[0], "its added instructions")
+    by_records = [] if result is None or used is not None else _probes_of_records(fitting, result)
+    if len(by_records) == 1:
+        return Recognition(by_records[0], "its map layout and records")
+    return Recognition(candidates=tuple(by_records or fitting), maps=_maps_text(maps))
+
+
+def _probes_of_records(names: list[str], path: Path) -> list[str]:
+    """Return the probes that can have written a result: those whose SM numbers are confirmed by it, else all possible.
+
+    A probe is impossible if its records have another size, or hold numbers that no SM has.
+    """
+    try:
+        if path.stat().st_size > _MAX_READ_BYTES:
+            return []
+        result = read_result(path)
+    except (TraceError, OSError):
+        return []
+    verdicts = {name: _records_fit(load_probe(name), result) for name in names}
+    confirmed = [name for name, fits in verdicts.items() if fits]
+    return confirmed or [name for name, fits in verdicts.items() if fits is None]
+
+
+def _records_fit(probe: Probe, result: Result) -> bool | None:
+    """Return whether the SM numbers in the records are those of SMs; None if the probe records none."""
+    if len(probe.maps) > len(result.sections):
+        return False
+    fits: bool | None = None
+    for index, own in enumerate(probe.maps):
+        record = np.dtype([(field.name, "<u8" if field.type == "u64" else "<u4") for field in own.fields])
+        try:
+            if own.slot_bytes < 0:
+                result.form(index, record)
+                continue
+            records = result.one_record(index, record)
+        except TraceError:
+            return False
+        if _SM_FIELD in (record.names or ()):
+            written = records[records[record.names[0]] != 0] if record.names else records
+            fits = bool(written.size) and bool((written[_SM_FIELD] < _MAX_SMS).all())
+            if not fits:
+                return False
+    return fits
+
+
+def _maps_text(maps: tuple[MapInfo, ...]) -> str:
+    return ", ".join(
+        f"{own.size} B per {own.level}" if own.size >= 0 else f"any number of bytes per {own.level}" for own in maps
+    )
 
 
 def _read_toml(path: Path) -> tuple[dict[str, Any], Probe | None]:

@@ -94,8 +94,11 @@ def result_lines(trace: Trace, kernel: KernelFacts, cells: int, listed: int, mos
     """A line for each of at most ``listed`` results, else the spread of the figures of at most ``most`` of them."""
     rows = kernel.result_rows
     if len(rows) <= listed:
-        for row in rows:
-            yield from hang_line(_line(trace, analyse_result(trace, kernel, row)), cells)
+        read = [analyse_result(trace, kernel, row) for row in rows]
+        for result in read:
+            if not result.problem:
+                yield from hang_line(_line(trace, result), cells)
+        yield from _problems(trace, read, cells)
         return
     read = [analyse_result(trace, kernel, row) for row in spread_rows(rows, most)]
     part = f", {len(read)} of them read, evenly spread" if len(read) < len(rows) else ""
@@ -114,11 +117,11 @@ def result_lines(trace: Trace, kernel: KernelFacts, cells: int, listed: int, mos
 
 
 def _problems(trace: Trace, results: Sequence[AnalysedResult], cells: int) -> Iterator[str]:
-    """The first result of each problem, and how many others have it."""
+    """The first result of each problem, and how many others have the same in other files."""
     alike: defaultdict[str, list[AnalysedResult]] = defaultdict(list)
     for result in results:
         if result.problem:
-            alike[result.problem].append(result)
+            alike[result.problem.replace(result.file, "")].append(result)
     for first, *others in alike.values():
         more = f" (and {units.counted(len(others), 'other')})" if others else ""
         yield from hang_line(_line(trace, first) + more, cells)

@@ -63,6 +63,11 @@ class Result:
     sample: Sample | None = None
 
     @property
+    def layout(self) -> str:
+        """The maps as text: ``24 B per warp, 16 B per thread``."""
+        return ", ".join(f"{section.slot_bytes} B per {section.level}" for section in self.sections) or "no map"
+
+    @property
     def blocks(self) -> range:
         """The linear numbers of the blocks that were measured."""
         return range(self.header.blocks) if self.sample is None else self.sample.blocks

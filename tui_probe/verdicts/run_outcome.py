@@ -10,6 +10,7 @@ from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import safe
+from tui_probe.probekit.recognised import recognition_text
 from tui_probe.probekit.record_counts import probed_launches_text
 from tui_probe.trace.kernel_status import ended_context
 from tui_probe.trace.source_lines import copied_names
@@ -176,6 +177,8 @@ def _head_entries(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "device", f"{safe(device.name)}, {units.counted(device.sms, 'SM')}, cc {device.capability}"
     if state.simulated:
         yield "", SIMULATED_NOTE
+    for text in dict.fromkeys(filter(None, map(recognition_text, trace.kernels))):
+        yield "probe", safe(text)
     if (sample := sampled_blocks(trace)) is not None:
         yield "sample", f"{_sample_text(sample)} of each grid: everything measured is of these only"
     launches = probed_launches_text(state.launches, state.launches_probed)
