@@ -159,8 +159,23 @@ def test_the_table() -> None:
         "                  → install one\n"
         "hook    ok        there\n"
         "\n"
-        "tui-probe cannot profile here; see what is missing.\n"
+        "tui-probe cannot profile here: a driver or the simulated GPU is missing. Works: open, report, compare,"
+        " import.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("working", "end"),
+    [
+        ({"hook", "simulated GPU"}, "here on the simulated GPU only: tui-probe demo, tui-probe run --sim."),
+        ({"hook", "driver"}, "here on the GPU: tui-probe run -- COMMAND."),
+        ({"hook", "driver", "simulated GPU"}, "The simulated GPU works, too: tui-probe run --sim."),
+        ({"driver"}, "cannot profile here: the hook is missing. Works: open, report, compare, import."),
+    ],
+)
+def test_doctor_ends_with_what_works(working: set[str], end: str) -> None:
+    items = [Item(name, "ok" if name in working else "missing", "") for name in ("hook", "driver", "simulated GPU")]
+    assert doctor.as_table(items, doctor.can_profile(items)).endswith(f"{end}\n")
 
 
 def test_doctor_shows_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from tests.pages.example import write_example
 from tui_probe.cli import arguments
 from tui_probe.cli.main import main
 from tui_probe.cli.run_display import report_after_run
+from tui_probe.launcher.run_record import Outcome
 from tui_probe.pages.page_registry import all_pages
 from tui_probe.pages.views import kind_of, names
 from tui_probe.probekit.view_target import choose_target
@@ -94,7 +95,7 @@ def test_without_a_trace_it_is_the_newest(trace: str, capfd: pytest.CaptureFixtu
 
 
 def test_report_prints_what_run_printed_at_its_end(trace: str, capfd: pytest.CaptureFixture[str]) -> None:
-    report_after_run([Path(trace)], ascii_only=False)
+    report_after_run(Outcome(traces=[Path(trace)]), ascii_only=False)
     of_run = capfd.readouterr().out
     assert f"\n{told(capfd, 'report', trace)}" == of_run
     sections = [of_run.index(title) for title in ("Where to look first", "launches  grid", "What the probe measured")]

@@ -104,7 +104,7 @@ def test_a_long_log_is_not_read_in_a_hurry(tmp_path: Path, capfd: pytest.Capture
     writer.event(
         "[exit] launches 20000 probed 64 dropped 12 reason the program ended before it was written code no-time"
     )
-    report_after_run([writer.directory], ascii_only=False, seconds=0.3)
+    report_after_run(Outcome(traces=[writer.directory]), ascii_only=False, seconds=0.3)
     out, messages = capfd.readouterr()
     assert messages == ""
     assert out == (
@@ -113,5 +113,5 @@ def test_a_long_log_is_not_read_in_a_hurry(tmp_path: Path, capfd: pytest.Capture
     )
     with (writer.directory / "event.log").open("ab") as log:
         log.write(b"y" * 5000)
-    report_after_run([writer.directory], ascii_only=False, seconds=0.3)
+    report_after_run(Outcome(traces=[writer.directory]), ascii_only=False, seconds=0.3)
     assert "the log broke off" in capfd.readouterr().out

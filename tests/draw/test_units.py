@@ -33,3 +33,11 @@ def test_they_add_up(parts: list[float], decimals: int) -> None:
     bounds = sum(part[0] in "<>" for part in shown)
     total = sum(float(part.strip("<>%")) for part in shown)
     assert total == pytest.approx(100, abs=bounds * 10**-decimals + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [(10 << 20, "10M"), (3 << 29, "1.5G"), (1 << 30, "1G"), (512 << 10, "512K"), (2000, "2.00 kB"), (0, "0 B")],
+)
+def test_budget_is_shown_as_it_was_typed(limit: int, text: str) -> None:
+    assert units.budget(limit) == text

@@ -6,6 +6,7 @@ from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.draw.units import budget as budget_text
 from tui_probe.draw.units import counted
 from tui_probe.draw.units import size as size_text
 from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage, find_page
@@ -91,25 +92,29 @@ def status_text(control: ControlPage) -> str:
     """The switch and the budgets, a line each."""
     lines = [f"recording is {'on' if control.is_on else 'off'}  (run of process {control['launcher']})"]
     if len(control.probes) > 1:
-        chosen = f"{control.only_probe} alone" if control.only_probe else "alternately"
+        chosen = f"only {control.only_probe}" if control.only_probe else "alternately"
         lines.append(f"probes        {', '.join(control.probes)}: {chosen}")
     lines += [budget_line(name, control.budget(name)) for name in BUDGETS]
     lines.append(rate_line(control["write_rate"]))
     if control["over_share"]:
-        lines.append(f"{counted(control['over_share'], 'launch')} passed: more than a share of what is left")
+        lines.append(
+            f"{counted(control['over_share'], 'launch')} ran unprobed: over their share of the remaining budget"
+        )
     if control["over_rate"]:
-        lines.append(f"{counted(control['over_rate'], 'launch')} passed: faster than that, or than the disk takes them")
+        lines.append(
+            f"{counted(control['over_rate'], 'launch')} ran unprobed: faster than this rate or half the disk's"
+        )
     return "\n".join(lines) + "\n"
 
 
 def rate_line(rate: int) -> str:
-    """``write-rate    268 MB/s at most``."""
-    return f"{'write-rate':12}  " + ("no limit" if rate == NO_LIMIT else f"{size_text(rate) + '/s':>10} at most")
+    """Return ``write-rate    256M/s at most``."""
+    return f"{'write-rate':12}  " + ("no limit" if rate == NO_LIMIT else f"{budget_text(rate) + '/s':>10} at most")
 
 
 def budget_line(name: str, budget: Budget) -> str:
-    """``trace-bytes   12 MiB of 1 GiB``, and how often there was no room."""
-    amount: Callable[[int], str] = str if name == "result_files" else size_text
-    most = "no limit" if budget.limit is None else f"of {amount(budget.limit)}"
+    """Return ``trace-bytes   12.6 MB of 1G``, and how often there was no room."""
+    amount, limit = (str, str) if name == "result_files" else (size_text, budget_text)
+    most = "no limit" if budget.limit is None else f"of {limit(budget.limit)}"
     refused = f", {counted(budget.refused, REFUSED[name])} refused" if budget.refused else ""
     return f"{name.replace('_', '-'):12}  {amount(budget.used):>10} {most}{refused}"

@@ -112,8 +112,22 @@ def as_table(items: list[Item], works: bool) -> str:
         if item.advice:
             lines.append(f"{'':<{width}}            → {item.advice}")
     lines.append("")
-    lines.append("tui-probe can profile here." if works else "tui-probe cannot profile here; see what is missing.")
+    lines += works_here(items, works)
     return "\n".join(lines) + "\n"
+
+
+def works_here(items: list[Item], works: bool) -> list[str]:
+    """Return what can be done on this machine, a line each."""
+    states = {item.name: item.state for item in items}
+    if not works:
+        missing = "the hook" if states.get("hook") != "ok" else "a driver or the simulated GPU"
+        return [f"tui-probe cannot profile here: {missing} is missing. Works: open, report, compare, import."]
+    if states.get("driver") != "ok":
+        return ["tui-probe can profile here on the simulated GPU only: tui-probe demo, tui-probe run --sim."]
+    lines = ["tui-probe can profile here on the GPU: tui-probe run -- COMMAND."]
+    if states.get("simulated GPU") == "ok":
+        lines.append("The simulated GPU works, too: tui-probe run --sim.")
+    return lines
 
 
 def as_json(items: list[Item], works: bool) -> str:

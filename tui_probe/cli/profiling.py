@@ -243,7 +243,7 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     elif not arguments.no_report:
         seconds = HURRIED_REPORT if outcome.asked_to_end else None
         write_behind_output()
-        report_after_run(outcome.traces, arguments.ascii, seconds, outcome.untraced)
+        report_after_run(outcome, arguments.ascii, seconds)
     return status
 
 

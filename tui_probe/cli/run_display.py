@@ -71,6 +71,8 @@ def report_failures(outcome: Outcome, most_named: int) -> None:
         warn(outcome.engine_failure)
     for text in outcome.messages:
         warn(text)
+    if outcome.program_failure:
+        warn(outcome.program_failure)
     if not outcome.no_trace and outcome.first_trace is not None and outcome.first_trace not in outcome.traces:
         warn(_missing_trace(outcome, outcome.first_trace, most_named))
 
@@ -211,17 +213,11 @@ def exit_summary(trace: Path) -> str:
     return f"{units.counted(counts.launches, 'launch')} ({units.count(counts.probed)} probed), {losses}"
 
 
-def report_after_run(
-    traces: Sequence[Path], ascii_only: bool, seconds: float | None = None, untraced: Sequence[str] = ()
-) -> None:
-    """The report after the target's own output. What goes wrong here does not change the run's exit status.
-
-    ``untraced`` is why kernels may have been launched without a trace.
-    """
+def report_after_run(outcome: Outcome, ascii_only: bool, seconds: float | None = None) -> None:
+    """Write the report after the target's own output. Errors here do not change the run's exit status."""
+    traces = outcome.traces
     if not traces:
-        if not stderr_is_terminal():  # a user was informed
-            for text in untraced or ("no kernel was launched",):
-                _write_message(f"{text}: there is no trace")
+        _report_no_trace(outcome)
         return
     if seconds is not None and sum(map(log_size, traces_to_report(traces))) > HURRIED_BYTES:
         for line in group_lines(traces, USUAL_WIDTH):
@@ -244,6 +240,16 @@ def report_after_run(
         discard_output()
     except Exception as error:  # noqa: BLE001 - a bug in a report is none of the program's
         _write_message(f"no report: {type(error).__name__}: {error}; tui-probe report TRACE shows where")
+
+
+def _report_no_trace(outcome: Outcome) -> None:
+    """Say why there is no trace, unless a terminal has shown it."""
+    if stderr_is_terminal():
+        return
+    if outcome.program_failure:
+        _write_message(outcome.program_failure)
+    for text in outcome.untraced or ("no kernel was launched",):
+        _write_message(f"{text}: there is no trace")
 
 
 def _write_comparison_hint(trace: Path) -> None:

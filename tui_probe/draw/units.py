@@ -25,6 +25,18 @@ def size(count: float | None) -> str:
     return f"{count:.{_decimals(count)}f} {unit}"
 
 
+_BUDGET_UNITS = {"T": 1 << 40, "G": 1 << 30, "M": 1 << 20, "K": 1 << 10}
+
+
+def budget(count: int) -> str:
+    """Bytes of a limit as a user types them: ``10M``, ``1.5G`` (powers of 1024); others as :func:`size`."""
+    for suffix, scale in _BUDGET_UNITS.items():
+        typed = f"{count / scale:.2f}".rstrip("0").rstrip(".")
+        if count >= scale and round(float(typed) * 100) * scale // 100 == count:
+            return f"{typed}{suffix}"
+    return size(count)
+
+
 def rate(bytes_per_second: float | None) -> str:
     """``4.02 TB/s``; powers of 1000."""
     return NOT_MEASURED if bytes_per_second is None else f"{size(bytes_per_second)}/s"

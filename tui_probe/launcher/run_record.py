@@ -33,6 +33,8 @@ class Outcome:
 
     untraced: list[str] = field(default_factory=list)
     """Of those, why kernels may have been launched without a trace."""
+    program_failure: str | None = None
+    """What failed in the program's own environment, and the usual fix; None if nothing is known."""
     lost_output: list[str] = field(default_factory=list)
     """Of those, streams that could not be passed on whole, and why."""
 
@@ -49,6 +51,7 @@ class Outcome:
             "messages": self.messages,
             "untraced": self.untraced,
             "lost_output": self.lost_output,
+            "program_failure": self.program_failure,
         }
 
     @classmethod
@@ -66,6 +69,7 @@ class Outcome:
             messages=words["messages"],
             untraced=words["untraced"],
             lost_output=words["lost_output"],
+            program_failure=words["program_failure"],
         )
 
 

@@ -23,6 +23,7 @@ from .control import FILE, ControlPage, RecordingWindow
 from .driver import find_driver, native_library
 from .engine import ANSWER_LIMIT, HURRIED, STOP_LIMIT, Engine
 from .environment import HookPaths, framework_settings, python_settings, target_environment
+from .program_failure import program_failure
 from .run_record import Outcome, write_record
 from .scarcity import give_back, take_room
 from .spool import Spool, mark_first_trace
@@ -71,6 +72,7 @@ class Session:
         self.incomplete: dict[Path, str] = {}
         """Traces, named as the user named their root, that could not be written whole, and why."""
         self.lost_output: list[str] = []
+        self.program_failure: str | None = None
         """Streams that could not be passed on whole, and why."""
         self.untraced: list[str] = []
         """Reasons why kernels may have been launched without a trace."""
@@ -249,6 +251,7 @@ class Session:
         if not self.traces:
             self.untraced += still_running()
         self.messages += self.untraced + self.lost_output
+        self.program_failure = program_failure(self.spool.stderr, returncode)
         for trace in self.traces:
             self._write(trace, returncode)
             if not output_kept:
@@ -315,6 +318,7 @@ class Session:
             messages=list(self.messages),
             untraced=list(self.untraced),
             lost_output=list(self.lost_output),
+            program_failure=self.program_failure,
             no_trace=self.spool.problem,
             incomplete=dict(self.incomplete),
         )
@@ -346,6 +350,7 @@ class Session:
             "toolchain": toolchain(),
             "processes": [trace.name for trace in self.traces],
             "name": self.options.name,
+            "program_failure": self.program_failure,
         }
 
 

@@ -117,6 +117,8 @@ class RunInfo:
     """Failures of the launcher, that of the engine first."""
     name: str | None = None
     """The name that ``run --name`` gave it."""
+    program_failure: str | None = None
+    """What failed in the program's own environment, and the usual fix."""
 
     def is_of(self, pid: int | None) -> bool:
         """True if the recorded end is of this process. Older records do not name their process."""
@@ -152,6 +154,7 @@ def parse_run_info(data: dict[str, Any]) -> RunInfo:
         processes=_texts(data.get("processes")),
         messages=tuple(filter(None, [_text(data.get("engine_failure"))])) + _texts(data.get("messages")),
         name=_text(data.get("name")),
+        program_failure=_text(data.get("program_failure")),
     )
 
 

@@ -109,15 +109,17 @@ def _known_budgets(trace: Trace) -> list[BudgetEvent]:
 def _budget_text(budget: BudgetEvent) -> str:
     match budget.name:
         case "trace-bytes":
-            return f"the trace is full: {units.size(budget.limit)}, logs and output included"
+            return f"the trace is full: {units.budget(budget.limit)}, logs and output included"
         case "result-files":
             return f"the run has {units.counted(budget.limit, 'result file')}, as many as allowed"
         case "log-bytes":
-            return f"event.log reached {units.size(budget.limit)}: launches since then are counted, not listed"
+            return f"event.log reached {units.budget(budget.limit)}: launches since then are counted, not listed"
         case "write-rate":
-            return f"launches passed while results came faster than {units.rate(budget.limit)}, or the disk took them"
+            return (
+                f"launches ran unprobed while results exceeded {units.budget(budget.limit)}/s or half the disk's rate"
+            )
         case _:
-            return "launches beyond their share of the trace passed, or have records of some blocks alone"
+            return "launches over their share ran unprobed or kept only some blocks"
 
 
 def _trace_loss_text(trace: Trace) -> str:
@@ -172,7 +174,7 @@ def _head_entries(trace: Trace) -> Iterator[tuple[str, str]]:
     yield from _failure_entries(kernel for kernel in trace.kernels if ended_context(kernel.failures))
     yield "trace", safe(str(trace.directory))
     yield "command", safe(state.command) or units.NOT_MEASURED
-    yield "outcome", _outcome_text(trace)
+    yield from _outcome_entries(trace)
     for device in state.devices.values():
         yield "device", f"{safe(device.name)}, {units.counted(device.sms, 'SM')}, cc {device.capability}"
     if state.simulated:
@@ -322,6 +324,13 @@ def exit_text(trace: Trace) -> str:
     if trace.broke_off:
         return "unknown: event.log breaks off; killed, crashed, or no room on the disk"
     return "ended, exit status not known"
+
+
+def _outcome_entries(trace: Trace) -> Iterator[tuple[str, str]]:
+    """Yield the end of the process, and what failed in the program's environment."""
+    yield "outcome", _outcome_text(trace)
+    if trace.run_info is not None and trace.run_info.program_failure:
+        yield "", safe(trace.run_info.program_failure)
 
 
 def _outcome_text(trace: Trace) -> str:

@@ -6,7 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.draw.units import counted, size
+from tui_probe.draw.units import budget, counted, size
 from tui_probe.engine.cache import Cache, CacheUsage, default_cache_directory
 from tui_probe.engine.graft_gate import stored_outcome
 from tui_probe.errors import ProbeError
@@ -33,7 +33,7 @@ def cache_items() -> list[Item]:
         return [Item("cache", "warn", f"{folder} cannot be written", WITHOUT_CACHE)]
     cache = Cache(folder)
     usage = cache.usage()
-    held = f"{usage_text(usage)} of at most {size(cache.limit)}"
+    held = f"{usage_text(usage)} of at most {budget(cache.limit)}"
     advice = "to empty it: tui-probe doctor --clear-cache" if usage.entries else ""
     return [Item("cache", "ok", f"{held}, {folder}", advice)]
 
