@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.pages.findings_page import all_questions
 from tui_probe.pages.views import kinds
-from tui_probe.probe_files.folders import built_in_files
+from tui_probe.probe_files.loading import built_in_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,7 +31,6 @@ SHORT: Final = {
     "tui_probe/evals/programs/gpu.py": "loads what programs may not import",
     "tui_probe/evals/programs/products.py": "a program of its own",
     "tui_probe/tensortrace/shim/neutrino/utils/tensortrace.py": "a name that programs import",
-    "tui_probe/sass/marks.py": "a convention of the engine and of SASS",
     "tui_probe/version.py": "below all others",
 }
 """Modules that may have fewer than 40 lines, with the reason."""

@@ -13,7 +13,7 @@ from tui_probe.probekit.finding import Finding, percent, place
 from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, ranked_rows
 from tui_probe.probekit.metric import Metric, metrics_by_line, where_any
 from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
-from tui_probe.ptx.instruction_classes import CLASSES
+from tui_probe.ptx.instruction_facts import CLASSES
 from tui_probe.records.counter_sums import (
     CountsByLine,
     LineSums,

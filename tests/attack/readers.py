@@ -31,8 +31,7 @@ from tui_probe.nsight.importers.ncu import read_ncu_file
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.pages.code import sass_text
 from tui_probe.pages.views import kinds
-from tui_probe.probe_files.folders import built_in_files
-from tui_probe.probe_files.loading import read_probe
+from tui_probe.probe_files.loading import built_in_files, read_probe
 from tui_probe.probekit.measured import analyse_results
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.ptx.images import ptx_texts

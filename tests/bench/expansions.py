@@ -4,7 +4,7 @@
 
 For each a kernel that loads operands, computes, and stores, and the same that stores an operand: the difference of the
 instructions that a thread executes from the entry to the exit. Where a branch leads to a call of a slow path, the way
-past it is taken; a call that all threads make is followed. ``tui_probe/ptx/instruction_classes.py`` has these numbers.
+past it is taken; a call that all threads make is followed. ``tui_probe/ptx/instruction_facts.py`` has these numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.snippet_ptx import ptx_version
+from tui_probe.engine.grafting.snippet_ptx import ptx_version
 from tui_probe.errors import ToolchainError
 from tui_probe.sass.operations import operation_name
 from tui_probe.sass.target import BRA_OPERATION, GraftTarget, basic_blocks

@@ -25,7 +25,7 @@ from tests.ptx.corpus import FILES
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.binaries.line_tables import cut_table
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.grafts import GraftedKernel, Grafter
+from tui_probe.engine.grafting.grafts import GraftedKernel, Grafter
 from tui_probe.errors import ProbeError, ToolchainError, UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.sass.excerpt import KeptWholeError

@@ -7,7 +7,7 @@ import pytest
 from tests.bench.grafts import Tally, of_corpus, refused_by_nvdisasm, tally
 from tests.turns import due
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.grafts import Grafter
+from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.toolchain import find_disassembler
 

@@ -9,7 +9,7 @@ import pytest
 from tests.golden import golden
 from tui_probe.errors import ProbeFileError
 from tui_probe.probe_files.loading import read_probe
-from tui_probe.ptx.instruction_classes import CLASSES
+from tui_probe.ptx.instruction_facts import CLASSES
 
 MAP = '@Map(level="thread")\nclass m:\n    a: u64\n    b: u32\n'
 PROBE = '@probe(pos="kernel")\ndef leave():\n'

@@ -10,7 +10,7 @@ import pytest
 from tui_probe.cli.profiling import callback_of, named_callback
 from tui_probe.errors import UsageError
 from tui_probe.pages.run_report import run_report
-from tui_probe.probe_files.folders import built_in_files
+from tui_probe.probe_files.loading import built_in_files
 from tui_probe.trace.follow import open_trace
 
 from .conftest import EXAMPLE, Tool

@@ -13,7 +13,7 @@ import pytest
 from tui_probe.pages.findings_page import trace_questions
 from tui_probe.pages.run_report import TITLE
 from tui_probe.probe_files.choices import built_in_sets
-from tui_probe.probe_files.folders import DEFAULT_PROBE
+from tui_probe.probe_files.loading import DEFAULT_PROBE
 from tui_probe.trace.follow import open_trace
 
 from .conftest import EXAMPLE, Tool

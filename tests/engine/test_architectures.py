@@ -10,7 +10,7 @@ from tests.sass.corpus import ARCHITECTURES, cubin
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.binaries.line_tables import cut_table
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.grafts import Grafter
+from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.refusals import ARCHITECTURE_SUPPORT, ArchitectureSupport, architecture_table, refuse_architecture
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe

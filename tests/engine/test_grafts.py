@@ -16,15 +16,15 @@ from tests.sass.conftest import ARCHITECTURES, assembled, disassembled
 from tests.sass.kernels import NO_PARAMETERS, SAXPY, SEVERAL, VARIABLES
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.binaries.line_tables import cut_table
-from tui_probe.engine import graft_gate
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.cache import Cache
-from tui_probe.engine.graft_gate import GraftGate, OpenGate, TrialPart, trial_part
-from tui_probe.engine.grafts import Grafter
+from tui_probe.engine.grafting import graft_gate
+from tui_probe.engine.grafting.graft_gate import GraftGate, OpenGate, TrialPart, trial_part
+from tui_probe.engine.grafting.grafts import Grafter
+from tui_probe.engine.grafting.snippet_ptx import snippet_ptx
 from tui_probe.engine.image_kernels import find_cubin
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.preparer import Preparer
-from tui_probe.engine.snippet_ptx import snippet_ptx
 from tui_probe.engine.trial import graft_trial, trial_cases
 from tui_probe.engine.trial.trial_kernel import (
     ACTIVE_THREADS,
@@ -234,8 +234,8 @@ def test_values_kept_in_slots(
 
 
 def test_values_are_kept_in_slots_where_no_register_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.engine.grafts.used_uniform_registers", lambda *_: frozenset(range(4, 63)))
-    monkeypatch.setattr("tui_probe.engine.grafts._first_free_register", lambda *_: None)
+    monkeypatch.setattr("tui_probe.engine.grafting.grafts.used_uniform_registers", lambda *_: frozenset(range(4, 63)))
+    monkeypatch.setattr("tui_probe.engine.grafting.grafts._first_free_register", lambda *_: None)
     assert prepared(tmp_path / "allowed").outcome == "ok"
     assert "values kept in slots" in (tmp_path / "allowed" / "process.log").read_text()
 
@@ -250,8 +250,8 @@ def test_values_are_kept_in_slots_where_no_register_is_left(tmp_path: Path, monk
 def test_kernels_with_values_in_slots_are_kept_for_where_that_is_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_probe.engine.grafts.used_uniform_registers", lambda *_: frozenset(range(4, 63)))
-    monkeypatch.setattr("tui_probe.engine.grafts._first_free_register", lambda *_: None)
+    monkeypatch.setattr("tui_probe.engine.grafting.grafts.used_uniform_registers", lambda *_: frozenset(range(4, 63)))
+    monkeypatch.setattr("tui_probe.engine.grafting.grafts._first_free_register", lambda *_: None)
     cache = Cache(tmp_path / "cache")
     prepared(tmp_path / "first", cache=cache)
     assert prepared(tmp_path / "second", cache=cache).outcome == "ok"

@@ -11,8 +11,8 @@ import pytest
 from tests.turns import due_pairs
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.grafts import GraftedKernel, Grafter
-from tui_probe.engine.snippet_ptx import ptx_version
+from tui_probe.engine.grafting.grafts import GraftedKernel, Grafter
+from tui_probe.engine.grafting.snippet_ptx import ptx_version
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.sass.target import GraftTarget

@@ -12,9 +12,9 @@ import pytest
 from tests.engine.test_instruction_grafts import texts
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.grafts import Grafter
-from tui_probe.engine.sass_positions import find_probed_parts
-from tui_probe.engine.snippet_ptx import ptx_version
+from tui_probe.engine.grafting.grafts import Grafter
+from tui_probe.engine.grafting.sass_positions import find_probed_parts
+from tui_probe.engine.grafting.snippet_ptx import ptx_version
 from tui_probe.engine.trial.trial_cases import (
     BLOCK_RECORD,
     EXPECTED_BLOCK_COUNTS,

@@ -19,7 +19,7 @@ from tests.bench.verdicts import base, built
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.cuda_driver import DRIVER_LIBRARY
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.grafts import GraftedKernel, Grafter
+from tui_probe.engine.grafting.grafts import GraftedKernel, Grafter
 from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.trial.graft_trial import CudaContext

@@ -22,7 +22,7 @@ from tui_probe.engine.server import EngineServer
 from tui_probe.help import document, topics
 from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.probe_model.probe import Level
-from tui_probe.ptx.instruction_classes import CLASSES
+from tui_probe.ptx.instruction_facts import CLASSES
 from tui_probe.settings import read_settings
 from tui_probe.simgpu.executor.model import COPY_BYTES_PER_CYCLE, COPY_LATENCY, COSTS, TRY_WAIT_CYCLES, Machine
 from tui_probe.simgpu.protocol import REQUESTS, Status

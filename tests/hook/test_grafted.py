@@ -16,7 +16,7 @@ from tui_probe.trace.follow import open_trace
 
 from .conftest import Build, Engine, Host
 
-graft_gate = pytest.importorskip("tui_probe.engine.graft_gate")
+graft_gate = pytest.importorskip("tui_probe.engine.grafting.graft_gate")
 
 PTX = """
 .version 8.0

@@ -15,7 +15,7 @@ from tests.trace.make import TraceWriter, result_bytes
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.draw.view import Document, no_progress
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.grafts import Grafter
+from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.source_copies import SourceCopies
 from tui_probe.pages.run_report import first_look
 from tui_probe.pages.view_output import text_lines, view_lines

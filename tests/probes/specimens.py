@@ -16,8 +16,7 @@ import numpy as np
 from tests.probes.running import example, result_of
 from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
-from tui_probe.probe_files.folders import built_in_files
-from tui_probe.probe_files.loading import load_probe
+from tui_probe.probe_files.loading import built_in_files, load_probe
 from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from tests.engine.kernels import HEADER, counting_probe, entry, toml_probe
 from tests.probes.running import example, result_of, simulated
 from tui_probe.errors import ProbeFileError
 from tui_probe.probes.inst_mix import InstructionMix, analyse
-from tui_probe.ptx.instruction_classes import CLASSES, class_of
+from tui_probe.ptx.instruction_facts import CLASSES, class_of
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Instruction
 

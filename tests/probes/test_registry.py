@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tui_probe.errors import ProbeFileError
-from tui_probe.probe_files.folders import built_in_files
-from tui_probe.probe_files.loading import find_probe
+from tui_probe.probe_files.loading import built_in_files, find_probe
 from tui_probe.probekit import registry
 from tui_probe.probekit.page_kinds import RESERVED_PAGES
 from tui_probe.probekit.registry import add_folder, probe_named

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import tui_probe
-from tui_probe.probe_files.folders import built_in_files
+from tui_probe.probe_files.loading import built_in_files
 
 PACKAGE = Path(tui_probe.__file__).parent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.bench.expansions import numbers
-from tui_probe.ptx.instruction_classes import sass_instruction_count
+from tui_probe.ptx.instruction_facts import sass_instruction_count
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Instruction
 from tui_probe.toolchain import find_tools

@@ -9,7 +9,7 @@ import pytest
 
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.snippet_ptx import EXIT_KERNEL, LEADING_BYTES, snippet_ptx
+from tui_probe.engine.grafting.snippet_ptx import EXIT_KERNEL, LEADING_BYTES, snippet_ptx
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.sass.snippets import Snippet

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_probe.trace import user_state
-from tui_probe.trace.rerun import rerun_command
-from tui_probe.trace.run_info import RunInfo
+from tui_probe.trace.run_info import RunInfo, rerun_command
 from tui_probe.trace.user_state import is_own_command, remember_command, state_file
 
 INFO = RunInfo(command=("python", "train.py"), cwd="/home/ada", probe="block_sched")

@@ -15,9 +15,15 @@ from tui_probe.launcher.control import NO_LIMIT
 from tui_probe.launcher.options import ALL, AUTO
 from tui_probe.probe_files.choices import compact_sample
 from tui_probe.settings import read_settings
-from tui_probe.trace.locate import Address, find_trace, is_trace, parse_address, trace_of_result, traces_in
-from tui_probe.trace.recent import remembered
-from tui_probe.trace.run_names import is_run_name, named_traces, run_of_name
+from tui_probe.trace.locate import (
+    Address,
+    find_trace,
+    is_trace,
+    parse_address,
+    trace_of_result,
+    traces_in,
+)
+from tui_probe.trace.recent import is_run_name, named_traces, remembered, run_of_name
 
 from .output import Progress, shell_word, warn
 

@@ -73,7 +73,7 @@ def _completer(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
 
 def _probes() -> Iterable[str]:
     from tui_probe.probe_files.choices import built_in_sets
-    from tui_probe.probe_files.folders import built_in_files, installed_files
+    from tui_probe.probe_files.loading import built_in_files, installed_files
 
     return sorted({*installed_files(), *built_in_files(), *built_in_sets()})
 

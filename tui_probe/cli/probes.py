@@ -14,8 +14,7 @@ from tui_probe.probe_files.choices import (
     known_probes,
     split_choice,
 )
-from tui_probe.probe_files.folders import installed_directories
-from tui_probe.probe_files.loading import find_probe, load_probe
+from tui_probe.probe_files.loading import find_probe, installed_directories, load_probe
 
 from .output import ExitStatus, put, warn
 

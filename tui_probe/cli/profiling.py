@@ -21,7 +21,7 @@ from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.supervised_target import SupervisedTarget
 from tui_probe.launcher.target import SCARCE, exit_status, keep_owner_access
 from tui_probe.probe_files.choices import find_set, split_choice
-from tui_probe.probe_files.folders import built_in_files, installed_files, probe_files_in
+from tui_probe.probe_files.loading import built_in_files, installed_files, probe_files_in
 from tui_probe.trace.locate import Address, is_trace
 from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.recent import remember

@@ -14,7 +14,7 @@ from tui_probe.launcher.options import RunOptions, why_not_itself
 from tui_probe.probe_files.choices import split_choice
 from tui_probe.probe_files.templates import line_range_of, line_range_probe
 from tui_probe.trace.locate import parse_address
-from tui_probe.trace.rerun import recorded_run, rerun_command
+from tui_probe.trace.run_info import recorded_run, rerun_command
 from tui_probe.trace.user_state import is_own_command
 
 from .arguments import resolve_name, trace_dir, trace_folder_of

@@ -17,7 +17,7 @@ from tui_probe.launcher.options import ARCHITECTURES, AUTO, MACHINE_CODE, RunOpt
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
 from tui_probe.probe_files.choices import ChosenProbe, choose_probes, default_choice
-from tui_probe.probe_files.folders import DEFAULT_PROBE, built_in_files, installed_files, is_in_probe_folder
+from tui_probe.probe_files.loading import DEFAULT_PROBE, built_in_files, installed_files, is_in_probe_folder
 
 from .arguments import (
     count,

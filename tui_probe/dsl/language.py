@@ -102,7 +102,7 @@ def probe(
     as ``"ld.global:st.global"``: instructions of that opcode that have all these modifiers, and with ``"ld.!param"``
     not that one; with a ``+`` behind, as in ``"mbarrier.try_wait+"``, a loop that only tries the instruction again
     is one; ``"block"``: the start of every basic block, of those alone that hold loads with ``"block.load"`` (or
-    another class of ``ptx.instruction_classes``); ``"loop"``: the first block of every loop. The last two need
+    another class of ``ptx.instruction_facts``); ``"loop"``: the first block of every loop. The last two need
     ``before=True``. ``level`` must be that of the maps that the function saves in.
     """
     _refuse(pos, level, before)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries import elf
-from tui_probe.engine.snippet_ptx import ptx_version
+from tui_probe.engine.grafting.snippet_ptx import ptx_version
 from tui_probe.errors import ImageError, ProbeError, ToolchainError
 from tui_probe.ptx.lexer import ptx_target
 from tui_probe.reasons import because

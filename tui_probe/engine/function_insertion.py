@@ -18,7 +18,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import MERGED, matches
 from tui_probe.probe_model.probe import BLOCK, LOOP, SOURCE, SnippetCode
 from tui_probe.ptx.control_flow import basic_blocks, loop_heads
-from tui_probe.ptx.instruction_classes import class_of, sass_instruction_count
+from tui_probe.ptx.instruction_facts import class_of, sass_instruction_count
 from tui_probe.ptx.merged_loads import merged_loads
 from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Register

@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from tui_probe.engine.graft_gate import OpenGate
+from tui_probe.engine.grafting.graft_gate import OpenGate
 from tui_probe.engine.kernel import inserted_instructions
 from tui_probe.engine.kernel_cache import Originals
 from tui_probe.engine.kernel_texts import note_in

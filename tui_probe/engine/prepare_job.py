@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui_probe.engine.assembler import Assembler, AssemblyReport
 from tui_probe.engine.cache import read_file, write_file
-from tui_probe.engine.graft_gate import trial_part
-from tui_probe.engine.grafts import GRAFT_WAY, GraftedKernel, Grafter
+from tui_probe.engine.grafting.graft_gate import trial_part
+from tui_probe.engine.grafting.grafts import GRAFT_WAY, GraftedKernel, Grafter
 from tui_probe.engine.image_kernels import find_cubin
 from tui_probe.engine.insertion import ProbedPtx, build_probed_ptx
 from tui_probe.engine.kernel import Kernel
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.binaries.cubin import Cubin
-    from tui_probe.engine.graft_gate import Gate
+    from tui_probe.engine.grafting.graft_gate import Gate
     from tui_probe.engine.kernel_cache import KernelCache, Original, Originals, PrepareOptions
     from tui_probe.engine.kernel_texts import ProcessLog
     from tui_probe.probe_model.probe import Probe

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.cache import default_cache_directory
 from tui_probe.engine.fusion import fuse, hand_out, link_files, take_back, write_part_sites
-from tui_probe.engine.graft_gate import Gate, GraftGate
-from tui_probe.engine.grafts import Grafter
+from tui_probe.engine.grafting.graft_gate import Gate, GraftGate
+from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_cache import PREPARED_FILES, KernelCache, Originals, PrepareOptions, PrunedAssemblies

@@ -1,16 +1,17 @@
-"""Report of ``tui-probe check``: each kernel, or totals of many, as text and JSON."""
+"""Report of ``tui-probe check``: probes on kernels, and wait sites, as text and JSON."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.printable import dump_json
 from tui_probe.draw.units import NOT_MEASURED, count, counted, size
-from tui_probe.pages.wait_listing import wait_lines, wait_record
 from tui_probe.probe_files.choices import describe_probe
 from tui_probe.probe_model.positions import suspicious_positions
+from tui_probe.sass.wait_classes import WAIT_CLASSES
 from tui_probe.trace.kernel_identity import demangle
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.image_kernels import KernelFile, ProbeMode
     from tui_probe.engine.kernel_check import KernelCheck
+    from tui_probe.engine.wait_listing import KernelWaits
     from tui_probe.probe_model.probe import Map, Probe
+    from tui_probe.sass.scoreboards import Producer, WaitSite
     from tui_probe.toolchain import Tool
     from tui_probe.trace.kernel_files import ProcessLog, Resources
 
@@ -296,3 +299,89 @@ def _kernel_record(check: CheckResult, kernel: KernelCheck, log: ProcessLog) -> 
         "target": kernel.target or None,
         "waits": kernel.waits and wait_record(kernel.waits),
     }
+
+
+_HEADINGS: Final = ("offset", "SASS", "source", "loops", "waits for", "producers")
+_MOST_PRODUCERS: Final = 3
+
+
+def wait_lines(waits: KernelWaits) -> Iterator[str]:
+    """Yield totals, then a line per wait site."""
+    if waits.reason is not None:
+        yield f"  waits     {NOT_MEASURED} {waits.reason.sentence}"
+        return
+    in_loops = sum(site.depth > 0 for site in waits.sites)
+    yield (
+        f"  waits     {count(len(waits.sites))} of {counted(waits.instructions, 'SASS instruction')}, "
+        f"{count(in_loops)} in loops"
+    )
+    kinds = Counter(site.kind for site in waits.sites)
+    yield f"  by class  {', '.join(f'{WAIT_CLASSES[kind]} {number}' for kind, number in kinds.most_common())}"
+    yield from _aligned([_HEADINGS, *(_cells(waits, site) for site in waits.sites)])
+
+
+def _cells(waits: KernelWaits, site: WaitSite) -> tuple[str, ...]:
+    producers = sorted(site.producers, key=lambda each: each is not site.producer)
+    texts = [_producer_text(waits, producer) for producer in producers[:_MOST_PRODUCERS]]
+    if len(producers) > _MOST_PRODUCERS:
+        texts.append(f"{len(producers) - _MOST_PRODUCERS} more")
+    return (
+        f"{site.at:#06x}",
+        waits.name(site),
+        _line_text(waits, site),
+        str(site.depth),
+        WAIT_CLASSES[site.kind],
+        ", ".join(texts) or NOT_MEASURED,
+    )
+
+
+def _producer_text(waits: KernelWaits, producer: Producer) -> str:
+    """Return ``LDG 0x0b10 attn.py:49 (previous iteration)``."""
+    line = _line_text(waits, producer)
+    parts = [waits.name(producer), f"{producer.at:#06x}", *([line] if line != NOT_MEASURED else [])]
+    return " ".join(parts) + (" (previous iteration)" if producer.from_previous else "")
+
+
+def _line_text(waits: KernelWaits, place: WaitSite | Producer) -> str:
+    line = waits.line(place)
+    return f"{PurePosixPath(line[0]).name}:{line[1]}" if line else NOT_MEASURED
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
+        yield f"  {'  '.join(cells)}".rstrip()
+
+
+def wait_record(waits: KernelWaits) -> dict[str, Any]:
+    """Return the same as JSON."""
+    return {
+        "reason": waits.reason and waits.reason.sentence,
+        "instructions": waits.instructions or None,
+        "sites": [_site_record(waits, site) for site in waits.sites],
+    }
+
+
+def _site_record(waits: KernelWaits, site: WaitSite) -> dict[str, Any]:
+    return {
+        **_place_record(waits, site),
+        "class": site.kind,
+        "scoreboards": list(site.barriers),
+        "waits_itself": site.own is not None,
+        "loop_depth": site.depth,
+        "producers": [
+            {
+                **_place_record(waits, producer),
+                "class": producer.kind,
+                "register_read": producer.is_read,
+                "previous_iteration": producer.from_previous,
+            }
+            for producer in site.producers
+        ],
+    }
+
+
+def _place_record(waits: KernelWaits, place: WaitSite | Producer) -> dict[str, Any]:
+    file, line = waits.line(place) or (None, None)
+    return {"offset": place.at, "sass": waits.name(place), "file": file, "line": line}

@@ -14,12 +14,11 @@ from tui_probe.pages.findings_page import all_questions
 from tui_probe.pages.views.results import run_results_lines
 from tui_probe.probekit.registry import probe_named
 from tui_probe.probekit.timelines.findings import IDLE_SMS_KEY
-from tui_probe.verdicts.findings import finding_text
+from tui_probe.verdicts.findings import GRID_KEY, finding_text
 from tui_probe.verdicts.kernel_bounds import bounds_section, kernel_bounds
 from tui_probe.verdicts.kernel_columns import kernel_table
 from tui_probe.verdicts.probe_coverage import NO_MATCH_NOTE, REMARKS, no_match_lines, remark_lines, unprobed_lines
 from tui_probe.verdicts.run_outcome import head_lines
-from tui_probe.verdicts.static_findings import GRID_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ProbeFileError
 from tui_probe.input_limits import PROBE_FILE, parse_toml
-from tui_probe.probe_files.folders import built_in_files, built_in_set_files, installed_files
-from tui_probe.probe_files.loading import find_probe, load_probe
+from tui_probe.probe_files.loading import built_in_files, built_in_set_files, find_probe, installed_files, load_probe
 from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import did_you_mean
 from tui_probe.probe_model.probe import BLOCK, LOOP, SOURCE, Position, SourceRange
-from tui_probe.ptx.instruction_classes import CLASSES, OPCODES, STATE_SPACES
+from tui_probe.ptx.instruction_facts import CLASSES, OPCODES, STATE_SPACES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.table import safe
-from tui_probe.probe_files.folders import PROBE_SUFFIXES
+from tui_probe.probe_files.loading import PROBE_SUFFIXES
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.probekit.recognised import analysis_name, unnamed_probe_advice
 from tui_probe.probekit.registry import probe_named, probe_names_where

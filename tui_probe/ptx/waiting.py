@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.ptx.control_flow import Flow, natural_loops
-from tui_probe.ptx.instruction_classes import class_of
+from tui_probe.ptx.instruction_facts import class_of
 from tui_probe.ptx.tree import Element, Instruction, Memory, Negated, Pair, Register, Sum, Vector, instructions_in
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Operations of SASS: names, classes of work, matrix products, and whether blocks may wait for one another.
 
-The classes are those of PTX (``ptx/instruction_classes.py``), so that a probe of ``block.fp32`` means the same. Other
+The classes are those of PTX (``ptx/instruction_facts.py``), so that a probe of ``block.fp32`` means the same. Other
 than there every instruction is one that is issued, the moves and loads of constants among ``other``, too. The names are
 those of nvdisasm for sm_80 to sm_120; ``python -m tests.bench.sass_operations`` looks for others in libraries.
 """

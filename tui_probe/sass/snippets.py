@@ -1,4 +1,4 @@
-"""Code of a snippet as ptxas made it, and its form in the kernel that it is grafted into.
+"""Code of a snippet as ptxas made it, its marks, and its form in the kernel that it is grafted into.
 
 The snippet is the code of a kernel of its own. What is left of it: no stack pointer, no last ``EXIT``, moves in the
 places of marks, its parameters where they lie behind those of the kernel, and uniform registers that the kernel does
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
-from tui_probe.sass.marks import LOAD_MARK, is_mark, mark_number
 from tui_probe.sass.nv_info import read_attributes
 from tui_probe.sass.target import INFO_PREFIX, GraftTarget
 from tui_probe.sass.uniform_registers import (
@@ -44,6 +43,29 @@ if TYPE_CHECKING:
 
     from tui_probe.binaries.cubin import Cubin
     from tui_probe.sass.nv_info import Attribute
+
+# Marks in a snippet's SASS: accesses to shared memory that a graft replaces with moves.
+#
+# An access to address ``MARK_STEP * number`` is mark ``number``. Snippets themselves never use shared memory.
+
+LOAD_MARK: Final = 0x184
+"""LDS."""
+STORE_MARK: Final = 0x188
+"""STS."""
+MARK_STEP: Final = 0x1000
+"""Bytes between the addresses of two marks; the lowest number is 1."""
+_ADDRESS_OFFSET: Final = 40, 24
+
+
+def is_mark(word: Word) -> bool:
+    """Return whether an instruction of a snippet is a mark."""
+    return word.operation in (LOAD_MARK, STORE_MARK)
+
+
+def mark_number(word: Word) -> int:
+    """Return the number of a mark."""
+    return word.field(*_ADDRESS_OFFSET) // MARK_STEP
+
 
 STACK_POINTER: Final = 1
 

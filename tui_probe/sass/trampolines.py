@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
-from tui_probe.sass.marks import LOAD_MARK, STORE_MARK, is_mark, mark_number
 from tui_probe.sass.nv_info import FLAG_FORMAT
+from tui_probe.sass.snippets import LOAD_MARK, STORE_MARK, is_mark, mark_number
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.uniform_registers import exact_uniform_fields, named_uniform_registers, with_uniform_registers
 from tui_probe.sass.words import (

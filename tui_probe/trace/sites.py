@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 from tui_probe.errors import TraceError
 from tui_probe.input_limits import SITES, parse_json
-from tui_probe.ptx.instruction_classes import CLASSES
-from tui_probe.ptx.instruction_facts import AccessKind
+from tui_probe.ptx.instruction_facts import CLASSES, AccessKind
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.trace.plain_file import read_plain, text_of
 from tui_probe.trace.source_lines import SourceLine

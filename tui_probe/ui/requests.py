@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from tui_probe.probe_files.folders import DEFAULT_PROBE
+from tui_probe.probe_files.loading import DEFAULT_PROBE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.errors import UsageError
 from tui_probe.pages.findings_page import all_questions, open_questions
 from tui_probe.probe_files.choices import built_in_sets
-from tui_probe.probe_files.folders import DEFAULT_PROBE
+from tui_probe.probe_files.loading import DEFAULT_PROBE
 from tui_probe.trace.recent import brief, run_before
-from tui_probe.trace.rerun import MissingDirectoryError, recorded_run
+from tui_probe.trace.run_info import MissingDirectoryError, recorded_run
 from tui_probe.ui.requests import CommandToPaste, ComparisonRequest, RerunRequest
 from tui_probe.ui.screens.lists import PickerItem
 from tui_probe.ui.views.recent import age_text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.units import budget, counted, size
 from tui_probe.engine.cache import Cache, CacheUsage, default_cache_directory
-from tui_probe.engine.graft_gate import stored_outcome
+from tui_probe.engine.grafting.graft_gate import stored_outcome
 from tui_probe.errors import ProbeError
 from tui_probe.launcher.environment import faulted_kernels, graft_faults_file
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tui_probe.engine.graft_gate import TrialOutcome
+    from tui_probe.engine.grafting.graft_gate import TrialOutcome
 
 NO_HOME = "there is no home directory, and XDG_CACHE_HOME is not set"
 WITHOUT_CACHE = "every run prepares its kernels anew; set XDG_CACHE_HOME to a directory of your own"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tui_probe.binaries.line_tables import cut_table
 from tui_probe.cuda_driver import DRIVER_LIBRARY, CudaDevice
 from tui_probe.engine.assembler import Assembler
-from tui_probe.engine.grafts import Grafter
+from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.engine.snippet import parse_snippet
 from tui_probe.engine.trial.trial_cases import block_cubin, block_trial, instruction_trials, record_trial
 from tui_probe.engine.trial.trial_kernel import (

@@ -26,7 +26,7 @@ from tui_probe.engine.trial.trial_kernel import (
 from tui_probe.probe_model.positions import parse_positions
 from tui_probe.probe_model.probe import Field, FileLocation, Level, Map, Position, Probe, ProbePoint
 from tui_probe.probe_model.storage import WARP_THREADS, storage_of
-from tui_probe.ptx.instruction_classes import CLASSES
+from tui_probe.ptx.instruction_facts import CLASSES
 from tui_probe.sass.words import WORD_BYTES
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.binaries.cubin import Cubin
-from tui_probe.engine.snippet_ptx import ptx_version
+from tui_probe.engine.grafting.snippet_ptx import ptx_version
 from tui_probe.errors import ProbeError
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from tui_probe.errors import ProbeFileError, PtxError, TraceError
 from tui_probe.input_limits import PROBE_FILE, PTX_TEXT
 from tui_probe.pages.code.alignment import PARAMETER, align_probed
 from tui_probe.pages.code.code_lines import printable_code, read_lines
-from tui_probe.probe_files.folders import built_in_files, installed_files
-from tui_probe.probe_files.loading import read_probe
+from tui_probe.probe_files.loading import built_in_files, installed_files, read_probe
 from tui_probe.probe_model.positions import matches
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.probekit.recognised import analysis_name

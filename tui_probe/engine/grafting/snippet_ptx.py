@@ -21,7 +21,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Level, Locate, Save, SnippetCode
 from tui_probe.probe_model.storage import MARK_BYTES, Layout, probe_parameters, storage_of
 from tui_probe.reasons import because
-from tui_probe.sass.marks import MARK_STEP
+from tui_probe.sass.snippets import MARK_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

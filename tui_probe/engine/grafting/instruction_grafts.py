@@ -15,15 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries.cubin import CODE_PREFIX, Cubin
-from tui_probe.engine.instruction_ptx import (
-    InstructionPtx,
-    block_kernel_name,
-    site_kernel_name,
-)
+from tui_probe.engine.grafting.instruction_ptx import InstructionPtx, block_kernel_name, site_kernel_name
+from tui_probe.engine.grafting.sass_positions import ProbedParts, SassSite, find_probed_parts
+from tui_probe.engine.grafting.site_kernel_text import ENTRY, EXIT, Mark
+from tui_probe.engine.grafting.snippet_ptx import LEADING_BYTES, MANY_LEADING_BYTES
 from tui_probe.engine.ptx_target import without_redux
-from tui_probe.engine.sass_positions import ProbedParts, SassSite, find_probed_parts
-from tui_probe.engine.site_kernel_text import ENTRY, EXIT, Mark
-from tui_probe.engine.snippet_ptx import LEADING_BYTES, MANY_LEADING_BYTES
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
@@ -48,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_probe.engine.assembler import Assembler
-    from tui_probe.engine.sass_blocks import SassBlock
-    from tui_probe.engine.site_kernel_text import InstructionFacts
+    from tui_probe.engine.grafting.sass_blocks import SassBlock
+    from tui_probe.engine.grafting.site_kernel_text import InstructionFacts
     from tui_probe.probe_model.probe import Probe
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word

@@ -21,11 +21,9 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.binaries.line_tables import source_places
-from tui_probe.engine.instruction_grafts import graft_instructions
-from tui_probe.engine.kernel_texts import kernel_info
-from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_architecture
-from tui_probe.engine.sass_positions import site_offsets
-from tui_probe.engine.snippet_ptx import (
+from tui_probe.engine.grafting.instruction_grafts import graft_instructions
+from tui_probe.engine.grafting.sass_positions import site_offsets
+from tui_probe.engine.grafting.snippet_ptx import (
     ENTRY_KERNEL,
     EXIT_KERNEL,
     FLAT_KERNEL,
@@ -35,6 +33,8 @@ from tui_probe.engine.snippet_ptx import (
     is_graftable,
     snippet_ptx,
 )
+from tui_probe.engine.kernel_texts import kernel_info
+from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_architecture
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.probe_model.storage import map_slots
 from tui_probe.ptx.instruction_facts import facts_of
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tui_probe.engine.assembler import Assembler, AssemblyReport
-    from tui_probe.engine.sass_blocks import SassBlock
-    from tui_probe.engine.sass_positions import SassSite
+    from tui_probe.engine.grafting.sass_blocks import SassBlock
+    from tui_probe.engine.grafting.sass_positions import SassSite
     from tui_probe.probe_model.probe import Probe
     from tui_probe.sass.nv_info import Attribute
     from tui_probe.sass.words import Word

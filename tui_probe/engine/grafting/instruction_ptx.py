@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.expansion import SAMPLE_PARAMETERS
-from tui_probe.engine.kernel import UnusedNames
-from tui_probe.engine.site_kernel_text import (
+from tui_probe.engine.grafting.site_kernel_text import (
     HALF,
     KEPT_TYPES,
     REGISTER_WORD,
@@ -23,7 +22,8 @@ from tui_probe.engine.site_kernel_text import (
     snippet_before_block,
     snippet_registers,
 )
-from tui_probe.engine.snippet_ptx import LEADING_BYTES, ptx_version
+from tui_probe.engine.grafting.snippet_ptx import LEADING_BYTES, ptx_version
+from tui_probe.engine.kernel import UnusedNames
 from tui_probe.engine.summation import REDUX_FROM, SiteRecords, never_counted
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import SnippetCode
@@ -33,7 +33,7 @@ from tui_probe.reasons import because
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_probe.engine.sass_blocks import SassBlock
+    from tui_probe.engine.grafting.sass_blocks import SassBlock
     from tui_probe.probe_model.probe import Probe, Snippet
 
 _WORDS_OF_MAP: Final = 2

@@ -25,13 +25,13 @@ from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Save, SnippetCode
 from tui_probe.reasons import because
-from tui_probe.sass.marks import MARK_STEP
+from tui_probe.sass.snippets import MARK_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from collections.abc import Set as AbstractSet
 
-    from tui_probe.engine.sass_blocks import BlockCode
+    from tui_probe.engine.grafting.sass_blocks import BlockCode
     from tui_probe.engine.summation import SiteRecords
     from tui_probe.probe_model.probe import Map, Probe, ProbePoint, Snippet
     from tui_probe.ptx.tree import Instruction

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.sass_blocks import SassBlock, additions, block_points, probed_blocks
-from tui_probe.engine.site_kernel_text import InstructionFacts, Mark, SnippetSite
+from tui_probe.engine.grafting.sass_blocks import SassBlock, additions, block_points, probed_blocks
+from tui_probe.engine.grafting.site_kernel_text import InstructionFacts, Mark, SnippetSite
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import MERGED, matches
 from tui_probe.probe_model.probe import BLOCK, Level, Save
