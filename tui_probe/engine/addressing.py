@@ -31,7 +31,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.probe_model.probe import Level
-from tui_probe.probe_model.storage import FOLDED_SMS, FOLDED_WARPS, WARP_THREADS
+from tui_probe.probe_model.storage import FOLDED_SMS, SLOTS_OF_SM, WARP_THREADS
 
 if TYPE_CHECKING:
     from tui_probe.engine.kernel import UnusedNames
@@ -107,13 +107,15 @@ class Addressing:
         ]
 
     def folded_slot(self) -> list[str]:
-        """Lines that find a slot of a folded map, which other warps may have, too."""
+        """Lines that find a slot of a folded map: any of the SM's, by the clock, which is read faster than the number
+        of the warp.
+        """
         return [
             f"mov.u32 {self._slot}, %smid;",
+            f"mov.u32 {self._unit}, %clock;",
             f"and.b32 {self._slot}, {self._slot}, {FOLDED_SMS - 1};",
-            f"mov.u32 {self._unit}, %warpid;",
-            f"and.b32 {self._unit}, {self._unit}, {FOLDED_WARPS - 1};",
-            f"mad.lo.u32 {self._slot}, {self._slot}, {FOLDED_WARPS}, {self._unit};",
+            f"and.b32 {self._unit}, {self._unit}, {SLOTS_OF_SM - 1};",
+            f"mad.lo.u32 {self._slot}, {self._slot}, {SLOTS_OF_SM}, {self._unit};",
         ]
 
     def pointer(self, parameter: str, slot_bytes: int) -> list[str]:

@@ -3,7 +3,7 @@
 Plain: slot after slot, as in the file; what ``ADD`` adds to.
 Folded: the same, of which only the sum is in the file. ``FOLDED_SLOTS`` of them serve all warps of a launch::
 
-    slot = SM mod ``FOLDED_SMS`` x ``FOLDED_WARPS`` + the warp's place on its SM
+    slot = SM mod ``FOLDED_SMS`` x ``SLOTS_OF_SM`` + clock mod ``SLOTS_OF_SM``
 
     So they stay in the cache: on an H100 a copy of 64 MB has 524 288 warps, whose own slots would be 25 MB.
 Marked: the one record of a slot, and behind it a u32 that is 1 once it was written.
@@ -61,8 +61,8 @@ _MAX_SITE_BYTES: Final = 1 << 20
 _MIN_SITE_COPIES: Final = 4
 SITE_PITCH: Final = 256
 FOLDED_SMS: Final = 64
-FOLDED_WARPS: Final = 64
-FOLDED_SLOTS: Final = FOLDED_SMS * FOLDED_WARPS
+SLOTS_OF_SM: Final = 64
+FOLDED_SLOTS: Final = FOLDED_SMS * SLOTS_OF_SM
 
 
 class Layout(Enum):
