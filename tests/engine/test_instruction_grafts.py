@@ -235,7 +235,7 @@ def test_a_probe_that_needs_what_machine_code_does_not_tell_is_refused(cubins: d
 def test_each_thread_saves_its_accesses(arch: int, cubins: dict[int, Cubin], tmp_path: Path, *, sampled: bool) -> None:
     """Address and clock of each access, its offset, and at the exits how many there were."""
     made = grafted("dmat", cubins[arch], sampled=sampled)
-    assert "storage 1 rows record 16 cap 0" in made.info.splitlines()
+    assert "storage 1 rows record 16 cap 0 even" in made.info.splitlines()
     (parsed,) = parse_sites(made.sites.encode())
     added = [text for at, text in sorted(texts(made.probed, tmp_path).items()) if at >= made.grafted.start]
     stores = [index for index, text in enumerate(added) if re.match(r"(@!?P\d )?STG\.E\.EF\.128", text)]
