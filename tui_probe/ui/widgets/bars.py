@@ -110,6 +110,7 @@ class TabBar(LinesWidget):
         self.notes: Sequence[str] = ()
         self.noted = True
         self._ends: list[int] = []
+        self._keys: dict[str, str] = {}
 
     def show(
         self, current: str, notes: Sequence[str] | None, *, focused: bool, tabs: Sequence[Tab] | None = None
@@ -126,6 +127,7 @@ class TabBar(LinesWidget):
     def draw(self, width: int, height: int) -> list[Line]:
         """The tabs, with titles as long as the width allows."""
         del height
+        self._keys = keys_of(self.tabs)
         # Not by what the notes need now: titles that change while a log grows are hard to read.
         titles = _within(self._titles(width, width - 1 - (NOTES if self.noted else 0)), width - 1)
         self._ends = list(accumulate(map(len, titles)))
@@ -148,7 +150,8 @@ class TabBar(LinesWidget):
             if shown[place] and sum(map(len, titles)) > wide:
                 titles[place] = self._title(place, self.tabs[place].short)
         for place in reversed(range(len(titles))):  # what no number shows goes first
-            if not self._key(place) and sum(map(len, titles)) > room and self.tabs[place].id != self.current:
+            name = self.tabs[place].id
+            if not self._keys[name] and sum(map(len, titles)) > room and name != self.current:
                 titles[place] = ""
         if sum(map(len, titles)) <= room:
             return titles
@@ -166,12 +169,9 @@ class TabBar(LinesWidget):
 
     def _title(self, place: int, word: str, *, numbered: bool = False) -> str:
         """`` 8 Lines ``; "" for a page without a title, unless it is ``numbered`` all the same."""
-        key = self._key(place) if word or numbered else ""
+        key = self._keys[self.tabs[place].id] if word or numbered else ""
         parts = " ".join(filter(None, (key, word)))
         return f" {parts} " if parts else ""
-
-    def _key(self, place: int) -> str:
-        return keys_of(self.tabs)[self.tabs[place].id]
 
     def _with_empty(self, titles: list[str], room: int) -> list[str]:
         """Titles of pages with nothing to show, where there is room, and behind them what opens them."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import zip_longest
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from rich.segment import Segment
 from textual.geometry import Region
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 MAX_GAP_CELLS = 12
 """Equal cells that cost less to send than a move to what is behind them, with its colours."""
+
+_NO_SPAN: Final = ("", "")
 
 
 class LinesWidget(Widget):
@@ -90,32 +93,35 @@ class LinesWidget(Widget):
         return Strip(merged((text, style(role)) for text, role in line), cells)
 
     def _draw_all(self) -> list[Line]:
-        cells, rows = self.size
-        drawn = [self._finish(line, cells) for line, _ in zip(self.draw(cells, rows), range(rows), strict=False)]
+        (cells, rows), ascii_only = self.size, self.probe_app.ascii_only
+        lines = zip(self.draw(cells, rows), range(rows), strict=False)
+        drawn = [_finished(line, cells, ascii_only=ascii_only) for line, _ in lines]
         blank: Line = ((" " * cells, ""),)
         drawn.extend([blank] * (rows - len(drawn)))
         self._drawn, self._drawn_size = drawn, (cells, rows)
         return drawn
 
-    def _finish(self, line: Line, cells: int) -> Line:
-        """``line`` in exactly ``cells`` cells, spans of one role joined, in ASCII if the application asks for it.
 
-        Text comes from traces, so it may hold anything: what a terminal would obey is taken out here, for all widgets.
-        """
-        ascii_only = self.probe_app.ascii_only
-        safely = ((safe(text), role) for text, role in line)
-        spans: list[tuple[str, str]] = []
-        used = 0
-        for shown, role in clip_line(tuple((to_ascii(t) if ascii_only else t, role) for t, role in safely), cells):
-            used += width(shown)
-            if spans and spans[-1][1] == role:
-                spans[-1] = (spans[-1][0] + shown, role)
-            elif shown:
-                spans.append((shown, role))
-        if used < cells:
-            ground = spans[-1][1] if spans and spans[-1][1].endswith(("select", "idle", "bar")) else ""
-            spans.append((" " * (cells - used), ground))
-        return tuple(spans)
+@lru_cache(maxsize=2048)
+def _finished(line: Line, cells: int, *, ascii_only: bool) -> Line:
+    """``line`` in exactly ``cells`` cells, spans of one role joined, in ASCII if the application asks for it.
+
+    Text comes from traces, so it may hold anything: what a terminal would obey is taken out here, for all widgets. Most
+    lines of a redrawn widget are the same as before, so they are remembered.
+    """
+    safely = ((safe(text), role) for text, role in line)
+    spans: list[tuple[str, str]] = []
+    used = 0
+    for shown, role in clip_line(tuple((to_ascii(t) if ascii_only else t, role) for t, role in safely), cells):
+        used += width(shown)
+        if spans and spans[-1][1] == role:
+            spans[-1] = (spans[-1][0] + shown, role)
+        elif shown:
+            spans.append((shown, role))
+    if used < cells:
+        ground = spans[-1][1] if spans and spans[-1][1].endswith(("select", "idle", "bar")) else ""
+        spans.append((" " * (cells - used), ground))
+    return tuple(spans)
 
 
 def merged(pieces: Iterable[tuple[str, Style]]) -> list[Segment]:
@@ -153,7 +159,8 @@ def changed_columns(old: Line, new: Line) -> list[tuple[int, int]]:
     changed += before.keys() - same
     parts: list[tuple[int, int]] = []
     for cell in sorted(changed):
-        end = cell + max(width(cells[cell][0]) for cells in (before, after) if cell in cells)
+        was, becomes = before.get(cell, _NO_SPAN)[0], after.get(cell, _NO_SPAN)[0]
+        end = cell + (1 if was.isascii() and becomes.isascii() else max(width(was), width(becomes)))
         if parts and cell - parts[-1][1] < MAX_GAP_CELLS:
             parts[-1] = (parts[-1][0], max(end, parts[-1][1]))
         else:
