@@ -53,7 +53,7 @@ def test_a_record_an_instruction(accepts: Callable[[str], int]) -> None:
     assert info.splitlines()[2:-1] == [
         "1",
         "1,0",
-        "storage 0 sites record 16 cap 4 copies 64",
+        "storage 0 sites record 16 cap 4 copies 128",
         f"sites 0 {first} {first + 1} {first + 3} {first + 3}",
     ]
     assert [line for line in inserted(text) if "red." in line] == [
@@ -83,10 +83,12 @@ def test_blocks_have_records_of_their_own() -> None:
 def test_two_points_at_an_instruction_share_its_record() -> None:
     probe = toml_probe(file_of("ADD [ m ] {1, %a};", "ADD [ m ] {%b, 0};", position="ld.global:st.global"))
     info = probed_kernel(Kernel.of(parse(entry(BODY)), "kernel"), probe)[1]
-    assert "cap 4 copies 64" in info
+    assert "cap 4 copies 128" in info
 
 
-@pytest.mark.parametrize(("sites", "copies"), [(0, 64), (1, 64), (341, 64), (342, 32), (1000, 16), (10**6, 4)])
+@pytest.mark.parametrize(
+    ("sites", "copies"), [(0, 128), (1, 128), (170, 128), (171, 64), (341, 64), (342, 32), (1000, 16), (10**6, 4)]
+)
 def test_copies_of_many_sites_are_fewer(sites: int, copies: int) -> None:
     """All copies take at most 1 MiB, unless four take more."""
     storage = Storage(Layout.SITES, 48, sites)
