@@ -24,8 +24,7 @@ from tui_probe.version import __version__
 
 if TYPE_CHECKING:
     from tui_probe.api.kernels import Kernel
-    from tui_probe.api.launches import Launch
-    from tui_probe.api.results import Result
+    from tui_probe.api.results import Launch, Result
     from tui_probe.api.traces import Trace, evaluate
     from tui_probe.api.traces import open_trace as open  # noqa: A004 - tui_probe.open, as gzip.open
     from tui_probe.errors import ChoiceError, ProbeError, TraceError
@@ -46,7 +45,7 @@ __all__ = [
 _PLACES: Final = {
     "ChoiceError": ("tui_probe.errors", "ChoiceError"),
     "Kernel": ("tui_probe.api.kernels", "Kernel"),
-    "Launch": ("tui_probe.api.launches", "Launch"),
+    "Launch": ("tui_probe.api.results", "Launch"),
     "ProbeError": ("tui_probe.errors", "ProbeError"),
     "Result": ("tui_probe.api.results", "Result"),
     "Trace": ("tui_probe.api.traces", "Trace"),

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
-from tui_probe.api.launches import Launches
-from tui_probe.api.results import Results
+from tui_probe.api.results import Launches, Results
 from tui_probe.api.tables import TableSequence
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from tui_probe.ptx.tree import Instruction, Operand
     from tui_probe.simgpu.executor.memory import Space
-    from tui_probe.simgpu.executor.operands import Binder, Operation, SourceOperand
+    from tui_probe.simgpu.executor.operands import Binder
+    from tui_probe.simgpu.executor.operations import Operation, SourceOperand
     from tui_probe.simgpu.executor.program import Finish, Scheduling
     from tui_probe.simgpu.executor.threads import ThreadGroup
 

@@ -32,7 +32,8 @@ from tui_probe.simgpu.executor.calls import build_call
 from tui_probe.simgpu.executor.device_calls import build_device_call
 from tui_probe.simgpu.executor.faults import UnsupportedInstructionError
 from tui_probe.simgpu.executor.model import instruction_cost
-from tui_probe.simgpu.executor.operands import Binder, Effects, Operation, SourceOperand
+from tui_probe.simgpu.executor.operands import Binder, Effects
+from tui_probe.simgpu.executor.operations import Operation, SourceOperand
 from tui_probe.simgpu.executor.program import Branch, Control, FunctionEnd, build_branch, build_indexed_branch
 from tui_probe.simgpu.executor.scalars import PREDICATE, UnsupportedFormError, last_type
 from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS

@@ -14,7 +14,7 @@ import numpy as np
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Function, Instruction, Operand, Register, Symbol, Variable, Vector
 from tui_probe.ptx.tree import OperandList as Parenthesised
-from tui_probe.simgpu.executor.operands import ResultOperand, SourceOperand
+from tui_probe.simgpu.executor.operations import ResultOperand, SourceOperand
 from tui_probe.simgpu.executor.scalars import TYPES, U8, scalar
 from tui_probe.simgpu.executor.scope import BytesName, FunctionName
 from tui_probe.simgpu.executor.threads import CallFrame

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.ptx.tree import Instruction
-    from tui_probe.simgpu.executor.operands import Binder, Operation
+    from tui_probe.simgpu.executor.operands import Binder
+    from tui_probe.simgpu.executor.operations import Operation
 
 # Floating-point numbers of eight bits, two in 16 bits: ``e4m3x2`` and ``e5m2x2`` (PTX ISA reference, section 5.2.3).
 #

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tui_probe.simgpu.executor.kernel import Kernel
     from tui_probe.simgpu.executor.memory import DeviceMemory
-    from tui_probe.simgpu.executor.operands import SourceOperand
+    from tui_probe.simgpu.executor.operations import SourceOperand
     from tui_probe.simgpu.executor.program import BasicBlock, Program
 
 # Which group of a batch runs next.

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.ptx.tree import Instruction
-    from tui_probe.simgpu.executor.operands import Binder, Operation
+    from tui_probe.simgpu.executor.operands import Binder
+    from tui_probe.simgpu.executor.operations import Operation
 
 DIRECTED: Final = frozenset({"rz", "rm", "rp"})
 

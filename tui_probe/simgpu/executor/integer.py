@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.ptx.tree import Instruction
-    from tui_probe.simgpu.executor.operands import Binder, Operation, ResultOperand, SourceOperand
+    from tui_probe.simgpu.executor.operands import Binder
+    from tui_probe.simgpu.executor.operations import Operation, ResultOperand, SourceOperand
 
 _HALF: Final = np.uint64(32)
 _LOW: Final = np.uint64(0xFFFFFFFF)

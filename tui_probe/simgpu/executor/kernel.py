@@ -65,8 +65,8 @@ def compile_program(entry: Function, layout: Layout, names: Names) -> Program:
     binder = Binder(layout, storage)
     for unit in units:
         unit.parts = bind_function(unit.items, unit.code, binder)
-        unit.code.formals = tuple(binder.formal(entity) for entity in unit.formals)
-        unit.code.results = tuple(binder.result(entity) for entity in unit.results)
+        unit.code.formals = tuple(binder.argument_target(entity) for entity in unit.formals)
+        unit.code.results = tuple(binder.result_source(entity) for entity in unit.results)
     blocks, entries = split_blocks([(unit.parts, frozenset(entity.index for entity in unit.results)) for unit in units])
     compute_liveness(blocks)
     functions = {}

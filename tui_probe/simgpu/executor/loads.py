@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from tui_probe.ptx.tree import Instruction
     from tui_probe.simgpu.executor.lanes import Lanes, Places
-    from tui_probe.simgpu.executor.operands import Binder, Operation, ResultOperand
+    from tui_probe.simgpu.executor.operands import Binder
+    from tui_probe.simgpu.executor.operations import Operation, ResultOperand
     from tui_probe.simgpu.executor.threads import Batch, ThreadGroup
 
 # Where the address of an instruction leads: the state space, and the index into its bytes for each lane.

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.ptx.tree import Instruction
-    from tui_probe.simgpu.executor.operands import Binder, Operation, ResultOperand, SourceOperand
+    from tui_probe.simgpu.executor.operands import Binder
+    from tui_probe.simgpu.executor.operations import Operation, ResultOperand, SourceOperand
     from tui_probe.simgpu.executor.threads import ThreadGroup
 
 _U32: Final = TYPES["u32"]

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from tui_probe.ptx.tree import Instruction, Operand
     from tui_probe.simgpu.executor.memory import Space
-    from tui_probe.simgpu.executor.operands import Binder, Operation
+    from tui_probe.simgpu.executor.operands import Binder
+    from tui_probe.simgpu.executor.operations import Operation
     from tui_probe.simgpu.executor.scalars import Value
     from tui_probe.simgpu.executor.threads import ThreadGroup
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tui_probe.simgpu.executor.async_state import MBarriers
     from tui_probe.simgpu.executor.lanes import Places
-    from tui_probe.simgpu.executor.operands import ResultOperand, SourceOperand
+    from tui_probe.simgpu.executor.operations import ResultOperand, SourceOperand
     from tui_probe.simgpu.executor.threads import Batch, ThreadGroup
 
 BARRIER_COUNT: Final = 16

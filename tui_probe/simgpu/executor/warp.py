@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from tui_probe.ptx.tree import Instruction, Operand
     from tui_probe.simgpu.executor.lanes import Lanes, Places
-    from tui_probe.simgpu.executor.operands import Binder, Operation, ResultOperand, SourceOperand
+    from tui_probe.simgpu.executor.operands import Binder
+    from tui_probe.simgpu.executor.operations import Operation, ResultOperand, SourceOperand
     from tui_probe.simgpu.executor.threads import ThreadGroup
 
 _U32: Final = TYPES["u32"]

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.ptx.tree import Instruction, Operand
-    from tui_probe.simgpu.executor.operands import Binder, Operation, SourceOperand
+    from tui_probe.simgpu.executor.operands import Binder
+    from tui_probe.simgpu.executor.operations import Operation, SourceOperand
     from tui_probe.simgpu.executor.threads import ThreadGroup
 
 # ``wmma``: matrix operations on fragments whose layout is the device's own affair (PTX ISA reference, 9.7.14.3).
