@@ -133,6 +133,7 @@ def serve_commands(root: str, connection: socket.socket, python: str) -> None:
     import_all(f"{root}/tui_probe", "tui_probe")
     import_all(f"{root}/probes", "tui_probe.probes")
     use_simulator(python)
+    read_once()
     sys.path.remove(root)
     gc.collect()
     gc.freeze()
@@ -147,6 +148,17 @@ def serve_commands(root: str, connection: socket.socket, python: str) -> None:
     except SystemExit as end:
         leave(end)
         raise
+
+
+def read_once() -> None:
+    """Read the built-in probes and ask CUDA tools for their versions, which a process does once."""
+    from tui_probe.probe_files.loading import built_in_names, load_probe
+    from tui_probe.toolchain import find_tools
+
+    for name in built_in_names():
+        load_probe(name)
+    for tool in ("ptxas", "nvdisasm"):
+        find_tools(tool)
 
 
 def use_simulator(python: str) -> None:
