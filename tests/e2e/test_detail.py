@@ -44,7 +44,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> str:
     return Tool(tmp_path_factory.mktemp("alone"), natives).alone(*EXAMPLE).stdout
 
 
-@pytest.mark.parametrize("probe", ["block_sched", "gmem_bytes", "barrier_wait"])
+@pytest.mark.parametrize("probe", ["block_sched", "gmem_bytes", "gmem_sectors", "barrier_wait"])
 def test_reduced_results_give_the_same_pages(tool: Tool, probe: str, alone: str) -> None:
     run, small = tool.run(EXAMPLE, "-p", probe)
     (tool.folder / "other").mkdir()

@@ -250,6 +250,10 @@ def test_storage_lines_go_with_their_maps(parsers: Path, maps: list[str], storag
         (["0,4"], ["reduce 0 warp record 8 sum:u64@0:u32@0"], "read"),
         (["1,4", "1,8"], ["reduce 1 launch record 8 max:u64@0:u64@0"], "read"),
         (["1,4"], ["reduce 0 warp record 8 sum:u64@0:u32@0"], "refused"),  # it has one per warp
+        (["1,4"], ["storage 0 folded record 4 cap 1", "reduce 0 launch record 8 sum:u64@0:u32@0"], "read"),
+        (["1,4"], ["storage 0 folded record 4 cap 1", "reduce 0 block record 8 sum:u64@0:u32@0"], "refused"),
+        (["1,4"], ["storage 0 folded record 4 cap 1"], "refused"),  # its slots are of no warp
+        (["0,4"], ["storage 0 folded record 4 cap 1", "reduce 0 launch record 8 sum:u64@0:u32@0"], "refused"),
         (["1,4"], ["reduce 1 block record 8 sum:u64@0:u32@0"], "refused"),
         (["1,4"], ["reduce 0 block record 8 sum:u64@0:u32@4"], "refused"),
         (["1,4"], ["reduce 0 block record 8 sum:u64@0:u32@0"] * 2, "refused"),
