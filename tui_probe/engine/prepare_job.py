@@ -8,7 +8,7 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.assembler import Assembler, AssemblyReport
 from tui_probe.engine.cache import read_file, write_file
@@ -17,7 +17,7 @@ from tui_probe.engine.grafting.grafts import GRAFT_WAY, GraftedKernel, Grafter
 from tui_probe.engine.image_kernels import find_cubin
 from tui_probe.engine.insertion import ProbedPtx, build_probed_ptx
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.kernel_cache import DriverNeed, PrunedAssemblies, link_pruned_binary
+from tui_probe.engine.kernel_cache import DriverNeed, PrunedAssemblies
 from tui_probe.engine.kernel_texts import note_in, with_note
 from tui_probe.engine.probed_forms import (
     LARGEST_BLOCK,
@@ -31,6 +31,7 @@ from tui_probe.engine.probed_forms import (
 )
 from tui_probe.engine.reception import Answer
 from tui_probe.engine.site_file import site_file
+from tui_probe.engine.variant_assembly import Assemblies, VariantAssembler, assembly_failure
 from tui_probe.errors import ImageError, ProbeError, ToolchainError, UnsupportedKernelError
 from tui_probe.reasons import Reason, because
 from tui_probe.sass.prune import kernel_cubin
@@ -54,17 +55,6 @@ _NO_PTX_REASONS: Final = frozenset({"no-ptx", "ptx-for-other-gpu", "no-ptx-for-k
 """Codes of images in which there may be machine code all the same."""
 _UNKNOWN_ARCHITECTURE: Final = "architecture-unknown"
 _NO_ASSEMBLER_TEXT: Final = f"[assemble] no ptxas on this machine: the driver compiles probed.ptx; {PTXAS_HINT}"
-
-
-Assembling: TypeAlias = "Future[AssemblyReport | ToolchainError]"
-
-
-@dataclass(slots=True)
-class Assemblies:
-    """The assemblies of one kernel, with the probe and without."""
-
-    probed: Assembling
-    pruned: Assembling
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +83,6 @@ class CacheCounts:
         with self._lock:
             self.hits += hit
             self.misses += not hit
-
-
-def assembly_failure(error: ToolchainError) -> Reason:
-    """Return why an assembly failed."""
-    return error.reason or because("engine-defect", words=str(error))
 
 
 @dataclass(slots=True)
@@ -146,7 +131,7 @@ class PrepareJob:
             probed = self._insert(probe, kernel, request, max_registers, note)
             self._write_probed_files(kernel, probed)
             if assemblies is not None:
-                assemblies.probed = self._start("probed", request.arch, request.name)
+                assemblies.probed = self._variants.start("probed", request.arch, request.name)
         load = "probed.bin" if assemblies is not None and self.options.load == "bin" else "probed.ptx"
         if assemblies is not None and load == "probed.bin":
             failure = assemblies.probed.result()
@@ -183,7 +168,7 @@ class PrepareJob:
         except Exception as error:
             self._write_unprobed(original, kernel)
             if self.assembler.tools() and isinstance(error, UnsupportedKernelError):
-                self._start_pruned(request.arch, request.name)
+                self._variants.start_pruned(request.arch, request.name)
             raise
 
     def _insert(
@@ -204,10 +189,10 @@ class PrepareJob:
             self._write_sites(kernel, probed)
             self.log.write(_NO_ASSEMBLER_TEXT)
             return None
-        assembly = self._start_and_wait("probed", request.arch, request.name)
+        assembly = self._variants.start_and_wait("probed", request.arch, request.name)
         self._write_unprobed(original, kernel)
         self._write_info(probed)
-        assemblies = Assemblies(assembly, self._start_pruned(request.arch, request.name))
+        assemblies = Assemblies(assembly, self._variants.start_pruned(request.arch, request.name))
         self._write_sites(kernel, probed)
         return assemblies
 
@@ -296,6 +281,10 @@ class PrepareJob:
         pruned = assemblies.pruned.result()
         before = count_serialised(pruned.output) if isinstance(pruned, AssemblyReport) else 0
         return yielding_reason(self.probe, sites, before, after) if after > before else None
+
+    @property
+    def _variants(self) -> VariantAssembler:
+        return VariantAssembler(self.assembler, self.pool, self.kernel_directory, self.directory, self.log, self.pruned)
 
     def _kernel(self, original: Original, name: str) -> Kernel:
         with original.lock:
@@ -399,55 +388,6 @@ class PrepareJob:
 
     def _write(self, file: str, text: str) -> None:
         write_file(self.directory / file, text.encode("utf-8"))
-
-    def _start_and_wait(self, variant: str, arch: str, name: str) -> Assembling:
-        """The assembly of one variant, whose ptxas runs when this returns: other work would take the interpreter from
-        the thread that starts it.
-        """
-        started = threading.Event()
-        assembly = self._start(variant, arch, name, started)
-        started.wait()
-        return assembly
-
-    def _start(self, variant: str, arch: str, name: str, started: threading.Event | None = None) -> Assembling:
-        return self.pool.submit(self._assemble, variant, arch, name, started or threading.Event())
-
-    def _start_pruned(self, arch: str, name: str) -> Assembling:
-        """The assembly without the probe: of several probes the first does it, the others take it over."""
-        if self.pruned is None:
-            return self._start("pruned", arch, name)
-        owner, assembly = self.pruned.assembly(
-            self.kernel_directory, self.directory, lambda: self._start("pruned", arch, name)
-        )
-        return assembly if owner == self.directory else self.pool.submit(self._reuse_pruned, owner, assembly)
-
-    def _reuse_pruned(self, owner: Path, assembly: Assembling) -> AssemblyReport | ToolchainError:
-        report = assembly.result()
-        if isinstance(report, ToolchainError):
-            self.log.write(f"[failed] {assembly_failure(report).written}\n{report.details}")
-            return report
-        link_pruned_binary(owner, self.directory)
-        report = replace(report, command=report.command.replace(str(owner), str(self.directory)))
-        self.log.write(f"{report.command}\n{report.output}")
-        return report
-
-    def _assemble(
-        self, variant: str, arch: str, name: str, started: threading.Event
-    ) -> AssemblyReport | ToolchainError:
-        """Assemble one variant and log the output of ptxas; the binary gets its name once it is complete."""
-        binary = self.directory / f"{variant}.bin"
-        unfinished = self.directory / f".{variant}.bin.unfinished"
-        try:
-            report = self.assembler.assemble(self.directory / f"{variant}.ptx", unfinished, arch, name, started.set)
-            unfinished.replace(binary)
-        except ToolchainError as error:
-            unfinished.unlink(missing_ok=True)
-            self.log.write(f"[failed] {assembly_failure(error).written}\n{error.details}")
-            return error
-        finally:
-            started.set()
-        self.log.write(f"{report.command}\n{report.output}")
-        return report
 
 
 def _arch_number(arch: str) -> int:
