@@ -16,7 +16,7 @@ from tests.importers.files import details, identity, write
 from tui_probe.cli.main import main
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.analysis.launch_means import by_line
-from tui_probe.nsight.importers.input_file import tool_of
+from tui_probe.nsight.importers.file_kinds import tool_of
 from tui_probe.nsight.importers.ncu import read_ncu
 from tui_probe.nsight.importers.ncu_table import NcuTable
 from tui_probe.nsight.pages import source_page

@@ -27,6 +27,7 @@ from tui_probe.draw.table_content import TableContent
 from tui_probe.draw.view import Document, View, no_progress
 from tui_probe.errors import TraceError
 from tui_probe.pages.bandwidth_page import open_bandwidth
+from tui_probe.pages.code.sass_rows import SassLine
 from tui_probe.pages.comparison import compare_traces
 from tui_probe.pages.comparison_tables import OVERVIEW_COLUMNS
 from tui_probe.pages.page_registry import find_page, page_names, report_lines
@@ -37,7 +38,7 @@ from tui_probe.pages.view_output import json_lines, text_lines, view_lines
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.launches import Launches
 from tui_probe.pages.views.results import MetricRow
-from tui_probe.pages.views.sass import SassLine, SassOriginal, SassView
+from tui_probe.pages.views.sass import SassOriginal, SassView
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.result_tables import CountTable
 from tui_probe.trace.follow import open_trace

@@ -62,8 +62,7 @@ def with_tool(words: Sequence[str]) -> list[str]:
     file = next((Path(word) for word in words if Path(word).is_file()), None)
     if file is None:
         return [*words]
-    from tui_probe.nsight.importers.input_file import tool_of
-    from tui_probe.nsight.importers.json_files import json_advice
+    from tui_probe.nsight.importers.file_kinds import json_advice, tool_of
 
     tool = tool_of(file)
     if tool is None and (advice := json_advice(file)):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.importers.chrome_events import Collector
 from tui_probe.nsight.importers.chrome_report import report_of
+from tui_probe.nsight.importers.file_kinds import JsonStream, Truncated
 from tui_probe.nsight.importers.file_reading import file_progress, unpacked
-from tui_probe.nsight.importers.json_files import JsonStream, Truncated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

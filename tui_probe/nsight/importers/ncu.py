@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImportFileError
 from tui_probe.input_limits import LINE_OF_CSV
+from tui_probe.nsight.importers.file_kinds import mismatch
 from tui_probe.nsight.importers.file_reading import file_progress, first_bytes, lines_of
 from tui_probe.nsight.importers.formats import NCU_DETAILS
-from tui_probe.nsight.importers.input_file import mismatch
 from tui_probe.nsight.importers.ncu_layouts import DetailsLayout, ValueRows, layout_of
 from tui_probe.nsight.importers.ncu_rep import REPORT_MARK, read_report
 from tui_probe.nsight.importers.ncu_table import NcuFile, NcuTable, joined

@@ -12,10 +12,9 @@ import numpy as np
 
 from tui_probe.errors import ImportFileError
 from tui_probe.input_limits import CSV_OF_NSYS
+from tui_probe.nsight.importers.file_kinds import SQLITE_MARK, is_chrome, json_advice, mismatch
 from tui_probe.nsight.importers.file_reading import file_progress, first_bytes, refuse_larger
 from tui_probe.nsight.importers.formats import NSYS_SQLITE, NSYS_STATS, report_rows
-from tui_probe.nsight.importers.input_file import SQLITE_MARK, mismatch
-from tui_probe.nsight.importers.json_files import is_chrome, json_advice
 from tui_probe.nsight.importers.nsys_model import (
     UNKNOWN,
     Copies,

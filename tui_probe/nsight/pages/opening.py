@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tui_probe.draw.shell import shell_word
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.analysis.launch_selection import AUTOMATIC, IterationPlan
+from tui_probe.nsight.importers.file_kinds import chrome_files, code_file_advice, json_advice, json_file, tool_of
 from tui_probe.nsight.importers.file_reading import first_bytes
-from tui_probe.nsight.importers.input_file import code_file_advice, tool_of
-from tui_probe.nsight.importers.json_files import chrome_files, json_advice, json_file
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.nsight.pages.critical_page import critical_page
 from tui_probe.nsight.pages.explanations import EXPLANATIONS, NCU_PAGES

@@ -6,23 +6,33 @@ the one instruction that came from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.spans import LazyLines, pad, wrap
-from tui_probe.draw.table import Column, as_record, cell, in_tables
+from tui_probe.draw.table import as_record
 from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.view import Document, Spot
 from tui_probe.pages.code.code_lines import DiffLines, colored_code, printable_code
 from tui_probe.pages.code.kernel_sass import has_both_sides, missing_code_reason, read_code, read_original
 from tui_probe.pages.code.line_measures import MeasureColumn, MeasureMargin, column_index, column_key, measures_of
 from tui_probe.pages.code.sass_alignment import align_graft, align_sass
-from tui_probe.pages.code.sass_text import CLASSES, line_class
+from tui_probe.pages.code.sass_rows import (
+    COUNT_COLUMNS,
+    LABEL_CELLS,
+    ORIGINAL,
+    ORIGINAL_COLUMNS,
+    ORIGINAL_COUNT_COLUMNS,
+    InstructionCount,
+    SassLine,
+    count_lines,
+    diff_columns,
+)
+from tui_probe.pages.code.sass_text import CLASSES
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.trace.kernel_files import long_position
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
@@ -33,94 +43,6 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import KernelFacts
 
-_LABEL_CELLS, _COUNT_CELLS = 14, 9
-_ORIGINAL: Final = "original"
-
-
-@dataclass(frozen=True, slots=True)
-class InstructionCount:
-    """Instructions of one class: of the original alone, or of the pruned and of the probed kernel."""
-
-    label: str
-    before: int
-    after: int = 0
-
-    @property
-    def change(self) -> str:
-        """``+3``, or ``same``."""
-        return f"{self.after - self.before:+}" if self.after != self.before else "same"
-
-
-_CLASS_COLUMN: Final[Column[InstructionCount]] = Column("class", None, "instructions", lambda row: row.label, False)
-_ORIGINAL_COUNTS: Final[tuple[Column[InstructionCount], ...]] = (
-    _CLASS_COLUMN,
-    Column(_ORIGINAL, lambda row: row.before, _ORIGINAL, lambda row: str(row.before)),
-)
-_COUNTS: Final[tuple[Column[InstructionCount], ...]] = (
-    _CLASS_COLUMN,
-    Column("pruned", lambda row: row.before, "pruned", lambda row: str(row.before)),
-    Column("probed", lambda row: row.after, "probed", lambda row: str(row.after)),
-    Column("change", None, "change", lambda row: row.change),
-)
-
-
-def _count_lines(columns: Sequence[Column[InstructionCount]], rows: Iterable[InstructionCount]) -> Iterator[Line]:
-    """A table of fixed widths, so that the code below it does not move when another text is chosen."""
-    shown = in_tables(columns)
-    titles = "".join(pad(column.title, _COUNT_CELLS, right=True) for column in shown[1:])
-    yield ((" " + pad(shown[0].title, _LABEL_CELLS) + titles, "head"),)
-    for row in rows:
-        role = "dim" if row.change == "same" else "warn"
-        label, *texts = (cell(column, row) for column in shown)
-        spans = [(" " + pad(label, _LABEL_CELLS), "dim")]
-        for column, text in zip(shown[1:], texts, strict=True):
-            spans.append((pad(text, _COUNT_CELLS, right=True), role if column.key == "change" else ""))
-        yield tuple(spans)
-
-
-@dataclass(frozen=True, slots=True)
-class SassLine:
-    """A line of the code of one ``side``; ``values`` are those of the measures of its line of PTX."""
-
-    side: str
-    code: SassCode
-    place: int
-    change: str = ""
-    owner: str | None = None
-    ptx_line: int | None = None
-    values: Sequence[object] = ()
-
-    @property
-    def address(self) -> str | None:
-        """In hexadecimal; None of a label."""
-        address = self.code.addresses[self.place]
-        return None if address is None else f"{address:#06x}"
-
-    @property
-    def text(self) -> str:
-        """The instruction or label."""
-        return self.code.lines[self.place].strip()
-
-
-_SIDE: Final[Column[SassLine]] = Column("side", lambda row: row.side)
-_ADDRESS: Final[Column[SassLine]] = Column("address", lambda row: row.address)
-_CLASS: Final[Column[SassLine]] = Column("class", lambda row: line_class(row.code.lines[row.place]))
-_SOURCE: Final[Column[SassLine]] = Column("source", lambda row: row.code.sources[row.place] or None)
-_TEXT: Final[Column[SassLine]] = Column("text", lambda row: row.text)
-_CHANGE: Final[Column[SassLine]] = Column("change", lambda row: row.change)
-_OWNER: Final[Column[SassLine]] = Column("probe", lambda row: row.owner or None)
-_PTX_LINE: Final[Column[SassLine]] = Column("ptx_line", lambda row: row.ptx_line)
-_ORIGINAL_COLUMNS: Final = (_SIDE, _ADDRESS, _CLASS, _SOURCE, _TEXT)
-
-
-def _diff_columns(measured: Sequence[str]) -> list[Column[SassLine]]:
-    """Columns of both codes, with one per measure."""
-    measures: list[Column[SassLine]] = [
-        Column(key, lambda row, place=place: row.values[place])  # type: ignore[misc]
-        for place, key in enumerate(measured)
-    ]
-    return [_SIDE, _ADDRESS, _CHANGE, _OWNER, _CLASS, _SOURCE, _PTX_LINE, *measures, _TEXT]
-
 
 class SassOriginal(Document):
     """The code of one kernel out of its image, with the source lines that it carries."""
@@ -128,8 +50,8 @@ class SassOriginal(Document):
     def __init__(self, kernel: KernelFacts, tool: str, code: SassCode) -> None:
         self.title = f"Machine code of {kernel.demangled}"
         self.tool, self.code = tool, code
-        rows = RemadeRows(lambda: (SassLine(_ORIGINAL, code, place) for place in range(len(code.lines))))
-        self.content = TableContent("lines", self.title, _ORIGINAL_COLUMNS, rows)
+        rows = RemadeRows(lambda: (SassLine(ORIGINAL, code, place) for place in range(len(code.lines))))
+        self.content = TableContent("lines", self.title, ORIGINAL_COLUMNS, rows)
 
     def lines(self, width: int) -> Sequence[Line]:
         """Counts by class, then code."""
@@ -151,7 +73,7 @@ class SassOriginal(Document):
         return ((f"{number + 1:>5}  ", "dim"), *colored_code(printable_code(self.code.lines[number])), (source, "dim"))
 
     def _head(self) -> list[Line]:
-        return [*_count_lines(_ORIGINAL_COUNTS, self._counts()), ()]
+        return [*count_lines(ORIGINAL_COUNT_COLUMNS, self._counts()), ()]
 
     def _counts(self) -> Iterator[InstructionCount]:
         yield from (InstructionCount(name, self.code.counts[name]) for name in CLASSES if self.code.counts[name])
@@ -165,7 +87,7 @@ class SassOriginal(Document):
         """Counts by class, and the lines, as of a probed kernel; nothing was measured."""
         return {
             "tool": self.tool,
-            "counts": {row.label: as_record(_ORIGINAL_COUNTS, row) for row in self._counts()},
+            "counts": {row.label: as_record(ORIGINAL_COUNT_COLUMNS, row) for row in self._counts()},
             "measured": None,
             "lines": [*self.content.records()],
         }
@@ -197,7 +119,7 @@ class SassView(Document):
             pruned.lines, probed.lines, self.alignment, self._source_of if any(pruned.sources) else None
         )
         self.measures = measures if measures and _has_measures(measures, acting[0]) else None
-        columns = _diff_columns(self.measures.keys if self.measures else ())
+        columns = diff_columns(self.measures.keys if self.measures else ())
         self.content = TableContent("lines", self.title, columns, RemadeRows(self._rows))
 
     def _source_of(self, number: int) -> str:
@@ -243,11 +165,11 @@ class SassView(Document):
         )
 
     def _head(self, width: int) -> list[Line]:
-        lines: list[Line] = [*_count_lines(_COUNTS, self._counts())]
+        lines: list[Line] = [*count_lines(COUNT_COLUMNS, self._counts())]
         if self.measures is not None:
             text = self.measures.head(self.measures.columns[self.measure])
-            parts = wrap(text, max(20, width - _LABEL_CELLS - 4))
-            labels = [" " + pad("measured", _LABEL_CELLS), *[" " * (_LABEL_CELLS + 1)] * (len(parts) - 1)]
+            parts = wrap(text, max(20, width - LABEL_CELLS - 4))
+            labels = [" " + pad("measured", LABEL_CELLS), *[" " * (LABEL_CELLS + 1)] * (len(parts) - 1)]
             lines += [((label, "dim"), (f"  {part}", "")) for label, part in zip(labels, parts, strict=True)]
         if self.alignment.problem:
             lines.append(((f" {self.alignment.problem}", "warn"),))
@@ -394,7 +316,7 @@ class SassView(Document):
         """Counts, and the lines of both codes."""
         return {
             "tool": self.code.tool,
-            "counts": {row.label: as_record(_COUNTS, row) for row in self._counts()},
+            "counts": {row.label: as_record(COUNT_COLUMNS, row) for row in self._counts()},
             "measured": self.measures.about() if self.measures else None,
             "lines": [*self.content.records()],
         }

@@ -11,8 +11,7 @@ import pytest
 
 from tui_probe.cli.main import main
 from tui_probe.errors import ImportFileError
-from tui_probe.nsight.importers.input_file import tool_of
-from tui_probe.nsight.importers.json_files import is_chrome, json_file
+from tui_probe.nsight.importers.file_kinds import is_chrome, json_file, tool_of
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.nsight.pages.opening import open_imported
 
