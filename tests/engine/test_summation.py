@@ -99,6 +99,48 @@ def test_the_lean_form_adds_up_to_the_same(picked: list[int]) -> None:
     np.testing.assert_array_equal(plain, lean)
 
 
+def sparse_probe(fields: str = 'loads = "u32", low = "u32", high = "u32", threads = "u32"') -> Probe:
+    """Adds the small values that lanes loaded, and the threads; lanes that loaded 0 add nothing."""
+    values = ", ".join({"loads": "0", "threads": "1"}.get(field.split()[0], "%a") for field in fields.split(", "))
+    return toml_probe(
+        f"""
+[map.sums]
+level = "warp"
+sparse = true
+regs = {{ {fields} }}
+[probe.frame]
+position = "kernel"
+before = ".reg .b32 %a; mov.u32 %a, 0;"
+after = "ADD [ sums ] {{{values}}};"
+[probe.load]
+position = "ld.global"
+after = "add.u32 %a, %a, OUT;"
+"""
+    )
+
+
+@pytest.mark.parametrize("is_lean", [False, True])
+@given(picked=st.lists(st.sampled_from([0, 0, 0, 1, 2, 70000]), min_size=48, max_size=48))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+def test_sparse_lanes_add_their_own_values(picked: list[int], *, is_lean: bool) -> None:
+    values = np.array(picked, np.uint32)
+    probe = sparse_probe().lean_form() if is_lean else sparse_probe()
+    text = entry(BODY, ".param .u64 out, .param .u64 values")
+    (raw,) = run_probed(text, probe, np.zeros(64, np.uint32), values, block=(48,))
+    loaded = values * np.where(values % 2, np.uint32(1), np.uint32(2))
+    for record, part in zip(raw.view("<u4").reshape(2, 4), (loaded[:32], loaded[32:]), strict=True):
+        assert record.tolist() == [0, part.sum(), part.sum(), len(part)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [('low = "u64", high = "u64"', "all of whose fields are u32"), ('low = "u32"', "needs an even number of fields")],
+)
+def test_sparse_maps_need_pairs_of_u32(fields: str, message: str) -> None:
+    with pytest.raises(ProbeFileError, match=message):
+        sparse_probe(fields)
+
+
 def test_the_lean_form_needs_no_sums_over_lanes() -> None:
     """Numbers are added by one lane for all, registers by each lane."""
     lines = inserted(probed(entry(BODY, ".param .u64 out, .param .u64 values"), probe=summing_probe().lean_form()))
