@@ -11,6 +11,7 @@ import pytest
 from tests.turns import due_pairs
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
+from tui_probe.engine.fusion import fuse
 from tui_probe.engine.grafting.grafts import GraftedKernel, Grafter
 from tui_probe.engine.grafting.snippet_ptx import ptx_version
 from tui_probe.errors import UnsupportedKernelError
@@ -127,7 +128,73 @@ def test_lanes_that_a_guard_leaves_out_meet_the_others_again(
         assert back[start + 1].startswith("P2R")
 
 
-@pytest.mark.parametrize("probe", ["async_wait", "barrier_wait", "divergence", "warp_progress"])
+LOOP = """
+.visible .entry mixed(.param .u64 x, .param .u32 n)
+{
+	.reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %rd<4>;
+	.shared .align 4 .b8 buffer[4096];
+	ld.param.u64 %rd1, [x]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x; mul.wide.u32 %rd2, %r2, 4;
+	add.s64 %rd3, %rd1, %rd2; mov.u32 %r3, buffer; shl.b32 %r4, %r2, 2; add.u32 %r3, %r3, %r4;
+$again:
+	st.shared.b32 [%r3], %r1; bar.sync 0; ld.shared.b32 %r5, [%r3+4]; setp.lt.u32 %p2, %r5, %r2;
+	@%p2 st.global.b32 [%rd3], %r5; sub.u32 %r1, %r1, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra $again;
+	ret;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def loop(tmp_path_factory: pytest.TempPathFactory) -> Cubin:
+    folder = tmp_path_factory.mktemp("loop")
+    (folder / "loop.ptx").write_text(f".version {ptx_version(90)}\n.target sm_90\n.address_size 64\n{LOOP}")
+    Assembler().assemble(folder / "loop.ptx", folder / "loop.bin", "sm_90", "mixed")
+    return Cubin.read((folder / "loop.bin").read_bytes())
+
+
+def test_branch_is_counted_in_all_lanes_and_leads_where_it_did(loop: Cubin, tmp_path: Path) -> None:
+    made = grafted("divergence_by_line", loop)
+    before, written = GraftTarget.of(loop, "mixed"), texts(made.probed, tmp_path)
+    ends = [index for index, word in enumerate(before.words) if word.operation == BRA & 0x1FF]
+    (at,) = (
+        index * WORD_BYTES
+        for index in ends
+        if branch_target(90, index * WORD_BYTES, before.words[index]) < index * WORD_BYTES
+    )
+    assert at in made.grafted.branches
+    target = branch_target(90, at, before.words[at // WORD_BYTES])
+    guard = re.match(r"@!?U?P\d ", texts(loop.image, tmp_path)[at])
+    assert guard
+    moved = [
+        place
+        for place, text in written.items()
+        if place >= made.grafted.start and text.startswith(guard[0]) and "BRA" in text
+    ]
+    back = [
+        place
+        for place in moved
+        if branch_target(90, place, GraftTarget.of(Cubin.read(made.probed), "mixed").words[place // WORD_BYTES])
+        == target
+    ]
+    assert len(back) == 1
+    own = list(reversed([text for place, text in sorted(written.items()) if place < back[0]]))
+    start = next(index for index, text in enumerate(own) if text.startswith("BSSY"))
+    assert not own[start - 1].startswith(("@P", "@!P")), "no lane goes around what counts a branch"
+
+
+def test_lanes_meet_between_snippets_at_the_same_instruction(loop: Cubin, tmp_path: Path) -> None:
+    probes = [load_probe(f"{name}_by_line") for name in ("gmem_sectors", "smem_conflicts", "divergence")]
+    made = Grafter(fuse(probes), Assembler(), sampled=False).graft(loop, "mixed")
+    added = [text for at, text in sorted(texts(made.probed, tmp_path).items()) if at >= made.grafted.start]
+    pairs = [(index, text.split()[0]) for index, text in enumerate(added) if text.startswith(("BSSY", "BSYNC"))]
+    assert [name for _, name in pairs] == ["BSSY", "BSYNC"] * (len(pairs) // 2)
+    between = [
+        added[end + 1] for (end, _), (start, _) in zip(pairs[1::2], pairs[2::2], strict=False) if start == end + 2
+    ]
+    assert between, "an access has code of two probes"
+    assert all(text.startswith("R2P PR") for text in between)
+
+
+@pytest.mark.parametrize("probe", ["async_wait", "barrier_wait", "warp_progress"])
 def test_probes_of_instructions_that_are_not_looked_for_are_refused(probe: str, cubins: dict[int, Cubin]) -> None:
     """Even in a kernel without any of them: no one knows that."""
     with pytest.raises(UnsupportedKernelError) as caught:

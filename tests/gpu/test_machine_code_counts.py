@@ -25,6 +25,7 @@ from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.trial.graft_trial import CudaContext
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_model.probe import Probe
+from tui_probe.probekit.measured import analyse_results
 from tui_probe.probes import tensorop_count, what_limits
 from tui_probe.probes.dmat.accesses import read_accesses
 from tui_probe.probes.dmat.coalescing import by_line
@@ -46,6 +47,8 @@ SITE_BYTES = 4 << 20
 """More than all copies of the records of a kernel's sites take."""
 SOURCES = {"gmem_sectors": "memory_patterns", "gmem_bytes": "memory_patterns", "tensorop_count": "matrix_products"}
 """By probe the program with kernels for it."""
+BY_LINE = {**SOURCES, "smem_conflicts": "memory_patterns", "divergence": "memory_patterns"}
+"""The same of probes whose counts of branches PTX does not have, or for which few kernels have an access."""
 # Accesses without a space may be known to be global in machine code, and how many passes a loop takes whose lanes leave
 # one after another depends on where the compiled code lets them meet again.
 DIFFERENT = {"generic_copy", "loop_of_lanes"}
@@ -169,19 +172,21 @@ def test_counts_of_warps_are_those_of_ptx(
     assert {kernel for of, kernel in ON_PAPER if of == name} <= grafts.keys()
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("name", BY_LINE)
 def test_counts_of_lines_add_up_to_those_of_warps(name: str, images: dict[str, Images], cuda: CudaContext) -> None:
-    whole, by_line, own = load_probe(name), load_probe(f"{name}_by_line"), images[SOURCES[name]]
+    whole, by_line, own = load_probe(name), load_probe(f"{name}_by_line"), images[BY_LINE[name]]
     of_warps, of_lines = grafted(own, whole), grafted(own, by_line)
+    counted = 0
     for kernel, made in of_warps.items():
         native, content = launched(cuda, made.probed, kernel, WARPS * whole.maps[0].record_bytes)
         left, records = launched(cuda, of_lines[kernel].probed, kernel, SITE_BYTES)
         by_site = site_sums(records, by_line, of_lines[kernel].info)
         wanted = Counter({key: value for key, value in sums(content, whole).items() if key != "threads"})
         print(f"GPU-GRAFT-LINES\t{name}\t{kernel}\t{by_site == wanted}\tby line {by_site}\tby warp {wanted}")
-        assert by_site
         assert by_site == wanted
         assert left == native or kernel in UNORDERED
+        counted += bool(by_site)
+    assert counted == len(of_warps) or (counted and name not in SOURCES)
 
 
 def site_sums(content: bytes, probe: Probe, info: str) -> Counter[str]:
@@ -216,6 +221,25 @@ def without_ptx(tmp_path_factory: pytest.TempPathFactory) -> str:
 def with_ptx(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The program as PTX alone."""
     return patterns(tmp_path_factory.mktemp("patterns_ptx"), f"compute_{ARCH}")
+
+
+def test_probes_together_count_in_machine_code_as_each_alone(without_ptx: str, runner: Runner) -> None:
+    probes = [f"{name}_by_line" for name in ("gmem_sectors", "smem_conflicts", "divergence")]
+    together = runner.profiled([without_ptx], *(word for probe in probes for word in ("-p", probe)))
+    assert together.outcome.status == 0, together.outcome.stderr
+    trace = open_trace(together.trace)
+    assert {kernel.fused for kernel in trace.kernels} != {None}
+    found = {
+        (kernel.name, result.probe): {figure.key: figure.value for figure in result.figures}
+        for kernel in trace.kernels
+        for result in analyse_results(trace, kernel)
+    }
+    for probe in probes:
+        alone = open_trace(runner.profiled([without_ptx], "-p", probe).trace)
+        for kernel in alone.kernels:
+            for result in analyse_results(alone, kernel):
+                figures = {figure.key: figure.value for figure in result.figures}
+                assert found[kernel.name, probe] == figures, f"{kernel.name} under {probe}"
 
 
 def counts_of(kernel: TracedKernel) -> list[Counted]:

@@ -7,7 +7,8 @@ A branch replaces the instruction, and waits for what that waits for. Behind the
     MOV  flag, 0; @P MOV flag, 1                 where a predicate says something of the access
     BSSY B, end           only where a guard or a branch in the snippet parts lanes
     @!P BRA end           the lanes that the instruction is not for
-    the snippet           its registers above those of the kernel, its marks replaced by moves
+    the snippet           its registers above those of the kernel, its marks replaced by moves; several run one after
+                          the other, with all from BSSY to R2P for each in which lanes part
   end: BSYNC B            here they meet again. Without this a warp would stay in parts to the end of the kernel,
                           and uniform registers would be advanced once for each part
     R2P  PR, saved        waits for all that the snippet began
@@ -285,6 +286,10 @@ class InlineCode:
         return move.with_stall(max(_SHORT_STALL, word.stall))
 
 
+PlacedSnippet = tuple[InlineCode, "Mapping[int, MarkValue]"]
+"""Code of a snippet, and what its marks stand for."""
+
+
 @lru_cache(maxsize=_MOST_PLACED)
 def _fixed_words(code: InlineCode, free: FreeRegisters) -> list[Word | None]:
     """The words of a snippet in a kernel, None for each mark: a kernel has the same snippet at many instructions."""
@@ -292,38 +297,52 @@ def _fixed_words(code: InlineCode, free: FreeRegisters) -> list[Word | None]:
 
 
 def trampoline(
-    inline: Sequence[tuple[InlineCode, Mapping[int, MarkValue]]],
+    inline: Sequence[PlacedSnippet],
     displaced: Word,
     free: FreeRegisters,
     reads: int = ALWAYS,
-    block_code: tuple[InlineCode, Mapping[int, MarkValue]] | None = None,
+    block_code: PlacedSnippet | None = None,
 ) -> list[Word]:
     """Return the code that runs before an instruction. ``reads`` is the predicate that the mark of the flag reports.
     ``block_code`` is code for all lanes that come by, no matter what the instruction's guard says.
     """
     if not inline and block_code is None:
         return []
-    first = _entry_words(block_code, free)
-    body = [word for code, sources in inline for word in code.placed(free, sources)]
-    diverges = bool(body) and (not displaced.is_unconditional or any(code.diverges for code, _ in inline))
-    if len(inline) > 1 and any(code.diverges for code, _ in inline[:-1]):
-        raise UnsupportedKernelError(because("graft-snippet", what="a branch before another snippet"))
     code = [_new_word(_NOP, _SETTLED_STALL), _save_predicates(free)]
     if reads != ALWAYS:
         code += [MarkValue(number=0).move(free.scratch + 1), MarkValue(number=1).move(free.scratch + 1)]
         code[-1] = code[-1].with_field(*_GUARD, reads)
-    code += first
-    if diverges:
-        guarded = [] if displaced.is_unconditional else [_skip_branch(free, displaced, len(body))]
-        code += [_begin_convergence(free, len(body) + len(guarded)), *guarded]
-    code += body
-    if diverges:
-        code.append(_end_convergence(free))
-    code.append(_restore_predicates(free, _pending_barriers([*first, *body])))
+    begun = _entry_words(block_code, free)
+    code += begun
+    for number, snippets in enumerate(_snippets_together(inline)):
+        if number:  # the next one has the same registers, and predicates that say where it runs
+            code.append(_restore_predicates(free, _pending_barriers(begun)))
+            begun = []
+        body = [word for snippet, sources in snippets for word in snippet.placed(free, sources)]
+        diverges = not displaced.is_unconditional or snippets[-1][0].diverges
+        code += _converging(body, displaced, free) if diverges else body
+        begun = [*begun, *body]
+    code.append(_restore_predicates(free, _pending_barriers(begun)))
     return code
 
 
-def _entry_words(block_code: tuple[InlineCode, Mapping[int, MarkValue]] | None, free: FreeRegisters) -> list[Word]:
+def _snippets_together(inline: Sequence[PlacedSnippet]) -> list[list[PlacedSnippet]]:
+    """The snippets in groups that run one behind the other. Where lanes part in one they must meet before the next."""
+    groups: list[list[PlacedSnippet]] = []
+    for snippet in inline:
+        if not groups or groups[-1][-1][0].diverges:
+            groups.append([])
+        groups[-1].append(snippet)
+    return groups
+
+
+def _converging(body: Sequence[Word], displaced: Word, free: FreeRegisters) -> list[Word]:
+    """A body for the lanes that execute the displaced instruction. All lanes meet again behind it."""
+    guarded = [] if displaced.is_unconditional else [_skip_branch(free, displaced, len(body))]
+    return [_begin_convergence(free, len(body) + len(guarded)), *guarded, *body, _end_convergence(free)]
+
+
+def _entry_words(block_code: PlacedSnippet | None, free: FreeRegisters) -> list[Word]:
     if block_code is None:
         return []
     code, sources = block_code

@@ -144,7 +144,9 @@ def _site_splice(
     entered: SassBlock | None,
 ) -> Splice:
     inline, reads, block_code = [], ALWAYS, None
+    displaced = target.words[at // WORD_BYTES]
     if site is not None:
+        displaced = displaced if site.guarded else displaced.guarded(ALWAYS)
         sources = {**kept_registers, **site.sources(), Mark.READS: flag_value(free)}
         reads = site.reads
         for place in site.places:
@@ -155,7 +157,7 @@ def _site_splice(
             Mark.FIRST_NUMBER + index: MarkValue(number=block.number) for index, block in enumerate(entered.codes)
         }
         block_code = code.blocks[entered.key], {**kept_registers, **numbers}
-    trampoline_words = trampoline(inline, target.words[at // WORD_BYTES], free, reads, block_code)
+    trampoline_words = trampoline(inline, displaced, free, reads, block_code)
     return Splice(at, tuple(trampoline_words), together=True)
 
 

@@ -104,7 +104,7 @@ def probed_blocks(
     blocks, waiting = [], range(0)
     for block in basic_blocks(target):
         span = range(waiting.start, block.stop) if waiting else block
-        if all(_is_padding(target, index) for index in span):
+        if all(is_padding(target, index) for index in span):
             waiting = range(0)
             continue
         at = _code_position(target, block, fixed, sites)
@@ -178,7 +178,7 @@ def _continues(word: Word) -> bool:
     return not word.is_unconditional or word.operation not in _LEAVING_OPERATIONS
 
 
-def _is_padding(target: GraftTarget, index: int) -> bool:
+def is_padding(target: GraftTarget, index: int) -> bool:
     """Padding behind the code: a branch to itself, and what does nothing."""
     word = target.words[index]
     if word.operation == BRA_OPERATION and word.is_unconditional:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.grafting.sass_blocks import SassBlock, additions, block_points, probed_blocks
+from tui_probe.engine.grafting.sass_blocks import SassBlock, additions, block_points, is_padding, probed_blocks
 from tui_probe.engine.grafting.site_kernel_text import InstructionFacts, Mark, SnippetSite
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import MERGED, matches
@@ -138,8 +138,16 @@ _MEMORY_OPCODES: Final = {
 }
 
 
+_BRANCHES: Final = {
+    0x147: Instruction("bra", (), (), MADE_UP),
+    0x149: Instruction("brx", ("idx",), (), MADE_UP),
+    0x158: Instruction("brx", ("idx",), (), MADE_UP),
+}
+"""BRA, BRX, BRXU. A branch of PTX that the compiler replaced by guards is none."""
+_BRANCH_OPCODES: Final = frozenset(branch.opcode for branch in _BRANCHES.values())
 _IDENTIFIABLE: Final = frozenset(
     {"ld", "ldu", "st", "cp", "atom", "red", "mma", "wmma", "wgmma", *MATRIX_MOVES.values()}
+    | _BRANCH_OPCODES
     | {instruction.opcode for family in ARITHMETIC_FAMILIES.values() for instruction in family}
 )
 _MODIFIERS: Final = frozenset(
@@ -154,6 +162,7 @@ _IDENTIFIABLE_MODIFIERS: Final = {
     **dict.fromkeys((instruction.opcode for family in ARITHMETIC_FAMILIES.values() for instruction in family), _TYPES),
     **dict.fromkeys(("mma", "wmma", "wgmma"), _MODIFIERS | _FACTORS),
     **dict.fromkeys(MATRIX_MOVES.values(), frozenset({"x1", "x2", "x4"})),
+    **dict.fromkeys(_BRANCH_OPCODES, frozenset()),
 }
 """The modifiers that are informed of other opcodes."""
 _WMMA: Final = {"load": "ld", "store": "st", "mma": "mma"}
@@ -200,6 +209,17 @@ class SassSite:
         return values
 
     @property
+    def guarded(self) -> bool:
+        """Return whether its code runs only in the lanes that the instruction's guard lets execute it.
+
+        Raises UnsupportedKernelError if that holds of some points there alone.
+        """
+        (guarded, *others) = {place.point.guarded for place in self.places}
+        if others:
+            raise UnsupportedKernelError(because("graft-snippet", what="a guard for some of its lanes"))
+        return guarded
+
+    @property
     def reads(self) -> int:
         """The predicate that the flag's mark reports."""
         return ALWAYS if self.access is None else self.access.reads
@@ -226,7 +246,7 @@ def find_probed_parts(probe: Probe, target: GraftTarget) -> ProbedParts:
     if not identifiable or any(point.before is None for point in block_points(probe)) or not _counts_alike(probe):
         raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
     added: dict[int, dict[str, int]] = {}
-    sites = list(_matching_sites(probe, target.words, target.arch, added))
+    sites = list(_matching_sites(probe, target, added))
     return ProbedParts(sites, probed_blocks(probe, target, added, {site.at for site in sites}))
 
 
@@ -253,6 +273,8 @@ def _is_identifiable(point: ProbePoint, position: Position, opcodes: set[str]) -
     """
     if position.is_kernel or position.opcode == BLOCK:
         return True
+    if position.opcode in _BRANCH_OPCODES and point.guarded:  # in the lanes that branch: which these are, a guard says
+        return False
     instead = _ALTERNATIVE_OPCODES.get(position.opcode, set())
     if position.opcode == "wmma":
         instead = {_WMMA[modifier] for modifier in position.modifiers if modifier in _WMMA} or set(_WMMA.values())
@@ -286,18 +308,16 @@ def _counts_alike(probe: Probe) -> bool:
     )
 
 
-def _matching_sites(
-    probe: Probe, code: Sequence[Word], arch: int, added: dict[int, dict[str, int]]
-) -> Iterator[SassSite]:
+def _matching_sites(probe: Probe, target: GraftTarget, added: dict[int, dict[str, int]]) -> Iterator[SassSite]:
     """The instructions that need code of their own. What others add, which is counted by blocks, goes to ``added``."""
     opcodes = _probe_opcodes(probe)
     bulk = any(_is_for(point, _BULK_COPY) for point in probe.points)
-    for index, word in enumerate(code):
-        if word.never_runs:
+    for index, word in enumerate(target.words):
+        if word.never_runs or is_padding(target, index):
             continue
         if bulk and word.operation in accesses.BULK_COPIES:
             raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
-        stand_in, facts, access = _ptx_equivalent(word, arch, opcodes)
+        stand_in, facts, access = _ptx_equivalent(word, target.arch, opcodes)
         if stand_in is None:
             continue
         points = [point for point in probe.points if _is_for(point, stand_in)]
@@ -334,6 +354,9 @@ def _ptx_equivalent(
     if word.operation in operations.PRODUCT_OPERATIONS and opcodes & {"mma", "wgmma"}:
         share = operations.matrix_product(word, arch)
         return product_family(word, of_group=share.of_group)[0], InstructionFacts(multiply_adds=share.share), None
+    if word.operation in _BRANCHES:
+        branch = _BRANCHES[word.operation]
+        return (branch if branch.opcode in opcodes else None), InstructionFacts(), None
     if word.operation in MATRIX_MOVES:
         matrix = matrix_access(word)
         return (matrix if matrix and matrix.opcode in opcodes else None), InstructionFacts(), None

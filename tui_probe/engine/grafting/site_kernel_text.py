@@ -108,7 +108,7 @@ def snippet_before_block(point: ProbePoint) -> Snippet:
 
 def snippet_before(point: ProbePoint) -> Snippet:
     """Return the code of a point before an instruction. Raises UnsupportedKernelError if it needs more."""
-    if point.after is not None or point.before is None or not point.guarded or point.before.helpers - _HELPERS:
+    if point.after is not None or point.before is None or point.before.helpers - _HELPERS:
         raise UnsupportedKernelError(because("needs-instructions", probe=point.name))
     return point.before
 
