@@ -11,16 +11,21 @@ import pytest
 
 from tests.engine.kernels import BLOCK_SCHED, HEADER, STORE
 from tests.engine.test_server import connected, kernel_directory
+from tui_probe.engine import preparer
 from tui_probe.engine.assembler import Assembler, AssemblyReport
 from tui_probe.engine.cache import Cache, put_file, put_link
+from tui_probe.engine.grafting.graft_gate import OpenGate
 from tui_probe.engine.kernel_cache import PrepareOptions
-from tui_probe.engine.preparer import MultiPreparer
+from tui_probe.engine.preparer import MultiPreparer, Preparer
 from tui_probe.engine.server import EngineServer
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.toolchain import Tool
 from tui_probe.trace.kernel_files import read_process_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tui_probe.engine.kernel_cache import MachineCode
 
 NAMES = ("one", "two", "three")
 PROBES = [(replace(BLOCK_SCHED, name=name), PrepareOptions(folder=name)) for name in NAMES]
@@ -139,3 +144,45 @@ def test_impossible_link_is_reported(tmp_path: Path) -> None:
     assert not put_link(tmp_path / "nothing", tmp_path / "path")
     with pytest.raises(OSError, match="No such file"):
         put_file(tmp_path / "nowhere" / "path", b"")
+
+
+ACCESSES = 30
+LONG = "".join(
+    f"ld.global.b32 %r1, [%rd1+{4 * at}]; st.global.b32 [%rd1+{4 * at + 4}], %r1;\n" for at in range(ACCESSES)
+)
+LONG_KERNEL = (
+    HEADER
+    + ".visible .entry long(.param .u64 x)\n{\n.reg .b32 %r<2>; .reg .b64 %rd<2>;\n"
+    + f"ld.param.u64 %rd1, [x];\n{LONG}ret;\n}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("most", "patience", "machine_code", "in_machine_code"),
+    [(100, 60, "auto", True), (150, 60, "auto", False), (100, None, "auto", False), (100, 60, "off", False)],
+)
+def test_kernel_with_many_snippets_gets_them_in_its_machine_code(
+    most: int,
+    patience: float | None,
+    machine_code: MachineCode,
+    in_machine_code: bool,
+    tmp_path: Path,
+    ptxas: Tool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two probes at 60 accesses: 120 snippets. A run that waits for everything, or is to leave machine code alone,
+    takes the PTX.
+    """
+    monkeypatch.setattr(preparer, "MAX_ASSEMBLED", most)
+    monkeypatch.setattr(Preparer, "_graft_gate", lambda _: OpenGate())
+    directory = kernel_directory(tmp_path, LONG_KERNEL.encode(), "k")
+    names = ("gmem_sectors_by_line", "divergence_by_line", "block_sched")
+    probes = [(load_probe(name), PrepareOptions(folder=name, machine_code=machine_code)) for name in names]
+    preparers = MultiPreparer(probes, Assembler([ptxas]), fused=(0, 1), patience=patience)
+    answers = list(preparers.prepare(directory, "sm_90", "long"))
+    preparers.close()
+    assert [answer.outcome for answer in answers] == ["ok"] * 4
+    ways = ["way graft" in (directory / name / "kernel.info").read_text() for name in (*names, "fused")]
+    assert ways == [in_machine_code, in_machine_code, False, in_machine_code]
+    assert (directory / "fused" / "pruned.ptx").exists()
+    assert (directory / "fused" / "probed.ptx").exists() is not in_machine_code

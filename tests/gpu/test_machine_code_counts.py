@@ -230,7 +230,7 @@ def test_probes_together_count_in_machine_code_as_each_alone(without_ptx: str, r
     trace = open_trace(together.trace)
     assert {kernel.fused for kernel in trace.kernels} != {None}
     found = {
-        (kernel.name, result.probe): {figure.key: figure.value for figure in result.figures}
+        (kernel.name, result.probe.name): {figure.key: figure.value for figure in result.figures}
         for kernel in trace.kernels
         for result in analyse_results(trace, kernel)
     }

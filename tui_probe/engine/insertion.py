@@ -16,6 +16,7 @@ from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refu
 from tui_probe.engine.site_file import SiteNotes
 from tui_probe.engine.snippet_functions import MAX_WRITTEN_OUT, SnippetFunctions
 from tui_probe.engine.summation import can_reduce, never_counted
+from tui_probe.probe_model.positions import matches
 from tui_probe.probe_model.probe import BLOCK, Save
 from tui_probe.probe_model.storage import map_slots, probe_parameters
 from tui_probe.ptx.references import names_in
@@ -62,6 +63,17 @@ def insert_probe(
     """
     refuse_unsupported(kernel, probe)
     return _Inserter(kernel, probe, names, edits, shared or SharedVariables(), sampled=sampled).run()
+
+
+def count_snippets(kernel: Kernel, probe: Probe) -> int:
+    """Count the snippets at instructions that the probe would put into a kernel and its functions."""
+    positions = [[position for position in point.positions if not position.is_kernel] for point in probe.points]
+    return sum(
+        any(matches(position, instruction) for position in wanted)
+        for function in kernel.bodies
+        for instruction in function_instructions(function)
+        for wanted in positions
+    )
 
 
 class _Inserter:

@@ -50,6 +50,8 @@ class PrepareOptions:
     """Subdirectory of a kernel's directory for the files of this probe; "" for a single probe."""
     machine_code: MachineCode = "auto"
     """Kernels without PTX that are probed in SASS; the hook leaves out closed libraries."""
+    most_assembled: int | None = None
+    """Snippets of a kernel whose PTX is assembled; one with more gets them in SASS if it can. None: always PTX."""
 
 
 _MAX_IMAGE_BYTES: Final = 256 << 20
@@ -206,11 +208,12 @@ class RestoredKernel(NamedTuple):
 class KernelCache:
     """The prepared kernels of one probe, one choice of what is loaded and one set of assemblers."""
 
-    def __init__(self, cache: Cache, probe: Probe, load: str, tools: Sequence[Tool], *, sampled: bool = False) -> None:
+    def __init__(self, cache: Cache, probe: Probe, options: PrepareOptions, tools: Sequence[Tool]) -> None:
         self._cache = cache
+        made_as = repr((options.load, options.sampled, options.most_assembled))
         assemblers = repr([(str(tool.path), tool.version) for tool in tools])
         self._surroundings = digest(
-            *(part.encode() for part in (code_digest(), assemblers, load, repr(sampled), probe.name, probe.source)),
+            *(part.encode() for part in (code_digest(), assemblers, made_as, probe.name, probe.source)),
             repr([own_map.folded for own_map in probe.maps]).encode(),
         )
         self._written: dict[str, Path] = {}

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler, AssemblyReport
 from tui_probe.engine.cache import read_file, write_file
 from tui_probe.engine.grafting.graft_gate import trial_part
 from tui_probe.engine.grafting.grafts import GRAFT_WAY, GraftedKernel, Grafter
 from tui_probe.engine.image_kernels import find_cubin
-from tui_probe.engine.insertion import ProbedPtx, build_probed_ptx
+from tui_probe.engine.insertion import ProbedPtx, build_probed_ptx, count_snippets
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_cache import DriverNeed, PrunedAssemblies
 from tui_probe.engine.kernel_texts import note_in, with_note
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
 
-    from tui_probe.binaries.cubin import Cubin
     from tui_probe.engine.grafting.graft_gate import Gate
     from tui_probe.engine.kernel_cache import KernelCache, Original, Originals, PrepareOptions
     from tui_probe.engine.kernel_texts import ProcessLog
@@ -120,7 +120,8 @@ class PrepareJob:
             raise
         self.log.write(self._subject(description, name))
         kernel = replace(self._kernel(original, name), image=image)
-        return self._from_ptx(original, kernel, KernelRequest(arch, name, threads, key, description))
+        request = KernelRequest(arch, name, threads, key, description)
+        return self._grafted_instead(original, kernel, request) or self._from_ptx(original, kernel, request)
 
     def _from_ptx(self, original: Original, kernel: Kernel, request: KernelRequest) -> Answer:
         max_registers = 0 if self.assembler.tools() else limit_without_ptxas(kernel, request.threads)
@@ -220,7 +221,6 @@ class PrepareJob:
 
     def _grafted(self, image: bytes, name: str, arch: int, key: str, error: ImageError) -> Answer:
         """Prepare a kernel in machine code, since there is no PTX for the reason that ``error`` tells."""
-        assert self.grafter is not None
         try:
             cubin, description = find_cubin(image, name, arch)
         except ImageError:
@@ -230,19 +230,54 @@ class PrepareJob:
         if about:
             self.log.write(about)
         write_file(self.directory / "pruned.bin", pruned.image)
-        grafted = self._graft(self.grafter, pruned, name, arch)
+        return self._graft_into(pruned, name, arch, key, description, about, is_pruned=pruned is not cubin)
+
+    def _graft_into(
+        self,
+        cubin: Cubin,
+        name: str,
+        arch: int,
+        key: str,
+        description: str,
+        about: str = "",
+        *,
+        is_pruned: bool = False,
+    ) -> Answer:
+        """Put the probe into the kernel of a cubin. ``is_pruned``: the driver must load cubins that were cut."""
+        assert self.grafter is not None
+        grafted = self._graft(self.grafter, cubin, name, arch)
         self._refuse_graft(arch)
         write_file(self.directory / "probed.bin", grafted.probed)
         self._write("kernel.info", grafted.info)
         self._write(SITES_FILE, grafted.sites)
         self.log.write(grafted.log_text)
         if self.cache is not None:
-            used = {DriverNeed.SLOTS: grafted.in_slots, DriverNeed.PRUNED: pruned is not cubin}
+            used = {DriverNeed.SLOTS: grafted.in_slots, DriverNeed.PRUNED: is_pruned}
             needs = [need for need, is_used in used.items() if is_used]
             self.pool.submit(
                 self._keep_files, self.cache, key, "probed.bin", description, [about, grafted.log_text], needs
             )
         return Answer("ok", "probed.bin")
+
+    def _grafted_instead(self, original: Original, kernel: Kernel, request: KernelRequest) -> Answer | None:
+        """Prepare a kernel with PTX in its machine code, as ptxas makes it without the probe, if its PTX would have too
+        many snippets. None for others, and where its machine code cannot be probed.
+        """
+        most = self.options.most_assembled
+        if most is None or self.options.machine_code == "off" or not self.assembler.tools():
+            return None
+        if (count := count_snippets(kernel, self.probe)) <= most:
+            return None
+        self._write_unprobed(original, kernel)
+        if isinstance(self._start_pruned(request.arch, request.name).result(), ToolchainError):
+            return None
+        self.log.write(f"[graft] {count} snippets, which ptxas would take seconds for: they go into the machine code")
+        try:
+            pruned = Cubin.read(read_file(self.directory / "pruned.bin"))
+            return self._graft_into(pruned, request.name, _arch_number(request.arch), request.key, request.description)
+        except (ImageError, UnsupportedKernelError) as error:
+            self.log.write(f"[graft] {error}: the snippets go into the PTX")
+            return None
 
     def _prune_cubin(self, cubin: Cubin, name: str, arch: int) -> tuple[Cubin, str]:
         """Return the cubin to put the probe into, and its log text.

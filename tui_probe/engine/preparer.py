@@ -106,9 +106,7 @@ class Preparer:
         with self._lock:
             tools = self._assembler.tools()
             if self._kept is None and self._cache is not None:
-                self._kept = KernelCache(
-                    self._cache, self._probe, self._options.load, tools, sampled=self._options.sampled
-                )
+                self._kept = KernelCache(self._cache, self._probe, self._options, tools)
             return self._kept
 
     def _graft_gate(self) -> Gate:
@@ -175,6 +173,10 @@ SAMPLED_FOLDER = "sampled"
 """Subdirectory of a probe's directory for the form that measures only some blocks."""
 
 
+MAX_ASSEMBLED: Final = 250
+"""Snippets of a kernel whose PTX is assembled with the fused probe, where kernels are not waited for without end:
+with 1100 of them ptxas takes 2 s or more, and the graft into SASS 0.3 s.
+"""
 _LATE: Final = Answer.refusal("skipped", because("being-prepared"))
 
 
@@ -216,8 +218,11 @@ class MultiPreparer:
 
     def _fuse(self, probes: Sequence[tuple[Probe, PrepareOptions]]) -> tuple[Probe, PrepareOptions]:
         """The fused probe, which copies source files if the first probe is a part of it."""
+        options = probes[self._fused[0]][1]
         sources = probes[0][1].sources if 0 in self._fused else 0
-        return fuse(self._parts), replace(probes[self._fused[0]][1], folder=FUSED_NAME, sources=sources)
+        quickly = self._patience is not None and options.machine_code != "off"
+        most = MAX_ASSEMBLED if quickly else None
+        return fuse(self._parts), replace(options, folder=FUSED_NAME, sources=sources, most_assembled=most)
 
     def warm_up(self) -> None:
         """As that of each preparer."""
