@@ -68,12 +68,13 @@ def insert_probe(
 def count_snippets(kernel: Kernel, probe: Probe) -> int:
     """Count the snippets at instructions that the probe would put into a kernel and its functions."""
     positions = [[position for position in point.positions if not position.is_kernel] for point in probe.points]
-    return sum(
-        any(matches(position, instruction) for position in wanted)
-        for function in kernel.bodies
-        for instruction in function_instructions(function)
-        for wanted in positions
-    )
+    instructions = [instruction for function in kernel.bodies for instruction in function_instructions(function)]
+    forms = {(instruction.opcode, instruction.modifiers): instruction for instruction in instructions}
+    snippets = {
+        form: sum(any(matches(position, instruction) for position in wanted) for wanted in positions)
+        for form, instruction in forms.items()
+    }
+    return sum(snippets[instruction.opcode, instruction.modifiers] for instruction in instructions)
 
 
 class _Inserter:

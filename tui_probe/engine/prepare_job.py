@@ -269,7 +269,7 @@ class PrepareJob:
         if (count := count_snippets(kernel, self.probe)) <= most:
             return None
         self._write_unprobed(original, kernel)
-        if isinstance(self._start_pruned(request.arch, request.name).result(), ToolchainError):
+        if isinstance(self._variants.start_pruned(request.arch, request.name).result(), ToolchainError):
             return None
         self.log.write(f"[graft] {count} snippets, which ptxas would take seconds for: they go into the machine code")
         try:

@@ -84,7 +84,7 @@ class Preparer:
         self._kept: KernelCache | None = None
         self._lock = threading.Lock()
         self._gate = gate
-        self._grafter = Grafter(probe, self._assembler, sampled=self._options.sampled)
+        self._grafter = Grafter(probe, self._assembler, cache, sampled=self._options.sampled)
         self.counts = CacheCounts()
 
     def warm_up(self) -> None:

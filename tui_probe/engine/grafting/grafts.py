@@ -33,6 +33,7 @@ from tui_probe.engine.grafting.snippet_ptx import (
     is_graftable,
     snippet_ptx,
 )
+from tui_probe.engine.grafting.snippet_store import SnippetStore
 from tui_probe.engine.kernel_texts import kernel_info
 from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_architecture
 from tui_probe.errors import ImageError, UnsupportedKernelError
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tui_probe.engine.assembler import Assembler, AssemblyReport
+    from tui_probe.engine.cache import Cache
     from tui_probe.engine.grafting.sass_blocks import SassBlock
     from tui_probe.engine.grafting.sass_positions import SassSite
     from tui_probe.probe_model.probe import Probe
@@ -206,9 +208,10 @@ class GraftedKernel:
 class Grafter:
     """Grafts one probe. The probe's code is assembled once for each architecture. Safe to use from several threads."""
 
-    def __init__(self, probe: Probe, assembler: Assembler, *, sampled: bool) -> None:
+    def __init__(self, probe: Probe, assembler: Assembler, cache: Cache | None = None, *, sampled: bool) -> None:
         self._probe = probe
         self._assembler = assembler
+        self._snippets = SnippetStore(assembler, cache)
         self._sampled = sampled
         self._codes: dict[tuple[int, int, bool], ProbeCode] = {}
         self._lock = threading.Lock()
@@ -239,7 +242,7 @@ class Grafter:
         if is_graftable(self._probe):
             grafted, rewritten = graft_code(target, self.code(target, in_slots=in_slots))
         else:
-            grafted, parts = graft_instructions(target, self._probe, self._assembler, sampled=self._sampled)
+            grafted, parts = graft_instructions(target, self._probe, self._snippets, sampled=self._sampled)
             sites, blocks = parts.sites, parts.blocks
             lines, rewritten = site_offsets(self._probe, sites), 0
         info = kernel_info(

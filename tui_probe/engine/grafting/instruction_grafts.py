@@ -8,17 +8,15 @@ have a record for each instruction, and are added to where it stands, in both wa
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.binaries.cubin import CODE_PREFIX, Cubin
+from tui_probe.binaries.cubin import CODE_PREFIX
 from tui_probe.engine.grafting.instruction_ptx import InstructionPtx, block_kernel_name, site_kernel_name
 from tui_probe.engine.grafting.sass_positions import ProbedParts, SassSite, find_probed_parts
 from tui_probe.engine.grafting.site_kernel_text import ENTRY, EXIT, Mark
 from tui_probe.engine.grafting.snippet_ptx import LEADING_BYTES, MANY_LEADING_BYTES
+from tui_probe.engine.grafting.snippet_store import inline_code
 from tui_probe.engine.ptx_target import without_redux
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
@@ -43,9 +41,9 @@ from tui_probe.sass.words import ALWAYS, MAX_REGISTERS, RESERVED, WORD_BYTES, wi
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_probe.engine.assembler import Assembler
     from tui_probe.engine.grafting.sass_blocks import SassBlock
     from tui_probe.engine.grafting.site_kernel_text import InstructionFacts
+    from tui_probe.engine.grafting.snippet_store import SnippetStore
     from tui_probe.probe_model.probe import Probe
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
@@ -92,7 +90,7 @@ class InstructionCode:
 
 
 def graft_instructions(
-    target: GraftTarget, probe: Probe, assembler: Assembler, *, sampled: bool
+    target: GraftTarget, probe: Probe, snippets: SnippetStore, *, sampled: bool
 ) -> tuple[Grafted, ProbedParts]:
     """Put a probe's code at the instructions and blocks that it is for, at the entry and at the exits of a kernel.
 
@@ -103,7 +101,7 @@ def graft_instructions(
         probe = probe.straight_form()
     parts = find_probed_parts(probe, target)
     _refuse(target, probe, parts)
-    code = _assemble_code(target, probe, parts, assembler, sampled=sampled)
+    code = _assemble_code(target, probe, parts, snippets, sampled=sampled)
     if code.ptx.words and (function := calls_outside(target)):  # what it leaves of registers no one says
         raise UnsupportedKernelError(because("graft-calls", function=function))
     free, kept_registers = _free_registers(target, code)
@@ -193,33 +191,20 @@ def _refuse(target: GraftTarget, probe: Probe, parts: ProbedParts) -> None:
 
 
 def _assemble_code(
-    target: GraftTarget, probe: Probe, parts: ProbedParts, assembler: Assembler, *, sampled: bool
+    target: GraftTarget, probe: Probe, parts: ProbedParts, snippets: SnippetStore, *, sampled: bool
 ) -> InstructionCode:
     places = [place for site in parts.sites for place in site.places]
     ptx = InstructionPtx(probe, places, target.arch, blocks=parts.blocks, sampled=sampled)
     odd = target.first_added % _PARAMETER_ALIGNMENT
     for leading in (LEADING_BYTES + odd, MANY_LEADING_BYTES + odd):
-        cubin = _assemble_cubin(ptx.text(leading), target.arch, assembler)
-        keys = {key: InlineCode.of(cubin, site_kernel_name(index), leading) for index, key in enumerate(ptx.keys)}
-        blocks = {
-            key: InlineCode.of(cubin, block_kernel_name(index), leading) for index, key in enumerate(ptx.block_keys)
-        }
-        entry = InlineCode.of(cubin, ENTRY, leading) if ptx.has_entry else None
-        leaving = InlineCode.of(cubin, EXIT, leading, leaves=True) if ptx.has_exit else None
-        code = InstructionCode(ptx, entry, leaving, keys, blocks)
-        if all(inline.base == target.base for inline in code.all):
+        cubins = snippets.cubins(ptx.head, ptx.kernels(leading), target.arch)
+        code = {name: inline_code(cubin, leading, leaves=name == EXIT) for name, cubin in cubins.items()}
+        keys = {key: code[site_kernel_name(index)] for index, key in enumerate(ptx.keys)}
+        blocks = {key: code[block_kernel_name(index)] for index, key in enumerate(ptx.block_keys)}
+        made = InstructionCode(ptx, code.get(ENTRY), code.get(EXIT), keys, blocks)
+        if all(inline.base == target.base for inline in made.all):
             break
-    return code
-
-
-@lru_cache(maxsize=_MAX_ASSEMBLED)
-def _assemble_cubin(text: str, arch: int, assembler: Assembler) -> Cubin:
-    """The machine code of a text. Many kernels of a program need the same: they access memory in the same ways."""
-    with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
-        source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"
-        source.write_text(text)
-        assembler.assemble(source, binary, f"sm_{arch}", ENTRY)
-        return Cubin.read(binary.read_bytes())
+    return made
 
 
 def _free_registers(target: GraftTarget, code: InstructionCode) -> tuple[FreeRegisters, dict[int, MarkValue]]:

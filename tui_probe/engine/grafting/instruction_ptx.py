@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.expansion import SAMPLE_PARAMETERS
 from tui_probe.engine.grafting.site_kernel_text import (
+    ENTRY,
+    EXIT,
     HALF,
     KEPT_TYPES,
     REGISTER_WORD,
@@ -137,19 +139,23 @@ class InstructionPtx:
                     raise UnsupportedKernelError(because("graft-value", probe=self._probe.name, register=register))
             stored |= snippet_registers([snippet])
 
-    def text(self, leading: int = LEADING_BYTES) -> str:
-        """The PTX, whose kernels have that many bytes of parameters before those of the probe."""
+    @property
+    def head(self) -> str:
+        """The PTX before the kernels."""
+        return f".version {ptx_version(self._arch)}\n.target sm_{self._arch}\n.address_size 64\n"
+
+    def kernels(self, leading: int = LEADING_BYTES) -> dict[str, str]:
+        """The PTX of each kernel by name. They have ``leading`` bytes of parameters before those of the probe."""
         self.leading = leading
-        head = f".version {ptx_version(self._arch)}\n.target sm_{self._arch}\n.address_size 64\n"
-        kernels = [self._kernel().at_place(site_kernel_name(index), place) for index, place in enumerate(self._places)]
-        kernels += [
-            self._kernel().at_block(block_kernel_name(index), block.codes) for index, block in enumerate(self._blocks)
-        ]
+        named = [(site_kernel_name(index), place) for index, place in enumerate(self._places)]
+        kernels = {name: self._kernel().at_place(name, place) for name, place in named}
+        for index, block in enumerate(self._blocks):
+            kernels[block_kernel_name(index)] = self._kernel().at_block(block_kernel_name(index), block.codes)
         if self.has_entry:
-            kernels.append(self._kernel().at_entry(self._begin))
+            kernels[ENTRY] = self._kernel().at_entry(self._begin)
         if self.has_exit:
-            kernels.append(self._kernel().at_exit(self._end))
-        return head + "".join(kernels)
+            kernels[EXIT] = self._kernel().at_exit(self._end)
+        return kernels
 
     def _kernel(self) -> SiteKernelText:
         frame = KernelFrame(

@@ -311,6 +311,7 @@ def _counts_alike(probe: Probe) -> bool:
 def _matching_sites(probe: Probe, target: GraftTarget, added: dict[int, dict[str, int]]) -> Iterator[SassSite]:
     """The instructions that need code of their own. What others add, which is counted by blocks, goes to ``added``."""
     opcodes = _probe_opcodes(probe)
+    points_by_form: dict[tuple[str, tuple[str, ...]], list[ProbePoint]] = {}
     bulk = any(_is_for(point, _BULK_COPY) for point in probe.points)
     for index, word in enumerate(target.words):
         if word.never_runs or is_padding(target, index):
@@ -320,7 +321,10 @@ def _matching_sites(probe: Probe, target: GraftTarget, added: dict[int, dict[str
         stand_in, facts, access = _ptx_equivalent(word, target.arch, opcodes)
         if stand_in is None:
             continue
-        points = [point for point in probe.points if _is_for(point, stand_in)]
+        form = stand_in.opcode, stand_in.modifiers
+        if form not in points_by_form:
+            points_by_form[form] = [point for point in probe.points if _is_for(point, stand_in)]
+        points = points_by_form[form]
         if BLOCK in opcodes and word.is_unconditional:
             points = [point for point in points if not _only_adds(point, facts, added.setdefault(index, {}))]
         if points:
