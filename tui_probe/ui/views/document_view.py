@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.view import Spot
 from tui_probe.ui.export import document_forms
-from tui_probe.ui.views.document_window import LineWindow, matching_lines, next_match_place, plain_lines
+from tui_probe.ui.views.document_search import DocumentSearch
+from tui_probe.ui.views.document_window import LineWindow, plain_lines
 from tui_probe.ui.views.view import SIDE_STEP, PaneView
 
 if TYPE_CHECKING:
@@ -20,20 +21,12 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Document
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.ui.export import Writer
+    from tui_probe.ui.views.document_search import SearchState
     from tui_probe.ui.views.view import Desk
 
 
 MARK: Final = "mark"
 """Command that marks a line of source, for ``run --between``."""
-
-
-@dataclass(frozen=True)
-class PositionBeforeFilter:
-    """The first visible line and that of the cursor before there was a filter, and where that put the cursor."""
-
-    top: int
-    number: int
-    put: int | None = None
 
 
 @dataclass(frozen=True)
@@ -44,11 +37,7 @@ class DocumentState:
     top: int
     cursor: int
     left: int
-    searched: str
-    match: int | None
-    filtered: str
-    chosen: list[int] | None
-    before: PositionBeforeFilter | None
+    lookup: SearchState
     choices: Mapping[str, Any]
     spot: Spot
     moved: bool
@@ -63,20 +52,26 @@ class DocumentView(PaneView):
         super().__init__(desk, name)
         self.source = source
         self.window = LineWindow(document)
-        self.searched = ""
-        self.filtered = ""
-        self.match: int | None = None
+        self.lookup = DocumentSearch(self.window, desk, self._moved, self.changed)
         self.moved = False
         """Was the cursor ever put somewhere, so that other pages may continue there?"""
         self._new = True
         """The cursor has not been put at its start yet."""
         self._keys: Mapping[str, str] = {}
-        self._before: PositionBeforeFilter | None = None
-        """Position of the cursor when the filter was set."""
         self._landing: Spot | None = None
         """A spot that is gone to as soon as there are lines."""
         self._unseen: DocumentState | None = None
         """State to restore as soon as there are lines."""
+
+    @property
+    def searched(self) -> str:  # type: ignore[override]  # the search alone sets it
+        """Text that was searched for last; "" without a search."""
+        return self.lookup.searched
+
+    @property
+    def match(self) -> int | None:
+        """The line with the match that was gone to last."""
+        return self.lookup.match
 
     @property
     def document(self) -> Document:
@@ -123,8 +118,8 @@ class DocumentView(PaneView):
         window.lay_out(self._cells, self.height)
         if self._new and self.width:
             self._new, window.place.cursor = False, self.document.begins(self._cells) - window.pinned
-        if self.filtered:
-            self.set_filter(self.filtered, keep=True)
+        if self.lookup.filtered:
+            self.lookup.set_filter(self.lookup.filtered, keep=True)
         window.place.follow(window.count, window.room)
         self._go_on()
         self.changed()
@@ -135,10 +130,10 @@ class DocumentView(PaneView):
 
     def draw(self, width: int, height: int) -> list[Line]:
         """The visible lines, or that none passes the filter."""
-        if not self.count and self.filtered:
-            why = f"no line contains “{self.filtered}”: Esc shows all"
+        if not self.count and self.lookup.filtered:
+            why = f"no line contains “{self.lookup.filtered}”: Esc shows all"
             return [((f" {part}", "dim"),) for part in wrap(why, width - 2)]
-        return self.window.draw(width, self.searched, self.match, focused=self.focused)[:height]
+        return self.window.draw(width, self.lookup.searched, self.lookup.match, focused=self.focused)[:height]
 
     def _to(self, place: int) -> None:
         self.window.go_to(place)
@@ -181,20 +176,18 @@ class DocumentView(PaneView):
             self.document.take_over(before.document)
             self._new = False
             self.window.place.top, self.window.place.cursor = before.window.place.top, before.window.place.cursor
-            self.searched = before.searched
-            if before.filtered:
-                self.filtered = before.filtered
+            self.lookup.resume(before.lookup)
 
     def status(self) -> list[str]:
         """Return the position, and the document's own state."""
         parts = list(self.document.status())
-        if self.filtered:
-            parts.insert(0, f"only “{self.filtered}”")
+        if self.lookup.filtered:
+            parts.insert(0, f"only “{self.lookup.filtered}”")
         if self.window.gutter and self.count:
             rows = self.document.counted()
-            count = self.count if rows is None or self.filtered else rows
+            count = self.count if rows is None or self.lookup.filtered else rows
             parts += self.document.about(self.cursor, self._cells)
-            word = "row" if self.filtered else self.document.counted_as
+            word = "row" if self.lookup.filtered else self.document.counted_as
             parts += [f"{word} {self.window.place.cursor + 1} of {count}"] if self.window.place.cursor < count else []
         elif self.count > self.window.room:
             parts.append(f"{self.window.top + 1}–{min(self.count, self.window.top + self.window.room)} of {self.count}")
@@ -202,94 +195,30 @@ class DocumentView(PaneView):
 
     def pinned_parts(self) -> int:
         """A filter is reported first, and always: without it lines seem to be missing."""
-        return 1 if self.filtered else self.document.pinned_parts()
+        return 1 if self.lookup.filtered else self.document.pinned_parts()
 
     # -- search and filter
 
     def search(self, text: str) -> None:
         """From the cursor on."""
-        self.searched, self.match = text, None
-        self.next_match(1)
+        self.lookup.search(text)
 
     def next_match(self, step: int) -> None:
         """Around the end, in the background."""
-        if self.searched and self.count:
-            here = (
-                self.window.place.cursor
-                if self.window.gutter or self.match is None
-                else self.window.place_of(self.match)
-            )
-            start = here - step if self.match is None else here
-            job = partial(
-                next_match_place,
-                self.window.lines,
-                [*map(self.window.number, range(self.count))],
-                self.searched,
-                start,
-                step,
-            )
-            self.desk.tables.submit((self, "find"), job, partial(self._found, self.window.lines))
-
-    def _found(self, lines: Sequence[Line], place: int | None) -> None:
-        if lines is not self.window.lines:
-            return
-        self.match = None if place is None else self.window.number(place)
-        if place is None:
-            self.desk.notice(f"“{self.searched}” is not on this page")
-            self.changed()
-        else:
-            self.window.go_to(place, above=self.window.room // 3)
-            self._moved()
+        self.lookup.next_match(step)
 
     @property
     def filter_text(self) -> str:
         """Text that shown lines must contain."""
-        return self.filtered
+        return self.lookup.filtered
 
-    def set_filter(self, text: str, *, keep: bool = False) -> None:
+    def set_filter(self, text: str) -> None:
         """Only lines that contain ``text``; found in the background."""
-        if not text:
-            self._show_all()
-            return
-        if self._before is None:
-            self._before = PositionBeforeFilter(self.window.top, self.cursor)
-        self.filtered = text
-        job = partial(matching_lines, self.window.lines, self.window.pinned, text)
-        self.desk.tables.submit((self, "filter"), job, partial(self._take_filter, self.window.lines, keep))
-
-    def _take_filter(self, lines: Sequence[Line], keep: bool, chosen: list[int]) -> None:
-        """The cursor to the first of them from where it was on."""
-        if lines is not self.window.lines or not self.filtered:
-            return
-        titles = self.document.heading()[0]
-        chosen = [number for number in chosen if number not in titles]
-        self.window.chosen, self.match = chosen, None
-        if not keep and self._before is not None:
-            place = min(bisect_left(chosen, self._before.number), max(0, len(chosen) - 1))
-            self.window.place.top = 0
-            self.window.go_to(place)
-            self._before = replace(self._before, put=chosen[place] if chosen else None)
-        self.changed()
+        self.lookup.set_filter(text)
 
     def clear_search(self) -> bool:
         """Forget search and filter."""
-        had = bool(self.searched or self.filtered)
-        self.searched, self.match = "", None
-        if had:
-            self._show_all()
-        return had
-
-    def _show_all(self) -> None:
-        """No filter: the cursor stays at its line; where it was not moved it returns to the one it was on before."""
-        here, before, was_filtered = self.cursor, self._before, self.window.chosen is not None
-        lost = was_filtered and not self.count
-        self.filtered, self.window.chosen, self._before = "", None, None
-        if was_filtered and before is not None and (lost or here == before.put):
-            self.window.place.top, self.window.place.cursor = before.top, before.number - self.window.pinned
-            self.window.fit()
-        elif was_filtered:
-            self.window.go_to(here - self.window.pinned)
-        self.changed()
+        return self.lookup.clear()
 
     # -- keys
 
@@ -392,9 +321,9 @@ class DocumentView(PaneView):
     def seen(self) -> object:
         """All that is needed to see it again as it is."""
         choices, place = self.document.choices(), self.window.place
-        search_state = (self.searched, self.match, self.filtered, self.window.chosen, self._before)
+        lookup = self.lookup.state()
         return DocumentState(
-            self._cells, place.top, place.cursor, self.window.left, *search_state, choices, self._spot(), self.moved
+            self._cells, place.top, place.cursor, self.window.left, lookup, choices, self._spot(), self.moved
         )
 
     def see(self, seen: object) -> None:
@@ -407,8 +336,8 @@ class DocumentView(PaneView):
     def _see(self, seen: DocumentState) -> None:
         if seen.choices:
             self.document.choose(seen.choices)
-        self.window.left, self.searched, self.match = seen.left, seen.searched, seen.match
-        self.filtered, self.window.chosen, self._before = seen.filtered, seen.chosen, seen.before
+        self.window.left = seen.left
+        self.lookup.restore(seen.lookup)
         self.moved = seen.moved
         self._lay_out()
         if self.window.chosen is not None:
@@ -457,8 +386,8 @@ class DocumentView(PaneView):
 
     def missing_reason(self, spot: Spot) -> str:
         """The filter hides it, or the document has it not."""
-        if self.document.place_of_spot(spot, self._cells) is not None and self.filtered:
-            return f"“{self.filtered}” hides the line of the page before: Esc shows all"
+        if self.document.place_of_spot(spot, self._cells) is not None and self.lookup.filtered:
+            return f"“{self.lookup.filtered}” hides the line of the page before: Esc shows all"
         return self.document.missing_reason(spot)
 
     def land_on_marked(self) -> str:
