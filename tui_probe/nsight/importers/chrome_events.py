@@ -1,17 +1,27 @@
-"""Events of one Chrome trace, collected as columns."""
+"""Events of one Chrome trace of PyTorch, JAX or Proton, read value by value and collected as columns.
+
+PyTorch  ``cat`` is kernel, gpu_memcpy, cuda_runtime, cpu_op, …; a call has the correlation of its kernels
+JAX      kernels are in threads named ``Stream #N`` of processes named ``/device:GPU:N``
+Proton   ``cat`` is kernel; the scopes around a kernel are its ``call_stack``
+"""
 
 from __future__ import annotations
 
 import re
+import zlib
 from array import array
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tui_probe.errors import ImportFileError
+from tui_probe.nsight.importers.file_kinds import JsonStream, Truncated
+from tui_probe.nsight.importers.file_reading import unpacked
 from tui_probe.nsight.importers.nsys_model import UNKNOWN, Device
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -283,3 +293,52 @@ def _sides(value: object) -> tuple[int, int, int]:
         return (UNKNOWN, UNKNOWN, UNKNOWN)
     sides = tuple(_natural_number(side) for side in value)
     return (sides[0], sides[1], sides[2]) if min(sides) > 0 else (UNKNOWN, UNKNOWN, UNKNOWN)
+
+
+_EVENTS: Final = "traceEvents"
+_TELLING: Final = 4096
+"""Events between two reports of progress."""
+
+
+def read_events(path: Path, number: int, progress: Callable[[float], object]) -> Collector:
+    """Read one file. ImportFileError names it if it cannot be used; one that is cut off gives what it has."""
+    collector = Collector(number)
+    try:
+        with unpacked(path) as file:
+            size = max(path.stat().st_size, 1)
+            raw = getattr(file, "fileobj", None) or file
+
+            def report_position() -> None:
+                progress(min(1.0, raw.tell() / size))
+
+            _take(JsonStream(file), collector, report_position)
+    except Truncated:
+        collector.is_cut_off = True
+    except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, OSError) and not collector.count:
+            raise ImportFileError(f"{path}: {error.strerror or error}: name a file that can be read") from error
+        collector.is_cut_off = True
+    except (ValueError, RecursionError) as error:
+        raise ImportFileError(f"{path}: no Chrome trace that can be read ({error}): export it again") from error
+    return collector
+
+
+def _take(stream: JsonStream, collector: Collector, report_position: Callable[[], object]) -> None:
+    """All events, in an array by itself or in the member of an object; the other members are small."""
+    if stream.peek() == "[":
+        _take_events(stream, collector, report_position)
+        return
+    for key in stream.members():
+        if key == _EVENTS:
+            _take_events(stream, collector, report_position)
+        else:
+            collector.about(key, stream.value())
+
+
+def _take_events(stream: JsonStream, collector: Collector, report_position: Callable[[], object]) -> None:
+    for number, _ in enumerate(stream.elements()):
+        event = stream.value()
+        if isinstance(event, dict):
+            collector.take(event)
+        if number % _TELLING == 0:
+            report_position()

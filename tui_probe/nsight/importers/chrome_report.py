@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.nsight.importers.chrome_events import QUEUE, SHAPE
+from tui_probe.errors import ImportFileError
+from tui_probe.nsight.importers.chrome_events import QUEUE, SHAPE, Collector, read_events
+from tui_probe.nsight.importers.file_reading import file_progress
 from tui_probe.nsight.importers.nsys_host import CallsByKey
 from tui_probe.nsight.importers.nsys_model import (
     UNKNOWN,
@@ -27,11 +29,11 @@ from tui_probe.nsight.importers.nsys_model import (
 from tui_probe.trace.kernel_identity import demangle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from tui_probe.nsight.importers.chrome_events import Collector
     from tui_probe.nsight.importers.nsys_model import Column
 
 
@@ -370,3 +372,24 @@ def _notes(files: Sequence[str], parts: Sequence[Collector], kernels: Kernels, r
     unknown = int((kernels.thread == UNKNOWN).sum())
     if unknown and ranges:
         yield f"kernels without the call that launched them, so in no range: {unknown}"
+
+
+def read_chrome(paths: Sequence[Path], progress: Callable[[float], object] = lambda _: None) -> NsysReport:
+    """One profile of one file per process. ImportFileError names the file that cannot be used."""
+    parts = [
+        read_events(path, number, file_progress(progress, number, len(paths))) for number, path in enumerate(paths)
+    ]
+    report = report_of([str(path) for path in paths], parts)
+    if not len(report.kernels):
+        raise ImportFileError(_no_kernels(paths, parts))
+    return report
+
+
+def _no_kernels(paths: Sequence[Path], parts: Sequence[Collector]) -> str:
+    """Explain that there is no kernel: a file is cut off, or none was recorded."""
+    for path, part in zip(paths, parts, strict=True):
+        if part.is_cut_off:
+            return (
+                f"{path}: cut off after {part.count} events, before the first kernel: copy it again, or record it again"
+            )
+    return f"{paths[0]}: a Chrome trace without kernels of a GPU: record it with CUDA activities"

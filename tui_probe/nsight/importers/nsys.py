@@ -217,7 +217,7 @@ def read_nsys(paths: Iterable[Path | str], progress: Callable[[float], object] =
         raise ImportFileError("no file: name an sqlite export of Nsight Systems, or CSV files of nsys stats")
     others = [path for path in files if not is_chrome(path)]
     if not others:
-        from tui_probe.nsight.importers.chrome import read_chrome
+        from tui_probe.nsight.importers.chrome_report import read_chrome
 
         return read_chrome(files, progress)
     if len(others) < len(files):
