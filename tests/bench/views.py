@@ -30,9 +30,9 @@ from tui_probe.ui.views.document_view import DocumentView
 
 ROUNDS = 3
 ENTER = "\r"
-PAGES = {"table": "jk", "2": "jk", "3": ".,", "6": "or", "8": "da"}
+PAGES = {"table": "jk", "3": "jk", "4": ".,", "8": "or", "7": "da"}
 """Pages of the screen, the kernel table first, and keys that change what each shows."""
-SHOWN = {"2": "probed.ptx", "3": "changes", "6": "probe mem"}
+SHOWN = {"3": "probed.ptx", "4": "changes", "8": "probe mem"}
 """Text that shows that a page is open."""
 READING: dict[str, Callable[[DocumentView], object]] = {
     "j": lambda view: view.move(1),
@@ -114,7 +114,7 @@ def show_keys(root: Path) -> None:
         terminal.type("jjjjj")
         for page, keys in PAGES.items():
             if page != "table":
-                terminal.type(f"{ENTER}{page}" if page == "2" else page)
+                terminal.type(f"{ENTER}{page}" if page == "3" else page)
             terminal.wait(SHOWN.get(page, ""))
             terminal.quiet(0.5, steady=True)
             times = [answered(terminal, key) for key in keys * 5]

@@ -115,6 +115,12 @@ class Stage:
         strips = self.app.screen._compositor.render_strips()
         return "\n".join(strip.text.rstrip() for strip in strips)
 
+    @property
+    def inside(self) -> str:
+        """The visible text without the frames of panels."""
+        lines = (re.sub(r"^[│┃|]|[│┃|]$", "", line) for line in self.text.split("\n"))
+        return "\n".join(re.sub(r"^[╭┏├┣╰┗+][─━=-]?(?= )|[─━=-]*[╮┓┤┫╯┛+]$", "", line).rstrip() for line in lines)
+
     async def settle(self) -> None:
         """Wait until no background thread works and all messages are handled."""
         app = self.app

@@ -32,5 +32,5 @@ async def showing(
 async def check_pages(stage: Stage, name: str, keys: dict[str, str]) -> None:
     """Compare each page, which a key shows, with its golden."""
     for page, key in keys.items():
-        await stage.press(key)
+        await stage.press(*(("0", key) if key.isalpha() else key))
         await golden_sizes(f"{name}-{page}", stage)

@@ -96,7 +96,7 @@ async def test_the_time_between_lines_is_answered_with_the_way(demo: Path, words
 
 async def test_marks_on_machine_code_are_answered_with_the_way(demo: Path) -> None:
     async with on_stage(Session(traces=(demo,)), (80, 24)) as stage:
-        await stage.press("enter", "2", "m")
+        await stage.press("enter", "3", "m")
         assert HOW in stage.text.split("\n")[-1]
 
 
@@ -112,7 +112,7 @@ async def test_the_time_between_two_marks_on_the_source_is_asked_for_first(demo:
         assert "from zero_fill.cu:2: m on the last line" in stage.text
         await stage.press("up", "m")
         assert "zero_fill.cu:1-2: R measures the time there" in stage.text
-        await stage.press("2", "9")
+        await stage.press("3", "2")
         assert "marked zero_fill.cu:1-2" in stage.text
         await stage.press("R")
         assert "▌--between zero_fill.cu:1-2  how long is each warp there?" in stage.text
@@ -225,7 +225,7 @@ async def test_keys_typed_at_once_wait_for_the_questions(demo: Path, monkeypatch
     monkeypatch.setattr(rerun, "offer", slow)
     session = Session(traces=(demo,))
     async with on_stage(session, (80, 24)) as stage:
-        await stage.press("enter", "8")
+        await stage.press("enter", "7")
         behind = stage.app.screen
         for key in ("R", *"before1e", "backspace", "backspace"):
             await stage.pilot.press(key)

@@ -25,33 +25,33 @@ def trace(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 async def test_the_screen(trace: Path, ascii_only: bool) -> None:
     async with on_stage(Session(traces=(trace,)), (120, 40), Appearance(ascii_only=ascii_only)) as stage:
-        await stage.press("0", "z")
+        await stage.press("0", "a", "tab", "z")
         await golden_sizes("all-lines", stage)
 
 
 async def test_enter_goes_to_the_line_in_the_code_and_q_comes_back(trace: Path) -> None:
     async with on_stage(Session(traces=(trace,)), (120, 40)) as stage:
-        await stage.press("0", "j")
-        row = next(line for line in stage.text.splitlines() if line.startswith("▌"))
+        await stage.press("0", "a", "tab", "j")
+        row = next(line for line in stage.inside.splitlines() if line.startswith("▌"))
         await stage.press("enter")
         assert isinstance(stage.app.screen, KernelScreen)
         assert stage.app.screen.current == "ptx"
         assert f"PTX:{stage.app.screen.line} " in row
         await stage.press("q")
-        assert row in stage.text.splitlines()
+        assert row in stage.inside.splitlines()
 
 
 async def test_without_lines_it_has_no_tab_and_says_what_to_run(tmp_path: Path) -> None:
     write_example(tmp_path / "blocks")
     async with on_stage(Session(traces=(tmp_path / "blocks",)), (120, 40)) as stage:
-        assert "0 Lines" not in stage.text
-        await stage.press("0")
-        assert "0 Lines" in stage.text
+        assert next(tab for tab in stage.live.page_tabs if tab.id == "all_lines").empty
+        await stage.press("0", "a", "tab")
+        assert "0 a (All lines)" in stage.text
         assert "No probe of this trace reports single lines: run with -p" in stage.text
 
 
 async def test_help_says_how_to_read_it(trace: Path) -> None:
     async with on_stage(Session(traces=(trace,)), (100, 40)) as stage:
-        await stage.press("0", "question_mark")
+        await stage.press("0", "a", "tab", "question_mark")
         assert isinstance(stage.app.screen, HelpScreen)
         assert "Every line of code for which a probe measured something" in stage.text

@@ -17,7 +17,7 @@ from tests.ui.fakes import Gate
 from tests.ui.test_kernel_screen import let_run
 from tui_probe.draw.spans import plain
 from tui_probe.pages import paired_drawings
-from tui_probe.pages.paired_drawings import PairedDrawings, shared_drawings
+from tui_probe.pages.paired_drawings import PairedDrawings
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.compare import CompareRunsScreen, CompareScreen, SideScreen
@@ -35,7 +35,7 @@ async def test_two_kernels_of_a_run() -> None:
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         stage.live.table.select(4)
         await stage.press("C", "right_square_bracket", "C")
-        lines = stage.text.split("\n")
+        lines = stage.inside.split("\n")
         assert lines[2].startswith(" different kernels, so neither is better: span cycles 6 957 → 1 618 (-76.7%)")
         running = next(line for line in lines if "running cycles" in line)
         assert running.split()[-5:] == ["618", "▼", "-5", "339", "-76.7%"]
@@ -54,15 +54,15 @@ async def test_a_mark_outlives_the_screen_of_its_trace(tmp_path: Path) -> None:
     async with on_stage(Session(traces=(before,)), (120, 40)) as stage:
         stage.live.table.select(0)
         await stage.press("C")
-        assert "marked #0 matmul" in stage.text
+        assert "marked #0 matmul" in stage.inside
     async with on_stage(Session(traces=(after,)), (120, 40)) as stage:
         stage.live.table.select(1)
         await stage.press("C")
         screen = screen_of(stage)
-        assert stage.text.split("\n")[2].startswith(" B is faster: time 1.00 ms → 500 µs (-50.0%)")
+        assert stage.inside.split("\n")[2].startswith(" B is faster: time 1.00 ms → 500 µs (-50.0%)")
         assert (screen.one.trace.directory, screen.other.trace.directory) == (before, after)
         await stage.press("q", "C")
-        assert "marked #1 matmul" in stage.text, "a comparison takes the mark"
+        assert "marked #1 matmul" in stage.inside, "a comparison takes the mark"
 
 
 async def test_a_launch_stays_marked_too(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ async def test_a_launch_stays_marked_too(tmp_path: Path) -> None:
     async with on_stage(Session(traces=(before,)), (120, 40)) as stage:
         stage.live.table.select(3)
         await stage.press("enter", "left_curly_bracket", "C")
-        assert "launch 12" in stage.text
+        assert "launch 12" in stage.inside
     async with on_stage(Session(traces=(after,)), (120, 40)) as stage:
         stage.live.table.select(3)
         await stage.press("C")
@@ -95,9 +95,9 @@ async def test_missing_marked_trace_is_reported(tmp_path: Path) -> None:
     shutil.rmtree(before)
     async with on_stage(Session(traces=(after,)), (120, 40)) as stage:
         await stage.press("C")
-        assert "what was marked cannot be read: " in stage.text
+        assert "what was marked cannot be read: " in stage.inside
         await stage.press("C")
-        assert "marked #" in stage.text
+        assert "marked #" in stage.inside
 
 
 async def test_all_of_it_as_files(tmp_path: Path) -> None:
@@ -122,10 +122,10 @@ async def test_page_without_comparison_reports_it(tmp_path: Path) -> None:
         result.write_bytes(b"cut")
     async with on_stage(Session(traces=(trace,)), (120, 40)) as stage:
         await stage.press("enter", "left_curly_bracket", "C", "right_curly_bracket", "C")
-        assert "no result of either could be read" in stage.text
-        assert "span cycles" not in stage.text
+        assert "no result of either could be read" in stage.inside
+        assert "span cycles" not in stage.inside
         await stage.press("tab")
-        assert "result" in stage.text
+        assert "result" in stage.inside
 
 
 async def compared(stage: Stage) -> CompareScreen:
@@ -138,36 +138,16 @@ async def compared(stage: Stage) -> CompareScreen:
 async def test_pages_have_numbers() -> None:
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         screen = await compared(stage)
-        assert stage.text.split("\n")[1] == " 1 Figures  8 Timeline"
-        await stage.press("8")
+        assert stage.inside.split("\n")[1] == " 1 Metrics  7 Timeline"
+        await stage.press("7")
         assert screen.current == "timeline"
         assert isinstance(screen.view, DrawingView)
         await stage.press("1")
         assert isinstance(screen.view, DocumentView)
-        await stage.press("9")
-        assert "there is no page 9" in stage.text
+        await stage.press("2")
+        assert "there is no page 2" in stage.inside
         await stage.press("shift+tab")
         assert screen.current == screen.tabs[-1].id == "timeline"
-
-
-async def test_a_number_typed_before_the_pages_are_known_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate()
-    gate.close()
-
-    def late(one: ViewSource, other: ViewSource) -> list[str]:
-        gate.wait()
-        return shared_drawings(one, other)
-
-    monkeypatch.setattr("tui_probe.ui.screens.compare.shared_drawings", late)
-    async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
-        stage.live.table.select(4)
-        await stage.press("C", "right_square_bracket")
-        await stage.pilot.press("C", "8")
-        await let_run(stage)
-        assert screen_of(stage).current == "figures"
-        gate.open.set()
-        await stage.settle()
-        assert screen_of(stage).current == "timeline"
 
 
 async def test_the_worst_figure_and_the_worst_place_of_drawings() -> None:
@@ -175,20 +155,20 @@ async def test_the_worst_figure_and_the_worst_place_of_drawings() -> None:
         stage.live.table.select(5)
         await stage.press("C", "left_square_bracket", "C")
         await stage.press("exclamation_mark")
-        assert "the largest change: " in stage.text.split("\n")[-1], "of different kernels neither is worse"
-        await stage.press("8", "exclamation_mark")
+        assert "the largest change: " in stage.inside.split("\n")[-1], "of different kernels neither is worse"
+        await stage.press("7", "exclamation_mark")
         screen = screen_of(stage)
         assert isinstance(screen.view, DrawingView)
-        assert "! worst" in stage.text or "block" in stage.text
+        assert "! worst" in stage.inside or "block" in stage.inside
 
 
 async def test_line_without_target_reports_it() -> None:
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         screen = await compared(stage)
         await stage.press("g", "enter")
-        assert "this line is of no figure: Enter on a row of a table leads to its page" in stage.text
+        assert "this line is of no figure: Enter on a row of a table leads to its page" in stage.inside
         await stage.press("exclamation_mark")
-        assert "the largest change: " in stage.text, "B is better in every figure"
+        assert "the largest change: " in stage.inside, "B is better in every figure"
         assert screen.current == "figures"
 
 
@@ -206,20 +186,20 @@ async def test_reading_both_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> N
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         screen = await compared(stage)
         gate.close()
-        await stage.pilot.press("8")
+        await stage.pilot.press("7")
         await let_run(stage)
         screen.tick()
         assert isinstance(screen.view, OpeningView)
-        assert f"reading {kind.title}" in stage.text
-        assert "50%" in stage.text
+        assert f"reading {kind.title}" in stage.inside
+        assert "50%" in stage.inside
         await stage.pilot.press("escape")
         await let_run(stage)
-        assert "stopped" in stage.text
+        assert "stopped" in stage.inside
         gate.open.set()
         await stage.settle()
         assert stage.app.screen is screen
-        assert "stopped" in stage.text
-        await stage.press("8")
+        assert "stopped" in stage.inside
+        await stage.press("7")
         assert isinstance(screen.view, DrawingView)
 
 
@@ -250,8 +230,8 @@ async def test_enter_leads_to_the_page_that_shows_the_figure_and_q_to_the_row(
         side = stage.app.screen
         assert isinstance(side, SideScreen)
         assert (side.current, side.source) == (page, screen.other), "of B"
-        assert f"{figure} of B, on the page {title}" in stage.text.split("\n")[-1]
-        assert stage.text.startswith(" B  #")
+        assert f"{figure} of B, on the page {title}" in stage.inside.split("\n")[-1]
+        assert stage.inside.startswith(" B  #")
         await stage.press("q")
         assert stage.app.screen is screen
         assert isinstance(screen.view, DocumentView)
@@ -279,7 +259,7 @@ async def test_a_figure_without_a_page_says_why(tmp_path: Path) -> None:
         await to_row(stage, "registers per thread")
         await stage.press("enter")
         assert isinstance(stage.app.screen, CompareRunsScreen)
-        assert "B has no page for registers per thread: " in stage.text.split("\n")[-1]
+        assert "B has no page for registers per thread: " in stage.inside.split("\n")[-1]
 
 
 async def test_kernels_of_two_runs_lead_to_the_second_and_what_only_one_has_to_that(tmp_path: Path) -> None:

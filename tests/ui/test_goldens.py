@@ -65,7 +65,7 @@ async def test_each_page(finished: Session, page: str) -> None:
 
 
 async def test_the_page_of_keys_names_every_key(finished: Session) -> None:
-    async with on_stage(finished, (100, len(TABLE) + 2 * len(SCOPES) + 24)) as stage:
+    async with on_stage(finished, (100, len(TABLE) + 2 * len(SCOPES) + 54)) as stage:
         await stage.press("question_mark")
         text = stage.text
         golden("help.txt", f"{text}\n", "every key")

@@ -25,13 +25,13 @@ async def test_the_screen(writer: TraceWriter, ascii_only: bool) -> None:
     replays(writer)
     writer.exit()
     async with on_stage(Session(traces=(writer.directory,)), (120, 40), Appearance(ascii_only=ascii_only)) as stage:
-        await stage.press("9", "z")
+        await stage.press("0", "h", "tab", "z")
         await golden_sizes("graphs", stage)
 
 
 async def test_enter_goes_to_the_kernel_of_the_node(writer: TraceWriter) -> None:
     async with on_stage(Session(traces=(writer.directory,)), (120, 40)) as stage:
-        await stage.press("9", "enter")
+        await stage.press("0", "h", "tab", "enter")
         assert "this line is not about a kernel" in stage.text
         await stage.press("j", "j", "enter")
         assert isinstance(stage.app.screen, KernelScreen)
@@ -40,7 +40,7 @@ async def test_enter_goes_to_the_kernel_of_the_node(writer: TraceWriter) -> None
 
 async def test_the_page_grows_with_the_trace(writer: TraceWriter) -> None:
     async with on_stage(Session(traces=(writer.directory,)), (120, 40)) as stage:
-        await stage.press("9")
+        await stage.press("0", "h", "tab")
         assert "2 graphs, 0 replays" in stage.text
         replays(writer)
         await stage.refresh()
@@ -49,6 +49,6 @@ async def test_the_page_grows_with_the_trace(writer: TraceWriter) -> None:
 
 async def test_help_says_how_to_read_it(writer: TraceWriter) -> None:
     async with on_stage(Session(traces=(writer.directory,)), (100, 40)) as stage:
-        await stage.press("9", "question_mark")
+        await stage.press("0", "h", "tab", "question_mark")
         assert isinstance(stage.app.screen, HelpScreen)
         assert "Each CUDA graph" in stage.text

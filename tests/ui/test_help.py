@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ui.conftest import golden_sizes, on_stage
+from tests.ui.conftest import Stage, golden_sizes, on_stage
 from tests.ui.test_keys import PAGES
 from tui_probe.draw.shorten import view_heading
 from tui_probe.draw.spans import plain
@@ -36,15 +36,25 @@ def test_a_view_names_itself_in_words() -> None:
         assert len(view_heading(kind_of(name).title, kind_of(name).about)) <= 80
 
 
-async def test_help_begins_with_visible_page() -> None:
+def help_text(stage: Stage) -> str:
+    """All that the page of keys says."""
+    assert isinstance(stage.app.screen, HelpScreen)
+    return "\n".join(plain(line) for line in stage.app.screen.view.lines)
+
+
+async def test_help_begins_with_one_page_of_keys_then_explains_the_visible_page() -> None:
     async with on_stage(blocks(), (100, 40)) as stage:
         stage.live.table.select(1)
-        await stage.press("enter", "8", "question_mark")
-        assert isinstance(stage.app.screen, HelpScreen)
-        lines = stage.text.split("\n")
-        assert lines[0].startswith(" Timeline: blocks and warps on SMs over time")
-        assert lines[1].startswith(" One row per SM, per slot of an SM")
-        assert "to the next start in the row" in stage.text  # what the key does here
+        await stage.press("enter", "7", "question_mark")
+        first_line = stage.text.split("\n")[0]
+        assert " Keys " in first_line
+        assert "below: Timeline: blocks and warps on SMs over time, every key" in first_line
+        first, _, below = help_text(stage).partition("Below: how to read this page")
+        assert first.count("\n") <= 22, "a page at 80x24"
+        assert "1 Summary 2 Source" in " ".join(first.split())
+        assert "Ctrl-Q quit" in " ".join(first.split())
+        assert "One row per SM, per slot of an SM" in below
+        assert "to the next start in the row" in below  # what the key does here
         await stage.press("slash", *"next theme", "enter")
         assert next(key.text for key in TABLE if key.id == "theme") in stage.text
         await stage.press("escape", "q")
@@ -56,8 +66,10 @@ async def test_keys_of_the_screen_come_before_those_of_others() -> None:
         await stage.press("question_mark")
         assert isinstance(stage.app.screen, HelpScreen)
         titles = [line[0][0].strip() for line in stage.app.screen.view.lines if line and line[0][1] == "title"]
-        titles = titles[titles.index("Everywhere") :]
-        assert titles[1] == "Live screen"
+        assert titles[0] == "Pages"
+        titles = titles[titles.index("Everywhere", titles.index("Everywhere") + 1) :]
+        assert titles[1] == "Pages, on every screen that has some"
+        assert titles.index("Live screen") < titles.index("Home screen")
         assert titles.index("In a log") < titles.index("Home screen")
         assert set(titles) == set(SCOPES.values())
 
@@ -72,14 +84,15 @@ def test_no_key_is_cut_on_a_narrow_terminal() -> None:
 @pytest.mark.parametrize("key", PAGES)
 async def test_pages_of_the_live_screen_are_explained(key: str) -> None:
     async with on_stage(blocks(), (100, 40)) as stage:
-        await stage.press(key, "question_mark")
+        stage.live.table.select(1)
+        await stage.press(key, "tab", "question_mark")
         name = stage.live.current
-        assert explanation(name)[0][:40] in stage.text
+        assert " ".join(explanation(name)[0].split())[:40] in " ".join(help_text(stage).split())
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 async def test_help_golden(ascii_only: bool) -> None:
     async with on_stage(blocks(), (120, 40), Appearance(ascii_only=ascii_only)) as stage:
         stage.live.table.select(1)
-        await stage.press("enter", "8", "question_mark")
+        await stage.press("enter", "7", "question_mark")
         await golden_sizes("help", stage)

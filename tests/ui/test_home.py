@@ -248,13 +248,22 @@ async def test_a_run_is_compared_with_the_one_before_it(tmp_path: Path) -> None:
     runs = [Brief(trace, when, "./train") for trace, when in ((after, NOW - 5), (before, NOW - 50))]
     async with at_home(home_of(runs), (120, 40)) as stage:
         await stage.press("colon", *"compare the run", "enter")
-        lines = stage.text.split("\n")
+        lines = stage.inside.split("\n")
         assert lines[2].startswith(
             " 6 kernels in both in 8 shapes: 2 better, 2 worse, 4 same; the largest change: matmul"
         )
         assert any(line.startswith(" A  ") and line.rstrip().endswith("before") for line in lines)
         await stage.press("q")
-        assert "compare" in stage.text.split("\n")[-1]
+        assert "compare" in stage.inside.split("\n")[-1]
+
+
+async def test_the_program_of_a_trace_is_run_again(tmp_path: Path) -> None:
+    _, after = write_pair(tmp_path)
+    async with at_home(home_of([Brief(after, NOW - 5, "./train")]), (120, 40)) as stage:
+        await stage.press("R")
+        assert "Run again, to ask" in stage.text or "tui-probe run" in stage.text
+        await stage.press("escape", "tab", "tab", "R")
+        assert "select a run in the list of traces" in stage.text
 
 
 # -- the form
@@ -495,7 +504,7 @@ async def test_advice_that_was_cut_is_whole_where_the_keys_are() -> None:
 
 async def test_problems_come_first() -> None:
     async with at_home(home_of()) as stage:
-        lines = [line for line in stage.text.split("\n") if line[1:2] in "✘!○✔" and line[1:2]]
+        lines = [line for line in stage.inside.split("\n") if line[1:2] in "✘!○✔" and line[1:2]]
         assert [line.split()[1] for line in lines] == ["driver", "terminal", "ncu", "ptxas", "hook"]
 
 
@@ -514,7 +523,7 @@ async def test_home_fits_terminal(size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("current", ["recent", "form", "machine"])
 def test_sections_fill_the_terminal(current: str) -> None:
     for rows in range(SMALLEST[1], 100):
-        assert sum(heights(rows, current, 16).values()) == rows - 5
+        assert sum(heights(rows, current, 16).values()) == rows - 6
         assert heights(rows, current, 16)[current] > 0
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-NCU = {"kernels": "1", "metrics": "2", "traffic": "3", "sectors": "4", "critical": "5", "averages": "6"}
-NSYS = {"totals": "1", "kernels": "2", "ranges": "3", "gaps": "4", "timeline": "5"}
+NCU = {"kernels": "1", "metrics": "m", "traffic": "t", "sectors": "s", "critical": "c", "averages": "a"}
+NSYS = {"totals": "1", "kernels": "k", "ranges": "r", "gaps": "g", "timeline": "7"}
 
 
 def shown(files: list[Path], size: tuple[int, int], ascii_only: bool = False) -> AbstractAsyncContextManager[Stage]:
@@ -50,7 +50,7 @@ async def test_pages_of_nsys(tmp_path: Path, ascii_only: bool) -> None:
 
 async def test_pages_scroll_search_and_filter(tmp_path: Path) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (100, 30)) as stage:
-        await stage.press("2", "G")
+        await stage.press("0", "k", "G")
         assert "compete for L2" in stage.text or "Blocks share L2" in stage.text
         await stage.press("g", "ampersand", *"gemv2T", "enter")
         assert "gemv2T" in stage.text
@@ -70,11 +70,11 @@ async def test_rows_lead_to_their_launches_and_back(tmp_path: Path) -> None:
         await stage.press("escape")
         assert "gemv2T" in stage.text
         assert "row 2 of 10" in stage.text, "the row that was left"
-        await stage.press("2")
+        await stage.press("0", "k")
         assert "of 3 689" in stage.text, "all launches"
-        await stage.press("3", "down", "down", "enter")
+        await stage.press("0", "r", "down", "down", "enter")
         assert "only range" in stage.text
-        await stage.press("2")
+        await stage.press("0", "k")
         assert "only range" in stage.text
         await stage.press("escape")
         assert "of 3 689" in stage.text
@@ -82,28 +82,28 @@ async def test_rows_lead_to_their_launches_and_back(tmp_path: Path) -> None:
 
 async def test_kernels_of_ncu_lead_to_their_values_and_back(tmp_path: Path) -> None:
     async with shown(attention(tmp_path), (120, 30)) as stage:
-        await stage.until(lambda: "row 1 of" in stage.text, "no page")
-        assert stage.text.split("\n")[-1].startswith(" Enter metrics")
-        rows = stage.text.split("\n")
+        await stage.until(lambda: "row 1 of" in stage.inside, "no page")
+        assert stage.inside.split("\n")[-1].startswith(" Enter metrics")
+        rows = stage.inside.split("\n")
         assert " flash_fwd_kernel" in next(line for line in rows if line.startswith("▌"))
         await stage.press("enter")
-        assert "only kernel" in stage.text
-        values = [line for line in stage.text.split("\n") if "flash_fwd_kernel" in line]
+        assert "only kernel" in stage.inside
+        values = [line for line in stage.inside.split("\n") if "flash_fwd_kernel" in line]
         assert len(values) > 15
-        assert not any("flash_attention" in line or "reduce" in line for line in stage.text.split("\n")[6:-2])
+        assert not any("flash_attention" in line or "reduce" in line for line in stage.inside.split("\n")[6:-2])
         await stage.press("escape")
-        assert stage.text.split("\n") == rows
+        assert stage.inside.split("\n") == rows
 
 
 def rows_of(stage: Stage) -> list[str]:
     """The lines of the page, without title, tabs, state and keys."""
-    return stage.text.split("\n")[2:-2]
+    return stage.inside.split("\n")[2:-2]
 
 
 async def test_titles_of_columns_stay(tmp_path: Path) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (100, 20)) as stage:
-        await stage.press("2")
-        await stage.until(lambda: "row 1 of 3 689" in stage.text, "no page")
+        await stage.press("0", "k")
+        await stage.until(lambda: "row 1 of 3 689" in stage.inside, "no page")
         assert rows_of(stage)[0].startswith(" files")
         for key in ("pagedown", "pagedown", "up", "up", "pageup"):
             await stage.press(key)
@@ -121,8 +121,8 @@ async def test_titles_of_columns_stay(tmp_path: Path) -> None:
 
 async def test_titles_stand_above_rows_that_pass_a_filter(tmp_path: Path) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (100, 20)) as stage:
-        await stage.press("2", "ampersand", *"gemv2T", "enter")
-        await stage.until(lambda: "only “gemv2T”" in stage.text, "no filter")
+        await stage.press("0", "k", "ampersand", *"gemv2T", "enter")
+        await stage.until(lambda: "only “gemv2T”" in stage.inside, "no filter")
         assert rows_of(stage)[0].split()[:2] == ["#", "start"]
         assert rows_of(stage)[2].startswith("▌")
         await stage.press("pagedown", "pagedown")
@@ -156,12 +156,12 @@ async def test_rows_are_sorted_by_any_column_both_ways(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("forth", "back"), [("s", "S"), ("right", "left")])
 async def test_columns_are_chosen_by_the_keys_of_the_kernel_table(tmp_path: Path, forth: str, back: str) -> None:
     def heading() -> list[str]:
-        return next(line for line in stage.text.splitlines() if " total" in line and " launches" in line).split()
+        return next(line for line in stage.inside.splitlines() if " total" in line and " launches" in line).split()
 
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (120, 30)) as stage:
         assert heading()[:3] == ["share", "total", "launches"]
         await stage.press(forth, forth, forth)
-        assert "by launches, falling" in stage.text
+        assert "by launches, falling" in stage.inside
         assert heading()[:3] == ["share", "total", "launches↓"]
         await stage.press("r")
         assert heading()[:3] == ["share", "total", "launches↑"]
@@ -171,11 +171,11 @@ async def test_columns_are_chosen_by_the_keys_of_the_kernel_table(tmp_path: Path
 
 async def test_only_columns_that_are_seen_are_sorted_by(tmp_path: Path) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (80, 24)) as stage:
-        await stage.press("3")
+        await stage.press("0", "r")
         seen = []
-        for _ in range(8):
+        while "as it was" not in seen and len(seen) < 20:
             await stage.press("o")
-            seen.append(stage.text.partition("sorted ")[2].splitlines()[0].strip())
+            seen.append(stage.inside.partition("sorted ")[2].splitlines()[0].strip())
         assert not [words for words in seen if "GPU" in words or "host" in words]
         assert seen[-1] == "as it was"
 
@@ -188,7 +188,7 @@ async def test_the_timeline_answers_keys(tmp_path: Path) -> None:
         ),
     )
     async with shown([path], (100, 20)) as stage:
-        await stage.press("5")
+        await stage.press("7")
         assert "f(int)" in stage.text
         assert "┣step" in stage.text
         before = stage.text
@@ -207,7 +207,7 @@ async def test_quitting(tmp_path: Path) -> None:
         await stage.press("9")
         assert "there is no page 9" in stage.text
         await stage.press("question_mark")
-        assert "all keys" in stage.text
+        assert " Keys " in stage.text
         await stage.press("question_mark", "ctrl+q")
         assert stage.app.return_code in (0, None)
         assert not stage.app.is_running
@@ -215,7 +215,7 @@ async def test_quitting(tmp_path: Path) -> None:
 
 async def test_exports(tmp_path: Path) -> None:
     async with shown(attention(tmp_path), (80, 24)) as stage:
-        await stage.press("3", "e", "c")
+        await stage.press("0", "t", "e", "c")
         (written,) = list((tmp_path / "cwd").iterdir())
         assert written.read_text().startswith("program,process,iterations")
 
@@ -231,7 +231,7 @@ async def test_making_a_page_can_be_stopped_and_gone_on_with() -> None:
              LazyPage("slow", "Slow", slow)]  # fmt: skip
     async with showing(PageSet("two pages", pages), (80, 24)) as stage:
         gate.close()
-        await stage.pilot.press("2")
+        await stage.pilot.press("0", "s")
         await let_run(stage)
         await stage.until(lambda: "reading Slow" in stage.text, "it does not say what it does")
         await stage.pilot.press("escape")
@@ -241,7 +241,7 @@ async def test_making_a_page_can_be_stopped_and_gone_on_with() -> None:
         gate.open.set()
         await stage.settle()
         assert "stopped" in stage.text
-        await stage.press("2")
+        await stage.press("0", "s")
         assert "nothing to show" in stage.text
 
 
@@ -257,7 +257,7 @@ async def test_a_page_that_could_not_be_made_is_tried_again() -> None:
     pages = [LazyPage(name, name.title(), page) for name in ("first", "second")]
     async with showing(PageSet("two pages", pages), (80, 24)) as stage:
         assert "x.csv: cut off" in stage.text
-        await stage.press("2", "1")
+        await stage.press("0", "s", "1")
         assert "x.csv" not in stage.text
         assert "nothing to show" in stage.text
 
@@ -271,7 +271,7 @@ async def test_pages_of_files_have_no_worst_place_that_was_measured(tmp_path: Pa
 
 async def test_names_are_searched_in_the_timeline(tmp_path: Path) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (100, 24)) as stage:
-        await stage.press("5", "slash", *"Step 40", "enter")
+        await stage.press("7", "slash", *"Step 40", "enter")
         assert "Step 40 to 50" in stage.text.split("\n")[-2]
         await stage.press("slash", *"Compute", "enter")
         first = stage.text.split("\n")[-2]
@@ -287,26 +287,26 @@ async def test_names_are_searched_in_the_timeline(tmp_path: Path) -> None:
 
 async def test_text_after_a_refusal_presses_no_keys(tmp_path: Path) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (100, 24)) as stage:
-        await stage.press("5")
+        await stage.press("7")
         state = stage.text.split("\n")[:-1]
         await stage.press("ampersand", *"Step 40")
         assert "this page has no lines to filter" in stage.text.split("\n")[-1]
         await stage.press("enter")
         assert stage.text.split("\n")[:-1] == state
-        await stage.press("3")
+        await stage.press("0", "r")
         assert "on host" in stage.text
 
 
 async def test_under_a_range_all_that_counts_is_of_it(tmp_path: Path) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (120, 40)) as stage:
-        await stage.press("3", "down", "down", "enter", "2")
+        await stage.press("0", "r", "down", "down", "enter", "0", "k")
         assert "85 of 3 689 kernels" in stage.text
         assert "40 of 85 kernels with fewer blocks than SMs" in stage.text
         assert "only      range Step 0 to 10" in stage.text
         await stage.press("1")
         assert "85 of 3 689 kernels" in stage.text
         assert "row 1 of 9" in stage.text
-        await stage.press("4")
+        await stage.press("0", "g")
         assert "of 3 688 gaps beside what is found" in stage.text
         await stage.press("1", "enter")
         assert "only kernel gemv2T_kernel_val<…> in range Step 0 to 10 · row 1 of 10" in stage.text
@@ -315,17 +315,17 @@ async def test_under_a_range_all_that_counts_is_of_it(tmp_path: Path) -> None:
         await stage.press("escape")
         assert "all is shown again" in stage.text
         assert "row 1 of 10" in stage.text
-        await stage.press("2")
+        await stage.press("0", "k")
         assert "of 3 689" in stage.text
 
 
 async def test_a_range_leads_to_its_kernels_and_these_to_their_launches(tmp_path: Path) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (120, 40)) as stage:
-        await stage.press("3", "down", "down")
-        range_row = next(line for line in stage.text.split("\n") if "row 3 of" in line)
+        await stage.press("0", "r", "down", "down")
+        range_row = next(line for line in stage.inside.split("\n") if "row 3 of" in line)
         await stage.press("enter")
-        assert "only range Step 0 to 10 · row 1 of 9" in stage.text
-        titles = next(line for line in stage.text.split("\n") if "p99" in line).split()
+        assert "only range Step 0 to 10 · row 1 of 9" in stage.inside
+        titles = next(line for line in stage.inside.split("\n") if "p99" in line).split()
         assert titles == ["share", "total", "launches", "mean", "median", "p99", "most", "kernel"]
         await stage.press("e", "j")
         (written,) = list((tmp_path / "cwd").iterdir())
@@ -334,11 +334,11 @@ async def test_a_range_leads_to_its_kernels_and_these_to_their_launches(tmp_path
         assert sum(row["share"] for row in record["totals"]) == pytest.approx(1.0)
         assert sum(row["launches"] for row in record["totals"]) == 85
         await stage.press("down", "enter")
-        assert "in range Step 0 to 10 · row 1 of" in stage.text
+        assert "in range Step 0 to 10 · row 1 of" in stage.inside
         await stage.press("q")
-        assert "only range Step 0 to 10 · row 2 of 9" in stage.text
+        assert "only range Step 0 to 10 · row 2 of 9" in stage.inside
         await stage.press("q")
-        assert range_row in stage.text, "the range that was left"
+        assert range_row in stage.inside, "the range that was left"
         await stage.press("q", "escape")
-        assert "Ctrl-Q quits" in stage.text
-        assert range_row in stage.text
+        assert "Ctrl-Q quits" in stage.inside
+        assert range_row in stage.inside

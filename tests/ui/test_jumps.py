@@ -34,12 +34,12 @@ async def show(stage: Stage, page: str) -> None:
 
 
 def cursor_line(stage: Stage) -> str:
-    (line,) = [line for line in stage.text.split("\n") if line.startswith("▌")]
+    (line,) = [line for line in stage.inside.split("\n") if line.startswith("▌")]
     return line
 
 
 def hint(stage: Stage) -> str:
-    return stage.text.split("\n")[-1]
+    return stage.inside.split("\n")[-1]
 
 
 async def test_from_a_row_to_the_code_and_back(session: Session) -> None:
@@ -62,7 +62,7 @@ async def test_from_a_row_to_the_code_and_back(session: Session) -> None:
 
 async def test_from_the_code_to_the_table_and_on(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
-        await stage.press("enter", "2", "v", "full_stop", "full_stop", "enter")
+        await stage.press("enter", "3", "v", "full_stop", "full_stop", "enter")
         assert screen_of(stage).current == "lines"
         assert f" {STRIDED} " in cursor_line(stage)
         await stage.press("j", "enter")
@@ -79,7 +79,7 @@ async def test_from_the_code_to_the_table_and_on(session: Session) -> None:
 
 async def test_from_the_difference_to_the_whole_text(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
-        await stage.press("enter", "3", "slash", *"%f2, [", "enter")  # the prompt takes the first
+        await stage.press("enter", "4", "slash", *"%f2, [", "enter")  # the prompt takes the first
         assert screen_of(stage).current == "diff"
         await stage.press("enter")
         assert screen_of(stage).current == "ptx"
@@ -93,7 +93,7 @@ async def test_from_an_access_to_its_instruction(session: Session) -> None:
         await stage.press("enter")
         await show(stage, "dmat")
         assert "Enter PTX" in hint(stage)
-        read_out = next(line for line in stage.text.split("\n") if "PTX:" in line)
+        read_out = next(line for line in stage.inside.split("\n") if "PTX:" in line)
         await stage.press("enter")
         assert screen_of(stage).current == "ptx"
         line = int(read_out.partition("PTX:")[2].split()[0])
@@ -101,19 +101,19 @@ async def test_from_an_access_to_its_instruction(session: Session) -> None:
         assert isinstance(view, DocumentView)
         assert view.target() == Spot.of_line(line)
         await stage.press("q")
-        assert read_out in stage.text
+        assert read_out in stage.inside
 
 
 async def test_a_line_of_which_nothing_was_measured_says_so(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
-        await stage.press("enter", "2", "enter")
+        await stage.press("enter", "3", "enter")
         assert screen_of(stage).current == "ptx"
         assert "nothing was measured of this line: . goes to the next one that was" in hint(stage)
 
 
 async def test_an_inserted_line_leads_nowhere(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
-        await stage.press("enter", "2", "slash", *"%clock64", "enter", "enter")
+        await stage.press("enter", "3", "slash", *"%clock64", "enter", "enter")
         assert screen_of(stage).current == "ptx"
         assert "this line is the probe's" in hint(stage)
 
@@ -136,10 +136,10 @@ async def test_enter_is_not_offered_without_target(session: Session) -> None:
 
 async def test_from_an_added_line_to_that_line_of_the_probed_text_and_back(session: Session) -> None:
     async with on_stage(session, (80, 40)) as stage:
-        await stage.press("enter", "3")
+        await stage.press("enter", "4")
         for _ in range(40):
             await stage.press("j")
-            if "of the probe dmat" in stage.text:
+            if "of the probe dmat" in stage.inside:
                 break
         added = cursor_line(stage)
         assert " + " in added

@@ -46,13 +46,13 @@ async def test_every_page_is_as_it_was(name: str) -> None:
 
 async def test_the_timeline_keeps_its_window() -> None:
     async with on_stage(Session(traces=(H200 / "demo",)), (80, 24)) as stage:
-        await stage.press("enter", "8")
+        await stage.press("enter", "7")
         page = lines(stage)
         await stage.press("exclamation_mark", "W", "W", "w", "w", "m")
         left = lines(stage)
-        await stage.press("q", "down", "enter", "8")
+        await stage.press("q", "down", "enter", "7")
         assert "#1 coalesced_store" in stage.text
-        await stage.press("q", "up", "enter", "8")
+        await stage.press("q", "up", "enter", "7")
         assert lines(stage) == left != page
         await stage.resize(120, 40)
         view = kernel_screen(stage).view
@@ -64,7 +64,7 @@ async def test_the_timeline_keeps_its_window() -> None:
 
 async def test_a_filter_is_kept() -> None:
     async with on_stage(Session(traces=(H200 / "attention_sectors",)), (80, 24)) as stage:
-        await stage.press("enter", "2", "ampersand", *"ld.global", "enter", "down", "1")
-        await stage.press("q", "enter", "2")
+        await stage.press("enter", "3", "ampersand", *"ld.global", "enter", "down", "1")
+        await stage.press("q", "enter", "3")
         assert "only “ld.global”" in stage.text
         assert "row 2 of" in stage.text

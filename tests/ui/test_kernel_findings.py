@@ -14,7 +14,7 @@ from tui_probe.ui.live import results
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.live.results import due, find_more
 from tui_probe.verdicts import findings as brief_module
-from tui_probe.verdicts.findings import summarize_findings
+from tui_probe.verdicts.findings import FindingSummary, summarize_findings
 from tui_probe.verdicts.kernel_snapshot import KernelSnapshot, kernel_snapshot
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ async def test_the_page_of_results_has_a_few_lines_for_each_kernel(tmp_path: Pat
         for _ in range(300 if name == "often" else 2):
             writer.result(kernel, writer.launch(kernel))
     async with on_stage(Session(traces=(writer.directory,)), (120, 50)) as stage:
-        await stage.press("6")
-        lines = [line.strip() for line in stage.text.split("\n")]
+        await stage.press("0", "r")
+        lines = [line.strip() for line in stage.inside.split("\n")]
         assert "300 results, 32 of them read, evenly spread" in lines, stage.text
         assert sum(line.startswith("running  ") for line in lines) == 1
         assert sum(" cycles per slot" in line for line in lines) == 2
@@ -112,12 +112,13 @@ async def test_the_key_of_the_worst_goes_through_the_kernels_that_stand_out(tmp_
     async with on_stage(Session(traces=(writer.directory,)), (120, 40)) as stage:
         process = stage.live.process
         assert process is not None
-        stage.app.feed.tell(process, {1: "! first words", 2: "as it should be", 3: "! last words"})
+        words = {1: "! first words", 2: "as it should be", 3: "! last words"}
+        stage.app.feed.tell(process, {index: FindingSummary(text) for index, text in words.items()})
         await stage.refresh()
-        for index, words in ((1, "1 of 2 that stand out: ! first words"), (3, "2 of 2 that stand out: ! last words")):
+        for index, notice in ((1, "1 of 2 that stand out: ! first words"), (3, "2 of 2 that stand out: ! last words")):
             await stage.press("exclamation_mark")
             assert stage.live.table.selected == index
-            assert words in stage.text
+            assert notice in stage.text
         await stage.press("exclamation_mark")
         assert stage.live.table.selected == 1, "after the last comes the first"
         await stage.press("down", "exclamation_mark")

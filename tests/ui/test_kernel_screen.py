@@ -13,7 +13,7 @@ import pytest
 from tests.ui.conftest import Stage, golden_sizes, on_stage
 from tests.ui.fakes import FakeDrawing, Gate, show_fakes, show_pages
 from tui_probe.draw.view import Document
-from tui_probe.pages.views import FIXED_PAGES, kind_of
+from tui_probe.pages.views import keys_of_pages, kind_of
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
@@ -67,7 +67,7 @@ async def let_run(stage: Stage) -> None:
         await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("page", ["1", "3", "6"])
+@pytest.mark.parametrize("page", ["1", "4", "8"])
 async def test_the_screen(recorded: Session, page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     show_pages(monkeypatch, others=False)  # what else there is has goldens of its own
     async with on_stage(recorded, (120, 40)) as stage:
@@ -79,7 +79,7 @@ async def test_the_screen(recorded: Session, page: str, monkeypatch: pytest.Monk
 async def test_steps_keep_page_and_place(recorded: Session) -> None:
     async with on_stage(recorded, (120, 30)) as stage:
         stage.live.table.select(4)
-        await stage.press("enter", "2", "pagedown", "right")
+        await stage.press("enter", "3", "pagedown", "right")
         top = document(stage).window.top
         assert (top, document(stage).window.left) == (24, 8)
         await stage.press("right_square_bracket")
@@ -94,46 +94,58 @@ async def test_steps_keep_page_and_place(recorded: Session) -> None:
         assert stage.live.table.selected == 4
 
 
-async def test_a_number_typed_before_the_pages_are_known_is_not_lost(
+async def test_each_kernel_keeps_its_place_on_each_page(recorded: Session) -> None:
+    """Also where the page of the kernel between them is shorter."""
+    async with on_stage(recorded, (120, 30)) as stage:
+        stage.live.table.select(4)
+        await stage.press("enter", "3", "G")
+        last = document(stage).window.top
+        await stage.press("left_square_bracket")
+        assert document(stage).window.top < last
+        await stage.press("right_square_bracket")
+        assert document(stage).window.top == last
+
+
+async def test_letters_typed_before_the_pages_are_known_are_not_lost(
     recorded: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = threading.Event()
 
-    def late(source: ViewSource) -> list[tuple[ViewKind, bool]]:
+    def late(source: ViewSource) -> list[tuple[ViewKind, str, bool]]:
         assert known.wait(10)
         return pages_of(source)
 
     monkeypatch.setattr("tui_probe.ui.screens.kernel.pages_of", late)
     async with on_stage(recorded, (120, 40)) as stage:
         stage.live.table.select(4)
-        await stage.pilot.press("enter", "8")
+        await stage.pilot.press("enter", "7")
         await let_run(stage)
-        assert screen_of(stage).current == FIXED_PAGES[0]
+        screen = screen_of(stage)
+        assert screen.current == "timeline", "digits are known at once"
+        await stage.pilot.press("0", "b")
+        await let_run(stage)
         known.set()
         await stage.settle()
-        assert screen_of(stage).current == "timeline"
-        assert "there is no page" not in stage.text
+        assert (screen.current, stage.app.screen) == ("blocks", screen)
 
 
-async def test_a_number_is_forgotten_with_the_screen(recorded: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_list_of_pages_that_was_left_opens_none(recorded: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     known = threading.Event()
 
-    def late(source: ViewSource) -> list[tuple[ViewKind, bool]]:
+    def late(source: ViewSource) -> list[tuple[ViewKind, str, bool]]:
         assert known.wait(10)
         return pages_of(source)
 
     monkeypatch.setattr("tui_probe.ui.screens.kernel.pages_of", late)
     async with on_stage(recorded, (120, 40)) as stage:
-        await stage.pilot.press("enter", "7")
-        await stage.until(lambda: "status" in stage.text, "the summary does not open")
-        screen = screen_of(stage)
-        await stage.pilot.press("q")
+        await stage.pilot.press("enter", "0")
+        await let_run(stage)
+        await stage.pilot.press("escape", "q")
         await let_run(stage)
         assert stage.app.screen is stage.live
         known.set()
         await stage.settle()
-        assert screen.current == FIXED_PAGES[0]
-        assert screen.opener.idle
+        assert stage.app.screen is stage.live
 
 
 @pytest.mark.parametrize(
@@ -156,26 +168,28 @@ async def test_a_page_has_the_same_number_whatever_probe_ran(trace: str, kernel:
             await stage.press(key)
             assert screen_of(stage).current == name
             assert f" {key} {kind_of(name).title} " in stage.text.split("\n")[1]
-        for name in (*own, own[0]):
-            await stage.press("0")
-            assert screen_of(stage).current == name, "the page of this probe, then its next one, then the first again"
-            pressed = "0" * (own.index(name) + 1)
-            assert f" {pressed} {kind_of(name).title} " in stage.text.split("\n")[1]
+        for name in own:
+            letter = keys_of_pages()[name]
+            await stage.press("0", letter)
+            assert screen_of(stage).current == name
+            assert f" 0 {letter} {kind_of(name).title} " in stage.text.split("\n")[1]
 
 
-NUMBERED = {"7": "lines", "8": "timeline", "9": "source"}
+NUMBERED = {"6": "lines", "7": "timeline", "2": "source"}
 
 
 def has(stage: Stage, name: str) -> bool:
     return any(tab.id == name and not tab.empty for tab in screen_of(stage).tabs)
 
 
-async def test_unused_page_number_is_reported() -> None:
+async def test_page_without_results_names_the_probe() -> None:
     async with on_stage(Session(traces=(H200 / "attention_progress",)), (200, 50)) as stage:
         stage.live.table.select(0)
         await stage.press("enter", "0")
-        assert screen_of(stage).current == FIXED_PAGES[0]
-        assert "there is no page 0: Tab goes from page to page" in stage.text
+        assert "nothing recorded" in stage.text
+        await stage.press("d")
+        assert screen_of(stage).current == "dmat"
+        assert "R runs it again" in stage.text or "not probed" in stage.text or "-p dmat" in stage.text
 
 
 async def test_table_ends_are_reported(recorded: Session) -> None:
@@ -218,8 +232,8 @@ async def test_the_summary_names_the_numbers_of_pages(recorded: Session) -> None
     async with on_stage(recorded, (120, 40)) as stage:
         stage.live.table.select(4)
         await stage.press("enter")
-        assert "→ 8 Timeline" in stage.text
-        assert "→ 0 Blocks" in stage.text
+        assert "→ 7 Timeline" in stage.text
+        assert "→ 0 b Blocks" in stage.text
 
 
 async def test_a_page_that_is_read_again_keeps_the_numbers_of_pages(recorded: Session) -> None:
@@ -230,13 +244,13 @@ async def test_a_page_that_is_read_again_keeps_the_numbers_of_pages(recorded: Se
         screen_of(stage)._read_again(screen_of(stage)._row)
         await stage.settle()
         assert document(stage).document is not before
-        assert "→ 8 Timeline" in stage.text
+        assert "→ 7 Timeline" in stage.text
 
 
 async def test_missing_page_shows_reason_in_place(session: Session) -> None:
     async with on_stage(session, (200, 30)) as stage:
         stage.live.table.select(3)
-        await stage.press("enter", "3")
+        await stage.press("enter", "4")
         assert isinstance(screen_of(stage).view, MessageView)
         assert "no PTX in image" in stage.text
         assert "(PTX)" in stage.text
@@ -256,7 +270,7 @@ async def test_keys_are_answered_while_a_view_opens(session: Session, monkeypatc
         assert "25%, 0 s left" in stage.text
         await stage.pilot.press("question_mark")
         await let_run(stage)
-        assert "all keys" in stage.text.split("\n")[0]
+        assert " Keys " in stage.text.split("\n")[0]
         await stage.pilot.press("q")
         await stage.pilot.press("1")  # its page is read already
         await let_run(stage)
@@ -311,14 +325,14 @@ async def test_the_mouse_moves_the_cursor_of_a_drawing(session: Session, monkeyp
     async with on_stage(session) as stage:
         await stage.press("enter")
         fake = await drawing(stage)
-        await stage.pilot.click("#page", offset=(7, 3))
+        await stage.pilot.click("#page", offset=(8, 3))
         await stage.settle()
         assert fake.clicked == (7, 3)
 
 
 async def test_a_page_is_read_again_while_the_kernel_goes_on(session: Session, trace: TraceWriter) -> None:
     async with on_stage(session) as stage:
-        await stage.press("enter", "6")
+        await stage.press("enter", "8")
         assert document(stage).count == 4
         trace.launch(0)
         await stage.refresh()
@@ -358,10 +372,9 @@ async def test_a_page_says_itself_whether_it_grows_and_what_it_is_called_where_t
     show_pages(monkeypatch, made("still", grows=False), made("growing", grows=True), others=False)
     async with on_stage(session, (80, 30)) as stage:
         await stage.press("enter")
-        assert " 0 Still  00 Growing" in stage.text.split("\n")[1]
-        for number, times in (("0", 1), ("0", 2)):
+        for letter, times in (("i", 1), ("w", 2)):  # of titles that both begin with other letters
             opened.clear()
-            await stage.press(number)
+            await stage.press("0", letter)
             trace.launch(0)
             await stage.refresh()
             screen_of(stage).tick()
@@ -389,7 +402,7 @@ async def test_missing_page_is_tried_again(session: Session, monkeypatch: pytest
 async def test_changes_are_stepped_through_and_folded(recorded: Session) -> None:
     async with on_stage(recorded, (120, 24)) as stage:
         stage.live.table.select(5)
-        await stage.press("enter", "3")
+        await stage.press("enter", "4")
         folded = document(stage).count
         assert "unchanged lines" in stage.text
         await stage.press("full_stop", "full_stop")
@@ -406,7 +419,7 @@ async def test_changes_are_stepped_through_and_folded(recorded: Session) -> None
 async def test_search_and_filter_of_a_document(recorded: Session) -> None:
     async with on_stage(recorded, (120, 24)) as stage:
         stage.live.table.select(4)
-        await stage.press("enter", "2", "slash", *"bar.sync", "enter")
+        await stage.press("enter", "3", "slash", *"bar.sync", "enter")
         assert "bar.sync" in stage.text
         first = document(stage).match
         await stage.press("n")
@@ -425,7 +438,7 @@ FORMS = {"t": ("txt", "block_sched"), "c": ("csv", "added,block_sched"), "j": ("
 async def test_a_page_is_written_in_any_form(recorded: Session, key: str) -> None:
     suffix, content = FORMS[key]
     async with on_stage(recorded) as stage:
-        await stage.press("enter", "3", "e", key)
+        await stage.press("enter", "4", "e", key)
         (written,) = Path.cwd().glob(f"tui-probe-diff-*.{suffix}")
         assert content in written.read_text()
         assert written.name in stage.text
@@ -433,7 +446,7 @@ async def test_a_page_is_written_in_any_form(recorded: Session, key: str) -> Non
 
 async def test_launches_are_written_for_perfetto(recorded: Session) -> None:
     async with on_stage(recorded) as stage:
-        await stage.press("enter", "6", "e", "f")
+        await stage.press("enter", "8", "e", "f")
         (written,) = Path.cwd().glob("tui-probe-launches-*.json")
         assert json.loads(written.read_text())["traceEvents"]
 
@@ -443,7 +456,7 @@ async def test_a_png_needs_matplotlib_and_says_so(recorded: Session, monkeypatch
 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     async with on_stage(recorded) as stage:
-        await stage.press("enter", "3", "e", "p")
+        await stage.press("enter", "4", "e", "p")
         assert "matplotlib" in stage.text
         assert list(Path.cwd().glob("*.png")) == []
 
@@ -455,7 +468,7 @@ async def test_a_drawing_stays_while_results_come_and_the_newest_is_a_key_away(
         return stage.text.split("\n")[0]
 
     async with on_stage(session) as stage:
-        await stage.press("enter", "8")
+        await stage.press("enter", "7")
         assert "launch 3 (4th of 4 of this kernel)  probed" in title()
         for _ in range(3):
             trace.result(0, trace.launch(0))

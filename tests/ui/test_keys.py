@@ -16,16 +16,16 @@ from tests.ui.conftest import Stage, on_stage
 from tests.ui.fakes import FakeDrawing, show_fakes
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.launcher.control import BUDGETS, ControlPage
-from tui_probe.pages.views import FIXED_PAGES
+from tui_probe.probekit.page_keys import DIGIT_PAGES
 from tui_probe.ui import keys
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.compare import CompareScreen
 from tui_probe.ui.screens.help import HelpScreen, TopicScreen
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.screens.letter_menu import LetterScreen
 from tui_probe.ui.screens.lists import NameScreen, TagScreen
 from tui_probe.ui.views.drawing import DrawingView
 from tui_probe.ui.views.log import LogView
-from tui_probe.ui.widgets.bars import Tab
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -147,7 +147,7 @@ async def _(stage: Stage, key: str) -> None:
     await stage.press("question_mark", key, *"run-json", "enter")
     assert isinstance(stage.app.screen, TopicScreen)
     await stage.press(key, *"keys", "enter")
-    assert "what keys do on each screen" in stage.text
+    assert "keys of each screen" in stage.text
 
 
 @checks("theme")
@@ -180,7 +180,7 @@ async def _(stage: Stage, key: str) -> None:
 
 @checks("back")
 async def _(stage: Stage, key: str) -> None:
-    await stage.press("3", "z")
+    await stage.press("0", "v", "tab", "z")
     stage.live.view.set_filter("exec")
     await stage.settle()
     await stage.press(key)
@@ -205,61 +205,60 @@ async def _(stage: Stage, key: str) -> None:
 
 PAGES = {
     "1": "registers",
-    "2": "ptxas info",
-    "3": "[kernel]",
-    "4": "line 99",
-    "5": "nothing on stderr",
-    "6": "64 blocks, running ",
-    "7": "no NVIDIA driver",
+    "2": "no source line of this kernel is known",
+    "3": "ptx",
+    "4": "probed.ptx",
+    "5": "SASS",
+    "6": "needs a result",
+    "7": "block_sched",
+    "8": "launch",
+    "9": "ptxas info",
 }
 
 
 @checks(*(f"page_{number}" for number in PAGES))
 async def _(stage: Stage, key: str) -> None:
+    """A digit shows the same page below the table and on the screen of a kernel; the table keeps the keys."""
     await stage.press(key)
-    assert PAGES[key] in stage.text
-    assert not stage.live.in_table
+    assert stage.live.in_table
+    below = stage.live.current
+    await stage.press("enter", key)
+    assert kernel_screen(stage).current == ("summary" if key == "1" else below)
+    assert DIGIT_PAGES[int(key) - 1] == kernel_screen(stage).current
+    assert kernel_screen(stage).view.name == kernel_screen(stage).current
+
+
+@checks("page_0")
+async def _(stage: Stage, key: str) -> None:
+    letters = {"o": "line 99", "e": "nothing on stderr", "v": "[kernel]", "r": "64 blocks, running ",
+               "g": "no NVIDIA driver", "n": "No NVTX range encloses a launch",
+               "h": "No CUDA graph was made", "a": "No probe of this trace reports single lines"}  # fmt: skip
+    for letter, text in letters.items():
+        await stage.press(key)
+        assert isinstance(stage.app.screen, LetterScreen)
+        await stage.press(letter)
+        assert text in stage.text
+        assert stage.live.in_table
+    await stage.press("1", "enter", key, "p")
+    assert kernel_screen(stage).current == "probe"
+    await stage.press(key, "escape")
+    assert kernel_screen(stage).current == "probe"
 
 
 @checks("previous_kernel", "next_kernel")
 async def _(stage: Stage, key: str) -> None:
     stage.live.table.select(3)
-    await stage.press("2", key)
+    await stage.press("9", key)
     expected = 2 if key == "left_square_bracket" else 4
     assert stage.live.table.selected == expected
     assert stage.live.current == "process"
-    assert not stage.live.in_table
-
-
-@checks("page_8")
-async def _(stage: Stage, key: str) -> None:
-    assert "8 Ranges" not in stage.text
-    await stage.press(key)
-    assert "No NVTX range encloses a launch" in stage.text
-    assert stage.live.view is stage.live.pages.ranges
-
-
-@checks("page_9")
-async def _(stage: Stage, key: str) -> None:
-    assert "9 Graphs" not in stage.text
-    await stage.press(key)
-    assert "No CUDA graph was made executable" in stage.text
-    assert stage.live.view is stage.live.pages.graphs
-
-
-@checks("page_0")
-async def _(stage: Stage, key: str) -> None:
-    assert "0 Lines" not in stage.text
-    await stage.press(key)
-    assert "No probe of this trace reports single lines" in stage.text
-    assert stage.live.view is stage.live.pages.lines
 
 
 @checks("together")
 async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
-    assert "page 8" in stage.text
-    await stage.press("8", key)
+    assert "page 0 n" in stage.text
+    await stage.press("0", "n", "tab", key)
     assert stage.live.pages.ranges.together
     await stage.press(key)
     assert not stage.live.pages.ranges.together
@@ -289,7 +288,7 @@ async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
     await stage.refresh()
     assert not control.is_on
-    assert "not recording: R resumes" in stage.text
+    assert "not recording: Ctrl-R resumes" in stage.text
     control["result_files.refused"] = 1
     await stage.press(key)
     await stage.refresh()
@@ -316,13 +315,13 @@ async def _(stage: Stage, key: str) -> None:
 @checks("zoom")
 async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
-    assert "1 Kernel" not in stage.text
+    assert "1 Sum" not in stage.text
     await stage.press("tab")
-    assert "1 Kernel" in stage.text
-    assert "  slowdown" not in stage.text
+    assert "1 Sum" in stage.text
+    assert " Kernels " not in stage.text
     await stage.press(key)
-    assert "1 Kernel" in stage.text
-    assert "  slowdown" in stage.text
+    assert "1 Sum" in stage.text
+    assert " Kernels " in stage.text
 
 
 @checks("search")
@@ -371,7 +370,7 @@ async def _(stage: Stage, key: str) -> None:
 
 @checks("export")
 async def _(stage: Stage, key: str) -> None:
-    await stage.press("4", key)
+    await stage.press("0", "o", "tab", key)
     (written,) = Path.cwd().glob("tui-probe-stdout-*.txt")
     assert len(written.read_text().splitlines()) == 100
     assert written.name in stage.text
@@ -406,7 +405,7 @@ async def _(stage: Stage, key: str) -> None:
 
 @checks("left", "right")
 async def _(stage: Stage, key: str) -> None:
-    await stage.press("4", "right", "right")
+    await stage.press("0", "o", "tab", "right", "right")
     assert ". end" not in stage.text
     await stage.press(key)
     assert log(stage).left == (8 if key in ("left", "h") else 24)
@@ -452,22 +451,10 @@ async def _(stage: Stage, key: str) -> None:
     assert kernel_screen(stage).view is view
 
 
-@checks(*(f"view_{number}" for number in range(1, 11)))
-async def _(stage: Stage, key: str) -> None:
-    await stage.press("enter", "2" if key == "1" else "1")
-    screen = kernel_screen(stage)
-    screen.tabs = [
-        Tab(name, name.title(), name.title()) for name in (*FIXED_PAGES, "fake", "fake_2", "fake_3", "fake_4")
-    ]
-    await stage.press(key)
-    assert screen.current == screen.tabs[int(key) - 1].id
-    assert screen.view.name == screen.current
-
-
 @checks("next_view", "previous_view")
 async def _(stage: Stage, key: str) -> None:
-    await stage.press("enter", "2", key)
-    assert kernel_screen(stage).current == ("diff" if key == "tab" else "summary")
+    await stage.press("enter", "4", key)
+    assert kernel_screen(stage).current == ("timeline" if key == "tab" else "summary")
 
 
 @checks("previous_launch", "next_launch")
@@ -491,6 +478,8 @@ async def _(stage: Stage, key: str) -> None:
 
 @checks("again")
 async def _(stage: Stage, key: str) -> None:
+    await stage.press(key)
+    assert "the program still runs" in stage.text
     await stage.press("enter", key)
     assert "the program still runs" in stage.text
 
@@ -498,7 +487,7 @@ async def _(stage: Stage, key: str) -> None:
 @pytest.mark.parametrize("key", ["q", "escape"])
 async def test_screens_opened_from_home_return_to_it(trace: TraceWriter, key: str) -> None:
     async with on_stage(Session(traces=(trace.directory,), from_home=True)) as stage:
-        await stage.press("3", key)
+        await stage.press("0", "v", "tab", key)
         assert stage.live.in_table
         assert "Ctrl-Q home" in stage.text
         await stage.pilot.press(key)
@@ -547,10 +536,15 @@ async def _(stage: Stage, key: str) -> None:
     assert f"pressed {keys.command_of(row)}" in stage.text
 
 
-@checks("sort", "sort_back")
+@checks("sort")
 async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
-    assert ("sorted by kernel" if key == "s" else "sorted by finding") in stage.text
+    assert isinstance(stage.app.screen, LetterScreen)
+    await stage.press("k")
+    assert "sorted by kernel" in stage.text
+    assert "kernel ↑" in " ".join(stage.text.split()) or "kernel↑" in stage.text.replace(" ", "")
+    await stage.press(key, "escape", "right")
+    assert "sorted by status" in stage.text
 
 
 @checks("reverse")
@@ -568,7 +562,7 @@ async def _(stage: Stage, key: str) -> None:
 
 @checks("follow")
 async def _(stage: Stage, key: str) -> None:
-    await stage.press("4")
+    await stage.press("0", "o", "tab")
     assert log(stage).follow
     await stage.press(key)
     assert not log(stage).follow
@@ -576,7 +570,7 @@ async def _(stage: Stage, key: str) -> None:
 
 @checks("tags")
 async def _(stage: Stage, key: str) -> None:
-    await stage.press("3", key)
+    await stage.press("0", "v", "tab", key)
     assert isinstance(stage.app.screen, TagScreen)
     assert "[benchmark]" in stage.text
     await stage.press("space", "enter")
@@ -610,8 +604,8 @@ async def test_unbound_key_is_reported_by_its_sign(busy: FakeTarget, key: str, s
 async def test_keys_act_in_the_pane_that_has_them_and_say_where_they_would(busy: FakeTarget) -> None:
     async with on_stage(Session(target=busy), (110, 32)) as stage:
         shown = stage.live.table.shown
-        await stage.press("2")
-        for key in ("s", "S", "r", "v"):
+        await stage.press("9", "tab")
+        for key in ("s", "r", "v"):
             await stage.press(key)
             assert "this key is for the table: Tab goes there" in stage.text
         assert (stage.live.table.shown, stage.live.in_table) == (shown, False)
@@ -623,24 +617,24 @@ async def test_keys_act_in_the_pane_that_has_them_and_say_where_they_would(busy:
         assert "a log has tags" in stage.text
 
 
-async def test_signs_tell_which_pane_has_the_keys(busy: FakeTarget) -> None:
+async def test_frames_show_which_pane_has_the_keys(busy: FakeTarget) -> None:
     async with on_stage(Session(target=busy), (110, 32)) as stage:
 
-        def signs() -> list[str]:
-            return [line[0] for line in stage.text.split("\n")[1:-2] if line[:1] in set("▶▌│")]
+        def corners() -> str:
+            return "".join(line[0] for line in stage.text.split("\n") if line[:1] in set("╭┏╰┗"))
 
-        assert signs() == ["▶", "▌"], "the table's titles, and the selected kernel"
+        assert corners() == "┏┗╭╰", "heavy lines around the table"
         await stage.press("tab")
-        assert signs() == ["│", "▶"], "the selected kernel, and the tabs of the pages"
-        await stage.press("2")
-        assert signs() == ["│", "▶"], "a digit leads to its page"
+        assert corners() == "╭╰┏┗", "heavy lines around the page"
+        await stage.press("9")
+        assert corners() == "╭╰┏┗", "a digit moves no keys"
         await stage.press("q")
-        assert signs() == ["▶", "▌"]
+        assert corners() == "┏┗╭╰"
 
 
 async def test_search_and_filter_act_in_the_pane_that_has_the_keys(busy: FakeTarget) -> None:
     async with on_stage(Session(target=busy), (110, 32)) as stage:
-        await stage.press("3", "ampersand", *"mem", "enter")
+        await stage.press("0", "v", "tab", "ampersand", *"mem", "enter")
         assert (stage.live.view.filter_text, stage.live.table.filter_text) == ("mem", "")
         await stage.press("tab", "ampersand", *"row", "enter")
         assert stage.live.table.filter_text == "row"

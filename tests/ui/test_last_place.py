@@ -26,13 +26,13 @@ TRACE = H200 / "attention_sectors"
 async def test_kernel_page_and_order_are_as_they_were() -> None:
     async with on_stage(Session(traces=(TRACE,)), (120, 40)) as stage:
         assert stage.live.table.selected == 1  # the first that was probed
-        await stage.press("s", "r", "end", "enter", "6", "ctrl+q")
+        await stage.press("s", "k", "r", "end", "enter", "8", "ctrl+q")
         left = stage.live.place
     async with on_stage(Session(traces=(TRACE,)), (120, 40)) as stage:
         assert isinstance(stage.app.screen, KernelScreen)
         assert stage.live.place == left
         assert (left.kernel_page, left.column, left.reverse) == ("launches", "demangled", True)
-        await stage.press("escape", "3", "ctrl+q")
+        await stage.press("escape", "0", "v", "ctrl+q")
     async with on_stage(Session(traces=(TRACE,)), (120, 40)) as stage:
         assert stage.app.screen is stage.live
         assert stage.live.current == "events"
@@ -40,7 +40,7 @@ async def test_kernel_page_and_order_are_as_they_were() -> None:
 
 async def test_the_line_is_as_it_was() -> None:
     async with on_stage(Session(traces=(TRACE,)), (120, 40)) as stage:
-        await stage.press("enter", "2", "slash", *"ld.global", "enter", "escape", "3")
+        await stage.press("enter", "3", "slash", *"ld.global", "enter", "escape", "4")
         screen = stage.app.screen
         assert isinstance(screen, KernelScreen)
         line = screen.line

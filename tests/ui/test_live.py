@@ -45,14 +45,14 @@ async def test_a_target_without_a_trace_says_what_it_waits_for(tmp_path: Path, t
         assert "running" in stage.text
         target.status = 3
         await stage.refresh()
-        assert "no kernel was launched; pages 4 and 5" in stage.text
+        assert "no kernel was launched; 0 o and 0 e" in stage.text
         target.status = None
         target.traces = traces
         await stage.refresh()
         assert "zero_fill" in stage.text
     target.traces, target.status = [], 3
     async with on_stage(Session(target=target)) as stage:
-        assert "no kernel was launched; pages 4 and 5" in stage.text
+        assert "no kernel was launched; 0 o and 0 e" in stage.text
         assert "✘ exit 3" in stage.text
         assert tmp_path.exists()
 
@@ -77,7 +77,7 @@ async def test_unsorted_kernels_are_not_reported_as_filtered(session: Session) -
     async with on_stage(session) as stage:
         table = stage.live.table
         rows, table.rows = table.rows, ()
-        table._take(([], {}))
+        table._take(((), {}, frozenset()))
         table.rows = rows
         assert "reading the trace" in "".join(text for line in table.draw(100, 10) for text, _ in line)
         table._rearrange()
@@ -200,7 +200,7 @@ async def test_keys_are_text_while_a_prompt_asks(session: Session) -> None:
 
 async def test_process_log_follows_the_selection(session: Session) -> None:
     async with on_stage(session) as stage:
-        await stage.press("2")
+        await stage.press("9")
         assert "Compiling entry function '_Z9zero_fillPfi'" in stage.text
         await stage.press("right_square_bracket")
         assert "Compiling entry function '_ZN2at6native" in stage.text
@@ -218,7 +218,7 @@ async def test_why_and_what_to_do_are_on_the_kernel_page(session: Session) -> No
 
 async def test_results_are_analysed_when_they_come_and_bad_ones_say_why(session: Session, trace: TraceWriter) -> None:
     async with on_stage(session) as stage:
-        await stage.press("6")
+        await stage.press("0", "r")
         assert stage.text.count("64 blocks, running 16 000 cycles per slot, scheduling 1 500") == 5
         trace.result(0, trace.launch(0))
         trace.result(1, trace.launch(1)).write_bytes(b"cut")
@@ -229,7 +229,7 @@ async def test_results_are_analysed_when_they_come_and_bad_ones_say_why(session:
 
 async def test_resizing_divides_anew_and_says_when_there_is_too_little(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
-        for size in ((80, 24), (300, 60), (60, 16), (200, 50)):
+        for size in ((80, 24), (300, 60), (60, 15), (200, 50)):
             await stage.resize(*size)
             lines = stage.text.splitlines()
             assert len(lines) == size[1]
@@ -237,7 +237,7 @@ async def test_resizing_divides_anew_and_says_when_there_is_too_little(session: 
             assert "zero_fill" in stage.text
             assert "Ctrl-Q" in lines[-1]
         await stage.resize(40, 10)
-        assert stage.text.split("\n")[0] == " 40×10 is too small: 60×16 needed"
+        assert stage.text.split("\n")[0] == " 40×10 is too small: 60×15 needed"
         assert "zero_fill" not in stage.text
         await stage.resize(80, 24)
         assert "zero_fill" in stage.text
@@ -273,9 +273,10 @@ async def test_keys_act_while_a_file_is_read(session: Session, monkeypatch: pyte
 
     async with on_stage(session) as stage:
         monkeypatch.setattr(LogReader, "page", slow)
-        await stage.pilot.press("3")
+        await stage.press("0")
+        await stage.pilot.press("v")
         await stage.until(entered.is_set, "no page was asked for")
-        await stage.pilot.press("q", "j", "j")
+        await stage.pilot.press("j", "j")
         assert stage.live.table.selected == 2
         assert stage.live.view.name == "kernels"
         gate.set()
@@ -294,9 +295,10 @@ async def test_keys_act_while_results_are_analysed(session: Session, monkeypatch
 
     monkeypatch.setattr(results, "next_kernels", slow)
     async with on_stage(session) as stage:
-        await stage.pilot.press("6")
+        await stage.press("0")
+        await stage.pilot.press("r")
         await stage.until(entered.is_set, "no result was analysed")
-        await stage.pilot.press("3")
+        await stage.pilot.press("0", "v")
         await stage.until(lambda: "[exec]" in stage.text, "the log does not come")
         assert not gate.is_set(), "the analysis is still under way"
         gate.set()
@@ -312,7 +314,7 @@ async def test_only_newest_request_is_served(session: Session, monkeypatch: pyte
         return LogWindow()
 
     async with on_stage(session) as stage:
-        await stage.press("4")
+        await stage.press("0", "o", "tab")
         monkeypatch.setattr(LogReader, "page", slow)
         for _ in range(50):
             await stage.pilot.press("k")
@@ -382,15 +384,14 @@ async def test_the_mouse_selects_rows_and_pages(session: Session) -> None:
     async with on_stage(session) as stage:
         await stage.pilot.click("#table", offset=(10, 3))
         assert stage.live.table.selected == 2
-        await stage.pilot.click("#tabs", offset=(30, 0))
+        await stage.pilot.click("#tabs", offset=(18, 0))
         await stage.settle()
-        assert stage.live.current == "events"
-        assert "[exec]" in stage.text
+        assert stage.live.current == "source"
 
 
 async def test_moving_the_selection_sends_two_rows_only(session: Session) -> None:
     async with on_stage(session) as stage:
-        await stage.press("7", "q")
+        await stage.press("0", "g")
         pane = stage.live.query_one("#table")
         asked: list[object] = []
         refresh = pane.refresh
@@ -410,8 +411,8 @@ async def test_keys_of_the_settings_act_and_are_shown(session: Session) -> None:
         assert problem.startswith("keys.search: q is already the key of ")
         await stage.press("s")
         assert stage.live.table.order.column is None
-        await stage.press("ctrl+s")
-        assert stage.live.table.order.column == 1
+        await stage.press("ctrl+s", "k")
+        assert stage.live.table.sorting[0] == "demangled"
         assert "Ctrl-S sort" in stage.text
         await stage.press("slash")
         assert "search:" in stage.text
@@ -422,7 +423,27 @@ async def test_every_screen_says_that_the_terminal_is_too_small(session: Session
         for opening, leaving in (("question_mark", "q"), ("enter", "q"), ("colon", "escape")):
             await stage.press(opening)
             await stage.resize(50, 12)
-            assert opening == "colon" or "50×12 is too small: 60×16 needed" in stage.text
+            assert opening == "colon" or "50×12 is too small: 60×15 needed" in stage.text
             await stage.resize(80, 24)
             assert "too small" not in stage.text
             await stage.press(leaving)
+
+
+async def test_keys_do_not_act_behind_the_notice_that_the_terminal_is_too_small(session: Session) -> None:
+    async with on_stage(session) as stage:
+        await stage.resize(50, 12)
+        await stage.press("j", "enter", "0", "v")
+        await stage.resize(80, 24)
+        assert stage.app.screen is stage.live
+        assert (stage.live.table.selected, stage.live.current) == (0, "kernel")
+
+
+async def test_each_kernel_keeps_its_place_on_the_page_below_the_table(session: Session) -> None:
+    async with on_stage(session, (60, 15)) as stage:
+        await stage.press("tab", "down", "down", "down")
+        page = stage.live.pages.kernel_page
+        assert page.top == 3
+        await stage.press("right_square_bracket")
+        assert page.top == 0
+        await stage.press("left_square_bracket")
+        assert page.top == 3

@@ -150,7 +150,7 @@ async def test_keys_that_come_before_the_table_are_pressed_on_it(many: Path) -> 
     app.feed.start = lambda: None  # type: ignore[method-assign]
     async with app.run_test(size=(120, 40)) as pilot:
         assert "reading the trace" in app.live.table.empty
-        await pilot.press("j", "j", "j", "3", "tab")
+        await pilot.press("j", "j", "j", "0", "v")
         assert (app.live.current, app.live.in_table, app.live.table.selected) == ("kernel", True, None)
         app.feed.poll()
         app.live.refresh_frame()
@@ -187,7 +187,7 @@ async def test_keys_for_a_trace_without_kernels_do_not_wait_for_ever(tmp_path: P
     app = ProbeApp(Session(traces=(tmp_path / "Nov21_101010_4242",)), gpu=no_gpu())
     app.feed.start = lambda: None  # type: ignore[method-assign]
     async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.press("j", "3")
+        await pilot.press("j", "0", "v")
         app.feed.poll()
         app.live.refresh_frame()
         while app.live.current != "events":

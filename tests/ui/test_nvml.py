@@ -143,6 +143,6 @@ def test_a_simulated_gpu_has_no_figures() -> None:
 
 async def test_a_recorded_trace_tells_its_own_device() -> None:
     async with on_stage(Session(traces=(recorded.H200 / "demo",)), (80, 24)) as stage:
-        await stage.press("7")
+        await stage.press("0", "g")
         assert "device 0 of the run  NVIDIA H200" in stage.text
         assert "no GPU" not in stage.text

@@ -75,7 +75,7 @@ def test_ctrl_c_reaches_the_target_and_not_the_screen(root: Path) -> None:
     (root / "target.py").write_text(STUBBORN)
     with Terminal(on_screen(root), (100, 30)) as terminal:
         terminal.wait("6 kernels")
-        terminal.type("4")
+        terminal.type("0o")
         terminal.wait("ready")
         terminal.type(CTRL_C)
         terminal.wait("✘ exit 3")
@@ -109,7 +109,7 @@ def test_a_crash_restores_the_terminal_and_names_its_report(root: Path) -> None:
 def test_no_color_sends_no_colour(root: Path) -> None:
     with Terminal(on_screen(root), (80, 24), {"NO_COLOR": "1"}) as terminal:
         terminal.wait("6 kernels")
-        terminal.type("3j")
+        terminal.type("0v\tj")
         terminal.quiet()
         colours = re.findall(rb"\x1b\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;[0-9;]*)?m", terminal.received)
         assert colours == []
@@ -119,7 +119,7 @@ def test_no_color_sends_no_colour(root: Path) -> None:
 def test_ascii_sends_only_ascii(root: Path) -> None:
     with Terminal(on_screen(root), (80, 24), {"LC_ALL": "C"}) as terminal:
         terminal.wait("6 kernels")
-        terminal.type("3t")
+        terminal.type("0v\tt")
         terminal.wait("Tags to show")
         assert terminal.received.isascii()
 
@@ -142,7 +142,7 @@ def test_byte_budgets(root: Path) -> None:
         terminal.quiet(0.4)
         assert terminal.count <= 60_000, "first paint"
 
-        terminal.type("7q")
+        terminal.type("0g")
         before = terminal.quiet(1.2, steady=True)
         time.sleep(3)
         assert terminal.count - before <= 300, "3 s idle"
@@ -165,7 +165,7 @@ def test_byte_budgets(root: Path) -> None:
             terminal.type("]")
             assert terminal.quiet(0.4, steady=True) - before <= 25_000, "kernel step"
 
-        terminal.type("3")
+        terminal.type("0v")
         terminal.wait("following")
         for _ in range(2):
             before = terminal.quiet(0.2, steady=True)
@@ -256,7 +256,7 @@ def test_byte_budgets_of_the_preview(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "tests" / "data" / "h200" / "demo", tmp_path / "trace")
     with Terminal(on_screen(tmp_path), (200, 50)) as terminal:
         terminal.wait("7 kernels")
-        terminal.type("7q")
+        terminal.type("0g")
         terminal.wait("of #0: blocks running")
         for key, number in ("j1", "k0"):  # all that the first preview brings with it has come
             terminal.type(key)
@@ -280,7 +280,7 @@ def test_byte_budgets_of_the_cursor_in_text(tmp_path: Path) -> None:
     with Terminal(on_screen(tmp_path), (200, 50)) as terminal:
         terminal.wait("7 kernels")
         terminal.type("jjjj\r")
-        for page, here in (("2", "probed.ptx"), ("3", "changes")):
+        for page, here in (("3", "probed.ptx"), ("4", "changes")):
             terminal.type(page)
             terminal.wait(lambda here=here: here in terminal.text and "▌" in terminal.text)  # type: ignore[misc]
             sent, counts = [], [terminal.quiet(0.2, steady=True)]
@@ -307,7 +307,7 @@ def test_on_a_slow_line_the_screen_is_current_and_keys_act(root: Path) -> None:
 
     with Terminal(on_screen(root), (200, 50), rate=50_000) as terminal:
         terminal.wait("6 kernels")
-        terminal.type("4")
+        terminal.type("0o")
         terminal.wait(lambda: "stdout" in terminal.shown)
         ages, delays = [], []
         for number in range(40):
@@ -332,7 +332,7 @@ def test_on_a_line_that_is_too_slow_fewer_frames_are_sent(root: Path) -> None:
     log.touch()
     with Terminal(on_screen(root), (200, 50)) as terminal:
         terminal.wait("6 kernels")
-        terminal.type("4z")
+        terminal.type("0o\tz")
         terminal.wait("stdout")
         assert "low bandwidth" not in terminal.text
         terminal.rate = 2_000
@@ -363,8 +363,8 @@ def test_in_tmux(root: Path) -> None:
     try:
         until("6 kernels (3 probed)")
         tmux("resize-window", "-x", "200", "-y", "50")
-        until("process.log")
-        tmux("send-keys", "3")
+        until("7 Timeline")
+        tmux("send-keys", "0", "v")
         assert "[exec]" in until("following")
         tmux("send-keys", "C-q")
         until("The target runs:")

@@ -12,7 +12,7 @@ from tests.recorded import H200, SIMULATED, unpacked
 from tests.ui.emulated import on_emulated
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.live.feed import Session
-from tui_probe.ui.widgets.lines import Pane
+from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,15 +43,16 @@ async def test_a_page_that_is_left_leaves_nothing(tmp_path: Path, monkeypatch: p
     async with on_emulated(Session(traces=(trace,)), (100, 30), Appearance(), monkeypatch) as (stage, terminal):
         for key in (
             "enter",
-            *"213264",
+            *"314385",
             "pagedown",
-            *"815",
+            *"719",
             "question_mark",
             "q",
             "q",
-            "3",
+            "0",
+            "v",
             "enter",
-            "8",
+            "7",
             "w",
             "S",
             "q",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.live.feed import Session
 
 TICKS, ROUNDS = 2_000, 10
-PAGES = ("1", "3", "4", "6", "7")
+PAGES = (("1",), ("0", "v"), ("0", "o"), ("0", "r"), ("0", "g"))
 
 
 def resident() -> int:
@@ -32,9 +32,9 @@ def own_threads() -> int:
     return sum(not thread.name.startswith("asyncio_") for thread in threading.enumerate())
 
 
-async def one_round(stage: Stage, target: FakeTarget, trace: TraceWriter, page: str) -> None:
+async def one_round(stage: Stage, target: FakeTarget, trace: TraceWriter, page: tuple[str, ...]) -> None:
     """Two hundred frames of a page, while logs grow."""
-    await stage.press(page)
+    await stage.press(*page)
     for tick in range(TICKS // ROUNDS):
         if tick % 20 == 0:
             with target.stdout_path.open("a") as log:

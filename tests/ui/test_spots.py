@@ -36,7 +36,7 @@ async def to_line(stage: Stage, words: str) -> None:
         if words in cursor_line(stage):
             return
         await stage.press("j")
-    raise AssertionError(f"no line with {words}\n{stage.text}")
+    raise AssertionError(f"no line with {words}\n{stage.inside}")
 
 
 def test_a_spot_keeps_what_the_next_page_does_not_tell() -> None:
@@ -89,7 +89,7 @@ async def test_a_page_that_shows_the_line_already_stays_where_it_is(session: Ses
 
 async def test_unknown_line_is_reported_and_cursor_stays(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
-        await stage.press("enter", "2", "slash", *"ret;", "enter", "escape")
+        await stage.press("enter", "3", "slash", *"ret;", "enter", "escape")
         assert " ret;" in cursor_line(stage)
         await show(stage, "lines")
         line = cursor_line(stage)
@@ -105,10 +105,10 @@ def open_lines(stage: Stage) -> list[str]:
 
 async def test_another_text_keeps_the_line_or_says_that_it_is_not_there(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
-        await stage.press("enter", "2", "slash", *"%clock64", "enter", "escape")
+        await stage.press("enter", "3", "slash", *"%clock64", "enter", "escape")
         inserted = number(stage).rstrip("+")
         await stage.press("v")
-        assert "pruned.ptx" in stage.text
+        assert "pruned.ptx" in stage.inside
         assert f"line {inserted} of probed.ptx is the probe's: it does not exist in pruned.ptx" in hint(stage)
         await stage.press("v", "v")
         await to_line(stage, "ld.global.f32 %f2")
@@ -120,8 +120,8 @@ async def test_another_text_keeps_the_line_or_says_that_it_is_not_there(session:
 
 async def test_going_back_returns_to_the_very_place(session: Session) -> None:
     async with on_stage(session, (120, 24)) as stage:
-        await stage.press("enter", "2", "v", "ampersand", *"global", "enter", "j", "l")
-        left = stage.text.split("\n")[:-1]
+        await stage.press("enter", "3", "v", "ampersand", *"global", "enter", "j", "l")
+        left = stage.inside.split("\n")[:-1]
         assert f" {STRIDED} " in cursor_line(stage)
         await stage.press("enter")
         assert screen_of(stage).current == "lines"
@@ -131,12 +131,12 @@ async def test_going_back_returns_to_the_very_place(session: Session) -> None:
         await stage.press("v", "q", "q")  # the first ends the filter
         assert screen_of(stage).current == "lines"
         await stage.press("q")
-        assert stage.text.split("\n")[:-1] == left
+        assert stage.inside.split("\n")[:-1] == left
 
 
 async def test_from_an_added_line_to_where_the_file_of_the_probe_says_so_and_back(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
-        await stage.press("enter", "3", "slash", *"st.global.cs", "enter", "escape")
+        await stage.press("enter", "4", "slash", *"st.global.cs", "enter", "escape")
         line = cursor_line(stage)
         assert "p probe" in hint(stage)
         await stage.press("p")
@@ -153,19 +153,19 @@ async def test_from_an_added_line_to_where_the_file_of_the_probe_says_so_and_bac
 
 async def test_a_filter_that_ends_returns_to_the_line_it_was_set_on(session: Session) -> None:
     async with on_stage(session, (120, 24)) as stage:
-        await stage.press("enter", "2", *["j"] * 30)
-        before = stage.text.split("\n")[:-1]
+        await stage.press("enter", "3", *["j"] * 30)
+        before = stage.inside.split("\n")[:-1]
         await stage.press("ampersand", *"st.global.f32 [%rd1]", "enter", "escape")
-        assert stage.text.split("\n")[:-1] == before
+        assert stage.inside.split("\n")[:-1] == before
         await stage.press("ampersand", *"no such words", "enter", "escape")
-        assert stage.text.split("\n")[:-1] == before, "also where no line passed"
+        assert stage.inside.split("\n")[:-1] == before, "also where no line passed"
         await stage.press("ampersand", *"ld.global", "enter", "j", "escape")
         assert "ld.global.f32 %f2" in cursor_line(stage), "where it was moved it stays"
 
 
 async def test_hidden_line_is_reported_and_jump_ends_filter(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
-        await stage.press("enter", "2", "ampersand", *"st.global", "enter")
+        await stage.press("enter", "3", "ampersand", *"st.global", "enter")
         await show(stage, "lines")
         assert "ld.global.f32 %f2" in cursor_line(stage)
         await show(stage, "ptx")
@@ -173,7 +173,7 @@ async def test_hidden_line_is_reported_and_jump_ends_filter(session: Session) ->
         await show(stage, "lines")
         await stage.press("enter")
         assert "ld.global.f32 %f2" in cursor_line(stage)
-        assert "only “" not in stage.text
+        assert "only “" not in stage.inside
 
 
 @pytest.fixture
@@ -198,28 +198,28 @@ def machine_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
 
 async def test_machine_code_and_ptx_show_the_same_line(machine_code: Session) -> None:
     async with on_stage(machine_code, (200, 50)) as stage:
-        await stage.press("enter", "4", "slash", *"LDG.E R6", "enter", "escape")
+        await stage.press("enter", "5", "slash", *"LDG.E R6", "enter", "escape")
         first = screen_of(stage).view.spot().ptx
         await stage.press("enter")
         assert screen_of(stage).current == "ptx"
         assert "ld.global.f32" in cursor_line(stage)
-        await stage.press("j", "j", "j", "4")
+        await stage.press("j", "j", "j", "5")
         assert screen_of(stage).view.spot().ptx != first
-        await stage.press("2", "g", "4")
+        await stage.press("3", "g", "5")
         assert "PTX line 1 has no SASS" in hint(stage)
 
 
 async def test_machine_code_of_the_probe_leads_to_its_line_and_back(machine_code: Session) -> None:
     async with on_stage(machine_code, (200, 50)) as stage:
-        await stage.press("enter", "4", "slash", *"MATCH", "enter", "escape")
-        assert "of the probe gmem_sectors_by_line" in stage.text
+        await stage.press("enter", "5", "slash", *"MATCH", "enter", "escape")
+        assert "of the probe gmem_sectors_by_line" in stage.inside
         code = cursor_line(stage)
         await stage.press("enter")
         assert screen_of(stage).current == "ptx"
         assert "match.any.sync" in cursor_line(stage)
-        await stage.press("3")
-        assert "match.any.sync" in cursor_line(stage)
         await stage.press("4")
+        assert "match.any.sync" in cursor_line(stage)
+        await stage.press("5")
         assert cursor_line(stage) == code
 
 
@@ -247,13 +247,13 @@ def blocks(tmp_path: Path) -> Session:
 
 def state(stage: Stage) -> str:
     """The line that says what is seen of the page."""
-    return stage.text.split("\n")[-2]
+    return stage.inside.split("\n")[-2]
 
 
 async def test_the_worst_place_of_a_timeline_is_the_block_that_the_summary_names(blocks: Session) -> None:
     async with on_stage(blocks, (120, 30)) as stage:
         await stage.press("enter")
-        assert f"slowest block   block {LATE} on SM {LATE_SM}" in stage.text
+        assert f"slowest block   block {LATE} on SM {LATE_SM}" in stage.inside
         await show(stage, "timeline")
         await stage.press("exclamation_mark")
         assert f"SM {LATE_SM} slot" in state(stage)
@@ -269,11 +269,11 @@ async def test_the_cursor_stays_on_its_sm_and_block_when_the_level_changes(block
         await stage.press("exclamation_mark", "v")
         assert f"SM {LATE_SM} slot" in state(stage)
         assert f"· block {LATE} ·" in state(stage)
-        assert f"▌SM {LATE_SM}." in stage.text
+        assert f"▌SM {LATE_SM}." in stage.inside
         await stage.press("v", "v")
         assert f"· block {LATE} ·" in state(stage)
         await stage.press("x")
-        assert f"SM {LATE_SM} alone" in stage.text
+        assert f"SM {LATE_SM} alone" in stage.inside
 
 
 async def test_the_block_of_a_timeline_is_kept_in_another_launch_page(blocks: Session) -> None:
@@ -294,7 +294,7 @@ async def test_an_access_is_kept_from_the_code_and_back(session: Session) -> Non
         await stage.press("j")
         (line,) = screen_of(stage).view.spot().ptx
         await show(stage, "dmat")
-        assert f"PTX:{line} " in stage.text
+        assert f"PTX:{line} " in stage.inside
         await stage.press("enter")
         assert screen_of(stage).view.spot().ptx == (line,)
         await stage.press("q")
@@ -312,13 +312,13 @@ def screen_of_run(stage: Stage) -> tuple[object, ...]:
 
 async def test_line_without_access_is_reported_and_picture_stays(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
-        await stage.press("enter", "2", "slash", *"ret;", "enter", "escape")
+        await stage.press("enter", "3", "slash", *"ret;", "enter", "escape")
         await show(stage, "dmat")
         assert "is not an access to global memory" in hint(stage)
         await show(stage, "ptx")
         await stage.press("v", "slash", *"st.global.f32 [%rd1]", "enter", "escape")
         await show(stage, "dmat")
-        assert f"no access of PTX line {NEVER} was recorded there" in stage.text
+        assert f"no access of PTX line {NEVER} was recorded there" in stage.inside
 
 
 async def test_a_block_of_a_timeline_is_found_among_the_accesses(session: Session) -> None:
@@ -338,8 +338,8 @@ async def test_a_block_of_a_timeline_is_found_among_the_accesses(session: Sessio
 async def test_lines_without_cursor_are_scrolled_as_before_once_a_filter_ends(session: Session) -> None:
     async with on_stage(session, (80, 24)) as stage:
         await stage.press("tab", "j", "j", "j")
-        before = stage.text.split("\n")[:-1]
+        before = stage.inside.split("\n")[:-1]
         await stage.press("ampersand", *"registers", "enter")
-        assert stage.text.split("\n")[:-1] != before
+        assert stage.inside.split("\n")[:-1] != before
         await stage.press("escape")
-        assert stage.text.split("\n")[:-1] == before
+        assert stage.inside.split("\n")[:-1] == before

@@ -43,11 +43,11 @@ async def test_a_search_is_typed_and_not_acted_on(session: Session) -> None:
 
 async def test_keys_go_to_the_screen_that_the_key_before_opened(session: Session) -> None:
     async with on_stage(session) as stage:
-        await at_once(stage, "j", "enter", "2", "/reg", "enter")
+        await at_once(stage, "j", "enter", "3", "/reg", "enter")
         assert isinstance(stage.app.screen, KernelScreen)
         assert stage.app.screen.current == "ptx"
         assert stage.live.current == "kernel"
-        await at_once(stage, "escape", "escape", "3")
+        await at_once(stage, "escape", "escape", "0", "v", "tab")
         assert stage.live.current == "events"
 
 
@@ -94,3 +94,16 @@ async def test_a_form_is_filled_in_the_order_of_typing() -> None:
         await at_once(stage, "tab", "<python >", "train.py", "down", "down", "mat", "down", "cop")
         form = home.form
         assert (form.command, form.kernels, form.excluded) == ("python train.py", "mat", "cop")
+
+
+async def test_filter_acts_while_it_is_typed_and_escape_restores_the_one_before(session: Session) -> None:
+    async with on_stage(session) as stage:
+        table = stage.live.table
+        await stage.press("ampersand", *"tri")
+        assert [row.index for row in table.shown] == [2], "before Enter"
+        await stage.press("backspace", "backspace", "backspace")
+        assert len(table.shown) == len(table.rows)
+        await stage.press(*"row", "enter", "ampersand", "ctrl+u", *"zero")
+        assert [row.index for row in table.shown] == [0]
+        await stage.press("escape")
+        assert table.filter_text == "row"

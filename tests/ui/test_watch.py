@@ -96,7 +96,7 @@ def test_on_a_terminal(running: tuple[subprocess.Popen[bytes], TraceWriter]) -> 
         terminal.type(CTRL_C)
         terminal.wait("this screen only watches")
         terminal.resize(80, 24)
-        terminal.wait("Events")
+        terminal.wait("9 Log")
         trace.kernel("came_later")
         terminal.wait("came_later")
         end(process, trace)

@@ -18,6 +18,6 @@ async def test_the_screen_leads_to_the_machine_code(tmp_path: Path, monkeypatch:
         await stage.press("enter")
         await stage.settle()
         await golden_sizes("without-ptx-summary", stage)
-        await stage.press("4")
+        await stage.press("5")
         await stage.settle()
         await golden_sizes("without-ptx-sass", stage)

@@ -60,7 +60,7 @@ async def test_from_the_summary_to_the_line_and_back(accesses: Session) -> None:
 
 async def test_code_shows_the_line(accesses: Session) -> None:
     async with on_stage(accesses) as stage:
-        await stage.press("enter", "2", "exclamation_mark")
+        await stage.press("enter", "3", "exclamation_mark")
         assert screen_of(stage).current == "ptx"
         assert pointed_at(stage) == STORE_C
 
@@ -107,7 +107,7 @@ async def test_the_cursor_is_on_the_sm_that_the_finding_names() -> None:
     async with on_stage(Session(traces=(RECORDED / "demo",)), (200, 50)) as stage:
         stage.live.table.select(1)
         await stage.press("enter", "exclamation_mark")
-        state, message = stage.text.split("\n")[-2:]
+        state, message = stage.inside.split("\n")[-2:]
         assert "SM 127 last" in message
         assert state.startswith(" SM 127 slot ")
 
@@ -116,7 +116,7 @@ async def test_hotspot_block_is_named_on_narrow_terminal() -> None:
     async with on_stage(Session(traces=(RECORDED / "attention_blocks",)), (80, 24)) as stage:
         stage.live.table.select(1)
         await stage.press("enter", "exclamation_mark")
-        state = stage.text.split("\n")[-2]
+        state = stage.inside.split("\n")[-2]
         assert state.startswith(" SM "), state
         assert "block 157 (13,9)" in state
         assert " cycles" in state
@@ -154,12 +154,12 @@ async def test_worst_golden(accesses: Session, ascii_only: bool) -> None:
 
 async def test_the_mark_of_the_figure_in_sight_where_nothing_stands_out() -> None:
     async with on_stage(Session(traces=(RECORDED / "attention_sectors",))) as stage:
-        await stage.press("enter", "9", "exclamation_mark")
+        await stage.press("enter", "2", "exclamation_mark")
         assert "the most: 2 097 152 sectors, 2 lines alike" in stage.text, "the first figure in which lines differ"
         assert "row 17 of 35" in stage.text, "the heading is row 1, and line 31 of the file follows"
         await stage.press("u", "u", "u", "exclamation_mark")
         assert "the most: 2 097 152 sectors, 2 lines alike" in stage.text, "16 sectors per request, all alike"
-        await stage.press("2", "exclamation_mark")
+        await stage.press("3", "exclamation_mark")
         assert "the most: 491 520 sectors, 8 lines alike" in stage.text
         assert pointed_at(stage) == 1079
 
@@ -172,7 +172,7 @@ async def test_hotspot_without_flags_is_line_with_most() -> None:
         assert "the most: 2 097 152 sectors, 2 lines alike" in stage.text.split("\n")[-1]
         await stage.press("q")
         assert screen_of(stage).current == "summary"
-        await stage.press("7", "exclamation_mark")
+        await stage.press("6", "exclamation_mark")
         assert screen_of(stage).current == "lines", "the page has the line"
         assert "the most: 2 097 152 sectors, 2 lines alike" in stage.text.split("\n")[-1]
 

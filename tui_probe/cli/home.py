@@ -64,7 +64,9 @@ def rounds(arguments: argparse.Namespace, home: HomeSources, runs: BackgroundRun
 
     appearance = appearance_of(arguments)
     while True:
-        status = show_session(Session(home=home), appearance)
+        session = Session(home=home)
+        status = show_session(session, appearance)
+        arguments.again_asked = session.again
         if status or home.choice is None:
             return status
         if isinstance(home.choice, OpenTrace):

@@ -14,6 +14,7 @@ from tui_probe.pages.event_log import log_content
 from tui_probe.pages.findings_page import summary_content
 from tui_probe.pages.graph_page import graph_page
 from tui_probe.pages.range_page import range_page
+from tui_probe.pages.tree_page import tree_page
 from tui_probe.pages.views import kinds
 from tui_probe.pages.views.launches import launch_content
 from tui_probe.pages.views.lines import line_page
@@ -48,6 +49,7 @@ _GENERAL_PAGES: Final = (
         "sums", lambda trace, _: range_page(trace, together=True),
         "Sums", "NVTX ranges merged by name: calls, time in kernels in total, per call and p99, share",
     ),
+    TracePage("tree", tree_page, "Tree", "where the GPU time goes: program, ranges, kernels, lines"),
     TracePage(
         "graphs", lambda trace, _: graph_page(trace),
         "Graphs", "CUDA graphs: their nodes over time, how often and how long they were replayed",

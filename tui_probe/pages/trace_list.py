@@ -128,7 +128,7 @@ def _amount_known(found: RunVerdict) -> int:
 def _flagged_text(trace: Trace, kernel: Kernel) -> str:
     """Return the first finding of its probes; "" where a result is too large for this, or cannot be read."""
     summary = summarize_findings(trace, kernel)
-    return summary.words if summary.found and not any(result.problem for result in summary.found) else ""
+    return summary.text if summary.found and not any(result.problem for result in summary.found) else ""
 
 
 class VerdictCache:

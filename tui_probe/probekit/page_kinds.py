@@ -16,27 +16,14 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import KernelFacts, ProbedKernel, Trace
 
 FIXED_PAGES: Final = ("summary", "ptx", "diff", "sass", "process", "launches")
-"""Pages of a kernel whose number is the same for every kernel."""
+"""Pages that every kernel has."""
 SHARED_PAGES: Final = ("lines", "timeline", "latency", "results", "source", "probe", "explain")
 """Pages of a kernel that several probes fill."""
 DRAWN_PAGES: Final = ("timeline",)
 """Shared pages that are drawings."""
-_NUMBERED: Final = (*FIXED_PAGES, "lines", "timeline", "source")
-_UNNUMBERED: Final = ("results", "probe", "explain")
-PROBE_PAGE_NUMBER: Final = 10
-"""Pages that only some probes have share this number: no matter which probe ran, what it alone shows is behind one
-key.
-"""
-TRACE_PAGES: Final = ("kernels", "summary", "launches", "results", "ranges", "graphs", "events")
+TRACE_PAGES: Final = ("kernels", "summary", "launches", "results", "ranges", "graphs", "events", "tree")
 """Pages of a whole trace."""
 RESERVED_PAGES: Final = frozenset((*FIXED_PAGES, *SHARED_PAGES, *TRACE_PAGES))
-
-
-def page_number(name: str) -> int:
-    """The number of a page of a kernel, the same no matter which probe ran; 0 for a page without one."""
-    if name in _UNNUMBERED:
-        return 0
-    return _NUMBERED.index(name) + 1 if name in _NUMBERED else PROBE_PAGE_NUMBER
 
 
 @dataclass(frozen=True, slots=True)

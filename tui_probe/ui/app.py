@@ -57,6 +57,8 @@ OPENING = 5.0
 """Seconds after which keys no longer wait for a screen that does not come."""
 EARLY_ENTER = "ctrl+j"
 """Enter, pressed before the terminal hands over keys as they are: until then it makes them ends of lines."""
+_ALWAYS = ("ctrl+c", "ctrl+q")
+"""Keys that act on a terminal that is too small, too."""
 CYCLE = ("dark", "light", "distinct", "ansi")
 
 _AGAIN = "tui_probe.ui.rerun"
@@ -195,6 +197,8 @@ class ProbeApp(OpenApp):
             if time.monotonic() > end:
                 return
             await asyncio.sleep(0.001)
+        if isinstance(screen, ViewScreen) and screen.is_too_small and getattr(event, "key", "") not in _ALWAYS:
+            return  # nobody sees what a key would do
         if isinstance(event, events.Paste):
             if isinstance(screen, ViewScreen):
                 screen.on_paste(event)
@@ -280,7 +284,7 @@ class ProbeApp(OpenApp):
 
     def run_again(self, trace: Path, kernel: Kernel | None, option: str = "") -> None:
         """Choose what to ask of the program of a trace, ``option`` first; then the screen ends, and it runs."""
-        if self.feed.latest.running or not self.feed.latest.loaded:
+        if self.feed.latest.running or (self.session.home is None and not self.feed.latest.loaded):
             self.speaking.notice("the program still runs: when it has ended, R runs it again")
         else:
             menu = PickScreen("Run again, to ask")

@@ -13,7 +13,7 @@ from tui_probe.ui import keys
 from tui_probe.ui.rerun import BETWEEN_HINT, between_choice, survey_choice
 from tui_probe.ui.screens.help import show_topic, topic_choices
 from tui_probe.ui.screens.lists import PickerItem
-from tui_probe.ui.widgets.bars import keys_of
+from tui_probe.ui.widgets.tabs import keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

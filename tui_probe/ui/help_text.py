@@ -43,6 +43,7 @@ def help_page(topic: str) -> str:
     """The Markdown of a topic, whole. Raises HelpError."""
     tables = {
         "keys": keys.readme_section,
+        "page_keys": keys.page_table,
         "settings": settings.readme_section,
         "architectures": refusals.architecture_table,
         "formats": _formats,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from string import punctuation
 from typing import TYPE_CHECKING
 
+from tui_probe.probekit.page_keys import LETTERS, MORE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -15,10 +17,11 @@ if TYPE_CHECKING:
 # Where a key acts, in the order in which a user meets them.
 SCOPES = {
     "app": "Everywhere",
+    "tabs": "Pages, on every screen that has some",
     "home": "Home screen",
     "live": "Live screen",
     "kernels": "Live screen and screen of a kernel",
-    "pages": "Screen of pages: a kernel, a comparison, imported files",
+    "pages": "Screen of a kernel, a comparison, imported files",
     "view": "In any table, log or page",
     "table": "In the kernel table",
     "log": "In a log",
@@ -30,8 +33,8 @@ SCOPES = {
 
 PLACES = (
     ("app", "home", "view"),
-    ("app", "live", "kernels", "view", "table", "log", "ranges"),
-    ("app", "kernels", "pages", "view", "drawing"),
+    ("app", "tabs", "live", "kernels", "view", "table", "log", "ranges", "tree"),
+    ("app", "tabs", "kernels", "pages", "view", "drawing"),
     ("app", "view", "help", "reading", "drawing"),
 )
 """Scopes that hold together: in none of these may a key mean two things."""
@@ -58,6 +61,16 @@ TABLE = (
     Key("palette", ("colon", "ctrl+p"), "palette", "app", "command palette", "commands"),
     Key("theme", ("ctrl+t",), "theme", "app", "next theme: dark, light, distinct (hues far apart), ansi (16 colours)"),
     Key("redraw", ("ctrl+l",), "redraw", "app", "redraw the screen, after something else wrote on the terminal"),
+    Key("page_1", ("1",), "digit(1)", "tabs", "summary: findings, limiter, registers; elsewhere the first page"),
+    Key("page_2", ("2",), "digit(2)", "tabs", "source, with the values of each line"),
+    Key("page_3", ("3",), "digit(3)", "tabs", "PTX: probed, pruned, original"),
+    Key("page_4", ("4",), "digit(4)", "tabs", "diff of pruned and probed PTX"),
+    Key("page_5", ("5",), "digit(5)", "tabs", "SASS: pruned and probed"),
+    Key("page_6", ("6",), "digit(6)", "tabs", "lines: values by line of the code"),
+    Key("page_7", ("7",), "digit(7)", "tabs", "timeline of blocks and warps, or of streams"),
+    Key("page_8", ("8",), "digit(8)", "tabs", "launches: shape, parameters, result of each"),
+    Key("page_9", ("9",), "digit(9)", "tabs", "process.log: how the kernel was built"),
+    Key("page_0", ("0",), "more_pages", "tabs", "list of further pages, with a letter for each", "more pages"),
     Key("enter", ("enter",), "enter", "home", "open the trace; in the form: next field, list of probes, start", "open"),
     Key("section", ("tab",), "section(1)", "home", "next section: traces, form, machine", "section"),
     Key("section_back", ("shift+tab",), "section(-1)", "home", "section before"),
@@ -68,21 +81,10 @@ TABLE = (
     Key("leave_home", ("q", "escape"), "back", "home", "back: end a filter; to the traces; quit", "back"),
     Key("back", ("q", "escape"), "back", "live", "back: end search and filter, full size; to the table; home"),
     Key("next_pane", ("tab", "shift+tab"), "next_pane", "live", "to the other pane: table or page", "pane"),
-    Key("page_1", ("1",), "page('kernel')", "live", "the selected kernel: why probed or not, registers, launches"),
-    Key("page_2", ("2",), "page('process')", "live", "process.log of the selected kernel: how it was built"),
-    Key("page_3", ("3",), "page('events')", "live", "event.log: what the hook driver did"),
-    Key("page_4", ("4",), "page('stdout')", "live", "standard output of the target"),
-    Key("page_5", ("5",), "page('stderr')", "live", "standard error of the target"),
-    Key("page_6", ("6",), "page('results')", "live", "what the probe measured, one line per finished launch"),
-    Key("page_7", ("7",), "page('gpu')", "live", "load, memory, clocks, temperature and power of the GPU"),
-    Key("page_8", ("8",), "page('ranges')", "live", "NVTX ranges of the target, and the kernels launched in them"),
-    Key("page_9", ("9",), "page('graphs')", "live", "CUDA graphs of the target: their nodes over time, and replays"),
-    Key("page_0", ("0",), "page('lines')", "live", "the lines of all kernels, those first that waste or wait most"),
     Key("process", ("p",), "next_process", "live", "next process of the target, if it has several"),
     Key("processes", ("P",), "processes", "live", "choose a process of the target from a list"),
     Key("pause", ("space",), "pause", "live", "pause the display; the target and the recording continue", "pause"),
-    Key("record", ("R",), "record", "live",
-        "record launches or let them pass; of an ended run: run again, or compare"),
+    Key("record", ("ctrl+r",), "record", "live", "record launches, or let them run unprobed"),
     Key("next_found", ("exclamation_mark",), "next_found", "live",
         "the kernels that stand out (!): the first, then the next", "finding"),
     Key("zoom", ("z",), "zoom", "live", "the focused pane in full size, and back", "full size"),
@@ -99,27 +101,14 @@ TABLE = (
     Key("worst", ("exclamation_mark",), "worst", "pages",
         "to the worst place: wasted sectors, longest block, tail, line, change", "worst"),
     Key("probe", ("p",), "probe", "pages", "to where the probe's own file says what is at the cursor", "probe"),
-    Key("again", ("R",), "again", "pages",
-        "run the program again, to ask more; or compare with the run before",
-        "run again"),
-    Key("view_1", ("1",), "number(1)", "pages",
-        "first page; of a kernel the summary: why probed or not, registers, times"),
-    Key("view_2", ("2",), "number(2)", "pages", "PTX: probed, pruned, original"),
-    Key("view_3", ("3",), "number(3)", "pages", "diff of pruned and probed PTX"),
-    Key("view_4", ("4",), "number(4)", "pages", "machine code (SASS) and what differs"),
-    Key("view_5", ("5",), "number(5)", "pages", "process.log: how it was built"),
-    Key("view_6", ("6",), "number(6)", "pages", "launches: shape, parameters, result of each"),
-    Key("view_7", ("7",), "number(7)", "pages", "lines: what was measured, by PTX line"),
-    Key("view_8", ("8",), "number(8)", "pages", "timeline of blocks and warps"),
-    Key("view_9", ("9",), "number(9)", "pages", "source, with what was measured of each line"),
-    Key("view_10", ("0",), "number(10)", "pages",
-        "the page that this probe alone has; again: its next one"),
     Key("next_view", ("tab",), "next_view(1)", "pages", "next page", "page"),
     Key("previous_view", ("shift+tab",), "next_view(-1)", "pages", "previous page"),
+    Key("again", ("R",), "again", "view",
+        "run the program again, first with a missing probe; or compare runs", "run again"),
     Key("search", ("slash",), "search", "view", "search in the focused pane", "search"),
     Key("next_match", ("n",), "next_match(1)", "view", "next match"),
     Key("previous_match", ("N",), "next_match(-1)", "view", "previous match"),
-    Key("filter", ("ampersand",), "filter", "view", "show only what contains a text; empty: show all", "filter"),
+    Key("filter", ("ampersand",), "filter", "view", "show only what contains a text, as it is typed", "filter"),
     Key("copy", ("y",), "copy", "view", "copy the selected kernel, or the page (OSC 52, and a file)"),
     Key("whole_names", ("i",), "whole_names", "view", "names in full: of the kernel, or of what is selected"),
     Key("export", ("e",), "export", "view", "write the page to a file: text, CSV, JSON, SVG, PNG", "export"),
@@ -132,8 +121,7 @@ TABLE = (
     Key("left", ("left", "h"), "shift(-1)", "view", "left"),
     Key("right", ("right", "l"), "shift(1)", "view", "right"),
     Key("open", ("enter",), "open", "table", "to the screen of the selected kernel", "open"),
-    Key("sort", ("s",), "sort(1)", "table", "sort by the next column", "sort"),
-    Key("sort_back", ("S",), "sort(-1)", "table", "sort by the previous column"),
+    Key("sort", ("s",), "choose_order", "table", "choose the column to sort by; ← → take the next one", "sort"),
     Key("reverse", ("r",), "reverse", "table", "reverse the order"),
     Key("status", ("v",), "next_status", "table", "view all kernels, or only those probed, skipped, failed, excluded"),
     Key("follow", ("f",), "follow", "log", "follow the end of the log, or stop following", "follow"),
@@ -160,6 +148,27 @@ TABLE = (
     Key("close", ("q", "escape"), "close", "help", "back", "back"),
     Key("topics", ("t",), "topics", "reading", "help pages: formats, the probe language, the glossary", "topics"),
 )  # fmt: skip
+
+PAGE_NAMES = ("Summary", "Source", "PTX", "Diff", "SASS", "Lines", "Timeline", "Launches", "Log")
+"""Titles of the pages of the digits."""
+LETTER_NAMES = {
+    "all_lines": "lines of all kernels",
+    "stderr": "standard error of the program",
+    "phases": "phases of kernels (kept for a coming version)",
+    "gpu": "load, memory, clocks of the GPUs",
+    "graphs": "CUDA graphs",
+    "ranks": "ranks of a run (kept for a coming version)",
+    "latency": "latency: cost of a probe, waits, times of blocks",
+    "ranges": "NVTX ranges",
+    "stdout": "standard output of the program",
+    "probe": "file of the probe",
+    "results": "results as recorded",
+    "stalls": "stalls by line (kept for a coming version)",
+    "tree": "program, ranges, kernels, lines with time and share",
+    "events": "event.log",
+    "explain": "walk through the trace",
+}
+"""What the pages behind letters show."""
 
 _OTHER_NAMES = {
     "solidus": "slash",
@@ -276,6 +285,11 @@ def in_scope(*scopes: str) -> list[Key]:
     return [key for key in rows() if key.scope in scopes]
 
 
+def key_of(row: str) -> str:
+    """Return the first key of a row by its id, as a user writes it."""
+    return shown(next(key for key in rows() if key.id == row).keys[0])
+
+
 def command_of(key: Key) -> str:
     """The command of ``draw.view`` that a row of the scope ``drawing`` gives."""
     return key.action.removeprefix("command('").removesuffix("')")
@@ -295,6 +309,15 @@ def bindings(*scopes: str) -> list[Binding | tuple[str, str] | tuple[str, str, s
         for key in TABLE
         if key.scope in scopes
     ]
+
+
+def page_table() -> str:
+    """The pages with their keys as Markdown."""
+    lines = ["| Key | Page |", "|---|---|"]
+    lines += [f"| `{digit}` | {name} |" for digit, name in enumerate(PAGE_NAMES, 1)]
+    letters = sorted(LETTERS.items(), key=lambda item: item[1])
+    lines += [f"| `{MORE} {letter}` | {LETTER_NAMES[name]} |" for name, letter in letters]
+    return "\n".join(lines)
 
 
 def readme_section() -> str:

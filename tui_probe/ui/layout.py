@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Any
 from rich.style import Style
 from textual.theme import BUILTIN_THEMES, Theme
 
+from tui_probe.ui.widgets.tabs import TabBar
+
 if TYPE_CHECKING:
     from textual.screen import Screen
 
     from tui_probe.draw.palette import Palette
 
-SMALLEST = (60, 16)
+SMALLEST = (60, 15)
 SIDE_BY_SIDE = 240
-_BARS = 4
+_BARS = 5
+"""Rows for title, keys, and the lines of the frames; one more where the table has a line below it."""
+_SEPARATE_FROM = 30
+"""Rows of a terminal from which on each panel has a whole frame."""
 PREVIEW = 5
 """Rows of the preview: see ``pages.kernel_detail``."""
 _MORE = 5
@@ -32,6 +37,8 @@ class Arrangement:
     table_cells: int
     preview: int = 0
     """Rows of the preview of the selected kernel, below the table; 0: there is no room for it."""
+    separate: bool = True
+    """The frame of the table has a line of its own below it."""
 
     def apply(self, screen: Screen[Any], *, alone: bool, in_table: bool) -> None:
         """Give table, preview and page of a screen their cells; ``alone``: only the one with the keys is visible."""
@@ -39,10 +46,14 @@ class Arrangement:
         left, preview = screen.query_one("#left"), screen.query_one("#preview")
         screen.query_one("#body").set_class(beside, "beside")
         left.styles.width = self.table_cells if beside else "1fr"
-        left.styles.height = "1fr" if self.beside or alone else self.table_cells + self.preview
+        edges = 1 + 2 * bool(self.preview) + self.separate
+        left.styles.height = "1fr" if self.beside or alone else self.table_cells + self.preview + edges
         left.set_class(alone and not in_table, "hidden")
         preview.styles.height = self.preview
-        preview.set_class(alone or not self.preview, "hidden")
+        for part in (preview, *screen.query("#preview_title, #preview_end")):
+            part.set_class(alone or not self.preview, "hidden")
+        screen.query_one("#table_end").set_class(not self.separate and not self.beside and not alone, "hidden")
+        screen.query_one("#tabs", TabBar).edge = "top" if self.separate or beside or alone else "middle"
         screen.query_one("#right").set_class(alone and in_table, "hidden")
 
 
@@ -51,11 +62,12 @@ def arrangement(width: int, height: int, kernels: int | None = None) -> Arrangem
     if width < SMALLEST[0] or height < SMALLEST[1]:
         return None
     preview = PREVIEW if width >= _FOR_PREVIEW[0] and height >= _FOR_PREVIEW[1] else 0
-    rows = height - _BARS - preview
+    separate = height >= _SEPARATE_FROM
     beside = width >= SIDE_BY_SIDE
-    table = rows if beside else max(6, rows * 2 // 5)
+    rows = height - _BARS - separate - preview - 2 * bool(preview)
+    table = rows if beside else max(5, rows * 2 // 5)
     more = _MORE if preview and kernels is not None and 1 + kernels + _MORE <= table else 0
-    return Arrangement(beside, width // 2 if beside else table - more, preview + more)
+    return Arrangement(beside, width // 2 if beside else table - more, preview + more, separate)
 
 
 def needed(width: int, height: int) -> str:
@@ -65,19 +77,11 @@ def needed(width: int, height: int) -> str:
 
 # The style sheet of the application: that of a screen cannot name the screen itself.
 #
-# Textual sends a changed line from the left edge of its widget on, so what changes often (the place in the table) is
-# a widget of its own.
-
 STYLE = """
 ViewScreen { background: $background; overflow: hidden; }
-#top { layout: horizontal; height: 1; }
-#place { width: 2fr; }
-#top #title { width: 3fr; }
 #body { layout: vertical; height: 1fr; }
 #body.beside { layout: horizontal; }
 #left { layout: vertical; width: 1fr; }
-#rule { display: none; }
-#body.beside #rule { display: block; }
 #right { layout: vertical; width: 1fr; height: 1fr; }
 .hidden { display: none; }
 #small { display: none; }

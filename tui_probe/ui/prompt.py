@@ -172,6 +172,30 @@ class Prompt:
         )
 
 
+class FilterPrompt(Prompt):
+    """Applies a filter with each key; Escape restores the one that was there before."""
+
+    def __init__(self, label: str, apply: Callable[[str], None], text: str = "") -> None:
+        super().__init__(label, apply, text)
+        self._before = self._applied = text
+
+    def press(self, key: str, character: str | None) -> bool:
+        """Edit with a key, and show what passes."""
+        stays = super().press(key, character)
+        self._apply(self._before if key == "escape" else self.text)
+        return stays
+
+    def insert(self, text: str) -> None:
+        """Insert a text, and show what passes."""
+        super().insert(text)
+        self._apply(self.text)
+
+    def _apply(self, text: str) -> None:
+        if text != self._applied:
+            self._applied = text
+            self.submit(text)
+
+
 class PathPrompt(Prompt):
     """Asks for a path and offers its completion. ``find_completion`` passes it to a callback, later."""
 

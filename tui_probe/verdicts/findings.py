@@ -21,6 +21,7 @@ from tui_probe.probekit.probe_view import unknown_probe_advice
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.record_counts import record_counts_text, sampled_blocks_text
 from tui_probe.probekit.registry import is_drawn, kernel_page_names, probe_named
+from tui_probe.trace.kernel_files import short_position
 from tui_probe.trace.source_lines import SourceLines
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
 
@@ -269,6 +270,8 @@ def _sample_finding(of: ProbeResult) -> Iterator[Finding]:
 MAX_UNASKED_BYTES: Final = 32 << 20
 """Bytes of a result up to which it is read for a line in a table, unasked."""
 FLAG: Final = "! "
+_OPCODE_PARTS: Final = 2
+"""Parts of an opcode in a line about it: ``ld.global`` of ``ld.global.nc.v4.f32``."""
 
 
 def key_findings(trace: Trace, kernel: KernelFacts) -> tuple[tuple[str, Finding], ...]:
@@ -294,16 +297,24 @@ def finding_text(kernel: KernelFacts, finding: Finding) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FindingSummary:
-    """Findings of the probes of a kernel in the newest results, and a line about them."""
+    """Findings of the probes of a kernel in the newest results, a line about them, and what limits the kernel."""
 
     words: str
     found: tuple[ResultFindings, ...] = ()
+    limiter: str = ""
+    """``memory (L2) 83%``; "" where no probe was to measure it, or none could."""
+
+    @property
+    def text(self) -> str:
+        """The limiter and the line in one."""
+        mark = FLAG if self.words.startswith(FLAG) else ""
+        return mark + "; ".join(filter(None, (self.limiter, self.words.removeprefix(FLAG))))
 
 
 def summarize_findings(trace: Trace, kernel: KernelFacts) -> FindingSummary:
-    """Flagged findings come first in the line, after a ``!``; or why there is nothing, where a result cannot be read.
+    """Flagged findings come first in the line, after a ``!``, those of a line of code before others.
 
-    Reads the newest result of each probe, if it is not large.
+    Reads the newest result of each probe, if it is not large; or says why there is nothing, where it cannot be read.
     """
     for source in ViewSource(trace, kernel).by_probe():
         size = result_bytes(source)
@@ -312,19 +323,30 @@ def summarize_findings(trace: Trace, kernel: KernelFacts) -> FindingSummary:
     results = findings_by_probe(ViewSource(trace, kernel))
     best = sorted(
         (finding for result in results for finding in _best_findings(result)),
-        key=lambda finding: not finding.stands_out,
+        key=lambda finding: (not finding.stands_out, not (finding.stands_out and finding.line)),
     )
     mark = FLAG if best and best[0].stands_out else ""
     problems = [safe(result.problem) for result in results if result.problem]
-    texts = [*_limiter_text(kernel), *(finding_text(kernel, finding) for finding in best), *problems]
-    return FindingSummary(mark + "; ".join(texts), tuple(results))
+    texts = [hotspot_text(kernel, finding) if finding.stands_out else finding_text(kernel, finding) for finding in best]
+    return FindingSummary(mark + "; ".join([*texts, *problems]), tuple(results), _limiter_text(kernel))
 
 
-def _limiter_text(kernel: KernelFacts) -> Iterator[str]:
+def hotspot_text(kernel: KernelFacts, finding: Finding) -> str:
+    """Return the text of a finding about a line of code, the place first: ``buggy.py:23 ld.global, 16 sectors..``."""
+    source = SourceLines.of(kernel.folder).ptx_line(finding.line) if finding.line and kernel.folder else None
+    if finding.line is None or source is None:
+        return finding_text(kernel, finding)
+    name, position = f"{PurePath(source.file).name}:{source.line}", short_position(finding.line)
+    opcode, found, others = finding.words.partition(f" {position} {name}")
+    if not found:
+        return finding_text(kernel, finding)
+    return safe(f"{name} {'.'.join(opcode.split('.')[:_OPCODE_PARTS])}{others}")
+
+
+def _limiter_text(kernel: KernelFacts) -> str:
     """Return the limiter, where a probe was to measure it, and could."""
     limit = kernel_limiter(kernel) if has_limiter_counts(kernel) else None
-    if limit is not None and limit.limit is not None:
-        yield limit.short
+    return limit.short if limit is not None and limit.limit is not None else ""
 
 
 def result_bytes(source: ViewSource) -> int:

@@ -23,14 +23,19 @@ if TYPE_CHECKING:
     from tui_probe.pages.code.line_measures import MeasureMargin
 
 TAB_CELLS: Final = 4
+_HEAD: Final = re.compile(
+    r"(?P<before>\s*(?:/\*[^*]*\*/)?\s*(?:\{\s*)?)(?P<guard>@!?%?\w+\s+)?(?P<opcode>[A-Za-z][\w.]*(?:::\w+[\w.]*)*)(?!\S*:)"
+)
+"""The start of an instruction of PTX or SASS."""
 _TOKENS: Final = re.compile(
     r"""(?P<comment>//.*|/\*.*?\*/)
       | (?P<directive>(?<![\w%$])\.(?:loc|file|reg|param|version|target|address_size|section|align|shared|global|pragma
-                       |maxntid|reqntid|minnctapersm|b8|b16|b32|b64|u32|u64)\b)
-      | (?P<label>^\s*[$A-Za-z_][\w$.]*:)""",
+                       |maxntid|reqntid|minnctapersm|visible|entry|func|b8|b16|b32|b64|u32|u64|f32|f64|pred)\b)
+      | (?P<label>^\s*[.$A-Za-z_][\w$.]*:)
+      | (?P<number>(?<![\w%.$])-?(?:0[xXfFdD][0-9a-fA-F]+|\d+)\b)""",
     re.VERBOSE,
 )
-_TOKEN_ROLES: Final = {"comment": "dim", "directive": "dim", "label": "head"}
+_TOKEN_ROLES: Final = {"comment": "dim", "directive": "code_type", "label": "head", "number": "code_number"}
 
 
 def read_lines(path: Path) -> list[str]:
@@ -51,21 +56,26 @@ def without_edit_mark(text: str) -> str:
     return own.rstrip() if mark and own.strip() else text
 
 
+@lru_cache(maxsize=16384)
 def colored_code(text: str, role: str = "") -> tuple[Span, ...]:
-    """Spans of a line that was ``printable_code``: comments and directives set back, labels set out; the rest in
-    ``role``."""
+    """Return the spans of a line of PTX or SASS that was ``printable_code``.
+
+    With a ``role``, as of inserted lines, only comments and labels differ from it: colours of syntax would hide it.
+    """
     if text.lstrip().startswith((".loc", ".file")):
         return ((text, "dim"),)
     spans: list[Span] = []
     done = 0
-    for match in _TOKENS.finditer(text):
-        if match.start() > done:
-            spans.append((text[done : match.start()], role))
-        spans.append((match[0], _TOKEN_ROLES[match.lastgroup or "comment"]))
+    if not role and (head := _HEAD.match(text)) is not None:
+        spans = [(head["before"], "dim"), (head["guard"] or "", "code_type"), (head["opcode"], "code_keyword")]
+        done = head.end()
+    for match in _TOKENS.finditer(text, done):
+        spans.append((text[done : match.start()], role))
+        kind = match.lastgroup or "comment"
+        spans.append((match[0], _TOKEN_ROLES[kind] if not role or kind in ("comment", "label") else role))
         done = match.end()
-    if done < len(text):
-        spans.append((text[done:], role))
-    return tuple(spans)
+    spans.append((text[done:], role))
+    return tuple(span for span in spans if span[0])
 
 
 SIDE_BY_SIDE_WIDTH: Final = 100

@@ -9,12 +9,13 @@ import importlib
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tui_probe.probekit.page_kinds import FIXED_PAGES, PROBE_PAGE_NUMBER, SHARED_PAGES, page_number
+from tui_probe.probekit.page_keys import page_keys
+from tui_probe.probekit.page_kinds import FIXED_PAGES, SHARED_PAGES
 
 if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewKind
 
-__all__ = ["FIXED_PAGES", "PROBE_PAGE_NUMBER", "SHARED_PAGES", "kind_of", "kinds", "names", "page_number"]
+__all__ = ["FIXED_PAGES", "SHARED_PAGES", "keys_of_pages", "kind_of", "kinds", "names"]
 
 
 @cache
@@ -25,6 +26,12 @@ def kinds() -> tuple[ViewKind, ...]:
     own = {kind.name: kind for probe in all_probes() for kind in probe.views}
     own |= {name: _of_module(name) for name in SHARED_PAGES}
     return (*map(_of_module, FIXED_PAGES), *sorted(own.values(), key=lambda kind: (kind.order, kind.name)))
+
+
+@cache
+def keys_of_pages() -> dict[str, str]:
+    """The key of each page of a kernel, the same whatever probe ran."""
+    return page_keys({kind.name: kind.title for kind in kinds()})
 
 
 def names() -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from tui_probe.pages.code.line_measures import (
     measures_by_row,
     measures_of,
 )
+from tui_probe.pages.code.syntax import colored_source
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.trace.kernel_files import Offset, long_position
 from tui_probe.trace.source_lines import SourceFiles, SourceLine, SourceLines, source_position
@@ -62,6 +63,7 @@ class SourceView(Document):
         self._graft = any(isinstance(line, Offset) for line in lines.lines)
         self._order = files_by_ptx_lines(self._code)
         self._copies = {file: files.lines(file) for file in self._order}
+        self._colored = {file: colored_source(file, text) for file, text in self._copies.items() if text}
         self._measured_ptx = measures
         self.folded = True
         self._marked: tuple[SourceLine, ...] = ()
@@ -123,8 +125,15 @@ class SourceView(Document):
             ("│" if self._is_marked(row) else " ", "accent"),
             margin.of_line(number),
             (" ", ""),
-            (row.text, "" if number in self._ptx else "dim"),
+            *self._code_spans(number, row),
         )
+
+    def _code_spans(self, number: int, row: SourceRow) -> Line:
+        """Return the text of a row in the colours of its language; that of lines without code is set back."""
+        colored = self._colored.get(row.file)
+        if colored is None or row.line > len(colored):
+            return ((row.text, "" if number in self._ptx else "dim"),)
+        return colored[row.line - 1]
 
     def _heading(self, file: str, width: int) -> Line:
         folder, _, name = file.rpartition("/")

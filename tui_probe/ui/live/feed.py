@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.locate import Address
     from tui_probe.trace.model import Trace
     from tui_probe.ui.requests import HomeSources, RerunRequest, SameKernel
+    from tui_probe.verdicts.findings import FindingSummary
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
 INTERVAL = 0.5
@@ -166,7 +167,7 @@ class _Trace:
         self.rows = KernelRows()
         self.view = ProcessView(directory)
         self.begun = False
-        self.new_findings: deque[tuple[Trace, Mapping[int, str]]] = deque()
+        self.new_findings: deque[tuple[Trace, Mapping[int, FindingSummary]]] = deque()
 
     def poll(self) -> bool:
         self.begun = True
@@ -288,8 +289,8 @@ class Feed:
             feed_sources.return_free_memory()
             self._given_back = now
 
-    def tell(self, process: ProcessView, findings: Mapping[int, str]) -> None:
-        """Show these words on what was found in kernels of a process, by index, from the next look on."""
+    def tell(self, process: ProcessView, findings: Mapping[int, FindingSummary]) -> None:
+        """Show what was found in kernels of a process, by index, from the next look on."""
         trace = self._traces.get(process.directory)
         if trace is not None and process.trace is not None:
             trace.new_findings.append((process.trace, findings))

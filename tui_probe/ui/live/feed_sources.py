@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.trace.model import Trace
+    from tui_probe.verdicts.findings import FindingSummary
 
 AT_ONCE = 100
 """Folders read together with the log: more than a screen has lines."""
@@ -31,7 +32,7 @@ class KernelRows:
         self._rows: dict[int, KernelSnapshot] = {}
         self._read: set[int] = set()
         self._unread: dict[int, None] = {}
-        self._findings: dict[int, str] = {}
+        self._findings: dict[int, FindingSummary] = {}
 
     @property
     def complete(self) -> bool:
@@ -64,16 +65,18 @@ class KernelRows:
                 self._unread[index] = None
         self._share(trace)
 
-    def find(self, findings: Mapping[int, str]) -> None:
-        """Have these words on what was found in kernels, by index."""
-        for index, words in findings.items():
-            self._findings[index] = words
+    def find(self, findings: Mapping[int, FindingSummary]) -> None:
+        """Take what was found in kernels, by index."""
+        for index, found in findings.items():
+            self._findings[index] = found
             if index in self._rows:
                 self._put(self._rows[index])
 
     def _put(self, row: KernelSnapshot) -> None:
-        finding = self._findings.get(row.index, "")
-        self._rows[row.index] = row if row.finding == finding else replace(row, finding=finding)
+        found = self._findings.get(row.index)
+        finding, limiter = (found.words, found.limiter) if found is not None else ("", "")
+        same = (row.finding, row.limiter) == (finding, limiter)
+        self._rows[row.index] = row if same else replace(row, finding=finding, limiter=limiter)
 
     def _share(self, trace: Trace) -> None:
         """Shares of the GPU time are parts of a whole that grows also while a kernel rests."""

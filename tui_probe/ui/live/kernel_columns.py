@@ -1,8 +1,9 @@
 """Columns of the kernel table: their widths, the order of rows, and the text of cells.
 
 Where there is no room for all of them, columns leave in this order: probe memory, time, spills, block, grid, trend,
-way, p99, slowdown, registers, median, launches, finding, share. Number, kernel and status stay. What stays gets
-shorter first: the share has a bar from 100 columns on, and ``12 of 6 060`` becomes ``12/6.1k``.
+way, p99, slowdown, registers, median, launches, limited by, share. Kernel, status and finding stay. What stays gets
+shorter first: the status has its word and the share a long bar from 100 columns on, and ``12 of 6 060`` becomes
+``12/6.1k``. A column without a value in any row is left out.
 """
 
 from __future__ import annotations
@@ -96,7 +97,9 @@ def fit_columns(
             break
         fitting.remove(last)
     left = cells - sum(sizes[shown.key] for shown in fitting) - GAP * (len(fitting) - 1)
-    for shown in sorted(fitting, key=lambda shown: (shown.short is None, shown.column.rank)):
+    # Of columns that may be cut the last one, the finding, has what it needs before names of kernels grow.
+    order = sorted(enumerate(fitting), key=lambda item: (item[1].short is None, item[1].column.rank, -item[0]))
+    for _, shown in order:
         wish = min(natural.get(shown.key, 0), shown.max_cells) - sizes[shown.key]
         if shown.short is not None and 0 < wish <= left:
             sizes[shown.key] += wish
@@ -129,12 +132,18 @@ SAMPLED = ("share", "median", "p99", "trend")
 """Columns that sampled times of launches fill."""
 UNREAD = "…"
 BAR_CELLS = 6
-_BARS_FROM = 100
+_WORDS_FROM = 100
+"""Columns of a table from which on a status has its word."""
+_EMPTY = (NOT_MEASURED, "")
+
+
+def _status_glyph(row: KernelSnapshot) -> str:
+    return FAILURE_MARK if row.failures else GLYPHS.get(row.status, " ")
 
 
 def status_text(row: KernelSnapshot) -> str:
     """The status as a glyph and a word."""
-    return f"{FAILURE_MARK if row.failures else GLYPHS.get(row.status, ' ')} {row.status}"
+    return f"{_status_glyph(row)} {row.status}"
 
 
 _REPORT_COLUMNS: Final = {column.key: column for column in cast("tuple[Column[KernelSnapshot], ...]", KERNEL_COLUMNS)}
@@ -163,7 +172,7 @@ def bar(share: float, cells: int) -> str:
 
 
 def _short_share(row: KernelSnapshot) -> str:
-    return NOT_MEASURED if row.time_share is None else f"{row.time_share:.1%}"
+    return NOT_MEASURED if row.time_share is None else f"{bar(row.time_share, BAR_CELLS)} {row.time_share:>4.0%}"
 
 
 def _share(row: KernelSnapshot) -> str:
@@ -196,22 +205,22 @@ def _finding(row: KernelSnapshot) -> str:
 
 
 COLUMNS: tuple[ScreenColumn[KernelSnapshot], ...] = (
-    ScreenColumn(_REPORT_COLUMNS["index"], lambda r: r.index, min_cells=1, max_cells=6),
+    ScreenColumn(replace(_REPORT_COLUMNS["index"], rank=0), lambda r: r.index, min_cells=1, max_cells=6),
     ScreenColumn(
-        replace(_REPORT_COLUMNS["demangled"], rank=0, narrow=20),
+        replace(_REPORT_COLUMNS["share"], rank=1, text=_share),
+        lambda r: r.time_share,
+        min_cells=BAR_CELLS + 5,
+        max_cells=18,
+        short=_short_share,
+    ),
+    ScreenColumn(
+        replace(_REPORT_COLUMNS["demangled"], rank=0, narrow=16),
         lambda r: r.demangled.lower(),
-        min_cells=20,
+        min_cells=16,
         max_cells=48,
     ),
     ScreenColumn(replace(_REPORT_COLUMNS["status"], text=status_text), lambda r: r.status, min_cells=10, max_cells=10),
     ScreenColumn(replace(_REPORT_COLUMNS["way"], rank=8), lambda r: r.mode, min_cells=5, max_cells=5),
-    ScreenColumn(
-        replace(_REPORT_COLUMNS["share"], rank=1, text=_share),
-        lambda r: r.time_share,
-        min_cells=6,
-        max_cells=18,
-        short=_short_share,
-    ),
     ScreenColumn(
         replace(_REPORT_COLUMNS["launches"], rank=3),
         lambda r: r.launches,
@@ -255,7 +264,13 @@ COLUMNS: tuple[ScreenColumn[KernelSnapshot], ...] = (
     ScreenColumn(replace(_REPORT_COLUMNS["time_ms"], rank=12), lambda r: r.time_ms, min_cells=7, max_cells=8),
     ScreenColumn(replace(_REPORT_COLUMNS["probe_bytes"], rank=13), lambda r: r.probe_bytes, min_cells=9, max_cells=9),
     ScreenColumn(
-        Column("finding", title="finding", text=_finding, right=False, rank=2, narrow=22),
+        Column("limiter", title="limited by", text=lambda r: r.limiter or NOT_MEASURED, right=False, rank=2),
+        lambda r: r.limiter or None,
+        min_cells=10,
+        max_cells=20,
+    ),
+    ScreenColumn(
+        Column("finding", title="finding", text=_finding, right=False, rank=0, narrow=22),
         lambda r: _finding(r).lstrip("! ").lower() or None,
         min_cells=22,
         max_cells=160,
@@ -265,25 +280,37 @@ COLUMN_POSITIONS: Final = {column.key: place for place, column in enumerate(COLU
 SHARE_POSITION: Final = COLUMN_POSITIONS["share"]
 
 
-def columns_of(*, timed: bool, ranked: bool, cells: int, grafted: bool = False) -> list[ScreenColumn[KernelSnapshot]]:
-    """Return the columns of rows for which some are ``ranked`` by launch times, ``timed`` by a benchmark or
-    ``grafted``.
+def filled_columns(rows: Sequence[KernelSnapshot]) -> frozenset[str]:
+    """Return the keys of the columns that have a value in some row; the mode only if not all probes are in PTX.
 
-    A wide table has more room for what was found before it has more columns.
+    Takes a while for thousands of rows.
     """
-    omitted = set() if grafted else {"way"}
-    if ranked:
-        omitted.add("time_ms")
-    else:
-        omitted.update(SAMPLED if timed else (*SAMPLED, *TIMED))
+    filled = {column.key for column in COLUMNS if any(column.cell(row).strip() not in _EMPTY for row in rows)}
+    return frozenset(filled if any(row.mode == "graft" for row in rows) else filled - {"way"})
+
+
+def columns_of(
+    *, timed: bool, ranked: bool, cells: int, filled: frozenset[str] | None = None
+) -> list[ScreenColumn[KernelSnapshot]]:
+    """Return the columns of rows of which some are ``ranked`` by launch times or ``timed`` by a benchmark.
+
+    ``filled`` are those with a value in some row; None: that is not known yet.
+    """
+    omitted = {"time_ms"} if ranked else set(SAMPLED if timed else (*SAMPLED, *TIMED))
+    if filled is not None:
+        omitted |= {column.key for column in COLUMNS if column.key not in (*filled, "index", "finding")}
     return [_for_width(cells, column) for column in COLUMNS if column.key not in omitted]
 
 
 def _for_width(cells: int, column: ScreenColumn[KernelSnapshot]) -> ScreenColumn[KernelSnapshot]:
-    if column.key == "share" and cells >= _BARS_FROM:
+    if column.key == "share" and cells >= _WORDS_FROM:
         return replace(column, short=None)
+    if column.key == "status" and cells < _WORDS_FROM:
+        return replace(column, column=replace(column.column, title="", text=_status_glyph), min_cells=1, max_cells=1)
+    if column.key == "demangled":
+        return replace(column, min_cells=column.min_cells + max(0, cells - 80) // 6)
     if column.key == "finding":
-        return replace(column, min_cells=column.min_cells + max(0, cells - 80) // 10 + max(0, cells - 120) // 4)
+        return replace(column, min_cells=column.min_cells + max(0, min(cells - 62, 14)) + max(0, cells - 80) // 4)
     return column
 
 

@@ -17,6 +17,7 @@ from tui_probe.ui.live.kernel_columns import (
     GAP,
     SHARE_POSITION,
     arranged_positions,
+    filled_columns,
     status_text,
 )
 from tui_probe.ui.views.view import contains
@@ -47,8 +48,8 @@ def row_text(row: KernelSnapshot) -> str:
     return f"{row.demangled} {row.name} {status_text(row)} {row.reason or ''}"
 
 
-def arranged(rows: Rows, order: RowOrder) -> tuple[Rows, dict[int, int]]:
-    """The rows to show, and the place of each kernel index among them."""
+def arranged(rows: Rows, order: RowOrder) -> tuple[Rows, dict[int, int], frozenset[str]]:
+    """The rows to show, the place of each kernel index among them, and the columns that have a value."""
 
     def keep(row: KernelSnapshot) -> bool:
         return (not order.status or row.status == order.status) and contains(row_text(row), order.text)
@@ -64,7 +65,7 @@ def arranged(rows: Rows, order: RowOrder) -> tuple[Rows, dict[int, int]]:
         shown = tuple(rows[place] for place in places)
     if column is None and not order.reverse and any(row.failures for row in shown):
         shown = tuple(sorted(shown, key=lambda row: not ended_context(row.failures)))
-    return shown, {row.index: place for place, row in enumerate(shown)}
+    return shown, {row.index: place for place, row in enumerate(shown)}, filled_columns(rows)
 
 
 def table_text(rows: Rows) -> Iterator[str]:

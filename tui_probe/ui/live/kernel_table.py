@@ -9,6 +9,7 @@ from tui_probe.draw import units
 from tui_probe.draw.spans import Line, Span, pad, width, wrap
 from tui_probe.draw.table import safe
 from tui_probe.ui.live.kernel_columns import (
+    BAR_CELLS,
     COLUMN_POSITIONS,
     COLUMNS,
     GAP,
@@ -20,7 +21,7 @@ from tui_probe.ui.live.kernel_columns import (
     fit_columns,
 )
 from tui_probe.ui.live.kernel_rows import RowOrder, Rows, arranged, data_forms, row_text, table_text
-from tui_probe.ui.views.view import Desk, PaneView, contains, cursor_role, cursor_sign, mark, pane_sign
+from tui_probe.ui.views.view import Desk, PaneView, contains, cursor_role, cursor_sign, mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,11 +63,12 @@ class KernelTable(PaneView):
         self.timed = True
         self.ranked = False
         """Is there anything to rank by?"""
-        self.grafted = False
         self._held = False
         self._led: tuple[int, int] | None = None
         """The kernel that was selected before a filter left it out, and the one that was selected for it."""
         self._natural: dict[str, int] = {}
+        self._filled: frozenset[str] | None = None
+        """Columns with a value in some row, as far as that is known."""
 
     # -- what is shown
 
@@ -75,7 +77,6 @@ class KernelTable(PaneView):
         if rows is not self.rows or timed != self.timed:
             self.rows, self.timed = rows, timed
             self.ranked = any(row.time_share is not None for row in rows)
-            self.grafted = any(row.mode == "graft" for row in rows)
             self._rearrange()
 
     def say_empty(self, words: str) -> None:
@@ -89,9 +90,9 @@ class KernelTable(PaneView):
         job = partial(arranged, self.rows, self.order)
         self.desk.tables.submit((self, "order"), job, self._take)
 
-    def _take(self, result: tuple[Rows, dict[int, int]]) -> None:
+    def _take(self, result: tuple[Rows, dict[int, int], frozenset[str]]) -> None:
         at_end_before = self.place
-        self.shown, self.places = result
+        self.shown, self.places, self._filled = result
         self._arranged = bool(self.rows)
         self._unread = sum(not row.read for row in self.rows)
         if self.ranked and not self._held and self.shown:
@@ -192,7 +193,7 @@ class KernelTable(PaneView):
         return lines
 
     def _layout(self, width: int) -> list[tuple[ScreenColumn[KernelSnapshot], int]]:
-        columns = columns_of(timed=self.timed, ranked=self.ranked, cells=width, grafted=self.grafted)
+        columns = columns_of(timed=self.timed, ranked=self.ranked, cells=width, filled=self._filled)
         return fit_columns(columns, self._natural, width - 2)
 
     @property
@@ -214,7 +215,7 @@ class KernelTable(PaneView):
             self._natural[column.key] = max(self._natural.get(column.key, 0), widest)
 
     def _titles(self, layout: list[tuple[ScreenColumn[KernelSnapshot], int]]) -> Line:
-        spans: list[Span] = [(pane_sign(self.focused), "accent")]
+        spans: list[Span] = [(" ", "")]
         for column, cells in layout:
             sorts = COLUMN_POSITIONS[column.key] == self._sorted_by and (self.ranked or self.order != RowOrder())
             falling = self.order.reverse != (self.ranked and self.order.column is None)
@@ -229,7 +230,7 @@ class KernelTable(PaneView):
         selected = row.index == self.selected
         spans: list[Span] = [(cursor_sign(self.focused) if selected else " ", "accent" if selected else "")]
         for column, size in layout:
-            spans.append((column.fitted(row, size), self._role(row, column)))
+            spans += self._cell(row, column, size)
             spans.append((" " * GAP, ""))
         line: Line = tuple(spans)
         if self.searched:
@@ -243,16 +244,24 @@ class KernelTable(PaneView):
             (" " * (cells - used), ground),
         )
 
+    def _cell(self, row: KernelSnapshot, column: ScreenColumn[KernelSnapshot], size: int) -> list[Span]:
+        text, role = column.fitted(row, size), self._role(row, column)
+        if column.key == "share" and row.time_share is not None:
+            return [(text[:BAR_CELLS], "ramp5"), (text[BAR_CELLS:], role)]
+        return [(text, role)]
+
     @staticmethod
     def _role(row: KernelSnapshot, column: ScreenColumn[KernelSnapshot]) -> str:
+        if row.failures and column.key in ("status", "demangled", "finding"):
+            return "bad"
         if column.key == "status":
-            return "failed" if row.failures else row.status
+            return row.status
         if column.key == "demangled":
             return "" if row.status == "probed" else "soft"
         if column.key == "finding":
-            if row.finding and not row.failures:
+            if row.finding:
                 return "warn" if row.stands_out else ""
-            return "bad" if row.failures or row.status == "failed" else "dim"
+            return "bad" if row.status == "failed" else "dim"
         if column.key == "spills" and row.spills_probed and row.spills_probed > (row.spills_pruned or 0):
             return "warn"
         return "dim" if column.cell(row) in ("–", UNREAD) or column.key == "index" else ""
@@ -298,6 +307,15 @@ class KernelTable(PaneView):
         place = shown.index(self._sorted_by) if self._sorted_by in shown else 0
         column = shown[(place + step) % len(shown)]
         self._change(column=None if column == (SHARE_POSITION if self.ranked else 0) else column, reverse=False)
+
+    def sortable(self) -> dict[str, str]:
+        """Return the titles of the columns that are shown, by key."""
+        return {column.key: column.title or column.key for column, _ in self._layout(self.width)}
+
+    @property
+    def sorted_column(self) -> str:
+        """The key of the column by which rows are in order."""
+        return COLUMNS[self._sorted_by].key
 
     @property
     def sorting(self) -> tuple[str, bool]:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui_probe.pages.kernel_detail import detail_lines
+from tui_probe.pages.views import keys_of_pages, kind_of
+from tui_probe.probekit.page_keys import LETTERS
 from tui_probe.ui.live.gpus import GpuView, device_lines, ended_lines, gpu_lines
+from tui_probe.ui.live.kernel_pages import KernelPages
 from tui_probe.ui.live.results import ResultsView
+from tui_probe.ui.screens.further_pages import kernel_tab
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.table_views import AllLinesView, GraphsView, GrowingView, RangesView
+from tui_probe.ui.views.tree_view import TreeView
 from tui_probe.ui.views.view import TextView
-from tui_probe.ui.widgets.bars import NUMBERED, Tab, keys_of
+from tui_probe.ui.widgets.tabs import Tab, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.trace.event_types import Device
+    from tui_probe.ui.live.current_selection import CurrentSelection
     from tui_probe.ui.live.feed import ProcessView, Snapshot
+    from tui_probe.ui.screens.page_opening import PageDesk
     from tui_probe.ui.views.view import Desk, PaneView
     from tui_probe.verdicts.findings import ResultFindings
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
@@ -40,11 +48,17 @@ class KernelPage(TextView):
         self.findings_of = findings_of
         """Function that returns what each probe found in the kernel of an index, from the results read so far."""
         self.kernel: KernelSnapshot | None = None
+        self._tops: dict[int, int] = {}
+        """First visible line of each kernel that was shown, by its index."""
 
     def show_kernel(self, kernel: KernelSnapshot | None) -> None:
-        """Show a kernel; the place stays, also for another one."""
-        self.kernel = kernel
+        """Show a kernel, at the place where it was left."""
+        before, self.kernel = self.kernel, kernel
         self._make_lines()
+        if kernel is not None and (before is None or before.index != kernel.index):
+            if before is not None:
+                self._tops[before.index] = self.top
+            self.top = self._tops.get(kernel.index, 0)
         self.changed()
 
     def resize(self, width: int, height: int) -> None:
@@ -96,51 +110,79 @@ class GpuPage(TextView):
             )
 
 
-TABS = (
-    Tab("kernel", "Kernel", "Kernel"),
-    Tab("process", "process.log", "Log"),
-    Tab("events", "event.log", "Events"),
-    Tab("stdout", "stdout", "Out"),
-    Tab("stderr", "stderr", "Err"),
-    Tab("results", "Results", "Results"),
-    Tab("gpu", "GPU", "GPU"),
+DIGITS = (
+    Tab("kernel", "Summary", "Sum", "1"),
+    Tab("source", "Source", "Src", "2"),
+    Tab("ptx", "PTX", "PTX", "3"),
+    Tab("diff", "Diff", "Diff", "4"),
+    Tab("sass", "SASS", "SASS", "5"),
+    Tab("lines", "Lines", "Lines", "6"),
+    Tab("timeline", "Timeline", "Time", "7"),
+    Tab("launches", "Launches", "Launch", "8"),
+    Tab("process", "Log", "Log", "9"),
 )
-RANGES = Tab("ranges", "Ranges", "Ranges", number=8)
-GRAPHS = Tab("graphs", "Graphs", "Graphs", number=9)
-LINES = Tab("lines", "Lines", "Lines", number=NUMBERED)
-PAGE_KEYS = keys_of((*TABS, RANGES, GRAPHS, LINES))
+"""Pages of the selected kernel."""
+_RUN_PAGES = (
+    ("all_lines", "All lines", "lines of all kernels, those first that waste or wait most"),
+    ("stderr", "stderr", "standard error of the program"),
+    ("gpu", "GPU", "load, memory, clocks, temperature and power of the GPUs"),
+    ("graphs", "Graphs", "CUDA graphs: nodes over time, replays"),
+    ("ranges", "Ranges", "NVTX ranges and the kernels launched in them"),
+    ("stdout", "stdout", "standard output of the program"),
+    ("results", "Results", "values that the probe recorded, a line per finished launch"),
+    ("tree", "Tree", "where the GPU time goes: program, ranges, kernels, lines"),
+    ("events", "event.log", "log of the hook driver"),
+)
+RUN = tuple(Tab(name, title, title, LETTERS[name], about=about) for name, title, about in _RUN_PAGES)
+"""Pages of the whole run."""
+PAGE_KEYS = keys_of((*DIGITS, *RUN))
 
 
 class LivePages:
-    """One of them is visible: ``current``."""
+    """One of them is visible: ``current``. Those of a kernel that are not here are opened by ``of_kernel``."""
 
-    def __init__(self, desk: Desk, findings_of: Callable[[int], Sequence[ResultFindings]], *, ascii_only: bool) -> None:
-        self.current = TABS[0].id
+    def __init__(
+        self,
+        desk: PageDesk,
+        selection: CurrentSelection,
+        findings_of: Callable[[int], Sequence[ResultFindings]],
+        *,
+        ascii_only: bool,
+    ) -> None:
+        self.current = DIGITS[0].id
         self.kernel_page = KernelPage(desk, "kernel", findings_of)
         self.process_log = LogView(desk, "process", follow=False)
         self.event_log = LogView(desk, "events")
         self.outputs = {name: LogView(desk, name, styled=False) for name in ("stdout", "stderr")}
         self.results = ResultsView(desk, "results")
         self.gpu_page = GpuPage(desk, "gpu", ascii_only=ascii_only)
-        self.ranges = RangesView(desk, RANGES.id)
-        self.graphs = GraphsView(desk, GRAPHS.id)
-        self.lines = AllLinesView(desk, LINES.id)
+        self.ranges = RangesView(desk, "ranges")
+        self.graphs = GraphsView(desk, "graphs")
+        self.lines = AllLinesView(desk, "all_lines")
+        self.tree = TreeView(desk, "tree")
         views = (self.kernel_page, self.process_log, self.event_log, *self.outputs.values(), self.results,
-                 self.gpu_page, self.ranges, self.graphs, self.lines)  # fmt: skip
+                 self.gpu_page, self.ranges, self.graphs, self.lines, self.tree)  # fmt: skip
         self.views: dict[str, PaneView] = {view.name: view for view in views}
+        self.of_kernel = KernelPages(desk, selection)
 
     @property
     def shown(self) -> PaneView:
         """The current page."""
-        return self.views[self.current]
+        return self.views.get(self.current, self.of_kernel.view)
+
+    @property
+    def is_of_kernel(self) -> bool:
+        """Is the current page opened anew for each kernel?"""
+        return self.current not in self.views
 
     def tabs(self, process: ProcessView | None) -> Sequence[Tab]:
-        """The pages that there are: those of ranges, of graphs and of lines only where the target has any."""
+        """Return the pages of the kernel and of the run; those of ranges, graphs and lines may be empty."""
         trace = process.trace if process else None
-        has = {LINES.id: self.lines.has_lines}
-        if trace is not None:
-            has |= {RANGES.id: len(trace.ranges) > 0, GRAPHS.id: len(trace.graphs) > 0}
-        return (*TABS, *(tab for tab in (RANGES, GRAPHS, LINES) if has.get(tab.id) or tab.id == self.current))
+        has = {"all_lines": self.lines.has_lines}
+        has |= {"ranges": bool(trace and len(trace.ranges)), "graphs": bool(trace and len(trace.graphs))}
+        run = [replace(tab, empty=not has.get(tab.id, True)) for tab in RUN]
+        known = {tab.id for tab in (*DIGITS, *run)}
+        return (*DIGITS, *run, *(kernel_tab(kind_of(name), keys_of_pages()[name]) for name in {self.current} - known))
 
     def take(self, snapshot: Snapshot, process: ProcessView | None, gpus: GpuView) -> None:
         """Show a snapshot, and let the current page read what is new."""
@@ -148,6 +190,9 @@ class LivePages:
         for name, path in (("stdout", snapshot.stdout), ("stderr", snapshot.stderr)):
             self.outputs[name].open(path, f"nothing on {name}")
         self.lines.look_for_lines(process)
+        if self.is_of_kernel:
+            self.of_kernel.look(self.current)
+            return
         page = self.shown
         if isinstance(page, LogView):
             page.look()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.containers import Container
 
+from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import plain
 from tui_probe.pages.views import FIXED_PAGES
+from tui_probe.probekit.page_keys import letters_of
 from tui_probe.trace.user_state import LastView
 from tui_probe.ui import keys
 from tui_probe.ui.early_keys import EarlyKeys
@@ -16,7 +19,7 @@ from tui_probe.ui.layout import arrangement
 from tui_probe.ui.live.current_selection import CurrentSelection, step_applies
 from tui_probe.ui.live.initial_place import InitialPlace
 from tui_probe.ui.live.kernel_table import KernelTable, names_of
-from tui_probe.ui.live.live_pages import PAGE_KEYS, TABS, LivePages
+from tui_probe.ui.live.live_pages import DIGITS, PAGE_KEYS, LivePages
 from tui_probe.ui.live.preview import Preview
 from tui_probe.ui.live.processes import ProcessSwitch
 from tui_probe.ui.live.results import KernelFindings
@@ -26,29 +29,39 @@ from tui_probe.ui.live.state_line import (
     elapsed_line,
     state_line,
     why_empty,
-    words_at_end,
+    words_of_watched,
 )
+from tui_probe.ui.screens.further_pages import further_pages, kernel_tab
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.screens.letter_menu import LetterItem, LetterScreen
 from tui_probe.ui.screens.lists import choose_tags
+from tui_probe.ui.screens.page_opening import pages_of
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.log import LogView
-from tui_probe.ui.views.table_views import GrowingView
-from tui_probe.ui.widgets.bars import Bar, Rule, TabBar, fitting
-from tui_probe.ui.widgets.lines import Pane
+from tui_probe.ui.views.table_views import GrowingView, RangesView
+from tui_probe.ui.views.tree_view import TreeView
+from tui_probe.ui.widgets.bars import Bar, fitting
+from tui_probe.ui.widgets.frames import FrameEdge
+from tui_probe.ui.widgets.pane import Pane
+from tui_probe.ui.widgets.tabs import TabBar, keys_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from textual import events
     from textual.app import ComposeResult
 
     from tui_probe.draw.spans import Line
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.ui.layout import Arrangement
     from tui_probe.ui.live.feed import ProcessView, Snapshot
     from tui_probe.ui.views.view import PaneView
-    from tui_probe.ui.widgets.bars import Tab
+    from tui_probe.ui.widgets.tabs import Tab
 
+RECORD_KEY = keys.key_of("record")
+_NAME_CELLS = 48
+"""Cells of the name of a kernel in the title of its panel."""
 INTERVAL = 0.5
 """Seconds between frames; twice that while the link is slow."""
 
@@ -60,7 +73,7 @@ class LiveScreen(ViewScreen):
     """
 
     ASKS = True
-    BINDINGS = keys.bindings("live", "kernels", "table", "log", "ranges")
+    BINDINGS = keys.bindings("tabs", "live", "kernels", "table", "log", "ranges")
 
     def __init__(self, *, ascii_only: bool = False) -> None:
         super().__init__()
@@ -70,10 +83,10 @@ class LiveScreen(ViewScreen):
         self.in_table = True
         self.table = KernelTable(self, "kernels", self.show_kernel)
         self.table.focused = True
-        self._findings = KernelFindings(self, lambda process, words: self.probe_app.feed.tell(process, words))
-        self.pages = LivePages(self, self._findings.found_in, ascii_only=ascii_only)
-        self.preview = Preview(self, "preview", self._findings.found_in, ascii_only=ascii_only)
+        self._findings = KernelFindings(self, lambda process, found: self.probe_app.feed.tell(process, found))
         self.current_selection = CurrentSelection(self.table)
+        self.pages = LivePages(self, self.current_selection, self._findings.found_in, ascii_only=ascii_only)
+        self.preview = Preview(self, "preview", self._findings.found_in, ascii_only=ascii_only)
         self.switch = ProcessSwitch(self, self.current_selection, self._show_again)
         self._division: Arrangement | None = None
         self._initial_place = InitialPlace(self)
@@ -85,18 +98,19 @@ class LiveScreen(ViewScreen):
 
     def compose(self) -> ComposeResult:
         """A table and a page, with a line of each kind around them."""
-        with Container(id="top"):
-            yield Bar("bar", id="title")
-            yield Bar("bar", id="place")
+        yield Bar("bar", id="title")
         with Container(id="body"):
             with Container(id="left"):
-                yield Pane(self.table, id="table")
+                yield FrameEdge(id="place")
+                yield Pane(self.table, heavy=True, id="table")
+                yield FrameEdge("bottom", id="table_end")
+                yield FrameEdge(id="preview_title")
                 yield Pane(self.preview, id="preview")
-            yield Rule(id="rule")
+                yield FrameEdge("bottom", id="preview_end")
             with Container(id="right"):
-                yield TabBar(TABS, one_of_several=True, id="tabs")
-                yield Pane(self.pages.shown, id="page")
-        yield Bar("bar", id="state")
+                yield TabBar(DIGITS, id="tabs")
+                yield Pane(self.pages.shown, heavy=True, id="page")
+                yield FrameEdge("bottom", id="state")
         yield Bar(id="hint")
 
     def on_mount(self) -> None:
@@ -158,7 +172,7 @@ class LiveScreen(ViewScreen):
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a snapshot, and let the current page read what is new."""
-        if self.probe_app.session.watching and (words := words_at_end(self.current_selection.snapshot, snapshot)):
+        if self.probe_app.session.watching and (words := words_of_watched(self.current_selection.snapshot, snapshot)):
             self.notice(words)
         self.current_selection.snapshot = snapshot
         process = self.process
@@ -205,11 +219,11 @@ class LiveScreen(ViewScreen):
     def show_bars(self) -> None:
         """Title, tabs, state and hints."""
         snapshot, low = self.probe_app.feed.latest, self.probe_app.low_bandwidth
-        place = self.query_one("#place", Bar)
         self.query_one("#title", Bar).show(self._title())
-        place.show((), ((fitting(self.table.status(), place.size.width - 1), "dim"),))
-        notes = self.pages.shown.status()
-        self.query_one(TabBar).show(self.current, notes, focused=not self.in_table, tabs=self.page_tabs)
+        self._show_frames()
+        self.query_one(TabBar).show_tabs(
+            self.page_tabs, self.current, self.pages.shown.status(), focused=not self.in_table
+        )
         states = state_line(
             snapshot,
             self.process,
@@ -217,15 +231,26 @@ class LiveScreen(ViewScreen):
             low_bandwidth=low,
             remark=self._filter_warning.state,
         )
-        state = self.query_one("#state", Bar)
-        line = (*elapsed_line(snapshot, time.time()), *states)
-        state.show((*line, *self._previous_run_hint(state.size.width - len(plain(line)))))
+        state = self.query_one("#state", FrameEdge)
+        line = (*elapsed_line(snapshot, time.time()), *states, (" ", ""))
+        hint = self._previous_run_hint(state.room - len(plain(line)))
+        state.show((*line, *hint), focused=not self.in_table)
         self.show_hint()
+
+    def _show_frames(self) -> None:
+        """Draw the lines above and below the table and the preview."""
+        place = self.query_one("#place", FrameEdge)
+        parts = fitting(self.table.status(), place.room - 12)
+        place.show(((" Kernels ", "title"),), ((f" {parts} ", "dim"),) if parts else (), focused=self.in_table)
+        kernel = self.table.kernel
+        name = "" if kernel is None else f" #{kernel.index} {shorten(kernel.demangled, _NAME_CELLS)} "
+        self.query_one("#preview_title", FrameEdge).show(((name, "title"),) if name else ())
+        self.query_one("#table_end", FrameEdge).show((), focused=self.in_table)
 
     def _previous_run_hint(self, room: int) -> Line:
         """Return a hint at an earlier run to compare with, if all of it fits."""
         hint = self._previous_run.text
-        return ((" · ", "dim"), (hint, "note")) if hint and len(hint) + 4 <= room else ()
+        return (("· ", "dim"), (hint, "note"), (" ", "")) if hint and len(hint) + 4 <= room else ()
 
     def _title(self) -> Line:
         process = self.process
@@ -253,7 +278,7 @@ class LiveScreen(ViewScreen):
     def focus_table(self, *, in_table: bool) -> None:
         """Let keys go to the table, or to the page."""
         self.in_table = self.table.focused = in_table
-        for view in self.pages.views.values():
+        for view in (*self.pages.views.values(), self.pages.of_kernel.view):
             view.focused = not in_table and view is self.pages.shown
         if self.zoomed:
             self._divide(*self.size)
@@ -302,11 +327,55 @@ class LiveScreen(ViewScreen):
         return step_applies(row, self.current_selection.source(), self.table) and super().applies(row)
 
     def action_page(self, page: str) -> None:
-        """Show a page and go there."""
+        """Show a page; the pane with the keys keeps them."""
         self.pages.current = page
-        self.query_one("#page", Pane).host(self.pages.shown)
+        if self.pages.is_of_kernel:
+            self.pages.of_kernel.show(page)
+        else:
+            self._host(self.pages.shown)
         self.show_snapshot(self.current_selection.snapshot)
-        self.focus_table(in_table=False)
+
+    def _host(self, view: PaneView) -> None:
+        view.focused = not self.in_table
+        self.query_one("#page", Pane).host(view)
+
+    def action_digit(self, digit: int) -> None:
+        """Show the page of a digit."""
+        self.action_page(DIGITS[digit - 1].id)
+
+    def action_more_pages(self) -> None:
+        """List the pages of the run, and further ones of the selected kernel."""
+        source, menu = self.current_selection.source(), LetterScreen("Pages")
+        self.app.push_screen(menu, self._take_page)
+        job = partial(_further_pages, [tab for tab in self.page_tabs if tab.id in PAGE_KEYS], source)
+        self.tables.submit((self, "pages"), job, menu.take)
+
+    def _take_page(self, page: str | None) -> None:
+        if page is not None:
+            self.action_page(page)
+
+    # -- the pages of a kernel
+
+    @property
+    def ascii_only(self) -> bool:
+        """Are only ASCII characters drawn?"""
+        return self.probe_app.ascii_only
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Columns and rows for a page."""
+        return self.query_one("#page", Pane).inner
+
+    def page_keys(self) -> Mapping[str, str]:
+        """Return the keys of pages, by name."""
+        return keys_of(self.page_tabs)
+
+    def arrive(self, view: PaneView) -> None:
+        """Show a page of a kernel that is open now."""
+        self.pages.of_kernel.take(view)
+        if self.pages.is_of_kernel and self.is_mounted:
+            self._host(view)
+            self.show_bars()
 
     def action_next_pane(self) -> None:
         """Table or page."""
@@ -336,16 +405,20 @@ class LiveScreen(ViewScreen):
         self.refresh_frame()
 
     def action_record(self) -> None:
-        """Switch recording on or off, in all processes of the run; of one that has ended: run it again."""
+        """Switch recording on or off, in all processes of the run."""
         snapshot = self.current_selection.snapshot
-        if snapshot.loaded and not snapshot.running and snapshot.processes:
-            self.action_ask("")
+        if snapshot.loaded and not snapshot.running:
+            self.notice("the run has ended: R runs the program again")
             return
         on = self.probe_app.feed.switch.turn()
         if on is None:
             self.notice("this run has no switch: it has launched nothing yet")
         else:
-            self.notice("launches are recorded" if on else "launches pass unrecorded; R records again")
+            self.notice("launches are recorded" if on else f"launches run unprobed; {RECORD_KEY} records again")
+
+    def action_again(self) -> None:
+        """Run the program again."""
+        self.action_ask("")
 
     def action_ask(self, probe: str) -> None:
         """Run the program again, with a probe or with one to choose."""
@@ -359,7 +432,7 @@ class LiveScreen(ViewScreen):
 
     def action_open(self) -> None:
         """To the screen of the selected kernel, or of that in a row of ranges or graphs; of a range to its kernels."""
-        if self.view is self.pages.ranges and self.pages.ranges.enter():
+        if isinstance(self.view, RangesView | TreeView) and self.view.enter():
             return
         if isinstance(self.view, GrowingView):
             index = self.view.kernel_index()
@@ -369,13 +442,13 @@ class LiveScreen(ViewScreen):
             self.table.select(index)
             self.show_screen_of_kernel(*self.view.destination())
             return
-        if not self.in_table and self.view is not self.pages.kernel_page:
+        if not self.in_table and self.view is not self.pages.kernel_page and not self.pages.is_of_kernel:
             self.notice("Enter leads nowhere here: Tab goes to the table, where it opens a kernel")
-            return
-        if self.table.kernel is None:
+        elif self.table.kernel is None:
             self.notice("no kernel is selected")
         else:
-            self.show_screen_of_kernel()
+            self.pages.of_kernel.keep_seen()
+            self.show_screen_of_kernel(self.current if self.pages.is_of_kernel else "")
 
     def show_screen_of_kernel(self, page: str = "", line: int | None = None) -> None:
         """Go to the screen of the selected kernel, to its first page or to this one, and to a line of the PTX."""
@@ -446,10 +519,18 @@ class LiveScreen(ViewScreen):
 
     # -- keys of one pane
 
-    def action_sort(self, step: int) -> None:
-        """Sort the table by the next or previous column."""
+    def action_choose_order(self) -> None:
+        """Choose the column to sort by, from those that are shown."""
         if self._has_table():
-            self.table.sort(step)
+            titles = self.table.sortable()
+            letters = letters_of(titles)
+            items = [LetterItem(letters[key], title, value=key) for key, title in titles.items()]
+            place = list(titles).index(self.table.sorted_column) if self.table.sorted_column in titles else 0
+            self.app.push_screen(LetterScreen("Sort by", items, place), self._take_order)
+
+    def _take_order(self, key: str | None) -> None:
+        if key is not None:
+            self.table.sort_by(key, reverse=False)
 
     def action_reverse(self) -> None:
         """Reverse the table."""
@@ -487,3 +568,11 @@ class LiveScreen(ViewScreen):
             choose_tags(self.app, self.view)
         else:
             self.notice(f"a log has tags: page {PAGE_KEYS['events']}")
+
+
+def _further_pages(run: Sequence[Tab], source: ViewSource | None) -> list[LetterItem]:
+    """Return the pages of the run, then those of the kernel that are not among them."""
+    known = {tab.id for tab in run}
+    pages = [] if source is None else [page for page in pages_of(source) if page[0].name not in known]
+    own = [kernel_tab(kind, key, source, empty=not has) for kind, key, has in pages]
+    return [*further_pages(run), *further_pages(own)]

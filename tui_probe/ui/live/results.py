@@ -52,7 +52,7 @@ def find_more(
 class KernelFindings:
     """Looks at one process at a time: that which is shown."""
 
-    def __init__(self, desk: Desk, tell: Callable[[ProcessView, Mapping[int, str]], None]) -> None:
+    def __init__(self, desk: Desk, tell: Callable[[ProcessView, Mapping[int, FindingSummary]], None]) -> None:
         self.desk, self.tell = desk, tell
         self._busy = False
         self._done: ProcessView | None = None
@@ -81,7 +81,7 @@ class KernelFindings:
         self._busy = False
         if found:
             self._found |= {index: each.found for index, each in found.items()}
-            self.tell(process, {index: each.words for index, each in found.items()})
+            self.tell(process, found)
         else:
             self._done, self._ran = process, running
 

@@ -63,7 +63,7 @@ def state_line(
     if snapshot.no_room:
         parts.append(("disk full: not all is kept", "failed"))
     if snapshot.recording is not None and not snapshot.recording.on:
-        parts.append(("not recording: R resumes", "warn"))
+        parts.append((f"not recording: {keys.key_of('record')} resumes", "warn"))
     if snapshot.recording is not None and snapshot.recording.reached:
         parts.append((_reached_budgets(snapshot.recording, process), "warn"))
     if paused:
@@ -114,8 +114,10 @@ def ending(status: int | None) -> tuple[str, str]:
     return f"✘ killed by signal {-status}{name}", "failed"
 
 
-def words_at_end(before: Snapshot, now: Snapshot) -> str:
+def words_of_watched(before: Snapshot, now: Snapshot) -> str:
     """Return the notice of a change between two snapshots of a run that is only watched; "" for none."""
+    if now.loaded and now.running and not before.loaded:
+        return f"watching: {keys.key_of('record')} switches recording; Ctrl-Q leaves the program running"
     if not now.loaded or now.running:
         return ""
     if before.running:
@@ -129,7 +131,7 @@ def why_empty(snapshot: Snapshot) -> str:
         return "reading the trace"
     if snapshot.running:
         return "waiting for the first kernel"
-    return "no kernel was launched; pages 4 and 5 show the program's output (interactive programs need --no-ui)"
+    return "no kernel was launched; 0 o and 0 e show the program's output (interactive programs need --no-ui)"
 
 
 WARN_AFTER = 5.0
@@ -197,5 +199,4 @@ class PreviousRunHint:
         self._desk.tables.submit((self, "before"), partial(run_before, process.directory), self._take)
 
     def _take(self, before: Path | None) -> None:
-        again = next(key for key in keys.in_scope("live") if key.id == "record")
-        self.text = "" if before is None else f"{keys.shown(again.keys[0])} compares with the run before"
+        self.text = "" if before is None else f"{keys.key_of('again')} compares with the run before"

@@ -10,15 +10,15 @@ from tui_probe.draw.spans import clip
 from tui_probe.pages.comparison import Comparison, compare_sources, compare_traces
 from tui_probe.pages.comparison_tables import linked_page
 from tui_probe.pages.paired_drawings import open_pair, shared_drawings
-from tui_probe.pages.views import FIXED_PAGES, kind_of
+from tui_probe.pages.views import FIXED_PAGES, keys_of_pages, kind_of
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui.live.current_selection import launch_words, with_newest
 from tui_probe.ui.live.kernel_table import names_of
-from tui_probe.ui.screens.kernel import tab_of
+from tui_probe.ui.screens.further_pages import digit_tabs, kernel_tab
 from tui_probe.ui.screens.page_opening import PageSpec, page_spec, pages_of
 from tui_probe.ui.screens.paged import PagedScreen
 from tui_probe.ui.views.document_view import DocumentView
-from tui_probe.ui.widgets.bars import Tab
+from tui_probe.ui.widgets.tabs import Tab
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ class SideScreen(PagedScreen):
     """Of side ``letter``. There is no table behind it, so no other kernel to step to."""
 
     def __init__(self, letter: str, source: ViewSource, page: str) -> None:
-        super().__init__([tab_of(kind_of(name)) for name in FIXED_PAGES], page, known=False)
+        super().__init__(digit_tabs(), page, known=False)
         self.letter, self.source = letter, source
         self._at = with_newest(source)
 
@@ -45,7 +45,7 @@ class SideScreen(PagedScreen):
         self.show_page()
 
     def _take_pages(self, pages: list[Any]) -> None:
-        self.take_tabs([tab_of(kind, empty=not has) for kind, has in pages])
+        self.take_tabs([kernel_tab(kind, key, empty=not has) for kind, key, has in pages])
 
     def page(self, name: str) -> PageSpec:
         """About all launches, where none was compared and a page can be."""
@@ -82,7 +82,7 @@ class SideScreen(PagedScreen):
         self.app.pop_screen()
 
 
-METRICS_PAGE = Tab("figures", "Figures", "Figures")
+METRICS_PAGE = Tab("figures", "Metrics", "Metrics", "1")
 
 
 class ComparisonScreen(PagedScreen):
@@ -146,8 +146,8 @@ class CompareScreen(ComparisonScreen):
         self.show_page()
 
     def _take_names(self, names: list[str]) -> None:
-        kinds = [kind_of(name) for name in names]
-        self.take_tabs([METRICS_PAGE, *map(tab_of, kinds)])
+        keys = keys_of_pages()
+        self.take_tabs([METRICS_PAGE, *(kernel_tab(kind_of(name), keys[name]) for name in names)])
 
     def page(self, name: str) -> PageSpec:
         """The figures, or a drawing of both."""

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from tui_probe.evals.answer import AnswerDocument
 from tui_probe.evals.evaluation import evaluate, evaluations
+from tui_probe.probekit.page_keys import page_keys
 from tui_probe.ui.screens.lists import PickerItem
 from tui_probe.ui.screens.page_opening import PageSpec
 from tui_probe.ui.screens.paged import PagedScreen
-from tui_probe.ui.widgets.bars import Tab
+from tui_probe.ui.widgets.tabs import Tab
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from tui_probe.evals.answer import Answer
     from tui_probe.ui.views.view import PaneView
 
-ANSWER = Tab("answer", "Answer", "Answer")
+ANSWER = Tab("answer", "Answer", "Answer", "1")
 
 
 def evaluation_choices() -> list[PickerItem]:
@@ -57,8 +58,10 @@ class EvaluationScreen(PagedScreen):
         """With the answer it is known which figures there are."""
         super().arrive(view)
         if self._answer is not None and not self.known:
-            figures = [Tab(name, f"Figure {name}", name) for name in self._answer.drawings]
-            self.take_tabs([ANSWER, *figures])
+            titles = {ANSWER.id: ANSWER.title} | {name: name for name in self._answer.drawings}
+            keys = page_keys(titles, reserved=False)
+            charts = [Tab(name, f"Figure {name}", name, keys[name]) for name in self._answer.drawings]
+            self.take_tabs([ANSWER, *charts])
 
     def title_line(self, cells: int) -> tuple[Line, Line]:
         """The evaluation, and what it is of."""

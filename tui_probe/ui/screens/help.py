@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui_probe.draw.spans import Line, pad, paragraphs, wrap
+from tui_probe.draw.spans import Line, Span, pad, paragraphs, wrap
 from tui_probe.help import topics
 from tui_probe.help.document import HelpDocument
 from tui_probe.ui import keys
@@ -16,10 +16,11 @@ from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.document_view import DocumentView
 from tui_probe.ui.views.view import TextView
 from tui_probe.ui.widgets.bars import Bar
-from tui_probe.ui.widgets.lines import Pane
+from tui_probe.ui.widgets.frames import FrameEdge
+from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from textual.app import App, ComposeResult
 
@@ -60,8 +61,9 @@ class TopicScreen(ViewScreen):
 
     def compose(self) -> ComposeResult:
         """A title, the page, hints."""
-        yield Bar("bar", id="title")
+        yield FrameEdge(id="title")
         yield Pane(TopicView(self, self._topic))
+        yield FrameEdge("bottom")
         yield Bar(id="hint")
 
     def on_mount(self) -> None:
@@ -72,7 +74,7 @@ class TopicScreen(ViewScreen):
         """Show the topic and the position in it."""
         command = f"tui-probe help {self._topic.name}"
         right = " · ".join([command, *self.view.status()])
-        self.query_one("#title", Bar).show(((f" {self._topic.about}", "title"),), ((right, "dim"),))
+        self.query_one("#title", FrameEdge).show(((f" {self._topic.about} ", "title"),), ((f" {right} ", "dim"),))
         self.show_hint()
 
     def hints(self) -> list[keys.Key]:
@@ -122,6 +124,26 @@ def show_topic(app: App[None], topic: Topic) -> None:
 
 _NAMES = 18
 _WIDEST = 110
+_ENTRY, _KEY = 24, 7
+"""Cells of a key with its word on the first page, and of the key."""
+_EVERYWHERE = ("app", "view")
+_IN_FULL_ONLY = ("tabs", "log", "ranges", "help", "reading")
+_MOVES = "↑ ↓ ← → or h j k l   PgUp PgDn   Home End or g G"
+_WORDS = {
+    "process": "next process",
+    "processes": "all processes",
+    "record": "recording",
+    "previous_kernel": "previous kernel",
+    "previous_launch": "previous launch",
+    "next_match": "next match",
+    "previous_match": "previous match",
+    "copy": "copy",
+    "whole_names": "whole names",
+    "reverse": "reverse",
+    "status": "status filter",
+    "back": "back",
+}
+"""Words of keys that the line of keys does not name."""
 
 
 class HelpView(TextView):
@@ -135,7 +157,11 @@ class HelpView(TextView):
         """Wrap for another width."""
         super().resize(width, height)
         cells = min(width, _WIDEST) - 2
-        self.lines = [*topic_lines(self.topic, cells), *key_lines(cells, self.scopes)]
+        self.lines = [
+            *overview_lines(cells, self.scopes),
+            *topic_lines(self.topic, cells),
+            *key_lines(cells, self.scopes),
+        ]
         self.changed()
 
 
@@ -151,13 +177,15 @@ class HelpScreen(ViewScreen):
 
     def compose(self) -> ComposeResult:
         """A title, the page, hints."""
-        yield Bar("bar", id="title")
+        yield FrameEdge(id="title")
         yield Pane(HelpView(self, self._topic, self._scopes))
+        yield FrameEdge("bottom")
         yield Bar(id="hint")
 
     def on_mount(self) -> None:
         """Fill the bars."""
-        self.query_one("#title", Bar).show(((f" {self._topic.title}", "title"),), (("and all keys", "dim"),))
+        below = f" below: {self._topic.title}, every key "
+        self.query_one("#title", FrameEdge).show(((" Keys ", "title"),), ((below, "dim"),))
         self.show_hint()
 
     def hints(self) -> list[keys.Key]:
@@ -172,6 +200,45 @@ class HelpScreen(ViewScreen):
         """Back to the screen before; first out of a search."""
         if not self.view.clear_search():
             self.app.pop_screen()
+
+
+def overview_lines(cells: int, scopes: frozenset[str]) -> list[Line]:
+    """Return one page of keys: those of pages, then those of the screen in columns, a word each."""
+    lines: list[Line] = []
+    if "tabs" in scopes:
+        names = [f"{digit} {name}" for digit, name in (*enumerate(keys.PAGE_NAMES, 1), (0, "list of more"))]
+        lines += [((" Pages", "title"),), *(((f"   {'  '.join(row)}", ""),) for row in _rows(names, cells - 4))]
+    own = [scope for scope in keys.SCOPES if scope in scopes and scope not in (*_IN_FULL_ONLY, *_EVERYWHERE)]
+    for title, group in (*((keys.SCOPES[scope], (scope,)) for scope in own), (keys.SCOPES["app"], _EVERYWHERE)):
+        entries = [
+            (keys.shown(key.keys[0]), key.footer or _WORDS[key.id])
+            for key in keys.in_scope(*group)
+            if key.footer or key.id in _WORDS
+        ]
+        lines += [((f" {title}", "title"),), *_columns(entries, cells)] if entries else []
+    moves: Line = ((f"   {_MOVES}", "dim"),)
+    return [*lines, moves, ((" Below: how to read this page, then every key in full", "dim"),), ()]
+
+
+def _rows(words: Sequence[str], cells: int) -> Iterator[list[str]]:
+    """Yield the words in rows of at most ``cells`` cells, two blanks between them."""
+    row: list[str] = []
+    for word in words:
+        if row and sum(map(len, row)) + 2 * len(row) + len(word) > cells:
+            yield row
+            row = []
+        row.append(word)
+    yield row
+
+
+def _columns(entries: Sequence[tuple[str, str]], cells: int) -> Iterator[Line]:
+    """Yield the entries in lines of as many columns as fit."""
+    across = max(1, (cells - 2) // _ENTRY)
+    for start in range(0, len(entries), across):
+        spans: list[Span] = [("  ", "")]
+        for key, word in entries[start : start + across]:
+            spans += [(f" {pad(key, _KEY)}", "key"), (pad(word, _ENTRY - _KEY - 1), "")]
+        yield tuple(spans)
 
 
 def topic_lines(topic: PageTopic, cells: int) -> list[Line]:

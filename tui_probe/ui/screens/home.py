@@ -16,7 +16,8 @@ from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.form import ROWS, TEXTS, FindingsView, FormView
 from tui_probe.ui.views.recent import RecentView
 from tui_probe.ui.widgets.bars import Bar
-from tui_probe.ui.widgets.lines import Pane
+from tui_probe.ui.widgets.frames import FrameEdge
+from tui_probe.ui.widgets.pane import Pane
 from tui_probe.version import __version__
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _OF_LIST = frozenset({"enter", "older_runs", *(key.id for key in keys.in_scope("
 """The ids of the keys that act on the list of traces."""
 SECTIONS = {"recent": "Recent traces", "form": "Start a program", "machine": "This machine"}
 _ENTER = {"probe": "list of probes", "start": "start"}
-BARS = 2 + len(SECTIONS)
+BARS = 3 + len(SECTIONS)
 LEAST = 3
 LEAST_FOR_ALL = BARS + ROWS + LEAST + 5
 """Rows of a terminal from which on all sections are open; on a lower one only the one at hand is."""
@@ -111,9 +112,10 @@ class HomeScreen(ViewScreen):
     def compose(self) -> ComposeResult:
         """A title, each section under its own, hints."""
         yield Bar("bar", id="title")
-        for name, view in self.sections.items():
-            yield Bar("bar", id=f"head-{name}")
-            yield Pane(view, id=name)
+        for place, (name, view) in enumerate(self.sections.items()):
+            yield FrameEdge("middle" if place else "top", id=f"head-{name}")
+            yield Pane(view, heavy=True, id=name)
+        yield FrameEdge("bottom", id="end")
         yield Bar(id="hint")
 
     def on_mount(self) -> None:
@@ -177,8 +179,10 @@ class HomeScreen(ViewScreen):
         for name, view in self.sections.items():
             here = name == self.current
             note = self._note() if name == "machine" else " · ".join(view.status())
-            title = (("▌" if here else " ", "accent"), (SECTIONS[name], "title" if here else "dim"))
-            self.query_one(f"#head-{name}", Bar).show(title, ((note, "dim"),))
+            title = ((f" {SECTIONS[name]} ", "title" if here else "dim"),)
+            right: Line = ((f" {note} ", "dim"),) if note else ()
+            self.query_one(f"#head-{name}", FrameEdge).show(title, right, focused=here)
+        self.query_one("#end", FrameEdge).show((), focused=self.current == list(SECTIONS)[-1])
         self.show_hint()
         self._read_verdict()
 
@@ -259,6 +263,14 @@ class HomeScreen(ViewScreen):
         """The next section, or the one before."""
         names = list(SECTIONS)
         self.enter(names[(names.index(self.current) + step) % len(names)])
+
+    def action_again(self) -> None:
+        """Run the program of the selected trace again."""
+        trace = self.recent.trace
+        if self.current != "recent" or trace is None:
+            self.notice("select a run in the list of traces: R runs its program again")
+        else:
+            self.probe_app.run_again(trace.directory, None)
 
     def action_older_runs(self) -> None:
         """Show the older runs of the command, or fold them."""

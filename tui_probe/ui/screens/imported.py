@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_probe.ui.help_text import PageTopic, topic_of
+from tui_probe.ui.screens.further_pages import file_tabs
 from tui_probe.ui.screens.page_opening import PageSpec
 from tui_probe.ui.screens.paged import PagedScreen
-from tui_probe.ui.widgets.bars import Tab
 
 if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
@@ -21,7 +21,7 @@ class ImportedScreen(PagedScreen):
     NOWHERE = "nothing on this page leads to a kernel"
 
     def __init__(self, imported: PageSet) -> None:
-        tabs = [Tab(page.name, page.title, page.title) for page in imported.pages]
+        tabs = file_tabs(imported.pages)
         super().__init__(tabs, tabs[0].id, known=True)
         self.imported = imported
 

@@ -87,7 +87,7 @@ class HotspotJump:
 
 def _rerun_key() -> str:
     """The key that runs the program again."""
-    return keys.shown(next(key for key in keys.in_scope("pages") if key.id == "again").keys[0])
+    return keys.key_of("again")
 
 
 def _find_hotspot(source: ViewSource) -> Hotspot:

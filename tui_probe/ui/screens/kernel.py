@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import width
 from tui_probe.draw.view import Spot
-from tui_probe.pages.views import FIXED_PAGES, PROBE_PAGE_NUMBER, kind_of, page_number
+from tui_probe.pages.views import FIXED_PAGES, kind_of
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.ui import keys
 from tui_probe.ui.live.current_selection import has_several, launch_words, newer_result, step_applies, with_newest
 from tui_probe.ui.live.kernel_table import names_of
 from tui_probe.ui.live.state_line import elapsed_line
+from tui_probe.ui.screens.further_pages import digit_tabs, kernel_tab
 from tui_probe.ui.screens.page_opening import MessageView, PageSpec, page_spec, pages_of
 from tui_probe.ui.screens.paged import PagedScreen
 from tui_probe.ui.views.document_view import DocumentView
-from tui_probe.ui.widgets.bars import Tab
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_probe.draw.spans import Line
-    from tui_probe.probekit.page_kinds import ViewKind, ViewSource
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.ui.live.current_selection import CurrentSelection
     from tui_probe.ui.views.view import PaneView
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
@@ -33,20 +33,6 @@ if TYPE_CHECKING:
 
 PROBE = "probe"
 """The page of the probe's own file."""
-
-
-def tab_of(kind: ViewKind, source: ViewSource | None = None, *, empty: bool = False) -> Tab:
-    """The tab of a view, with the probe that opens it where it is empty and another run could.
-
-    Its number is the same no matter which probe ran. That of pages of one probe leads to those that have something to
-    show.
-    """
-    probed = source is not None and source.kernel.status == "probed"
-    probe = kind.probes[0] if empty and kind.probes and probed else ""
-    number = page_number(kind.name)
-    if empty and number == PROBE_PAGE_NUMBER:
-        number = 0
-    return Tab(kind.name, kind.title, kind.short or kind.title, empty, probe, number)
 
 
 class KernelScreen(PagedScreen):
@@ -57,7 +43,7 @@ class KernelScreen(PagedScreen):
     ASKS = True
 
     def __init__(self, at_hand: CurrentSelection, page: str = FIXED_PAGES[0], line: int | None = None) -> None:
-        super().__init__([tab_of(kind_of(name)) for name in FIXED_PAGES], page, known=False)
+        super().__init__(digit_tabs(), page, known=False)
         self._begins = Spot.of_line(line)
         self.current_selection = at_hand
         self._of: ViewSource | None = None
@@ -76,7 +62,7 @@ class KernelScreen(PagedScreen):
         """Show the page of the kernel or launch that is at hand now, at the place of the one before."""
         self._keep_seen()
         self.jump_history.clear()
-        self.known, self._awaited = False, None
+        self.known = False
         before, self._row = self._row, self.current_selection.table.kernel
         self._of = self.current_selection.source()
         self.opener.forget({} if self._of is None else self.current_selection.seen(self._of))
@@ -103,7 +89,7 @@ class KernelScreen(PagedScreen):
 
     def _take_pages(self, source: ViewSource, pages: list[Any]) -> None:
         if source is self._of:
-            self.take_tabs([tab_of(kind, source, empty=not has) for kind, has in pages])
+            self.take_tabs([kernel_tab(kind, key, source, empty=not has) for kind, key, has in pages])
 
     def page(self, name: str) -> PageSpec | None:
         """About all launches if none was chosen, where a page can be; others are about one, and stay with it."""
@@ -145,7 +131,7 @@ class KernelScreen(PagedScreen):
         if source is None:
             return ((" no kernel", "title"),), ()
         kernel = source.kernel
-        newer = f", {keys.shown(_next_launch().keys[0])} newer" if self._has_newer() else ""
+        newer = f", {keys.key_of('next_launch')} newer" if self._has_newer() else ""
         status = (f"✘ {kernel.status}", "failed") if kernel.failures else (kernel.status, kernel.status)
         room = cells - len(status[0]) - len(newer) - 10
         launch = launch_words(source)
@@ -251,7 +237,3 @@ class KernelScreen(PagedScreen):
 
 def _same(before: KernelSnapshot | None, row: KernelSnapshot | None) -> bool:
     return before is not None and row is not None and before.index == row.index
-
-
-def _next_launch() -> keys.Key:
-    return next(key for key in keys.in_scope("kernels") if key.id == "next_launch")

@@ -12,8 +12,9 @@ from tui_probe.draw.spans import wrap
 from tui_probe.draw.view import Cancelled, Document
 from tui_probe.errors import ProbeError
 from tui_probe.pages.table_page import TablePage
-from tui_probe.pages.views import FIXED_PAGES, SHARED_PAGES, kinds, page_number
-from tui_probe.ui.views.document_view import DocumentView
+from tui_probe.pages.views import kinds
+from tui_probe.probekit.page_keys import page_keys
+from tui_probe.ui.views.document_view import DocumentState, DocumentView
 from tui_probe.ui.views.drawing import DrawingView
 from tui_probe.ui.views.table_views import RowsView
 from tui_probe.ui.views.view import Desk, PaneView
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress, View
     from tui_probe.probekit.page_kinds import ViewKind, ViewSource
 
-_NUMBER_OF_UNNUMBERED = 99
-"""Position of pages without a number among those with one."""
 _MIN_PACE_SECONDS = 1.0
 """Seconds for which nothing new need be informed of a page that has just begun."""
 
@@ -101,21 +100,11 @@ class Opening:
         return None if self.cancelled else view
 
 
-def pages_of(source: ViewSource) -> list[tuple[ViewKind, bool]]:
-    """The views in the order of their pages, and whether each has something to show: first the fixed ones, then those
-    that have, by their numbers; of one number those that only one probe fills before the others.
-    """
-    fixed = [kind for kind in kinds() if kind.name in FIXED_PAGES]
-    others = [kind for kind in kinds() if kind.name not in FIXED_PAGES]
-    known = {kind.name: _has_data(kind, source) for kind in (*fixed, *others)}
-    others.sort(
-        key=lambda kind: (
-            not known[kind.name],
-            page_number(kind.name) or _NUMBER_OF_UNNUMBERED,
-            kind.name in SHARED_PAGES,
-        )
-    )
-    return [(kind, known[kind.name]) for kind in (*fixed, *others)]
+def pages_of(source: ViewSource) -> list[tuple[ViewKind, str, bool]]:
+    """The views in the order of their keys, digits first; the key of each, and whether it has something to show."""
+    keys = page_keys({kind.name: kind.title for kind in kinds()})
+    ordered = sorted(kinds(), key=lambda kind: (not keys[kind.name].isdigit(), keys[kind.name]))
+    return [(kind, keys[kind.name], _has_data(kind, source)) for kind in ordered]
 
 
 def _has_data(kind: ViewKind, source: ViewSource) -> bool:
@@ -123,6 +112,13 @@ def _has_data(kind: ViewKind, source: ViewSource) -> bool:
         return kind.missing(source) is None
     except (ProbeError, OSError):
         return False
+
+
+def _same_text(before: PaneView, seen: object) -> bool:
+    """Did the page that was ``seen`` show the text that the page before shows? Then its own place is the better one."""
+    if not isinstance(before, DocumentView) or not isinstance(seen, DocumentState):
+        return False
+    return dict(before.document.choices()) == dict(seen.choices)
 
 
 _BAR = 30
@@ -218,10 +214,11 @@ class PageOpener:
             return
         view = self._hosting(opening.page, result)
         if isinstance(view, DocumentView | DrawingView):
-            if before.name == view.name and not isinstance(before, MessageView):
+            seen = self.left.get(view.name)
+            if before.name == view.name and not isinstance(before, MessageView) and not _same_text(before, seen):
                 view.resume(before)
-            elif view.name in self.left:
-                view.see(self.left[view.name])
+            elif seen is not None:
+                view.see(seen)
         size = self.desk.window
         if isinstance(view, DrawingView) and all(size):
             # What was there stays until the drawing is ready: an empty page in between would be sent, too.

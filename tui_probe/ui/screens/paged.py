@@ -16,12 +16,16 @@ from tui_probe.draw.spans import width
 from tui_probe.draw.view import Spot
 from tui_probe.ui import keys
 from tui_probe.ui.rerun import BETWEEN_HINT
+from tui_probe.ui.screens.further_pages import further_pages
 from tui_probe.ui.screens.jumps import HOTSPOT, HotspotJump, JumpHistory
+from tui_probe.ui.screens.letter_menu import LetterScreen
 from tui_probe.ui.screens.page_opening import MessageView, OpeningView, PageOpener
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.document_view import MARK, DocumentView
-from tui_probe.ui.widgets.bars import NUMBERED, Bar, Tab, TabBar, fitting, keys_of, numbers_of
-from tui_probe.ui.widgets.lines import Pane
+from tui_probe.ui.widgets.bars import Bar, fitting
+from tui_probe.ui.widgets.frames import FrameEdge
+from tui_probe.ui.widgets.pane import Pane
+from tui_probe.ui.widgets.tabs import Tab, TabBar, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,11 +49,10 @@ UNNAMED = (*FIRST, "interrupt")
 class PagedScreen(ViewScreen):
     """Goes from page to page, and remembers the way that jumps took.
 
-    ``tabs`` are its pages, ``current`` the name of the one that was asked for last. ``known``: all pages are known;
-    until then the first ones are, as many as ``certain``.
+    ``tabs`` are its pages, ``current`` the name of the one that was asked for last. ``known``: all pages are known.
     """
 
-    BINDINGS = keys.bindings("pages", "drawing")
+    BINDINGS = keys.bindings("tabs", "pages", "drawing")
     SCOPES: ClassVar[tuple[str, ...]] = ()
     """Scopes of keys that this screen has besides those of all screens of pages."""
     NOWHERE = "this page has no lines to follow"
@@ -58,7 +61,7 @@ class PagedScreen(ViewScreen):
     def __init__(self, tabs: Sequence[Tab], current: str, *, known: bool, reading: str = "reading…") -> None:
         super().__init__()
         self.tabs, self.current = tabs, current
-        self.known, self.certain = known, len(tabs)
+        self.known = known
         self.opener = PageOpener(self)
         self._view: PaneView = MessageView(self, "nothing", reading)
         self.jump_history = JumpHistory()
@@ -67,15 +70,15 @@ class PagedScreen(ViewScreen):
         """Position in the launch, from the pages that were left."""
         self.only: object = None
         """Line to which every page that can is restricted, until ``q``; None for all."""
-        self._awaited: int | None = None
-        """The number of a page that was asked for before it was known which page that is."""
+        self._menu: LetterScreen | None = None
+        """The list of further pages, while it waits until they are known."""
 
     def compose(self) -> ComposeResult:
         """Yield the title, page tabs, page, its visible part and hints."""
         yield Bar("bar", id="title")
         yield TabBar(self.tabs, id="tabs")
         yield Pane(self._view, id="page")
-        yield Bar("bar", id="state")
+        yield FrameEdge("bottom", id="state")
         yield Bar(id="hint")
 
     def on_mount(self) -> None:
@@ -152,23 +155,23 @@ class PagedScreen(ViewScreen):
     @property
     def window(self) -> tuple[int, int]:
         """Columns and rows for a page."""
-        return self.query_one("#page", Pane).size
+        return self.query_one("#page", Pane).inner
 
     def page_keys(self) -> dict[str, str]:
         """Return the keys of pages, by name, for the pages known so far."""
-        return {name: key for name, key in keys_of(self.tabs).items() if key} if self.known else {}
+        return keys_of(self.tabs) if self.known else {}
 
     # -- what is shown
 
     def take_tabs(self, tabs: Sequence[Tab]) -> None:
-        """All pages are known now: also the one that was asked for by a number."""
+        """All pages are known now, so the list of further pages is, too."""
         self.tabs, self.known = tabs, True
         if isinstance(self._view, DocumentView):
             self._view.name_keys(self.page_keys())
         self.show_bars()
-        awaited, self._awaited = self._awaited, None
-        if awaited is not None and not self.opener.closed:
-            self.action_number(awaited)
+        menu, self._menu = self._menu, None
+        if menu is not None and not menu.was_closed:
+            menu.take(further_pages(self.tabs))
 
     def show_page(self) -> None:
         """Show the current page, and open it if that was not done."""
@@ -219,12 +222,13 @@ class PagedScreen(ViewScreen):
             self._show_bars()
 
     def _show_bars(self) -> None:
-        title, state, run = self.query_one("#title", Bar), self.query_one("#state", Bar), self.run_line()
+        title, state, run = self.query_one("#title", Bar), self.query_one("#state", FrameEdge), self.run_line()
         title.show(*self.title_line(title.size.width))
-        self.query_one(TabBar).show(self.current, None, focused=True, tabs=self.tabs)
+        self.query_one(TabBar).show_tabs(self.tabs, self.current, (), focused=False)
         if self._view.pinned_parts() and width(" · ".join(self._view.status())) > _room(state, run):
             run = self.run_line(brief=True)
-        state.show(((f" {self.seen(_room(state, run))}", ""),), run)
+        seen = self.seen(_room(state, run))
+        state.show(((f" {seen} ", ""),) if seen else (), (*run, (" ", "")) if run else ())
         self.show_hint()
 
     def hints(self) -> list[keys.Key]:
@@ -299,7 +303,7 @@ class PagedScreen(ViewScreen):
 
     def _go(self, page: str) -> None:
         self.spot = self._view.spot().over(self.spot)
-        self.current, self._awaited = page, None
+        self.current = page
         self.show_page()
 
     def action_probe(self) -> None:
@@ -308,7 +312,7 @@ class PagedScreen(ViewScreen):
 
     def action_again(self) -> None:
         """Only a kernel's screen knows what ran."""
-        self.notice("R is for the screens of a run and of its kernels")
+        self.notice("these files name no program to run again")
 
     def action_worst(self) -> None:
         """To the worst place of this page, or of the page that shows it."""
@@ -319,20 +323,30 @@ class PagedScreen(ViewScreen):
         self.jump_history.clear()
         self._go(page)
 
-    def action_number(self, number: int) -> None:
-        """Show the page of a number; of several with one number the first, then the next."""
-        pages = [name for name, own in numbers_of(self.tabs).items() if own == number]
-        if number > self.certain and not self.known:
-            self._awaited = number
-        elif pages:
-            at = pages.index(self.current) + 1 if self.current in pages else 0
-            self.action_page(pages[at % len(pages)])
+    def action_digit(self, digit: int) -> None:
+        """Show the page of a digit."""
+        tab = next((tab for tab in self.tabs if tab.key == str(digit)), None)
+        if tab is None:
+            self.notice(f"there is no page {digit} here: Tab goes from page to page, 0 lists further ones")
         else:
-            self.notice(f"there is no page {number % NUMBERED}: Tab goes from page to page")
+            self.action_page(tab.id)
+
+    def action_more_pages(self) -> None:
+        """List further pages, each with its letter."""
+        if self.known and not any(tab.is_further for tab in self.tabs):
+            self.notice("there are no further pages here")
+            return
+        menu = LetterScreen("Pages", further_pages(self.tabs) if self.known else None)
+        self._menu = None if self.known else menu
+        self.app.push_screen(menu, self._take_page)
+
+    def _take_page(self, name: str | None) -> None:
+        if name is not None:
+            self.action_page(name)
 
     def action_next_view(self, step: int) -> None:
         """The page beside this one."""
-        names = [tab.id for tab in self.tabs]
+        names = [tab.id for tab in self.tabs if not tab.empty or tab.id == self.current]
         self.action_page(names[(names.index(self.current) + step) % len(names)])
 
     def action_command(self, command: str) -> None:
@@ -348,6 +362,6 @@ class PagedScreen(ViewScreen):
             self.notice(f"this page has no such key ({keys.words_of(command)})")
 
 
-def _room(bar: Bar, run: Line) -> int:
-    """Cells of a bar that are left of how the run is doing."""
-    return bar.size.width - sum(len(text) for text, _ in run) - (3 if run else 2)
+def _room(edge: FrameEdge, run: Line) -> int:
+    """Cells of a line that stand left of the state of the run."""
+    return edge.room - sum(len(text) for text, _ in run) - (5 if run else 2)

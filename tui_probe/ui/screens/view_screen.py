@@ -14,11 +14,12 @@ from tui_probe.ui import keys
 from tui_probe.ui.export import KEYS, SUFFIXES, copy_out, export
 from tui_probe.ui.help_text import PageTopic, topic_of
 from tui_probe.ui.layout import arrangement, needed
-from tui_probe.ui.prompt import Prompt, Question, QuestionKey, Refusal
+from tui_probe.ui.prompt import FilterPrompt, Prompt, Question, QuestionKey, Refusal
 from tui_probe.ui.screens.lists import NameScreen
 from tui_probe.ui.textual_private import OpenScreen
 from tui_probe.ui.widgets.bars import Bar, key_line
-from tui_probe.ui.widgets.lines import LinesWidget, Pane
+from tui_probe.ui.widgets.lines import LinesWidget
+from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.export import Writer
     from tui_probe.ui.screens.lists import PickerItem
     from tui_probe.ui.views.view import PaneView
-    from tui_probe.ui.widgets.bars import Tab
+    from tui_probe.ui.widgets.tabs import Tab
 
 NOTICE_SECONDS = 6.0
 
@@ -125,6 +126,15 @@ class ViewScreen(OpenScreen[None]):
         self.set_class(small, "small")
         for bar in self.query("#small").results(Bar):
             bar.show(((f" {needed(width, height)}", "warn"),))
+
+    @property
+    def is_too_small(self) -> bool:
+        """Does the terminal have no room for more than the notice that it is too small?"""
+        return self.has_class("small")
+
+    def action_again(self) -> None:
+        """Only screens of a run know what ran."""
+        self.notice("no program to run again here: R is for runs and their kernels")
 
     def action_worst(self) -> None:
         """Only what was measured has a worst place."""
@@ -265,11 +275,12 @@ class ViewScreen(OpenScreen[None]):
         self.view.next_match(step)
 
     def action_filter(self) -> None:
-        """Ask what must be in what is shown."""
+        """Ask what must be in what is shown; the filter acts while it is typed."""
         if not self.view.filters:
             self.refuse_text("this page has no lines to filter")
             return
-        self.ask("show only what contains", self.view.set_filter, self.view.filter_text)
+        self.prompt = FilterPrompt("show only what contains", self.view.set_filter, self.view.filter_text)
+        self.show_hint()
 
     def action_copy(self) -> None:
         """To the clipboard and to a file."""

@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from tui_probe.ui.export import Writer
 
 
-def pane_sign(focused: bool) -> str:
-    """Return the start of a pane's first line, where there are several panes."""
-    return "▶" if focused else " "
-
-
 def cursor_sign(focused: bool) -> str:
     """Return the start of the cursor's line: a bar in the pane with the keys, a thin one in any other."""
     return "▌" if focused else "│"

@@ -1,4 +1,4 @@
-"""Widget of lines: draws lines from a state, sends only changed cells; a pane shows a view."""
+"""Widget of lines: draws lines from a state, sends only changed cells."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rich.style import Style
-    from textual import events
 
     from tui_probe.ui.application import Application
-    from tui_probe.ui.views.view import PaneView
 
 MAX_GAP_CELLS = 12
 """Equal cells that cost less to send than a move to what is behind them, with its colours."""
@@ -93,13 +91,15 @@ class LinesWidget(Widget):
         return Strip(merged((text, style(role)) for text, role in line), cells)
 
     def _draw_all(self) -> list[Line]:
-        (cells, rows), ascii_only = self.size, self.probe_app.ascii_only
-        lines = zip(self.draw(cells, rows), range(rows), strict=False)
-        drawn = [_finished(line, cells, ascii_only=ascii_only) for line, _ in lines]
-        blank: Line = ((" " * cells, ""),)
-        drawn.extend([blank] * (rows - len(drawn)))
+        cells, rows = self.size
+        drawn = [self._finish(line, cells) for line, _ in zip(self.draw(cells, rows), range(rows), strict=False)]
+        drawn.extend([self._finish((), cells)] * (rows - len(drawn)))
         self._drawn, self._drawn_size = drawn, (cells, rows)
         return drawn
+
+    def _finish(self, line: Line, cells: int) -> Line:
+        """Return a line of :meth:`draw` as it is shown."""
+        return _finished(line, cells, ascii_only=self.probe_app.ascii_only)
 
 
 @lru_cache(maxsize=2048)
@@ -199,44 +199,3 @@ def _placed(line: Line, end: int) -> dict[int, tuple[str, str]]:
             else:
                 placed[start] = (placed[start][0] + character, placed[start][1])
     return placed
-
-
-WHEEL = 3
-
-
-class Pane(LinesWidget):
-    """A window for one view at a time; changing the view sends only the cells that differ."""
-
-    def __init__(self, view: PaneView, **options: str | None) -> None:
-        super().__init__(**options)  # type: ignore[arg-type]
-        self.view = view
-
-    def host(self, view: PaneView) -> None:
-        """Show another view."""
-        self.view = view
-        self._fit()
-        self.redraw()
-
-    def draw(self, width: int, height: int) -> list[Line]:
-        """Return the lines that the view draws."""
-        if (width, height) != (self.view.width, self.view.height):
-            self.view.resize(width, height)
-        return self.view.draw(width, height)
-
-    def _fit(self) -> None:
-        if self.size and self.size != (self.view.width, self.view.height):
-            self.view.resize(*self.size)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """The wheel moves by three lines."""
-        event.stop()
-        self.view.move(WHEEL)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """The wheel moves by three lines."""
-        event.stop()
-        self.view.move(-WHEEL)
-
-    def on_click(self, event: events.Click) -> None:
-        """A click points at a cell."""
-        self.view.click(event.y, event.x)

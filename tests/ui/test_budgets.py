@@ -1,0 +1,50 @@
+"""Bytes that the screen sends at 200x50: first paint, pages of code, cursor moves, and nothing while idle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.recorded import H200, unpacked
+from tests.ui.emulated import on_emulated
+from tui_probe.ui import Appearance
+from tui_probe.ui.live.feed import Session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+PAGE = 25_000
+BUDGETS = {
+    "first paint": 60_000,
+    "row of the table": 4_000,  # with the summary of another kernel below it
+    "line of PTX": 1_000,
+    "line of source": 1_000,
+    "idle": 0,
+}
+
+
+async def test_frames_keep_their_byte_budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: dict[str, int] = {}
+    trace = unpacked(H200 / "attention_sectors", tmp_path)
+    async with on_emulated(Session(traces=(trace,)), (200, 50), Appearance(), monkeypatch) as (stage, terminal):
+        await stage.refresh()
+        sent["first paint"] = terminal.received
+
+        async def measure(name: str, *keys: str) -> None:
+            before = terminal.received
+            await stage.press(*keys)
+            sent[name] = terminal.received - before
+
+        await stage.press("down")
+        await measure("row of the table", "down")
+        stage.live.table.select(1)
+        await measure("PTX below the table", "3")
+        await measure("screen of the kernel", "enter")
+        await measure("page of PTX", "pagedown")
+        await measure("line of PTX", "down")
+        await measure("page of source", "2")
+        await measure("line of source", "down")
+        await measure("idle")
+    over = {name: size for name, size in sent.items() if size > BUDGETS.get(name, PAGE)}
+    assert not over, sent

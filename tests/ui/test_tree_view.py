@@ -1,0 +1,43 @@
+"""The tree below the table: Enter descends to the code of a line, h goes up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.recorded import H200, unpacked
+from tests.ui.conftest import on_stage
+from tui_probe.ui.live.feed import Session
+from tui_probe.ui.screens.kernel import KernelScreen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+async def test_enter_descends_and_h_goes_up(tmp_path: Path) -> None:
+    trace = unpacked(H200 / "attention_sectors", tmp_path)
+    async with on_stage(Session(traces=(trace,)), (120, 40)) as stage:
+        await stage.press("0", "t", "tab")
+        tree = stage.live.pages.tree
+        assert tree.node is not None
+        assert tree.node.level == "program"
+        await stage.press("enter")
+        assert tree.node.level == "kernel"
+        for _ in range(5):
+            await stage.press(*([] if tree.node.inner else ["down"]))
+        assert tree.node.inner
+        kernel = tree.node.path
+        assert "▸" in stage.text
+        await stage.press("enter")
+        assert tree.node.level == "line"
+        await stage.press("h")
+        assert tree.node.path == kernel
+        await stage.press("l", "enter")
+        screen = stage.app.screen
+        assert isinstance(screen, KernelScreen)
+        assert screen.current == "ptx"
+        await stage.press("q")
+        assert tree.node.level == "line", "its place is kept"
+        await stage.press("h", "h", "h")
+        assert tree.node.level == "program"
+        await stage.press("h")
+        assert "▾" not in stage.text, "the program is closed"
