@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from string import ascii_lowercase
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def page_keys(pages: Mapping[str, str], *, reserved: bool = True) -> dict[str, s
 
 
 def letters_of(titles: Mapping[str, str], taken: Collection[str] = ()) -> dict[str, str]:
-    """Return a letter for each title: the first one of it that is free, else any; "" if none is left."""
-    free = [letter for letter in ascii_lowercase if letter not in {*taken, _CLOSING}]
+    """Return a letter for each title: the first one of it that is free, else any, capitals last; "" if none is left."""
+    free = [letter for letter in ascii_lowercase + ascii_uppercase if letter not in {*taken, _CLOSING}]
     letters = {}
     for name, title in titles.items():
         letters[name] = next((letter for letter in (*title.lower(), *free) if letter in free), "")

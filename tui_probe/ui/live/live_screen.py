@@ -19,6 +19,7 @@ from tui_probe.ui.layout import arrangement
 from tui_probe.ui.live.current_selection import CurrentSelection, step_applies
 from tui_probe.ui.live.initial_place import InitialPlace
 from tui_probe.ui.live.kernel_table import KernelTable, names_of
+from tui_probe.ui.live.launch_rate import LaunchRate
 from tui_probe.ui.live.live_pages import DIGITS, PAGE_KEYS, LivePages
 from tui_probe.ui.live.preview import Preview
 from tui_probe.ui.live.processes import ProcessSwitch
@@ -62,6 +63,8 @@ if TYPE_CHECKING:
 RECORD_KEY = keys.key_of("record")
 _NAME_CELLS = 48
 """Cells of the name of a kernel in the title of its panel."""
+_RATE_FROM = 100
+"""Columns of a terminal from which on there is room for launches per second."""
 INTERVAL = 0.5
 """Seconds between frames; twice that while the link is slow."""
 
@@ -91,6 +94,7 @@ class LiveScreen(ViewScreen):
         self._division: Arrangement | None = None
         self._initial_place = InitialPlace(self)
         self._filter_warning = KernelFilterWarning()
+        self._rate = LaunchRate()
         self._previous_run = PreviousRunHint(self)
         self._flagged_index: int | None = None
         """The kernel to which ``!`` went last."""
@@ -166,6 +170,7 @@ class LiveScreen(ViewScreen):
             self.skipped_frames += 1
             return
         if not self.current_selection.paused:
+            self._rate.look(sum(process.launches for process in app.feed.latest.processes), time.monotonic())
             self.show_snapshot(app.feed.latest)
         app.withdraw_question()
         self.show_bars()
@@ -219,7 +224,8 @@ class LiveScreen(ViewScreen):
     def show_bars(self) -> None:
         """Title, tabs, state and hints."""
         snapshot, low = self.probe_app.feed.latest, self.probe_app.low_bandwidth
-        self.query_one("#title", Bar).show(self._title())
+        rate = self._rate.line() if snapshot.running else ()
+        self.query_one("#title", Bar).show(self._title(), rate if self.size.width >= _RATE_FROM else ())
         self._show_frames()
         self.query_one(TabBar).show_tabs(
             self.page_tabs, self.current, self.pages.shown.status(), focused=not self.in_table

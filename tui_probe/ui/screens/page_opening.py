@@ -103,7 +103,7 @@ class Opening:
 def pages_of(source: ViewSource) -> list[tuple[ViewKind, str, bool]]:
     """The views in the order of their keys, digits first; the key of each, and whether it has something to show."""
     keys = page_keys({kind.name: kind.title for kind in kinds()})
-    ordered = sorted(kinds(), key=lambda kind: (not keys[kind.name].isdigit(), keys[kind.name]))
+    ordered = sorted(kinds(), key=lambda kind: (not keys[kind.name].isdigit(), keys[kind.name].swapcase()))
     return [(kind, keys[kind.name], _has_data(kind, source)) for kind in ordered]
 
 
