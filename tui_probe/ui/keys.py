@@ -33,7 +33,7 @@ SCOPES = {
 
 PLACES = (
     ("app", "home", "view"),
-    ("app", "tabs", "live", "kernels", "view", "table", "log", "ranges", "tree"),
+    ("app", "tabs", "live", "kernels", "view", "table", "log", "ranges"),
     ("app", "tabs", "kernels", "pages", "view", "drawing"),
     ("app", "view", "help", "reading", "drawing"),
 )

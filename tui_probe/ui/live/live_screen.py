@@ -11,7 +11,6 @@ from textual.containers import Container
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import plain
 from tui_probe.pages.views import FIXED_PAGES
-from tui_probe.probekit.page_keys import letters_of
 from tui_probe.trace.user_state import LastView
 from tui_probe.ui import keys
 from tui_probe.ui.early_keys import EarlyKeys
@@ -21,6 +20,7 @@ from tui_probe.ui.live.initial_place import InitialPlace
 from tui_probe.ui.live.kernel_table import KernelTable, names_of
 from tui_probe.ui.live.launch_rate import LaunchRate
 from tui_probe.ui.live.live_pages import DIGITS, PAGE_KEYS, LivePages
+from tui_probe.ui.live.pane_actions import PaneActions
 from tui_probe.ui.live.preview import Preview
 from tui_probe.ui.live.processes import ProcessSwitch
 from tui_probe.ui.live.results import KernelFindings
@@ -32,13 +32,10 @@ from tui_probe.ui.live.state_line import (
     why_empty,
     words_of_watched,
 )
-from tui_probe.ui.screens.further_pages import further_pages, kernel_tab
+from tui_probe.ui.screens.further_pages import live_further_pages
 from tui_probe.ui.screens.kernel import KernelScreen
-from tui_probe.ui.screens.letter_menu import LetterItem, LetterScreen
-from tui_probe.ui.screens.lists import choose_tags
-from tui_probe.ui.screens.page_opening import pages_of
+from tui_probe.ui.screens.letter_menu import LetterScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
-from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.table_views import GrowingView, RangesView
 from tui_probe.ui.views.tree_view import TreeView
 from tui_probe.ui.widgets.bars import Bar, fitting
@@ -54,13 +51,11 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from tui_probe.draw.spans import Line
-    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.ui.layout import Arrangement
     from tui_probe.ui.live.feed import ProcessView, Snapshot
     from tui_probe.ui.views.view import PaneView
     from tui_probe.ui.widgets.tabs import Tab
 
-RECORD_KEY = keys.key_of("record")
 _NAME_CELLS = 48
 """Cells of the name of a kernel in the title of its panel."""
 _RATE_FROM = 100
@@ -69,7 +64,7 @@ INTERVAL = 0.5
 """Seconds between frames; twice that while the link is slow."""
 
 
-class LiveScreen(ViewScreen):
+class LiveScreen(PaneActions):
     """The kernels of what runs or ran, below all other screens; keys act immediately, no matter what is being read.
 
     Shows the feed's newest snapshot twice a second, in a table and a page, with a line of each kind around them.
@@ -96,8 +91,6 @@ class LiveScreen(ViewScreen):
         self._filter_warning = KernelFilterWarning()
         self._rate = LaunchRate()
         self._previous_run = PreviousRunHint(self)
-        self._flagged_index: int | None = None
-        """The kernel to which ``!`` went last."""
         self.early_keys = EarlyKeys(self, lambda: not self.current_selection.snapshot.loaded or self.table.waits)
 
     def compose(self) -> ComposeResult:
@@ -224,8 +217,8 @@ class LiveScreen(ViewScreen):
     def show_bars(self) -> None:
         """Title, tabs, state and hints."""
         snapshot, low = self.probe_app.feed.latest, self.probe_app.low_bandwidth
-        rate = self._rate.line() if snapshot.running else ()
-        self.query_one("#title", Bar).show(self._title(), rate if self.size.width >= _RATE_FROM else ())
+        rate = self._rate.line() if snapshot.running and self.size.width >= _RATE_FROM else ()
+        self.query_one("#title", Bar).show(self._title(), rate)
         self._show_frames()
         self.query_one(TabBar).show_tabs(
             self.page_tabs, self.current, self.pages.shown.status(), focused=not self.in_table
@@ -248,9 +241,8 @@ class LiveScreen(ViewScreen):
         place = self.query_one("#place", FrameEdge)
         parts = fitting(self.table.status(), place.room - 12)
         place.show(((" Kernels ", "title"),), ((f" {parts} ", "dim"),) if parts else (), focused=self.in_table)
-        kernel = self.table.kernel
-        name = "" if kernel is None else f" #{kernel.index} {shorten(kernel.demangled, _NAME_CELLS)} "
-        self.query_one("#preview_title", FrameEdge).show(((name, "title"),) if name else ())
+        names = [f" #{row.index} {shorten(row.demangled, _NAME_CELLS)} " for row in (self.table.kernel,) if row]
+        self.query_one("#preview_title", FrameEdge).show(tuple((name, "title") for name in names))
         self.query_one("#table_end", FrameEdge).show((), focused=self.in_table)
 
     def _previous_run_hint(self, room: int) -> Line:
@@ -304,9 +296,8 @@ class LiveScreen(ViewScreen):
 
     def _named(self, row: keys.Key) -> bool:
         """Return whether a key acts now; others are not named."""
-        if row.id == "next_found":
-            return any(kernel.stands_out for kernel in self.table.shown)
-        return row.id != "interrupt" or self.probe_app.target_runs
+        stands_out = any(kernel.stands_out for kernel in self.table.shown)
+        return stands_out if row.id == "next_found" else row.id != "interrupt" or self.probe_app.target_runs
 
     # -- keys of the screen
 
@@ -351,9 +342,9 @@ class LiveScreen(ViewScreen):
 
     def action_more_pages(self) -> None:
         """List the pages of the run, and further ones of the selected kernel."""
-        source, menu = self.current_selection.source(), LetterScreen("Pages")
+        run, menu = [tab for tab in self.page_tabs if tab.id in PAGE_KEYS], LetterScreen("Pages")
         self.app.push_screen(menu, self._take_page)
-        job = partial(_further_pages, [tab for tab in self.page_tabs if tab.id in PAGE_KEYS], source)
+        job = partial(live_further_pages, run, self.current_selection.source())
         self.tables.submit((self, "pages"), job, menu.take)
 
     def _take_page(self, page: str | None) -> None:
@@ -420,7 +411,9 @@ class LiveScreen(ViewScreen):
         if on is None:
             self.notice("this run has no switch: it has launched nothing yet")
         else:
-            self.notice("launches are recorded" if on else f"launches run unprobed; {RECORD_KEY} records again")
+            self.notice(
+                "launches are recorded" if on else f"launches run unprobed; {keys.key_of('record')} records again"
+            )
 
     def action_again(self) -> None:
         """Run the program again."""
@@ -484,23 +477,6 @@ class LiveScreen(ViewScreen):
         """Previous or next kernel; page and pane stay."""
         self.table.step(step)
 
-    def action_next_found(self) -> None:
-        """The first kernel for which something stands out; where that is selected the next, in the end the first."""
-        flagged = [row for row in self.table.shown if row.stands_out]
-        if not flagged:
-            self.notice(self._why_none_found())
-            return
-        place = next((place for place, row in enumerate(flagged) if row.index == self._flagged_index), -1)
-        place = (place + 1) % len(flagged) if self._flagged_index == self.table.selected else 0
-        self._flagged_index = flagged[place].index
-        self.table.select(self._flagged_index)
-        self.notice(f"{place + 1} of {len(flagged)} that stand out: {flagged[place].finding}")
-
-    def _why_none_found(self) -> str:
-        if any(row.status == "probed" for row in self.table.rows):
-            return "nothing stands out in the kernels shown, to the extent that their results were read"
-        return f"nothing measured: {KernelFilterWarning.why_unmeasured(self.current_selection.snapshot)}"
-
     def action_step_launch(self, step: int) -> None:
         """Previous or next launch of the selected kernel, for its screen."""
         source = self.current_selection.source()
@@ -522,63 +498,3 @@ class LiveScreen(ViewScreen):
     def action_processes(self) -> None:
         """Choose a process from a list."""
         self.switch.choose()
-
-    # -- keys of one pane
-
-    def action_choose_order(self) -> None:
-        """Choose the column to sort by, from those that are shown."""
-        if self._has_table():
-            titles = self.table.sortable()
-            letters = letters_of(titles)
-            items = [LetterItem(letters[key], title, value=key) for key, title in titles.items()]
-            place = list(titles).index(self.table.sorted_column) if self.table.sorted_column in titles else 0
-            self.app.push_screen(LetterScreen("Sort by", items, place), self._take_order)
-
-    def _take_order(self, key: str | None) -> None:
-        if key is not None:
-            self.table.sort_by(key, reverse=False)
-
-    def action_reverse(self) -> None:
-        """Reverse the table."""
-        if self._has_table():
-            self.table.reverse()
-
-    def action_next_status(self) -> None:
-        """Only kernels of one status."""
-        if self._has_table():
-            self.table.next_status()
-
-    def _has_table(self) -> bool:
-        """Do keys go to the table? If not, it is said how they come there."""
-        if not self.in_table:
-            self.notice("this key is for the table: Tab goes there")
-        return self.in_table
-
-    def action_together(self) -> None:
-        """Ranges of one name together, or each by itself."""
-        if self.view is self.pages.ranges:
-            self.pages.ranges.toggle(self.process)
-        else:
-            self.notice(f"ranges can be taken together: page {PAGE_KEYS['ranges']}")
-
-    def action_follow(self) -> None:
-        """Follow the end of a log, or stay."""
-        if isinstance(self.view, LogView):
-            self.view.toggle_follow()
-        else:
-            self.notice(f"a log can be followed: pages {PAGE_KEYS['process']} to {PAGE_KEYS['stderr']}")
-
-    def action_tags(self) -> None:
-        """Choose the tags of a log."""
-        if isinstance(self.view, LogView):
-            choose_tags(self.app, self.view)
-        else:
-            self.notice(f"a log has tags: page {PAGE_KEYS['events']}")
-
-
-def _further_pages(run: Sequence[Tab], source: ViewSource | None) -> list[LetterItem]:
-    """Return the pages of the run, then those of the kernel that are not among them."""
-    known = {tab.id for tab in run}
-    pages = [] if source is None else [page for page in pages_of(source) if page[0].name not in known]
-    own = [kernel_tab(kind, key, source, empty=not has) for kind, key, has in pages]
-    return [*further_pages(run), *further_pages(own)]

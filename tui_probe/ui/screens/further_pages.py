@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.page_keys import DIGIT_PAGES, page_keys
 from tui_probe.ui.screens.letter_menu import LetterItem
+from tui_probe.ui.screens.page_opening import pages_of
 from tui_probe.ui.widgets.tabs import Tab
 
 if TYPE_CHECKING:
@@ -42,6 +43,14 @@ def further_pages(tabs: Sequence[Tab]) -> list[LetterItem]:
     """Return the pages behind letters: first those with something to show."""
     further = sorted((tab for tab in tabs if tab.is_further), key=lambda tab: (tab.empty, tab.key))
     return [LetterItem(tab.key, tab.title, _note(tab), tab.id, tab.empty) for tab in further]
+
+
+def live_further_pages(run: Sequence[Tab], source: ViewSource | None) -> list[LetterItem]:
+    """Return the pages of a run, then those of the kernel that are not among them. Imports all probes."""
+    known = {tab.id for tab in run}
+    pages = [] if source is None else [page for page in pages_of(source) if page[0].name not in known]
+    own = [kernel_tab(kind, key, source, empty=not has) for kind, key, has in pages]
+    return [*further_pages(run), *further_pages(own)]
 
 
 def _note(tab: Tab) -> str:
