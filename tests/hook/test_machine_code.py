@@ -51,6 +51,16 @@ def test_ptx_that_runs_wins(host: Host, tmp_path: Path, entries: list[bytes], ke
     assert captured(host, tmp_path, fatbin(*entries))[2] == kept
 
 
+@pytest.mark.parametrize(
+    ("entries", "kept"),
+    [([SM_80, SM_90, PTX_90], fatbin(PTX_90) + fatbin(SM_90)), ([PTX_90], fatbin(PTX_90))],
+)
+def test_image_keeps_ptx_and_sass_for_wait_probes(
+    host: Host, tmp_path: Path, entries: list[bytes], kept: bytes
+) -> None:
+    assert captured(host, tmp_path, fatbin(*entries), TUI_PROBE_NEEDS_SASS="1")[2] == kept
+
+
 def test_devices_named_only_in_ptx_text_come_with_machine_code(host: Host, tmp_path: Path) -> None:
     """PTX for sm_90a does not run on a device of 9.1, and the entry's header has no letter."""
     capture = captured(host, tmp_path, fatbin(SM_90, PTX_90), STUB_CC_MINOR="1")

@@ -229,6 +229,8 @@ static const struct reason *choose_part(const struct kernel *kernel, const struc
         REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) == CUDA_SUCCESS ? device_capability(device) : 0;
     const enum fatbin_ptx ptx = image_ptx_for(image, capability);
     *parts = image->ptx ? FATBIN_PTX : 0;
+    if (ptx == FATBIN_PTX_RUNS && settings.needs_machine_code && !code_refused(kernel, image))
+        *parts |= capability;
     if (ptx == FATBIN_PTX_RUNS || !capability)
         return image->ptx ? NULL : reason(NO_PTX);
     const struct reason *reason = code_refused(kernel, image);

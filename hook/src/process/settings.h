@@ -58,6 +58,7 @@ struct settings {
     bool memusage; /* launches are sized, not probed */
     bool detail; /* maps are not reduced */
     enum machine_code_choice machine_code;
+    bool needs_machine_code; /* a probe is for machine code alone, also where a kernel has PTX */
     const char *graft_faults; /* a file that names kernels not to be grafted; NULL: there is none */
     const char *empty_kernels; /* a folder with a kernel that does nothing, for each kind of device; NULL: none */
     bool keep_secrets; /* the command line is logged as it is */
