@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -124,8 +124,16 @@ class FoundKernel:
 
     def machine_code(self) -> Cubin | None:
         """Return the cubin that a device runs without a probe; None if it compiles the PTX. Raises ImageError."""
-        cubins = (_read_cubin(entry) for entry in self.cubins)
-        return next((cubin for cubin in cubins if cubin and self.name in cubin.kernels), None)
+        entry = self._entry()
+        return _read_cubin(entry) if entry else None
+
+    def in_machine_code(self) -> FoundKernel:
+        """Return the same kernel to be probed in its machine code, if there is any. Raises ImageError."""
+        entry = self._entry()
+        return replace(self, way="graft", source=entry) if entry else self
+
+    def _entry(self) -> fatbin.FatbinEntry | None:
+        return next((entry for entry in self.cubins if self.name in kernels_of(entry)), None)
 
 
 @dataclass(frozen=True, slots=True)

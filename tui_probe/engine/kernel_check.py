@@ -264,6 +264,7 @@ class _Batch:
         directory = self.out / f"{number}_{name}"
         directory.mkdir(parents=True, exist_ok=True)
         _remove_outputs(directory)
+        kernel = kernel.in_machine_code() if self.probe.needs_machine_code else kernel
         (directory / "original.bin").write_bytes(kernel.content())
         arch = self.arch or f"sm_{kernel.arch}"
         answer = preparer.prepare(directory, arch, kernel.name)

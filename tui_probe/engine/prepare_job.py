@@ -112,6 +112,8 @@ class PrepareJob:
         key = self.cache.key(image, arch, name) if self.cache else ""
         if (ready := self._from_cache(key, name, number, threads)) is not None:
             return ready
+        if self.probe.needs_machine_code:
+            return self._grafted(image, name, number, key, ImageError(because("no-machine-code", gpu=arch)))
         try:
             original, description = originals.find(image, name, number)
         except ImageError as error:

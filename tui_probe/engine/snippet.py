@@ -26,8 +26,11 @@ ISSUED_HELPER: Final = "ISSUED"
 """The number of machine instructions that those of the position's class come to."""
 LINE_HELPER: Final = "LINE"
 """The line in ``pruned.ptx`` of the probed instruction, or of the first one of a basic block."""
+WAIT_HELPER: Final = "WAITED"
+"""The cycles that a warp waited at an instruction."""
 SNIPPET_HELPERS: Final = (
-    frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES", "MULTIPLY_ADDS", BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER})
+    frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES", "MULTIPLY_ADDS"})
+    | {BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER, WAIT_HELPER}
     | NONFINITE
 )
 

@@ -35,7 +35,7 @@ from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.tree import Immediate, Register, Symbol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from tui_probe.engine.kernel import UnusedNames
     from tui_probe.probe_model.probe import ProbePoint
@@ -303,25 +303,44 @@ class SiteRecords:
 
     def add(self, own_map: Map, values: tuple[str, ...], own: dict[str, str], instruction: Instruction) -> list[str]:
         """Lines that add to the record of a noted instruction. ``own`` maps the probe's registers to the kernel's."""
-        storage = Storage(Layout.SITES, own_map.record_bytes, len(self.lines[own_map.name]))
-        copy, wide = self._names.temporary("copy", "b32"), self._names.temporary("wide", "b64")
-        address = self._names.temporary("address", "b64")
-        lines = [
-            f"mov.u32 {copy}, %smid;",
-            f"and.b32 {copy}, {copy}, {storage.copies - 1};",
-            f"ld.param.u64 {wide}, [{self._names.parameter('map', own_map.name)}];",
-            f"mad.wide.u32 {address}, {copy}, {storage.slot_bytes}, {wide};",
-        ]
+        address, lines = self.copy_address(own_map)
         record = self._numbers[own_map.name, id(instruction)] * own_map.record_bytes
         if register := self.registers.get(own_map.name):
             lines.append(f"mad.wide.u32 {address}, {register}, {own_map.record_bytes}, {address};")
             record = 0
         for field, value in zip(own_map.fields, values, strict=True):
             if parse_integer(value) != 0:
-                widened, operand = self._widened(value, own)
-                place = record + field.offset
-                lines += [*widened, f"red.global.add.u64 [{address}{f'+{place}' if place else ''}], {operand};"]
+                lines += self._addition(address, record + field.offset, *self._widened(value, own))
         return lines
+
+    def add_words(self, own_map: Map, instruction: Instruction, registers: Sequence[str], address: str) -> list[str]:
+        """Lines that add registers of 32 bits to the record of a noted instruction, in one lane."""
+        wide = self._names.temporary("sum", "b64")
+        record = self._numbers[own_map.name, id(instruction)] * own_map.record_bytes
+        lines = []
+        for field, register in zip(own_map.fields, registers, strict=True):
+            lines += self._addition(address, record + field.offset, [f"cvt.u64.u32 {wide}, {register};"], wide)
+        return lines
+
+    def copy_address(self, own_map: Map, zero: str = "") -> tuple[str, list[str]]:
+        """Return the register with the address of the copy of records that an SM adds to, and lines that compute it.
+
+        ``zero`` is a register that is 0 in the lane that adds, unknown to the assembler: values that are the same in
+        all lanes it would sum up once more.
+        """
+        storage = Storage(Layout.SITES, own_map.record_bytes, len(self.lines[own_map.name]))
+        copy, wide = self._names.temporary("copy", "b32"), self._names.temporary("wide", "b64")
+        address = self._names.temporary("address", "b64")
+        return address, [
+            f"mov.u32 {copy}, %smid;",
+            f"and.b32 {copy}, {copy}, {storage.copies - 1};",
+            *([f"add.u32 {copy}, {copy}, {zero};"] if zero else []),
+            f"ld.param.u64 {wide}, [{self._names.parameter('map', own_map.name)}];",
+            f"mad.wide.u32 {address}, {copy}, {storage.slot_bytes}, {wide};",
+        ]
+
+    def _addition(self, address: str, place: int, widened: Sequence[str], operand: str) -> list[str]:
+        return [*widened, f"red.global.add.u64 [{address}{f'+{place}' if place else ''}], {operand};"]
 
     def _widened(self, value: str, own: dict[str, str]) -> tuple[list[str], str]:
         """A lane's value with 64 bits."""

@@ -9,7 +9,14 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.helpers import TYPE_BITS
-from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER, SNIPPET_HELPERS, points_without_effect
+from tui_probe.engine.snippet import (
+    BLOCK_HELPER,
+    ISSUED_HELPER,
+    LINE_HELPER,
+    SNIPPET_HELPERS,
+    WAIT_HELPER,
+    points_without_effect,
+)
 from tui_probe.errors import ProbeFileError
 from tui_probe.probe_model.probe import (
     FIELD_BYTES,
@@ -85,6 +92,9 @@ def verify_probe(probe: Probe) -> None:
     _check_names(probe)
     for point in probe.points:
         _check_block_side(probe, point)
+        if any(position.is_wait for position in point.positions):
+            _check_wait(probe, point)
+            continue
         for snippet in (point.before, point.after):
             if snippet is not None:
                 _SnippetCheck(probe, point, snippet).run()
@@ -123,6 +133,21 @@ def _check_block_side(probe: Probe, point: ProbePoint) -> None:
         raise ProbeFileError(
             f"{place}: [{point.name}] is at 'block' or 'loop', where nothing runs after: write 'before'"
         )
+
+
+def _check_wait(probe: Probe, point: ProbePoint) -> None:
+    """Where a warp waits nothing but the wait is counted: its code must not make other waits longer."""
+    statements = point.after.statements if point.after else ()
+    match statements:
+        case (Save(adds=True, values=values, map=name),) if point.before is None and set(values) <= {WAIT_HELPER, "1"}:
+            own_map = next((each for each in probe.maps if each.name == name), None)
+            if own_map and own_map.level is Level.SITE and len(values) == len(own_map.fields):
+                return
+    place = statements[0].place if statements else FileLocation(str(probe.path), 0)
+    raise ProbeFileError(
+        f"{place}: [{point.name}] is at 'wait': write only after = 'ADD [ MAP ] {{{WAIT_HELPER}, 1}};' with a map of"
+        " level site"
+    )
 
 
 def _check_names(probe: Probe) -> None:
@@ -334,6 +359,8 @@ class _SnippetCheck:
             raise self._error(code.place, f"{code.text!r} uses {name}, which this probe does not declare: add '.reg'")
 
     def _helper(self, name: str, place: FileLocation) -> None:
+        if name == WAIT_HELPER:
+            raise self._error(place, f"{name} is the time of a wait: write position = 'wait.1'")
         if name in (BLOCK_HELPER, ISSUED_HELPER) and (
             self._at_kernel or self._at_instruction or self._at_loop or self._at_source
         ):

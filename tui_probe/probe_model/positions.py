@@ -4,7 +4,8 @@
 that :mod:`tui_probe.ptx.merged_loads` finds to be part of another load, for which nothing is left in machine code.
 ``block`` is the start of each basic block, ``block.fp32`` of each that holds instructions of that class. ``loop`` is
 the start of each block that begins a loop, which is passed once per iteration. ``attn.py:22-26`` are lines of source,
-as :mod:`tui_probe.engine.function_insertion` finds them.
+as :mod:`tui_probe.engine.function_insertion` finds them. ``wait.1`` is the first group of the instructions of machine
+code at which warps wait, as :mod:`tui_probe.sass.wait_choice` forms them.
 
 ``+`` behind an instruction, ``mbarrier.try_wait+``, takes a loop in which a thread does nothing but try it again as
 one: ``before`` runs once ahead of the first try, ``after`` once behind the last, no matter what it says. Which loops
@@ -20,7 +21,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import did_you_mean
-from tui_probe.probe_model.probe import BLOCK, LOOP, SOURCE, Position, SourceRange
+from tui_probe.probe_model.probe import BLOCK, LOOP, SOURCE, WAIT, Position, SourceRange
 from tui_probe.ptx.instruction_facts import CLASSES, OPCODES, STATE_SPACES
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def parse_positions(text: str) -> tuple[Position, ...]:
         if match is None:
             raise ValueError(f"{name!r} is not a position")
         position = Position("") if match[1] == "kernel" else _opcode_position(*match[1].split("."))
-        if match[2] and (position.is_kernel or position.is_block):
+        if match[2] and (position.is_kernel or position.is_block or position.is_wait):
             raise ValueError(f"{name!r} is not a position: only an instruction is tried again, which '+' is for")
         positions.append(replace(position, retried=bool(match[2])))
     return tuple(positions)
@@ -73,6 +74,9 @@ def _opcode_position(opcode: str, *modifiers: str) -> Position:
     if opcode == BLOCK and (unwanted or len(wanted) > 1 or not set(wanted) <= set(CLASSES)):
         named = ".".join((opcode, *modifiers))
         raise ValueError(f"{named!r} is not a position: a block has one of {', '.join(CLASSES)}")
+    if opcode == WAIT and (unwanted or len(wanted) != 1 or not wanted[0].isdecimal() or not int(wanted[0])):
+        named = ".".join((opcode, *modifiers))
+        raise ValueError(f"{named!r} is not a position: the groups of waits are wait.1, wait.2, ...")
     if opcode == LOOP and modifiers:
         raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is not a position: a loop has no modifiers")
     return Position(opcode, wanted, unwanted)
@@ -103,7 +107,7 @@ def suspicious_positions(probe: Probe) -> list[str]:
 
 
 def _position_suspicions(position: Position) -> Iterator[str]:
-    if position.is_kernel or position.is_block or position.is_source:
+    if position.is_kernel or position.is_block or position.is_source or position.is_wait:
         return
     if position.opcode not in OPCODES:
         near = did_you_mean(position.opcode, OPCODES) or did_you_mean(position.opcode.lower(), OPCODES)

@@ -19,6 +19,8 @@ SOURCE: Final = "source"
 """The opcode that stands for lines of source in a position; no instruction has it."""
 LOOP: Final = "loop"
 """Stands for an opcode in the position of the first blocks of loops."""
+WAIT: Final = "wait"
+"""Stands for an opcode in the position of instructions of machine code at which warps wait."""
 
 _CLOCK: Final = re.compile(r"%(?:clock(?:64|_hi)?|globaltimer(?:_lo|_hi)?)(?![\w$])")
 
@@ -200,7 +202,8 @@ class SourceRange:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """``kernel`` (no opcode), ``block``, ``loop``, or an opcode with modifiers that an instruction has in any place.
+    """``kernel`` (no opcode), ``block``, ``loop``, ``wait``, or an opcode with modifiers that an instruction has in any
+    place.
 
     An instruction with one of the ``unwanted`` modifiers is left out. ``retried``: a loop that does nothing but try the
     instruction again is one site, as if it were the instruction.
@@ -234,6 +237,11 @@ class Position:
     def is_block(self) -> bool:
         """Tell whether this is the start of basic blocks, of all or of those that begin a loop."""
         return self.opcode in (BLOCK, LOOP)
+
+    @property
+    def is_wait(self) -> bool:
+        """Tell whether this is a group of the instructions of machine code at which warps wait."""
+        return self.opcode == WAIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +322,11 @@ class Probe:
     about: ProbeAbout = field(default_factory=ProbeAbout)
     is_lean: bool = False
     """True if few registers matter more than time: records are stored in narrow pieces."""
+
+    @property
+    def needs_machine_code(self) -> bool:
+        """True if PTX does not show what it is at."""
+        return any(position.is_wait for point in self.points for position in point.positions)
 
     @property
     def has_lean_form(self) -> bool:

@@ -69,13 +69,16 @@ class Splice:
     """Code to put around the instruction at byte offset ``at`` of a kernel.
 
     ``before`` runs in all lanes that come there; of an ``EXIT``, in those that its guard lets leave. Behind an ``EXIT``
-    there is no ``after``. ``together``: it runs in all lanes, and minds the guard of the instruction itself.
+    there is no ``after``. ``together``: it runs in all lanes, and minds the guard of the instruction itself. Unless it
+    ``waits``, the branch to it waits for no scoreboard; its code begins a line of the instruction cache then, since a
+    line that has to be fetched would be measured as part of a wait.
     """
 
     at: int
     before: tuple[Word, ...]
     after: tuple[Word, ...] = ()
     together: bool = False
+    waits: bool = True
 
 
 class FilePatch(NamedTuple):
@@ -131,7 +134,8 @@ def apply_splices(
         if splice.at in exits:
             exits[splice.at] = exit_
         like = word.guarded(ALWAYS) if splice.together else word
-        code_words[splice.at // WORD_BYTES] = branch_word(target.arch, splice.at, code.places[splice], like)
+        branch = branch_word(target.arch, splice.at, code.places[splice], like)
+        code_words[splice.at // WORD_BYTES] = branch if splice.waits else branch.with_wait_mask(0)
     code_words += code.words
     code_words += [nop_word()] * (-len(code_words) % (_CODE_ALIGN // WORD_BYTES))
     count = max(target.registers, registers)
@@ -168,6 +172,8 @@ class _AppendedCode:
                 self.words += [*splice.before, leaving]
             self.places[splice], exit_ = self._exits[key]
             return exit_
+        if not splice.waits:
+            self.words += [nop_word()] * (-len(self.words) % (_CODE_ALIGN // WORD_BYTES))
         self.places[splice] = self.end
         if word.operation == _BRA:
             word = with_moved_branch(self.arch, word, splice.at, self.end + len(splice.before) * WORD_BYTES)

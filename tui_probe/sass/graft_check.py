@@ -12,7 +12,7 @@ from tui_probe.binaries.cubin import Cubin
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass.target import INFO_PREFIX, GraftTarget
-from tui_probe.sass.uniform_registers import named_uniform_registers
+from tui_probe.sass.uniform_registers import named_uniform_registers, uniform_register_at
 from tui_probe.sass.words import BRA, EXIT, NO_BARRIER, WORD_BYTES, branch_target
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ _BSYNC: Final = 0x941
 _TABLES: Final = frozenset({".symtab", INFO_PREFIX})
 _COPY: Final = 0xC02
 """MOV of a uniform register into an ordinary one."""
+_TO_UNIFORM: Final = 0x2CA
+"""R2UR: an ordinary register into a uniform one."""
+_RESULT: Final = 16
 
 
 def refuse_changes(target: GraftTarget, grafted: Grafted, uniform: Collection[int]) -> None:
@@ -40,6 +43,7 @@ def refuse_changes(target: GraftTarget, grafted: Grafted, uniform: Collection[in
     after = GraftTarget.of(Cubin.read(grafted.image), target.name)
     _refuse_other_sections(target, after, grafted)
     _refuse_other_instructions(target, after, grafted)
+    _refuse_lost_waits(target, after, grafted)
     _refuse_added_code(target, after, grafted, uniform)
 
 
@@ -68,6 +72,22 @@ def _refuse_other_instructions(target: GraftTarget, after: GraftTarget, grafted:
                 _refuse(f"the branch at {at:#06x}")
         elif now != before and not _waits_more(before, now):
             _refuse(f"the instruction at {at:#06x}")
+
+
+def _refuse_lost_waits(target: GraftTarget, after: GraftTarget, grafted: Grafted) -> None:
+    """What a branch does not wait for, the code behind it must, up to the instruction that the branch replaced."""
+    for at in grafted.branches:
+        before, branch = target.words[at // WORD_BYTES], after.words[at // WORD_BYTES]
+        missing = before.wait_mask & ~branch.wait_mask
+        index = branch_target(after.arch, at, branch) // WORD_BYTES
+        while missing and index < len(after.words):
+            word = after.words[index]
+            missing &= ~word.wait_mask
+            if word.operation == _BRA or _without_operand_waits(word) == _without_operand_waits(before):
+                break
+            index += 1
+        if missing:
+            _refuse(f"the waits at {at:#06x}")
 
 
 def _changes_lanes(before: Word, now: Word) -> bool:
@@ -122,7 +142,8 @@ def _is_expected_target(target: int, at: int, end: int, back: Collection[int]) -
 
 def _names_only(word: Word, uniform: Collection[int], arch: int) -> bool:
     """Return whether a word names these uniform registers and the second ones of their pairs alone."""
-    names = named_uniform_registers(word, arch)
+    is_move = word.opcode == _TO_UNIFORM
+    names = {uniform_register_at(word, _RESULT, arch)} if is_move else named_uniform_registers(word, arch)
     return names is not None and all(number & ~1 in uniform for number in names)
 
 

@@ -42,7 +42,8 @@ _REGISTER_FORM: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """An instruction that a warp waits for. ``is_read``: the waiting instruction names a register that it writes.
+    """An instruction that a warp waits for. ``is_read``: the waiting instruction names a register that it writes,
+    or it is one of an awaited group, other than the last.
 
     ``from_previous``: it is reached over the back edge of a loop only, so it is one of an earlier iteration.
     """
@@ -156,7 +157,7 @@ class _ProducerSearch:
         for at, ended, is_previous in self._walk_back(index, until_previous_group):
             kind = produced_class(words[at], arch)
             if ended > pending and kind in kinds and own_wait(words[at]) is None:
-                yield Producer(at, kind, False, is_previous)
+                yield Producer(at, kind, not ends_group(words[at]), is_previous)
 
     def _walk_back(self, index: int, rule: Callable[[int, int], int | None]) -> list[tuple[int, int, bool]]:
         """Walk back from instruction ``index`` on all ways, with a state that is 0 first.

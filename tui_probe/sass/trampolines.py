@@ -48,6 +48,7 @@ from tui_probe.sass.words import (
     Word,
     branch_target,
     branch_word,
+    to_uniform_word,
 )
 
 if TYPE_CHECKING:
@@ -279,11 +280,18 @@ class InlineCode:
         if word.operation == LOAD_MARK:
             move = source.move(word.rd + free.first)
         else:
-            assert source.register is not None
-            stored = word.rb
-            move = MarkValue(register=RZ if stored == RZ else stored + free.first).move(source.register)
+            stored = RZ if word.rb == RZ else word.rb + free.first
+            move = _stored(stored, source, free.arch)
         move = move.with_field(*_GUARD, word.field(*_GUARD)).with_wait_mask(word.wait_mask)
-        return move.with_stall(max(_SHORT_STALL, word.stall))
+        return move.with_stall(max(_SHORT_STALL, move.stall, word.stall))
+
+
+def _stored(register: int, to: MarkValue, arch: int) -> Word:
+    """Return the move of a register to where a mark keeps it."""
+    if to.uniform is not None:
+        return to_uniform_word(arch, to.uniform, register)
+    assert to.register is not None
+    return MarkValue(register=register).move(to.register)
 
 
 PlacedSnippet = tuple[InlineCode, "Mapping[int, MarkValue]"]

@@ -249,6 +249,24 @@ def without_guard(word: Word) -> Word:
     return word.guarded(ALWAYS).with_field(_SECOND_PREDICATE, 4, ALWAYS)
 
 
+_WIDE_UNIFORM_FROM: Final = 100
+"""The first architecture whose fields of uniform registers have eight bits instead of six."""
+_R2UR: Final = 0x2CA | 0x000E0000 << 64
+_UNIFORM_READY: Final = 13
+"""Cycles that ptxas keeps between R2UR and the use of its result."""
+
+
+def uniform_bits(arch: int) -> int:
+    """Return the width of fields of uniform registers."""
+    return 8 if arch >= _WIDE_UNIFORM_FROM else 6
+
+
+def to_uniform_word(arch: int, to: int, source: int) -> Word:
+    """``R2UR``: a uniform register gets what a lane has in an ordinary one. From sm_90 on it sets no scoreboard."""
+    word = _unguarded_word(_R2UR, _UNIFORM_READY)
+    return word.with_field(16, uniform_bits(arch), to).with_field(24, 8, source)
+
+
 def nop_word() -> Word:
     """An instruction that does nothing, as padding behind code."""
     return _unguarded_word(NOP, 0)

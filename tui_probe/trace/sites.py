@@ -59,11 +59,23 @@ class SiteInstruction:
 
 
 @dataclass(frozen=True, slots=True)
+class SiteWait:
+    """What warps wait for at an instruction: its class, a key of ``sass.wait_classes``, and the instructions that
+    produce it, the one to name first at the start. ``depth`` is the number of loops around the instruction.
+    """
+
+    kind: str
+    depth: int
+    producers: tuple[SiteInstruction, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """A place at which ``points`` of a probe are: an instruction, or the first one of a basic block or a loop.
 
     ``following`` is the source of the first line from the site on that has one, of a block or loop whose own has none.
-    ``block`` holds the instructions of a basic block that a map has a record for.
+    ``block`` holds the instructions of a basic block that a map has a record for. ``wait`` is there where a probe
+    measures how long warps wait at the instruction.
     """
 
     at: SiteKind
@@ -71,18 +83,21 @@ class Site:
     instruction: SiteInstruction
     following: SourceLine | None = None
     block: tuple[SiteInstruction, ...] = ()
+    wait: SiteWait | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeSites:
     """The sites of one probe. ``maps`` has those that a map has a record for, by the name of the map and in the order
-    of the records. ``unchecked`` were left out, since nothing tells what they store.
+    of the records. ``unchecked`` were left out, since nothing tells what they store. ``wait_sites`` is the number of
+    instructions whose waits could be measured, None of a probe that measures no waits.
     """
 
     probe: str
     sites: tuple[Site, ...]
     maps: dict[str, tuple[Site, ...]] = field(default_factory=dict)
     unchecked: tuple[SiteInstruction, ...] = ()
+    wait_sites: int | None = None
 
     def instructions(self) -> Iterator[SiteInstruction]:
         """The instructions that the probe is at, each followed by the rest of its block."""
@@ -139,14 +154,22 @@ class _Reader:
             _text(name): tuple(_picked(sites, number) for number in _list_of(_table(own).get("sites")))
             for name, own in _table(entry.get("maps")).items()
         }
-        return ProbeSites(_text(entry.get("probe")), sites, maps, _tables_in(self._instruction, entry.get("unchecked")))
+        unchecked = _tables_in(self._instruction, entry.get("unchecked"))
+        wait_sites = _number(entry["wait_sites"]) if "wait_sites" in entry else None
+        return ProbeSites(_text(entry.get("probe")), sites, maps, unchecked, wait_sites)
 
     def _site(self, value: object) -> Site:
         entry = _table(value)
         at = _one_of(entry.get("at"), get_args(SiteKind))
         block = _tables_in(self._instruction, entry["block"]) if "block" in entry else ()
         points = _tables_in(_text, entry.get("points"))
-        return Site(at, points, self._instruction(entry), self._source(entry.get("following")), block)
+        wait = self._wait(entry["wait"]) if "wait" in entry else None
+        return Site(at, points, self._instruction(entry), self._source(entry.get("following")), block, wait)
+
+    def _wait(self, value: object) -> SiteWait:
+        entry = _table(value)
+        producers = _tables_in(self._instruction, entry.get("producers"))
+        return SiteWait(_text(entry.get("class")), _number(entry.get("depth")), producers)
 
     def _instruction(self, value: object) -> SiteInstruction:
         entry = _table(value)

@@ -34,9 +34,11 @@ from tui_probe.engine.grafting.snippet_ptx import (
     snippet_ptx,
 )
 from tui_probe.engine.grafting.snippet_store import SnippetStore
+from tui_probe.engine.grafting.wait_grafts import ProbedWait, ProbedWaits, graft_waits
 from tui_probe.engine.kernel_texts import kernel_info
 from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_architecture
 from tui_probe.errors import ImageError, UnsupportedKernelError
+from tui_probe.probe_model.probe import Level
 from tui_probe.probe_model.storage import map_slots
 from tui_probe.ptx.instruction_facts import facts_of
 from tui_probe.reasons import because
@@ -73,18 +75,25 @@ if TYPE_CHECKING:
 def graft_site_file(
     probe: str,
     target: GraftTarget,
-    sites: Sequence[SassSite],
+    sites: Sequence[SassSite | ProbedWait],
     blocks: Sequence[SassBlock],
     maps: Mapping[str, Sequence[int]],
+    wait_sites: int = 0,
 ) -> str:
     """The text of the file; ``maps``: the offsets of the instructions that each map has a record for, in order.
+    ``wait_sites`` is the number of instructions whose waits could be measured, in this group or another.
 
     What an instruction would be in PTX tells its class, type and space. Source lines are those of the cubin's line
     table, where it has one.
     """
     files: dict[str, int] = {}
     sources = _source_lines(target)
-    fields = [_instruction_fields(target, site, sources.get(site.at), files) for site in sites]
+    fields = [
+        _wait_fields(target, site, sources, files)
+        if isinstance(site, ProbedWait)
+        else _instruction_fields(target, site, sources.get(site.at), files)
+        for site in sites
+    ]
     fields += [_block_fields(target, block, sources.get(block.first), files) for block in blocks]
     places = {site.at: number for number, site in enumerate(sites)}
     own = {
@@ -93,6 +102,7 @@ def graft_site_file(
         "sites": fields,
         "maps": {name: {"sites": [places[at] for at in offsets]} for name, offsets in maps.items()},
         "unchecked": [],
+        **({"wait_sites": wait_sites} if wait_sites else {}),
     }
     return json.dumps({"version": SITES_FORMAT, "files": list(files), "probes": [own]}) + "\n"
 
@@ -123,6 +133,48 @@ def _instruction_fields(
     return {name: value for name, value in fields.items() if value is not None} | _source_fields(source, files)
 
 
+def _wait_fields(
+    target: GraftTarget, wait: ProbedWait, sources: Mapping[int, tuple[str, int]], files: dict[str, int]
+) -> dict[str, object]:
+    """A wait site, with its class and the instructions that warps wait for."""
+    site, first = wait.site, wait.site.producer
+    of_class = [producer for producer in site.producers if producer.kind == site.kind]
+    producers = sorted(of_class, key=lambda producer: producer is not first)
+    return {
+        **_named_fields(target, site.index, sources, files),
+        "at": "instruction",
+        "points": list(wait.points),
+        "wait": {
+            "class": site.kind,
+            "depth": site.depth,
+            "producers": [
+                {
+                    **_named_fields(target, each.index, sources, files),
+                    "previous": each.from_previous,
+                }
+                for each in producers[:_MAX_PRODUCERS]
+            ],
+        },
+    }
+
+
+def _named_fields(
+    target: GraftTarget, index: int, sources: Mapping[int, tuple[str, int]], files: dict[str, int]
+) -> dict[str, object]:
+    word, at = target.words[index], index * WORD_BYTES
+    return {
+        "offset": at,
+        "opcode": operation_name(word, target.arch) or mnemonic(word, target.arch),
+        "class": operation_class(word, target.arch),
+        **_source_fields(sources.get(at), files),
+    }
+
+
+def _wait_offsets(probe: Probe, waits: Sequence[ProbedWait]) -> dict[str, list[int]]:
+    offsets = [wait.at for wait in waits]
+    return {own_map.name: offsets for own_map in probe.maps if own_map.level is Level.SITE}
+
+
 def _block_fields(
     target: GraftTarget, block: SassBlock, source: tuple[str, int] | None, files: dict[str, int]
 ) -> dict[str, object]:
@@ -148,6 +200,8 @@ _CODE_ALIGNMENT: Final = 16
 """ptxas reads parameters together where they begin at a multiple of this."""
 _SECOND_ASSEMBLY_OFFSET: Final = 0x5A0
 """Bytes between the two places at which the code is assembled: of many bits, so that a field read wrongly shows."""
+_MAX_PRODUCERS: Final = 16
+"""Producers of a wait that are named; a load of a whole tile may be more instructions."""
 GRAFT_WAY: Final = "way graft"
 """The line of kernel.info by which a grafted kernel is known."""
 
@@ -239,12 +293,17 @@ class Grafter:
         lines: dict[str, list[int]] = {}
         sites: list[SassSite] = []
         blocks: list[SassBlock] = []
-        if is_graftable(self._probe):
+        waits = ProbedWaits([], 0)
+        if self._probe.needs_machine_code:
+            grafted, waits = graft_waits(target, self._probe, self._snippets, sampled=self._sampled)
+            lines, rewritten = _wait_offsets(self._probe, waits.sites), 0
+        elif is_graftable(self._probe):
             grafted, rewritten = graft_code(target, self.code(target, in_slots=in_slots))
         else:
             grafted, parts = graft_instructions(target, self._probe, self._snippets, sampled=self._sampled)
             sites, blocks = parts.sites, parts.blocks
             lines, rewritten = site_offsets(self._probe, sites), 0
+        has_sites = bool(sites or blocks or waits.sites)
         info = kernel_info(
             name,
             target.parameters,
@@ -252,11 +311,11 @@ class Grafter:
             self._probe.callback,
             sampled=self._sampled,
             independent=not blocks_may_wait(target.words, target.arch),
-            note=None if sites or blocks or not is_for_instructions(self._probe) else no_match_reason(self._probe),
+            note=None if has_sites or not is_for_instructions(self._probe) else no_match_reason(self._probe),
             way=_info_lines(grafted),
         )
         log_text = _log_text(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
-        site_file = graft_site_file(self._probe.name, target, sites, blocks, lines)
+        site_file = graft_site_file(self._probe.name, target, [*sites, *waits.sites], blocks, lines, waits.total)
         return GraftedKernel(cubin.image, grafted, info, site_file, log_text, in_slots)
 
     def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:

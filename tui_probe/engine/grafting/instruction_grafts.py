@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_probe.engine.grafting.sass_blocks import SassBlock
-    from tui_probe.engine.grafting.site_kernel_text import InstructionFacts
+    from tui_probe.engine.grafting.site_kernel_text import InstructionFacts, WaitSums
     from tui_probe.engine.grafting.snippet_store import SnippetStore
     from tui_probe.probe_model.probe import Probe
     from tui_probe.sass.target import GraftTarget
@@ -101,7 +101,7 @@ def graft_instructions(
         probe = probe.straight_form()
     parts = find_probed_parts(probe, target)
     _refuse(target, probe, parts)
-    code = _assemble_code(target, probe, parts, snippets, sampled=sampled)
+    code = assemble_code(target, probe, snippets, parts, sampled=sampled)
     if code.ptx.words and (function := calls_outside(target)):  # what it leaves of registers no one says
         raise UnsupportedKernelError(because("graft-calls", function=function))
     free, kept_registers = _free_registers(target, code)
@@ -190,11 +190,19 @@ def _refuse(target: GraftTarget, probe: Probe, parts: ProbedParts) -> None:
         raise UnsupportedKernelError(because("graft-called", probe=probe.name, function=function))
 
 
-def _assemble_code(
-    target: GraftTarget, probe: Probe, parts: ProbedParts, snippets: SnippetStore, *, sampled: bool
+def assemble_code(
+    target: GraftTarget,
+    probe: Probe,
+    snippets: SnippetStore,
+    parts: ProbedParts | None = None,
+    waits: Sequence[WaitSums] = (),
+    *,
+    sampled: bool,
 ) -> InstructionCode:
-    places = [place for site in parts.sites for place in site.places]
-    ptx = InstructionPtx(probe, places, target.arch, blocks=parts.blocks, sampled=sampled)
+    """Return the machine code of a probe for the probed parts of a kernel, or for the sums of its ``waits``."""
+    places = [place for site in parts.sites for place in site.places] if parts else []
+    block_codes = parts.blocks if parts else ()
+    ptx = InstructionPtx(probe, places, target.arch, blocks=block_codes, waits=waits, sampled=sampled)
     odd = target.first_added % _PARAMETER_ALIGNMENT
     for leading in (LEADING_BYTES + odd, MANY_LEADING_BYTES + odd):
         cubins = snippets.cubins(ptx.head, ptx.kernels(leading), target.arch)

@@ -19,6 +19,7 @@ from tui_probe.engine.grafting.site_kernel_text import (
     Mark,
     SiteKernelText,
     SnippetSite,
+    WaitSums,
     saved_maps,
     snippet_before,
     snippet_before_block,
@@ -49,7 +50,14 @@ class InstructionPtx:
     """
 
     def __init__(
-        self, probe: Probe, places: Sequence[SnippetSite], arch: int, *, blocks: Sequence[SassBlock] = (), sampled: bool
+        self,
+        probe: Probe,
+        places: Sequence[SnippetSite],
+        arch: int,
+        *,
+        blocks: Sequence[SassBlock] = (),
+        waits: Sequence[WaitSums] = (),
+        sampled: bool,
     ) -> None:
         self._probe = probe
         self._places = list({place.key: place for place in places}.values())
@@ -57,6 +65,10 @@ class InstructionPtx:
         self.sites = SiteRecords(probe, UnusedNames(""))
         for place in places:
             self.sites.note(place.ptx_equivalent, place.point, 0)
+        self._waits = waits
+        for point in (point for point in probe.points if any(position.is_wait for position in point.positions)):
+            for wait in waits:
+                self.sites.note(wait.instruction, point, 0)
         self._arch = arch
         self._sampled = sampled
         self.leading = LEADING_BYTES
@@ -104,7 +116,7 @@ class InstructionPtx:
     @property
     def has_exit(self) -> bool:
         """True if anything is to be done last."""
-        return bool(self._end or self.counted)
+        return bool(self._end or self.counted or self._waits)
 
     def site_numbers(self, place: SnippetSite) -> dict[int, int]:
         """By mark, the numbers of a place's instruction, which its code reads: equal code serves all instructions."""
@@ -154,7 +166,7 @@ class InstructionPtx:
         if self.has_entry:
             kernels[ENTRY] = self._kernel().at_entry(self._begin)
         if self.has_exit:
-            kernels[EXIT] = self._kernel().at_exit(self._end)
+            kernels[EXIT] = self._kernel().at_exit(self._end, self._waits)
         return kernels
 
     def _kernel(self) -> SiteKernelText:

@@ -137,6 +137,19 @@ def snippet_registers(snippets: Iterable[Snippet]) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitSums:
+    """Sums of one wait site, which the exit code adds to its record of ``own_map``: of each value there the mark.
+
+    ``instruction`` stands for the site in the records.
+    """
+
+    own_map: Map
+    values: tuple[str, ...]
+    marks: dict[str, int]
+    instruction: Instruction
+
+
+@dataclass(frozen=True, slots=True)
 class KernelFrame:
     """Common part of the kernels of a probe: registers that live throughout, maps of several records per slot,
     registers that are always 0, ``parameters`` (purpose and name) behind that many ``leading`` bytes, and all
@@ -214,11 +227,30 @@ class SiteKernelText:
             body = self._sampling.skip_outside_sample(body) if saved_maps(snippets) else body
         return self._kernel_text(ENTRY, [*begin, *body, *self._store_lines(self._live_marks())])
 
-    def at_exit(self, snippets: Sequence[Snippet]) -> str:
-        """Write the kernel with the exit code."""
-        body = [line for snippet in snippets for line in self.expander.lines(snippet, {})] + self.expander.end()
+    def at_exit(self, snippets: Sequence[Snippet], waits: Sequence[WaitSums] = ()) -> str:
+        """Write the kernel with the exit code, which first adds the sums of waits to their records."""
+        body = self._wait_lines(waits) if waits else []
+        body += [line for snippet in snippets for line in self.expander.lines(snippet, {})] + self.expander.end()
         inside = self._sampling.skip_outside_sample(body) if self._sampling else body
         return self._kernel_text(EXIT, [*self._load_lines(self._live_marks()), *self._sample(), *inside])
+
+    def _wait_lines(self, waits: Sequence[WaitSums]) -> list[str]:
+        """Lines that add sums, which are those of the warp, in one of the lanes that leave together."""
+        lanes, lower = self._names.temporary("leaving", "b32"), self._names.temporary("lower_lanes", "b32")
+        follows = self._names.temporary("follows_lane", "pred")
+        lines = [f"activemask.b32 {lanes};", f"mov.u32 {lower}, %lanemask_lt;", f"and.b32 {lower}, {lower}, {lanes};"]
+        lines += [f"setp.ne.u32 {follows}, {lower}, 0;", f"@{follows} exit;", f"mov.u32 {self._mark}, {lower};"]
+        address, more = self.expander.sites.copy_address(waits[0].own_map, lower)
+        lines += more
+        for wait in waits:
+            values = [self._read_mark(wait.marks[value], f"sum_{value.lower()}") for value in wait.values]
+            registers = [register for register, _ in values]
+            lines += [line for _, read in values for line in read]
+            lines += self.expander.sites.add_words(wait.own_map, wait.instruction, registers, address)
+            # No lane leaves here. Without this the assembler would read all marks first, each into its own register.
+            lines += [f"and.b32 {self._mark}, {lower}, {registers[0]};", f"setp.ne.u32 {follows}, {self._mark}, 0;"]
+            lines.append(f"@{follows} exit;")
+        return lines
 
     def _sample(self) -> list[str]:
         if self._sampling is None:

@@ -1,0 +1,113 @@
+"""Code that measures waits: its words as nvdisasm reads them, which sites it is put at, and what the check refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.engine.kernels import DATA
+from tests.sass import corpus
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.engine.assembler import Assembler
+from tui_probe.engine.grafting.snippet_store import SnippetStore
+from tui_probe.engine.grafting.wait_grafts import ProbedWaits, graft_waits
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_files.loading import load_probe
+from tui_probe.sass.graft import Grafted
+from tui_probe.sass.graft_check import refuse_changes
+from tui_probe.sass.scoreboards import wait_sites
+from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.uniform_registers import UNIFORM_REGISTERS
+from tui_probe.sass.wait_choice import choose_group, movable_sites
+from tui_probe.sass.words import WORD_BYTES, branch_target, code_of
+from tui_probe.toolchain import find_tools
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ATTENTION = DATA / "attn_fwd.sm_90a.cubin"
+
+
+def attention() -> GraftTarget:
+    return GraftTarget.of(Cubin.read(ATTENTION.read_bytes()), "attn_fwd")
+
+
+def grafted(target: GraftTarget, probe: str = "stall_sites") -> tuple[Grafted, ProbedWaits]:
+    if not find_tools("ptxas"):
+        pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
+    return graft_waits(target, load_probe(probe), SnippetStore(Assembler()), sampled=False)
+
+
+def code_at(image: bytes, name: str, at: int) -> int:
+    """Where the branch at a site leads."""
+    target = GraftTarget.of(Cubin.read(image), name)
+    return branch_target(target.arch, at, target.words[at // WORD_BYTES])
+
+
+@pytest.mark.parametrize("name", ["attn_fwd", "softmax.sm_100"])
+def test_code_at_sites_is_read_by_nvdisasm(name: str, disassembled: Callable[[bytes], dict[int, str]]) -> None:
+    image = ATTENTION.read_bytes() if name == "attn_fwd" else corpus.cubin(name)
+    target = GraftTarget.of(Cubin.read(image), name.partition(".")[0])
+    result, waits = grafted(target)
+    texts = disassembled(result.image)
+    site = next(wait.site for wait in waits.sites if wait.site.own is None)
+    at = code_at(result.image, target.name, site.at)
+    assert at % 128 == 0  # in one line of the instruction cache
+    names = [texts[at + WORD_BYTES * place].split()[0] for place in range(8)]
+    assert names[:6] == ["CS2R.32", "CS2R.32", "IADD3", "R2UR", "UIADD3", "UIADD3"]
+    assert names[7] == "BRA"
+    itself = next((wait.site for wait in waits.sites if wait.site.own), None)
+    if itself is None:
+        return
+    at = code_at(result.image, target.name, itself.at)
+    names = [texts[at + WORD_BYTES * place].split()[0] for place in range(8)]
+    assert (names[0], names[2]) == ("CS2R.32", "CS2R.32")
+    assert names[3:] == ["IADD3", "R2UR", "UIADD3", "UIADD3", "BRA"]
+
+
+def test_branches_to_sites_wait_for_nothing_and_their_code_does() -> None:
+    target = attention()
+    result, waits = grafted(target)
+    after = GraftTarget.of(Cubin.read(result.image), target.name)
+    for wait in waits.sites:
+        word, branch = target.words[wait.site.index], after.words[wait.site.index]
+        assert branch.wait_mask == 0
+        index = branch_target(after.arch, wait.at, branch) // WORD_BYTES
+        assert any(each.wait_mask == word.wait_mask for each in after.words[index : index + 2])
+    assert result.registers == target.registers + 2
+
+
+def test_check_refuses_code_that_lost_a_wait() -> None:
+    target = attention()
+    result, waits = grafted(target)
+    after = GraftTarget.of(Cubin.read(result.image), target.name)
+    site = next(wait.site for wait in waits.sites if wait.site.own is None)
+    index = code_at(result.image, target.name, site.at) // WORD_BYTES
+    words = [word.with_wait_mask(0) if index <= place < index + 7 else word for place, word in enumerate(after.words)]
+    code = after.code
+    broken = result.image[: code.offset] + code_of(words) + result.image[code.end :]
+    with pytest.raises(UnsupportedKernelError, match=f"the waits at {site.at:#06x}"):
+        refuse_changes(target, replace(result, image=broken), range(UNIFORM_REGISTERS))
+
+
+def test_groups_have_no_site_in_the_shadow_of_another() -> None:
+    target = attention()
+    ranked = movable_sites(target, wait_sites(target))
+    groups = [choose_group(ranked, number) for number in range(4)]
+    chosen = [site.index for group in groups for site in group]
+    assert len(chosen) == len(set(chosen)) >= 28
+    for group in groups:
+        for site in group:
+            own = [each.index for each in site.producers if each.kind == site.kind and not each.from_previous]
+            assert not any(first < other.index < site.index for first in own for other in group)
+    assert {site.kind for site in groups[0]} >= {"async", "wgmma"}
+    assert all(site.own != "barrier" for site in ranked)
+
+
+def test_older_architecture_is_refused() -> None:
+    target = GraftTarget.of(Cubin.read(corpus.cubin("softmax.sm_80")), "softmax")
+    with pytest.raises(UnsupportedKernelError) as caught:
+        grafted(target)
+    assert caught.value.reason.code == "graft-architecture"

@@ -1,0 +1,119 @@
+"""Code around an instruction that measures how long a warp waits there, in clock cycles.
+
+Of an instruction with a wait mask::
+
+    CS2R.32 t0, CLOCK
+    [mask] CS2R.32 t1, CLOCK        waits for what the instruction waits for
+    IADD3   t1, t1, -t0
+    R2UR    u, t1
+    UIADD3  count, count, 1
+    UIADD3  sum, sum, u
+    the instruction
+    BRA     back
+
+Of one that waits itself the first clock is read before it and the second behind it. The branch in the place of the
+instruction waits for nothing: it would hide the wait. Sums are in uniform registers, one for a warp: each group of
+lanes that comes adds its own wait. No predicate, scoreboard or memory is touched, so no other wait gets longer.
+
+Measured on one H100: a clock can be used 4 cycles after it is read, two reads without a wait are 2 cycles apart, a
+branch out and back takes 25 to 41 cycles, and the wait of a load whose result is used after w cycles of other work is
+``max(2, constant - w)``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.sass.graft import Splice
+from tui_probe.sass.words import ALWAYS, NO_BARRIER, Word, to_uniform_word, uniform_bits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FIRST_ARCHITECTURE: Final = 90
+"""Before it, R2UR sets a scoreboard."""
+_CS2R, _CLOCK_LOW = 0x805, 0x50 << 72
+_IADD3: Final = 0x210 | 0x07FFE0FF << 64
+_UIADD3: Final = 0x290 | 0x0FFFE000 << 64
+_NUMBER_FORM: Final = 0x800
+_FORM_BITS: Final = 0xE00
+_YIELD: Final = 109
+_NEGATED_B: Final = 63
+_CLOCK_STALL: Final = 4
+"""Cycles until a clock that was read can be used."""
+_ADD_STALL: Final = 5
+_CLOCK_GAP: Final = 2
+_SUM_STALL: Final = 2
+_FIRST_YIELDED_STALL: Final = 12
+"""Longer stalls have bit 109 clear in all code of ptxas."""
+
+
+class WaitRegisters:
+    """Registers of the code: two ordinary ones, a uniform one, and two uniform ones for each site."""
+
+    def __init__(self, clock: int, uniform: Sequence[int]) -> None:
+        self.before, self.after = clock, clock + 1
+        self.wait = uniform[0]
+        self._sums = uniform[1:]
+
+    @property
+    def sums(self) -> list[tuple[int, int]]:
+        """Uniform registers of the sum of cycles and of the number of executions, by site."""
+        return list(zip(self._sums[::2], self._sums[1::2], strict=False))
+
+    @property
+    def uniform(self) -> set[int]:
+        """All uniform registers."""
+        return {self.wait, *(number for pair in self.sums for number in pair)}
+
+
+def wait_splice(at: int, word: Word, site: int, registers: WaitRegisters, arch: int, *, waits_itself: bool) -> Splice:
+    """Return the splice that measures the wait at an instruction, for the sums of number ``site``."""
+    cycles, count = registers.sums[site]
+    begin = _clock(registers.before, _CLOCK_GAP)
+    end = _clock(registers.after, _CLOCK_STALL)
+    added = [
+        _difference(registers.after, registers.after, registers.before),
+        to_uniform_word(arch, registers.wait, registers.after),
+        _plus_number(count, count, 1, arch),
+        _plus(cycles, cycles, registers.wait, arch),
+    ]
+    if waits_itself:
+        before = (begin.with_wait_mask(word.wait_mask),)
+        return Splice(at, before, (end, *added), together=True, waits=False)
+    return Splice(at, (begin, end.with_wait_mask(word.wait_mask), *added), together=True, waits=False)
+
+
+def cleared_sums(registers: WaitRegisters, arch: int) -> list[Word]:
+    """Return the code that sets all sums to 0."""
+    zero = (1 << uniform_bits(arch)) - 1
+    numbers = [number for pair in registers.sums for number in pair]
+    return [_plus_number(number, zero, 0, arch) for number in numbers]
+
+
+def _clock(to: int, stall: int) -> Word:
+    return _word(_CS2R | _CLOCK_LOW, stall).with_field(16, 8, to)
+
+
+def _difference(to: int, minuend: int, subtrahend: int) -> Word:
+    word = _word(_IADD3, _ADD_STALL).with_field(16, 8, to).with_field(24, 8, minuend).with_field(32, 8, subtrahend)
+    return word.with_field(_NEGATED_B, 1, 1)
+
+
+def _plus(to: int, left: int, right: int, arch: int) -> Word:
+    return _uniform_sum(_UIADD3, to, left, arch).with_field(32, uniform_bits(arch), right)
+
+
+def _plus_number(to: int, left: int, number: int, arch: int) -> Word:
+    return _uniform_sum(_UIADD3 & ~_FORM_BITS | _NUMBER_FORM, to, left, arch).with_field(32, 32, number)
+
+
+def _uniform_sum(bits: int, to: int, left: int, arch: int) -> Word:
+    width = uniform_bits(arch)
+    zero = (1 << width) - 1
+    return _word(bits, _SUM_STALL).with_field(16, width, to).with_field(24, width, left).with_field(64, width, zero)
+
+
+def _word(bits: int, stall: int) -> Word:
+    word = Word(bits).guarded(ALWAYS).with_stall(stall).with_field(_YIELD, 1, int(stall < _FIRST_YIELDED_STALL))
+    return word.with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)
