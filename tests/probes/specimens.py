@@ -16,7 +16,7 @@ import numpy as np
 from tests.probes.running import example, result_of
 from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
-from tui_probe.probe_files.loading import built_in_files, load_probe
+from tui_probe.probe_files.loading import built_in_files, built_in_names, load_probe
 from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:
@@ -51,6 +51,11 @@ def strided_store(threads: int) -> Specimen:
 
 ONES = np.ones((64, 64), np.float32)
 MATMUL = Specimen(example("matmul"), (ONES * 0, ONES, ONES, np.int32(64)), (4, 4, 1), (16, 16, 1))
+
+
+def ptx_probes() -> list[str]:
+    """The names of the built-in probes that the simulated GPU runs: those that need no machine code."""
+    return [name for name in built_in_names() if not load_probe(name).needs_machine_code]
 
 
 def specimen_of(probe: str) -> Specimen:

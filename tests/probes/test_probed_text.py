@@ -7,9 +7,9 @@ import pytest
 from tests.engine.kernels import entry, inserted, probed, without_insertions, words
 from tests.golden import golden
 from tests.probes.running import example, simulated
-from tests.probes.specimens import specimen_of
+from tests.probes.specimens import ptx_probes, specimen_of
 from tui_probe.engine.kernel import Kernel
-from tui_probe.probe_files.loading import built_in_names, load_probe
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.parser import parse
 
 BARRIER = entry(".reg .b32 %r<2>;\nbar.sync 0;\nret;")
@@ -46,7 +46,7 @@ def of_specimen(probe: str) -> tuple[str, str]:
     return specimen.text, specimen.kernel.entry.name
 
 
-@pytest.mark.parametrize("name", built_in_names())
+@pytest.mark.parametrize("name", ptx_probes())
 def test_inserted_lines(name: str) -> None:
     text, kernel = SMALL[name] if name in SMALL else of_specimen(name)
     result = probed(text, kernel, load_probe(name))

@@ -1,0 +1,137 @@
+"""Stalls: where warps wait in SASS, how long, and for which earlier instruction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.probekit.finding import Finding, percent
+from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, ShareValue
+from tui_probe.probekit.metric import Metric
+from tui_probe.probekit.probe import Probe, Question, of_sites
+from tui_probe.trace.source_lines import source_position
+
+from .analysis import DELAY, GROUPS, analyse
+from .view import STALLS_VIEW
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.probekit.probe_results import ProbeResult
+
+    from .analysis import Stalls, StallSite
+
+_NOTABLE: Final = 0.1
+"""Part of warp life from which on a wait is worth a look."""
+_REMEDIES: Final = {
+    **dict.fromkeys(("global", "generic"), "issue the load earlier, or copy asynchronously (cp.async, TMA)"),
+    "local": "registers spill or arrays are indexed: limit the live values",
+    "async": "start the copy more iterations ahead (a deeper pipeline)",
+    "bulk": "start the copy more iterations ahead (a deeper pipeline)",
+    "mbarrier": "the producer is late: a deeper pipeline, or more producer warps",
+    "barrier": "the warps of a block arrive at different times: balance their work, or use fewer barriers",
+    "shared": "load from shared memory earlier, and check bank conflicts",
+    "wgmma": "overlap the product with other work, such as two tiles in turn",
+    "math": "special functions are the limit of a chain: interleave independent chains",
+    "shuffle": "interleave independent reductions, or reduce fewer times",
+}
+
+
+METRICS: Final = (
+    Metric("waited", "waited", "cycles", better="lower"),
+    Metric("share", "of warp life", better="lower", over_launches="mean"),
+    Metric("worst_share", "worst wait, of warp life", better="lower", over_launches="mean"),
+)
+
+
+def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
+    """The longest wait with its cause, then the rest of warp life."""
+    del of
+    worst = found.worst
+    if worst is not None and found.life:
+        values = {
+            "share": found.worst_share,
+            "cycles": worst.cycles,
+            "passes": worst.passes,
+            "class": worst.wait.kind if worst.wait else None,
+            "producer_offset": worst.wait.producers[0].line if worst.wait and worst.wait.producers else None,
+        }
+        yield Finding(
+            "longest_wait",
+            "longest wait",
+            _wait_text(worst, found.life),
+            "stalls",
+            worst.line,
+            stands_out=(found.worst_share or 0) >= _NOTABLE,
+            values=values,
+            advice=_REMEDIES.get(worst.wait.kind, "") if worst.wait else "",
+        )
+    rest = max(0, found.life - found.waited)
+    text = f"{percent(found.waited, found.life)} of warp life at {units.counted(len(found.sites), 'SASS instruction')}"
+    text += f", {percent(rest, found.life)} issuing, or held by something else"
+    yield Finding("stalls", "measured waits", text, "stalls", values={"waited": found.waited, "life": found.life})
+
+
+def _wait_text(site: StallSite, life: int) -> str:
+    """``attn.py:31 (FFMA) waits 41% of warp life for LDG attn.py:29 (global memory, 612 cycles each)``."""
+    place = source_position(site.source) or f"{site.line:#06x}"
+    cause = f" for {site.producer}" if site.producer else ""
+    mean = f"{units.count(round(site.per_pass or 0))} cycles each"
+    return f"{place} ({site.opcode}) waits {percent(site.cycles, life)} of warp life{cause} ({site.kind}, {mean})"
+
+
+def _rows(of: ProbeResult, found: Stalls) -> LineRows:
+    del of
+    rows = [
+        LineRow(
+            site.line,
+            site.source,
+            {
+                "of warp life": ShareValue(site.cycles / found.life) if found.life else None,
+                "cycles": site.cycles,
+                "waits for": site.kind or None,
+                "producer": site.producer or None,
+                "executions": site.passes,
+                "cycles per wait": site.per_pass,
+            },
+        )
+        for site in found.sites
+    ]
+    rest = max(0, found.life - found.waited)
+    return LineRows(
+        rows,
+        [
+            f"cycles from reaching the instruction to passing it, summed over warps; each wait may be up to {DELAY}"
+            " cycles longer without the probe",
+            f"{percent(rest, found.life)} of warp life: issuing, or held by something else",
+        ],
+    )
+
+
+LINES: Final = LineSpec(
+    (
+        LineMeasure("of warp life"),
+        LineMeasure("cycles", "sum"),
+        LineMeasure("waits for", "first", better="neither"),
+        LineMeasure("producer", "first", better="neither"),
+        LineMeasure("executions", "sum", better="neither"),
+        LineMeasure("cycles per wait", "ratio", ("cycles", "executions")),
+    ),
+    "cycles",
+    _rows,
+)
+
+_QUESTION: Final = Question("stalls", "where do warps wait, how long, and for what?", 15, also="latency scoreboard")
+
+PROBES: Final = tuple(
+    Probe(
+        name=name,
+        analyse=of_sites(analyse),
+        metrics=METRICS,
+        question=_QUESTION if name == GROUPS[0] else None,
+        findings=findings,
+        lines=LINES,
+        views=(STALLS_VIEW,),
+    )
+    for name in GROUPS
+)

@@ -1,0 +1,145 @@
+"""Analysis of stalls: where warps wait in SASS, how long, and for which earlier instruction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.errors import TraceError
+from tui_probe.records.counter_sums import line_sums, ratio, site_dtype, sums_dtype
+from tui_probe.sass.wait_classes import WAIT_CLASSES
+from tui_probe.trace.sites import read_sites
+from tui_probe.trace.source_lines import source_position
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tui_probe.records.counter_sums import LineSums
+    from tui_probe.trace.results import Result
+    from tui_probe.trace.sites import SiteWait
+    from tui_probe.trace.source_lines import SourceLine
+
+# Stalls by instruction.
+#
+#     waited      sum over warps and executions of (clock behind the wait - clock before it)      SM clock cycles
+#     passes      how often warps came to the instruction
+#     null waits  2 · passes: two clocks without a wait between them are 2 cycles apart
+#     life        sum over warps of (clock at the last exit - clock at the entry)
+#     share       (waited - null waits) / life
+#
+# A warp that is ready but not chosen waits, too. The probe delays each pass, by up to ``DELAY`` cycles: what waits for
+# something that was begun before that, waits so much less.
+
+GROUPS: Final = ("stall_sites", "stall_sites_2", "stall_sites_3", "stall_sites_4")
+"""Probes of the groups of wait sites, those that usually wait longest first."""
+SITE: Final = site_dtype("waited", "passes")
+"""Record per wait site."""
+LIFE: Final = np.dtype([("cycles", "<u4")])
+"""Record per warp."""
+LIFE_SUMS: Final = sums_dtype(LIFE, "longest")
+"""Record of a reduced launch."""
+_SITES, _LIFE = 0, 1
+_NULL_WAIT: Final = 2
+DELAY: Final = 48
+"""Cycles by which a measured wait may be too short: measured with a pointer chase on an H100."""
+
+
+@dataclass(frozen=True, slots=True)
+class StallSite:
+    """The waits at one instruction."""
+
+    line: int
+    opcode: str | None
+    source: SourceLine | None
+    waited: int
+    passes: int
+    wait: SiteWait | None
+
+    @property
+    def cycles(self) -> int:
+        """Waited cycles without null waits."""
+        return max(0, self.waited - _NULL_WAIT * self.passes)
+
+    @property
+    def per_pass(self) -> float | None:
+        """Mean cycles of a wait."""
+        return ratio(self.cycles, self.passes)
+
+    @property
+    def kind(self) -> str:
+        """Title of what warps wait for."""
+        return WAIT_CLASSES.get(self.wait.kind, self.wait.kind) if self.wait else ""
+
+    @property
+    def producer(self) -> str:
+        """``LDG attn.py:49``, the instruction that warps wait for; "" where none is known."""
+        if self.wait is None or not self.wait.producers:
+            return ""
+        producer = self.wait.producers[0]
+        place = source_position(producer.source) or f"{producer.line:#06x}"
+        return f"{producer.opcode} {place}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stalls:
+    """The waits of one launch, longest first. ``life`` are the cycles of all warps, ``longest`` those of one."""
+
+    sites: tuple[StallSite, ...]
+    life: int
+    longest: int
+    total: int | None = None
+    """Instructions whose waits could be measured, in this group or another."""
+
+    @property
+    def waited(self) -> int:
+        """Cycles at all measured sites."""
+        return sum(site.cycles for site in self.sites)
+
+    @property
+    def share(self) -> float | None:
+        """Part of warp life that is spent at measured sites."""
+        return ratio(self.waited, self.life)
+
+    @property
+    def worst(self) -> StallSite | None:
+        """The site with most cycles."""
+        return self.sites[0] if self.sites and self.sites[0].cycles else None
+
+    @property
+    def worst_share(self) -> float | None:
+        """Its part of warp life."""
+        return ratio(self.worst.cycles, self.life) if self.worst else None
+
+    @property
+    def threads_missing(self) -> int:
+        """Always 0: the sites are added up as warps leave."""
+        return 0
+
+
+def analyse(result: Result, sites: Sequence[int], folder: Path | None = None) -> Stalls:
+    """The waits of one launch. TraceError if the records are not of this probe."""
+    lines = line_sums(result, SITE, "stall_sites", sites, folder)
+    probes = (read_sites(folder) if folder else None) or ()
+    waits = {site.instruction.line: site.wait for probe in probes for site in probe.sites if site.wait}
+    rows = [_stall_site(line, waits.get(line.line)) for line in lines]
+    life, longest = _life(result)
+    total = next((probe.wait_sites for probe in probes if probe.wait_sites is not None), None)
+    return Stalls(tuple(sorted(rows, key=lambda site: -site.cycles)), life, longest, total)
+
+
+def _life(result: Result) -> tuple[int, int]:
+    """Return cycles of all warps and of the longest one. Raises TraceError."""
+    if len(result.sections) <= _LIFE:
+        raise TraceError(f"{result.path}: its records are not of stall_sites: the map of warp life is missing")
+    sums = result.reduced(_LIFE, LIFE_SUMS)
+    if sums is not None:
+        return int(sums.records["cycles"].sum()), int(sums.records["longest"].max(initial=0))
+    cycles = result.one_record(_LIFE, LIFE)["cycles"]
+    return int(cycles.sum(dtype=np.uint64)), int(cycles.max(initial=0))
+
+
+def _stall_site(line: LineSums, wait: SiteWait | None) -> StallSite:
+    return StallSite(line.line, line.opcode, line.source, line.sums["waited"], line.sums["passes"], wait)

@@ -1,0 +1,203 @@
+"""Page ``stalls``: the wait sites of a kernel by share of warp life, from all groups that had a launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import wrap
+from tui_probe.draw.table import Column, as_record, in_data, table
+from tui_probe.draw.view import Document
+from tui_probe.errors import TraceError
+from tui_probe.probekit import probe_results
+from tui_probe.probekit.finding import percent
+from tui_probe.probekit.lines import ShareValue
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.probe_view import probe_view
+from tui_probe.probekit.recognised import analysis_name
+from tui_probe.trace.source_lines import source_position
+
+from .analysis import DELAY, GROUPS, analyse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress
+    from tui_probe.probekit.probe_results import ProbeResult
+
+    from .analysis import Stalls, StallSite
+
+_HEADINGS: Final = 3
+_MIN_PRODUCER: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class StallRow:
+    """A wait site, and the launch that measured it."""
+
+    site: StallSite
+    life: int
+
+    @property
+    def share(self) -> float | None:
+        """Part of the warp life of its launch."""
+        return self.site.cycles / self.life if self.life else None
+
+    @property
+    def null_share(self) -> float | None:
+        """Part of warp life that clocks without a wait between them take."""
+        return (self.site.waited - self.site.cycles) / self.life if self.life else None
+
+
+def _share_text(value: float | None) -> str:
+    return units.NOT_MEASURED if value is None else ShareValue(value).text
+
+
+def _source(row: StallRow) -> str:
+    return source_position(row.site.source) or units.NOT_MEASURED
+
+
+_COLUMNS: Final[tuple[Column[StallRow], ...]] = (
+    Column("share", lambda r: r.share, "warp life", lambda r: _share_text(r.share)),
+    Column("offset", lambda r: int(r.site.line), "offset", lambda r: f"{r.site.line:#06x}", rank=3),
+    Column("sass", lambda r: r.site.opcode, "SASS", lambda r: r.site.opcode or "", False, 2),
+    Column("file", lambda r: r.site.source.file if r.site.source else None),
+    Column("line", lambda r: r.site.source.line if r.site.source else None),
+    Column("place", None, "source", _source, False),
+    Column("waits_for", lambda r: r.site.kind or None, "waits for", lambda r: r.site.kind or units.NOT_MEASURED, False),
+    Column(
+        "producer",
+        lambda r: r.site.producer or None,
+        "producer",
+        lambda r: r.site.producer or units.NOT_MEASURED,
+        False,
+        narrow=_MIN_PRODUCER,
+    ),
+    Column(
+        "producer_offset",
+        lambda r: int(r.site.wait.producers[0].line) if r.site.wait and r.site.wait.producers else None,
+    ),
+    Column("executions", lambda r: r.site.passes, "executions", lambda r: units.count(r.site.passes), rank=1),
+    Column("cycles", lambda r: r.site.cycles),
+    Column(
+        "mean",
+        lambda r: r.site.per_pass,
+        "cycles each",
+        lambda r: units.NOT_MEASURED if r.site.per_pass is None else units.count(round(r.site.per_pass)),
+    ),
+    Column("null_share", lambda r: r.null_share, "null waits", lambda r: _share_text(r.null_share), rank=4),
+)
+
+
+class StallsView(Document):
+    """The newest result of each group."""
+
+    def __init__(self, source: ViewSource, progress: Progress) -> None:
+        progress(0.0)
+        self.title = f"Stalls of {source.kernel.demangled}"
+        self.results = _results(source)
+        rows = [StallRow(site, stalls.life) for _, stalls in self.results for site in stalls.sites]
+        self.rows = sorted(rows, key=lambda row: -(row.share or 0))
+        self._head = f"{source.kernel.demangled}, {', '.join(result.which for result, _ in self.results)}"
+        progress(1.0)
+
+    @property
+    def measured(self) -> float:
+        """Part of warp life at measured sites."""
+        return sum(row.share or 0 for row in self.rows)
+
+    @property
+    def not_measured(self) -> int | None:
+        """Wait sites that no launch has measured yet."""
+        totals = [stalls.total for _, stalls in self.results if stalls.total is not None]
+        return max(totals) - len(self.rows) if totals else None
+
+    def notes(self) -> Iterator[str]:
+        """What the shares do not show."""
+        rest = max(0.0, 1 - self.measured)
+        yield f"{percent(rest, 1)} of warp life: issuing, or held by something else, or at an instruction not measured"
+        if self.not_measured:
+            yield f"{units.counted(self.not_measured, 'wait site')} not measured yet: launch the kernel more often"
+        yield (
+            f"± {DELAY} cycles: the probe delays each execution, so a wait for something begun before that is shorter."
+            " A warp that is ready but not chosen waits, too."
+        )
+
+    def lines(self, width: int) -> Sequence[Line]:
+        lines: list[Line] = [((f" {shorten(self._head, width - 1)}", "title"),)]
+        if self.rows:
+            names, rule, *rows = table(_COLUMNS, self.rows, width - 1)
+            lines += [((f" {names}", "head"),), ((f" {rule}", "rule"),), *(((f" {row}", ""),) for row in rows)]
+        for note in self.notes():
+            lines += [((f" {part}", "dim"),) for part in wrap(note, width - 1)]
+        return lines
+
+    def pinned(self, width: int) -> int:
+        del width
+        return _HEADINGS if self.rows else 1
+
+    def counted(self) -> int:
+        return len(self.rows)
+
+    def gutter(self, width: int) -> int:
+        return width
+
+    def ptx_line(self, number: int, width: int) -> int | None:
+        """The offset of the row's instruction."""
+        place = number - self.pinned(width)
+        return self.rows[place].site.line if 0 <= place < len(self.rows) else None
+
+    def place_of(self, ptx_line: int, width: int) -> int | None:
+        """The row of an instruction."""
+        for place, row in enumerate(self.rows):
+            if row.site.line == ptx_line:
+                return place + self.pinned(width)
+        return None
+
+    def target_view(self) -> str:
+        return "sass"
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "measured_share": self.measured,
+            "sites_not_measured": self.not_measured,
+            "uncertainty_cycles": DELAY,
+            "launches": [result.launch.number if result.launch else None for result, _ in self.results],
+            "sites": [as_record(_COLUMNS, row) for row in self.rows],
+        }
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        columns = in_data(_COLUMNS)
+        yield [column.key for column in columns]
+        for row in self.rows:
+            yield [column.value(row) for column in columns if column.value is not None]
+
+
+def _results(source: ViewSource) -> list[tuple[ProbeResult, Stalls]]:
+    """Return the newest result of each group of the kernel. Raises TraceError for none that can be read."""
+    kernel = next((each for each in source.trace.kernels if each.index == source.kernel.index), None)
+    found = []
+    for probed in kernel.by_probe() if kernel else (source.kernel,):
+        if analysis_name(probed) in GROUPS and probed.result_rows:
+            result = probe_results.read_result(ViewSource(source.trace, probed))
+            found.append((result, analyse(result.result, result.sites, result.kernel.folder)))
+    if not found:
+        raise TraceError(f"{source.trace.directory}: no result of {GROUPS[0]}")
+    return found
+
+
+STALLS_VIEW: Final = probe_view(
+    "stalls",
+    "Stalls",
+    "where warps wait in SASS, how long, and for which earlier instruction",
+    StallsView,
+    explanation=(
+        "One row per SASS instruction at which warps wait, by its part of warp life: the cycles between entry and exit"
+        " of all warps. The producer is the instruction whose result, barrier or group of copies it waits for.",
+        "Groups of eight instructions take turns over launches, so shares of several launches stand side by side.",
+    ),
+    order=15,
+)
