@@ -61,7 +61,7 @@ def test_kept_snippets_make_the_same_kernel_without_ptxas(cubin: Cubin, ptxas: T
     assert (second.kernels, alone.kernels) == ([], [kernels])
 
 
-def test_damaged_snippet_alone_is_assembled_again(cubin: Cubin, ptxas: Tool, tmp_path: Path) -> None:
+def test_only_damaged_snippet_is_assembled_again(cubin: Cubin, ptxas: Tool, tmp_path: Path) -> None:
     image, again = grafted(cubin, Counting(ptxas), Cache(tmp_path)), Counting(ptxas)
     entry = next(tmp_path.glob("*.entry"))
     entry.write_bytes(entry.read_bytes()[:-1])

@@ -223,7 +223,7 @@ def with_ptx(tmp_path_factory: pytest.TempPathFactory) -> str:
     return patterns(tmp_path_factory.mktemp("patterns_ptx"), f"compute_{ARCH}")
 
 
-def test_probes_together_count_in_machine_code_as_each_alone(without_ptx: str, runner: Runner) -> None:
+def test_fused_probes_count_in_machine_code_as_single_ones(without_ptx: str, runner: Runner) -> None:
     probes = [f"{name}_by_line" for name in ("gmem_sectors", "smem_conflicts", "divergence")]
     together = runner.profiled([without_ptx], *(word for probe in probes for word in ("-p", probe)))
     assert together.outcome.status == 0, together.outcome.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.trace.make import TraceWriter
-from tui_probe.launcher.program_failure import failure_in, program_failure
+from tui_probe.launcher.diagnosis import failure_in, program_failure
 from tui_probe.pages.run_report import run_report
 from tui_probe.trace.follow import open_trace
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.launcher.unseen import is_static, unreachable, unseen_drivers
+from tui_probe.launcher.diagnosis import is_static, unreachable, unseen_drivers
 
 from .conftest import Runner
 

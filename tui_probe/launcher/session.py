@@ -20,16 +20,15 @@ from tui_probe.trace.user_state import remember_command
 from tui_probe.version import __version__
 
 from .control import FILE, ControlPage, RecordingWindow
+from .diagnosis import program_failure, still_running, unreachable, unseen_drivers, untraced
 from .driver import find_driver, native_library
 from .engine import ANSWER_LIMIT, HURRIED, STOP_LIMIT, Engine
 from .environment import HookPaths, framework_settings, python_settings, target_environment
-from .program_failure import program_failure
 from .run_record import Outcome, write_record
 from .scarcity import give_back, take_room
 from .spool import Spool, mark_first_trace
 from .target import SignalScope, StandardStreams, TargetProcess, check_command, start_target
 from .trace_watch import RunNotes, TraceWatch, disk_bytes, launcher_files, stamp_of
-from .unseen import still_running, unreachable, unseen_drivers, untraced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
