@@ -25,7 +25,7 @@ STRIDES = (0, 4, -4, 1 << 20, -(1 << 31))
 @pytest.fixture(scope="module")
 def program(built: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("rows") / "rows"
-    flags = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    flags = ["-g1", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     compile_with_hook(built, HERE / "even_rows_program.c", path, *flags)
     return path
 

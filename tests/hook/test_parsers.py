@@ -28,7 +28,7 @@ SEEDS = [
 @pytest.fixture(scope="module")
 def parsers(built: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("parsers") / "parsers"
-    flags = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    flags = ["-g1", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     compile_with_hook(built, HERE / "parsers_program.c", path, *flags)
     return path
 

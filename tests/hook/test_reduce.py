@@ -33,7 +33,7 @@ REFUSED = 0xFFFFFFFF
 @pytest.fixture(scope="module")
 def program(built: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("reduce") / "reduce"
-    flags = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    flags = ["-g1", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     compile_with_hook(built, HERE / "reduce_program.c", path, *flags)
     return path
 
