@@ -80,6 +80,12 @@ def _wait_text(site: StallSite, life: int) -> str:
     return f"{place} ({site.opcode}) waits {percent(site.cycles, life)} of warp life{cause} ({site.kind}, {mean})"
 
 
+def _latency_cause(found: Stalls) -> str:
+    """Return the longest wait as the cause of latency; "" if it is too short to be one."""
+    notable = found.worst is not None and (found.worst_share or 0) >= _NOTABLE
+    return _wait_text(found.worst, found.life) if notable and found.worst else ""
+
+
 def _rows(of: ProbeResult, found: Stalls) -> LineRows:
     del of
     rows = [
@@ -132,6 +138,7 @@ PROBES: Final = tuple(
         findings=findings,
         lines=LINES,
         views=(STALLS_VIEW,),
+        latency_cause=_latency_cause,
     )
     for name in GROUPS
 )

@@ -17,6 +17,8 @@ from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.grafts import Grafter
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.toolchain import find_tools
+from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.limiter import latency_cause
 
 CUBIN = DATA / "attn_fwd.sm_90a.cubin"
 GRID, BLOCK, WARPS = (4, 1, 1), (64, 1, 1), 8
@@ -71,3 +73,8 @@ def test_finding_names_wait_and_producer(trace: Path, capsys: pytest.CaptureFixt
     report = " ".join(capsys.readouterr().out.split())
     assert "longest wait" in report
     assert "of warp life" in report
+
+
+def test_latency_names_its_cause(trace: Path) -> None:
+    cause = latency_cause(open_trace(trace).kernels[0])
+    assert cause == "tfa.py:6 (STS) waits 10% of warp life for LDG tfa.py:6 (global memory, 510 cycles each)"

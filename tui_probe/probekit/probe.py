@@ -106,6 +106,8 @@ class Probe:
     """Caption of ``line``, shown above the first lines of launches."""
     notes: Callable[[Any], Sequence[str]] | None = None
     """Notes on a launch's values in tables."""
+    latency_cause: Callable[[Any], str] | None = None
+    """Why a kernel that no unit limits waits, in words; "" where the launch does not show it."""
     figures: Callable[[Any], tuple[MetricValue, ...]] | None = None
     """The numbers of an analysis, where it depends on the launch which there are; ``metrics`` are then all of them."""
 

@@ -12,6 +12,7 @@ from tui_probe.draw import units
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.probekit.measured import analyse_result, known_probe, probe_measuring_all, probe_option_for
+from tui_probe.probekit.registry import probe_names_where
 from tui_probe.trace.device_memory import read_launch_memory
 from tui_probe.verdicts.run_outcome import program_command
 from tui_probe.verdicts.utilization import (
@@ -70,6 +71,8 @@ class KernelLimiter:
     """Tells what is not known; "" where nothing is missing."""
     counted_in: tuple[str, ...] = ()
     """Unit of the counts of instructions: PTX, SASS, or some in each."""
+    cause: str = ""
+    """Why warps wait, by a probe of waits; "" of other limiters, and where none ran."""
 
     @property
     def source(self) -> str:
@@ -94,8 +97,8 @@ class KernelLimiter:
 
     @property
     def words(self) -> str:
-        """``memory (L2): 83% of what it can carry``, or why no unit limits."""
-        return _verdict_sentence(self)
+        """``memory (L2): 83% of what it can carry``, or why no unit limits, and the longest wait."""
+        return _verdict_sentence(self) + (f"; {self.cause}" if self.cause else "")
 
     @property
     def numbers(self) -> str:
@@ -152,9 +155,30 @@ def limiter_from_results(
     if isinstance(bandwidth, float):
         machine = replace(machine, memory=bandwidth)
     verdict = limiter_verdict(demand, machine)
-    return KernelLimiter(
-        verdict, demand, machine, _measuring_command(verdict, kernels[0].trace), _instruction_sources(kernels)
-    )
+    command, cause = _measuring_command(verdict, kernels[0].trace), ""
+    if verdict.limit == "latency":
+        cause = next(filter(None, map(latency_cause, kernels)), "")
+        command = command or ("" if cause or simulated else _cause_command(kernels[0].trace))
+    return KernelLimiter(verdict, demand, machine, command, _instruction_sources(kernels), cause)
+
+
+def latency_cause(kernel: KernelFacts) -> str:
+    """Return what the newest result of a probe of waits shows; "" for none."""
+    for probed in kernel.by_probe():
+        cause = known_probe(probed).latency_cause
+        newest = probed.newest_result
+        if cause is None or newest is None:
+            continue
+        result = analyse_result(probed.trace, probed, newest)
+        if result.analysis is not None and (words := cause(result.analysis)):
+            return words
+    return ""
+
+
+def _cause_command(trace: Run) -> str:
+    """Return the command of a run that shows what warps wait for; "" without such a probe."""
+    probes = probe_names_where(lambda probe: probe.latency_cause)
+    return f"tui-probe run -p {probes[0]} -- {program_command(trace)}" if probes else ""
 
 
 def _instruction_sources(kernels: Sequence[KernelFacts]) -> tuple[str, ...]:
