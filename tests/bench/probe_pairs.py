@@ -84,7 +84,10 @@ def run_once(version: Version, command: list[str], options: list[str], found: di
         if done.returncode or trace is None:
             return f"{done.stdout}{done.stderr}"[-1500:]
         report = [*tool, "report", trace[1].strip(), "--format", "json"]
-        kernels = json.loads(subprocess.run(report, capture_output=True, text=True, check=True).stdout)["kernels"]
+        reported = subprocess.run(report, capture_output=True, text=True, check=False)
+        if reported.returncode:
+            return f"report: {reported.stdout}{reported.stderr}"[-1500:]
+        kernels = json.loads(reported.stdout)["kernels"]
         results = [*report[:5], "--page", "results", "--format", "json"]
         text = subprocess.run(results, capture_output=True, text=True, check=False).stdout
         disk = sum(path.stat().st_size for path in Path(trace[1].strip()).glob("result/*"))
