@@ -57,7 +57,7 @@ def test_screen_starts_resizes_and_restores_terminal(root: Path) -> None:
         terminal.wait("zero_fill(float*, int)")
         terminal.wait("● running")
         terminal.resize(120, 40)
-        terminal.wait("process.log")
+        terminal.wait("7 Timeline")
         terminal.resize(40, 10)
         terminal.wait("40×10 is too small")
         terminal.resize(80, 24)
@@ -307,7 +307,7 @@ def test_on_a_slow_line_the_screen_is_current_and_keys_act(root: Path) -> None:
 
     with Terminal(on_screen(root), (200, 50), rate=50_000) as terminal:
         terminal.wait("6 kernels")
-        terminal.type("0o")
+        terminal.type("0o\t")
         terminal.wait(lambda: "stdout" in terminal.shown)
         ages, delays = [], []
         for number in range(40):
