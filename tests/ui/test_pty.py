@@ -61,7 +61,7 @@ def test_screen_starts_resizes_and_restores_terminal(root: Path) -> None:
         terminal.resize(40, 10)
         terminal.wait("40×10 is too small")
         terminal.resize(80, 24)
-        terminal.wait("Events")
+        terminal.wait("9 Log")
         terminal.type(CTRL_Q)
         terminal.wait("The target runs:")
         terminal.type("l")

@@ -163,7 +163,7 @@ LETTER_NAMES = {
     "stdout": "standard output of the program",
     "probe": "file of the probe",
     "results": "results as recorded",
-    "stalls": "stalls by line (kept for a coming version)",
+    "stalls": "stalls by line",
     "tree": "program, ranges, kernels, lines with time and share",
     "events": "event.log",
     "explain": "walk through the trace",
