@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #
 #     waited      sum over warps and executions of (clock behind the wait - clock before it)      SM clock cycles
 #     passes      how often warps came to the instruction
-#     null waits  2 · passes: two clocks without a wait between them are 2 cycles apart
+#     null waits  cycles between the clocks without a wait · passes: 2 of most instructions, some 37 of BAR and MEMBAR
 #     life        sum over warps of (clock at the last exit - clock at the entry)
 #     share       (waited - null waits) / life
 #
@@ -61,7 +61,8 @@ class StallSite:
     @property
     def cycles(self) -> int:
         """Waited cycles without null waits."""
-        return max(0, self.waited - _NULL_WAIT * self.passes)
+        null = self.wait.null if self.wait else _NULL_WAIT
+        return max(0, self.waited - null * self.passes)
 
     @property
     def per_pass(self) -> float | None:

@@ -62,7 +62,7 @@ def test_record_has_classes_producers_and_shares(trace: Path, capsys: pytest.Cap
     assert first["cycles"] == 8192 - 2 * 16
     assert first["share"] == pytest.approx(first["cycles"] / (LIFE * WARPS))
     assert first["executions"] == 16
-    assert {site["waits_for"] for site in sites} >= {"cp.async group", "global memory", "wgmma"}
+    assert {site["waits_for"] for site in sites} >= {"cp.async group", "barrier", "wgmma"}
     assert next(site for site in sites if site["waits_for"] == "wgmma")["producer"].startswith("HGMMA")
     assert next(site for site in sites if site["waits_for"] == "cp.async group")["producer"].startswith("LDGSTS")
     assert record["sites_not_measured"] > 30

@@ -11,11 +11,12 @@ Of an instruction with a wait mask::
     the instruction
     BRA     back
 
-Of one that waits itself the first clock is read before it and the second behind it. The branch in the place of the
-instruction waits for nothing: it would hide the wait. Sums are in uniform registers, one for a warp: each group of
-lanes that comes adds its own wait. No predicate, scoreboard or memory is touched, so no other wait gets longer.
+Of one that waits itself the first clock is read before it and the second behind it. ``BAR`` and ``MEMBAR`` do not hold
+a clock read that follows: on an H200 only one behind two ``NOP`` of 15 cycles sees a ``BAR``. The branch in the place
+of the instruction waits for nothing: it would hide the wait. Sums are in uniform registers, one for a warp: each group
+of lanes that comes adds its own wait. No predicate, scoreboard or memory is touched, so no other wait gets longer.
 
-Measured on one H100: a clock can be used 4 cycles after it is read, two reads without a wait are 2 cycles apart, a
+Measured on one H200: a clock can be used 4 cycles after it is read, two reads without a wait are 2 cycles apart, a
 branch out and back takes 25 to 41 cycles, and the wait of a load whose result is used after w cycles of other work is
 ``max(2, constant - w)``.
 """
@@ -25,7 +26,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.sass.graft import Splice
-from tui_probe.sass.words import ALWAYS, NO_BARRIER, Word, to_uniform_word, uniform_bits
+from tui_probe.sass.wait_classes import own_wait
+from tui_probe.sass.words import ALWAYS, NO_BARRIER, Word, nop_word, to_uniform_word, uniform_bits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +45,8 @@ _CLOCK_STALL: Final = 4
 """Cycles until a clock that was read can be used."""
 _ADD_STALL: Final = 5
 _CLOCK_GAP: Final = 2
+_HOLD_LATER: Final = frozenset({"barrier", "fence"})
+_SETTLED_STALL, _SETTLING_WORDS = 15, 2
 _SUM_STALL: Final = 2
 _FIRST_YIELDED_STALL: Final = 12
 """Longer stalls have bit 109 clear in all code of ptxas."""
@@ -80,8 +84,22 @@ def wait_splice(at: int, word: Word, site: int, registers: WaitRegisters, arch: 
     ]
     if waits_itself:
         before = (begin.with_wait_mask(word.wait_mask),)
-        return Splice(at, before, (end, *added), together=True, waits=False)
+        return Splice(at, before, (*_settling_words(word), end, *added), together=True, waits=False)
     return Splice(at, (begin, end.with_wait_mask(word.wait_mask), *added), together=True, waits=False)
+
+
+def null_wait(word: Word, *, waits_itself: bool) -> int:
+    """Return the cycles between the clocks of an instruction that has nothing to wait for."""
+    if not waits_itself:
+        return _CLOCK_GAP
+    return _CLOCK_GAP + word.stall + sum(nop.stall for nop in _settling_words(word))
+
+
+def _settling_words(word: Word) -> list[Word]:
+    """Return what a clock read must follow so that it sees the wait of an instruction."""
+    if own_wait(word) not in _HOLD_LATER:
+        return []
+    return [nop_word().with_stall(_SETTLED_STALL) for _ in range(_SETTLING_WORDS)]
 
 
 def cleared_sums(registers: WaitRegisters, arch: int) -> list[Word]:

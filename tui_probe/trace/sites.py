@@ -61,11 +61,13 @@ class SiteInstruction:
 @dataclass(frozen=True, slots=True)
 class SiteWait:
     """What warps wait for at an instruction: its class, a key of ``sass.wait_classes``, and the instructions that
-    produce it, the one to name first at the start. ``depth`` is the number of loops around the instruction.
+    produce it, the one to name first at the start. ``depth`` is the number of loops around the instruction, ``null``
+    the cycles that are measured where there is nothing to wait for.
     """
 
     kind: str
     depth: int
+    null: int
     producers: tuple[SiteInstruction, ...]
 
 
@@ -169,7 +171,7 @@ class _Reader:
     def _wait(self, value: object) -> SiteWait:
         entry = _table(value)
         producers = _tables_in(self._instruction, entry.get("producers"))
-        return SiteWait(_text(entry.get("class")), _number(entry.get("depth")), producers)
+        return SiteWait(_text(entry.get("class")), _number(entry.get("depth")), _number(entry.get("null")), producers)
 
     def _instruction(self, value: object) -> SiteInstruction:
         entry = _table(value)

@@ -49,6 +49,7 @@ from tui_probe.sass.snippets import Snippet, assign_uniform_registers, with_fina
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.uniform_registers import UNIFORM_KEPT_BY_CALLS, used_uniform_registers
 from tui_probe.sass.variables import calls_outside
+from tui_probe.sass.wait_probe import null_wait
 from tui_probe.sass.words import (
     EXIT,
     MAX_REGISTERS,
@@ -147,6 +148,7 @@ def _wait_fields(
         "wait": {
             "class": site.kind,
             "depth": site.depth,
+            "null": null_wait(target.words[site.index], waits_itself=site.own is not None),
             "producers": [
                 {
                     **_named_fields(target, each.index, sources, files),

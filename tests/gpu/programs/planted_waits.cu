@@ -1,0 +1,102 @@
+// Planted waits: the cause of each is known.
+#include <cstdio>
+#include <cstdint>
+#include <cuda_pipeline.h>
+#include <cuda/barrier>
+#define CHECK(x) do { cudaError_t e = (x); if (e) { printf("%s: %s\n", #x, cudaGetErrorString(e)); return 1; } } while (0)
+template <int W> __global__ void chase(const uint64_t *chain, float *out, int n, float a)
+{
+    const uint64_t *p = chain;
+    float x = a;
+#pragma unroll 1
+    for (int i = 0; i < n; i++) {
+        uint64_t next = __ldcg(p);
+#pragma unroll
+        for (int j = 0; j < W; j++)
+            asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(x) : "f"(a));
+        p = (const uint64_t *)next;
+    }
+    out[threadIdx.x] = x + (float)(uintptr_t)p;
+}
+__device__ float work(float x, int k)
+{
+#pragma unroll 1
+    for (int i = 0; i < k; i++)
+#pragma unroll
+        for (int j = 0; j < 16; j++)
+            asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(x));
+    return x;
+}
+__global__ void late_barrier(float *out, int rounds, int late)
+{
+    float x = threadIdx.x;
+#pragma unroll 1
+    for (int i = 0; i < rounds; i++) {
+        if (threadIdx.x < 32) x = work(x, late);
+        __syncthreads();
+    }
+    out[threadIdx.x] = x;
+}
+__global__ void copies(const float4 *in, float *out, int rounds, int early)
+{
+    __shared__ float4 tile[256];
+    float x = 1;
+#pragma unroll 1
+    for (int i = 0; i < rounds; i++) {
+        __pipeline_memcpy_async(&tile[threadIdx.x], in + (i * 256 + threadIdx.x) % 65536, 16);
+        __pipeline_commit();
+        x = work(x, early);
+        __pipeline_wait_prior(0);
+        __syncthreads();
+        x += tile[threadIdx.x ^ 1].x;
+        __syncthreads();
+    }
+    out[threadIdx.x] = x;
+}
+__global__ void late_mbarrier(float *out, int rounds, int late)
+{
+    using barrier = cuda::barrier<cuda::thread_scope_block>;
+    __shared__ alignas(8) char storage[sizeof(barrier)];
+    barrier *b = reinterpret_cast<barrier *>(storage);
+    if (threadIdx.x == 0) init(b, 64);
+    __syncthreads();
+    float x = threadIdx.x;
+#pragma unroll 1
+    for (int i = 0; i < rounds; i++) {
+        if (threadIdx.x < 32) x = work(x, late);
+        b->wait(b->arrive());
+    }
+    out[threadIdx.x] = x;
+}
+__global__ void serial_sum(const float *in, float *out, int n)
+{
+    float s = 0;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < n; i += blockDim.x) s += __ldcg(in + i);
+    out[threadIdx.x] = s;
+}
+int main()
+{
+    uint64_t *chain, *host = new uint64_t[1 << 17];
+    float *out, *in;
+    CHECK(cudaMalloc(&chain, 1 << 20)); CHECK(cudaMalloc(&out, 1 << 16)); CHECK(cudaMalloc(&in, 1 << 24));
+    CHECK(cudaMemset(in, 0, 1 << 24));
+    const int stride = (4096 + 128) / 8, count = (1 << 17) / stride;
+    for (int i = 0; i < count; i++) host[i * stride] = (uint64_t)(chain + (i + 1) % count * stride);
+    CHECK(cudaMemcpy(chain, host, 1 << 20, cudaMemcpyHostToDevice));
+    for (int r = 0; r < 2; r++) {
+        chase<0><<<1, 32>>>(chain, out, 1000, 1.0f); chase<16><<<1, 32>>>(chain, out, 1000, 1.0f);
+        chase<32><<<1, 32>>>(chain, out, 1000, 1.0f); chase<48><<<1, 32>>>(chain, out, 1000, 1.0f);
+        chase<96><<<1, 32>>>(chain, out, 1000, 1.0f);
+    }
+    for (int k = 0; k <= 16; k += 4) {
+        late_barrier<<<1, 64>>>(out, 500, k); copies<<<1, 256>>>((float4 *)in, out, 500, k);
+        late_mbarrier<<<1, 64>>>(out, 500, k);
+        CHECK(cudaDeviceSynchronize());
+    }
+    serial_sum<<<132, 256>>>(in, out, 1 << 20);
+    CHECK(cudaDeviceSynchronize());
+    float v[64]; CHECK(cudaMemcpy(v, out, sizeof v, cudaMemcpyDeviceToHost));
+    double s = 0; for (float x : v) s += x; printf("sum %g\n", s);
+    return 0;
+}
