@@ -75,8 +75,9 @@ class WarmCommands:
         self._libc = ctypes.CDLL(None)
         self._read_at_start = read_at_start(environment)
         self._connection, theirs = socket.socketpair()
+        self._assemblies = tempfile.TemporaryDirectory(prefix="warm-")
         with theirs:
-            self._process = start_server(environment, theirs, "commands", simulator)
+            self._process = start_server(environment, theirs, "commands", simulator, self._assemblies.name)
 
     def is_equal(self, call: dict[str, Any]) -> bool:
         """Return whether a fork is equal to this start."""
@@ -114,6 +115,7 @@ class WarmCommands:
         """End the process."""
         self._connection.close()
         self._process.wait()
+        self._assemblies.cleanup()
 
 
 def read_at_start(environment: Any) -> dict[str, str]:
