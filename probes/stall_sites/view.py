@@ -116,7 +116,7 @@ class StallsView(Document):
         return max(totals) - len(self.rows) if totals else None
 
     def notes(self) -> Iterator[str]:
-        """What the shares do not show."""
+        """Return notes on time that the shares leave out."""
         rest = max(0.0, 1 - self.measured)
         yield f"{percent(rest, 1)} of warp life: issuing, or held by something else, or at an instruction not measured"
         if self.not_measured:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tui_probe.draw.spans import plain, to_ascii
-from tui_probe.ui.widgets.frames import Edge, edge_line
+from tui_probe.ui.widgets.pane import Edge, edge_line
 
 
 @pytest.mark.parametrize(

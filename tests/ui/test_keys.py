@@ -20,9 +20,9 @@ from tui_probe.probekit.page_keys import DIGIT_PAGES
 from tui_probe.ui import keys
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.compare import CompareScreen
+from tui_probe.ui.screens.further_pages import LetterScreen
 from tui_probe.ui.screens.help import HelpScreen, TopicScreen
 from tui_probe.ui.screens.kernel import KernelScreen
-from tui_probe.ui.screens.letter_menu import LetterScreen
 from tui_probe.ui.screens.lists import NameScreen, TagScreen
 from tui_probe.ui.views.drawing import DrawingView
 from tui_probe.ui.views.log import LogView

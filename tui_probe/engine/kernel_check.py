@@ -181,7 +181,7 @@ class KernelCheck:
     target: str = ""
     """Architecture of its PTX or SASS, which may be older than ``arch``."""
     waits: KernelWaits | None = None
-    """Where its warps wait; None if that was not asked for."""
+    """Wait sites of its warps; None if they were not asked for."""
 
 
 def check_kernels(

@@ -34,7 +34,7 @@ class Outcome:
     untraced: list[str] = field(default_factory=list)
     """Of those, why kernels may have been launched without a trace."""
     program_failure: str | None = None
-    """What failed in the program's own environment, and the usual fix; None if nothing is known."""
+    """Failure of the program's own environment, and the usual fix; None if nothing is known."""
     lost_output: list[str] = field(default_factory=list)
     """Of those, streams that could not be passed on whole, and why."""
 

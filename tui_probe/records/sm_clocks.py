@@ -121,7 +121,7 @@ _PRECISE: Final = 0.01
 """A measured rate is used if its error is no more than this part of it, or if nothing else is known."""
 
 _SLOWEST: Final = 2.0
-"""That many times as long as at the device's highest clock may a cycle of a busy SM take."""
+"""Factor by which a cycle of a busy SM may take longer than at the device's highest clock."""
 
 
 @dataclass(frozen=True, slots=True)

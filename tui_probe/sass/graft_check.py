@@ -75,7 +75,7 @@ def _refuse_other_instructions(target: GraftTarget, after: GraftTarget, grafted:
 
 
 def _refuse_lost_waits(target: GraftTarget, after: GraftTarget, grafted: Grafted) -> None:
-    """What a branch does not wait for, the code behind it must, up to the instruction that the branch replaced."""
+    """Refuse code behind a branch that misses waits of the branch, up to the instruction that the branch replaced."""
     for at in grafted.branches:
         before, branch = target.words[at // WORD_BYTES], after.words[at // WORD_BYTES]
         missing = before.wait_mask & ~branch.wait_mask

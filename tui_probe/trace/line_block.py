@@ -206,7 +206,7 @@ class LineBlock:
         return known
 
     def windows(self, starts: NDArray[np.int64], width: int) -> NDArray[np.uint8]:
-        """That many bytes (at most ``WIDEST``) from each of these offsets on: shape (offsets, width)."""
+        """Return ``width`` bytes (at most ``WIDEST``) from each of these offsets on: shape (offsets, width)."""
         rows = np.ndarray((len(self.text),), f"V{width}", self._padded, offset=BEFORE, strides=(1,))
         windows: NDArray[np.uint8] = rows[starts].view(np.uint8).reshape(-1, width)
         return windows

@@ -290,7 +290,7 @@ class Kernel(KernelFacts):
     results_beside: int = 0
     """Results of launches that have another one, of another probe."""
     fused: ProbesFused | None = None
-    """Whether the counting probes of a run with several are fused; None: the log does not say."""
+    """True if the counting probes of a run with several are fused; None: the log does not say."""
     replay_obstacle: Reason | None = None
     """The reason for which a launch was not repeated for its other probes (``run --replay``)."""
     rows: LongColumn = field(init=False, repr=False)

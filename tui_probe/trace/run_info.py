@@ -121,7 +121,7 @@ class RunInfo:
     name: str | None = None
     """The name that ``run --name`` gave it."""
     program_failure: str | None = None
-    """What failed in the program's own environment, and the usual fix."""
+    """Failure of the program's own environment, and the usual fix."""
 
     def is_of(self, pid: int | None) -> bool:
         """True if the recorded end is of this process. Older records do not name their process."""

@@ -168,7 +168,7 @@ LETTER_NAMES = {
     "events": "event.log",
     "explain": "walk through the trace",
 }
-"""What the pages behind letters show."""
+"""Contents of the pages behind letters."""
 
 _OTHER_NAMES = {
     "solidus": "slash",

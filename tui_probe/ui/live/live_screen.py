@@ -32,15 +32,13 @@ from tui_probe.ui.live.state_line import (
     why_empty,
     words_of_watched,
 )
-from tui_probe.ui.screens.further_pages import live_further_pages
+from tui_probe.ui.screens.further_pages import LetterScreen, live_further_pages
 from tui_probe.ui.screens.kernel import KernelScreen
-from tui_probe.ui.screens.letter_menu import LetterScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.table_views import GrowingView, RangesView
 from tui_probe.ui.views.tree_view import TreeView
 from tui_probe.ui.widgets.bars import Bar, fitting
-from tui_probe.ui.widgets.frames import FrameEdge
-from tui_probe.ui.widgets.pane import Pane
+from tui_probe.ui.widgets.pane import FrameEdge, Pane
 from tui_probe.ui.widgets.tabs import TabBar, keys_of
 
 if TYPE_CHECKING:

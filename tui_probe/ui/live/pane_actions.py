@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tui_probe.probekit.page_keys import letters_of
 from tui_probe.ui.live.live_pages import PAGE_KEYS
 from tui_probe.ui.live.state_line import KernelFilterWarning
-from tui_probe.ui.screens.letter_menu import LetterItem, LetterScreen
+from tui_probe.ui.screens.further_pages import LetterItem, LetterScreen
 from tui_probe.ui.screens.lists import choose_tags
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.log import LogView

@@ -1,19 +1,117 @@
-"""Tabs of pages with their keys, and the lines of the list behind ``0``."""
+"""Further pages: tabs with their keys, and the list behind ``0``, whose letters take a line at once."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from tui_probe.draw.spans import Line, clip, pad, width
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.page_keys import DIGIT_PAGES, page_keys
-from tui_probe.ui.screens.letter_menu import LetterItem
+from tui_probe.ui.screens.lists import FittedList, FittedScreen, framed
 from tui_probe.ui.screens.page_opening import pages_of
 from tui_probe.ui.widgets.tabs import Tab
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from textual import events
+
     from tui_probe.probekit.page_kinds import LazyPage, ViewKind, ViewSource
+
+WIDEST, MARGIN = 100, 2
+_KEYS: Line = (
+    (" letter", "key"),
+    (" open  ", "dim"),
+    ("↑ ↓ Enter", "key"),
+    (" choose  ", "dim"),
+    ("Esc", "key"),
+    (" back", "dim"),
+)
+
+
+@dataclass(frozen=True)
+class LetterItem:
+    """One line: its letter, label and a few words; ``faint``: there is nothing behind it yet."""
+
+    letter: str
+    label: str
+    note: str = ""
+    value: Any = None
+    faint: bool = False
+
+
+class LetterList(FittedList):
+    """The lines, one of them marked."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self.title = title
+        self.items: Sequence[LetterItem] = ()
+        self.place = 0
+        self._top = 0
+
+    def take(self, items: Sequence[LetterItem], place: int = 0) -> None:
+        """Set the lines."""
+        self.items, self.place = items, max(0, min(place, len(items) - 1))
+
+    def fit(self, columns: int, rows: int) -> None:
+        """Take the room that the lines need and the terminal has."""
+        widest = max((width(item.label) + width(item.note) for item in self.items), default=0) + 9
+        self.styles.width = min(max(widest, 44), WIDEST, columns - MARGIN)
+        self.styles.height = min(len(self.items) + 4, rows - MARGIN)
+
+    def move(self, step: int) -> None:
+        """Mark another line; behind the last one comes the first."""
+        if self.items:
+            self.place = (self.place + step) % len(self.items)
+            self.redraw()
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The title, the lines around the marked one, keys."""
+        inner, room = width - 2, max(1, height - 4)
+        self._top = max(min(self._top, self.place), self.place - room + 1)
+        window = range(self._top, min(self._top + room, len(self.items)))
+        shown = [self._line(place, inner - 1) for place in window]
+        return list(framed([((self.title, "title"),), *shown, *[()] * (room - len(shown)), _KEYS], inner))
+
+    def _line(self, place: int, cells: int) -> Line:
+        item = self.items[place]
+        label = min(max(width(known.label) for known in self.items), cells // 2)
+        note = clip(item.note, max(0, cells - label - 6))
+        if place == self.place:
+            text = f" {pad(item.letter, 2)} {pad(item.label, label)}  {note}"
+            return ((pad(text, cells), "select"),)
+        role = "dim" if item.faint else ""
+        return ((f" {pad(item.letter, 2)}", "key"), (f" {pad(item.label, label)}  ", role), (note, "dim"))
+
+
+class LetterScreen(FittedScreen[Any, LetterList]):
+    """Gives the value of the line that is taken, or None if left with Escape."""
+
+    def __init__(self, title: str, items: Sequence[LetterItem] | None = None, place: int = 0) -> None:
+        super().__init__(LetterList(title), early=items is None)
+        if items is not None:
+            self.list.take(items, place)
+
+    def take(self, items: Sequence[LetterItem], place: int = 0) -> None:
+        """They are known now."""
+        self.list.take(items, place)
+        self.come()
+
+    def press(self, event: events.Key) -> None:
+        """A letter or Enter takes a line, arrows mark one, Escape and 0 leave."""
+        menu = self.list
+        if event.key in ("up", "down", "tab", "shift+tab"):
+            menu.move(1 if event.key in ("down", "tab") else -1)
+        elif event.key == "enter" and menu.items:
+            self.dismiss(menu.items[menu.place].value)
+        elif event.key in ("escape", "q", "0"):
+            self.dismiss(None)
+        else:
+            item = next((item for item in menu.items if item.letter and item.letter == event.character), None)
+            if item is not None:
+                self.dismiss(item.value)
 
 
 _TITLES = {"process": "Log"}

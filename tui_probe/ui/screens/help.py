@@ -16,8 +16,7 @@ from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.document_view import DocumentView
 from tui_probe.ui.views.view import TextView
 from tui_probe.ui.widgets.bars import Bar
-from tui_probe.ui.widgets.frames import FrameEdge
-from tui_probe.ui.widgets.pane import Pane
+from tui_probe.ui.widgets.pane import FrameEdge, Pane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

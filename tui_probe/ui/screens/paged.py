@@ -16,15 +16,13 @@ from tui_probe.draw.spans import width
 from tui_probe.draw.view import Spot
 from tui_probe.ui import keys
 from tui_probe.ui.rerun import BETWEEN_HINT
-from tui_probe.ui.screens.further_pages import further_pages
+from tui_probe.ui.screens.further_pages import LetterScreen, further_pages
 from tui_probe.ui.screens.jumps import HOTSPOT, HotspotJump, JumpHistory
-from tui_probe.ui.screens.letter_menu import LetterScreen
 from tui_probe.ui.screens.page_opening import MessageView, OpeningView, PageOpener
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.document_view import MARK, DocumentView
 from tui_probe.ui.widgets.bars import Bar, fitting
-from tui_probe.ui.widgets.frames import FrameEdge
-from tui_probe.ui.widgets.pane import Pane
+from tui_probe.ui.widgets.pane import FrameEdge, Pane
 from tui_probe.ui.widgets.tabs import Tab, TabBar, keys_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tui_probe.draw.spans import width as cells_of
 from tui_probe.probekit.page_keys import MORE, key_text
 from tui_probe.ui.widgets.bars import fitting
-from tui_probe.ui.widgets.frames import FrameEdge, edge_line
+from tui_probe.ui.widgets.pane import FrameEdge, edge_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
