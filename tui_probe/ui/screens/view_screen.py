@@ -160,9 +160,11 @@ class ViewScreen(OpenScreen[None]):
     def redraw(self, view: PaneView) -> None:
         """Draw a view again where it is shown, and what is said about it."""
         if self.is_mounted:
-            for pane in self.query(Pane):
-                if pane.view is view:
-                    pane.redraw()
+            panes = [pane for pane in self.query(Pane) if pane.view is view]
+            for pane in panes:
+                pane.redraw()
+            if not panes:  # the bars say nothing of a page that is not shown
+                return
             with suppress(NoMatches):  # a result that comes while the screen is taken down, widget by widget
                 self.show_bars()
 
