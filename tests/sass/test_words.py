@@ -80,7 +80,7 @@ def test_code_and_words(words: list[Word]) -> None:
 
 
 def test_code_that_is_cut_off() -> None:
-    with pytest.raises(ValueError, match="no multiple"):
+    with pytest.raises(ValueError, match="not a multiple"):
         words_of(b"\0" * 17)
 
 

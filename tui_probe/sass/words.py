@@ -146,7 +146,7 @@ class Word:
 def words_of(code: bytes) -> list[Word]:
     """The instructions of a code section. Raises ValueError for a length that is not a multiple of 16."""
     if len(code) % WORD_BYTES:
-        raise ValueError(f"{len(code)} bytes of code are not multiple of {WORD_BYTES}")
+        raise ValueError(f"{len(code)} bytes of code are not a multiple of {WORD_BYTES}")
     return [Word(int.from_bytes(code[at : at + WORD_BYTES], "little")) for at in range(0, len(code), WORD_BYTES)]
 
 
