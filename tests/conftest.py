@@ -49,7 +49,7 @@ SHELF = Path(tempfile.gettempdir()) / f"tui-probe-builds-{os.getuid()}"
 
 SHELF.mkdir(mode=0o700, exist_ok=True)
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-    # Nothing is to be left beside the sources, but hundreds of programs are started, each of which would compile all.
+    # Nothing is to be left next to the sources, but hundreds of programs are started, each of which would compile all.
     sys.dont_write_bytecode, sys.pycache_prefix = False, str(SHELF / "bytecode")
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
@@ -178,7 +178,7 @@ def build_natives() -> Path:
 
 @contextlib.contextmanager
 def built_once(name: str) -> Iterator[tuple[Path, bool]]:
-    """A folder of this name, and whether it is new; who fills it has it alone, and no one finds it half filled.
+    """A folder of this name, and whether it is new; who fills it has it only, and no one finds it half filled.
 
     Folders lie where later runs find them. Those that none has asked for since yesterday are removed.
     """

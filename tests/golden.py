@@ -1,7 +1,7 @@
 """Golden texts: what the tests show, in files that people read, with one function to compare and one switch to write.
 
-The goldens of a test module are in the folder ``goldens`` beside it. A file holds one text, or several *parts*, such as
-a page at several sizes, each below a line ``===== 80x24 =====``.
+The goldens of a test module are in the folder ``goldens`` next to it. A file holds one text, or several *parts*, such
+as a page at several sizes, each below a line ``===== 80x24 =====``.
 
 A text in ASCII is mostly the translation of the Unicode one. Then no second text is kept: what was drawn in ASCII is
 compared with the translation. Where both truly differ, the part ``80x24 ascii`` holds the other one.

@@ -1,7 +1,7 @@
 """The structure of the code: modules import each other in no circle, and front ends hold no analysis.
 
 import-linter holds the floors (``pyproject.toml``), which are whole packages. Here each module is looked at, with what
-it imports for types alone and in functions.
+it imports for types only and in functions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One word for one thing: phrases that no text of ours may have, and what to write instead.
+"""One word for one thing: phrases that no text of this repository may have, and what to write instead.
 
 Looked at are strings and comments of Python and C, Markdown pages, and TOML files. The glossary
 (``tui_probe/help/glossary.md``) says which words to use.
@@ -79,7 +79,7 @@ class Text(NamedTuple):
 
 
 def python_texts(path: Path, source: str) -> Iterator[Text]:
-    """Strings as they are joined, docstrings among them; an expression in one stands as ``…``. Then comments."""
+    """Strings as they are joined, docstrings among them; an expression in one is shown as ``…``. Then comments."""
     inside = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.JoinedStr):
@@ -106,7 +106,7 @@ def blanked(path: Path, source: str, kept: re.Pattern[str]) -> Iterator[Text]:
 
 
 def texts() -> Iterator[Text]:
-    """All that a person reads of the tool and of its sources."""
+    """All that a user reads of the tool and of its sources."""
     for path in sorted(ROOT.glob("tui_probe/**/*.py")) + sorted(ROOT.glob("probes/**/*.py")):
         yield from python_texts(path, path.read_text(encoding="utf-8"))
     for path in sorted(ROOT.glob("hook/**/*.[ch]")):

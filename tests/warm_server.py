@@ -57,7 +57,7 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 
 def fork_for_requests(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """Fork a process for each request. Returns in those processes alone.
+    """Fork a process for each request. Returns in those processes only.
 
     A process in between ends immediately, so that the new one becomes a child of the test process, which asked for
     that.

@@ -123,7 +123,7 @@ def find_disassembler() -> Tool | None:
 def disassemble(tool: Tool, cubin: Path, symbol: int | None = None) -> str:
     """The code sections of a cubin, with the source lines that it carries. Raises ToolchainError.
 
-    With ``symbol``, the index of a function's symbol, the section with that function alone: of a cubin with hundreds of
+    With ``symbol``, the index of a function's symbol, the section with that function only: of a cubin with hundreds of
     kernels nothing else is read.
     """
     chosen = [] if symbol is None else ["-fun", str(symbol)]

@@ -123,7 +123,7 @@ def _all_barriers(of: ProbeResult, found: BarrierWaits, page: str, asks: str) ->
     text = "no barrier was executed"
     if found.barriers:
         mean = cycles_text(found.cycles_per_barrier or 0, of.clock_khz)
-        text = f"{units.count(found.barriers)} passed by warps, {mean} waited at each on average"
+        text = f"{units.count(found.barriers)} warp arrivals, average wait {mean}"
     values = {"waited": found.waited, "barriers": found.barriers, "longest": found.longest}
     return Finding("barriers", "barriers", text, page, asks=asks, values=values)
 

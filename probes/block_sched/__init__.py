@@ -35,8 +35,8 @@ _EXCLUDED_COUNTS: Final = (
 
 def _cycles(name: str) -> Metric:
     read = attrgetter(name)
-    alone = f"{SLOT_TIME_LABELS[name]} cycles"
-    return Metric(f"{name}_cycles", SLOT_TIME_LABELS[name], "cycles", "lower", "mean", read=read, alone=alone)
+    solo = f"{SLOT_TIME_LABELS[name]} cycles"
+    return Metric(f"{name}_cycles", SLOT_TIME_LABELS[name], "cycles", "lower", "mean", read=read, solo=solo)
 
 
 METRICS: Final = (
@@ -88,7 +88,7 @@ def _slots(of: ProbeResult, schedule: BlockSchedule) -> Finding:
 def _slot_shares_text(parts: dict[str, float]) -> str:
     both = parts["ramp"] + parts["tail"]
     running, scheduling, idle = units.percents((parts["running"], parts["scheduling"], both))
-    return f"running {running}, scheduling {scheduling}, filling and emptying {idle}"
+    return f"running {running}, scheduling {scheduling}, ramp-up and ramp-down {idle}"
 
 
 def _one_wave_text(schedule: BlockSchedule) -> str:

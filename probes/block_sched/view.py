@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .analysis import BlockSchedule
 
 RUNNING, SCHEDULING, IDLE = "█", "▒", "░"
-LEGEND: Final = f"{RUNNING} running, {SCHEDULING} scheduling, {IDLE} filling and emptying"
+LEGEND: Final = f"{RUNNING} running, {SCHEDULING} scheduling, {IDLE} ramp-up and ramp-down"
 _SM_COLUMNS: Final = ("SM", "blocks", "slots", *SLOT_TIME_LABELS.values())
 _MIN_BAR_CELLS: Final = 10
 
@@ -102,7 +102,7 @@ def bar(parts: list[float], whole: float, cells: int) -> str:
 
 
 def sm_record(schedule: BlockSchedule) -> dict[str, list[float]]:
-    """The SMs as data, one list per SM for each figure; cycles are means over the slots of an SM."""
+    """The SMs as data, one list per SM for each value; cycles are means over the slots of an SM."""
     return {
         "sm": schedule.sm.tolist(),
         "blocks": schedule.sm_blocks.tolist(),

@@ -74,7 +74,7 @@ _COUNT_METRICS: Final = (
 METRICS: Final = (*_TABLE_METRICS, *_COUNT_METRICS[1:])
 
 
-def figures(analysis: AccessTable | AccessCount) -> tuple[MetricValue, ...]:
+def metric_numbers(analysis: AccessTable | AccessCount) -> tuple[MetricValue, ...]:
     """Metrics of a table or a count, those that it has."""
     return metric_values(_TABLE_METRICS if isinstance(analysis, AccessTable) else _COUNT_METRICS, analysis)
 
@@ -117,7 +117,7 @@ def _worst_access(table: AccessTable) -> Iterator[Finding]:
     worst, wasted = worst_with_waste
     needed = ((worst.ideal or 0) / worst.requests) if worst.requests else 0.0
     text = f"{_where(worst)}, {worst.sectors_per_request or 0:.1f} sectors per request"
-    text += f", {units.tenths(needed)} would do"
+    text += f", ideal {units.tenths(needed)}"
     values = {
         "sectors_per_request": worst.sectors_per_request,
         "used": worst.used,
@@ -215,7 +215,7 @@ PROBES: Final = (
         findings=findings,
         lines=LINES,
         views=(DMAT,),
-        figures=figures,
+        metric_numbers=metric_numbers,
         stamps=lambda of: Stamps(began_ns(of.result)),
     ),
     Probe(
@@ -225,6 +225,6 @@ PROBES: Final = (
         answers=("accesses",),
         findings=findings_of_compact,
         views=(DMAT,),
-        figures=figures,
+        metric_numbers=metric_numbers,
     ),
 )

@@ -3,7 +3,7 @@
 A record is an access of one thread. Results may be larger than memory, so they are read in parts of whole blocks. A
 part gives its records as flat arrays, those of a thread one after another.
 
-**Time** is in cycles on one axis for all SMs, from the first warp's entry on: the clocks of SMs are put beside each
+**Time** is in cycles on one axis for all SMs, from the first warp's entry on: the clocks of SMs are put next to each
 other by the timer that all warps read, or by their first starts, whichever errs less. A record holds the low half of
 its SM's clock; the other half comes from what its warp read when it began.
 """

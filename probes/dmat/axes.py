@@ -3,7 +3,7 @@
 What is known of the memory decides: tensors that the program named, parameters of the kernel that point into an
 allocation, allocations of the log, and where there is nothing of these, the addresses themselves, split where there is
 a large gap. An allocation may be a framework's pool with many tensors in it, so it is split at the parameters that
-point into it, and at gaps in use that are larger than what is used beside them.
+point into it, and at gaps in use that are larger than what is used next to them.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _goes_on(band: Band, place: _NamedRange | None, low: int) -> bool:
 
 
 def _split_at_gaps(band: Band, runs: NDArray[np.uint64]) -> list[Band]:
-    """A band in parts, where the gaps between them are larger than the parts beside them."""
+    """A band in parts, where the gaps between them are larger than the parts next to them."""
     if band.tensor is not None:
         return [band]
     inside = [

@@ -50,7 +50,7 @@ class FrameRequest:
 
     @property
     def counted(self) -> FrameRequest:
-        """The same, no matter what is coloured by counts alone."""
+        """The same, no matter what is coloured by counts only."""
         return self if self.colouring in ("sectors", "kinds") else replace(self, colouring="bands")
 
 

@@ -132,7 +132,7 @@ class Dmat(VisibleAccesses):
         return MOVES[command][1](self) if command in MOVES and self.map.bands else None
 
     def click(self, column: int, row: int) -> None:
-        """Cursor to a cell; beside the picture only along the axis that was hit."""
+        """Cursor to a cell; next to the picture only along the axis that was hit."""
         frame = self.frame
         if frame is None or self.wish is None:
             return
@@ -213,7 +213,7 @@ class Dmat(VisibleAccesses):
         return parts
 
     def choices(self) -> Mapping[str, Any]:
-        """Colouring, unit, window and cursor; and whose they are, with what means something there alone."""
+        """Colouring, unit, window and cursor; and whose they are, with what means something there only."""
         place = self.space.place(self.address) if self.time >= 0 and self.map.bands else None
         return {
             "colouring": self.colouring,

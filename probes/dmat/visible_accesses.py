@@ -106,7 +106,7 @@ class VisibleAccesses(Drawing):
     unit: str
     marks: list[tuple[float, int]]
     seeking: bool
-    """True if the next picture places the cursor at the most excessive sectors."""
+    """True if the next picture places the cursor at the most wasted sectors."""
     nothing_wasted: bool
     """True if the last search found no such position."""
     frame: Frame | None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Global memory bytes: what the threads of a launch loaded and stored, by the way it went.
 #
-# Unit: bytes that executed instructions asked for, a predicate that was false asking for nothing. Each figure is the
+# Unit: bytes that executed instructions asked for, a predicate that was false asking for nothing. Each value is the
 # plain sum over all warps of the launch::
 #
 #     loaded       ld, ldu, wmma.load                     bytes of the access × threads that executed it
@@ -126,7 +126,7 @@ BY_LINE: Final = metrics_by_line(METRICS, "most bytes")
 def findings(of: ProbeResult, found: MemoryBytes) -> Iterator[Finding]:
     """Yield the bytes that were read and written."""
     read, written = found.read, found.written
-    text = f"{units.size(read)} read, {units.size(written)} written, as instructions ask for"
+    text = f"{units.size(read)} read, {units.size(written)} written, requested, before caches"
     speed = None
     if read is not None and written is not None and of.timed_ms:
         speed = (read + written) / (of.timed_ms * 1e-3)
@@ -165,7 +165,9 @@ LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("bytes", "sum")), "by
 
 def notes(found: MemoryBytes) -> list[str]:
     """The newest launch in words."""
-    text = f"newest launch: {units.size(found.read)} read, {units.size(found.written)} written, as instructions ask for"
+    text = (
+        f"newest launch: {units.size(found.read)} read, {units.size(found.written)} written, requested, before caches"
+    )
     if found.tensor_loads or found.tensor_stores:
         text += "; copies by tensor map state no size, so the sum is unknown"
     return [text]

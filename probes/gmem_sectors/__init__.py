@@ -54,7 +54,7 @@ METRICS: Final = (
     Metric("store_requests", "store requests", better="lower", quantity="store requests"),
     Metric("store_sectors", "store sectors", better="lower", quantity="store sectors"),
     Metric("sectors_per_store", "sectors per store", better="lower", over_launches="mean"),
-    Metric("load_ideal", "of loads would do", better="neither", shown=never),
+    Metric("load_ideal", "of loads, ideal", better="neither", shown=never),
     Metric(
         "wasted_of_loads",
         "wasted of loads",
@@ -64,7 +64,7 @@ METRICS: Final = (
         read=_wasted_percent("loads"),
         shown=where_known,
     ),
-    Metric("store_ideal", "of stores would do", better="neither", shown=never),
+    Metric("store_ideal", "of stores, ideal", better="neither", shown=never),
     Metric(
         "wasted_of_stores",
         "wasted of stores",
@@ -109,7 +109,7 @@ def _line_waste(line: LineSums, sectors: int) -> Finding:
     """``line`` is one of ``waste_by_source``; ``sectors`` are those of the kernel."""
     requests, touched, ideal, wasted = (line.sums[name] for name in ("requests", "sectors", "ideal", "wasted"))
     mean, needed = ratio(touched, requests), ratio(ideal, requests) or 0.0
-    text = f"{line_place(line)}, {mean or 0:.1f} sectors per request, {tenths(needed)} would do"
+    text = f"{line_place(line)}, {mean or 0:.1f} sectors per request, ideal {tenths(needed)}"
     values = {"sectors_per_request": mean, "sectors_needed": needed, "wasted_share": wasted / sectors}
     much = wasted > _FLAGGED_SHARE * sectors
     gain = Gain(SECTOR * wasted, SECTOR * sectors, "B")
@@ -127,7 +127,7 @@ def _sectors(counts: MemorySectors, asks: str) -> Iterator[Finding]:
             continue
         text = f"{units.counted(requests, 'request')}, {mean:.1f} sectors each"
         wasted = None if ideal is None else sectors - ideal
-        text += "" if ideal is None else f", {tenths(ideal / requests)} would do" if wasted else ", as few as would do"
+        text += "" if ideal is None else f", ideal {tenths(ideal / requests)}" if wasted else ", the minimum"
         more = asks if (mean > _COALESCED if wasted is None else wasted > 0) else ""
         values = {"requests": requests, "sectors": sectors, "sectors_per_request": mean, "ideal_sectors": ideal}
         gain = Gain(SECTOR * wasted, SECTOR * sectors, "B") if wasted and asks else None

@@ -1,4 +1,4 @@
-"""Global memory requests and sectors, as hardware counters define them, and the excessive sectors of each line.
+"""Global memory requests and sectors, as hardware counters define them, and the wasted sectors of each line.
 
     requests  a load or store that a warp executed with at least one lane
               l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum (st)
@@ -12,7 +12,7 @@
 32 lanes with 4 bytes each, side by side, touch 4 sectors; 8 bytes 8, 16 bytes 16, and waste none; a lane in a sector of
 its own gives 32. Lanes that share an address need no more than they touch. Results of older versions have no ideal: by
 line it is then that of 32 lanes, so that at least as much is wasted as is said; of whole launches it is not known.
-``matrix_accesses`` are ``wmma.load`` and ``wmma.store`` in global memory, which these figures leave out.
+``matrix_accesses`` are ``wmma.load`` and ``wmma.store`` in global memory, which these values leave out.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class MemorySectors:
     generic_accesses: int
     threads_missing: int
     load_ideal: int | None = None
-    """The fewest sectors that would do; None where the probe did not tell."""
+    """The minimum sectors; None where the probe did not tell."""
     store_ideal: int | None = None
 
     @property

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # Instruction mix: PTX instructions that the warps of a launch executed, by class.
 #
-# Each figure is a sum over the warps; an instruction counts once for a warp that reaches it, with however many lanes,
+# Each value is a sum over the warps; an instruction counts once for a warp that reaches it, with however many lanes,
 # and once more for each group of lanes that reaches it apart. With ``total`` the sum over all classes::
 #
 #     fp64 share   = fp64 / (fp32 + fp64 + fp16 + bf16)     None where there is no such arithmetic; others likewise

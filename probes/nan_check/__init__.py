@@ -174,7 +174,7 @@ def findings(of: ProbeResult, found: NanCheck) -> Iterator[Finding]:
         text = f"{units.count(found.stores)} of NaN or infinity, counted by warp"
         yield Finding("stores", "stores", text, "lines", values={"stores": found.stores})
     if found.unchecked:
-        text = f"{units.counted(len(found.unchecked), 'store instruction')}: the type of what they store is unknown"
+        text = f"{units.counted(len(found.unchecked), 'store instruction')}: unknown value type"
         yield Finding("unchecked", "not looked at", text, "lines", found.unchecked[0].line)
 
 

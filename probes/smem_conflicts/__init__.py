@@ -131,8 +131,10 @@ def _line_conflicts(line: LineSums, passes: int) -> Finding:
 def _conflicts(found: BankConflicts, asks: str) -> Finding:
     text = "no access to shared memory was executed"
     if found.accesses:
-        text = f"{units.counted(found.accesses, 'access')}, {found.passes_per_access or 0:.2f} passes each, "
-        text += f"{percent(found.conflicts, found.passes)} of them conflicts" if found.conflicts else "no conflicts"
+        text = f"{units.counted(found.accesses, 'access')}, {found.passes_per_access or 0:.2f} wavefronts each, "
+        text += (
+            f"{percent(found.conflicts, found.passes)} from bank conflicts" if found.conflicts else "no bank conflicts"
+        )
     much = found.conflicts > _FLAGGED_SHARE * found.passes
     values = {"accesses": found.accesses, "passes": found.passes, "conflicts": found.conflicts}
     asks = asks if found.conflicts else ""

@@ -69,5 +69,5 @@ def warp_timeline(of: ProbeResult, progress: Progress) -> WarpTimeline:
 
 
 def of_launch(of: ProbeResult, progress: Progress) -> LaunchTimeline:
-    """The timeline alone."""
+    """The timeline only."""
     return warp_timeline(of, progress).launch

@@ -42,7 +42,10 @@ def result(tmp_path: Path) -> Result:
 
 
 def test_figures(result: Result) -> None:
-    values = {figure.key: figure.value for figure in analyse_custom(result, (SUMS, ONCE, MANY)).figures()}
+    values = {
+        metric_number.key: metric_number.value
+        for metric_number in analyse_custom(result, (SUMS, ONCE, MANY)).metric_numbers()
+    }
     assert values == {
         "sums.n": 6,
         "once.written": 3, "once.slots": 4,
@@ -56,7 +59,8 @@ def test_records_too_many_to_look_at(result: Result, monkeypatch: pytest.MonkeyP
     """They are counted all the same."""
     monkeypatch.setattr("tui_probe.probekit.custom_probe.MAX_READ_BYTES", 10)
     values = {
-        figure.key: (figure.value, figure.shown) for figure in analyse_custom(result, (SUMS, ONCE, MANY)).figures()
+        metric_number.key: (metric_number.value, metric_number.shown)
+        for metric_number in analyse_custom(result, (SUMS, ONCE, MANY)).metric_numbers()
     }
     assert (values["once.written"], values["once.a.least"]) == ((3, True), (None, False))
 

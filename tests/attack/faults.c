@@ -1,6 +1,6 @@
 /* Fails single calls that the hook makes: of the C library, and of the driver.
  *
- * To be preloaded beside it. Environment: FAULT_LIBRARY part of the hook's path; FAULT_SITES file that receives "KIND OFFSET"
+ * To be preloaded next to it. Environment: FAULT_LIBRARY part of the hook's path; FAULT_SITES file that receives "KIND OFFSET"
  * for each place in the hook that calls something which can fail, when it is met first; FAULT_SITE the offset of the place
  * whose call fails, in hexadecimal; FAULT_NTH which of its calls, counted from 1, or 0 for each; FAULT_ERROR what a call of
  * the driver then returns, 999 (unknown) by default. */

@@ -8,7 +8,7 @@ engine or the watcher is killed, and a watcher is started again; near the end th
 twelfth of the run: memory of the program with the hook in it, of the engine and of the screen. Ends with status 1 and
 says why where
 
-- the program did not do what it does alone, to its end;
+- the program did not do what it does without tui-probe, to its end;
 - a result that the log names is not there, or cannot be read;
 - memory grew by more than 5 MB after the first two twelfths, or the first of an engine that was started again.
 """

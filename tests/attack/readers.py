@@ -147,7 +147,7 @@ def _event_lines(data: bytes, _: Path) -> None:
 
 
 def _log(data: bytes, folder: Path) -> None:
-    """A trace of a log alone, as a user opens it."""
+    """A trace of a log only, as a user opens it."""
     trace = folder / "log"
     trace.mkdir(exist_ok=True)
     (trace / "event.log").write_bytes(data)

@@ -2,7 +2,7 @@
  *
  * "kill": any call but the few that a C library and a lock need ends the process. "errno": those calls fail with EPERM.
  * "all": the filter is one of all threads, and kills on calls that make files, sockets and threads. "later": as "all", after
- * the first launch. "first": as "all", but for this thread alone, before the driver is initialized. "harmless": as "first",
+ * the first launch. "first": as "all", but for this thread only, before the driver is initialized. "harmless": as "first",
  * and it allows all calls, as those of containers do. */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -184,7 +184,7 @@ class Scenario:
 
 
 def _beside(_engine: Engine, folder: Path) -> dict[str, str]:
-    return {"TUI_PROBE_BESIDE": str(folder / "beside")}
+    return {"TUI_PROBE_BESIDE": str(folder / "adjacent")}
 
 
 def _grows(engine: Engine, _folder: Path) -> dict[str, str]:

@@ -36,6 +36,6 @@ def test_sandbox_of_all_threads_leaves_no_trace(host: Host, start: Start, tmp_pa
 
 def test_later_sandbox_of_all_threads_ends_the_recording(host: Host, start: Start) -> None:
     run = run_in_sandbox(host, start, "later")
-    assert [(status, name) for status, name, _ in run.fates()] == [("probed", "one"), ("skipped", "two")]
+    assert [(status, name) for status, name, _ in run.outcomes()] == [("probed", "one"), ("skipped", "two")]
     assert counts(run)["launches"] == 30
     assert run.codes[-1] == "sandbox"

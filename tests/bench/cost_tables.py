@@ -1,4 +1,6 @@
-"""Tables of what probes cost: one row per kernel, ours beside naive, and means with and without the rows that spill."""
+"""Tables of what probes cost: one row per kernel, ours next to naive, and means with and without the rows that
+spill.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ class Cost:
 
 
 def beyond_control(cost: Cost, costs: Iterable[Cost]) -> float | None:
-    """The slowdown beside that of the same kernel with a probe that does nothing."""
+    """The slowdown in addition of the same kernel with a probe that does nothing."""
     control = next((c.slowdown for c in costs if c.probe == CONTROL and c.kernel == cost.kernel), None)
     return None if cost.slowdown is None or not control else cost.slowdown / control
 
@@ -91,8 +93,8 @@ def means_table(probes: list[str], costs: list[Cost], *, timed: bool) -> str:
     return f"### Means\n\n{markdown(head, rows)}"
 
 
-def average(costs: Iterable[Cost], figure: Callable[[Cost], float | None]) -> str:
-    known = [value for cost in costs if (value := figure(cost)) is not None]
+def average(costs: Iterable[Cost], metric_number: Callable[[Cost], float | None]) -> str:
+    known = [value for cost in costs if (value := metric_number(cost)) is not None]
     return f"{mean(known):.2f}" if known else NONE
 
 

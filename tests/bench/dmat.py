@@ -5,7 +5,7 @@
 Writes a result of 34 MB (with --large also one of 2 GB, which needs as much room in the folder for temporary files),
 then measures each in a process of its own: reading the file once from end to end; the first picture of 200x50 cells,
 in seconds, in seconds of processors, and as a multiple of the reading; and a picture zoomed in sixteen times, for which
-accesses are counted again, exactly. Figures are medians of all repeats; resident memory is the largest of any.
+accesses are counted again, exactly. Values are medians of all repeats; resident memory is the largest of any.
 """
 
 from __future__ import annotations
@@ -157,14 +157,17 @@ def seconds_to_read(path: Path) -> float:
 def show(name: str, runs: list[dict[str, float]]) -> None:
     """One line of the table."""
     medians = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
-    figures = (
+    metric_numbers = (
         f"{medians['accesses']:,.0f}",
         *(f"{medians[key]:.3f}" for key in ("read", "first", "busy")),
         f"{medians['first'] / medians['read']:.1f}",
         f"{medians['zoomed']:.3f}",
         f"{max(run['resident'] for run in runs):.0f}",
     )
-    print(f"{name:<10}" + "".join(f"{figure:>{cells}}" for figure, cells in zip(figures, CELLS, strict=True)))
+    print(
+        f"{name:<10}"
+        + "".join(f"{metric_number:>{cells}}" for metric_number, cells in zip(metric_numbers, CELLS, strict=True))
+    )
 
 
 if __name__ == "__main__":

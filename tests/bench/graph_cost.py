@@ -2,7 +2,7 @@
 
     python -m tests.bench.graph_cost [--nodes 100] [--replays 1000] [--repeats 3] [--variants native seen ...] [--sim]
 
-Needs an NVIDIA GPU and a C compiler; ``--sim`` tries it on the simulated GPU, whose figures mean nothing. The variants
+Needs an NVIDIA GPU and a C compiler; ``--sim`` tries it on the simulated GPU, whose values mean nothing. The variants
 run in turn, ``--repeats`` times each; ratios are those of medians to the native ones. Most replays of the variant
 "sampled" are not: its median is that of replays that are not probed, its mean holds both. "nodes" says of how many
 nodes of the graph a launch was recorded, "growth" how much memory the process took from a tenth of its replays to the
@@ -44,15 +44,15 @@ def main() -> None:
         folder = Path(name)
         subprocess.run(["cc", "-O2", "-o", folder / "graph_cost", PROGRAM, "-ldl"], check=True)
         (folder / "kernels.ptx").write_bytes(KERNELS)
-        figures: dict[str, dict[str, list[float]]] = {variant: {} for variant in options.variants}
+        metric_numbers: dict[str, dict[str, list[float]]] = {variant: {} for variant in options.variants}
         for _ in range(options.repeats):
-            for variant in figures:
-                measure(folder, variant, options, figures[variant])
-        show(figures, options.nodes)
+            for variant in metric_numbers:
+                measure(folder, variant, options, metric_numbers[variant])
+        show(metric_numbers, options.nodes)
 
 
-def measure(folder: Path, variant: str, options: argparse.Namespace, figures: dict[str, list[float]]) -> None:
-    """Run the program once, and add its figures, in nanoseconds."""
+def measure(folder: Path, variant: str, options: argparse.Namespace, metric_numbers: dict[str, list[float]]) -> None:
+    """Run the program once, and add its values, in nanoseconds."""
     output, trace = folder / "figures", folder / "trace"
     program = [folder / "graph_cost", folder / "kernels.ptx", options.nodes, options.replays, output]
     arguments = VARIANTS[variant]
@@ -67,15 +67,15 @@ def measure(folder: Path, variant: str, options: argparse.Namespace, figures: di
     memory = []
     for kind, *values in map(str.split, output.read_text().splitlines()):
         if kind == "replay":
-            figures.setdefault("host", []).append(float(values[0]))
-            figures.setdefault("gpu", []).append(float(values[1]))
+            metric_numbers.setdefault("host", []).append(float(values[0]))
+            metric_numbers.setdefault("gpu", []).append(float(values[1]))
         elif kind == "memory":
             memory.append(float(values[0]))
         elif values != ["0"]:
             raise SystemExit(f"{variant}: the memory is wrong by {values[0]}")
-    figures.setdefault("growth", []).append(memory[-1] - memory[0])
+    metric_numbers.setdefault("growth", []).append(memory[-1] - memory[0])
     if arguments is not None:
-        read_trace(trace, options.replays, figures)
+        read_trace(trace, options.replays, metric_numbers)
 
 
 def simulated() -> dict[str, str]:
@@ -89,21 +89,21 @@ def simulated() -> dict[str, str]:
     }  # fmt: skip
 
 
-def read_trace(trace: Path, replays: int, figures: dict[str, list[float]]) -> None:
+def read_trace(trace: Path, replays: int, metric_numbers: dict[str, list[float]]) -> None:
     """Values of the graph in the trace."""
     (graph,) = times_by_graph(open_trace(trace)).values()
     if graph.graph.replays != replays:
         raise SystemExit(f"{graph.graph.replays} replays are in the trace, of {replays}")
-    figures.setdefault("recorded", []).append(sum(node.probed > 0 for node in graph.nodes))
-    figures.setdefault("probed", []).append(graph.graph.replays_probed)
+    metric_numbers.setdefault("recorded", []).append(sum(node.probed > 0 for node in graph.nodes))
+    metric_numbers.setdefault("probed", []).append(graph.graph.replays_probed)
 
 
-def show(figures: dict[str, dict[str, list[float]]], nodes: int) -> None:
+def show(metric_numbers: dict[str, dict[str, list[float]]], nodes: int) -> None:
     """The table: microseconds, and ratios to native where that was measured."""
     print(f"{'replay':<10}{'host us':>9}{'ratio':>8}{'of means':>10}{'gpu us':>10}{'ratio':>8}{'of means':>10}"
           f"{'probed':>8}{'nodes':>10}{'growth kB':>11}")  # fmt: skip
-    native = figures.get("native")
-    for variant, kinds in figures.items():
+    native = metric_numbers.get("native")
+    for variant, kinds in metric_numbers.items():
         cells = ""
         for kind, width in (("host", 9), ("gpu", 10)):
             cells += f"{statistics.median(kinds[kind]) / 1e3:>{width}.2f}"

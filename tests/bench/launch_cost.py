@@ -5,9 +5,9 @@
 Needs an NVIDIA GPU, nvcc and a C compiler. The variants run in turn, `--repeats` times each; the
 table gives the mean and the median of all rounds, and the ratios of both to the native ones. Below
 it is what taking times costs a launch on average: few launches are timed, so the mean tells. The
-first launch of the probed variant includes preparing the kernel; what the assembler alone takes stands
+first launch of the probed variant includes preparing the kernel; what the assembler only takes stands
 last. A million launches are ``--launches 20000 --rounds 50 --repeats 1 --variants native "ran unprobed" "switched
-off" sampled``: what each left on the disk and the most memory that its processes had are beside the cost.
+off" sampled``: what each left on the disk and the most memory that its processes had are next to the cost.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         build(folder)
-        figures: dict[str, dict[str, list[float]]] = {variant: {} for variant in options.variants}
+        metric_numbers: dict[str, dict[str, list[float]]] = {variant: {} for variant in options.variants}
         for _ in range(options.repeats):
-            for variant in figures:
-                measure(folder, VARIANTS[variant], options, figures[variant])
-        show(figures)
+            for variant in metric_numbers:
+                measure(folder, VARIANTS[variant], options, metric_numbers[variant])
+        show(metric_numbers)
         if options.variants[-1] == "probed":  # whose trace is still there
-            show_assembler(folder, statistics.median(figures["probed"]["first"]) / 1e6)
+            show_assembler(folder, statistics.median(metric_numbers["probed"]["first"]) / 1e6)
 
 
 def build(folder: Path) -> None:
@@ -60,9 +60,9 @@ def build(folder: Path) -> None:
 
 
 def measure(
-    folder: Path, arguments: list[str] | None, options: argparse.Namespace, figures: dict[str, list[float]]
+    folder: Path, arguments: list[str] | None, options: argparse.Namespace, metric_numbers: dict[str, list[float]]
 ) -> None:
-    """Run the program once and add its figures, in nanoseconds."""
+    """Run the program once and add its values, in nanoseconds."""
     output = folder / "figures"
     program = [folder / "launch_cost", folder / "kernels.ptx", options.launches, options.rounds, output]
     tool: list[object] = []
@@ -78,20 +78,20 @@ def measure(
     if begun.returncode:
         raise subprocess.CalledProcessError(begun.returncode, begun.args)
     files = [path for path in (folder / "trace").rglob("*") if path.is_file()]
-    figures.setdefault("memory", []).append(used.ru_maxrss * 1024)
-    figures.setdefault("disk", []).append(sum(path.stat().st_blocks * 512 for path in files))
-    figures.setdefault("results", []).append(sum(path.parent.name == "result" for path in files))
+    metric_numbers.setdefault("memory", []).append(used.ru_maxrss * 1024)
+    metric_numbers.setdefault("disk", []).append(sum(path.stat().st_blocks * 512 for path in files))
+    metric_numbers.setdefault("results", []).append(sum(path.parent.name == "result" for path in files))
     for line in output.read_text().splitlines():
         kind, value = line.split()
-        figures.setdefault(kind, []).append(float(value))
+        metric_numbers.setdefault(kind, []).append(float(value))
 
 
-def show(figures: dict[str, dict[str, list[float]]]) -> None:
+def show(metric_numbers: dict[str, dict[str, list[float]]]) -> None:
     """Print the table: medians in microseconds, ratios to native."""
-    native, native_mean = (of(figures["native"]["round"]) for of in (statistics.median, statistics.fmean))
+    native, native_mean = (of(metric_numbers["native"]["round"]) for of in (statistics.median, statistics.fmean))
     heads = f"{'ratio':>8}{'of means':>10}{'first launch ms':>17}{'MB on disk':>12}{'results':>9}{'MB of memory':>14}"
     print(f"{'launch':<16}{'mean us':>9}{'median us':>11}{'min us':>9}{heads}")
-    for variant, kinds in figures.items():
+    for variant, kinds in metric_numbers.items():
         median = statistics.median(kinds["round"])
         least, first = min(kinds["round"]), statistics.median(kinds["first"]) / 1e6
         mean = statistics.fmean(kinds["round"])
@@ -99,14 +99,14 @@ def show(figures: dict[str, dict[str, list[float]]]) -> None:
         numbers += f"{median / native:>8.2f}{mean / native_mean:>10.2f}"
         disk, results, memory = (max(kinds[name]) for name in ("disk", "results", "memory"))
         print(f"{variant:<16}{numbers}{first:>17.2f}{disk / 1e6:>12.2f}{results:>9}{memory / 1e6:>14.0f}")
-    if not {"without times", "ran unprobed"} <= figures.keys():
+    if not {"without times", "ran unprobed"} <= metric_numbers.keys():
         return
-    untimed, timed = (statistics.fmean(figures[name]["round"]) for name in ("without times", "ran unprobed"))
+    untimed, timed = (statistics.fmean(metric_numbers[name]["round"]) for name in ("without times", "ran unprobed"))
     print(f"times cost {timed - untimed:.1f} ns a launch on average, {timed / untimed:.3f} of the cost without them")
 
 
 def show_assembler(folder: Path, first_launch: float) -> None:
-    """Print what the assembler takes for the probed kernel, run alone, in milliseconds."""
+    """Print what the assembler takes for the probed kernel, run without tui-probe, in milliseconds."""
     log = next(folder.glob("trace/*/kernel/*/process.log"))
     commands = [line for line in log.read_text().splitlines() if " -o " in line and "/probed.ptx" in line]
     command = shlex.split(commands[0])
@@ -116,9 +116,9 @@ def show_assembler(folder: Path, first_launch: float) -> None:
         start = time.perf_counter()
         subprocess.run(command, check=True, capture_output=True)
         taken.append((time.perf_counter() - start) * 1e3)
-    alone = statistics.median(taken)
-    overhead = first_launch - alone
-    print(f"first probed launch {first_launch:.1f} ms, the assembler alone {alone:.1f} ms, the rest {overhead:.1f} ms")
+    solo = statistics.median(taken)
+    overhead = first_launch - solo
+    print(f"first probed launch {first_launch:.1f} ms, the assembler only {solo:.1f} ms, the rest {overhead:.1f} ms")
 
 
 if __name__ == "__main__":

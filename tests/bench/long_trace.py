@@ -12,7 +12,7 @@ from tests.trace.make import EPOCH_NS, write_kernel_folder
 
 LAUNCH_LINES = 8
 KERNEL_LINES = 12
-FATES = ("probed",) * 18 + ("skipped", "filtered")
+STATUSES = ("probed",) * 18 + ("skipped", "filtered")
 REASONS = {"probed": "-", "skipped": "no PTX in image (sm_90 machine code only)", "filtered": "filtered by -k"}
 DEVICE = "[init] device 0 sms 132 clock 1980000 cc 9.0 name NVIDIA H200\n[init] success\n"
 
@@ -61,9 +61,9 @@ class LongTrace:
             kernel = known if new else int(known * chance.random() ** 3)
             if new:
                 yield self._prepared(kernel)
-                written += KERNEL_LINES if fate(kernel) == "probed" else KERNEL_LINES - 8
+                written += KERNEL_LINES if outcome(kernel) == "probed" else KERNEL_LINES - 8
                 known += 1
-            if fate(kernel) == "probed":
+            if outcome(kernel) == "probed":
                 yield launched(kernel, launches, 1 << chance.randrange(5, 12))
                 written += LAUNCH_LINES - 1
                 waiting.append(saved(kernel, launches))
@@ -80,7 +80,7 @@ class LongTrace:
         yield f"[exit] launches {launches} probed {probed} dropped 0 reason -\n"
 
     def _prepared(self, kernel: int) -> str:
-        name, function, status = name_of(kernel), f"{0x2BAA8A00 + 64 * kernel:#x}", fate(kernel)
+        name, function, status = name_of(kernel), f"{0x2BAA8A00 + 64 * kernel:#x}", outcome(kernel)
         folder = self.directory / "kernel" / folder_of(kernel)
         lines = [
             f"[mod] cuModuleLoadData 0 module 0x2baabae0 image {function}",
@@ -107,7 +107,7 @@ class LongTrace:
         return "\n".join(lines) + "\n"
 
     def _folder(self, kernel: int) -> None:
-        if fate(kernel) == "probed":
+        if outcome(kernel) == "probed":
             folder = self.directory / "kernel" / folder_of(kernel)
             folder.mkdir()
             registers = 16 + kernel % 128
@@ -116,8 +116,8 @@ class LongTrace:
             )
 
 
-def fate(kernel: int) -> str:
-    return FATES[kernel % len(FATES)]
+def outcome(kernel: int) -> str:
+    return STATUSES[kernel % len(STATUSES)]
 
 
 def name_of(kernel: int) -> str:
@@ -149,5 +149,5 @@ def saved(kernel: int, number: int) -> str:
 def passed_through(kernel: int, number: int) -> str:
     return (
         f"[exec] backup 64 1 1 block 256 1 1 shared 0 kernel {kernel} launch {number} "
-        f"time {EPOCH_NS + 10_000 * number} reason {REASONS[fate(kernel)]}\n"
+        f"time {EPOCH_NS + 10_000 * number} reason {REASONS[outcome(kernel)]}\n"
     )

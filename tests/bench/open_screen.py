@@ -61,7 +61,7 @@ def open_on_terminal(trace: Path, state: Path) -> Opening:
 
 
 def _key(terminal: Terminal) -> float:
-    """Moves down once: the place in the title bar changes with the key alone."""
+    """Moves down once: the place in the title bar changes with the key only."""
     time.sleep(BETWEEN)
     before = _PLACE.findall(terminal.text)
     pressed = time.perf_counter()

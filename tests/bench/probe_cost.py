@@ -7,7 +7,7 @@ On a GPU each program runs once under the profiler for each probe, with ``--benc
 that the engine's assembler reports. ``--no-gpu`` assembles the same kernels from the PTX corpus: no slowdowns. The
 naive probes are in ``tests/bench/naive``. ``--corpus`` is about the hundreds of kernels that
 ``python -m tests.bench.ptx_corpus DIRECTORY`` collects: registers, spills, blocks that fit alone (``register_cost``).
-``--out`` writes the tables, and all figures to a JSON file beside it.
+``--out`` writes the tables, and all values to a JSON file next to it.
 """
 
 from __future__ import annotations
@@ -167,12 +167,12 @@ def main() -> None:
     write(options.out, text, [asdict(cost) for cost in costs])
 
 
-def write(out: Path | None, text: str, figures: list[dict[str, object]]) -> None:
-    """Print the tables; ``out`` gets them, too, and a file beside it all figures."""
+def write(out: Path | None, text: str, metric_numbers: list[dict[str, object]]) -> None:
+    """Print the tables; ``out`` gets them, too, and a file next to it all values."""
     print(text)
     if out:
         out.write_text(text)
-        out.with_suffix(".json").write_text(json.dumps(figures, indent=1) + "\n")
+        out.with_suffix(".json").write_text(json.dumps(metric_numbers, indent=1) + "\n")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -186,9 +186,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--programs", type=Path, metavar="DIR", help="where the native programs are, already built")
     parser.add_argument("--cutlass", type=Path, metavar="DIR", help="the folder that holds cutlass/ and cute/")
     parser.add_argument("--minutes", type=float, default=60.0, help="begin no run after this time (default 60)")
-    parser.add_argument("--no-gpu", action="store_true", help="registers and spills alone, from the PTX corpus")
+    parser.add_argument("--no-gpu", action="store_true", help="registers and spills only, from the PTX corpus")
     parser.add_argument(
-        "--corpus", type=Path, metavar="DIRECTORY", help="registers alone, of the kernels collected there"
+        "--corpus", type=Path, metavar="DIRECTORY", help="registers only, of the kernels collected there"
     )
     options: argparse.Namespace = parser.parse_args()
     return options

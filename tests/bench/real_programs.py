@@ -4,7 +4,7 @@
 
 
 Needs an NVIDIA GPU; programs of CUDA C++ need nvcc, those of a framework the framework, and are named where they
-cannot run. All run once beside each other, alone and profiled, so that caches are full; then each alone, and under the
+cannot run. All run once next to each other, only and profiled, so that caches are full; then each only, and under the
 profiler with each set of options. Below the table are what starting the profiler itself takes, and the median and the
 worst ratio of the time beyond that allowance of ``START`` seconds.
 """
@@ -53,11 +53,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ProgramCost:
-    """A program with one set of options, beside itself alone. ``disk`` in bytes as the file system counts them."""
+    """A program with one set of options, compared with itself unprofiled. ``disk`` in bytes as the file system counts
+    them.
+    """
 
     program: str
     options: str
-    alone: float
+    solo: float
     profiled: float
     same: bool
     disk: int
@@ -72,8 +74,8 @@ class ProgramCost:
 
     @property
     def ratio(self) -> float:
-        """The profiled time beyond the start of the profiler, over the time alone."""
-        return max(self.profiled - START, 0) / self.alone
+        """The profiled time beyond the start of the profiler, over the time only."""
+        return max(self.profiled - START, 0) / self.solo
 
 
 def main() -> None:
@@ -173,21 +175,21 @@ def started(command: list[str], limit: float, folder: Path) -> Outcome:
 
 
 def measure(program: str, command: list[str], choices: list[str], limit: float, folder: Path) -> list[ProgramCost]:
-    """The program alone, then profiled."""
-    alone = started(command, limit, folder)
-    if alone.status:
-        print(f"{program}: ends with {alone.status} by itself: {alone.stderr.strip()[-200:]}", file=sys.stderr)
+    """The program only, then profiled."""
+    solo = started(command, limit, folder)
+    if solo.status:
+        print(f"{program}: ends with {solo.status} by itself: {solo.stderr.strip()[-200:]}", file=sys.stderr)
         return []
-    return [profiled(program, command, choice, alone, limit, folder) for choice in choices]
+    return [profiled(program, command, choice, solo, limit, folder) for choice in choices]
 
 
-def profiled(program: str, command: list[str], choice: str, alone: Outcome, limit: float, folder: Path) -> ProgramCost:
+def profiled(program: str, command: list[str], choice: str, solo: Outcome, limit: float, folder: Path) -> ProgramCost:
     """One run under the profiler; its trace is looked at and removed."""
     root = folder / "trace"
     outcome = started([*tool(choice, root), *command], 4 * limit, folder)
-    same = (outcome.status, outcome.stdout) == (alone.status, alone.stdout)
+    same = (outcome.status, outcome.stdout) == (solo.status, solo.stdout)
     if not same:
-        print(f"{program} {choice}: {outcome.status}: {outcome.stdout!r} for {alone.stdout!r}", file=sys.stderr)
+        print(f"{program} {choice}: {outcome.status}: {outcome.stdout!r} for {solo.stdout!r}", file=sys.stderr)
         print(outcome.stderr[-600:], file=sys.stderr)
     kernels = reported(root)
     files = [path for path in root.rglob("*") if path.is_file()] if root.exists() else []
@@ -195,7 +197,7 @@ def profiled(program: str, command: list[str], choice: str, alone: Outcome, limi
     results = sum(path.parent.name == "result" for path in files)
     shutil.rmtree(root, ignore_errors=True)
     return ProgramCost(
-        program, choice, alone.seconds, outcome.seconds, same, disk, results, len(kernels),
+        program, choice, solo.seconds, outcome.seconds, same, disk, results, len(kernels),
         sum(kernel["status"] == "probed" for kernel in kernels), covered(kernels), slowdowns(kernels),
         dict(Counter(kernel["reason"] for kernel in kernels if kernel["status"] != "probed")),
     )  # fmt: skip
@@ -235,7 +237,7 @@ def line(row: ProgramCost) -> str:
     slow = list(row.slowdowns.values())
     slowed = f"{statistics.mean(slow):.3f}/{max(slow):.2f} ({len(slow)})" if slow else "–"
     return (
-        f"{row.program:<22}{row.options or 'default':<18}{row.alone:>7.2f}{row.profiled:>8.2f}{row.ratio:>7.2f}"
+        f"{row.program:<22}{row.options or 'default':<18}{row.solo:>7.2f}{row.profiled:>8.2f}{row.ratio:>7.2f}"
         f"{row.disk / 1e6:>9.1f} MB{row.results:>7}{row.probed:>6}/{row.kernels:<5}{share:>7}  {slowed:<18}{marks}"
     )
 
@@ -246,7 +248,7 @@ def show(rows: list[ProgramCost], choices: list[str]) -> None:
         chosen = [row for row in rows if row.options == choice and row.program != STARTING]
         for row in rows:
             if row.options == choice and row.program == STARTING:
-                print(f"{choice or 'default'}: starting takes {row.profiled - row.alone:.2f} s")
+                print(f"{choice or 'default'}: starting takes {row.profiled - row.solo:.2f} s")
         if chosen:
             print(f"{choice or 'default'}: {sentence(chosen)}")
 

@@ -1,7 +1,7 @@
 """Registers that probes add to the kernels of a corpus, from the assembler only: percentiles, spills, resident blocks.
 
 ``python -m tests.bench.probe_cost --corpus DIRECTORY`` prints the table; DIRECTORY is what
-``python -m tests.bench.ptx_corpus DIRECTORY`` made. What is assembled is remembered there, by content. Figures are in
+``python -m tests.bench.ptx_corpus DIRECTORY`` made. What is assembled is remembered there, by content. Values are in
 ``tui-probe help measured``.
 """
 
@@ -181,11 +181,11 @@ def register_table(rows: Sequence[RegisterCost]) -> str:
         mine = [row for row in rows if row.probe == probe]
         done = [row for row in mine if row.before and row.after]
         if done:
-            lines.append([probe, str(len(done)), str(len(mine) - len(done)), *figures(done)])
+            lines.append([probe, str(len(done)), str(len(mine) - len(done)), *metric_numbers(done)])
     return markdown([*head, ""], [[*line, ""] for line in lines])
 
 
-def figures(rows: Sequence[RegisterCost]) -> list[str]:
+def metric_numbers(rows: Sequence[RegisterCost]) -> list[str]:
     """Percentiles of added registers; kernels that spill, and blocks that no longer fit, which was not so before; the
     forms that were taken; how many times the instructions there are, in the middle of the kernels.
     """

@@ -2,12 +2,13 @@
 
     python -m tests.bench.start [--kernels 3] [--rounds 7] [--site 0.25] [--driver PATH | --stub]
 
-Needs a C compiler. A program that launches a few small kernels once each runs alone and under `run --no-ui`, in turn:
-with an empty cache, with a warm one, and with a warm one and no report. All is the median of the rounds, in ms:
+Needs a C compiler. A program that launches a few small kernels once each runs without tui-probe and under `run
+--no-ui`, in turn: with an empty cache, with a warm one, and with a warm one and no report. All is the median of the
+rounds, in ms:
 
-    alone   the program by itself            main    from the command to the program's first instruction
+    only   the program by itself            main    from the command to the program's first instruction
     whole   under tui-probe                  first   from there to the end of its first launch, less than what it
-    over    whole less alone                         takes alone: reading and preparing, where that is waited for
+    over    whole less only                         takes only: reading and preparing, where that is waited for
                                              end     from the program's last instruction to the end of tui-probe
 
 Without a GPU `--stub` takes the tests' driver, which runs nothing. `--site` lets each start of Python take that many
@@ -56,7 +57,7 @@ class Bench:
         (self.folder / "sitecustomize.py").write_text(SLOW, encoding="utf-8")
 
     def once(self, *words: str) -> dict[str, float]:
-        """Milliseconds of one run under the tool, or alone without ``words``: since its start, by what was reached."""
+        """Milliseconds of one run under the tool, or only without ``words``: since its start, by what was reached."""
         tool = [sys.executable, "-m", "tui_probe", *words] if words else []
         tool += ["--driver", str(self.driver), "--"] if words and self.driver else ["--"] if words else []
         begun = time.monotonic() * 1e3
@@ -127,16 +128,16 @@ def measure(bench: Bench, options: argparse.Namespace) -> None:
         "cache warm": {"warm": True, "report": True},
         "cache warm, no report": {"warm": True, "report": False},
     }
-    alone: list[dict[str, float]] = []
+    solo: list[dict[str, float]] = []
     found: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
     for _ in range(options.rounds):
-        alone.append(bench.once())
+        solo.append(bench.once())
         for kind, how in kinds.items():
             found[kind].append(bench.profiled(**how))
     if sys.dont_write_bytecode:
         sys.stdout.write("PYTHONDONTWRITEBYTECODE is set: modules without a .pyc are compiled at each start\n")
     sys.stdout.write(f"{'':<24}{''.join(f'{name:>8}' for name in COLUMNS)}   ms\n")
-    own = middle(alone)
+    own = middle(solo)
     for kind, runs in found.items():
         taken = middle(runs)
         first = taken["first"] - taken["main"] - (own["first"] - own["main"])

@@ -1,4 +1,4 @@
-"""The table of registers: percentiles, what spills and what no longer fits, of kernels that were probed alone."""
+"""The table of registers: percentiles, what spills and what no longer fits, of kernels that were probed only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPU times by sampled launches beside those of torch.profiler, for an eager and a compiled model.
+"""GPU times by sampled launches next to those of torch.profiler, for an eager and a compiled model.
 
     python -m tests.bench.times [eager compiled] [--steps 200] [--options "-k none" ""] [--out FILE.json]
 

@@ -1,4 +1,4 @@
-"""Verdicts beside those of Nsight Compute, on kernels of different kinds.
+"""Verdicts next to those of Nsight Compute, on kernels of different kinds.
 
     python -m tests.bench.verdicts [--arch 90] [--keep FOLDER] [--bandwidth bw.json] [--machine-code all]
     python -m tests.bench.verdicts --trace TRACE --ncu FILE.csv         only compare what is there
@@ -97,7 +97,7 @@ def main(words: Sequence[str] | None = None) -> int:
         else:
             csv = counters(folder, built(folder, chosen.arch))
             ways = {"PTX": False} | ({"machine code": True} if chosen.machine_code else {})
-            traces = {f"counted in {way}": probed(folder, chosen.arch, alone=alone) for way, alone in ways.items()}
+            traces = {f"counted in {way}": probed(folder, chosen.arch, solo=solo) for way, solo in ways.items()}
             tables = {title: compared(trace, csv, chosen.bandwidth) for title, trace in traces.items()}
     for title, rows in tables.items():
         print("\n".join([*([title, ""] if len(tables) > 1 else []), *table(rows), ""]))
@@ -105,20 +105,20 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0 if decided and all(decided) else 1
 
 
-def built(folder: Path, arch: str, *, alone: bool = False) -> Path:
-    """The program, with machine code and PTX, or with machine ``alone``."""
-    program = folder / ("verdicts_without_ptx" if alone else "verdicts")
-    codes = f"arch=compute_{arch},code=sm_{arch}" if alone else f"arch=compute_{arch},code=[sm_{arch},compute_{arch}]"
+def built(folder: Path, arch: str, *, solo: bool = False) -> Path:
+    """The program, with machine code and PTX, or with machine ``only``."""
+    program = folder / ("verdicts_without_ptx" if solo else "verdicts")
+    codes = f"arch=compute_{arch},code=sm_{arch}" if solo else f"arch=compute_{arch},code=[sm_{arch},compute_{arch}]"
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     command = [nvcc, "-O3", "-std=c++17", "-gencode", codes, "-o", str(program), str(SOURCE)]
     run(command, f"build for sm_{arch.rstrip('af')}")
     return program
 
 
-def probed(folder: Path, arch: str, *, alone: bool) -> Path:
-    """The trace of the program with the probe, in PTX or in machine code ``alone``."""
-    program = built(folder, arch, alone=alone)
-    traces = folder / ("trace_machine_code" if alone else "trace")
+def probed(folder: Path, arch: str, *, solo: bool) -> Path:
+    """The trace of the program with the probe, in PTX or in machine code ``only``."""
+    program = built(folder, arch, solo=solo)
+    traces = folder / ("trace_machine_code" if solo else "trace")
     tool = [
         sys.executable,
         "-m",
@@ -129,7 +129,7 @@ def probed(folder: Path, arch: str, *, alone: bool) -> Path:
         "--benchmark",
         "--save-results",
     ]
-    tool += ["--machine-code", "all"] if alone else []
+    tool += ["--machine-code", "all"] if solo else []
     run([*tool, "--no-ui", "--no-report", "--tracedir", str(traces), "--", str(program), "1"], "run with the probe")
     return max(traces.iterdir(), key=lambda path: path.stat().st_mtime)
 

@@ -282,9 +282,11 @@ def test_a_probe_that_meets_nothing_in_the_kernel(work_folder: Path, capsys: pyt
     (work_folder / "nowhere.toml").write_text(probe)
     outcome = Outcome(("nowhere.toml", "kernels.ptx"), capsys, work_folder)
     assert "note      nowhere matched no instruction of this kernel, which has no ld.gloabl\n" in outcome.out
-    doubt = "ld.gloabl: no instruction of PTX is known to be .gloabl: did you mean global?"
-    assert f"doubtful    {doubt}\n" in outcome.out
-    assert Outcome(("nowhere.toml", "--format", "json"), capsys, work_folder).record()["probe"]["doubts"] == [doubt]
+    standard_error = "ld.gloabl: no instruction of PTX is known to be .gloabl: did you mean global?"
+    assert f"suspicious  {standard_error}\n" in outcome.out
+    assert Outcome(("nowhere.toml", "--format", "json"), capsys, work_folder).record()["probe"]["doubts"] == [
+        standard_error
+    ]
 
 
 @pytest.mark.parametrize(
@@ -343,7 +345,7 @@ def test_a_kernel_named_as_the_probe(work_folder: Path, capsys: pytest.CaptureFi
 
 
 LIBRARY = fatbin_of((120, ptx("sm_120", "zero"))) + fatbin_of((80, HEADER + STORE), cubin=(90, NO_PTX.read_bytes()))
-"""The first image has PTX alone, for a newer GPU; the second has PTX of one kernel and machine code of others."""
+"""The first image has PTX only, for a newer GPU; the second has PTX of one kernel and machine code of others."""
 
 
 def test_each_kernel_of_a_library_by_the_way_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -516,7 +518,7 @@ def test_an_interrupt_waits_for_no_kernel(tmp_path: Path) -> None:
         try:
             while not begun.exists() and process.poll() is None:
                 time.sleep(0.02)
-            process.send_signal(signal.SIGINT)  # to it alone, so that the assembler continues
+            process.send_signal(signal.SIGINT)  # to it only, so that the assembler continues
             assert process.wait(40) == 130
         finally:
             os.killpg(process.pid, signal.SIGKILL)

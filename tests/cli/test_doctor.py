@@ -212,7 +212,7 @@ def test_doctor_lists_kernels_excluded_after_context_failure() -> None:
     path.write_text("".join(f"700 179535827{n} kernel_{n}\n" for n in (1, 2, 2, 3, 4)))
     _, item = prepared.machine_code_items()
     assert item.state == "warn"
-    assert item.found == "4 kernels left alone since a GPU context failed: kernel_1, kernel_2, kernel_3, ..."
+    assert item.found == "4 kernels left unchanged since a GPU context failed: kernel_1, kernel_2, kernel_3, ..."
     assert str(path) in item.advice
 
 
@@ -240,7 +240,7 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
     assert [(item.state, item.found) for item in prepared.machine_code_items()] == [
         ("warn", "not probed on sm_80, driver 570.1: what the trial found cannot be read"),
         ("warn", "not probed on sm_80, driver 580.159: other sums"),
-        ("warn", "probed at entries and exits alone on sm_86, driver 580.159: other counts"),
+        ("warn", "only entry/exit probes work on sm_86, driver 580.159: other counts"),
         ("warn", "probed but for records of single accesses on sm_89, driver 580.159: none"),
         ("ok", "kernels without PTX can be probed on sm_90, driver 580.159"),
     ]

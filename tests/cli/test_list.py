@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     At = Callable[[str, int], Path]
 
 DEMO = ROOT / "tests" / "data" / "h200" / "demo"
-FOUND = "zero_fill: ! SMs run out of blocks for the last 39% of the launch"
+FOUND = "zero_fill: ! SMs go idle in the last 39% of the launch"
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_paths_of_traces_are_never_cut(at: At, cells: int, command: Command) -> 
     lines = command("list", "--", str(traces[0].parent), environment={"COLUMNS": str(cells)}).stdout.splitlines()
     for trace in traces:
         (line,) = (line for line in lines if line.endswith(str(trace)))
-        assert ("exit 0" in line) == (cells == 400), "beside the run where there is room"
+        assert ("exit 0" in line) == (cells == 400), "next to the run where there is room"
 
 
 def test_only_the_folder_that_was_named(at: At, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

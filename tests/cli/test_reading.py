@@ -62,7 +62,7 @@ def export(tmp_path: Path) -> str:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal on stderr alone, where everything takes too long."""
+    """A terminal on stderr only, where everything takes too long."""
     monkeypatch.setattr("tui_probe.cli.output.os.isatty", lambda descriptor: descriptor == 2)
     monkeypatch.setattr("tui_probe.cli.output.PROGRESS_INTERVAL", 0.0)
 

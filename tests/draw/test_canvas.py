@@ -43,7 +43,7 @@ def test_nothing_is_drawn_outside() -> None:
     canvas = Canvas(4, 1)
     canvas.text(-2, 0, "abcdefgh")
     canvas.text(0, 1, "below")
-    canvas.text(9, 0, "beside")
+    canvas.text(9, 0, "adjacent")
     canvas.paint(3, 0, shaded(np.full((2, 3), 4, np.uint8)), "good")
     assert texts(canvas) == ["cde█"]
 

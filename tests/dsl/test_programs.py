@@ -50,7 +50,7 @@ def test_block_sched_is_what_the_built_in_probe_is() -> None:
     assert ours.callback == built_in.callback
     assert ours.maps == tuple(
         replace(own_map, reduction=None) for own_map in built_in.maps
-    )  # the language has sums alone
+    )  # the language has sums only
     np.testing.assert_array_equal(run_saxpy(ours).records["block_sched"], run_saxpy(built_in).records["block_sched"])
 
 

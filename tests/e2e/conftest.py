@@ -30,7 +30,7 @@ def with_probe(options: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass
 class Tool:
-    """Runs programs in ``folder``: alone on the simulated GPU, or under ``tui-probe``."""
+    """Runs programs in ``folder``: only on the simulated GPU, or under ``tui-probe``."""
 
     folder: Path
     natives: Path
@@ -40,7 +40,7 @@ class Tool:
         path = f"{ROOT}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")
         return os.environ | {"PYTHONPATH": path, "TUI_PROBE_NATIVE": str(self.natives), "COLUMNS": "120"}
 
-    def alone(self, *command: str) -> subprocess.CompletedProcess[str]:
+    def solo(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command with the simulated driver, without the hook."""
         driver = {
             "LD_LIBRARY_PATH": str(self.natives / "sim"),

@@ -27,7 +27,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> Path:
 
 @pytest.fixture
 def trace(recording: Path, tool: Tool) -> Path:
-    """One with the probe of the folder, for a test alone."""
+    """One with the probe of the folder, for a test only."""
     return Path(shutil.copytree(recording, tool.folder / recording.name))
 
 

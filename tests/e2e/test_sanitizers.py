@@ -47,7 +47,7 @@ class Sanitized:
     def tool(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
         for name, value in SETTINGS.items():
             monkeypatch.setenv(name, value)
-        if self.sanitizer == "thread":  # beside an audit library glibc has no room for the TLS of libtsan
+        if self.sanitizer == "thread":  # next to an audit library glibc has no room for the TLS of libtsan
             monkeypatch.setenv("TUI_PROBE_LOADING", "preload")
         return Tool(folder, self.natives)
 
@@ -71,10 +71,10 @@ def test_graphs_in_many_threads(
     kernels = tmp_path / "kernels.ptx"
     kernels.write_bytes(KERNELS)
     command = [str(sanitized.programs["graphs"]), str(kernels)]
-    alone = tool.alone(*command)
-    assert (alone.returncode, len(alone.stdout.split())) == (0, 4), alone.stderr
+    solo = tool.solo(*command)
+    assert (solo.returncode, len(solo.stdout.split())) == (0, 4), solo.stderr
     run, trace = tool.run([*before, *command], *options)
-    assert (run.returncode, run.stdout, len(run.stderr.splitlines())) == (0, alone.stdout, 1), run.stderr
+    assert (run.returncode, run.stdout, len(run.stderr.splitlines())) == (0, solo.stdout, 1), run.stderr
     assert sum(graph.replays_probed for graph in open_trace(trace).graphs) > 20
 
 

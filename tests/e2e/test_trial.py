@@ -41,7 +41,7 @@ def trace_of(tool: Tool, tmp_path: Path, name: str, *words: str, size: int = 409
 
 
 def test_find_the_worst_line(tool: Tool, tmp_path: Path) -> None:
-    """4096 threads store 4 bytes each, 8 apart: 1024 sectors where 512 would do."""
+    """4096 threads store 4 bytes each, 8 apart: 1024 sectors where ideal 512."""
     trace = trace_of(tool, tmp_path, "lines", "-p", "gmem_sectors_by_line")
     shown = lines(tool("show", "lines", trace, "--width", "120").stdout)
     first = shown[next(i for i, line in enumerate(shown) if line.startswith("─")) + 1]
@@ -93,13 +93,13 @@ def test_limited_by_what(tool: Tool, tmp_path: Path) -> None:
     verdicts = [line for line in shown if line[1:2] == " " and ": " in line]
     verdict_of = {line.partition(": ")[0].split()[-1]: line.partition(": ")[2] for line in verdicts}
     assert verdict_of == {
-        "copy": "memory: 90% of what it can do",
-        "strided": "memory: 90% of what it can do",
-        "product": "tensor cores: 80% of what they can do",
-        "doubles": "fp64: 90% of what it can do",
+        "copy": "memory: 90% utilization",
+        "strided": "memory: 90% utilization",
+        "product": "tensor cores: 80% utilization",
+        "doubles": "fp64: 90% utilization",
         "chain": "latency: no unit is busy for 60% of the time",
         "single": "too small: 1 block for 132 SMs",
-        "empty": "launch: 2.00 µs is about what it takes to launch anything",
+        "empty": "launch: 2.00 µs is close to launch overhead",
     }
 
 
@@ -107,7 +107,7 @@ def test_limited_by_what_in_a_recorded_trace(tool: Tool, tmp_path: Path) -> None
     """Its 16 384 elements take a few µs, no matter what is done with them."""
     trace = unpacked(H200 / "demo_bytes", tmp_path)
     shown = lines(tool("show", "summary", f"{trace}:zero_fill", "--width", "120").stdout)
-    assert "limited by launch: 3.52 µs is about what it takes to launch anything" in shown
+    assert "limited by launch: 3.52 µs is close to launch overhead" in shown
 
 
 def test_did_it_help(tool: Tool, tmp_path: Path) -> None:

@@ -109,8 +109,8 @@ def test_min_free_disk_is_respected(tool: Tool) -> None:
     """No result is saved, the program runs as ever, and the report says why and what to do."""
     result, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "--min-free-disk", "8000T")
     problem = "results stopped: disk is nearly full (less than 8192000 GiB free)"
-    alone = tool.alone(*EXAMPLE, "--kernel", "saxpy")
-    assert (result.returncode, result.stdout) == (alone.returncode, alone.stdout)
+    solo = tool.solo(*EXAMPLE, "--kernel", "saxpy")
+    assert (result.returncode, result.stdout) == (solo.returncode, solo.stdout)
     assert list((trace / "result").iterdir()) == []
     assert problem in " ".join(tool("report", str(trace)).stdout.split())
     again = tool("run", "-p", "block_sched", "--sim", "--min-free-disk", "8000T", "--", *EXAMPLE, "--kernel", "saxpy")
@@ -122,14 +122,14 @@ def test_min_free_disk_is_respected(tool: Tool) -> None:
     "options", ["size=4k", "size=96k", "size=400k", "size=4k,nr_inodes=2", "ro"], ids=lambda text: text[-8:]
 )
 def test_a_disk_without_room_from_the_start(tool: Tool, options: str) -> None:
-    """Also one that no one may write on: the program does what it does alone, and the user learns why."""
+    """Also one that no one may write on: the program does what it does without tui-probe, and the user learns why."""
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"], check=False).returncode:
         pytest.skip("needs unshare, and name spaces for users")
     disk = tool.folder / "disk"
     disk.mkdir()
-    alone = tool.alone(*EXAMPLE)
+    solo = tool.solo(*EXAMPLE)
     run = [*RUN, "--no-ui", "--min-free-disk", "0", "--no-report"]
     run += ["--tracedir", f"{disk}/t", "--", *EXAMPLE]
     result = tool.in_namespace(f"mount -t tmpfs -o {options} tmpfs {disk} && exec {shlex.join(run)}")
-    assert (result.returncode, result.stdout) == (0, alone.stdout), result.stderr
+    assert (result.returncode, result.stdout) == (0, solo.stdout), result.stderr
     assert re.search(r"No space left on device|Read-only file system", result.stderr)

@@ -121,7 +121,7 @@ def test_meaningless_positions() -> None:
 
 
 def test_a_loop_is_no_block_of_a_called_function() -> None:
-    """Loops of called functions are left alone; those of the kernel are probed."""
+    """Loops of called functions are left unchanged; those of the kernel are probed."""
     text = (
         f"{HEADER}.func spin() {{ .reg .pred %p<2>;\n$again: @%p1 bra $again; ret; }}\n"
         ".entry kernel() {\n.reg .b32 %r<2>;\n.reg .pred %p<2>;\n$loop: call spin;\n@%p1 bra $loop;\nret;\n}\n"

@@ -54,7 +54,7 @@ IMAGE = (DATA / "image.no_ptx.cubin").read_bytes()
 
 
 class ClosedGate:
-    """A GPU on which grafts went wrong, those at ``instructions`` alone or all."""
+    """A GPU on which grafts went wrong, those at ``instructions`` only or all."""
 
     def __init__(self, *, but_entries: bool = False) -> None:
         self.but_entries = but_entries
@@ -118,7 +118,7 @@ def test_the_cubin_stays_whole_where_the_trial_of_pruned_ones_failed(tmp_path: P
         log = (folder / "process.log").read_text()
         failed = "[prune] pruned.bin is the whole cubin: the test of pruned ones failed here: other sums"
         assert (failed in log) == bool(wrong)
-        assert ("[prune] pruned.bin is the kernel alone, of 2: " in log) != bool(wrong)
+        assert ("[prune] pruned.bin is the kernel only, of 2: " in log) != bool(wrong)
         assert "[cache]" not in log, "the one of the cache is pruned"
 
 
@@ -164,7 +164,7 @@ def test_one_from_the_cache_is_the_same(tmp_path: Path) -> None:
         assert (tmp_path / "second" / file).read_bytes() == (tmp_path / "first" / file).read_bytes()
     log = (tmp_path / "second" / "process.log").read_text()
     assert "[cache] prepared before" in log
-    assert "[prune] pruned.bin is the kernel alone, of 2: " in log
+    assert "[prune] pruned.bin is the kernel only, of 2: " in log
 
 
 def test_entries_are_probed_where_only_instructions_failed(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_code_for_a_single_architecture_comes_first() -> None:
         assert cubin.image == specific
     family = fatbin_of((100, 0, plain), (100, 0x1200000, specific), (100, 0x1100000, older))
     assert find_cubin(family, "zero", 100)[0].image == older
-    assert find_cubin(family, "zero", 103)[0].image == specific, "sm_100a runs on 10.0 alone"
+    assert find_cubin(family, "zero", 103)[0].image == specific, "sm_100a runs on 10.0 only"
     assert find_cubin(fatbin_of((90, 0, plain)), "zero", 90)[0].image == plain
 
 
@@ -380,10 +380,10 @@ def test_the_kernel_of_the_trial_of_pruning_calls_a_function(arch: int) -> None:
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
     cubin = trial_cubin(arch, assembler, others=True)
     assert set(cubin.kernels) == {TRIAL_KERNEL, "other"}
-    alone = prune_cubin(cubin, TRIAL_KERNEL, cut_table)
-    assert [symbol.name for symbol in alone.symbols if symbol.kind == 2] == ["$trial$trial_mix", TRIAL_KERNEL]
-    assert {symbol.name for symbol in alone.symbols} >= {"trial_total", "other_total", "trial_table", "other_table"}
-    made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(alone, TRIAL_KERNEL)
+    solo = prune_cubin(cubin, TRIAL_KERNEL, cut_table)
+    assert [symbol.name for symbol in solo.symbols if symbol.kind == 2] == ["$trial$trial_mix", TRIAL_KERNEL]
+    assert {symbol.name for symbol in solo.symbols} >= {"trial_total", "other_total", "trial_table", "other_table"}
+    made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(solo, TRIAL_KERNEL)
     assert [patch.name for patch in made.grafted.patches] == ["trial_total"]
     assert len(made.probed) < len(cubin.image)
 
@@ -611,7 +611,7 @@ def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr(graft_trial, "run_trial", tried)
     assert graft_trial.main(["--arch", "90"]) == 0
     outcomes = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    records = {"slots": "other records: in_slots", "pruned": "other records: alone"}
+    records = {"slots": "other records: in_slots", "pruned": "other records: only"}
     records |= dict.fromkeys(("records", "blocks"), "passed")
     assert outcomes[-1] == {"outcome": "passed", "words": "", "instructions": "other sums"} | records
     assert {line["instructions"] for line in outcomes[:-1]} & {"passed"} == set()

@@ -278,7 +278,7 @@ def test_constants_inside_a_function_are_copied_with_it() -> None:
         (f"{INSIDE}\nld.const.u32 %r1, [fixed];\nld.const.f32 %f1, [scale];", "const"),
         (".global .u32 fixed;\nld.global.u32 %r1, [fixed];", "global"),
     ],
-    ids=["beside shared constants, whose loads change", "that last from launch to launch"],
+    ids=["next to shared constants, whose loads change", "that last from launch to launch"],
 )
 def test_variables_inside_a_function_are_refused_where_a_copy_would_differ(body: str, space: str) -> None:
     with pytest.raises(UnsupportedKernelError, match=f"kernel declares fixed in {space} memory inside itself"):

@@ -111,7 +111,7 @@ def memory_after(text: str, name: str, kind: str, probe: Probe | None = None) ->
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """The kernels by name, each with the PTX that it needs alone; of those of one name the first."""
+    """The kernels by name, each with the PTX that it needs only; of those of one name the first."""
     sources = [path.read_text() for folder in (EXAMPLES, KERNELS) for path in sorted(folder.glob("*.ptx"))]
     seen = set()
     for source in [*sources, *(file.read_text() for file in FILES)]:

@@ -91,7 +91,7 @@ def test_a_server_answers_once_for_each_probe(tmp_path: Path) -> None:
 
 
 def test_a_form_for_samples_is_made_on_demand(tmp_path: Path, ptxas: Tool) -> None:
-    """Beside what is there: of the probe that is asked for, told which blocks to measure, and found in the cache."""
+    """Next to what is there: of the probe that is asked for, told which blocks to measure, and found in the cache."""
     cache = Cache(tmp_path / "cache")
     for run in ("first", "second"):
         directory = kernel_directory(tmp_path, (HEADER + STORE).encode(), run)

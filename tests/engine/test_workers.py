@@ -1,4 +1,4 @@
-"""Connections beside the first are served by processes of their own, which end with the engine."""
+"""Connections next to the first are served by processes of their own, which end with the engine."""
 
 from __future__ import annotations
 

@@ -74,4 +74,4 @@ def test_bundle_keeps_recorded_parts_of_a_log(tmp_path: Path) -> None:
     assert (after["tables"], after["said"]) == (before["tables"], before["said"])
     assert "m.dmat: left out of its log: 1 launch while recording was switched off" in after["notes"]
     log = (tmp_path / "out" / "m.dmat" / "event.log").read_text().splitlines()
-    assert [line[:8] for line in log if line.endswith("code switched-off")] == ["[kernel]"], "its fate stays"
+    assert [line[:8] for line in log if line.endswith("code switched-off")] == ["[kernel]"], "its outcome stays"

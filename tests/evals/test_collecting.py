@@ -65,7 +65,7 @@ def test_words_that_do_not_go_together(folder: Path, capsys: pytest.CaptureFixtu
     errors = capsys.readouterr().err
     assert "--only nothing: the runs are" in errors
     assert "they go with --run" in errors
-    assert "takes files alone" in errors
+    assert "takes files only" in errors
 
 
 def test_missing_traces_are_excluded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

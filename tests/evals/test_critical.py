@@ -1,4 +1,4 @@
-"""Sectors expected and counted, and the critical kernel: by a probe, by ncu, and both beside each other."""
+"""Sectors expected and counted, and the critical kernel: by a probe, by ncu, and both next to each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maximum probe memory beside the memory of the program, by model and probe."""
+"""Maximum probe memory next to the memory of the program, by model and probe."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def test_several_probes_by_turns(tmp_path: Path) -> None:
     for index in range(2):
         writer.kernel(index, f"kernel_{index}")
         for probe in ("block_sched", "dmat"):
-            fate = "skipped" if (index, probe) == (1, "dmat") else "probed"
+            outcome = "skipped" if (index, probe) == (1, "dmat") else "probed"
             writer.lines(
-                f"[probing] {index} {fate} registers 32 local 0 shared 0 blocks 8 probe {probe} reason"
-                f" {'no PTX in image code no-ptx' if fate == 'skipped' else '-'}"
+                f"[probing] {index} {outcome} registers 32 local 0 shared 0 blocks 8 probe {probe} reason"
+                f" {'no PTX in image code no-ptx' if outcome == 'skipped' else '-'}"
             )
     writer.size(0, 64, SIZED, device=128, probe="block_sched")
     writer.size(0, 7000, COUNTED, device=8000, probe="dmat")

@@ -39,7 +39,7 @@ tools = ["sum"]
 def write(
     directory: Path, probe: str, slowdowns: tuple[float, ...], registers: tuple[int, int], spills: int = 0
 ) -> Path:
-    """One repeat: a fill beside the kernel that is meant, which takes longer."""
+    """One repeat: a fill next to the kernel that is meant, which takes longer."""
     writer = TraceWriter(directory)
     writer.start(device="NVIDIA H200", command="kernels.py")
     for index, (name, time) in enumerate((("fill", 0.5), ("attention_forward", 2.0))):

@@ -82,12 +82,12 @@ class Profiled:
 
 
 class Runner:
-    """Runs programs alone and under the profiler, in one folder."""
+    """Runs programs unprofiled and under the profiler, in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def alone(self, command: list[str]) -> Outcome:
+    def solo(self, command: list[str]) -> Outcome:
         result = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, timeout=300)
         return Outcome(result.returncode, result.stdout, result.stderr)
 

@@ -75,18 +75,18 @@ def counters(patterns: str) -> dict[str, Counted]:
 @pytest.mark.exclusive
 def test_nsight_compute_counts_no_kernel_of_ours(patterns: str, runner: Runner) -> None:
     ncu = [tool("ncu"), "--csv", "--clock-control", "none", "--metrics", next(iter(METRICS))]
-    alone, profiled = runner.alone([*ncu, patterns]), runner.profiled([*ncu, patterns], "-p", "gmem_sectors")
-    names = [[row["Kernel Name"] for row in ncu_rows(text)] for text in (alone.stdout, profiled.outcome.stdout)]
-    assert alone.status == profiled.outcome.status == 0, profiled.outcome.stderr
+    solo, profiled = runner.solo([*ncu, patterns]), runner.profiled([*ncu, patterns], "-p", "gmem_sectors")
+    names = [[row["Kernel Name"] for row in ncu_rows(text)] for text in (solo.stdout, profiled.outcome.stdout)]
+    assert solo.status == profiled.outcome.status == 0, profiled.outcome.stderr
     assert names[0] == names[1] != []
     assert {kernel.reason_code for kernel in open_trace(profiled.trace).kernels} == {"under-ncu"}
 
 
 @pytest.mark.exclusive
 def test_requests_and_sectors_equal_the_counters(patterns: str, counters: dict[str, Counted], runner: Runner) -> None:
-    alone = runner.alone([patterns])
+    solo = runner.solo([patterns])
     profiled = runner.profiled([patterns], "-p", "gmem_sectors")
-    assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout)
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (solo.status, solo.stdout)
     probed: dict[str, Counted] = {}
     for kernel in open_trace(profiled.trace).kernels:
         assert kernel.status == "probed", f"{kernel.name}: {kernel.reason}"
@@ -114,18 +114,20 @@ def test_lines_add_up_to_the_launch(probe: str, patterns: str, runner: Runner) -
     whole, by_line = figures_of(patterns, runner, probe), figures_of(patterns, runner, f"{probe}_by_line")
     assert len(whole) >= 20
     assert whole.keys() == by_line.keys()
-    for kernel, figures in whole.items():
-        sums = {key: by_line[kernel].get(key) for key in figures}
-        equal = "equal" if sums == figures else "DIFFERENT"
-        print(f"GPU-LINES\t{probe}\t{kernel}\t{equal}\t{figures}\tby line {by_line[kernel]}")
-    different = {kernel for kernel, figures in whole.items() if not figures.items() <= by_line[kernel].items()}
+    for kernel, metric_numbers in whole.items():
+        sums = {key: by_line[kernel].get(key) for key in metric_numbers}
+        equal = "equal" if sums == metric_numbers else "DIFFERENT"
+        print(f"GPU-LINES\t{probe}\t{kernel}\t{equal}\t{metric_numbers}\tby line {by_line[kernel]}")
+    different = {
+        kernel for kernel, metric_numbers in whole.items() if not metric_numbers.items() <= by_line[kernel].items()
+    }
     assert different <= {"loop_of_lanes"}
     if probe == "gmem_sectors":
         assert by_line["strided_store"]["worst_value"] == 8
 
 
 def figures_of(program: str, runner: Runner, probe: str) -> dict[str, dict[str, float | None]]:
-    """The figures of each kernel of a program that launches each once."""
+    """The values of each kernel of a program that launches each once."""
     profiled = runner.profiled([program], "-p", probe)
     assert profiled.outcome.status == 0, profiled.outcome.stderr
     trace = open_trace(profiled.trace)
@@ -134,7 +136,7 @@ def figures_of(program: str, runner: Runner, probe: str) -> dict[str, dict[str, 
         assert kernel.status == "probed", f"{kernel.name}: {kernel.reason}"
         (result,) = analyse_results(trace, kernel)
         assert result.analysis is not None, result.problem
-        values[kernel.name] = {figure.key: figure.value for figure in result.figures}
+        values[kernel.name] = {metric_number.key: metric_number.value for metric_number in result.metric_numbers}
     return values
 
 

@@ -25,7 +25,7 @@ LONG_CYCLES = 20_000
 
 @pytest.fixture(scope="module")
 def both_ways(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
-    """Each program twice: with PTX inside, and with machine code alone."""
+    """Each program twice: with PTX inside, and with machine code only."""
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
     if nvcc is None:
         pytest.skip("no nvcc on this machine to build the test programs with")
@@ -54,11 +54,11 @@ def schedules_of(trace: Path, way: str) -> dict[str, list[BlockSchedule]]:
 @pytest.mark.exclusive
 def test_both_ways_see_the_same_blocks(name: str, both_ways: dict[str, tuple[Path, Path]], runner: Runner) -> None:
     with_ptx, without = both_ways[name]
-    alone = runner.alone([str(with_ptx)])
+    solo = runner.solo([str(with_ptx)])
     seen = {}
     for way, program in {"ptx": with_ptx, "graft": without}.items():
         profiled = runner.profiled([str(program)], "-p", "block_sched", "--machine-code", "all")
-        assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout)
+        assert (profiled.outcome.status, profiled.outcome.stdout) == (solo.status, solo.stdout)
         seen[way] = schedules_of(profiled.trace, way)
     assert seen["ptx"].keys() == seen["graft"].keys()
     for kernel, schedules in seen["ptx"].items():
@@ -83,7 +83,7 @@ extern "C" __global__ void specific(unsigned long long *found) {
 
 @pytest.mark.parametrize("order", [("90", "90a"), ("90a", "90")], ids="-".join)
 def test_the_code_that_the_driver_takes_is_the_one_that_is_grafted(order: tuple[str, str], tmp_path: Path) -> None:
-    """Of an image with code for 9.0 and for later devices beside code for 9.0 alone."""
+    """Of an image with code for 9.0 and for later devices next to code for 9.0 only."""
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
     if nvcc is None:
         pytest.skip("no nvcc on this machine to build the program with")

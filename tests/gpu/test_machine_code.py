@@ -28,7 +28,7 @@ STREAMS = ("legacy", "per-thread")
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program with machine code alone, with functions in sections of their own, and with PTX too, each with both
+    """The program with machine code only, with functions in sections of their own, and with PTX too, each with both
     kinds of default streams.
     """
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
@@ -60,11 +60,11 @@ def tell(trace: Trace) -> None:
 @pytest.mark.parametrize(("code", "way"), [("code", "graft"), ("linked", "graft"), ("both", "ptx")])
 def test_every_kind_of_kernel_does_the_same(programs: Path, runner: Runner, code: str, way: str, streams: str) -> None:
     command = [str(programs / f"{code}-{streams}")]
-    alone = runner.alone(command)
-    assert alone.status == 7, alone.stdout
+    solo = runner.solo(command)
+    assert solo.status == 7, solo.stdout
     profiled = runner.profiled(command, "-p", "block_sched")
-    assert profiled.outcome.stdout == alone.stdout
-    assert profiled.outcome.status == alone.status
+    assert profiled.outcome.stdout == solo.stdout
+    assert profiled.outcome.status == solo.status
     trace = open_trace(profiled.trace)
     tell(trace)
     assert {plain(kernel.name) for kernel in trace.kernels} == EVERY

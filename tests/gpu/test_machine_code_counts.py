@@ -76,7 +76,7 @@ LIBRARIES = {
 
 @dataclass
 class Images:
-    """The same kernels as machine code alone and as PTX."""
+    """The same kernels as machine code only and as PTX."""
 
     cubin: Cubin
     ptx: str
@@ -213,13 +213,13 @@ def patterns(folder: Path, code: str) -> str:
 
 @pytest.fixture(scope="module")
 def without_ptx(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The program as machine code alone."""
+    """The program as machine code only."""
     return patterns(tmp_path_factory.mktemp("patterns"), f"sm_{ARCH}")
 
 
 @pytest.fixture(scope="module")
 def with_ptx(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The program as PTX alone."""
+    """The program as PTX only."""
     return patterns(tmp_path_factory.mktemp("patterns_ptx"), f"compute_{ARCH}")
 
 
@@ -230,16 +230,18 @@ def test_fused_probes_count_in_machine_code_as_single_ones(without_ptx: str, run
     trace = open_trace(together.trace)
     assert {kernel.fused for kernel in trace.kernels} != {None}
     found = {
-        (kernel.name, result.probe.name): {figure.key: figure.value for figure in result.figures}
+        (kernel.name, result.probe.name): {
+            metric_number.key: metric_number.value for metric_number in result.metric_numbers
+        }
         for kernel in trace.kernels
         for result in analyse_results(trace, kernel)
     }
     for probe in probes:
-        alone = open_trace(runner.profiled([without_ptx], "-p", probe).trace)
-        for kernel in alone.kernels:
-            for result in analyse_results(alone, kernel):
-                figures = {figure.key: figure.value for figure in result.figures}
-                assert found[kernel.name, probe] == figures, f"{kernel.name} under {probe}"
+        solo = open_trace(runner.profiled([without_ptx], "-p", probe).trace)
+        for kernel in solo.kernels:
+            for result in analyse_results(solo, kernel):
+                metric_numbers = {metric_number.key: metric_number.value for metric_number in result.metric_numbers}
+                assert found[kernel.name, probe] == metric_numbers, f"{kernel.name} under {probe}"
 
 
 def counts_of(kernel: TracedKernel) -> list[Counted]:
@@ -250,15 +252,15 @@ def counts_of(kernel: TracedKernel) -> list[Counted]:
 
 
 def leaves_out(kernel: TracedKernel) -> int:
-    """Accesses without a space, which the probe counts by threads alone, and says so."""
+    """Accesses without a space, which the probe counts by threads only, and says so."""
     return sum(gmem_sectors.analyse(read_result(path)).generic_accesses for path in kernel.results)
 
 
 @pytest.mark.exclusive
 def test_access_patterns_equal_the_counters(without_ptx: str, runner: Runner) -> None:
-    alone = runner.alone([without_ptx])
+    solo = runner.solo([without_ptx])
     profiled = runner.profiled([without_ptx], "-p", "gmem_sectors")
-    assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout)
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (solo.status, solo.stdout)
     probed = {}
     for kernel in open_trace(profiled.trace).kernels:
         assert (kernel.status, kernel.mode) == ("probed", "graft"), f"{kernel.name}: {kernel.reason}"
@@ -290,9 +292,9 @@ def test_records_of_accesses_are_those_of_ptx(without_ptx: str, with_ptx: str, r
     """The same accesses of the same program in both ways, and the memory is as without a probe."""
     found: dict[str, dict[str, Counter[str]]] = {}
     for way, program in (("graft", without_ptx), ("ptx", with_ptx)):
-        alone = runner.alone([program])
+        solo = runner.solo([program])
         profiled = runner.profiled([program], "-p", "dmat")
-        assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout)
+        assert (profiled.outcome.status, profiled.outcome.stdout) == (solo.status, solo.stdout)
         kernels = [kernel for kernel in open_trace(profiled.trace).kernels if kernel.status == "probed"]
         assert {kernel.mode for kernel in kernels} == {way}
         found[way] = {kernel.name: sectors_of(kernel) for kernel in kernels}
@@ -354,7 +356,7 @@ def test_limiter_probe_counts_like_other_probes(program: str, images: dict[str, 
 @pytest.mark.exclusive
 def test_instructions_and_operations_equal_the_counters(tmp_path: Path, runner: Runner) -> None:
     """Of kernels that are limited by different units, branches that part lanes among them."""
-    program = built(tmp_path, str(ARCH), alone=True)
+    program = built(tmp_path, str(ARCH), solo=True)
     profiled = runner.profiled([str(program), "1"], "-p", "what_limits", "--machine-code", "all")
     assert profiled.outcome.status == 0, profiled.outcome.stderr
     counters = dict(counters_of([str(program), "1"], metrics=EXECUTED))

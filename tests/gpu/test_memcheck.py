@@ -34,7 +34,7 @@ SUMMARY = re.compile(r"ERROR SUMMARY: (\d+) error")
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Each with machine code alone, and with PTX as well."""
+    """Each with machine code only, and with PTX as well."""
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
     if nvcc is None:
         pytest.skip("no nvcc on this machine to build the programs with")

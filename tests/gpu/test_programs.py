@@ -1,4 +1,4 @@
-"""Programs of every kind run under the profiler with the output and the exit status that they have alone."""
+"""Programs of every kind run under the profiler with the output and the exit status that they have only."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def command_of(name: str, built: Path) -> list[str]:
 @pytest.mark.parametrize("name", [*NATIVE, *PYTHON])
 def test_a_program_does_the_same_with_and_without_the_profiler(name: str, built: Path, runner: Runner) -> None:
     command = command_of(name, built)
-    alone = runner.alone(command)
+    solo = runner.solo(command)
     profiled = runner.profiled(command, "-p", "block_sched")
-    assert profiled.outcome.status == alone.status
-    assert profiled.outcome.stdout == alone.stdout
+    assert profiled.outcome.status == solo.status
+    assert profiled.outcome.stdout == solo.stdout
 
     kernels = open_trace(profiled.trace).kernels
     assert kernels

@@ -2,7 +2,7 @@
 
 The kernels are those of the corpus that run on the simulated GPU with made-up arguments, which therefore touch nothing
 outside these. They are launched here through the driver API, without the profiler. Programs, run under it, print what
-they print alone; checksums that they print are of all bits of their output.
+they print only; checksums that they print are of all bits of their output.
 """
 
 from __future__ import annotations
@@ -300,6 +300,6 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 @pytest.mark.parametrize("name", PROBES)
 def test_programs_print_the_same(name: str, programs: dict[str, list[str]], runner: Runner) -> None:
     for program, command in programs.items():
-        alone, profiled = runner.alone(command), runner.profiled(command, "-p", name)
-        assert alone.status == 0, program
-        assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout), program
+        solo, profiled = runner.solo(command), runner.profiled(command, "-p", name)
+        assert solo.status == 0, program
+        assert (profiled.outcome.status, profiled.outcome.stdout) == (solo.status, solo.stdout), program

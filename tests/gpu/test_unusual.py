@@ -25,7 +25,7 @@ PROBES = ("block_sched", "dmat")
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program, and its kernels as PTX and as machine code alone."""
+    """The program, and its kernels as PTX and as machine code only."""
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
     if nvcc is None:
         pytest.skip("no nvcc on this machine to build the kernels with")
@@ -41,10 +41,10 @@ def command_of(made: Path, way: str, kind: str) -> list[str]:
 
 
 def same(runner: Runner, command: list[str], *options: str) -> Trace:
-    """The trace of a run that did what it does alone."""
-    alone = runner.alone(command)
+    """The trace of a run that did what it does without tui-probe."""
+    solo = runner.solo(command)
     profiled = runner.profiled(command, *options)
-    assert profiled.outcome == alone
+    assert profiled.outcome == solo
     return open_trace(profiled.trace)
 
 
@@ -64,22 +64,22 @@ def test_unusual_program_behaves_the_same(way: str, kind: str, probe: str, made:
         assert trace.state.context_failed.error == 700
 
 
-@pytest.mark.skipif("PYTEST_XDIST_WORKER" in os.environ, reason="takes all memory: nothing else may run beside it")
+@pytest.mark.skipif("PYTEST_XDIST_WORKER" in os.environ, reason="takes all memory: nothing else may run next to it")
 def test_unusual_program_behaves_the_same_without_free_memory(made: Path, runner: Runner) -> None:
     trace = same(runner, command_of(made, "full", "ptx"), "-p", "block_sched")
     print("GPU-UNUSUAL full", [(kernel.launches_probed, kernel.launches) for kernel in trace.kernels])
 
 
 def both(runner: Runner, made: Path) -> tuple[list[Profiled], str]:
-    """Two profiled runs of a program beside each other, and what it writes alone."""
+    """Two profiled runs of a program next to each other, and what it writes only."""
     command = command_of(made, "steady", "ptx")
-    alone = runner.alone(command)
-    assert alone.status == 0, alone.stderr
+    solo = runner.solo(command)
+    assert solo.status == 0, solo.stderr
     runners = [Runner(runner.folder / str(number)) for number in range(2)]
     for runner in runners:
         runner.folder.mkdir()
     with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda each: each.profiled(command, "-p", "block_sched"), runners)), alone.stdout
+        return list(pool.map(lambda each: each.profiled(command, "-p", "block_sched"), runners)), solo.stdout
 
 
 def recorded(profiled: Profiled) -> int:
@@ -116,7 +116,7 @@ def mps(folder: Path) -> Iterator[None]:
 
 def test_programs_under_the_multi_process_service(made: Path, runner: Runner) -> None:
     with mps(runner.folder):
-        plain = runner.alone(command_of(made, "steady", "ptx"))
+        plain = runner.solo(command_of(made, "steady", "ptx"))
         if plain.status:
             pytest.skip(f"no program runs under the service here: {plain.stderr.strip()}")
         runs, output = both(runner, made)

@@ -108,7 +108,7 @@ class Engine:
         self.filled = ""  # as maps: what the stub's probed kernel fills, if that is something else
         self.globals = ""
         self.tail = b""  # of the probed module
-        self.sampled = False  # whether kernels measure the blocks of a sample alone
+        self.sampled = False  # whether kernels measure the blocks of a sample only
         self.independent = False  # whether no block of any kernel can wait for another one
         self.unsampled = ""  # why they cannot, where launches are too dear without
         self.asked_for_samples: list[tuple[str, int]] = []
@@ -282,7 +282,7 @@ class Run:
         """Lines of event.log that match from their start."""
         return [line for line in self.log if re.match(pattern, line)]
 
-    def fates(self) -> list[tuple[str, str, str]]:
+    def outcomes(self) -> list[tuple[str, str, str]]:
         """(status, name, reason) of each kernel, in order."""
         matches = [re.match(r"\[kernel\] \d+ (\w+) .* name (\S+) reason (.*)", line) for line in self.log]
         return [match.groups() for match in matches if match]  # type: ignore[misc]

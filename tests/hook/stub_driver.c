@@ -1,4 +1,4 @@
-/* A driver without a GPU, for tests of the hook alone. Device memory is host memory; a kernel adds one
+/* A driver without a GPU, for tests of the hook only. Device memory is host memory; a kernel adds one
  * to the word that its first parameter points at; a probed kernel also fills its maps, each slot with
  * copies of (block << 32 | slot + 1). Sizes of a kernel's parameters are in its name: "add__8_4".
  *

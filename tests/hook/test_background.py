@@ -1,4 +1,4 @@
-"""Kernels that are prepared beside the program once its threads have waited long enough for others."""
+"""Kernels that are prepared next to the program once its threads have waited long enough for others."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_launches_wait_until_the_allowance_is_used_up(host: Host) -> None:
     run = host.python(SEVERAL + WAIT, TUI_PROBE_LAUNCHES="auto")
     assert run.stdout == "3\n6\n"
     assert passed(run) == ["1", "2"]
-    assert [fate[0] for fate in run.fates()] == ["probed"] * 3
+    assert [outcome[0] for outcome in run.outcomes()] == ["probed"] * 3
     assert len(run.results) == 4  # both launches of the first kernel, and the later one of the others
 
 
@@ -77,7 +77,7 @@ def test_background_threads_ask_for_several_kernels_at_a_time(host: Host, engine
 
     engine.answer = answer
     run = host.python(SEVERAL + WAIT, TUI_PROBE_LAUNCHES="auto")
-    assert [fate[0] for fate in run.fates()] == ["probed"] * 3, run.stderr
+    assert [outcome[0] for outcome in run.outcomes()] == ["probed"] * 3, run.stderr
 
 
 def test_all_launches_wait_where_all_are_to_be_probed(host: Host) -> None:
@@ -90,9 +90,9 @@ def test_all_launches_wait_where_all_are_to_be_probed(host: Host) -> None:
 def test_early_program_end_reports_unfinished_kernels(host: Host) -> None:
     run = host.python(SEVERAL, TUI_PROBE_LAUNCHES="auto")
     assert run.status == 0
-    unprepared = [fate for fate in run.fates() if "still being prepared" in fate[2]]
+    unprepared = [outcome for outcome in run.outcomes() if "still being prepared" in outcome[2]]
     assert unprepared
-    assert all(fate[0] == "skipped" for fate in unprepared)
+    assert all(outcome[0] == "skipped" for outcome in unprepared)
 
 
 def test_a_module_that_is_unloaded_meanwhile(host: Host) -> None:

@@ -177,7 +177,7 @@ def test_probed_kernel_that_cannot_run_leaves_the_original(host: Host) -> None:
     assert run.stdout == "3\n"
     assert samples(run) == [("---x-", "1"), ("---x-", "2")]
     assert run.results == []
-    assert run.fates()[-1][:1] == ("failed",)
+    assert run.outcomes()[-1][:1] == ("failed",)
 
 
 def test_capture_is_not_benchmarked(host: Host) -> None:

@@ -134,7 +134,7 @@ def test_an_image_with_several_kernels_counts_once(host: Host, page: ControlPage
     """Machine code has megabytes, and each folder a link to the same file."""
     run = under(host, page, LOAD.format(path=str(cubin)) + "for name in 'abcde': launch(function(m, name))")
     used, taken = page.budget("trace_bytes").used, disk_bytes(run.directory) - 4 * cubin.stat().st_blocks * 512
-    assert len(run.fates()) == 5
+    assert len(run.outcomes()) == 5
     assert taken * 0.9 <= used <= taken * 1.1
 
 
@@ -314,7 +314,7 @@ def test_results_are_left_out_while_they_come_faster_than_allowed(host: Host, pa
 
 
 def test_a_rate_that_is_set_while_the_program_runs_counts_at_once(host: Host, page: ControlPage) -> None:
-    """At one byte per second the first result alone would keep the others out for hours."""
+    """At one byte per second the first result only would keep the others out for hours."""
     page["write_rate"] = 1
     host.engine.maps = "1,2000"  # type: ignore[union-attr]
     script = f"""
@@ -507,7 +507,7 @@ def test_new_kernels_share_a_row_once_the_log_has_no_reserve(host: Host, page: C
     run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
     assert run.status == 0, run.stderr
     assert (run.directory / "event.log").stat().st_size < 24000
-    *_, (status, _, reason) = run.fates()
+    *_, (status, _, reason) = run.outcomes()
     assert status == "skipped"
     assert reason == "too many different kernels: the others are counted together"
     assert run.lines(r"\[exit\] launches 300 ")

@@ -1,4 +1,4 @@
-"""Streams in capture are left alone, and no call of the hook ends a capture elsewhere."""
+"""Streams in capture are left unchanged, and no call of the hook ends a capture elsewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_stream_in_capture(host: Host) -> None:
     assert (run.status, run.stdout) == (0, "73\n"), run.stderr
     backups = [line.split(" reason ")[1] for line in run.lines(r"\[exec\] backup")]
     assert backups == ["stream is capturing"] * 2
-    assert run.fates() == [("probed", "add__8", "-"), ("skipped", "late", "stream is capturing")]
+    assert run.outcomes() == [("probed", "add__8", "-"), ("skipped", "late", "stream is capturing")]
     assert [line for line in run.calls if line.startswith("captured")] == ["captured add__8", "captured late"]
     assert not [line for line in run.calls if "CAPTURE" in line or "FORBIDDEN" in line or "DIRTY" in line]
     assert len(run.results) == 73

@@ -210,7 +210,7 @@ print(read(w))
     assert not [line for line in run.calls if "DIRTY" in line]
 
 
-# The rule beside its variant.
+# The rule next to its variant.
 
 MEMORY = 1 << 30
 """Of the stub's device, a sixteenth of which one launch may have."""
@@ -252,7 +252,7 @@ def test_blocks_are_sampled_by_the_rule(host: Host, page: ControlPage, seed: int
     numbers = random.Random(seed)
     grids = numbers.sample(range(1, 120_000), 8) + numbers.sample([16, 17, 1024, 4096, 16_384, 32_768, 65_536], 4)
     numbers.shuffle(grids)
-    # the forms of the kernel are made with the first two, so that nothing is written beside what is asked for
+    # the forms of the kernel are made with the first two, so that nothing is written next to what is asked for
     launches = [(NO_LIMIT, 3, 64), (1 << 20, 100_000, 64)]
     launches += [(numbers.randrange(1 << 20, 64 << 20), grid, numbers.choice([32, 100, 1024])) for grid in grids]
     run = under(host, page, ASKED.format(page=str(page.path), launches=launches), STUB_MEMORY=str(MEMORY))

@@ -25,7 +25,7 @@ def only_fate(host: Host, script: str = ADD, **more: str) -> tuple[str, str]:
     """Runs a program that must be unharmed; status and reason of its one kernel."""
     run = host.python(script, **more)
     assert (run.status, run.stdout, run.stderr) == (0, "3\n", "")
-    ((status, _, reason),) = run.fates()
+    ((status, _, reason),) = run.outcomes()
     backups = [line.split(" reason ")[1] for line in run.lines(r"\[exec\] backup")]
     assert backups == [reason] * 3
     assert run.lines(r"\[exit\] launches 3 probed 0 dropped 0 reason -")
@@ -34,8 +34,8 @@ def only_fate(host: Host, script: str = ADD, **more: str) -> tuple[str, str]:
 
 def test_process_under_nsight_compute_runs_unprobed(host: Host) -> None:
     """ncu counts every kernel of the process, and would count ours."""
-    fate = only_fate(host, NV_NSIGHT_INJECTION_PORT_BASE="49152")
-    assert fate == ("skipped", "Nsight Compute profiles this process")
+    outcome = only_fate(host, NV_NSIGHT_INJECTION_PORT_BASE="49152")
+    assert outcome == ("skipped", "Nsight Compute profiles this process")
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_codes_of_an_engine_are_kept_and_bare_text_gets_one(host: Host, serving:
     serving.answer = lambda _directory, _name: "skipped\t<id>\tno PTX in image code no-ptx"
     run = host.python(ADD)
     assert run.codes == ["no-ptx"]
-    assert run.fates() == [("skipped", "add__8", "no PTX in image")]
+    assert run.outcomes() == [("skipped", "add__8", "no PTX in image")]
 
 
 @pytest.mark.parametrize("said", ["no such thing", "no PTX in image code nothing-like-it", "the code no-ptx, here"])
@@ -62,7 +62,7 @@ def test_words_without_a_code_of_the_list_get_one(host: Host, serving: Engine, s
     serving.answer = lambda _directory, _name: f"failed\t<id>\t{said}"
     run = host.python(ADD)
     assert run.codes == ["engine-said"]
-    assert run.fates() == [("failed", "add__8", said)]
+    assert run.outcomes() == [("failed", "add__8", said)]
 
 
 def test_engine_refuses(host: Host, serving: Engine) -> None:
@@ -131,7 +131,7 @@ def test_engine_talks_garbage(host: Host, serving: Engine, garbage: str) -> None
     serving.answer = lambda _directory, _name: garbage
     status, reason = only_fate(host)
     assert status == "failed"
-    assert reason.startswith(("the probe engine answered something else: ", "the probe engine did not answer: "))
+    assert reason.startswith(("unexpected reply from the probe engine: ", "the probe engine did not answer: "))
 
 
 def test_engine_of_another_version(host: Host, serving: Engine) -> None:
@@ -223,7 +223,7 @@ def test_probed_launch_that_cannot_run_gives_way_to_the_original(host: Host) -> 
     run = host.python(ADD, STUB_FAIL_PROBED="701")
     assert (run.status, run.stdout) == (0, "3\n")
     reason = "the probed launch failed: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"
-    assert run.fates() == [("probed", "add__8", "-"), ("failed", "add__8", reason)]
+    assert run.outcomes() == [("probed", "add__8", "-"), ("failed", "add__8", reason)]
     assert len([line for line in run.calls if line.startswith("launch probed")]) == 1
     assert run.lines(r"\[exec\] failed 701")
     assert run.results == []
@@ -243,7 +243,7 @@ print(read(w))
 """
     run = host.python(script)
     assert run.stdout == "cuLaunchKernel 1\n1\n", run.stderr
-    assert run.fates() == [("probed", "add__8", "-")]
+    assert run.outcomes() == [("probed", "add__8", "-")]
     assert len(run.results) == 1
 
 
@@ -259,7 +259,7 @@ print(read(w))
 """
     run = host.python(script)
     assert run.stdout == "1\n1\n", run.stderr
-    assert run.fates() == [("probed", "add__8", "-")]
+    assert run.outcomes() == [("probed", "add__8", "-")]
 
 
 def test_error_of_the_context_reaches_the_program(host: Host) -> None:

@@ -128,7 +128,7 @@ def test_kernel_that_launches_with_no_probe_runs_as_it_is(host: Host, serving: E
     assert given == [4, 2]
     assert run.results == []
     assert {probe for probe, status, _ in probings(run) if status == "failed"} == set(NAMES.split(":"))
-    assert [status for status, _, _ in run.fates()] == ["probed", "failed"]
+    assert [status for status, _, _ in run.outcomes()] == ["probed", "failed"]
 
 
 @pytest.mark.parametrize(("only", "probes"), [(1, {"one", "three"}), (2, {"two"}), (3, {"one", "three"})])

@@ -80,10 +80,10 @@ print(read(w), variable.value)
 
 def test_a_kernel_without_ptx_runs_with_what_the_engine_made(host: Host, cubin: Path, tmp_path: Path) -> None:
     loaded = tmp_path / "loaded"
-    # the stub reads parameters out of names alone, and those that a graft has are in the file
+    # the stub reads parameters out of names only, and those that a graft has are in the file
     run = host.python(SCRIPT.format(cubin=str(cubin)), STUB_SAVE=str(loaded), STUB_NO_PARAM_INFO="1")
     assert run.status == 0, run.stderr
-    assert run.fates() == [("probed", "constant__8", "-")]
+    assert run.outcomes() == [("probed", "constant__8", "-")]
     word, variable = map(int, run.stdout.split())
     assert word == 22
     assert [line for line in run.calls if line.startswith("copy")] == ["copy null", "copy thread"]

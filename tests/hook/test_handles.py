@@ -20,7 +20,9 @@ launch(kernel(lib, "last"))
 call("cuLibraryUnload", lib)
 """
     )
-    assert run.fates() == [("probed", f"turn{turn}", "-") for turn in range(50)] + [("probed", "last", "-")], run.stderr
+    assert run.outcomes() == [("probed", f"turn{turn}", "-") for turn in range(50)] + [("probed", "last", "-")], (
+        run.stderr
+    )
     assert run.calls.count("unload probed") == 51
     assert len(run.results) == 51
 
@@ -45,7 +47,7 @@ print(second.value == first.value, called("unload probed"))
         STUB_SLOW_UNLOAD="300",
     )
     assert run.stdout == "True 1\n", run.stderr
-    assert run.fates() == [("probed", "first", "-"), ("probed", "second", "-")]
+    assert run.outcomes() == [("probed", "first", "-"), ("probed", "second", "-")]
     assert len(run.results) == 3
 
 

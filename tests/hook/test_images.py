@@ -78,7 +78,7 @@ def captured(
     run = host.command(sys.executable, "-c", script, str(path), **more)
     assert (run.status, run.stderr) == (0, "")
     (line,) = run.lines(r"\[bin\]")
-    ((_, _, reason),) = run.fates()
+    ((_, _, reason),) = run.outcomes()
     copies = list((run.directory / "kernel").glob("*/original.bin"))
     return line.removeprefix("[bin] type "), reason, copies[0].read_bytes() if copies else None
 

@@ -296,7 +296,7 @@ print(read(w), f.value != k.value)
 """
     )
     assert run.stdout == "2 True\n", run.stderr
-    assert run.fates() == [("probed", "add__8", "-")]
+    assert run.outcomes() == [("probed", "add__8", "-")]
     assert len(run.results) == 2
 
 
@@ -318,7 +318,7 @@ call("cuModuleEnumerateFunctions", functions, 9, other)
 launch(c_void_p(functions[0]))
 """
     )
-    assert run.fates() == [("probed", "three", "-"), ("probed", "two", "-"), ("probed", "four", "-")], run.stderr
+    assert run.outcomes() == [("probed", "three", "-"), ("probed", "two", "-"), ("probed", "four", "-")], run.stderr
 
 
 def test_same_name_in_two_images_is_two_kernels(host: Host) -> None:
@@ -366,14 +366,14 @@ def test_module_variables_are_shared_with_the_original(host: Host, owner: str) -
     host.engine.globals = "shared_variable"  # type: ignore[union-attr]
     run = host.python(f"context()\nf = {owner}\nw = word()\nlaunch(f, w)\nlaunch(f, w)\nprint(read(w))")
     assert run.stdout == "2\n", run.stderr
-    assert run.fates() == [("probed", "add__8", "-")]
+    assert run.outcomes() == [("probed", "add__8", "-")]
 
 
 def test_module_variable_that_cannot_be_found(host: Host) -> None:
     host.engine.globals = "elsewhere"  # type: ignore[union-attr]
     run = host.python("context()\nf = function(module(), 'add__8')\nw = word()\nlaunch(f, w)\nprint(read(w))")
     assert run.stdout == "1\n", run.stderr
-    assert run.fates() == [("failed", "add__8", "module variable elsewhere cannot be shared")]
+    assert run.outcomes() == [("failed", "add__8", "module variable elsewhere cannot be shared")]
 
 
 def test_several_threads(host: Host) -> None:
@@ -396,7 +396,7 @@ print([read(w) for w in words])
 """
     )
     assert run.stdout == f"{[200] * 6}\n", run.stderr
-    assert run.fates() == [("probed", "add__8", "-")]
+    assert run.outcomes() == [("probed", "add__8", "-")]
     assert len(run.results) == 1200
     assert run.lines(r"\[exit\] launches 1200 probed 1200 dropped 0")
     numbers = [int(line.split("launch ")[1].split()[0]) for line in run.lines(r"\[exec\] grid .* launch ")]
@@ -416,10 +416,10 @@ def test_selected_launches_only(host: Host) -> None:
 def test_filters(host: Host) -> None:
     script = "context()\nm = module()\nfor n in ('add_one', 'add_two', 'mul'): launch(function(m, n))"
     run = host.python(script, TUI_PROBE_KERNELS="add:nothing", TUI_PROBE_FILTER="two")
-    assert run.fates() == [
+    assert run.outcomes() == [
         ("probed", "add_one", "-"),
         ("filtered", "add_two", "excluded by name"),
-        ("filtered", "mul", "not among the kernels asked for"),
+        ("filtered", "mul", "not selected by --kernel"),
     ]
     assert len(list((run.directory / "kernel").iterdir())) == 1
 
@@ -443,7 +443,7 @@ def test_engine_hears_how_large_the_block_is(host: Host) -> None:
 def test_engine_remark_is_the_reason_of_a_probed_kernel(host: Host) -> None:
     engine_of(host).storage = ["note the probe matched nothing"]
     run = host.python(ONE)
-    assert run.fates() == [("probed", "add__8_4", "the probe matched nothing")]
+    assert run.outcomes() == [("probed", "add__8_4", "the probe matched nothing")]
     assert len(run.results) == 1
 
 
@@ -510,7 +510,7 @@ def test_an_engine_that_knows_of_no_sample(host: Host) -> None:
     """Nothing is measured as if it were of all blocks."""
     run = host.python(ONE, TUI_PROBE_SAMPLE="1/2")
     assert run.stdout == "6\n"
-    assert [(status, reason) for status, _, reason in run.fates()] == [
+    assert [(status, reason) for status, _, reason in run.outcomes()] == [
         ("failed", "the probe engine and TUI_PROBE_SAMPLE do not agree on whether blocks are sampled")
     ]
 

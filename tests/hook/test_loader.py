@@ -29,11 +29,11 @@ def other_driver(host: Host) -> Path:
 
 @pytest.fixture
 def unseen(host: Host) -> Path:
-    return host.directory / "beside"
+    return host.directory / "adjacent"
 
 
 def opened(host: Host, program: Path, way: str, name: str | Path, **more: str) -> Run:
-    path = str(host.directory / "beside")
+    path = str(host.directory / "adjacent")
     return host.command(str(program), way, str(name), TUI_PROBE_BESIDE=path, **more)
 
 

@@ -88,7 +88,7 @@ launch(function(m, "add"))
     )
     assert run.status == 0, run.stderr
     assert run.codes in (["code-changed"], ["file-error"])
-    assert str(path) in run.fates()[0][2]
+    assert str(path) in run.outcomes()[0][2]
 
 
 @pytest.mark.parametrize(("image", "at"), [(CUBIN, 0), (fatbin(SM_90, SM_91), len(fatbin(SM_90)) + 8)])
@@ -137,7 +137,7 @@ launch(function(modules[4], "add"))
 launch(function(modules[5], "add"))
 """
     )
-    (full, room) = run.fates()
+    (full, room) = run.outcomes()
     assert (full[0], full[2]) == ("skipped", "copies of machine code take as much memory as they may")
     assert room[0] == "probed"
 
@@ -152,7 +152,7 @@ for name in ("one", "two"):
 """
     )
     inodes = {path.stat().st_ino for path in (run.directory / "kernel").glob("*/original.bin")}
-    assert (len(run.fates()), len(inodes)) == (2, 1)
+    assert (len(run.outcomes()), len(inodes)) == (2, 1)
 
 
 LIBRARY = """
@@ -205,13 +205,13 @@ def test_closed_libraries_are_skipped(
     script = LOADED.format(path=str(path), image=image, inside=inside, kernel="add")
     run = host.python(script, TUI_PROBE_MACHINE_CODE=choice)
     assert run.status == 0, run.stderr
-    ((status, _, reason),) = run.fates()
+    ((status, _, reason),) = run.outcomes()
     if kept:
         assert (status, reason) == ("probed", "-")
     elif choice == "off":
         assert (status, reason) == ("skipped", "no PTX in image")
     else:
-        assert (status, reason) == ("skipped", f"machine code of {name}, which is left alone")
+        assert (status, reason) == ("skipped", f"machine code of {name}, which is left unchanged")
     written = [path.read_bytes() for path in run.directory.glob("kernel/*/original.bin")]
     assert written == ([image] if kept else [])
 
@@ -231,15 +231,15 @@ def test_names_of_closed_kernels_that_were_linked_into_something_else(
     host: Host, kernel: str, closed: str | None
 ) -> None:
     run = host.python(f"context()\nlaunch(function(module({CUBIN!r}), {kernel!r}))")
-    reason = "-" if closed is None else f"machine code of {closed}, which is left alone"
-    assert [fate[2] for fate in run.fates()] == [reason]
+    reason = "-" if closed is None else f"machine code of {closed}, which is left unchanged"
+    assert [outcome[2] for outcome in run.outcomes()] == [reason]
 
 
 def test_closed_library_with_ptx_is_probed_by_that(host: Host, tmp_path: Path) -> None:
     image = fatbin(SM_90, PTX_80)
     path = shared_object(tmp_path, "libcudnn.so.9", image)
     run = host.python(LOADED.format(path=str(path), image=image, inside=True, kernel="add"))
-    assert [fate[0] for fate in run.fates()] == ["probed"]
+    assert [outcome[0] for outcome in run.outcomes()] == ["probed"]
 
 
 def grafted(engine: Engine, *lines: str, tail: bytes = b"") -> None:
@@ -445,7 +445,7 @@ call("cuFuncSetAttribute", f, 9, 50)
 launch(f, grid=3, block=64)
 """
     )
-    assert run.calls.count("occupancy probed add") == 1 + 2 + 1  # the figures in the log; each shape; what changed
+    assert run.calls.count("occupancy probed add") == 1 + 2 + 1  # the values in the log; each shape; what changed
 
 
 @pytest.mark.parametrize("error", [700, 715, 719])

@@ -80,7 +80,7 @@ def test_uncountable_kernel_is_skipped(host: Host, serving: Engine) -> None:
     run = sized(host, ADD, STUB_FAIL_PROBED="701")
     assert run.stdout == "3\n"
     assert memory(run) == []
-    assert run.fates()[-1][0] == "failed"
+    assert run.outcomes()[-1][0] == "failed"
 
 
 def test_launches_that_were_not_chosen_have_no_memory(host: Host) -> None:

@@ -41,7 +41,7 @@ print(read(w))
         TUI_PROBE_LAUNCHES="auto",
     )
     assert run.stdout == "40\n", run.stderr
-    assert run.fates() == [("probed", "add__8", "-")]
+    assert run.outcomes() == [("probed", "add__8", "-")]
     assert len(list((run.directory / "kernel").iterdir())) == 1
     assert len(host.engine.prepared) == 1  # type: ignore[union-attr]
     assert len(run.results) < 40
@@ -63,7 +63,7 @@ print(read(w))
 """
     )
     assert run.stdout == "3\n", run.stderr
-    assert run.fates() == [("probed", "add__8", "-")]
+    assert run.outcomes() == [("probed", "add__8", "-")]
     assert run.calls.count("load probed") == 2
     assert len(run.results) == 3
 
@@ -76,7 +76,7 @@ for text in (PTX + b"//1", PTX + b"//2", PTX + b"//1"):
     launch(function(module(text), "add"))
 """
     )
-    assert run.fates() == [("probed", "add", "-")] * 2, run.stderr
+    assert run.outcomes() == [("probed", "add", "-")] * 2, run.stderr
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ launch(function(load(), "add"))
 launch(function(load(({option}, {value})), "add"))
 """
     )
-    assert len(run.fates()) == kernels, run.stderr
+    assert len(run.outcomes()) == kernels, run.stderr
 
 
 def test_contexts_share_the_kernel(host: Host) -> None:
@@ -109,7 +109,7 @@ print(read(w))
 """
     )
     assert run.stdout == "2\n", run.stderr
-    assert run.fates() == [("probed", "add__8", "-")]
+    assert run.outcomes() == [("probed", "add__8", "-")]
     assert run.calls.count("load probed") == 2
 
 
@@ -134,7 +134,7 @@ print(counts)
 """
     )
     assert (run.status, run.stdout) == (0, "[30, 30, 30, 30]\n"), run.stderr
-    assert run.fates() == [("probed", "add__8", "-")]
+    assert run.outcomes() == [("probed", "add__8", "-")]
     assert len(run.results) == 120
 
 
@@ -149,7 +149,7 @@ for text in (b"//1", b"//2"):
     launch(function(loaded, "add"))
 """
     )
-    assert len(run.fates()) == 2, run.stderr
+    assert len(run.outcomes()) == 2, run.stderr
 
 
 def test_long_name_is_cut_and_its_kernel_not_probed(host: Host) -> None:
@@ -161,6 +161,6 @@ launch(function(m, "k" * 150))
 launch(function(m, "k" * 100_000))
 """
     )
-    assert run.fates()[0] == ("probed", "k" * 150, "-"), run.stderr
+    assert run.outcomes()[0] == ("probed", "k" * 150, "-"), run.stderr
     assert run.lines(r"\[kernel\] 1 skipped .* name k{200}\.\.\.[0-9a-f]{16} reason its name has 100000 bytes")
     assert (run.directory / "event.log").stat().st_size < 200_000

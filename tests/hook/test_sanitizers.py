@@ -80,7 +80,7 @@ def test_records_of_every_layout(sanitized: Build, program: Path, tmp_path: Path
     options = OPTIONS | FEWER | in_place(sanitized)
     run = host.command(str(program), **options)
     assert (run.status, run.stderr) == (0, "")
-    assert {status for status, _, _ in run.fates()} >= {"probed"}
+    assert {status for status, _, _ in run.outcomes()} >= {"probed"}
     sizes = {tuple(size for size, _, _ in result.maps) for result in run.results}
     assert sizes
     assert all(each[1::2] == (4, 4, 12, 4) and each[4::2] == (24, 48, 0) for each in sizes)

@@ -66,7 +66,7 @@ def test_probed_launches_take_turns(host: Host, serving: Engine) -> None:
     assert (run.status, run.stdout, run.stderr) == (0, "12\n", "")
     assert saved(run) == ["one", "two", "three", "one", "two", "three", "one"]
     assert probings(run) == [(name, "probed", "-") for name in NAMES.split(":")]
-    assert run.fates() == [("probed", "add__8_4", "-")]
+    assert run.outcomes() == [("probed", "add__8_4", "-")]
     assert not [line for line in run.calls if "DIRTY" in line]
 
 
@@ -114,19 +114,19 @@ def test_a_kernel_that_one_probe_refuses_has_the_others(host: Host, serving: Eng
     answering(serving, refused=refused)
     run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES)
     assert run.stdout == "12\n"
-    assert run.fates() == [("probed", "add__8_4", "-")]
+    assert run.outcomes() == [("probed", "add__8_4", "-")]
     left = [name for name in NAMES.split(":") if name not in refused.split(":")]
     assert set(saved(run)) == set(left)
     assert len(saved(run)) == 7
-    fates = {True: ("probed", "-"), False: ("skipped", "no PTX in image")}
-    assert probings(run) == [(name, *fates[name in left]) for name in NAMES.split(":")]
+    outcomes = {True: ("probed", "-"), False: ("skipped", "no PTX in image")}
+    assert probings(run) == [(name, *outcomes[name in left]) for name in NAMES.split(":")]
 
 
 def test_a_kernel_that_all_refuse_is_passed_through(host: Host, serving: Engine) -> None:
     answering(serving, refused=NAMES)
     run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES)
     assert run.stdout == "12\n"
-    assert run.fates() == [("skipped", "add__8_4", "no PTX in image")]
+    assert run.outcomes() == [("skipped", "add__8_4", "no PTX in image")]
     assert len(run.lines(r"\[exec\] backup .* reason no PTX in image")) == 7
 
 
@@ -184,7 +184,7 @@ def test_a_kernel_that_cannot_be_launched_with_any_probe_runs_as_it_is(host: Hos
     run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES, STUB_FAIL_PROBED="701")
     assert run.stdout == "12\n"
     assert [probe for probe, status, _ in probings(run) if status == "failed"] == NAMES.split(":")
-    assert [status for status, _, _ in run.fates()] == ["probed", "failed"]
+    assert [status for status, _, _ in run.outcomes()] == ["probed", "failed"]
     assert run.results == []
 
 

@@ -21,7 +21,7 @@ def test_the_last_five_calls_of_attention(tmp_path: Path, name: str) -> None:
     """The attention kernel is found among others; launches 6 to 10 are the measured ones."""
     table = read_ncu([real(tmp_path, f"ncu/{name}.csv")])
     flash_averages = list(averages(table, select_launches(table, IterationPlan(warm_up=3))))
-    assert {average.fate.shape.kernel.partition("<")[0] for average in flash_averages} == {
+    assert {average.outcome.shape.kernel.partition("<")[0] for average in flash_averages} == {
         "void pytorch_flash::flash_fwd_kernel"
     }
     assert {average.launches for average in flash_averages} == {5}
@@ -74,7 +74,7 @@ def once(folder: Path, *, section: bool = True) -> NcuTable:
 def test_averages_and_traffic_of_single_launches(tmp_path: Path, plan: IterationPlan) -> None:
     table = once(tmp_path)
     choice = select_launches(table, plan)
-    assert [(average.fate.shape.kernel, average.launches, average.mean) for average in averages(table, choice)] == [
+    assert [(average.outcome.shape.kernel, average.launches, average.mean) for average in averages(table, choice)] == [
         ("first", 1, 2e6),
         ("second", 1, 4e6),
     ]
@@ -95,4 +95,6 @@ def test_details_without_sections_are_details(tmp_path: Path) -> None:
 def test_launches_of_all_kinds_count_where_nothing_repeats(tmp_path: Path) -> None:
     table = read_ncu([real(tmp_path, "h200/ncu/stores.csv")])
     choice = select_launches(table, IterationPlan())
-    assert {average.launches for average in averages(table, choice)} == {len(fate.launches) for fate in choice.fates}
+    assert {average.launches for average in averages(table, choice)} == {
+        len(outcome.launches) for outcome in choice.outcomes
+    }

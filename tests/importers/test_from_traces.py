@@ -1,4 +1,4 @@
-"""Figures from traces of tui-probe, beside those of ncu."""
+"""Figures from traces of tui-probe, next to those of ncu."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def rows_of(tmp_path: Path, trace: Trace) -> list[SectorRow]:
 
 def test_the_probe_counts_what_ncu_counts(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, stores_trace(tmp_path))
-    assert [(row.figures.tool, row.figures.launches) for row in rows] == [
+    assert [(row.metric_numbers.tool, row.metric_numbers.launches) for row in rows] == [
         ("ncu", 3), ("probes", 2), ("ncu", 3), ("probes", 2), ("ncu", 7),
     ]  # fmt: skip
     for row in rows[:4]:
         assert row.differences == []
         assert row.other is not None
-        assert all(getattr(row.figures, name) == getattr(row.other, name) for name in COUNTED)
+        assert all(getattr(row.metric_numbers, name) == getattr(row.other, name) for name in COUNTED)
     assert rows[4].differences is None
 
 
@@ -116,7 +116,10 @@ def test_traces_of_several_probes_complete_each_other(product: list[Trace]) -> N
 
 def test_counted_operations_give_the_critical_kernel(product: list[Trace]) -> None:
     page = ncu_page("critical", NcuSources(None, product))
-    assert [(row.figures.shape.kernel, row.is_critical) for row in page.rows] == [("gemm", True), ("copy", False)]
+    assert [(row.metric_numbers.shape.kernel, row.is_critical) for row in page.rows] == [
+        ("gemm", True),
+        ("copy", False),
+    ]
     text = "\n".join(page.text(100))
     assert "which use tensor cores: 1 of 2" in text
     assert "tensor operations per byte of loads and stores: 8.0" in text
@@ -149,7 +152,8 @@ def test_the_critical_kernel_of_ncu_and_of_probes_side_by_side(tmp_path: Path, p
         (gemm.folder / "pruned.ptx").write_text("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1};\n")
     page = page_with_ncu(tmp_path, product, bf16="4,096")
     seen = [
-        (row.program, row.figures.shape.kernel, row.is_critical, row.type_name, row.differences) for row in page.rows
+        (row.program, row.metric_numbers.shape.kernel, row.is_critical, row.type_name, row.differences)
+        for row in page.rows
     ]
     assert seen == [
         ("profile.csv", "gemm", True, "bf16", []),
@@ -188,5 +192,5 @@ def test_launches_that_were_cut_off_do_not_count(tmp_path: Path) -> None:
     writer.counting_kernel(0, "saxpy", "gmem_sectors", gmem_sectors.RECORD)
     writer.counts(0, gmem_sectors.RECORD, lost=3, store_requests=1, store_sectors=4)
     writer.counts(0, gmem_sectors.RECORD, store_requests=1, store_sectors=4)
-    (figures,) = metrics_of_traces([open_trace(writer.directory)])
-    assert (figures.launches, figures.store_requests) == (1, 6)
+    (metric_numbers,) = metrics_of_traces([open_trace(writer.directory)])
+    assert (metric_numbers.launches, metric_numbers.store_requests) == (1, 6)

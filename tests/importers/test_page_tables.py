@@ -91,7 +91,7 @@ def test_rows_never_look_alike(alike: NsysSources, page: Callable[[NsysSources],
     rows = rows[: len(page(alike).rows)]
     assert len({*rows}) == len(rows)
     cut = [row.rpartition("  ")[2] for row in rows if page in (totals_page, sums_page)]
-    assert len({*cut}) == len(cut), "names alone distinguish sums"
+    assert len({*cut}) == len(cut), "names only distinguish sums"
 
 
 def test_names_have_a_third_of_the_table(alike: NsysSources) -> None:

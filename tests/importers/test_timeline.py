@@ -132,17 +132,17 @@ def test_only_what_a_search_means_is_drawn(tmp_path: Path) -> None:
 def test_counts_under_a_search_are_of_what_is_found(tmp_path: Path) -> None:
     kernels = [kernel(1000, 2000, 1), kernel(5000, 7000, 2, name=4), kernel(9000, 9500, 3)]
     calls = [call(10, 12, 1), call(20, 22, 2), call(30, 32, 3)]
-    ranges = [span(5, 40, "outer"), span(6, 15, "inner"), span(50, 60, "host alone")]
+    ranges = [span(5, 40, "outer"), span(6, 15, "inner"), span(50, 60, "host only")]
     report = read_nsys([write_export(tmp_path / "x.sqlite", tables(kernels, calls, ranges))])
     sources = NsysSources(report, "inner")
     assert dict(nsys_head(sources))["seen"] == (
         "1 of 3 kernels, 1 stream, 1 of 2 projected ranges, 1.00 µs, times from the start of the capture"
     )
     assert dict(nsys_head(NsysSources(report)))["seen"] == (
-        "3 kernels, 1 stream, 2 projected ranges, 1 of the host alone left out, 8.50 µs,"
+        "3 kernels, 1 stream, 2 projected ranges, 1 of the host only left out, 8.50 µs,"
         " times from the start of the capture"
     )
-    assert gaps_page(sources).words.found[0] == "3.00 µs in 1 of 2 gaps beside what is found"
+    assert gaps_page(sources).words.found[0] == "3.00 µs in 1 of 2 gaps next to what is found"
     assert gaps_page(NsysSources(report)).words.found[0] == "5.00 µs in 2 gaps of all streams"
 
 

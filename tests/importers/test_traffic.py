@@ -36,10 +36,16 @@ def test_the_attention_kernel_among_others(tmp_path: Path, name: str, plan: Iter
     (loop,) = choice.loops
     assert (loop.times, loop.warm_up, loop.runs) == (8, 3, 5)
     assert loop.measured.tolist() == [6, 7, 8, 9, 10]
-    kept_shapes = [fate for fate in choice.fates if fate.kept]
-    assert [FLASH in fate.shape.kernel for fate in kept_shapes] == [True]
-    assert [(len(fate.launches), fate.kept) for fate in choice.fates] == [(3, 0), (8, 5), (1, 0), (1, 0), (1, 0)]
-    assert all(fate.reason for fate in choice.fates)
+    kept_shapes = [outcome for outcome in choice.outcomes if outcome.kept]
+    assert [FLASH in outcome.shape.kernel for outcome in kept_shapes] == [True]
+    assert [(len(outcome.launches), outcome.kept) for outcome in choice.outcomes] == [
+        (3, 0),
+        (8, 5),
+        (1, 0),
+        (1, 0),
+        (1, 0),
+    ]
+    assert all(outcome.reason for outcome in choice.outcomes)
 
 
 def test_eight_calls_are_found_without_options(tmp_path: Path) -> None:
@@ -115,7 +121,7 @@ def test_kernels_that_do_not_repeat_in_order_are_counted(tmp_path: Path) -> None
     (loop,) = choice.loops
     assert loop.launches.tolist() == [0, 1, 2, 3, 5, 6]
     assert loop.iteration.tolist() == [0, 0, 1, 1, 2, 2]
-    assert [fate.kept for fate in choice.fates] == [2, 2, 0, 0]
+    assert [outcome.kept for outcome in choice.outcomes] == [2, 2, 0, 0]
 
 
 def test_one_name_covers_several_configurations(tmp_path: Path) -> None:

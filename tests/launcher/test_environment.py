@@ -29,7 +29,7 @@ PLACES = HookPaths(
     probes=Path("/here/trace/.run-1/probes"),
     cupy_cache=Path("/home/me/.cache/tui-probe/cupy"),
     ending=Path("/here/trace/.run-1/ending"),
-    beside=Path("/here/trace/.run-1/beside"),
+    adjacent=Path("/here/trace/.run-1/next to it"),
     notes=Path("/here/trace/.run-1/notes"),
 )
 REAL = Driver(Path("/lib/libcuda.so.1"), simulated=False)
@@ -88,7 +88,7 @@ def test_variables_of_hook() -> None:
         "TUI_PROBE_ENGINE": "/tmp/x/engine",
         "TUI_PROBE_PROBE": "/tool/probes/block_sched.toml",
         "TUI_PROBE_ENDING": "/here/trace/.run-1/ending",
-        "TUI_PROBE_BESIDE": "/here/trace/.run-1/beside",
+        "TUI_PROBE_BESIDE": "/here/trace/.run-1/next to it",
         "TUI_PROBE_NOTES": "/here/trace/.run-1/notes",
         "TUI_PROBE_GRAFT_FAULTS": str(graft_faults_file()),
         "TUI_PROBE_EMPTY_KERNELS": str(default_cache_directory("empty")),

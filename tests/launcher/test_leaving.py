@@ -64,7 +64,7 @@ def trace_of(tool: Runner) -> Path:
 
 
 def complete(trace: Path) -> None:
-    """The program is asked to end; its trace has all that belongs to it, and nothing is left beside it."""
+    """The program is asked to end; its trace has all that belongs to it, and nothing is left next to it."""
     assert record_of(trace)["ended"] is None
     (trace.parents[1] / "go").touch()
     wait_for(lambda: record_of(trace)["ended"])

@@ -1,4 +1,4 @@
-"""A target under ``tui-probe run`` behaves as it does alone: output, input, exit status."""
+"""A target under ``tui-probe run`` behaves as it does without tui-probe: output, input, exit status."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_script_whose_interpreter_is_missing(tool: Runner) -> None:
 
 
 def test_without_options_the_seeds_way_of_calling(launching: Runner, script: Script) -> None:
-    """Options end at the command even without "--", and the command's own options are left alone."""
+    """Options end at the command even without "--", and the command's own options are left unchanged."""
     command = script("import sys; print(sys.argv[1:])")
     result = launching(
         "run", "-p", "block_sched", "--tracedir", "here", "--sim", "--no-report", *command, "-p", "--", "x"
@@ -181,6 +181,6 @@ def test_without_options_the_seeds_way_of_calling(launching: Runner, script: Scr
 
 def test_python_prints_as_without_hook(launching: Runner, script: Script) -> None:
     command = script("import sys, os; print(sys.stdout.isatty(), os.getcwd(), sys.argv)")
-    alone = subprocess.run(command, cwd=launching.folder, stdin=subprocess.DEVNULL, capture_output=True)
-    assert launching.run(command).stdout == alone.stdout
+    solo = subprocess.run(command, cwd=launching.folder, stdin=subprocess.DEVNULL, capture_output=True)
+    assert launching.run(command).stdout == solo.stdout
     assert sys.executable in command

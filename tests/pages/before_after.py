@@ -2,7 +2,7 @@
 
 matmul    half as long (before 1 ms), 32 -> 40 registers, spills gone: faster
 softmax   the second of three in the one trace, the first in the other; 5 % slower
-copy      the same in all figures
+copy      the same in all values
 twice     two kernels of one name that are distinguished by their grid, and come in the other order
 shapes    one kernel launched with two grids: the smaller one has a third more cycles, the larger one half of them
 gone      only before;  added     only after

@@ -154,9 +154,9 @@ def test_every_difference_that_was_planted_is_found(capfd: pytest.CaptureFixture
         ("resized_kernel", 8): "worse", ("resized_kernel", 64): "better",
     }  # fmt: skip
     assert kernels["matmul", 16]["figure"] == "time_ms"
-    figures = {(row["kernel"], row["figure"]): row for row in record["figures"] if row["grid"] != [8, 1, 1]}
-    assert figures["softmax_kernel", "time_ms"]["share"] == pytest.approx(0.05)
-    spills = figures["matmul(float const*, float const*, float*, int)", "spills"]
+    metric_numbers = {(row["kernel"], row["figure"]): row for row in record["figures"] if row["grid"] != [8, 1, 1]}
+    assert metric_numbers["softmax_kernel", "time_ms"]["share"] == pytest.approx(0.05)
+    spills = metric_numbers["matmul(float const*, float const*, float*, int)", "spills"]
     assert (spills["before"], spills["after"], spills["verdict"]) == (32, 0, "better")
     assert (record["only_before"], record["only_after"]) == (["gone(float*)"], ["added(float*)"])
 
@@ -209,7 +209,7 @@ def test_a_change_within_what_launches_vary_is_none() -> None:
     few = ValueChange(launches(1.0, 1.8), launches(1.2, 1.9))
     assert (few.within_noise, few.before.spread, few.verdict) == (False, None, "worse")
     verdict = pair_verdict(KernelPair("", 0, "k", None, None, [noisy]))
-    assert verdict.startswith("B is as fast as A, the difference is within what launches vary")
+    assert verdict.startswith("B is as fast as A, no difference beyond launch-to-launch variation")
 
 
 def test_time_comes_before_counts_that_went_from_0() -> None:
@@ -309,8 +309,8 @@ def test_traces_of_two_probes_are_not_called_better_or_worse(capfd: pytest.Captu
     lines = told(capfd, str(SIMULATED / "block_sched"), str(SIMULATED / "gmem_sectors"), "--width", "100").splitlines()
     assert lines[0] == " 1 kernel in both in 3 shapes: 3 same", "what a probe costs says nothing of the program"
     assert " the probe differs: block_sched, and gmem_sectors" in lines
-    alone = " A alone  running cycles 4 323 · scheduling cycles 551"
-    assert any(line.startswith(alone) for line in lines)
+    solo = " A only  running cycles 4 323 · scheduling cycles 551"
+    assert any(line.startswith(solo) for line in lines)
     assert not any(line.startswith(" kernel") for line in lines), "a table in which all is the same tells nothing"
     (registers,) = [line.split() for line in lines if line.startswith(" registers, probed")]
     assert registers[-1].endswith("%"), "what different probes need is neither better nor worse"
@@ -339,7 +339,7 @@ def test_comparison_data_names_its_schema(capfd: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_instances_of_a_template_are_distinguished(width: int, capfd: pytest.CaptureFixture[str]) -> None:
-    """Ten kernels of PyTorch that differ in a template argument alone, most of them of the same grid and block."""
+    """Ten kernels of PyTorch that differ in a template argument only, most of them of the same grid and block."""
     traces = [str(EVALUATED / "dmat" / name) for name in ("triton-128x64", "triton-64x64")]
     lines = told(capfd, *traces, "--width", str(width)).splitlines()
     headings = [line for line in lines if line.startswith(" #")]
@@ -347,7 +347,7 @@ def test_instances_of_a_template_are_distinguished(width: int, capfd: pytest.Cap
     without_index = {heading.split(" ", 2)[2] for heading in headings}
     assert len(headings) == len(without_index) == 18
     table = lines[next(n for n, line in enumerate(lines) if line.startswith(" kernel ")) + 1 :]
-    names = [line[: lines[len(lines) - len(table) - 1].index("figure")] for line in table[:18]]
+    names = [line[: lines[len(lines) - len(table) - 1].index("metric")] for line in table[:18]]
     assert len(set(names)) == 18
 
 
@@ -400,12 +400,12 @@ def test_no_kernel_in_both_is_nothing_to_compare(capfd: pytest.CaptureFixture[st
 @pytest.mark.usefixtures("traces")
 def test_two_traces_kernel_by_kernel(capfd: pytest.CaptureFixture[str]) -> None:
     record = document(capfd, "one", "other")
-    figures = {(row["kernel"], row["figure"]): row for row in record["figures"]}
-    times = figures["softmax_kernel", "launches"]
+    metric_numbers = {(row["kernel"], row["figure"]): row for row in record["figures"]}
+    times = metric_numbers["softmax_kernel", "launches"]
     assert (times["before"], times["after"], times["change"]) == (1, 1, 0)
-    slowdown = next(row for key, row in figures.items() if key[1] == "slowdown")
+    slowdown = next(row for key, row in metric_numbers.items() if key[1] == "slowdown")
     assert (slowdown["before"], slowdown["after"], slowdown["change"]) == (pytest.approx(1.2), None, None)
-    cycles = next(row for key, row in figures.items() if key[1] == "running_cycles")
+    cycles = next(row for key, row in metric_numbers.items() if key[1] == "running_cycles")
     assert cycles["verdict"] is None
     problem, device = record["notes"][1:]
     assert problem.startswith("2 problems with results: one/result/")
@@ -467,7 +467,7 @@ def test_drawings_side_by_side_have_one_scale(capfd: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(("sides", "said"), [
     (("one", "one:0"), "a trace and a kernel cannot be compared"),
     (("one:0", ":99"), "no kernel is 99"),
-    (("one:0", ":1", "--figures", "speed"), "no figure is speed; there are "),
+    (("one:0", ":1", "--figures", "speed"), "no value is speed; there are "),
 ])  # fmt: skip
 def test_incomparable_sides(sides: tuple[str, ...], said: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", *sides]) == 1

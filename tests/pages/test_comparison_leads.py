@@ -1,4 +1,4 @@
-"""Pages of a kernel that show a figure of a comparison."""
+"""Pages of a kernel that show a value of a comparison."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tui_probe.verdicts.kernel_values import metric_pages
 
 
 def leads(found: Comparison) -> dict[str, PageLink]:
-    """By the key of the figure."""
+    """By the key of the value."""
     known = ((change, change_link(pair, change)) for pair in found.pairs for change in pair.changes)
     return {change.before.key: lead for change, lead in known if lead is not None}
 
@@ -30,7 +30,7 @@ def of_itself(trace: Path) -> dict[str, PageLink]:
 
 
 @pytest.mark.parametrize(
-    ("trace", "figure", "page"),
+    ("trace", "metric_number", "page"),
     [
         (H200 / "demo", "span_cycles", "blocks"),
         (H200 / "attention_sectors", "load_sectors", "lines"),
@@ -43,8 +43,8 @@ def of_itself(trace: Path) -> dict[str, PageLink]:
         (H200 / "demo", "occupancy", "summary"),
     ],
 )
-def test_a_figure_leads_to_the_page_that_shows_it(trace: Path, figure: str, page: str, tmp_path: Path) -> None:
-    lead = of_itself(unpacked(trace, tmp_path))[figure]
+def test_a_figure_leads_to_the_page_that_shows_it(trace: Path, metric_number: str, page: str, tmp_path: Path) -> None:
+    lead = of_itself(unpacked(trace, tmp_path))[metric_number]
     assert (lead.letter, lead.about != "") == ("B", True)
     assert linked_page(lead) == (page, "")
 

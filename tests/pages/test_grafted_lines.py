@@ -129,7 +129,7 @@ def test_findings_and_figures_name_offsets(trace: Trace) -> None:
     findings = launch_findings(ViewSource(trace, trace.kernels[0]))
     assert findings is not None
     (finding,) = (line_finding for line_finding in findings.findings if line_finding.line)
-    assert finding.words.startswith(f"STG {STORE:#06x} calls.cu:23, 32.0 sectors per request, 4 would do")
+    assert finding.words.startswith(f"STG {STORE:#06x} calls.cu:23, 32.0 sectors per request, ideal 4")
     record = json.loads(json.dumps(finding.record()))
     assert (record["ptx_line"], record["offset"]) == (None, STORE)
     text = summarize_findings(trace, trace.kernels[0]).words + "\n".join(

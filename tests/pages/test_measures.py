@@ -1,4 +1,4 @@
-"""Measures of lines beside the code, and no more than is known."""
+"""Measures of lines next to the code, and no more than is known."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_accesses_that_were_not_all_kept_do_not_tell_what_was_not_executed(tmp_p
 
 def test_the_other_columns_are_a_key_away(trace: Trace) -> None:
     view = opened(trace, "ptx")
-    assert view.commands()["unit"] == "beside it: wasted"
+    assert view.commands()["unit"] == "next to it: wasted"
     run_commands(view, ["unit"], (80, 24))
     assert "wasted, -p gmem_sectors_by_line" in plain(view.lines(80)[0])
     again = opened(trace, "ptx")

@@ -61,13 +61,13 @@ def test_a_text_as_png(folder: Path, tmp_path: Path) -> None:
 
 
 def test_both_sides_of_a_comparison_as_png(folder: Path, tmp_path: Path) -> None:
-    """Two drawings beside each other, as the screen exports them."""
+    """Two drawings next to each other, as the screen exports them."""
     pytest.importorskip("matplotlib")
     views = importlib.import_module("tests.pages.test_recorded")
-    beside = importlib.import_module("tui_probe.pages.paired_drawings")
+    adjacent = importlib.import_module("tui_probe.pages.paired_drawings")
     picture = importlib.import_module("tui_probe.draw.picture")
     sides = [views.source_of(SIMULATED / "block_sched", folder, launch=launch) for launch in (0, 1)]
-    picture.write_png(tmp_path / "out.png", beside.open_pair("timeline", *sides, lambda _: None), [], 80)
+    picture.write_png(tmp_path / "out.png", adjacent.open_pair("timeline", *sides, lambda _: None), [], 80)
     image = pixels(tmp_path / "out.png")
     for half in (image[:, : WIDTH // 2, :3], image[:, WIDTH // 2 :, :3]):
         assert half[HEIGHT // 4 : -HEIGHT // 4, 200:-200].std() > 0.01

@@ -35,7 +35,7 @@ OF_H200 = {
     "sectors": ("attention_sectors", 1), "memory": ("demo_bytes", 4), "results": ("demo_bytes", 4),
     "probe": ("attention_progress", 1),
 }  # fmt: skip
-"""The trace and the kernel; the other views have goldens of an H200 beside their own tests."""
+"""The trace and the kernel; the other views have goldens of an H200 next to their own tests."""
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +64,10 @@ def shown(view: View, size: tuple[int, int] = (100, 30)) -> str:
 def test_every_view_that_is_no_probes_has_goldens_of_both() -> None:
     shared = {kind.name for kind in kinds()} - {kind.name for probe in all_probes() for kind in probe.views}
     assert shared - set(PLANTED) <= {"sass", "source"}, "no machine code and no source file is kept with them"
-    beside = {path.stem for path in (Path(__file__).parent / "goldens" / "views").iterdir()}
-    assert shared - set(OF_H200) - {"timeline", "explain"} <= beside, "a walk through the files of one trace is enough"
+    adjacent = {path.stem for path in (Path(__file__).parent / "goldens" / "views").iterdir()}
+    assert shared - set(OF_H200) - {"timeline", "explain"} <= adjacent, (
+        "a walk through the files of one trace is enough"
+    )
 
 
 @pytest.mark.parametrize("name", PLANTED)

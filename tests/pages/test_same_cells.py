@@ -149,8 +149,8 @@ def has_cells(text: str, cells: Iterable[str]) -> bool:
 
 
 def is_hidden(row: Any) -> bool:
-    """Return whether a row is one of data alone: a metric that text and the screen leave out."""
-    return isinstance(row, MetricRow) and row.figure is not None and not row.figure.shown
+    """Return whether a row is one of data only: a metric that text and the screen leave out."""
+    return isinstance(row, MetricRow) and row.metric_number is not None and not row.metric_number.shown
 
 
 @dataclass
@@ -252,7 +252,7 @@ def screen_of_run(recent: RecentView, run: ListedRun) -> Sequence[Line]:
 
 
 def compare_page(folder: Path) -> ShownPage:
-    """A comparison: figures that did not change are in sentences."""
+    """A comparison: values that did not change are in sentences."""
     before, after = write_pair(folder)
     comparison = compare_traces(open_trace(before), open_trace(after), no_progress)
     lines = [plain(line) for line in comparison.lines(WIDTH)]

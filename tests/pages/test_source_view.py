@@ -63,7 +63,7 @@ def test_goldens(trace: Trace, name: str) -> None:
 
 
 def shown(view: SourceView) -> dict[int, str]:
-    """Measures beside the lines of the file, by their numbers."""
+    """Measures next to the lines of the file, by their numbers."""
     lines = ["".join(part for part, _ in line) for line in view.lines(120)][view.pinned(120) :]
     return {
         row.line: line[6 : view.gutter(120)].strip() for row, line in zip(view.rows, lines, strict=True) if row.line
@@ -71,13 +71,13 @@ def shown(view: SourceView) -> dict[int, str]:
 
 
 def test_the_worst_line_of_source_is_marked_and_one_that_never_ran_says_so(trace: Trace) -> None:
-    beside = shown(opened(trace))
-    assert beside[6].startswith("0")
-    assert beside[7].endswith("!")
-    assert beside[7].startswith("112")
-    assert beside[9] == "–"
-    assert beside[11].startswith("0")
-    assert beside[5] == beside[10] == ""
+    adjacent = shown(opened(trace))
+    assert adjacent[6].startswith("0")
+    assert adjacent[7].endswith("!")
+    assert adjacent[7].startswith("112")
+    assert adjacent[9] == "–"
+    assert adjacent[11].startswith("0")
+    assert adjacent[5] == adjacent[10] == ""
 
 
 def test_lines_lead_to_ptx_and_back(trace: Trace) -> None:

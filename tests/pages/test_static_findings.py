@@ -63,4 +63,4 @@ def test_simulated_grid_is_judged_by_a_real_gpu_too(tmp_path: Path) -> None:
 
 def test_spilled_registers_are_a_finding(tmp_path: Path) -> None:
     (finding,) = found(tmp_path, (133, 5, 1), spills=96)
-    assert (finding.key, finding.words) == ("spills", "192 B stored and loaded per thread, beside 18 registers")
+    assert (finding.key, finding.words) == ("spills", "192 B stored and loaded per thread, in addition to 18 registers")

@@ -48,7 +48,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
 
 @pytest.fixture
 def benchmarked(tmp_path: Path) -> Trace:
-    """Kernels of every fate, and one that was timed."""
+    """Kernels of every outcome, and one that was timed."""
     write_example(tmp_path / "example")
     return open_trace(tmp_path / "example")
 

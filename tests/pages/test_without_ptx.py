@@ -44,7 +44,7 @@ def trace(tmp_path: Path) -> Trace:
 
 
 def write_kernels(directory: Path) -> Path:
-    """A trace: kernel 0 is grafted; kernel 1, of the same code, was left alone and has the image alone."""
+    """A trace: kernel 0 is grafted; kernel 1, of the same code, was left unchanged and has the image only."""
     writer = TraceWriter(directory)
     writer.start()
     folder = writer.kernel(0, NAME, ptxas=False, way="graft")

@@ -58,7 +58,7 @@ def test_nothing_is_overwritten(
         ("ld.globl", "no instruction of PTX is known to be .globl: did you mean global?"),
         ("", "'' is not a position"),
         ('"x"', "is not a position"),
-        ("block", "blocks and loops have a start alone"),
+        ("block", "blocks and loops have a start only"),
     ],
 )
 @pytest.mark.parametrize("option", [(), ("--toml",)])

@@ -82,8 +82,8 @@ def test_whole_launches_come_first_then_the_largest_samples(writer: Sampling) ->
 @pytest.mark.parametrize(
     ("blocks", "sectors", "said"),
     [
-        ((GRID, 16, 16, 16), GRID * 2 * 64, "those of all blocks alone, 1 of 4"),
-        ((16, 16, 32), 32 * 2 * 64, "those of 32 of 64 blocks alone, 1 of 3"),
+        ((GRID, 16, 16, 16), GRID * 2 * 64, "those of all blocks only, 1 of 4"),
+        ((16, 16, 32), 32 * 2 * 64, "those of 32 of 64 blocks only, 1 of 3"),
         ((16, 16), 16 * 2 * 64, None),
     ],
     ids=["some whole", "samples of two sizes", "one size"],
@@ -94,7 +94,7 @@ def test_a_comparison_takes_the_median_of_one_kind(
     trace = trace_of(writer, *blocks)
     problems: dict[str, None] = {}
     values = probe_values(ViewSource(trace, trace.kernels[0]), no_progress, problems)
-    assert {figure.key: figure.value for figure in values}["load_sectors"] == sectors
+    assert {metric_number.key: metric_number.value for metric_number in values}["load_sectors"] == sectors
     assert [words.rpartition(": ")[2] for words in problems] == ([] if said is None else [said])
 
 

@@ -41,8 +41,8 @@ def batches(file: str, jobs: list[Job]) -> list[tuple[list[str], list[Job]]]:
     """Return the jobs of each start of ptxas, which takes as long as to assemble a small kernel, with its options."""
     grouped: dict[tuple[str, ...], list[Job]] = {}
     for number, job in enumerate(jobs):
-        alone = [str(number)] if CANNOT_SHARE.search(job[2]) else []
-        grouped.setdefault((*options_for(file, job[0]), *alone), []).append(job)
+        solo = [str(number)] if CANNOT_SHARE.search(job[2]) else []
+        grouped.setdefault((*options_for(file, job[0]), *solo), []).append(job)
     return [(options_for(file, batch[0][0]), batch) for batch in grouped.values()]
 
 
@@ -59,7 +59,7 @@ def assembly_error(ptxas: Tool, options: list[str], batch: list[Job], folder: Pa
 
 
 def options_for(file: str, probe: str) -> list[str]:
-    """To check every instruction alone, in large kernels where it is not this probe's turn."""
+    """To check every instruction only, in large kernels where it is not this probe's turn."""
     turn = LARGE[PROBES.index(probe) % len(LARGE)]
     return [] if file not in LARGE or file == turn else ["--entry", "assembled_instead"]
 

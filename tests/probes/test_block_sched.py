@@ -118,7 +118,7 @@ def test_block_times_of_each_block(file: Path) -> None:
 def test_more_blocks_than_are_held_together_have_the_same_schedule(
     file: Path, monkeypatch: pytest.MonkeyPatch, kept: str
 ) -> None:
-    """Of blocks in parts, the SMs in groups, each figure is that of all at the same time."""
+    """Of blocks in parts, the SMs in groups, each value is that of all at the same time."""
     chance = np.random.default_rng(1)
     sm = chance.choice([3, 0, 70, 9], 500)
     start, elapsed = 1000 + np.arange(500) * 7, chance.integers(0, 90, 500)
@@ -232,6 +232,6 @@ def test_blocks_that_are_looked_at_in_parts_are_the_same(file: Path, monkeypatch
 
 
 def test_in_words_the_tail_is_that_of_a_launch_and_data_keeps_its_keys() -> None:
-    named = {metric.key: (metric.title, metric.alone) for metric in METRICS}
+    named = {metric.key: (metric.title, metric.solo) for metric in METRICS}
     assert named["ramp_cycles"] == ("filling", "filling cycles")
     assert named["tail_cycles"] == ("emptying", "emptying cycles")

@@ -1,4 +1,4 @@
-"""Bytes and sectors of launches as views, beside what the probes saved."""
+"""Bytes and sectors of launches as views, compared with what the probes saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The accesses of one instruction alone."""
+"""The accesses of one instruction only."""
 
 from __future__ import annotations
 

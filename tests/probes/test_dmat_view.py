@@ -130,7 +130,7 @@ def test_without_instructions_the_worst_place_has_most_sectors_per_request(tmp_p
 
 
 def test_absence_of_waste_is_reported(view: Dmat) -> None:
-    run_commands(view, ["zoom_in_rows"] * 2, (120, 40))  # the first band alone
+    run_commands(view, ["zoom_in_rows"] * 2, (120, 40))  # the first band only
     view.address = A
     run_commands(view, ["fit"], (120, 40))
     view.window = Window(0, view.end, 0.0, 0.2)

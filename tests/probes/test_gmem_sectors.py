@@ -160,7 +160,7 @@ ret;
 
 
 def touched(indices: np.ndarray[Any, Any], size: int, offset: int) -> tuple[int, int, int]:
-    """Requests, sectors and the fewest that would do, of an access at ``index * size + offset``.
+    """Requests, sectors and the minimum, of an access at ``index * size + offset``.
 
     The table begins at a sector.
     """
@@ -196,5 +196,5 @@ def test_gather_and_scatter(
 def test_ideal_has_as_many_digits_as_touched_sectors() -> None:
     counted = MemorySectors(30, 132, 30, 240, 0, 0, 0, 0, 0, load_ideal=110, store_ideal=120)
     texts = [finding.words for finding in _sectors(counted, "")]
-    assert texts[0].endswith("4.4 sectors each, 3.7 would do")
-    assert texts[1].endswith("8.0 sectors each, 4 would do")
+    assert texts[0].endswith("4.4 sectors each, ideal 3.7")
+    assert texts[1].endswith("8.0 sectors each, ideal 4")

@@ -93,7 +93,7 @@ def test_simulated_nanoseconds_are_no_times(trace: Trace) -> None:
         trace.state.simulated = on_simulated_gpu
         (result,) = analyse_results(trace, kernel)
         assert result.analysis is not None
-        figures = {figure.key: figure for figure in result.figures}
-        assert (figures["duration"].value is None) is on_simulated_gpu
-        assert figures["longest_cycles"].value
+        metric_numbers = {metric_number.key: metric_number for metric_number in result.metric_numbers}
+        assert (metric_numbers["duration"].value is None) is on_simulated_gpu
+        assert metric_numbers["longest_cycles"].value
         assert result.threads_missing == 0

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.kernels import DATA, entry, inserted, probed
-from tests.probes.figures import figures_in
+from tests.probes.metric_numbers import figures_in
 from tests.probes.running import example, result_of, simulated
 from tests.probes.specimens import Specimen
 from tui_probe.engine.kernel import Kernel
@@ -60,7 +60,9 @@ def test_a_planted_nan(tmp_path: Path) -> None:
 def test_all_finite(tmp_path: Path) -> None:
     analysis = saxpy(tmp_path, {})
     assert (analysis.stores, analysis.first) == (0, None)
-    assert [figure.key for figure in figures_in("nan_check", analysis) if figure.shown] == ["stores"]
+    assert [metric_number.key for metric_number in figures_in("nan_check", analysis) if metric_number.shown] == [
+        "stores"
+    ]
 
 
 def test_the_earliest_of_several(tmp_path: Path) -> None:
@@ -71,7 +73,9 @@ def test_the_earliest_of_several(tmp_path: Path) -> None:
     assert times == sorted(times)
     first = next(store for store in analysis.found if store.block[0] == 0)
     assert (first.thread[0], first.value) == (3, -math.inf)
-    assert {figure.key: figure.label for figure in figures_in("nan_check", analysis)}["first_line"].startswith("first ")
+    assert {metric_number.key: metric_number.label for metric_number in figures_in("nan_check", analysis)}[
+        "first_line"
+    ].startswith("first ")
 
 
 BITS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
@@ -203,7 +207,10 @@ ret;
     analysis = checked(tmp_path, entry(body, ".param .u64 out"), np.full(4, 0x7FC00000, np.uint32))
     assert analysis.stores == 0
     assert [site.opcode for site in analysis.unchecked] == ["st.global.v2.b32"]
-    assert {figure.key for figure in figures_in("nan_check", analysis) if figure.shown} == {"stores", "unchecked"}
+    assert {metric_number.key for metric_number in figures_in("nan_check", analysis) if metric_number.shown} == {
+        "stores",
+        "unchecked",
+    }
 
 
 def test_triton_softmax(tmp_path: Path) -> None:

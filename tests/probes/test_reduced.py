@@ -113,7 +113,10 @@ def test_figures_without_an_analysis(tmp_path: Path) -> None:
         own = load_probe(probe)
         maps = [_custom_map(own, map_) for map_ in own.maps]
         whole, reduced = (
-            {figure.key: figure.value for figure in custom_probe.analyse_custom(each, maps).figures()}
+            {
+                metric_number.key: metric_number.value
+                for metric_number in custom_probe.analyse_custom(each, maps).metric_numbers()
+            }
             for each in both(folder, probe, "matmul")
         )
         assert {key: reduced[key] for key in whole} == whole

@@ -1,4 +1,4 @@
-"""Basic blocks and the kinds of instructions of machine code, beside what nvdisasm says of the same code."""
+"""Basic blocks and the kinds of instructions of machine code, compared with what nvdisasm says of the same code."""
 
 from __future__ import annotations
 

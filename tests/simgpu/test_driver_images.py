@@ -62,7 +62,7 @@ def test_machine_code_only(driver: Driver, capfd: pytest.CaptureFixture[str]) ->
     with fails(Code.NO_BINARY):
         driver.load((DATA / "image.no_ptx.cubin").read_bytes())
     errors = capfd.readouterr().err
-    assert errors.startswith("tui-probe simulated GPU: no PTX in image: the simulated GPU executes PTX alone")
+    assert errors.startswith("tui-probe simulated GPU: no PTX in image: the simulated GPU executes PTX only")
     assert "instead of nvJitLink" in errors
 
 

@@ -232,7 +232,7 @@ ACCESS = """.visible .entry access(.param .u64 address) {{
         ("st.global.u32 [%rd1], 1;", BASE + 4096 - 8, MemoryFaultError, f"{BASE + 4096:#x}"),
         ("ld.global.u32 %r3, [%rd1];", BASE - 8, MemoryFaultError, f"{BASE - 8:#x}"),
         ("ld.u32 %r3, [%rd1];", 16, MemoryFaultError, "illegal address 0x10 (4 bytes, global"),
-        # The second of two accesses by one register, for the last thread alone.
+        # The second of two accesses by one register, for the last thread only.
         ("ld.global.u32 %r3, [%rd1]; ld.global.u32 %r3, [%rd1+4];", BASE + 4064, MemoryFaultError, f"{BASE + 4096:#x}"),
         ("ld.global.u32 %r3, [%rd1]; ld.global.u32 %r3, [%rd1+2];", BASE, MisalignedAddressError, f"{BASE + 2:#x}"),
         ("ld.global.u32 %r3, [%rd1]; ld.global.u32 %r3, [%rd1+-4];", BASE, MemoryFaultError, f"{BASE - 4:#x}"),

@@ -1,4 +1,4 @@
-"""The estimated registers of kernels, beside those that ptxas took."""
+"""The estimated registers of kernels, compared with those that ptxas took."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class TraceWriter:
         ptxas: bool = True,
         way: Literal["ptx", "graft"] | None = None,
     ) -> Path:
-        """A kernel whose fate is known; a probed or failed one has a folder, which is returned."""
+        """A kernel whose outcome is known; a probed or failed one has a folder, which is returned."""
         self.names[index] = name
         folder = self.directory / "kernel" / f"{index}_{hashlib.sha1(name.encode()).hexdigest()}"
         if status in ("probed", "failed"):

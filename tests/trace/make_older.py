@@ -1,4 +1,4 @@
-"""Small traces as existing systems leave them: no kernel beside a result, no probe, no epoch, no run.json."""
+"""Small traces as existing systems leave them: no kernel next to a result, no probe, no epoch, no run.json."""
 
 from __future__ import annotations
 

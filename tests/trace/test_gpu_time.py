@@ -1,4 +1,4 @@
-"""Estimates from sampled launches: planted times come out, and every figure keeps within what it is made of."""
+"""Estimates from sampled launches: planted times come out, and every value keeps within what it is made of."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_equal_weights_are_as_none(values: list[int]) -> None:
 
 @given(st.integers(0, 2**32), st.integers(1000, 5000))
 def test_a_sample_that_thins_out_estimates_the_total_within_its_doubt(seed: int, launches: int) -> None:
-    """Sampled as the hook does: the first launches, then ever fewer; the truth is within five doubts."""
+    """Sampled as the hook does: the first launches, then ever fewer; the truth is within five standard errors."""
     random = np.random.default_rng(seed)
     times = np.rint(random.normal(10_000, 1_000, launches)).astype(int)
     found, launch, last = [], 0, -1

@@ -1,4 +1,4 @@
-"""Launches in packed lines: what is written is read, no matter what is beside it, and each is found by its number."""
+"""Launches in packed lines: what is written is read, no matter what is next to it, and each is found by its number."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_view import no_result_reason
 from tui_probe.trace.follow import TraceFollower, open_trace
 
-FATE = "registers 10 local 0 shared 0 blocks 8"
+FACTS = "registers 10 local 0 shared 0 blocks 8"
 SHAPES = ((8, 1, 1), (16, 1, 1))
 
 
@@ -19,7 +19,7 @@ def write(folder: Path) -> TraceWriter:
     writer.start()
     writer.kernel(0, "k", "probed")
     writer.lines(
-        f"[probing] 0 probed {FATE} probe one reason -",
+        f"[probing] 0 probed {FACTS} probe one reason -",
         "[probing] 0 probed registers 12 local 0 shared 0 blocks 6 probe two reason -",
         "[probing] 0 skipped registers - local - shared - blocks - probe three reason no PTX in image code no-ptx",
     )
@@ -127,7 +127,7 @@ def test_why_a_page_has_nothing(tmp_path: Path) -> None:
 
 def test_a_probe_whose_name_leads_out_of_the_trace_has_no_files(tmp_path: Path) -> None:
     writer = write(tmp_path / "t")
-    writer.lines(f"[probing] 0 probed {FATE} probe ../../.. reason -", f"[probing] 0 probed {FATE} probe / reason -")
+    writer.lines(f"[probing] 0 probed {FACTS} probe ../../.. reason -", f"[probing] 0 probed {FACTS} probe / reason -")
     kernel = open_trace(writer.directory).kernels[0]
     (writer.directory / "probe.toml").write_text("")
     for name in ("../../..", "/"):
@@ -137,7 +137,7 @@ def test_a_probe_whose_name_leads_out_of_the_trace_has_no_files(tmp_path: Path) 
 
 def test_a_damaged_log_cannot_make_any_number_of_probes(tmp_path: Path) -> None:
     writer = write(tmp_path / "t")
-    writer.lines(*(f"[probing] 0 probed {FATE} probe p{number} reason -" for number in range(1000)))
+    writer.lines(*(f"[probing] 0 probed {FACTS} probe p{number} reason -" for number in range(1000)))
     assert len(open_trace(writer.directory).kernels[0].by_probe()) == 64
 
 

@@ -81,7 +81,7 @@ def _parsed_styles() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Frames come with ``refresh`` alone, and what was found in all kernels with one of them, however busy the machine
+    """Frames come with ``refresh`` only, and what was found in all kernels with one of them, however busy the machine
     is."""
     monkeypatch.setattr("tui_probe.ui.live.live_screen.INTERVAL", 3600.0)
     for name in ("FINDING_PORTION", "RESULT_PORTION"):

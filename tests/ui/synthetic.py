@@ -44,7 +44,7 @@ class TraceWriter:
     def kernel(
         self, name: str, status: str = "probed", reason: str = "-", registers: tuple[int, int] = (18, 24)
     ) -> int:
-        """A kernel whose fate is known; a probed one has a folder with a process.log."""
+        """A kernel whose outcome is known; a probed one has a folder with a process.log."""
         index = len(self.kernels)
         self.kernels[index] = name
         self.event(
@@ -105,7 +105,7 @@ class TraceWriter:
         )
 
     def timed(self, kernel: int, launch: int, nanoseconds: int) -> None:
-        """The GPU time of a launch without the probe, which stands for itself alone."""
+        """The GPU time of a launch without the probe, which stands for itself only."""
         self.event(f"[time] launch {launch} kernel {kernel} key {kernel} original ns {nanoseconds} for 1")
 
     def result(self, kernel: int, launch: int, blocks: int = 64, warps: int = 4) -> Path:
@@ -192,7 +192,7 @@ NAMES = (
 
 
 def example(directory: Path) -> TraceWriter:
-    """A trace with a kernel of each fate, launches, a benchmark and results."""
+    """A trace with a kernel of each outcome, launches, a benchmark and results."""
     trace = TraceWriter(directory)
     trace.event("[benchmark] ENABLED L2 Flush Size 52428800")
     fill = trace.kernel(NAMES[0])

@@ -166,7 +166,7 @@ async def test_line_without_target_reports_it() -> None:
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         screen = await compared(stage)
         await stage.press("g", "enter")
-        assert "this line is of no figure: Enter on a row of a table leads to its page" in stage.inside
+        assert "this line is of no value: Enter on a row of a table leads to its page" in stage.inside
         await stage.press("exclamation_mark")
         assert "the largest change: " in stage.inside, "B is better in every figure"
         assert screen.current == "figures"
@@ -204,7 +204,7 @@ async def test_reading_both_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def to_row(stage: Stage, words: str) -> int:
-    """Put the cursor on the row of a figure; its line on the page."""
+    """Put the cursor on the row of a value; its line on the page."""
     view = stage.app.screen.view  # type: ignore[attr-defined]
     assert isinstance(view, DocumentView)
     await stage.press("slash", *words, "enter")
@@ -221,16 +221,16 @@ async def to_row(stage: Stage, words: str) -> int:
     ],
 )
 async def test_enter_leads_to_the_page_that_shows_the_figure_and_q_to_the_row(
-    figure: str, page: str, title: str
+    metric_number: str, page: str, title: str
 ) -> None:
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         screen = await compared(stage)
-        row = await to_row(stage, figure)
+        row = await to_row(stage, metric_number)
         await stage.press("enter")
         side = stage.app.screen
         assert isinstance(side, SideScreen)
         assert (side.current, side.source) == (page, screen.other), "of B"
-        assert f"{figure} of B, on the page {title}" in stage.inside.split("\n")[-1]
+        assert f"{metric_number} of B, on the page {title}" in stage.inside.split("\n")[-1]
         assert stage.inside.startswith(" B  #")
         await stage.press("q")
         assert stage.app.screen is screen

@@ -28,7 +28,7 @@ class Recorder:
 
 
 def _coloured(text: str, attributes: str) -> str:
-    """As Rich does it: the last letter stands alone, in plain text."""
+    """As Rich does it: the last letter is separate, in plain text."""
     return f"\x1b[{attributes}m{text[:-1]}\x1b[0m{text[-1:]}" if attributes else text
 
 

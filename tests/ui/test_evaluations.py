@@ -1,4 +1,4 @@
-"""Evaluations on the screen: chosen in the palette, of the traces that are open, a page for each figure."""
+"""Evaluations on the screen: chosen in the palette, of the traces that are open, a page for each value."""
 
 from __future__ import annotations
 

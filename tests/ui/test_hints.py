@@ -33,7 +33,7 @@ def test_on_every_screen_it_is_named_how_to_go_on_and_back() -> None:
     for name, line in screens.items():
         named = line.strip().split("   ")
         if len(HINTS.intersection(named)) < 2 or name.startswith("help "):
-            continue  # something is said in its place; pages of help are left by one key alone
+            continue  # something is said in its place; pages of help are left by one key only
         assert {"? keys", ": commands"} <= {*named}, name
         if name.startswith(("home ", "home-", "kernel-", "pages/compare", "pages/timeline", "pages/source")):
             assert "q back" in named, name

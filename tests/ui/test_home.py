@@ -82,7 +82,7 @@ AGAIN = (
 VERDICTS = {
     "Nov21_101011_20": RunVerdict("matmul", "memory (L2) 83%", "memory (L2)", 0.62, 0.81),
     "Nov20_111111_9": RunVerdict("matmul", "latency", "latency", 0.7, 1.2),
-    "Oct01_101010_5": RunVerdict("scatter", "! 8.0 sectors per request, 1 would do"),
+    "Oct01_101010_5": RunVerdict("scatter", "! 8.0 sectors per request, ideal 1"),
 }
 
 
@@ -482,7 +482,7 @@ def test_a_command_that_is_tui_probe_itself_is_refused(command: str) -> None:
 def test_command_with_prefix_tui_probe_is_run() -> None:
     for command in ("tui-probe-example", "python -m tui_probe.simgpu.examples.demo", "python tui-probe"):
         assert options_of(StartForm(command, simulated=True)).command == tuple(command.split())
-    with pytest.raises(ValueError, match="name the program alone"):
+    with pytest.raises(ValueError, match="name the program itself"):
         options_of(StartForm("tui-probe run -- ./a.out"))
 
 

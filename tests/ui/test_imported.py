@@ -307,7 +307,7 @@ async def test_under_a_range_all_that_counts_is_of_it(tmp_path: Path) -> None:
         assert "85 of 3 689 kernels" in stage.text
         assert "row 1 of 9" in stage.text
         await stage.press("0", "g")
-        assert "of 3 688 gaps beside what is found" in stage.text
+        assert "of 3 688 gaps next to what is found" in stage.text
         await stage.press("1", "enter")
         assert "only kernel gemv2T_kernel_val<…> in range Step 0 to 10 · row 1 of 10" in stage.text
         await stage.press("escape")

@@ -196,9 +196,9 @@ def timed(rows: Rows) -> Rows:
     )  # fmt: skip
 
 
-def _time(total: float, doubt: float | None) -> GpuTime:
+def _time(total: float, standard_error: float | None) -> GpuTime:
     kind = VariantTime(9, 0, total / 10, None, total / 10, total / 9, total / 11, total / 9)
-    return GpuTime(10, kind, None, total, doubt, None, None)
+    return GpuTime(10, kind, None, total, standard_error, None, None)
 
 
 @pytest.mark.parametrize("cells", [60, 80, 120, 150, 200])

@@ -247,7 +247,7 @@ async def test_resizing_divides_anew_and_says_when_there_is_too_little(session: 
 def test_table_and_page_both_have_room(width: int, height: int) -> None:
     division = arrangement(width, height)
     assert division is not None
-    if division.beside:
+    if division.adjacent:
         assert min(division.table_cells, width - division.table_cells) >= 100
     else:
         assert division.table_cells >= 5

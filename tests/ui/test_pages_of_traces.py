@@ -1,4 +1,4 @@
-"""Screens of a saved bandwidth result, of the roofline, and of a profile beside traces; rows lead to kernels."""
+"""Screens of a saved bandwidth result, of the roofline, and of a profile next to traces; rows lead to kernels."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ async def test_a_kernel_of_the_roofline_opens_in_its_trace(tmp_path: Path) -> No
 
 
 @pytest.fixture
-def beside(tmp_path: Path) -> tuple[Path, Path, Path]:
+def adjacent(tmp_path: Path) -> tuple[Path, Path, Path]:
     """A profile with the kernels f and g, and two traces, in the second of which f was probed."""
     profile = write_export(
         tmp_path / "x.sqlite",
@@ -147,15 +147,15 @@ def beside(tmp_path: Path) -> tuple[Path, Path, Path]:
 
 
 @both
-async def test_profile_opened_with_traces(beside: tuple[Path, Path, Path], ascii_only: bool) -> None:
-    profile, *directories = beside
+async def test_profile_opened_with_traces(adjacent: tuple[Path, Path, Path], ascii_only: bool) -> None:
+    profile, *directories = adjacent
     imported = open_imported([profile], traces=[open_trace(path) for path in directories])
     async with showing(imported, SIZE, ascii_only=ascii_only, traces=directories) as stage:
         await check_pages(stage, "imported-nsys-traced", {"kernels": "1"})
 
 
-async def test_a_kernel_of_a_profile_opens_in_the_trace_that_probed_it(beside: tuple[Path, Path, Path]) -> None:
-    profile, *directories = beside
+async def test_a_kernel_of_a_profile_opens_in_the_trace_that_probed_it(adjacent: tuple[Path, Path, Path]) -> None:
+    profile, *directories = adjacent
     imported = open_imported([profile], traces=[open_trace(path) for path in directories])
     async with showing(imported, (120, 30), traces=directories) as stage:
         await stage.press("0", "k")
@@ -171,8 +171,8 @@ async def test_a_kernel_of_a_profile_opens_in_the_trace_that_probed_it(beside: t
         assert "this line leads to no kernel of a trace" in stage.text
 
 
-async def test_a_trace_that_is_still_being_read(beside: tuple[Path, Path, Path]) -> None:
-    profile, *directories = beside
+async def test_a_trace_that_is_still_being_read(adjacent: tuple[Path, Path, Path]) -> None:
+    profile, *directories = adjacent
     imported = open_imported([profile], traces=[open_trace(path) for path in directories])
     async with showing(imported, (120, 30), traces=directories[:1]) as stage:
         await stage.press("0", "k")

@@ -68,7 +68,7 @@ async def test_a_page_is_shown(session: Session) -> None:
 
 async def test_looks_can_be_chosen(session: Session) -> None:
     async with on_stage(session) as stage:
-        await stage.press("colon", *"ascii alone", "enter")
+        await stage.press("colon", *"ascii only", "enter")
         assert stage.text.isascii()
         await stage.press("colon", *"bandwidth low", "enter")
         assert stage.app.low_bandwidth
@@ -161,7 +161,7 @@ async def test_the_list_fits_the_terminal(session: Session, size: tuple[int, int
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 async def test_the_list_as_text(session: Session, ascii_only: bool) -> None:
     async with on_stage(session, (80, 24), Appearance(ascii_only=ascii_only)) as stage:
-        await stage.refresh()  # what was found is at the edge, beside the list
+        await stage.refresh()  # what was found is at the edge, next to the list
         await stage.press("colon")
         golden_screen("palette", stage)
 

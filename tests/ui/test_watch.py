@@ -26,7 +26,7 @@ WATCH = [sys.executable, "-m", "tui_probe", "watch"]
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], TraceWriter]]:
-    """A process that waits, and the trace that it seems to write, beside one that ended long ago."""
+    """A process that waits, and the trace that it seems to write, next to one that ended long ago."""
     example(tmp_path / "traces" / "Nov20_101010_1")
     with waiting_process() as process:
         trace = TraceWriter(tmp_path / "traces" / "Nov21_101010_2", process.pid, " ".join(WAITING))

@@ -155,7 +155,7 @@ async def test_worst_golden(accesses: Session, ascii_only: bool) -> None:
 async def test_the_mark_of_the_figure_in_sight_where_nothing_stands_out() -> None:
     async with on_stage(Session(traces=(RECORDED / "attention_sectors",))) as stage:
         await stage.press("enter", "2", "exclamation_mark")
-        assert "the most: 2 097 152 sectors, 2 lines alike" in stage.text, "the first figure in which lines differ"
+        assert "the most: 2 097 152 sectors, 2 lines alike" in stage.text, "the first value in which lines differ"
         assert "row 17 of 35" in stage.text, "the heading is row 1, and line 31 of the file follows"
         await stage.press("u", "u", "u", "exclamation_mark")
         assert "the most: 2 097 152 sectors, 2 lines alike" in stage.text, "16 sectors per request, all alike"

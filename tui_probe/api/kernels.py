@@ -95,7 +95,9 @@ class Kernel:
 
     @property
     def gpu_time(self) -> GpuTime | None:
-        """GPU time by sampled launches: count, mean, median, p99, total and their doubts, in ns; None if simulated."""
+        """GPU time by sampled launches: count, mean, median, p99, total and their standard errors, in ns; None if
+        simulated.
+        """
         return self._kernel.gpu_time
 
     @property
@@ -166,13 +168,13 @@ def metrics_of(kernel: TracedKernel) -> dict[str, NDArray[np.float64] | NDArray[
 
 
 def _metrics_by_result(kernel: TracedKernel) -> Iterator[dict[str, float | None]]:
-    """The figures of each result."""
+    """The values of each result."""
     results = list(analyse_results(kernel.trace, kernel))
     sampled = any(result.sample is not None for result in results)
     for result in results:
         _warn_of_problem(result.problem)
-        figures = {figure.key: figure.value for figure in result.figures}
-        yield figures | ({"blocks": result.blocks, "blocks_measured": result.blocks_measured} if sampled else {})
+        metric_numbers = {metric_number.key: metric_number.value for metric_number in result.metric_numbers}
+        yield metric_numbers | ({"blocks": result.blocks, "blocks_measured": result.blocks_measured} if sampled else {})
 
 
 def _warn_of_problem(problem: str | None) -> None:

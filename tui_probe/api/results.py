@@ -130,7 +130,7 @@ class Result:
     """One result file. Arrays are read-only and mapped into memory: nothing is read before it is used.
 
     Blocks are counted x first, then y, then z; a slot is a thread's or a warp's, by its number in the block. Where a
-    run measured only some blocks (``run --sample``), arrays have those alone, and ``blocks`` their numbers.
+    run measured only some blocks (``run --sample``), arrays have those only, and ``blocks`` their numbers.
     """
 
     def __init__(self, kernel: ProbedKernel, path: Path, launch: Launch | None) -> None:

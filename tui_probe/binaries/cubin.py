@@ -170,7 +170,7 @@ def is_cubin(image: bytes) -> bool:
 
 
 def arch_of(image: bytes) -> int:
-    """The architecture of a cubin, by its head alone."""
+    """The architecture of a cubin, by its head only."""
     return Cubin(image, read_header(image), ()).arch
 
 

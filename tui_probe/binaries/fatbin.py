@@ -62,13 +62,13 @@ class FatbinEntry:
         """Bytes of the entry as stored in the file."""
         return self.image[self.start : self.end]
 
-    def alone(self) -> FatbinEntry:
+    def solo(self) -> FatbinEntry:
         """The same entry without the rest of its image, for those who keep it longer than that."""
         payload = self.payload
         return replace(self, image=payload, start=0, end=len(payload))
 
     def runs_on(self, arch: int) -> bool:
-        """Return whether a device of ``arch`` (90) runs machine code of this entry: ``sm_90a`` on 9.0 alone, others on
+        """Return whether a device of ``arch`` (90) runs machine code of this entry: ``sm_90a`` on 9.0 only, others on
         later devices of the same generation, too.
         """
         if self.flags & _SPECIFIC:
@@ -78,7 +78,7 @@ class FatbinEntry:
     @property
     def rank(self) -> tuple[int, bool, bool]:
         """The larger, the rather the driver takes it, of several that a device runs: what is for the newest
-        architecture, and of that what is for it alone (``sm_100a``) before its family (``sm_100f``) and others.
+        architecture, and of that what is only for it (``sm_100a``) before its family (``sm_100f``) and others.
         """
         return self.arch, bool(self.flags & _SPECIFIC), bool(self.flags & _OF_FAMILY)
 

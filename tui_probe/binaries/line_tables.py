@@ -89,7 +89,7 @@ def source_places(image: bytes, kernel: str, size: int) -> dict[int, tuple[str, 
 
 
 def cut_table(section: bytes, places: Collection[int], kept_offsets: Collection[int]) -> tuple[bytes, dict[int, int]]:
-    """A line section with some of its sequences alone, and by each of ``kept_offsets`` its new place.
+    """A line section with some of its sequences only, and by each of ``kept_offsets`` its new place.
 
     ``places`` are those where the addresses of all sequences are stored, ``kept_offsets`` those that stay. Raises
     ImageError for a damaged section, and where sequences do not begin with their address.

@@ -199,7 +199,7 @@ def _of_result(directory: Path, name: str) -> Address:
             launch = trace.results.launch(row)
             if trace.results.name(row) == name and launch is not None:
                 return Address(directory, str(kernel.index), trace.launches[launch].number)
-    raise TraceError(f"{directory}: event.log does not say which launch left result/{name}: name the trace alone")
+    raise TraceError(f"{directory}: event.log does not say which launch left result/{name}: name only the trace")
 
 
 def trace_folder_of(address: Address) -> Path:
@@ -230,7 +230,7 @@ def open_address(address: Address) -> Trace:
 
 
 def open_addressed_kernels(address: Address) -> Trace:
-    """The trace with the kernels alone that the address names, for pages about several traces. Raises ChoiceError."""
+    """The trace with the kernels only that the address names, for pages about several traces. Raises ChoiceError."""
     trace = open_address(address)
     if address.launch is not None:
         raise UsageError(f"{address}: all launches of a kernel are taken together here: leave out @{address.launch}")

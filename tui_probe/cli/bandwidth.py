@@ -95,7 +95,7 @@ def real_driver(chosen: Path | None) -> Path:
 
 
 def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, bool]]:
-    """Every figure of the GPU, and whether it is one of the sweep."""
+    """Every value of the GPU, and whether it is one of the sweep."""
     from tui_probe.bandwidth.measure import GpuBench, buffer_bytes, sweep
 
     room = buffer_bytes(gpu)
@@ -119,7 +119,7 @@ def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, b
 
 
 def lines(measured: Bandwidth, form: Format, cells: int, *, explained: bool = False) -> Iterator[str]:
-    """All figures in one of the forms; the data forms hold the sweep's too."""
+    """All values in one of the forms; the data forms hold the sweep's too."""
     from tui_probe.draw.spans import plain
     from tui_probe.pages.bandwidth_page import SweepPage, bandwidth_page
     from tui_probe.pages.table_page import page_lines

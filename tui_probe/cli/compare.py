@@ -136,7 +136,7 @@ def open_sides(before: str, after: str) -> Sides:
 
 
 def comparison_of(sides: Sides) -> Comparison:
-    """The figures of both sides."""
+    """The values of both sides."""
     from tui_probe.pages.comparison import compare_sources, compare_traces
     from tui_probe.probekit.page_kinds import ViewSource
 
@@ -195,8 +195,8 @@ def comparison_lines(comparison: Comparison, arguments: argparse.Namespace) -> I
         sys.stdout.reconfigure(encoding="utf-8")
     if arguments.format == "json":
         record = comparison.record()
-        figures = record.pop("figures")
-        return as_json({"page": "compare", **record}, "figures", figures)
+        metric_numbers = record.pop("figures")
+        return as_json({"page": "compare", **record}, "figures", metric_numbers)
     if arguments.format == "csv":
         _warn_of(comparison.warning)
         return csv_of_view(comparison)

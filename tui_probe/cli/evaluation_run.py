@@ -96,7 +96,7 @@ def files_from_arguments(arguments: argparse.Namespace) -> tuple[Path, ...]:
     )
     wrong = next((path for path in paths if not path.is_file()), None)
     if wrong is not None:
-        raise UsageError(f"{wrong}: --run collects traces, and takes files alone; leave it out, or leave out --run")
+        raise UsageError(f"{wrong}: --run collects traces, and takes files only; leave it out, or leave out --run")
     return paths
 
 

@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("more", nargs="*", type=Path, metavar="FILE", help="more files of the same profiler")
     parser.add_argument(
-        "--trace", action="append", default=[], metavar="TRACE[:KERNEL]", dest="beside",
-        help="beside files of ncu or nsys: a trace of the same program; may be repeated",
+        "--trace", action="append", default=[], metavar="TRACE[:KERNEL]", dest="adjacent",
+        help="next to files of ncu or nsys: a trace of the same program; may be repeated",
     )  # fmt: skip
     add_screen_options(parser)
     add_plan_options(parser)
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise TraceError(f"{address.path} does not exist: {OPENED}")
     if arguments.more:
         arguments.refuse("one trace at a time; several files only of ncu or nsys")
-    if arguments.beside:
+    if arguments.adjacent:
         arguments.refuse("--trace is for files of ncu or nsys: tui-probe open FILE --trace TRACE")
     trace = trace_folder_of(address)
     remember(trace)
@@ -83,7 +83,7 @@ def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:
     from tui_probe.nsight.pages.opening import open_imported
     from tui_probe.pages.view_output import text_lines, view_lines
 
-    traces = open_traces(arguments.beside)
+    traces = open_traces(arguments.adjacent)
     imported = open_imported(files, plan, tensor, traces)
     if wants_screen(arguments):
         return show(arguments, traces=tuple(trace.directory for trace in traces), imported=imported)

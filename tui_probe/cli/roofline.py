@@ -1,4 +1,4 @@
-"""``tui-probe roofline``: kernels beside what the machine's memory and tensor cores can do."""
+"""``tui-probe roofline``: kernels next to what the machine's memory and tensor cores can do."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def take_again(arguments: argparse.Namespace) -> Path:
     """Fill in what the command line leaves open with what the run of a trace was asked for.
 
     Asks first if this user has not run that command. Returns the folder where that ran; traces of the new run lie
-    beside the trace. UsageError where the trace does not say what ran, or the folder is gone, or the user refuses;
+    next to the trace. UsageError where the trace does not say what ran, or the folder is gone, or the user refuses;
     TraceError where there is no trace.
     """
     trace = trace_folder_of(resolve_name(parse_address(arguments.again))).absolute()

@@ -36,7 +36,7 @@ def percentile_heading() -> Line:
 
 
 def distribution_line(label: str, values: Sequence[float], show: Callable[[float], str]) -> Line:
-    """One figure: its percentiles, and a histogram from the least to the most."""
+    """One value: its percentiles, and a histogram from the least to the most."""
     shares = percentiles(values) or []
     texts = "".join(pad(show(value), _CELLS, right=True) for value in shares)
     return ((" " + pad(label, _LABEL), "dim"), (texts, ""), (f"  {_histogram(values)}", "accent"))
@@ -55,7 +55,7 @@ _MARKER: Final = "•"
 _POINTS: Final = 400
 _MARKS: Final = 5
 _ONE_AT_A_TIME: Final = threading.Lock()
-"""plotext draws on one figure of the whole process."""
+"""plotext draws on one value of the whole process."""
 
 
 def cdf_chart(values: NDArray[Any], cells: int, rows: int, label: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Colours by role. Palettes whose hues stay apart for colour-blind eyes (after Okabe and Ito), and one without colour.
 
 Nothing that draws names a colour: it names a role (``"failed"``), or several joined by ``+`` (``"failed+select"``), and
-the words and glyphs beside it say the same, so a palette may leave colours out. Colours are those of the 256-colour
+the words and glyphs next to it say the same, so a palette may leave colours out. Colours are those of the 256-colour
 table: naming one takes half the bytes of an RGB triplet, and a screen is sent over slow lines.
 """
 

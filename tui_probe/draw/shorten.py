@@ -275,8 +275,8 @@ _USUAL = 24
 def draw_head(canvas: Canvas, title: str, launch: str, kernel: str, totals: str, role: str = "dim") -> None:
     """Draw the title of a drawing, its launch and kernel, and ``totals``.
 
-    Totals are cut only where not even the launch has room beside them. Of ``title`` only the part before the colon is
-    drawn, or nothing, where a kernel of usual length has no room beside it.
+    Totals are cut only where not even the launch has room next to them. Of ``title`` only the part before the colon is
+    drawn, or nothing, where a kernel of usual length has no room next to it.
     """
     room = canvas.width - width(launch) - _GAP
     totals = clip(totals, max(room, 0))

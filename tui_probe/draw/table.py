@@ -28,7 +28,7 @@ class Column(Generic[Row]):
     """One column.
 
     ``key`` names it in JSON and CSV, where ``value`` gives its value (None: not measured). ``title`` heads it in
-    tables, where ``text`` gives its cell. Without a value it is in tables alone, without a text in data alone.
+    tables, where ``text`` gives its cell. Without a value it is in tables only, without a text in data only.
     """
 
     key: str

@@ -74,7 +74,7 @@ Progress: TypeAlias = "Callable[[float], None]"
 
 
 class Cancelled(Exception):  # noqa: N818 - no error: someone went on to another view
-    """Raised by ``Progress`` when the view is no longer wanted; passes through what opens it."""
+    """Raised by ``Progress`` when the view is no longer wanted, and is not caught by what opens it."""
 
 
 def no_progress(share: float) -> None:
@@ -267,7 +267,7 @@ class Document(BaseView):
         return False
 
     def marked(self) -> tuple[int, str] | None:
-        """The first line of the PTX whose figure is marked as the most or fewest, and the figure in words."""
+        """The first line of the PTX whose value is marked as the most or fewest, and the value in words."""
         return None
 
     def worst(self) -> tuple[int, str] | None:
@@ -325,7 +325,7 @@ class Drawing(BaseView):
         return None
 
     def stretch(self, cycles: float) -> None:
-        """Let the axis of time have at least that many cycles: the same scale as in a drawing beside this one."""
+        """Let the axis of time have at least that many cycles: the same scale as in a drawing next to this one."""
 
     def ptx_line(self) -> int | None:
         """The line of the PTX under the cursor, counted from 1, where Enter shows it; None for none."""

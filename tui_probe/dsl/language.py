@@ -101,7 +101,7 @@ def probe(
     ``pos`` is ``"kernel"`` (the entry with ``before=True``, or else every exit); opcodes joined by ``:``, such
     as ``"ld.global:st.global"``: instructions of that opcode that have all these modifiers, and with ``"ld.!param"``
     not that one; with a ``+`` behind, as in ``"mbarrier.try_wait+"``, a loop that only tries the instruction again
-    is one; ``"block"``: the start of every basic block, of those alone that hold loads with ``"block.load"`` (or
+    is one; ``"block"``: the start of every basic block, of those only that hold loads with ``"block.load"`` (or
     another class of ``ptx.instruction_facts``); ``"loop"``: the first block of every loop. The last two need
     ``before=True``. ``level`` must be that of the maps that the function saves in.
     """

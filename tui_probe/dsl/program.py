@@ -177,7 +177,7 @@ class ProbedOperands:
         """A basic block has a line and a number of instructions; an instruction has all but that number."""
         if node.id in ("instructions", "issued") and any(position.opcode != BLOCK for position in self._positions):
             raise self._source.error(
-                node, f"{node.id} is a number of a basic block: it has a meaning at pos='block' or 'block.load' alone"
+                node, f"{node.id} is a number of a basic block: it has a meaning at pos='block' or 'block.load' only"
             )
         if node.id not in ("instructions", "issued", "line") and any(
             position.is_block or position.is_source for position in self._positions

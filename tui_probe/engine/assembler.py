@@ -77,7 +77,7 @@ class Assembler:
     ) -> AssemblyReport:
         """Assemble ``ptx`` for a device of ``arch`` (sm_90). The report is about the kernel ``entry``.
 
-        ``started`` is called each time that a ptxas begins to work, which is when other work can be done beside it.
+        ``started`` is called each time that a ptxas begins to work, which is when other work can be done next to it.
         Raises ToolchainError with ptxas's own words, or if there is no ptxas.
         """
         error: ToolchainError | None = None

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 #     step    u32 step, u32 reciprocal = ceil(2**31 / step)
 #
 # The sample is first, first + step, …: ``count`` blocks. A block's place in it stands in for the block's number in
-# all that finds a slot, so that there is memory for the sample alone. It is found by a multiplication instead of a
+# all that finds a slot, so that there is memory for the sample only. It is found by a multiplication instead of a
 # division:
 #
 #     distance = block - first
@@ -100,7 +100,7 @@ class Sampling:
     def of_snippet(self, snippet: Snippet, lines: list[str]) -> list[str]:
         """The lines of a snippet at an instruction, so that nothing outside of the sample is saved.
 
-        What saves nothing and is short may run anywhere: it writes the probe's registers alone. Around what only adds
+        What saves nothing and is short may run anywhere: it writes the probe's registers only. Around what only adds
         to a site there is no branch, at which the assembler would wait for a ``wgmma`` under way.
         """
         saved = [statement for statement in snippet.statements if isinstance(statement, Save)]

@@ -1,4 +1,4 @@
-"""Fuse counting probes into one probe, whose snippets a kernel has all at once, and write the files of each part.
+"""Fuse counting probes into one probe, whose snippets a kernel has all together, and write the files of each part.
 
 The fused probe is a probe like any other, so that insertion, verification, forms and grafts see one probe. Registers,
 maps and points of each part have a prefix of that part; a kernel's own names differ from all of them.
@@ -93,7 +93,7 @@ def _renamed_text(statement: SnippetStatement, names: Mapping[str, str], prefix:
 
 # Files of a part of a fused probe: those of the fused kernel, with its own maps and sites.
 #
-# So the directory of each probe in a trace has the same files whether a kernel has it alone or with others.
+# So the directory of each probe in a trace has the same files whether a kernel has it only or with others.
 
 _INFO_FILE: Final = "kernel.info"
 _LINKED_FILES: Final = (*(file for file in PREPARED_FILES if file not in (_INFO_FILE, SITES_FILE)), "process.log")
@@ -129,7 +129,7 @@ def take_back(own: Path) -> None:
 
 
 def part_info(text: str, parts: Sequence[Probe], part: Probe) -> str:
-    """Return the ``kernel.info`` of a part: that of the fused kernel, ``text``, with the part's maps alone."""
+    """Return the ``kernel.info`` of a part: that of the fused kernel, ``text``, with the part's maps only."""
     lines = text.splitlines()
     place = parts.index(part)
     first, count = sum(map(_listed_maps, parts[:place])), _listed_maps(part)

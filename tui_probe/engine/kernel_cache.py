@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LoadKind: TypeAlias = Literal["bin", "ptx"]
 MachineCode: TypeAlias = Literal["auto", "all", "off"]
-"""Kernels without PTX that are probed in SASS. Of closed libraries the hook asks with ``all`` alone."""
+"""Kernels without PTX that are probed in SASS. Of closed libraries the hook asks with ``all`` only."""
 
 
 @dataclass(frozen=True, slots=True)

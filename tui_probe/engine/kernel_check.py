@@ -312,7 +312,7 @@ def _remove_outputs(directory: Path) -> None:
 
 
 def _as_refused(check: KernelCheck, outcome: str, reason: Reason, known: str) -> KernelCheck:
-    """Of a kernel that was not probed: why, and what to write instead. ``known`` is an architecture that would do."""
+    """Of a kernel that was not probed: why, and what to write instead. ``known`` is an architecture that fits."""
     directory = check.directory
     is_unknown = reason.code == "architecture-unknown"
     instead = advice_on(reason.code, reason.parameters) if outcome == "skipped" or is_unknown else ""

@@ -1,7 +1,7 @@
 """Choose the form of a probed kernel by its registers: plain, lean, register limit, without yielding points.
 
 ``wgmma.mma_async`` run on while their warps do other things, unless ptxas finds something between them and their wait
-that cannot run beside them: it then serialises them, or waits for them earlier than the kernel does, and says so. A
+that cannot run next to them: it then serialises them, or waits for them earlier than the kernel does, and says so. A
 probe that causes this would slow the kernel down rather than measure it. So a point with ``yields = true`` is left out
 of a kernel for which ptxas says so more often with it than without the probe.
 """
@@ -82,7 +82,7 @@ def yielding_reason(probe: Probe, sites: Counter[str], before: int | None, after
 # memory at each is no more machine code than adding up and making sums over lanes at the end, as in most kernels with
 # up to four accesses, nothing is lost by it.
 #
-# No form probes some warps alone: registers are given to all warps of a kernel alike, and a choice of warps costs
+# No form probes some warps only: registers are given to all warps of a kernel alike, and a choice of warps costs
 # one.
 
 MAX_ADDED_REGISTERS: Final = 8

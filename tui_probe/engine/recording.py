@@ -178,7 +178,7 @@ class Recording:
         return lines, marked
 
     def _in_queue(self, own_map: Map, storage: Storage, skip: str) -> tuple[list[str], RecordAddress]:
-        """For the lowest lane alone. It is lane 0, whose own count is right, or comes from strays."""
+        """For the lowest lane only. It is lane 0, whose own count is right, or comes from strays."""
         address, index, lower = self._addressing.address, self._b32("index"), self._b32("lower")
         stray, full, attempts = self._pred("stray"), self._pred("full"), self._attempts(own_map)
         loaded, cap = self._cap(own_map)

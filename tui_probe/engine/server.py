@@ -6,14 +6,14 @@
     Of several probes there is such an answer for each, in their order; its files are in a folder of the probe's name.
     Where counting probes are fused, there is one more answer for these together, with files in a folder ``fused``.
     hook → engine   separate TAB id TAB kernel directory TAB sm_XY TAB kernel name TAB threads of the block launched
-    An answer for each of the fused probes: the same kernel with that one alone.
+    An answer for each of the fused probes: the same kernel with that one only.
     hook → engine   sample TAB id TAB kernel directory TAB sm_XY TAB kernel name TAB place of a probe TAB threads
     Places count from 0. One answer: the same kernel, made to measure the blocks of a sample, in a folder ``sampled``.
     A reason ends with its code: no PTX in image code no-ptx
     launcher → engine  cache TAB id         engine → launcher  ok TAB id TAB hits SPACE misses
 
 Requests of a connection are answered in order, connections in parallel: a process has one for each kernel that it waits
-for. The launcher runs the server in a process of its own, ``launcher.engine_process``, with workers beside it.
+for. The launcher runs the server in a process of its own, ``launcher.engine_process``, with workers next to it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class EngineServer:
         """``reception`` takes connections at ``path`` already; without it one is made there by ``start``.
 
         ``fused`` are the places of the probes that a kernel has at the same time;
-        ``workers`` is the most processes that serve connections beside this one, ``patience`` as of ``MultiPreparer``.
+        ``workers`` is the most processes that serve connections next to this one, ``patience`` as of ``MultiPreparer``.
         """
         self._path = path
         self._max_workers = workers
@@ -79,7 +79,7 @@ class EngineServer:
         if self._max_workers:
             self._workers = Workers(self._max_workers, WorkerTask(self._answers_of, self._preparers.close))
         self._reception.open(self._answers_of(0), self._workers.take if self._workers else None)
-        listed_reasons()  # read now, beside the start of the target: the first kernel with a reason would wait for it
+        listed_reasons()  # read now, next to the start of the target: the first kernel with a reason would wait for it
 
     def stop(self) -> None:
         """Take no more requests; finish those under way and the assemblies that no one waits for."""

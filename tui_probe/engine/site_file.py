@@ -72,7 +72,7 @@ class SiteSources:
     def places(self, line: int) -> tuple[SourceLine, ...]:
         """Return the source of a line's instruction: innermost location first, then that of each inlined call.
 
-        Line tables of the image tell the innermost alone.
+        Line tables of the image tell the innermost only.
         """
         if not self._starts:
             source = self._tables.get(line)

@@ -4,7 +4,7 @@ One branch leads the lanes that have nothing past the address and the additions.
 counted for all, so that sums over lanes would cost more than what they save. Numbers are added by the lowest lane for
 all that have come together.
 
-Two fields of 32 bits that lie in 8 aligned bytes are added at once, as one number of 64 bits: the lower one carries
+Two fields of 32 bits in 8 aligned bytes are added together, as one number of 64 bits: the lower one carries
 into the other when it exceeds 2^32, where it would be wrong in any case. One field is added so, too, for ptxas makes a
 sum over lanes of 32-bit numbers that go to the same address.
 """

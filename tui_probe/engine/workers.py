@@ -1,6 +1,6 @@
 """Worker processes of the engine: one process of Python runs one thread at a time, however many processors there are.
 
-The engine itself serves one connection. Those beside it go to workers in turn: a hook has a connection for each kernel
+The engine itself serves one connection. Those next to it go to workers in turn: a hook has a connection for each kernel
 that it has prepared at a time. Workers are forked when they are first needed, by a process that has a single thread:
 a fork of the engine could copy a lock that one of its threads holds.
 """
@@ -67,7 +67,7 @@ class Workers:
         own.close()
 
     def take(self, connection: socket.socket) -> bool:
-        """Give a connection to a worker, which then serves it alone. False if there is none that could."""
+        """Give a connection to a worker, which then serves it only. False if there is none that could."""
         try:
             socket.send_fds(self._connections, [_ONE], [connection.fileno()])
         except OSError:

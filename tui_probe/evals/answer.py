@@ -62,7 +62,7 @@ def published_values(evaluation: str) -> dict[str, PublishedValue]:
 
 
 def compare_published(evaluation: str, **ours: float | None) -> tuple[ComparedValue, ...]:
-    """All published figures of an evaluation beside ours, given by key. KeyError for a key that was not published."""
+    """All published figures of an evaluation next to ours, given by key. KeyError for a key that was not published."""
     figures = published_values(evaluation)
     unknown = ours.keys() - figures.keys()
     if unknown:
@@ -135,7 +135,7 @@ def _array(values: list[Any]) -> NDArray[Any]:
 class Answer:
     """Answer of an evaluation. ``tables`` and ``drawings`` have names; the first table is the main one.
 
-    ``said`` are its findings, a sentence or a line each; ``compared`` figures beside published ones. ``arrays`` are
+    ``said`` are its findings, a sentence or a line each; ``compared`` figures next to published ones. ``arrays`` are
     larger data for scripts, by name; their shapes are identified by the evaluation's module. What follows is filled in
     by
     ``opening``: the evaluation's name and question, what was looked at, and how to read it.
@@ -209,7 +209,7 @@ class AnswerDocument(Document):
         if self.answer.compared:
             yield ()
             of = f" (ours: {safe(self.answer.hardware)})" if self.answer.hardware else ""
-            yield ((f"beside published figures{of}", "head"),)
+            yield ((f"next to published figures{of}", "head"),)
             yield from (((line, ""),) for line in table(COMPARED_COLUMNS, self.answer.compared, width))
 
     def _drawings(self, width: int) -> Iterator[Line]:

@@ -1,4 +1,4 @@
-"""The pages of ``tui-probe help``: Markdown beside this module, one file per topic.
+"""The pages of ``tui-probe help``: Markdown next to this module, one file per topic.
 
 The first line of a page, ``# name: what it is about``, is its line in the list of topics. A page may have a line
 ``{{keys}}`` or the like, instead of a table that is made from the code, so that it cannot fall behind.

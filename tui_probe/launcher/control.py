@@ -164,7 +164,7 @@ class ControlPage:
         return self["on"] != 0
 
     def switch(self, on: bool) -> bool:
-        """Let launches be probed, or pass through. False if it is so already."""
+        """Let launches be probed, or run unprobed. False if it is so already."""
         if self.is_on == on:
             return False
         self["turned_on"] += int(on)
@@ -184,7 +184,7 @@ class ControlPage:
         return self.probes[place - 1] if 0 < place <= len(self.probes) else None
 
     def choose_probe(self, name: str | None) -> None:
-        """Let launches have this one alone, or None: all alternately. Raises ControlError if the run has no such
+        """Let launches have this one only, or None: all alternately. Raises ControlError if the run has no such
         probe.
         """
         if name is not None and name not in self.probes:
@@ -192,7 +192,7 @@ class ControlPage:
         self["only_probe"] = 0 if name is None else self.probes.index(name) + 1
 
     def set_limit(self, name: str, limit: int) -> None:
-        """Change a budget; from then on the totals alone hold, for that is what the user said.
+        """Change a budget; from then on the totals only hold, for that is what the user said.
 
         A rate (``write_rate``) counts from now on: what was booked at the old one is forgotten.
         """

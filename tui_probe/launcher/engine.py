@@ -62,7 +62,7 @@ class Engine:
         def work() -> int:
             reception = Reception(self._listener)
             reception.start()
-            from .engine_process import serve  # read beside the program's start, not before it
+            from .engine_process import serve  # read next to the program's start, not before it
 
             return serve(self.socket, reception, self._probes, self._options, load_ptx=self._load_ptx)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .options import RunOptions
 
 FUSED_PATIENCE: Final = 3.0
-"""Seconds for which a kernel waits for all its counting probes together. On a GPU alone: the simulated one is slow."""
+"""Seconds for which a kernel waits for all its counting probes together. On a GPU only: the simulated one is slow."""
 UNUSABLE = 2
 """Exit status if the probes cannot be used: starting the engine again would not help."""
 _LAUNCH_SECONDS: Final = 60

@@ -96,9 +96,9 @@ def python_path(base: Mapping[str, str]) -> str | None:
     return os.pathsep.join([START, *own, MODULES])
 
 
-# Kernels whose machine code had a probe in it when a GPU context failed: the hook leaves them alone from then on.
+# Kernels whose machine code had a probe in it when a GPU context failed: the hook leaves them unchanged from then on.
 #
-# Their names are in a file beside what the trial of grafts found; see ``hook/src/prepare/graft_faults.h``.
+# Their names are in a file next to what the trial of grafts found; see ``hook/src/prepare/graft_faults.h``.
 
 
 def graft_faults_file() -> Path | None:
@@ -148,8 +148,8 @@ class HookPaths:
     cupy_cache: Path
     ending: Path
     """Is there once the run is asked to end."""
-    beside: Path
-    """Takes what processes report drivers that are in them beside the one that the hook calls."""
+    adjacent: Path
+    """Takes what processes report drivers that are in them next to the one that the hook calls."""
     notes: Path
     """Takes what processes note for the launcher: see ``notes``."""
     control: Path | None = None
@@ -179,7 +179,7 @@ def target_environment(
         "TUI_PROBE_PROBE": str(places.probe),
         "TUI_PROBE_WEIGHT": weight_of(probes),
         "TUI_PROBE_ENDING": str(places.ending),
-        "TUI_PROBE_BESIDE": str(places.beside),
+        "TUI_PROBE_BESIDE": str(places.adjacent),
         "TUI_PROBE_NOTES": str(places.notes),
     }
     for name, value in (
@@ -241,8 +241,8 @@ def places_to_fuse(probes: Sequence[ChosenProbe], options: RunOptions) -> tuple[
     """Return the places of the probes that a kernel has at the same time; none of a run that measures each by itself,
     and not those that measure a sample of blocks.
     """
-    alone = options.benchmark or options.memusage
-    return () if alone else fused_places([None if probe.sample else probe.probe for probe in probes])
+    solo = options.benchmark or options.memusage
+    return () if solo else fused_places([None if probe.sample else probe.probe for probe in probes])
 
 
 def probe_choices(probes: Sequence[ChosenProbe], folder: Path, options: RunOptions) -> dict[str, str]:

@@ -130,7 +130,7 @@ def close_all_but(kept: Collection[int]) -> None:
 
 
 def rename(name: bytes) -> None:
-    """Write a command line over the launcher's, which names the program: ``pkill -f`` shall find the program alone."""
+    """Write a command line over the launcher's, which names the program: ``pkill -f`` shall find the program only."""
     fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
     start, end = int(fields[ARG_START]), int(fields[ARG_START + 1])
     if 0 < start < end:  # 0 where the system does not tell
@@ -144,10 +144,10 @@ def reset_signals() -> None:
             signal.signal(number, signal.SIG_DFL)
 
 
-# A process of our group that shows whether a signal came to the whole group or to the launcher alone.
+# A process of our group that shows whether a signal came to the whole group or to the launcher only.
 #
 # The target is in the launcher's process group, so a signal to the group, as ``timeout`` and terminals send it,
-# reaches all processes of the target as without us. A signal to the launcher alone has to be forwarded, one to the
+# reaches all processes of the target as without us. A signal to the launcher only has to be forwarded, one to the
 # group must not be. The system does not say which it was; but a signal to the group reaches this process, too.
 
 GRACE = 0.02

@@ -65,7 +65,7 @@ class RunOptions:
     simulated_architecture: str | None = None
     """One of ``ARCHITECTURES``; None: what ``TUI_PROBE_SIM_ARCH`` says in the environment, else the first of them."""
     max_trace_bytes: int = MAX_TRACE_BYTES
-    """This and the next two may be ``NO_LIMIT``; 0 leaves logs alone."""
+    """This and the next two may be ``NO_LIMIT``; 0 leaves logs unchanged."""
     min_free_disk: str | None = None
     """Space that results leave free on the trace's disk, as ``2147483648,5%``: both hold; ``0``: nothing. None: what
     ``TUI_PROBE_MIN_FREE_DISK`` says in the environment, else the hook's default."""
@@ -163,7 +163,7 @@ def why_not_itself(command: Sequence[str]) -> str:
     else:
         return ""
     if "run" in arguments[:1]:
-        return f"{NAME} does not probe itself: name the program alone, without “{NAME} run”"
+        return f"{NAME} does not probe itself: name the program itself, without “{NAME} run”"
     if "demo" in arguments[:1]:
         return f"{NAME} does not probe itself: the demo is a command of its own, in a shell, or in the palette at home"
     return f"{NAME} does not probe itself: name the program that is to be probed"

@@ -165,7 +165,7 @@ class Session:
             probes=folder,
             cupy_cache=self._cupy_cache,
             ending=ending,
-            beside=self.spool.beside,
+            adjacent=self.spool.adjacent,
             notes=self.spool.notes,
             control=self.control.path,
         )
@@ -227,7 +227,7 @@ class Session:
             self._write(trace, None)
 
     def _count_output(self) -> None:
-        """Tell the run's budget what the copies of the target's output take, beside what else we wrote."""
+        """Tell the run's budget what the copies of the target's output take, next to what else we wrote."""
         output = disk_bytes((self.spool.stdout, self.spool.stderr))
         self.control["launcher_bytes"] = output + sum(self._taken.values()) + self._appended
 
@@ -242,7 +242,7 @@ class Session:
             self.cache_counts = self._engine.cache_counts(HURRIED if hurried else ANSWER_LIMIT)
         if cut and output_kept:
             self.messages.append(f"stdout.log and stderr.log end after {self.options.output_limit()} bytes: {CUT}")
-        self.untraced = unseen_drivers(self.spool.beside, self.driver.path) + untraced(self._notes.failures)
+        self.untraced = unseen_drivers(self.spool.adjacent, self.driver.path) + untraced(self._notes.failures)
         if self.first_trace is not None and self.first_trace.name not in {trace.name for trace in self.traces}:
             self.untraced += unreachable(self.options.command, os.environ.get("PATH"))
             with contextlib.suppress(OSError):  # it is not empty, or was moved away

@@ -172,7 +172,7 @@ class Spool:
         self.stderr = self.folder / "stderr.log"
         self.engine_log = self.folder / "engine.log"
         self.ending = self.folder / "ending"
-        self.beside = self.folder / "beside"
+        self.adjacent = self.folder / "adjacent"
         self.notes = self.folder / _NOTES
 
     def link_into(self, trace: Path) -> None:

@@ -141,7 +141,7 @@ def start_target(
     def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
         if group is SignalScope.SHARED:
-            # A launcher that is killed alone hangs up, as a terminal would.
+            # A launcher that is killed only hangs up, as a terminal would.
             libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGHUP), 0, 0, 0)
         announce(os.getpid())
         if (umask := umask_of_program()) is not None:

@@ -33,7 +33,7 @@ TIMES_EXPLANATION: Final = (
     " minus the fastest."
 )
 BANDWIDTH_EXPLANATION: Final = (
-    "Each figure is bytes moved over time. “of spec.” compares it with what clock and width of the memory bus allow."
+    "Each value is bytes moved over time. “of spec.” compares it with what clock and width of the memory bus allow."
     " Reads come within about 5 to 10 % of that, the cost of DRAM refresh; writes and copies, which turn the bus"
     " around, stay further below.",
     "Do caches distort a bandwidth test? Yes, wherever data are used again before other data have evicted them: a"
@@ -43,7 +43,7 @@ BANDWIDTH_EXPLANATION: Final = (
     "What do blocks share? All blocks share L2 and the memory behind it; the blocks on one SM share its L1, which"
     " contains shared memory; each block has its part of shared memory to itself. So a GPU reaches its bandwidth only"
     " with blocks on all SMs, and each SM has only as many bytes in flight as its blocks have room for.",
-    "How close is my kernel to these limits? tui-probe roofline TRACES --bandwidth FILE shows probed kernels beside"
+    "How close is my kernel to these limits? tui-probe roofline TRACES --bandwidth FILE shows probed kernels next to it"
     " this measurement.",
 )
 SWEEP_EXPLANATION: Final = (
@@ -90,7 +90,7 @@ BANDWIDTH_COLUMNS: Final[tuple[Column[MeasuredRate], ...]] = (
 
 
 def bandwidth_page(measured: Bandwidth, *, everything: bool = False) -> TablePage[MeasuredRate]:
-    """One row per figure; ``everything``: also a row for each pair of blocks and bytes in flight that was tried."""
+    """One row per value; ``everything``: also a row for each pair of blocks and bytes in flight that was tried."""
     card = measured.card
     notes = [CACHES_EXPLANATION, TIMES_EXPLANATION] if card is not None else [TIMES_EXPLANATION]
     rows = [*measured.rates, *measured.swept] if everything else measured.rates
@@ -139,7 +139,7 @@ _MIN_BAR: Final = 10
 
 
 class BandwidthBars(Document):
-    """One bar per figure; those of one part of the machine have one scale, and a mark at what is specified."""
+    """One bar per value; those of one part of the machine have one scale, and a mark at what is specified."""
 
     title = "Bandwidth as bars"
 
@@ -159,7 +159,7 @@ class BandwidthBars(Document):
         return lines
 
     def _parts(self) -> Iterator[tuple[str, list[MeasuredRate]]]:
-        """The figures by part, those of a name that is not known last."""
+        """The values by part, those of a name that is not known last."""
         rates = self.measured.rates
         for title, keys in _BAR_GROUPS.items():
             group = [rate for rate in rates if rate.key in keys]
@@ -300,15 +300,15 @@ class SweepPage(Document):
 
 
 def open_bandwidth(measured: Bandwidth, title: str) -> PageSet:
-    """The figures as a table and as bars, and the sweep where there was one."""
+    """The values as a table and as bars, and the sweep where there was one."""
 
-    def figures() -> View:
+    def metric_numbers() -> View:
         page = bandwidth_page(measured)
         page.explained = True
         return page.prepare()
 
     pages = [
-        LazyPage("bandwidth", "Figures", figures, BANDWIDTH_EXPLANATION),
+        LazyPage("bandwidth", "Figures", metric_numbers, BANDWIDTH_EXPLANATION),
         LazyPage("bars", "Bars", lambda: BandwidthBars(measured), BANDWIDTH_EXPLANATION),
     ]
     sweep = sweep_from_rates(measured.swept)

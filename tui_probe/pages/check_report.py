@@ -155,7 +155,7 @@ def _head_lines(check: CheckResult) -> Iterator[str]:
     yield from _labelled_lines("keeps", entry.records)
     yield from _labelled_lines("runs", entry.places)
     yield _field("verified", _VERIFIED_NOTE)
-    yield from _labelled_lines("doubtful", suspicious_positions(check.probe))
+    yield from _labelled_lines("suspicious", suspicious_positions(check.probe))
     if check.file is not None:
         file = check.file
         images = f" in {counted(len(file.images), 'image')}" if len(file.images) > 1 else ""

@@ -59,25 +59,25 @@ class Comparison(Document):
         self,
         sides: tuple[ComparedSide, ComparedSide],
         pairs: list[KernelPair],
-        alone: dict[str, list[ViewSource]],
+        solo: dict[str, list[ViewSource]],
         *,
         traces: bool,
     ) -> None:
         self.title = "A and B"
         self.sides = sides
         self.pairs = sorted(pairs, key=lambda pair: pair.place)
-        self.alone = alone
+        self.solo = solo
         """Kernels that only one of two traces has, by its letter."""
         self.traces = traces
         self.unmeasured = unmeasured_text(
             unmeasured(pairs),
-            [figure for figure in alone if alone[figure]],
+            [metric_number for metric_number in solo if solo[metric_number]],
             traces=traces,
             unread=any(pair.problems for pair in pairs),
         )
         """Say that nothing was measured, and on which side; "" where something was."""
         self._chosen = False
-        """True if figures were asked for by name: those are judged, measured or not."""
+        """True if values were asked for by name: those are judged, measured or not."""
         self._worst: tuple[int, str] | None = None
         self.content = TableContent("figures", self.title, CHANGE_COLUMNS, RemadeRows(lambda: self.rows))
         self._leads: dict[int, PageLink] = {}
@@ -85,15 +85,15 @@ class Comparison(Document):
 
     @property
     def rows(self) -> list[ValueChange]:
-        """Every figure of every kernel."""
+        """Every value of every kernel."""
         return [change for pair in self.pairs for change in pair.changes]
 
     def keep(self, keys: Collection[str]) -> None:
-        """Compare these figures alone. ChoiceError for one that there is not."""
+        """Compare these values only. ChoiceError for one that there is not."""
         known = list(dict.fromkeys(change.before.key for change in self.rows))
         unknown = [key for key in keys if key not in known]
         if unknown:
-            raise ChoiceError(f"no figure is {', '.join(unknown)}; there are {', '.join(known) or 'none'}")
+            raise ChoiceError(f"no value is {', '.join(unknown)}; there are {', '.join(known) or 'none'}")
         self._chosen = True
         pairs = [
             replace(pair, changes=[change for change in pair.changes if change.before.key in keys])
@@ -102,7 +102,7 @@ class Comparison(Document):
         self.pairs = sorted(pairs, key=lambda pair: pair.place)
 
     def worse(self, limit: float) -> list[ValueChange]:
-        """The figures of the program that are worse by more than ``limit``, a share; from 0 anything is more."""
+        """The values of the program that are worse by more than ``limit``, a share; from 0 anything is more."""
         regressions = (change for change in self.rows if change.verdict == "worse" and not change.before.of_probe)
         return [change for change in regressions if change.share is None or abs(change.share) > limit]
 
@@ -119,17 +119,17 @@ class Comparison(Document):
         if self.warning:
             return self.warning.partition(";")[0]
         if not self._chosen and not any(map(measured_on_both, self.rows)):
-            return self.unmeasured or "no figure was measured on both sides"
+            return self.unmeasured or "no value was measured on both sides"
         if any(pair.different for pair in self.pairs):
             return "they are different kernels"
         timed = any(change.before.is_time and change.change for change in self.rows)
         if timed and any(side.simulated for side in self.sides):
-            return "times of a simulated GPU are those of a model; --figures KEY,... judges counts alone"
+            return "times of a simulated GPU are those of a model; --figures KEY,... judges counts only"
         return ""
 
     @property
     def worst_change(self) -> ValueChange | None:
-        """The figure of the program that got worse by most; None where none did."""
+        """The value of the program that got worse by most; None where none did."""
         return max((change for change in self.worse(0) if change.counts), key=lambda change: change.size, default=None)
 
     @property
@@ -148,8 +148,8 @@ class Comparison(Document):
         """Verdict in a sentence."""
         if self.traces or len(self.pairs) > 1:
             kernels = len({pair.index for pair in self.pairs})
-            alone = len(self.alone["A"]), len(self.alone["B"])
-            return traces_verdict(self.pairs, kernels, *alone, unmeasured=self.unmeasured)
+            solo = len(self.solo["A"]), len(self.solo["B"])
+            return traces_verdict(self.pairs, kernels, *solo, unmeasured=self.unmeasured)
         return pair_verdict(self.pairs[0], self.unmeasured)
 
     @property
@@ -173,7 +173,7 @@ class Comparison(Document):
 
     @property
     def _problems(self) -> list[str]:
-        """Count results without figures, and give the reason of one of them."""
+        """Count results without values, and give the reason of one of them."""
         problems = list(dict.fromkeys(safe(problem) for pair in self.pairs for problem in pair.problems))
         return [f"{units.counted(len(problems), 'problem')} with results: {problems[0]}"] if problems else []
 
@@ -210,12 +210,12 @@ class Comparison(Document):
                 self._worst = len(lines) + heading_rows(pair) + row, first[1]
             self._lead(len(lines) + heading_rows(pair), (change_link(pair, value) for value in changed_values(pair)))
             lines += pair_lines(pair, width, cut)
-        for letter, kernels in self.alone.items():
+        for letter, kernels in self.solo.items():
             if kernels:
                 self._lead(len(lines) + 2, (kernel_link(letter, source) for source in kernels))
                 lines += [(), ((f" only in {letter}", "head"),)]
                 lines += [unmatched_line(source.kernel, width) for source in kernels]
-        if self.traces and any(self.alone.values()):
+        if self.traces and any(self.solo.values()):
             lines += [(), *(((f" {words}", "dim"),) for words in wrap(_NO_KERNEL_TEXT, width - 2))]
         return lines
 
@@ -232,7 +232,7 @@ class Comparison(Document):
 
     def no_target_reason(self, number: int, width: int) -> str:
         del number, width
-        return "this line is of no figure: Enter on a row of a table leads to its page" if self._leads else ""
+        return "this line is of no value: Enter on a row of a table leads to its page" if self._leads else ""
 
     def gutter(self, width: int) -> int:
         """The whole line."""
@@ -244,7 +244,7 @@ class Comparison(Document):
         return next((number for number in self._leads if number > len(self.sides) + 2), 0)
 
     def record(self) -> dict[str, Any]:
-        """Verdict, both sides, the kernels and every figure, as data."""
+        """Verdict, both sides, the kernels and every value, as data."""
         before, after = self.sides
         return {
             "before": before.name,
@@ -254,13 +254,13 @@ class Comparison(Document):
             "verdict": self.verdict,
             "notes": self.notes,
             "kernels": [as_record(OVERVIEW_COLUMNS, pair) for pair in self.pairs],
-            "only_before": [source.kernel.demangled for source in self.alone["A"]],
-            "only_after": [source.kernel.demangled for source in self.alone["B"]],
+            "only_before": [source.kernel.demangled for source in self.solo["A"]],
+            "only_after": [source.kernel.demangled for source in self.solo["B"]],
             "figures": [*self.content.records()],
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per figure; each with the warning, since a row may be read without the others."""
+        """One row per value; each with the warning, since a row may be read without the others."""
         warning: Column[ValueChange] = Column("warning", lambda _: self.warning or None)
         pairs_too = [replace(column, nested=False) for column in CHANGE_COLUMNS]
         return replace(self.content, columns=[*pairs_too, warning]).cells()
@@ -282,7 +282,7 @@ class Comparison(Document):
                 yield f"**`{pair.name}`**"
                 yield ""
             yield from as_markdown(CHANGE_COLUMNS, pair.changes)
-        for letter, kernels in self.alone.items():
+        for letter, kernels in self.solo.items():
             yield ""
             for source in kernels:
                 yield f"- only in {letter}: `{source.kernel.demangled}`"
@@ -292,7 +292,7 @@ def compare_sources(one: ViewSource, other: ViewSource, progress: Progress) -> C
     """Two kernels, or two launches."""
     matches = match_shapes(one, other)
     pairs = [
-        _kernel_pair(match, _part_of_progress(progress, place, len(matches)), alone=len(matches) == 1)
+        _kernel_pair(match, _part_of_progress(progress, place, len(matches)), solo=len(matches) == 1)
         for place, match in enumerate(matches)
     ]
     return Comparison((kernel_side(one), kernel_side(other)), pairs, {"A": [], "B": []}, traces=False)
@@ -305,14 +305,14 @@ def compare_traces(one: Trace, other: Trace, progress: Progress) -> Comparison:
     pairs = [
         _kernel_pair(match, _part_of_progress(progress, place, len(matches))) for place, match in enumerate(matches)
     ]
-    alone = {"A": [ViewSource(one, kernel) for kernel in before], "B": [ViewSource(other, kernel) for kernel in after]}
-    return Comparison((trace_side(one), trace_side(other)), pairs, alone, traces=True)
+    solo = {"A": [ViewSource(one, kernel) for kernel in before], "B": [ViewSource(other, kernel) for kernel in after]}
+    return Comparison((trace_side(one), trace_side(other)), pairs, solo, traces=True)
 
 
-def _kernel_pair(match: KernelMatch, progress: Progress, *, alone: bool = False) -> KernelPair:
+def _kernel_pair(match: KernelMatch, progress: Progress, *, solo: bool = False) -> KernelPair:
     kernel = match.one.kernel
-    name = "" if alone else f"#{kernel.index} {kernel.demangled}{shape_suffix(match.grid, match.block)}"
-    named = "" if alone else kernel.demangled
+    name = "" if solo else f"#{kernel.index} {kernel.demangled}{shape_suffix(match.grid, match.block)}"
+    named = "" if solo else kernel.demangled
     problems: dict[str, None] = {}
     changes = value_changes(match, progress, problems, named)
     return KernelPair(

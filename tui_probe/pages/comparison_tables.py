@@ -113,7 +113,7 @@ class PageLink:
 
 
 def change_link(pair: KernelPair, change: ValueChange) -> PageLink | None:
-    """Of a row, which has figures of both sides: to the second side, since that is what came of a change."""
+    """Of a row, which has values of both sides: to the second side, since that is what came of a change."""
     return pair.sides and PageLink("B", pair.sides[1], change.before.pages, change.before.label)
 
 
@@ -169,7 +169,7 @@ OVERVIEW_COLUMNS: Final[tuple[Column[KernelPair], ...]] = (
     Column("verdict", lambda p: p.verdict),
     Column(
         "figure", lambda p: None if p.lead is None else p.lead.before.key,
-        "figure", lambda p: _leading_text(p, lambda c: c.before.label), False, narrow=12,
+        "metric", lambda p: _leading_text(p, lambda c: c.before.label), False, narrow=12,
     ),
     Column("before", None, "A", lambda p: _leading_text(p, lambda c: c.before.text), rank=1),
     Column("after", None, "B", lambda p: _leading_text(p, lambda c: c.after.text), rank=1),
@@ -177,7 +177,7 @@ OVERVIEW_COLUMNS: Final[tuple[Column[KernelPair], ...]] = (
     Column("share", None, "", lambda p: _leading_text(p, lambda c: c.share_text)),
     Column("judged", None, "", lambda p: p.verdict, False),
 )  # fmt: skip
-"""One line per kernel: the figure that it is judged by. Text has the verdict last, behind what it follows from."""
+"""One line per kernel: the value that it is judged by. Text has the verdict last, behind what it follows from."""
 
 
 def changed_values(pair: KernelPair) -> list[ValueChange]:
@@ -203,12 +203,12 @@ def _heading(pair: KernelPair, cells: int, cut: Callable[[str, int], str]) -> st
 
 
 def pair_lines(pair: KernelPair, width: int, cut: Callable[[str, int], str]) -> Iterator[Line]:
-    """The figures that changed, in a table; those that did not, or that one side alone has, in sentences."""
+    """The values that changed, in a table; those that did not, or that one side only has, in sentences."""
     differ = changed_values(pair)
     same = [change.before for change in pair.changes if change.change == 0]
-    alone = [change for change in pair.changes if change.change is None]
-    before = [change.before for change in alone if change.before.value is not None]
-    after = [change.after for change in alone if change.after.value is not None]
+    solo = [change for change in pair.changes if change.change is None]
+    before = [change.before for change in solo if change.before.value is not None]
+    after = [change.after for change in solo if change.after.value is not None]
     if pair.name and not (differ or before or after):
         return
     yield ()
@@ -217,16 +217,16 @@ def pair_lines(pair: KernelPair, width: int, cut: Callable[[str, int], str]) -> 
     spread = any(change.before.spread is not None or change.after.spread is not None for change in differ)
     shown = [column for column in CHANGE_COLUMNS if spread or column.key != "spread"]
     yield from comparison_table(shown, differ, width, lambda change: change.verdict) if differ else ()
-    for head, figures in (("same", same), ("A alone", before), ("B alone", after)):
-        yield from _value_list_lines(head, figures, width)
+    for head, metric_numbers in (("same", same), ("A only", before), ("B only", after)):
+        yield from _value_list_lines(head, metric_numbers, width)
 
 
-def _value_list_lines(head: str, figures: Sequence[KernelValue], width: int) -> Iterator[Line]:
+def _value_list_lines(head: str, metric_numbers: Sequence[KernelValue], width: int) -> Iterator[Line]:
     """Figures and their values one after another."""
     text = f"{_NO_BREAK_SPACE}· ".join(
-        f"{figure.label} {figure.text}".replace(" ", _NO_BREAK_SPACE) for figure in figures
+        f"{metric_number.label} {metric_number.text}".replace(" ", _NO_BREAK_SPACE) for metric_number in metric_numbers
     )
-    for number, line in enumerate(wrapped_values(text, width - len(head) - 4) if figures else ()):
+    for number, line in enumerate(wrapped_values(text, width - len(head) - 4) if metric_numbers else ()):
         yield ((" " * (len(head) + 2) if number else f" {head} ", "head"), (f" {line}", "dim"))
 
 
@@ -260,6 +260,6 @@ def shape_suffix(grid: Dim3 | None, block: Dim3 | None) -> str:
 
 
 def unmatched_line(kernel: KernelFacts, cells: int) -> Line:
-    """A kernel that one trace alone has."""
+    """A kernel that one trace only has."""
     shape = shape_suffix(kernel.grid, kernel.block)
     return ((f"   {shorten(kernel.demangled, max(cells - 4 - cells_of(shape), _MIN_NAME_WIDTH))}", ""), (shape, "dim"))

@@ -23,7 +23,7 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
         " would give.",
     ),
     "figures": (
-        "Each figure of both sides, and how it changed; better and worse say which direction is wanted. – means not"
+        "Each value of both sides, and how it changed; better and worse say which direction is wanted. – means not"
         " measured.",
     ),
     "kernels": (
@@ -51,7 +51,7 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
     "stderr": ("What the target writes to its standard error.",),
     "results": (
         "What the probe measured of each kernel, those with most GPU time first: a line for each of a few results,"
-        " else the least, the median and the most of each figure over some of them, evenly spread. A kernel is read"
+        " else the least, the median and the most of each value over some of them, evenly spread. A kernel is read"
         " again as its results double, and at the end. Enter on a kernel of the table shows single launches.",
     ),
     "gpu": (
@@ -59,7 +59,7 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
         " in the last minutes.",
     ),
 }
-"""Of the home screen, of the pages of the live screen, and of the figures of a comparison."""
+"""Of the home screen, of the pages of the live screen, and of the values of a comparison."""
 
 
 def explanation(name: str) -> tuple[str, ...]:

@@ -195,7 +195,7 @@ def question_lines(questions: Sequence[Question], command: str, cells: int, or_k
     """Command or key to run again, and one line per question: the option, what it answers, and the pages it
     opens, given room.
 
-    The first few are asked in full, of the others there is the option alone.
+    The first few are asked in full, of the others there is the option only.
     """
     if not questions:
         return []

@@ -25,7 +25,7 @@ GRAPHS_ABOUT: Final = (
     " a number of its own.",
     "The time of a graph is that of a replay as a whole, between events before and behind it; “call” is what the host"
     " needs for it. The time of a node is the mean over all timed launches of its kernel, in this graph or outside of"
-    " any; in a graph launches are timed with TUI_PROBE_GRAPHS=timed alone. Where the probe in them reads %globaltimer,"
+    " any; in a graph launches are timed with TUI_PROBE_GRAPHS=timed only. Where the probe in them reads %globaltimer,"
     " “began” says when each node of the newest probed replay did, after the first. Bars show when a node can begin, by"
     " what it waits for: with those times as lengths where all kernels have one, else with equal ones.",
 )
@@ -54,8 +54,8 @@ class GraphLine:
             return f"graph {graph.id}" + (" (destroyed)" if graph.destroyed else "")
         return "  " * min(self.node.depth + 1, _MAX_DEPTH) + self._name(self.node)
 
-    def _name(self, figures: NodeTimes) -> str:
-        node = figures.node
+    def _name(self, metric_numbers: NodeTimes) -> str:
+        node = metric_numbers.node
         if node.kernel is None:
             return node.kind + (f" {units.size(node.bytes)}" if node.bytes else "")
         name = "?" if self.kernel is None else shorten(self.kernel.demangled, _NAME_WIDTH)
@@ -101,13 +101,13 @@ def graph_page(trace: Trace) -> TablePage[GraphLine]:
 
 def graph_lines(trace: Trace) -> Iterator[GraphLine]:
     """A line for each graph, and below it one for each of its nodes."""
-    for figures in times_by_graph(trace).values():
-        yield GraphLine(figures)
-        stamped = stamped_node_runs(trace, figures.graph)
-        for node in figures.nodes:
+    for metric_numbers in times_by_graph(trace).values():
+        yield GraphLine(metric_numbers)
+        stamped = stamped_node_runs(trace, metric_numbers.graph)
+        for node in metric_numbers.nodes:
             index = node.node.kernel
             yield GraphLine(
-                figures, node, None if index is None else trace.kernels.get(index), stamped.get(node.node.index)
+                metric_numbers, node, None if index is None else trace.kernels.get(index), stamped.get(node.node.index)
             )
 
 
@@ -124,7 +124,7 @@ def _graph_notes(trace: Trace) -> Iterator[str]:
 
 
 def _shown_columns(rows: list[GraphLine]) -> list[Column[GraphLine]]:
-    """The columns, for which those that may be empty are in data alone if they are."""
+    """The columns, for which those that may be empty are in data only if they are."""
     return [column if _has_values(rows, column) else replace(column, text=None) for column in GRAPH_COLUMNS]
 
 

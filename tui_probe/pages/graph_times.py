@@ -178,7 +178,7 @@ def times_by_graph(trace: Trace) -> Mapping[int, GraphTimes]:
 @dataclass(frozen=True, slots=True)
 class NodeRun:
     """Seconds since the first node of the replay that was stamped. ``end`` is None where the probe tells the start
-    alone."""
+    only."""
 
     begin: float
     end: float | None

@@ -101,7 +101,7 @@ def _marked_spot(source: ViewSource) -> PageSpot | None:
 
 
 def _spot_of_line(view: Document, line: int) -> Spot:
-    """Value of the whole row of a line of PTX: other pages may have another line of it alone."""
+    """Value of the whole row of a line of PTX: other pages may have another line of it only."""
     row = view.place_of(line, _PAGE_WIDTH)
     return Spot.of_line(line) if row is None else view.spot(row, _PAGE_WIDTH)
 

@@ -200,8 +200,8 @@ def _time_lines(row: KernelSnapshot, cells: int) -> Iterator[Line]:
             if kind is not None:
                 yield from _labelled_field(label, _launch_times_text(kind), cells)
     if row.slowdown is not None:
-        doubt = f" ± {row.slowdown_stderr:.2f}" if row.slowdown_stderr else ""
-        yield from _labelled_field("slowdown", f"{row.slowdown:.2f}×{doubt} ({_slowdown_basis(row)})", cells)
+        standard_error = f" ± {row.slowdown_stderr:.2f}" if row.slowdown_stderr else ""
+        yield from _labelled_field("slowdown", f"{row.slowdown:.2f}×{standard_error} ({_slowdown_basis(row)})", cells)
 
 
 def _slowdown_basis(row: KernelSnapshot) -> str:
@@ -226,7 +226,7 @@ def _launch_times_text(kind: VariantTime) -> str:
 
 
 def _time_with_error(ns: float, doubt_ns: float | None) -> str:
-    """``12.3 µs ± 410 ns``: an estimate and its standard error: ``–`` if not known, none if there is no doubt."""
+    """``12.3 µs ± 410 ns``: an estimate and its standard error: ``–`` if not known, none if it is exact."""
     text = units.duration(ns / 1e9)
     return text if doubt_ns == 0 else f"{text} ± {units.duration(None if doubt_ns is None else doubt_ns / 1e9)}"
 

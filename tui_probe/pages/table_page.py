@@ -78,7 +78,7 @@ class TablePage(TableContent[Row], Document):
     holds: Callable[[Row, Only], bool] | None = None
     """Predicate of rows that are left; None where no page leads here, or where ``left`` makes the page anew."""
     left: Callable[[Only | None], TablePage[Row]] | None = None
-    """The same page of what is left alone: rows, and all that is counted; None where no page leads here."""
+    """The same page of what is left unchanged: rows, and all that is counted; None where no page leads here."""
     only: Only | None = None
     ordered: bool = False
     """True if the order of the rows has a meaning, so that they are not sorted otherwise."""
@@ -142,7 +142,7 @@ class TablePage(TableContent[Row], Document):
         return page, replace(only, within=self.only) if of_range else only
 
     def narrow(self, only: Only | None) -> bool:
-        """Leave the rows of one kernel or range alone, or all of them with None. Whether that changed anything."""
+        """Leave the rows of one kernel or range only, or all of them with None. Whether that changed anything."""
         if self.narrows is not None and only is not None and only.kind == "kernel":
             only = only.within  # here a kernel is chosen: all are left
         if (self.holds is None and self.left is None) or only == self.only:

@@ -268,7 +268,7 @@ class RunRow:
 def runs_by_command(traces: Iterable[Brief], verdicts: Mapping[Path, RunVerdict]) -> list[list[ListedRun]]:
     """The runs of each command, the newest first, in the order in which the commands come first.
 
-    Runs whose command is not known stand alone.
+    Runs whose command is not known are separate.
     """
     groups: dict[str, list[Brief]] = {}
     for brief in traces:

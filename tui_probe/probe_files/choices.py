@@ -166,7 +166,7 @@ def choose_probes(texts: Iterable[str], sample: str = "") -> tuple[ChosenProbe, 
         if _NAME.fullmatch(name) is None:
             raise ProbeFileError(
                 f"{name!r}: of several probes each has a folder of its name: rename the file, with letters, digits,"
-                " _, -, + and . alone"
+                " _, -, + and . only"
             )
     return tuple(chosen.values())
 

@@ -16,7 +16,7 @@ from tui_probe.probe_files.templates import LINE_RANGE_PREFIX, write_line_range_
 from tui_probe.probe_model.probe import WEIGHTS, Probe, ProbeAbout, Weight
 from tui_probe.trace.plain_file import read_within
 
-# Directories of probes: ``probe.toml`` or ``probe.py``, and variants beside it.
+# Directories of probes: ``probe.toml`` or ``probe.py``, and variants next to it.
 #
 # The folders of the built-in probes come with the package. Others are installed, named by an entry point of the group
 # ``tui_probe.probes`` whose value is the folder's module; or a user names them by path.
@@ -38,7 +38,7 @@ def built_in_directory() -> Path:
 
 
 def is_in_probe_folder(file: Path) -> bool:
-    """Return whether a file is of a probe's folder: its ``probe.toml`` or ``probe.py``, or a variant beside that."""
+    """Return whether a file is of a probe's folder: its ``probe.toml`` or ``probe.py``, or a variant in addition."""
     folder = file.resolve().parent
     return file.stem == MAIN_STEM or (
         file.suffix == ".toml" and any((folder / (MAIN_STEM + end)).is_file() for end in PROBE_SUFFIXES)
@@ -46,7 +46,7 @@ def is_in_probe_folder(file: Path) -> bool:
 
 
 def probe_name_of(file: Path) -> str:
-    """The name of the probe in a file: of ``probe.toml`` its folder's, of a variant beside that FOLDER_VARIANT.
+    """The name of the probe in a file: of ``probe.toml`` its folder's, of a variant in addition FOLDER_VARIANT.
 
     A file that is of no probe's folder is called as it is.
     """

@@ -33,7 +33,7 @@ def to_toml(text: str, path: str = "probe.py") -> str:
 
 
 def _table_lines(name: str, values: Mapping[str, object]) -> Iterator[str]:
-    """A table, then the tables in it: ``toml`` alone would put the fields of a map behind all snippets."""
+    """A table, then the tables in it: ``toml`` only would put the fields of a map behind all snippets."""
     plain = {key: value for key, value in values.items() if not isinstance(value, dict)}
     if plain:
         yield (f"\n[{name}]\n" if name else "") + toml.dumps(plain, _ENCODER).rstrip("\n")
@@ -47,7 +47,7 @@ def _table_lines(name: str, values: Mapping[str, object]) -> Iterator[str]:
 def _dump_string(value: str) -> str:
     """PTX, which holds neither quotes nor backslashes, keeps its lines; any other string is on one line.
 
-    ``toml`` alone would write a snippet as one line with ``\\n`` in it, which no one can read.
+    ``toml`` only would write a snippet as one line with ``\\n`` in it, which no one can read.
     """
     if "\n" in value and '"' not in value and "\\" not in value:
         return f'"""\n{value}"""'
@@ -79,11 +79,11 @@ def probe_template(name: str, language: ProbeLanguage, position: str) -> tuple[s
     use = _usage_lines(file, "#     " if language == "toml" else "    ")
     text = text.format(name=name, position=position, title=TEMPLATE_TITLE, use=use)
     try:
-        doubtful = suspicious_positions(read_probe(text.encode(), Path(file)))
+        suspicious = suspicious_positions(read_probe(text.encode(), Path(file)))
     except ProbeFileError as error:
         raise UsageError(f"{name!r} is not a name for a probe: {_LOCATION_PREFIX.sub('', str(error))}") from error
-    if doubtful:
-        raise UsageError(f"--at {doubtful[0]}")
+    if suspicious:
+        raise UsageError(f"--at {suspicious[0]}")
     return file, text
 
 
@@ -117,7 +117,7 @@ def _refuse_position(text: str) -> None:
         raise UsageError(f"--at: {error}; write {POSITION_FORMS}") from error
     if any(position.is_block for position in positions):
         raise UsageError(
-            f"--at {text}: blocks and loops have a start alone, and time needs an end: name instructions or lines"
+            f"--at {text}: blocks and loops have a start only, and time needs an end: name instructions or lines"
         )
 
 

@@ -182,7 +182,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class SourceRange:
-    """Lines ``first`` to ``last`` of a file, which may be named by the end of its path alone."""
+    """Lines ``first`` to ``last`` of a file, which may be named by the end of its path only."""
 
     file: str
     first: int
@@ -301,7 +301,7 @@ class ProbeAbout:
     every_block: bool = False
     """True if its results mean nothing of a sample of blocks."""
     counts: bool | None = None
-    """True if its results are the same beside other probes, False if not; None: not said."""
+    """True if its results are the same next to other probes, False if not; None: not said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@
     header.gridDimX, header.blockDimX, sections[0].warpDiv       as the file has them
 
 A slot is a thread's or a warp's, in the order of their numbers in the block; blocks are counted x first, then y, z.
-Where a run measured only some blocks (run --sample), the shapes have those alone, and result.blocks their numbers.
+Where a run measured only some blocks (run --sample), the shapes have those only, and result.blocks their numbers.
 Of a map of sites there is one block with one slot, and a record for each instruction that the probe was at: the sums of
 all warps. The lines of these in pruned.ptx are in kernel.info: sites INDEX LINE …
 Unless run --detail wrote it, a map in result.reduced has one record for all of a warp's threads, of a block or of the

@@ -60,12 +60,12 @@ class CustomMap:
 
 @dataclass(frozen=True, slots=True)
 class CustomCounts:
-    """The figures of one launch, map by map. Which threads are missing in them no one can tell."""
+    """The values of one launch, map by map. Which threads are missing in them no one can tell."""
 
     found: tuple[MetricValue, ...]
     threads_missing: int = 0
 
-    def figures(self) -> tuple[MetricValue, ...]:
+    def metric_numbers(self) -> tuple[MetricValue, ...]:
         return self.found
 
     @property

@@ -1,7 +1,7 @@
 """Guards around a probe's code: its exceptions become errors with their location in that code.
 
 Who calls a probe has to expect a TraceError anyway: of a result that is not the probe's. So a page shows the words
-where the figures would stand, and the program's exit status, other kernels and the screen are as they would be.
+where the values would stand, and the program's exit status, other kernels and the screen are as they would be.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def guarded(probe: Probe) -> Probe:
     return replace(
         probe,
         analyse=_call(whose, probe.analyse),
-        figures=_call(whose, probe.figures_in, _module(probe.analyse)),
+        metric_numbers=_call(whose, probe.figures_in, _module(probe.analyse)),
         findings=None if findings is None else _all(whose, findings, Finding),
         lines=None if lines is None else replace(lines, rows=_call(whose, lines.rows, of=LineRows)),
         timeline=_optional(whose, probe.timeline),
@@ -170,7 +170,7 @@ def _call(whose: str, function: Callable[..., Any], module: str = "", of: type |
         with probe_code_errors(whose, module):
             value = function(*arguments)
             if of is not None and not isinstance(value, of):
-                raise TypeError(f"{_name(function)} returned {value!r}, which is no {of.__name__}")
+                raise TypeError(f"{_name(function)} returned {value!r}, which is not a {of.__name__}")
             return value
 
     return call
@@ -187,7 +187,7 @@ def _all(whose: str, function: Callable[..., Any], of: type | None = None) -> Ca
         values = tuple(function(*arguments))
         for item in values:
             if of is not None and not isinstance(item, of):
-                raise TypeError(f"{_name(function)} gave {item!r}, which is no {of.__name__}")
+                raise TypeError(f"{_name(function)} gave {item!r}, which is not a {of.__name__}")
         return values
 
     return _call(whose, everything, _module(function))

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 LineValue = int | float | str | None
 
 CombineRule = Literal["sum", "ratio", "share", "first", "none"]
-IDEAL_SECTORS_NOTE: Final = (
-    "ideal: the fewest sectors of 32 B that the bytes asked for fit into; beyond that they are wasted"
-)
+IDEAL_SECTORS_NOTE: Final = "ideal: minimum of 32 B sectors for the requested bytes; more are excessive"
 """Note on lines whose sectors are compared with the minimum."""
 
 

@@ -41,7 +41,9 @@ def _map_by_map(of: ProbeResult) -> custom_probe.CustomCounts:
     return custom_probe.analyse_custom(of.result, custom_maps(of.kernel.trace.directory, of.kernel.probe))
 
 
-UNKNOWN_PROBE: Final = Probe(name="own probe", analyse=_map_by_map, figures=custom_probe.CustomCounts.figures)
+UNKNOWN_PROBE: Final = Probe(
+    name="own probe", analyse=_map_by_map, metric_numbers=custom_probe.CustomCounts.metric_numbers
+)
 """Stands for a probe that is not known here."""
 
 
@@ -58,7 +60,7 @@ class AnalysedResult:
     """One result file and its analysis, or the ``problem`` for which there is none. ``launch`` is None if the log is
     silent.
 
-    Where only a ``sample`` of the blocks was measured the figures are of these only. ``blocks`` are those of the grid,
+    Where only a ``sample`` of the blocks was measured the values are of these only. ``blocks`` are those of the grid,
     None if the file cannot be read.
     """
 
@@ -70,12 +72,12 @@ class AnalysedResult:
     problem: str | None
     blocks: int | None = None
     sample: Sample | None = None
-    figures: tuple[MetricValue, ...] = ()
+    metric_numbers: tuple[MetricValue, ...] = ()
     """Its numbers; none where it has a problem."""
 
     @property
     def blocks_measured(self) -> int | None:
-        """The blocks that the figures are of."""
+        """The blocks that the values are of."""
         return self.blocks if self.sample is None else len(self.sample.blocks)
 
     @property
@@ -93,7 +95,11 @@ class AnalysedResult:
         """Measured values in one line, or the reason why there are none."""
         if self.analysis is None:
             return safe(self.problem or NOT_MEASURED)
-        shown = (f"{figure.label} {metric_text(figure)}" for figure in self.figures if figure.shown)
+        shown = (
+            f"{metric_number.label} {metric_text(metric_number)}"
+            for metric_number in self.metric_numbers
+            if metric_number.shown
+        )
         try:
             text = ", ".join(shown) if self.probe.line is None else self.probe.line(self.analysis)
         except TraceError as error:
@@ -138,27 +144,28 @@ def analyse_result(trace: Run, kernel: KernelFacts, row: int) -> AnalysedResult:
     number, file, probe = trace.results.launch(row), trace.results.name(row), known_probe(probed)
     launch = None if number is None else trace.launches[number]
     result, analysis, problem = None, None, None
-    figures: tuple[MetricValue, ...] = ()
+    metric_numbers: tuple[MetricValue, ...] = ()
     try:
         result = probe_results.read_result_row(trace, probed, row)
         analysed = probe.analyse(result)
-        figures, analysis = probe.figures_in(analysed), analysed
+        metric_numbers, analysis = probe.figures_in(analysed), analysed
     except TraceError as error:
         problem = str(error)
     if result is None:
         return AnalysedResult(probed, probe, file, launch, analysis, problem)
     header, sample = result.result.header, result.result.sample
-    return AnalysedResult(probed, probe, file, launch, analysis, problem, header.blocks, sample, figures)
+    return AnalysedResult(probed, probe, file, launch, analysis, problem, header.blocks, sample, metric_numbers)
 
 
-def metric_text(figure: MetricValue) -> str:
+def metric_text(metric_number: MetricValue) -> str:
     """``40 000 B``, ``3.25``, or ``–``; of a place in machine code its offset: ``0x0150``."""
-    if figure.value is None:
+    if metric_number.value is None:
         return NOT_MEASURED
-    if isinstance(figure.value, Offset):
-        return f"{figure.value:#06x}"
-    is_integer = isinstance(figure.value, int)
-    return f"{units.count(int(figure.value)) if is_integer else units.decimal(figure.value)} {figure.unit}".rstrip()
+    if isinstance(metric_number.value, Offset):
+        return f"{metric_number.value:#06x}"
+    is_integer = isinstance(metric_number.value, int)
+    number = units.count(int(metric_number.value)) if is_integer else units.decimal(metric_number.value)
+    return f"{number} {metric_number.unit}".rstrip()
 
 
 def probe_option_for(quantity: Quantity) -> str:
@@ -177,9 +184,9 @@ def mean_quantities(results: Iterable[AnalysedResult]) -> dict[str, float]:
     """The mean of each quantity over results; one that is not known of some result is left out."""
     values: dict[str, list[float | None]] = {}
     for result in results:
-        for figure in result.figures:
-            if figure.metric.quantity:
-                values.setdefault(figure.metric.quantity, []).append(figure.value)
+        for metric_number in result.metric_numbers:
+            if metric_number.metric.quantity:
+                values.setdefault(metric_number.metric.quantity, []).append(metric_number.value)
     means = {}
     for quantity, found in values.items():
         known = [value for value in found if value is not None]

@@ -61,12 +61,12 @@ class Metric:
 
     ``key`` names it in data, ``title`` in text; a count has no ``unit``: "". ``better`` says which way a change is for
     the better, ``over_launches`` how numbers of several launches make one. ``quantity`` names what it is an amount of,
-    for pages that set numbers of any probe beside others; a probe has each at most once. A ``place`` says where
+    for pages that set numbers of any probe next to others; a probe has each at most once. A ``place`` says where
     something is (a line, a block): it has no size, so it is never compared. What is ``clocked`` is made of clock
     cycles, no matter what its unit; those of a simulated GPU are not time. ``read`` takes it from an analysis: None
     where it was not measured. Without ``read`` it is the attribute of that ``key``. What is not finite was not
     measured.
-    ``alone`` is its name among metrics of any probe, where that is not its key in words. ``page`` is the view that
+    ``only`` is its name among metrics of any probe, where that is not its key in words. ``page`` is the view that
     shows it, where that is not to be seen from what it is: time in drawings, counts by line.
     """
 
@@ -80,7 +80,7 @@ class Metric:
     clocked: bool = False
     read: Callable[[Any], float | None] | None = None
     shown: Callable[[Any, float | None], bool] = always
-    alone: str = ""
+    solo: str = ""
     page: str = ""
 
     def __post_init__(self) -> None:
@@ -118,7 +118,7 @@ def _number(value: Any) -> float | None:
 class MetricValue:
     """A metric's number of one launch; ``value`` is None where it was not measured.
 
-    Text leaves out a figure that is not ``shown``, since it says nothing that others do not.
+    Text leaves out a value that is not ``shown``, since it says nothing that others do not.
     """
 
     metric: Metric

@@ -1,6 +1,6 @@
 """Probe: the question it answers, the analysis of its results, and the pages that show them.
 
-A probe's folder holds its file (``probe.toml``, or ``.py`` in the tracing language; ``NAME.toml`` beside it is a
+A probe's folder holds its file (``probe.toml``, or ``.py`` in the tracing language; ``NAME.toml`` next to it is a
 variant, called FOLDER_NAME) and a module whose ``PROBES`` are objects of this class. Nothing outside the folder names
 it.
 """
@@ -97,27 +97,27 @@ class Probe:
     """Time span of a launch by the timer that all kernels share (%globaltimer), for a probe that reads it."""
     waits: Callable[[ProbeResult, Progress], Waits] | None = None
     views: tuple[ViewKind, ...] = ()
-    """Views of its own, beside those that all probes share."""
+    """Views of its own, compared with those that all probes share."""
     pages: tuple[TracePage, ...] = ()
     """Pages about a whole trace."""
     line: Callable[[Any], str] | None = None
-    """A launch in one line, where the list of figures would say it worse."""
+    """A launch in one line, where the list of values would say it worse."""
     line_about: str = ""
     """Caption of ``line``, shown above the first lines of launches."""
     notes: Callable[[Any], Sequence[str]] | None = None
     """Notes on a launch's values in tables."""
     latency_cause: Callable[[Any], str] | None = None
     """Why a kernel that no unit limits waits, in words; "" where the launch does not show it."""
-    figures: Callable[[Any], tuple[MetricValue, ...]] | None = None
+    metric_numbers: Callable[[Any], tuple[MetricValue, ...]] | None = None
     """The numbers of an analysis, where it depends on the launch which there are; ``metrics`` are then all of them."""
 
     def figures_in(self, analysis: Any) -> tuple[MetricValue, ...]:
         """The numbers of a launch, in the order in which they are shown."""
-        return metric_values(self.metrics, analysis) if self.figures is None else self.figures(analysis)
+        return metric_values(self.metrics, analysis) if self.metric_numbers is None else self.metric_numbers(analysis)
 
 
 def of_result(analyse: Callable[[Result], Any]) -> Callable[[ProbeResult], Any]:
-    """Return an analysis that needs a result file alone."""
+    """Return an analysis that needs a result file only."""
     return lambda of: analyse(of.result)
 
 

@@ -51,7 +51,7 @@ class ProbeResult:
     @property
     def timed_ms(self) -> float | None:
         """Milliseconds of the original in which all that was counted happened; None where it was not timed, and where
-        the counts are of a sample of its blocks alone.
+        the counts are of a sample of its blocks only.
         """
         return None if self.result.sample is not None else self.kernel.time_ms
 

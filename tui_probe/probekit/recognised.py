@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from tui_probe.errors import ProbeFileError, TraceError
 from tui_probe.input_limits import PROBE_FILE, PTX_TEXT, parse_toml
 from tui_probe.probe_files.loading import built_in_names, load_probe, read_probe
 from tui_probe.trace.plain_file import read_within, text_of
-from tui_probe.trace.results import read_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -102,7 +99,7 @@ def unnamed_probe_advice(kernel: KernelFacts) -> str | None:
 
 
 def recognition_text(kernel: KernelFacts) -> str | None:
-    """Return ``block_sched, recognized by its records`` for a probe that the trace does not name; else None."""
+    """Return ``NAME, recognized by its records`` for a probe that the trace does not name; else None."""
     if kernel.status != "probed" or not _unnamed(kernel) or (kernel.info is not None and kernel.info.callback):
         return None
     known = recognition(kernel)
@@ -142,6 +139,8 @@ def _probes_of_records(names: list[str], path: Path) -> list[str]:
 
     A probe is impossible if its records have another size, or hold numbers that no SM has.
     """
+    from tui_probe.trace.results import read_result  # here: it imports NumPy, which help texts do not need
+
     try:
         if path.stat().st_size > _MAX_READ_BYTES:
             return []
@@ -155,6 +154,8 @@ def _probes_of_records(names: list[str], path: Path) -> list[str]:
 
 def _records_fit(probe: Probe, result: Result) -> bool | None:
     """Return whether the SM numbers in the records are those of SMs; None if the probe records none."""
+    import numpy as np
+
     if len(probe.maps) > len(result.sections):
         return False
     fits: bool | None = None

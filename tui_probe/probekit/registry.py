@@ -1,6 +1,6 @@
 """Registry of probes: built-in, installed by other packages, or named by the user as a directory.
 
-Code comes from these places alone. A trace only names its probe: nothing in it is ever run.
+Code comes from these places only. A trace only names its probe: nothing in it is ever run.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def registry_problems() -> list[str]:
 
 
 def add_folder(folder: Path) -> None:
-    """Know the probes in a folder that the user named. A folder without a module is one of records alone: none.
+    """Know the probes in a folder that the user named. A folder without a module is one of records only: none.
 
     Raises ProbeFileError if there is no probe in it, its module is broken, or a name is taken: who names a folder wants
     to know.
@@ -98,7 +98,7 @@ def add_folder(folder: Path) -> None:
     strangers = sorted(probes.keys() - probe_files_in(folder).keys())
     if strangers:
         raise ProbeFileError(
-            f"{module}: PROBES names {', '.join(strangers)}, for which there is no file beside it: Probe.name must be"
+            f"{module}: PROBES names {', '.join(strangers)}, for which there is no file next to it: Probe.name must be"
             f" the folder's name, {folder.name}, or {folder.name}_VARIANT for VARIANT.toml"
         )
     others = [probe for probe in all_probes() if probe is not probes.get(probe.name)]
@@ -124,7 +124,7 @@ def _pages_of(probe: Probe) -> tuple[str, ...]:
 
 
 def _built_in(name: str, folder: Path) -> Any:
-    """The module of a built-in probe; in a checkout that is not installed its folder is beside the package."""
+    """The module of a built-in probe; in a checkout that is not installed its folder is next to the package."""
     installed = importlib.util.find_spec(_BUILT_IN) is not None
     return importlib.import_module(name) if installed else _import_folder(name, folder)
 

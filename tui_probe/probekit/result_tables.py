@@ -74,7 +74,7 @@ MIN_READ_PER_KERNEL: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The least, the median and the most of a figure over some results."""
+    """The least, the median and the most of a value over some results."""
 
     least: MetricValue
     median: MetricValue
@@ -91,7 +91,7 @@ def kernel_result_lines(trace: Trace, kernel: KernelFacts, cells: int, kernels: 
 
 
 def result_lines(trace: Trace, kernel: KernelFacts, cells: int, listed: int, most: int) -> Iterator[str]:
-    """A line for each of at most ``listed`` results, else the spread of the figures of at most ``most`` of them."""
+    """A line for each of at most ``listed`` results, else the spread of the values of at most ``most`` of them."""
     rows = kernel.result_rows
     if len(rows) <= listed:
         read = [analyse_result(trace, kernel, row) for row in rows]
@@ -144,18 +144,20 @@ def spread_rows(rows: Sequence[int], most: int) -> list[int]:
 
 
 def metric_spreads(results: Iterable[AnalysedResult]) -> list[Spread]:
-    """Of each figure that text shows and that was measured; a place has no size, and is left out."""
+    """Of each value that text shows and that was measured; a place has no size, and is left out."""
     found: dict[str, list[MetricValue]] = {}
     for result in results:
-        for figure in result.figures:
-            if figure.shown and figure.value is not None and not figure.metric.place:
-                found.setdefault(figure.key, []).append(figure)
-    return [_spread(figures) for figures in found.values()]
+        for metric_number in result.metric_numbers:
+            if metric_number.shown and metric_number.value is not None and not metric_number.metric.place:
+                found.setdefault(metric_number.key, []).append(metric_number)
+    return [_spread(metric_numbers) for metric_numbers in found.values()]
 
 
-def _spread(figures: list[MetricValue]) -> Spread:
-    values = sorted(figure.value for figure in figures if figure.value is not None)
-    least, median, most = (replace(figures[0], value=value) for value in (values[0], median_low(values), values[-1]))
+def _spread(metric_numbers: list[MetricValue]) -> Spread:
+    values = sorted(metric_number.value for metric_number in metric_numbers if metric_number.value is not None)
+    least, median, most = (
+        replace(metric_numbers[0], value=value) for value in (values[0], median_low(values), values[-1])
+    )
     return Spread(least, median, most)
 
 
@@ -191,7 +193,7 @@ class CountTable(Document):
         self.content = TableContent("launches", self.title, _result_columns(self.results), self.results)
 
     def lines(self, width: int) -> Sequence[Line]:
-        """The table, and what the figures of the newest launch say."""
+        """The table, and what the values of the newest launch say."""
         lines: list[Line] = [((shorten(self.name, width), "title"),)]
         if self.left_out:
             lines.append(
@@ -223,7 +225,7 @@ class CountTable(Document):
             return [safe(str(error))]
 
     def record(self) -> dict[str, Any]:
-        """Every launch with all its figures."""
+        """Every launch with all its values."""
         return {"launches": [*self.content.records()]}
 
     def cells(self) -> Iterator[Sequence[object]]:
@@ -232,27 +234,32 @@ class CountTable(Document):
 
 
 def _result_columns(results: Sequence[AnalysedResult]) -> list[Column[AnalysedResult]]:
-    """Columns of a table of results: one per figure that any of them has."""
-    keys = dict.fromkeys(figure.key for result in results for figure in result.figures)
-    shown = {figure.key: figure for result in results for figure in result.figures if figure.shown}
+    """Columns of a table of results: one per value that any of them has."""
+    keys = dict.fromkeys(metric_number.key for result in results for metric_number in result.metric_numbers)
+    shown = {
+        metric_number.key: metric_number
+        for result in results
+        for metric_number in result.metric_numbers
+        if metric_number.shown
+    }
     ranks = {key: place for place, key in enumerate(shown, 1)}
     sampled = [_SAMPLED_COLUMN] if any(result.sample is not None for result in results) else []
-    figures = [_figure_column(key, shown.get(key), ranks.get(key, 0)) for key in keys]
-    return [*_LAUNCH_COLUMNS, *sampled, *figures, *_DATA_COLUMNS]
+    metric_numbers = [_figure_column(key, shown.get(key), ranks.get(key, 0)) for key in keys]
+    return [*_LAUNCH_COLUMNS, *sampled, *metric_numbers, *_DATA_COLUMNS]
 
 
 def _figure_column(key: str, shown: MetricValue | None, rank: int) -> Column[AnalysedResult]:
-    """One figure of each result; in data alone where text does not show it."""
+    """One value of each result; in data only where text does not show it."""
 
-    def figure(result: AnalysedResult) -> MetricValue | None:
-        return next((figure for figure in result.figures if figure.key == key), None)
+    def metric_number(result: AnalysedResult) -> MetricValue | None:
+        return next((metric_number for metric_number in result.metric_numbers if metric_number.key == key), None)
 
     def value(result: AnalysedResult) -> float | None:
-        own = figure(result)
+        own = metric_number(result)
         return None if own is None else own.value
 
     def text(result: AnalysedResult) -> str:
-        own = figure(result)
+        own = metric_number(result)
         return NOT_MEASURED if own is None else metric_text(own).removesuffix(own.unit).rstrip()
 
     if shown is None:
@@ -283,7 +290,7 @@ _DATA_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
 
 
 def count_kind(name: str, title: str, about: str, explanation: tuple[str, ...], order: int) -> ViewKind:
-    """A view of the figures of launches, for the probes that list it among their views."""
+    """A view of the values of launches, for the probes that list it among their views."""
 
     def open_table(source: ViewSource, progress: Progress) -> CountTable:
         return CountTable(source, title, progress)

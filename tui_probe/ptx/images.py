@@ -44,7 +44,7 @@ class PtxText:
     def runs_on(self, arch: int) -> bool:
         """Tell whether a device of compute capability ``arch`` (90 for 9.0) can run it.
 
-        A target runs on its own and on later devices; ``sm_90a`` on 9.0 alone, ``sm_100f`` on its family.
+        A target runs on its own and on later devices; ``sm_90a`` on 9.0 only, ``sm_100f`` on its family.
         PTX ISA reference, ``.target``.
         """
         target = ptx_target(self.text)
@@ -122,7 +122,7 @@ def held_ptx(image: bytes) -> list[HeldPtx]:
 
 
 def ptx_texts(image: bytes) -> list[PtxText]:
-    """All PTX modules in ``image``, in order; none if it holds machine code alone. Raises ImageError."""
+    """All PTX modules in ``image``, in order; none if it holds machine code only. Raises ImageError."""
     return [text for held in held_ptx(image) for text in held.texts]
 
 

@@ -2,7 +2,7 @@
 
 The last field of a record, ``threads``, is how many threads have done so. So a warp that counted nothing is
 distinguished from one whose threads did not exit, and the sums are known to be whole. Unless a run keeps all records
-(``--detail``), its results have the sums alone, of the launch.
+(``--detail``), its results have the sums only, of the launch.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def sums_dtype(record: np.dtype[Any], *more: str) -> np.dtype[Any]:
 
 
 def sum_records(result: Result, record: np.dtype[Any], probe: str, reduced: np.dtype[Any] | None = None) -> CounterSums:
-    """Add up the records of a launch; of a sample of blocks, theirs alone.
+    """Add up the records of a launch; of a sample of blocks, theirs only.
 
     ``reduced`` is what the map is reduced to, where that is more than the sums of its fields.
 

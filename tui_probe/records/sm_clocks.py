@@ -33,7 +33,7 @@ def distinct_sms(sm: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]
 # ``%clock64`` of two SMs may differ by any constant. On the GPU that was looked at (NVIDIA H200, 132 SMs), the SMs of
 # one cluster of the chip share a clock, and the clocks of clusters lie millions of cycles apart: the first starts of
 # a launch form eight *domains* of 16 or 18 SMs. In each of them they spread over 10 to 140 cycles, the time in which
-# a launch fills them. So times within a domain can be compared as they are, and domains are put beside each other by
+# a launch fills them. So times within a domain can be compared as they are, and domains are put next to each other by
 # their first starts, which errs by about that spread.
 
 MAX_START_GAP: Final = 4096
@@ -106,7 +106,7 @@ def clock_domains(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> ClockAxi
 #     origin   of an SM: the time at which its clock stood at its first start c0. Every pair bounds it,
 #              t - slowest (c - c0) <= origin < t + tick - fastest (c - c0), where slowest and fastest are the most
 #              and the least ns per cycle that the rate can be. Taken is the middle of what all bounds leave
-#              error <= half of what they leave; the SM's first pair alone leaves no more than a tick
+#              error <= half of what they leave; the SM's first pair only leaves no more than a tick
 #
 # If the bounds contradict each other, the rate was not constant, and half of the contradiction comes on top. Of two
 # SMs the errors add up, and to them comes the error of the rate, as a part of it, times how far apart their origins

@@ -1,7 +1,7 @@
 """Intervals of blocks and warps on SMs, in slots, on one time axis.
 
 **Time** is cycles from the first start of the launch. SMs count with different clocks, so that their times must be put
-beside each other (see :mod:`tui_probe.records.sm_clocks`); how well that is known is ``Timeline.clocks``.
+next to each other (see :mod:`tui_probe.records.sm_clocks`); how well that is known is ``Timeline.clocks``.
 
 **Slots.** Blocks that are on an SM together are in different slots. As :mod:`tui_probe.records.block_times` says, a
 block takes the slot that was free for longest, and a new one only where none is free. So what is empty in a slot
@@ -167,7 +167,7 @@ def timeline(
     """The timeline of warps: arrays of shape (measured blocks, warps per block), cycles of each SM's own clock.
 
     A warp whose three values are zero saved no record. ``clocks`` is given the SMs that ran (ascending) and the first
-    clock of each (u8), and says how to put them beside each other. Raises TraceError if no warp saved a record.
+    clock of each (u8), and says how to put them next to each other. Raises TraceError if no warp saved a record.
     """
     return timeline_of_blocks(
         block_times_from_warps(start, elapsed, sm), clocks, (start, elapsed, sm), device_sms=device_sms, sample=sample

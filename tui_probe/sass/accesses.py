@@ -10,7 +10,7 @@ Of a load or store of shared memory Ra holds an offset of 32 bits, times 1, 4, 8
 single uniform register is added.
 
 Of a copy to shared memory the 12 bits from bit 32 on are added to the address in global memory, those above them to
-that in shared memory; bits 90:87 are the predicate of the lanes that read. It is known with a descriptor alone.
+that in shared memory; bits 90:87 are the predicate of the lanes that read. It is known with a descriptor only.
 """
 
 from __future__ import annotations

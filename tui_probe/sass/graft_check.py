@@ -1,6 +1,6 @@
 """Compare a grafted cubin with the original, and refuse any other difference than the graft.
 
-This looks at the finished file alone, and shares no code with what made it but the reader: a mistake there is found
+This looks at the finished file only, and shares no code with what made it but the reader: a mistake there is found
 here, before the file is used.
 """
 
@@ -141,7 +141,7 @@ def _is_expected_target(target: int, at: int, end: int, back: Collection[int]) -
 
 
 def _names_only(word: Word, uniform: Collection[int], arch: int) -> bool:
-    """Return whether a word names these uniform registers and the second ones of their pairs alone."""
+    """Return whether a word names these uniform registers and the second ones of their pairs only."""
     is_move = word.opcode == _TO_UNIFORM
     names = {uniform_register_at(word, _RESULT, arch)} if is_move else named_uniform_registers(word, arch)
     return names is not None and all(number & ~1 in uniform for number in names)

@@ -52,7 +52,7 @@ _OBJECTS: Final = frozenset({1, 13})
 
 
 def prune_cubin(cubin: Cubin, name: str, cut_lines: CutLines) -> Cubin:
-    """The cubin with one kernel alone, or itself if there is nothing but the kernel in it.
+    """The cubin with one kernel only, or itself if there is nothing but the kernel in it.
 
     ``cut_lines`` gets a line table, the places in it where addresses of code are stored, and those of them to keep; it
     gives the shorter table, and the new place of each that was kept, or raises ImageError.
@@ -210,7 +210,7 @@ class _Pruner:
         return frozenset(variables)
 
     def _with_lines(self, sections: list[int]) -> list[int]:
-        """The sections, and the line table with the lines of the taken code alone, if there are any."""
+        """The sections, and the line table with the lines of the taken code only, if there are any."""
         lines = self.cubin.find(_LINE_SECTION)
         tables = [table for table in self.cubin.relocation_sections() if lines and table.info == lines.number]
         if lines is None or len(tables) != 1:
@@ -273,10 +273,10 @@ def kernel_cubin(cubin: Cubin, name: str, wrong: str) -> tuple[Cubin, str]:
     if wrong:
         return cubin, f"[prune] pruned.bin is the whole cubin: the test of pruned ones failed here: {wrong}"
     try:
-        alone = prune_cubin(cubin, name, cut_table)
+        solo = prune_cubin(cubin, name, cut_table)
     except (KeptWholeError, ImageError) as error:
         return cubin, f"[prune] pruned.bin is the whole cubin: {error}"
-    if alone is cubin:
+    if solo is cubin:
         return cubin, ""
-    sizes = f"{len(alone.image)} of {len(cubin.image)} bytes"
-    return alone, f"[prune] pruned.bin is the kernel alone, of {len(cubin.kernels)}: {sizes}"
+    sizes = f"{len(solo.image)} of {len(cubin.image)} bytes"
+    return solo, f"[prune] pruned.bin is the kernel only, of {len(cubin.kernels)}: {sizes}"

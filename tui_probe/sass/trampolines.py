@@ -12,7 +12,7 @@ A branch replaces the instruction, and waits for what that waits for. Behind the
   end: BSYNC B            here they meet again. Without this a warp would stay in parts to the end of the kernel,
                           and uniform registers would be advanced once for each part
     R2P  PR, saved        waits for all that the snippet began
-    the instruction       with its guard and barriers; its ``.reuse`` holds for the next instruction alone, so it goes
+    the instruction       with its guard and barriers; its ``.reuse`` holds for the next instruction only, so it goes
     BRA  back
 
 What else could go wrong, and why it does not: the lanes that come are those that came to the instruction, and they

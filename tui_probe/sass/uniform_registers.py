@@ -22,7 +22,7 @@ UNIFORM_REGISTERS: Final = 63
 kernels of PyTorch for sm_90 names it, not even a reduction that needs all others.
 """
 FIRST_FREE_UNIFORM: Final = 4
-"""ptxas leaves those below alone, and so do we."""
+"""ptxas leaves those below unchanged, and so do we."""
 
 UNIFORM_KEPT_BY_CALLS: Final = 36
 """From this number on functions leave them as they found them: ptxas keeps values in them across calls."""

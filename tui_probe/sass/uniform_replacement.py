@@ -45,7 +45,7 @@ _MARK_LOAD: Final = 0x184
 _ACCESSES: Final[Mapping[int, tuple[int, int]]] = {0x986: (0x386, 64), 0x981: (0x381, 32)}
 """STG and LDG with a descriptor: what they are without, and where it is."""
 _HAS_DESCRIPTOR, _WIDE_ADDRESS = 76, 90
-"""True if the uniform register is a descriptor or an offset; whether the address beside it has 64 bits."""
+"""True if the uniform register is a descriptor or an offset; whether the address next to it has 64 bits."""
 _REGISTER_FORM, _CONSTANT_FORM, _UNIFORM_FORM, _UNIFORM_LAST_FORM = 1, 5, 6, 7
 """A uniform second operand, and a uniform third one, which is in the second one's place then."""
 _RC: Final = 64
@@ -256,7 +256,7 @@ def _as_fixed_latency(word: Word) -> Word:
 
 
 def _with_barrier_each(words: Sequence[Word]) -> list[Word]:
-    """ptxas gives the last of several ``S2UR`` alone a barrier, since they end in order; their variants need not."""
+    """ptxas gives the last of several ``S2UR`` only a barrier, since they end in order; their variants need not."""
     made: list[Word] = []
     barrier = NO_BARRIER
     for word in reversed(words):

@@ -1,6 +1,6 @@
 """Make a kernel use the module variables that the program loaded, not copies in the grafted cubin.
 
-A grafted cubin is loaded beside the original, and has variables of its own, with which it would compute wrongly. So
+A grafted cubin is loaded next to the original, and has variables of its own, with which it would compute wrongly. So
 the loader's relocations for them are dropped, and anyone who loads the file writes the addresses of the original's
 variables there. Constant memory has its place in the code: its contents are to be copied before each launch.
 """
@@ -85,7 +85,7 @@ def shared_variables(target: GraftTarget) -> SharedVariables:
 def calls_outside(target: GraftTarget) -> str:
     """The name of a function outside of the module that the kernel may call and that returns; "" for none.
 
-    ``BY_ADDRESS`` stands for those that are known by their addresses alone.
+    ``BY_ADDRESS`` stands for those that are known by their addresses only.
     """
     if target.has_unseen_calls:
         return BY_ADDRESS

@@ -127,7 +127,7 @@ class Word:
         return self.field(116, 6)
 
     def with_stall(self, cycles: int) -> Word:
-        """With another number of cycles, and no register kept for reuse, which holds for the next instruction alone."""
+        """With another number of cycles, and no register kept for reuse, which holds for the next instruction only."""
         return self.with_field(105, 4, cycles).with_field(122, 4, 0)
 
     def with_write_barrier(self, barrier: int) -> Word:

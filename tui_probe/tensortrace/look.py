@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Keeping our own functions from being compiled.
 #
 # ``torch.compile`` looks at every Python function that runs below a compiled one, and ours do when they are called
-# for what the program calls. They are marked as code that is to be left alone; the program's is not.
+# for what the program calls. They are marked as code that is to be left unchanged; the program's is not.
 
 _EVALUATOR = "torch._C._dynamo.eval_frame"
 
@@ -153,7 +153,7 @@ class Look:
                     self._lines.add(array, name, code.co_name, code.co_filename, frame.f_lineno)
         finally:
             # Else a tensor that the program deletes would stay for as long as the function runs. If the program holds
-            # the dictionary itself, it is left alone.
+            # the dictionary itself, it is left unchanged.
             if _SNAPSHOTS and release and code.co_flags & _OPTIMIZED and sys.getrefcount(variables) <= _UNSHARED:
                 variables.clear()
 

@@ -206,7 +206,7 @@ def saved_results(block: LineBlock, left: NDArray[np.bool_]) -> ResultColumns:
 _FOLDER_LINE: Final = b"[probe] rename "
 _KERNEL_LINE: Final = b"[kernel] "
 _KERNEL_FIELDS: Final = {3: 18, 5: 18, 7: 18, 9: 18}
-"""``INDEX WORD registers R local L shared S blocks B``: where the figures are, and the most digits of each."""
+"""``INDEX WORD registers R local L shared S blocks B``: where the values are, and the most digits of each."""
 _PROBED_FUNCTION: Final = b"probed-function"
 _PROBE_MODE: Final = re.compile(rb"way (\S+)")
 
@@ -239,33 +239,36 @@ class KernelLines:
                 self._recorder.folder(int(index), text_of(folder))
 
     def _read_kernels(self, block: LineBlock, at: NDArray[np.int64]) -> None:
-        """Lines ``[kernel] INDEX WORD`` and figures; behind these, those with a fate for a word have its reason."""
+        """Lines ``[kernel] INDEX WORD`` and values; behind these, those with a outcome for a word have its reason."""
         fields = LineFields(block, at, 10, behind=_KERNEL_LINE)
         fields.words(registers=2, local=4, shared=6, blocks=8)
         (index,) = fields.numbers({0: 9})
         columns = (
-            [None if value < 0 else value for value in column.tolist()] for column in fields.figures(_KERNEL_FIELDS)
+            [None if value < 0 else value for value in column.tolist()]
+            for column in fields.metric_numbers(_KERNEL_FIELDS)
         )
         kinds = np.select(
             [fields.good & fields.is_word(1, word) for word in _KERNEL_WORDS], range(len(_KERNEL_WORDS)), -1
         )
         text_starts = fields.in_text(np.minimum(fields.end(9) + 1, fields.ends))
         numbers = (column.tolist() for column in (kinds, block.starts[at], text_starts, block.ends[at], index))
-        for kind, start, text_start, end, kernel, figures in zip(
+        for kind, start, text_start, end, kernel, metric_numbers in zip(
             *numbers, map(FunctionResources, *columns), strict=True
         ):
             if kind == 0:
-                self._recorder.probed_function(kernel, figures, _probe_mode(block.text[text_start:end]))
-            elif kind < 0 or not self._read_fate(kernel, _KERNEL_WORDS[kind], figures, block.text[text_start:end]):
+                self._recorder.probed_function(kernel, metric_numbers, _probe_mode(block.text[text_start:end]))
+            elif kind < 0 or not self._read_fate(
+                kernel, _KERNEL_WORDS[kind], metric_numbers, block.text[text_start:end]
+            ):
                 self._read_line(block.text[start:end])
 
-    def _read_fate(self, index: int, word: bytes, figures: FunctionResources, text: bytes) -> bool:
+    def _read_fate(self, index: int, word: bytes, metric_numbers: FunctionResources, text: bytes) -> bool:
         """``name NAME reason TEXT code CODE`` of a kernel: whether it is that."""
         pieces = text.split(b" ", 3)
         if len(pieces) < 4 or pieces[0] != b"name" or pieces[2] != b"reason" or pieces[1].split() != pieces[1:2]:
             return False
-        self._recorder.fate(
-            index, PREPARE_RESULTS[word], figures, text_of(pieces[1]), reason_of(pieces[3].rstrip(b"\r"))
+        self._recorder.record_outcome(
+            index, PREPARE_RESULTS[word], metric_numbers, text_of(pieces[1]), reason_of(pieces[3].rstrip(b"\r"))
         )
         return True
 

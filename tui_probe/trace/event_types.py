@@ -142,7 +142,7 @@ class NvtxRange:
 
 @dataclass(frozen=True, slots=True)
 class BudgetEvent:
-    """A budget of the run is ``reached``, or gives each launch its share alone; ``limit`` and ``used`` at that moment.
+    """A budget of the run is ``reached``, or gives each launch its share only; ``limit`` and ``used`` at that moment.
 
     ``name`` is ``trace-bytes``, ``result-files``, ``log-bytes``, ``share`` or ``write-rate``. ``advice`` says what
     to do.

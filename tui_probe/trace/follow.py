@@ -193,7 +193,7 @@ class TraceFollower:
         self._reducer.apply(parse_line(line))
 
     def _watch_assemblies(self) -> None:
-        """Look for what assemblers write after a kernel's fate is known, for as long as one may take."""
+        """Look for what assemblers write after a kernel's outcome is known, for as long as one may take."""
         now = monotonic()
         if self.trace.state.running:
             self._assembling |= dict.fromkeys(self._recorder.decided, now + _ASSEMBLING)

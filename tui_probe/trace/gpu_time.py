@@ -2,7 +2,7 @@
 
 Launches with the probe and without it are kept apart. Each shape that a kernel is launched with (a key) is a stratum:
 it is sampled by itself, and its launches are those that its samples stand for. All times are nanoseconds, estimates of
-one launch unless they are totals; a doubt is one standard error.
+one launch unless they are totals; a standard error is one standard error.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class TimeSamples:
         return TimeSamples(*(column.first(least) for column in columns))
 
     def with_probed(self, launches: Collection[int | None]) -> TimeSamples:
-        """These, of the probed launches those of these numbers alone."""
+        """These, of the probed launches those of these numbers only."""
         samples = self.whole()
         selected = (samples.column("probed") == 0) | np.isin(
             samples.column("launch"), [n for n in launches if n is not None]
@@ -96,7 +96,7 @@ def _filled_part(ns: NDArray[np.int64], host: NDArray[np.int64]) -> NDArray[np.f
 
 @dataclass(frozen=True, slots=True)
 class VariantTime:
-    """GPU time of launches without the probe, or with it. Every figure is weighted by launches stood for."""
+    """GPU time of launches without the probe, or with it. Every value is weighted by launches stood for."""
 
     samples: int
     host_bound: int
@@ -144,7 +144,7 @@ def gpu_time(samples: TimeSamples, launches: int) -> GpuTime | None:
     sum(w (x - m)^2) / sum(w) * n / (n - 1) / n_eff * (1 - n / N), where n samples count as n_eff = sum(w)^2 / sum(w^2)
     equal ones; it is 0 where every launch was timed. One sample of many launches varies as those of other strata do,
     relative to m; without such its variance is unknown. The launches N of a stratum are its part of ``launches`` by the
-    launches that all its samples stand for. The total is sum(N m) over the strata, its doubt the root of
+    launches that all its samples stand for. The total is sum(N m) over the strata, its standard error the root of
     sum(N^2 variance). Of a stratum in which only probed launches were timed, m is their mean divided by the slowdown of
     the kernel where that is known.
     """
@@ -152,19 +152,19 @@ def gpu_time(samples: TimeSamples, launches: int) -> GpuTime | None:
     if not len(samples):
         return None
     strata = _Strata(samples, launches)
-    slowdown, doubt = strata.slowdown()
+    slowdown, standard_error = strata.slowdown()
     total, total_doubt = strata.total(slowdown)
-    return GpuTime(launches, strata.kind(0), strata.kind(1), total, total_doubt, slowdown, doubt)
+    return GpuTime(launches, strata.kind(0), strata.kind(1), total, total_doubt, slowdown, standard_error)
 
 
 def weighted_times(samples: TimeSamples, *, probed: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The samples that figures of a kind are of: ns, and the launches each stands for. There must be some."""
+    """The samples that values of a kind are of: ns, and the launches each stands for. There must be some."""
     strata = _Strata(samples.whole(), 0)
     return strata.taken(int(probed))
 
 
 _MIN_SAMPLES: Final = 3
-"""Samples of a shape that hold nothing of the host, beside which those that hold some are not needed."""
+"""Samples of a shape that hold nothing of the host, next to which those that hold some are not needed."""
 
 
 class _Strata:
@@ -216,18 +216,18 @@ class _Strata:
         return self._taken[chosen], self._weight[chosen]
 
     def kind(self, kind: int) -> VariantTime | None:
-        """The figures of originals (0) or probed launches (1)."""
+        """The values of originals (0) or probed launches (1)."""
         x, w = self.taken(kind)
         if not len(x):
             return None
         known = ~np.isnan(self._mean[kind])
         launches = self._launches[known]
-        doubt = _standard_error((launches**2 * self._variance[kind][known]).sum())
+        standard_error = _standard_error((launches**2 * self._variance[kind][known]).sum())
         return VariantTime(
             samples=len(x),
             host_bound=int(self._host[self._probed == bool(kind)].sum()),
             mean_ns=float((launches * self._mean[kind][known]).sum() / launches.sum()),
-            mean_stderr_ns=None if doubt is None else doubt / float(launches.sum()),
+            mean_stderr_ns=None if standard_error is None else standard_error / float(launches.sum()),
             median_ns=weighted_quantile(x, w, 0.5),
             p99_ns=weighted_quantile(x, w, 0.99),
             least_ns=float(x.min()),
@@ -235,7 +235,7 @@ class _Strata:
         )
 
     def slowdown(self) -> tuple[float | None, float | None]:
-        """The ratio and its doubt, by the relative doubts of its two parts."""
+        """The ratio and its standard error, by the relative standard errors of its two parts."""
         both = ~np.isnan(self._mean).any(axis=0)
         launches = self._launches[both]
         original, probed = (self._mean[:, both] * launches).sum(axis=1).tolist()
@@ -243,8 +243,8 @@ class _Strata:
             return None, None
         variances = (self._variance[:, both] * launches**2).sum(axis=1).tolist()
         ratio = probed / original
-        doubt = _standard_error(variances[0] * ratio**2 + variances[1])
-        return ratio, None if doubt is None else doubt / original
+        standard_error = _standard_error(variances[0] * ratio**2 + variances[1])
+        return ratio, None if standard_error is None else standard_error / original
 
     def total(self, slowdown: float | None) -> tuple[float, float | None]:
         factor = 1 / slowdown if slowdown else 1.0

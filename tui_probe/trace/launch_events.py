@@ -111,11 +111,11 @@ class FunctionResources(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KernelPrepared:
-    """A kernel once its fate is known; ``figures`` are those of the original function."""
+    """A kernel once its status is known; ``figures`` are those of the original function."""
 
     index: int
     status: PrepareResult
-    figures: FunctionResources
+    metric_numbers: FunctionResources
     name: str
     reason: Reason | None
 
@@ -126,7 +126,7 @@ class ProbePrepared:
 
     index: int
     status: PrepareResult
-    figures: FunctionResources
+    metric_numbers: FunctionResources
     probe: str
     reason: Reason | None
 
@@ -154,7 +154,7 @@ class ProbedFunction:
     """The function that is launched instead of a kernel, and how the probe came into it; None: by its PTX."""
 
     index: int
-    figures: FunctionResources
+    metric_numbers: FunctionResources
     way: ProbeMode | None = None
 
 

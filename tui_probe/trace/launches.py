@@ -379,7 +379,7 @@ class ResultTable:
         return _known(self._launch[row])
 
     def probe(self, row: int) -> str | None:
-        """The probe that made it, of several in the run; None where there was one alone."""
+        """The probe that made it, of several in the run; None where there was one only."""
         number = self._probe[row]
         return None if number == UNKNOWN else self._probes[number]
 

@@ -34,9 +34,9 @@ def hexadecimal(eights: EightBytes, sizes: NDArray[np.int64]) -> tuple[EightByte
     """The same of hexadecimal digits, small or capital."""
     own = _LAST_BYTES[sizes]
     small = eights | _repeat_byte(0x20)
-    figure = _at_least(eights, 0x30) & ~_at_least(eights, 0x3A)
+    metric_number = _at_least(eights, 0x30) & ~_at_least(eights, 0x3A)
     letter = _at_least(small, 0x61) & ~_at_least(small, 0x67)
-    good = ((figure | letter) & ~eights | ~own) & _HIGH_BITS == _HIGH_BITS
+    good = ((metric_number | letter) & ~eights | ~own) & _HIGH_BITS == _HIGH_BITS
     digits = (eights & _repeat_byte(0x0F)) + ((letter & _HIGH_BITS) >> np.uint64(7)) * np.uint64(9)
     return _join_digits(digits & own, 16), good
 
@@ -219,7 +219,7 @@ class LineFields:
     """The first words of some lines, separated by single blanks; a word that a line does not have is empty.
 
     ``good`` are the lines (b1) that were as was expected so far. Where words would have to be looked for too far from
-    the beginning of a line, it is not good from the start. Offsets are those in ``bytes``, a copy of these lines alone.
+    the beginning of a line, it is not good from the start. Offsets are those in ``bytes``, a copy of these lines only.
     """
 
     def __init__(self, block: LineBlock, at: NDArray[np.int64], words: int, *, behind: bytes) -> None:
@@ -280,7 +280,7 @@ class LineFields:
         self.good &= good.all(axis=0)
         return list(value)
 
-    def figures(self, digits: Mapping[int, int]) -> Sequence[NDArray[np.int64]]:
+    def metric_numbers(self, digits: Mapping[int, int]) -> Sequence[NDArray[np.int64]]:
         """The same of at most 18 digits, with -1 for each that is ``-``."""
         value, good = self._decimal(digits)
         positions = np.array(list(digits))

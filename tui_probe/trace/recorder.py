@@ -34,7 +34,7 @@ class Recorder:
         self.trace = trace
         self.changed: set[int] = set()
         self.decided: list[int] = []
-        """Kernels whose fate has become known; anyone who reads it empties it."""
+        """Kernels whose outcome has become known; anyone who reads it empties it."""
         self._folders: dict[int, str] = {}
         self.row: int | None = None
         self.time_ns: int | None = None
@@ -68,29 +68,29 @@ class Recorder:
         if kernel is not None:
             kernel.folder_name = name
 
-    def fate(
-        self, index: int, status: PrepareResult, figures: FunctionResources, name: str, reason: Reason | None
+    def record_outcome(
+        self, index: int, status: PrepareResult, metric_numbers: FunctionResources, name: str, reason: Reason | None
     ) -> None:
         """Record the prepare result of a kernel; ``figures`` are those of its original function."""
         kernel = self.kernel(index)
         self.decided.append(index)
         kernel.name = name
         kernel.outcome.decide(status, reason)
-        kernel.driver_original = figures
+        kernel.driver_original = metric_numbers
 
-    def probed_function(self, index: int, figures: FunctionResources, mode: ProbeMode | None) -> None:
+    def probed_function(self, index: int, metric_numbers: FunctionResources, mode: ProbeMode | None) -> None:
         """The function that is launched instead of a kernel."""
         kernel = self.kernel(index)
-        kernel.outcome.function, kernel.stated_mode = figures, mode
+        kernel.outcome.function, kernel.stated_mode = metric_numbers, mode
 
     def probing(
-        self, index: int, probe: str, status: PrepareResult, figures: FunctionResources, reason: Reason | None
+        self, index: int, probe: str, status: PrepareResult, metric_numbers: FunctionResources, reason: Reason | None
     ) -> None:
         """Record the result of a kernel with one of several probes; ``figures`` are those of the probed function."""
         probed = self.kernel(index).under(probe)
         if probed is not None:
             probed.outcome.decide(status, reason)
-            probed.outcome.function = figures
+            probed.outcome.function = metric_numbers
 
     def launch(
         self,

@@ -228,17 +228,17 @@ class Reducer:
             self.recorder.folder(int(index), event.folder)
 
     def _stop_deriving(self) -> None:
-        """The log tells the fate of its kernels: forget what was pieced together."""
+        """The log tells the outcome of its kernels: forget what was pieced together."""
         if self.older is not None:
             self.older = None
             self.recorder.forget_kernels()
 
     def _fate(self, event: KernelPrepared) -> None:
         self._stop_deriving()
-        self.recorder.fate(event.index, event.status, event.figures, event.name, event.reason)
+        self.recorder.record_outcome(event.index, event.status, event.metric_numbers, event.name, event.reason)
 
     def _probed_function(self, event: ProbedFunction) -> None:
-        self.recorder.probed_function(event.index, event.figures, event.way)
+        self.recorder.probed_function(event.index, event.metric_numbers, event.way)
 
     def _fused(self, event: ProbesFused) -> None:
         self.recorder.kernel(event.index).fused = event
@@ -247,7 +247,7 @@ class Reducer:
         self.recorder.kernel(event.index).replay_obstacle = event.reason
 
     def _probing_fate(self, event: ProbePrepared) -> None:
-        self.recorder.probing(event.index, event.probe, event.status, event.figures, event.reason)
+        self.recorder.probing(event.index, event.probe, event.status, event.metric_numbers, event.reason)
 
     def _parameters(self, event: Parameters) -> None:
         self.recorder.time_ns = event.time_ns
@@ -303,7 +303,7 @@ class Reducer:
     def _original_of(self, row: int) -> None:
         """An older log tells twice of a launch whose maps were sized, and for which the original was launched then.
 
-        Where the probed one ended well before, the original was run for its time alone.
+        Where the probed one ended well before, the original was run for its time only.
         """
         if self.older is not None:
             self.older.sized = None

@@ -290,7 +290,7 @@ def _check_map_records(
 
 # Which blocks a result file is of, where a run measured only a sample of them.
 #
-# The grid in the header of such a file is a row of the measured blocks alone, in the order of their numbers, so that
+# The grid in the header of such a file is a row of the measured blocks only, in the order of their numbers, so that
 # all else is read as in any other file. Behind what is said of the maps, at the next multiple of 8, is for which
 # blocks for which grid these are: eight bytes ``sampled\1``; u32 ``gridDim.xyz, first, step, count``: the blocks
 # first, first + step, … by their linear number.

@@ -23,7 +23,7 @@ class Tally:
     time.
 
     A log names its kernels again and again: counting many launches together takes a fraction of the time. What is
-    reported of a launch after it was counted is added to its kernel's figures immediately (``more_memory``,
+    reported of a launch after it was counted is added to its kernel's values immediately (``more_memory``,
     ``ended_well``).
     """
 
@@ -88,7 +88,7 @@ class Tally:
         differs = shapes != shapes[groups.starts].repeat(groups.sizes, axis=0)
         other_grids = groups.any(differs[:, :3].any(axis=1))
         other_blocks = groups.any(differs[:, 3:6].any(axis=1))
-        figures = zip(
+        metric_numbers = zip(
             map(tuple, shapes[groups.ends - 1].tolist()),
             other_grids,
             other_blocks,
@@ -97,7 +97,7 @@ class Tally:
             groups.starts.tolist(),
             strict=True,
         )
-        for (index, rows), (shape, grid, block, probed, most, start) in zip(groups, figures, strict=True):
+        for (index, rows), (shape, grid, block, probed, most, start) in zip(groups, metric_numbers, strict=True):
             if index == UNKNOWN:
                 continue
             kernel = self._trace.kernels[index]

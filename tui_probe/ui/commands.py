@@ -108,7 +108,7 @@ def _looks_of(app: Application) -> Iterator[PickerItem]:
         now = "now" if name == app.palette.name else ""
         yield PickerItem(f"theme: {name}", now, value=partial(app.use_palette, name))
     plain = "now" if app.ascii_only else ""
-    yield PickerItem("characters: ASCII alone", plain, value=partial(app.use_ascii, True))
+    yield PickerItem("characters: ASCII only", plain, value=partial(app.use_ascii, True))
     yield PickerItem("characters: all", "" if plain else "now", value=partial(app.use_ascii, False))
     for words, asked in (("low", True), ("full", False), ("as the link allows", None)):
         now = "now" if app.appearance.low_bandwidth is asked else ""

@@ -121,7 +121,7 @@ class TimedFile:
 
 _TOKEN: Final = re.compile(r"\x1b\[([0-9;]*)m|(\x1b\[\d+;\d+H)|(\n)|\x1b[^m\x1b]*|[^\x1b\n]+")
 _COLOURS: Final = re.compile(r"(38;5;\d+)(?:;(48;5;\d+))?|(48;5;\d+)")
-"""Attributes that are colours of the table alone: of these one can be changed without the other."""
+"""Attributes that are colours of the table only: of these one can be changed without the other."""
 _NO_COLOR: Final = ""
 
 

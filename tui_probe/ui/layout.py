@@ -31,30 +31,30 @@ _FOR_PREVIEW = (100, 40)
 
 @dataclass(frozen=True)
 class Arrangement:
-    """``beside``: the page right of the table, else below it. ``table_cells``: the table's columns or rows."""
+    """``next to``: the page right of the table, else below it. ``table_cells``: the table's columns or rows."""
 
-    beside: bool
+    adjacent: bool
     table_cells: int
     preview: int = 0
     """Rows of the preview of the selected kernel, below the table; 0: there is no room for it."""
     separate: bool = True
     """The frame of the table has a line of its own below it."""
 
-    def apply(self, screen: Screen[Any], *, alone: bool, in_table: bool) -> None:
-        """Give table, preview and page of a screen their cells; ``alone``: only the one with the keys is visible."""
-        beside = self.beside and not alone
+    def apply(self, screen: Screen[Any], *, solo: bool, in_table: bool) -> None:
+        """Give table, preview and page of a screen their cells; ``only``: only the one with the keys is visible."""
+        adjacent = self.adjacent and not solo
         left, preview = screen.query_one("#left"), screen.query_one("#preview")
-        screen.query_one("#body").set_class(beside, "beside")
-        left.styles.width = self.table_cells if beside else "1fr"
+        screen.query_one("#body").set_class(adjacent, "adjacent")
+        left.styles.width = self.table_cells if adjacent else "1fr"
         edges = 1 + 2 * bool(self.preview) + self.separate
-        left.styles.height = "1fr" if self.beside or alone else self.table_cells + self.preview + edges
-        left.set_class(alone and not in_table, "hidden")
+        left.styles.height = "1fr" if self.adjacent or solo else self.table_cells + self.preview + edges
+        left.set_class(solo and not in_table, "hidden")
         preview.styles.height = self.preview
         for part in (preview, *screen.query("#preview_title, #preview_end")):
-            part.set_class(alone or not self.preview, "hidden")
-        screen.query_one("#table_end").set_class(not self.separate and not self.beside and not alone, "hidden")
-        screen.query_one("#tabs", TabBar).edge = "top" if self.separate or beside or alone else "middle"
-        screen.query_one("#right").set_class(alone and in_table, "hidden")
+            part.set_class(solo or not self.preview, "hidden")
+        screen.query_one("#table_end").set_class(not self.separate and not self.adjacent and not solo, "hidden")
+        screen.query_one("#tabs", TabBar).edge = "top" if self.separate or adjacent or solo else "middle"
+        screen.query_one("#right").set_class(solo and in_table, "hidden")
 
 
 def arrangement(width: int, height: int, kernels: int | None = None) -> Arrangement | None:
@@ -63,11 +63,11 @@ def arrangement(width: int, height: int, kernels: int | None = None) -> Arrangem
         return None
     preview = PREVIEW if width >= _FOR_PREVIEW[0] and height >= _FOR_PREVIEW[1] else 0
     separate = height >= _SEPARATE_FROM
-    beside = width >= SIDE_BY_SIDE
+    adjacent = width >= SIDE_BY_SIDE
     rows = height - _BARS - separate - preview - 2 * bool(preview)
-    table = rows if beside else max(5, rows * 2 // 5)
+    table = rows if adjacent else max(5, rows * 2 // 5)
     more = _MORE if preview and kernels is not None and 1 + kernels + _MORE <= table else 0
-    return Arrangement(beside, width // 2 if beside else table - more, preview + more, separate)
+    return Arrangement(adjacent, width // 2 if adjacent else table - more, preview + more, separate)
 
 
 def needed(width: int, height: int) -> str:
@@ -80,7 +80,7 @@ def needed(width: int, height: int) -> str:
 STYLE = """
 ViewScreen { background: $background; overflow: hidden; }
 #body { layout: vertical; height: 1fr; }
-#body.beside { layout: horizontal; }
+#body.adjacent { layout: horizontal; }
 #left { layout: vertical; width: 1fr; }
 #right { layout: vertical; width: 1fr; height: 1fr; }
 .hidden { display: none; }

@@ -122,7 +122,7 @@ def _of_other_kernels(info: RunInfo, kernel: Kernel | None) -> Iterator[PickerIt
     """Of a run that was asked to leave kernels out: those of this name where it is one of these, and all."""
     if any(isinstance(info.options.get(key), str) for key in ("kernels", "filter")):
         if kernel is not None and kernel.status == "excluded":
-            yield PickerItem("this kernel", "the same probes, on this name alone", value=f"-k {kernel.name}")
+            yield PickerItem("this kernel", "the same probes, on this name only", value=f"-k {kernel.name}")
         yield PickerItem("all kernels", "the same probes, on every kernel", value="--all-kernels")
 
 

@@ -65,7 +65,7 @@ class OpenApp(App[None]):
 
 
 class CellsUpdate(ChopsUpdate):
-    """An update that sends the cells of its spans alone: Textual sends those left of them in the same widget, too."""
+    """An update that sends the cells of its spans only: Textual sends those left of them in the same widget, too."""
 
     def render_segments(self, console: Console) -> str:
         """The sequences for the terminal: for each span a move, then its cells.
@@ -87,7 +87,7 @@ class CellsUpdate(ChopsUpdate):
 
 
 class CellsCompositor(Compositor):
-    """A compositor whose partial updates hold changed cells alone."""
+    """A compositor whose partial updates hold changed cells only."""
 
     def render_partial_update(self) -> ChopsUpdate | None:
         """Return the changed parts since the last update; None for none."""
@@ -96,7 +96,7 @@ class CellsCompositor(Compositor):
 
 
 class OpenScreen(Screen[Result]):
-    """A screen that sends changed cells alone."""
+    """A screen that sends changed cells only."""
 
     def __init__(self) -> None:
         super().__init__()

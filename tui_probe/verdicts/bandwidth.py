@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui_probe.bandwidth.rates import GpuCard, MeasuredRate
 
 _SWEEP_NAME: Final = "to_shared"
-"""The figure that is measured for many blocks: the best comes first, and again among all that were tried."""
+"""The value that is measured for many blocks: the best comes first, and again among all that were tried."""
 _MAX_NUMBER: Final = 1e18
 _MIN_NUMBER: Final = 1e-18
 """Range of plausible values: others, apart from 0, were never measured, and would overflow in a ratio."""
@@ -26,7 +26,7 @@ _MIN_NUMBER: Final = 1e-18
 
 @dataclass(frozen=True, slots=True)
 class SavedRate:
-    """One figure as it was saved; see :class:`tui_probe.bandwidth.rates.MeasuredRate`."""
+    """One value as it was saved; see :class:`tui_probe.bandwidth.rates.MeasuredRate`."""
 
     key: str
     what: str
@@ -87,7 +87,7 @@ def parse_bandwidth(data: bytes, path: Path) -> Bandwidth:
 
 def _rate(record: object) -> SavedRate:
     if not isinstance(record, dict):
-        raise _InvalidFile("a figure is not an object")
+        raise _InvalidFile("a value is not an object")
     key, rate = _text(record, "key"), _number(record, "bytes_per_second")
     if not rate:
         raise _InvalidFile(f"“{key}” has no bytes_per_second")

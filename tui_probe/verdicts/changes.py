@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.kernel_values import KernelValue
 
 _NOTABLE_SIZE: Final = log2(1.01)
-"""Less than one per cent is not news: clocks alone differ by as much."""
+"""Less than one per cent is not news: clocks only differ by as much."""
 _NAME_WIDTH: Final = 32
 _REGISTERS, _OCCUPANCY = "registers", "occupancy"
 TIME_KEY: Final = "time_ms"
@@ -29,7 +29,7 @@ TIME_KEY: Final = "time_ms"
 
 @dataclass(frozen=True, slots=True)
 class ValueChange:
-    """A figure of both sides. ``kernel`` names it where several kernels are compared; ``grid`` is that of both."""
+    """A value of both sides. ``kernel`` names it where several kernels are compared; ``grid`` is that of both."""
 
     before: KernelValue
     after: KernelValue
@@ -126,7 +126,7 @@ class ValueChange:
 
 @dataclass(frozen=True, slots=True)
 class KernelPair:
-    """A kernel, or the launches of one shape, on both sides, with all figures that at least one of them has."""
+    """A kernel, or the launches of one shape, on both sides, with all values that at least one of them has."""
 
     name: str
     """As it is headed, with its index; "" where there is but one pair."""
@@ -139,7 +139,7 @@ class KernelPair:
     launched: tuple[str, str] = ("", "")
     """Grid and block in words, where they vary or differ too."""
     problems: tuple[str, ...] = ()
-    """Reason why results have no figures."""
+    """Reason why results have no values."""
     different: bool = False
     """True if the two are not the same kernel, so that neither is better."""
     sides: tuple[ViewSource, ViewSource] | None = field(default=None, repr=False, compare=False)
@@ -191,7 +191,7 @@ CHANGE_COLUMNS: Final[tuple[Column[ValueChange], ...]] = (
     Column("kernel", lambda c: c.kernel or None),
     Column("grid", lambda c: c.grid),
     Column("block", lambda c: c.block),
-    Column("figure", lambda c: c.before.key, "figure", lambda c: c.before.label, False, narrow=20),
+    Column("figure", lambda c: c.before.key, "metric", lambda c: c.before.label, False, narrow=20),
     Column("before", lambda c: c.before.value, "A", lambda c: c.before.text),
     Column("after", lambda c: c.after.value, "B", lambda c: c.after.text),
     Column("change", lambda c: c.change, "change", lambda c: c.change_text, rank=1),  # A and B tell it, too
@@ -211,14 +211,15 @@ def _spread_text(change: ValueChange) -> str:
     if change.before.spread is None and change.after.spread is None:
         return ""
     return ", ".join(
-        "–" if figure.spread is None else f"±{100 * figure.spread:.0f}%" for figure in (change.before, change.after)
+        "–" if metric_number.spread is None else f"±{100 * metric_number.spread:.0f}%"
+        for metric_number in (change.before, change.after)
     )
 
 
 def value_changes(
     match: KernelMatch, progress: Progress, problems: dict[str, None], kernel: str = ""
 ) -> list[ValueChange]:
-    """The figures that at least one of the two has, the largest change first; why results have none in ``problems``."""
+    """The values that at least one of the two has, the largest change first; why results have none in ``problems``."""
     before = _values_by_key(match, match.one, lambda share: progress(share / 2), problems)
     after = _values_by_key(match, match.other, lambda share: progress(0.5 + share / 2), problems)
     changes = []
@@ -255,4 +256,4 @@ def _values_by_key(
         values += launch_values(source)
     if match.seen:
         values += probe_values(source, progress, problems, match.shape)
-    return {figure.key: figure for figure in values}
+    return {metric_number.key: metric_number for metric_number in values}

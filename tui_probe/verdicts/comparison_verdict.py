@@ -29,11 +29,13 @@ def unmeasured(pairs: Sequence[KernelPair]) -> str:
     """The letters of the sides on which nothing was measured: ``""``, ``A``, ``B``, ``AB``; "" without a pair."""
     changes = [change for pair in pairs for change in pair.changes]
     sides = {"A": [change.before for change in changes], "B": [change.after for change in changes]}
-    return "".join(letter for letter, figures in sides.items() if pairs and not any(map(_is_measured, figures)))
+    return "".join(
+        letter for letter, metric_numbers in sides.items() if pairs and not any(map(_is_measured, metric_numbers))
+    )
 
 
-def unmeasured_text(letters: str, alone: Collection[str], *, traces: bool, unread: bool) -> str:
-    """``nothing was measured by either run``; "" without letters. ``alone``: the sides with kernels of their own.
+def unmeasured_text(letters: str, solo: Collection[str], *, traces: bool, unread: bool) -> str:
+    """``nothing was measured by either run``; "" without letters. ``only``: the sides with kernels of their own.
 
     ``unread``: there are results that could not be read.
     """
@@ -42,12 +44,12 @@ def unmeasured_text(letters: str, alone: Collection[str], *, traces: bool, unrea
     which = letters if len(letters) == 1 else "either run" if traces else "either"
     if unread:
         return f"no result of {which} could be read"
-    of_both = " of the kernels in both" if set(letters) & set(alone) else ""
+    of_both = " of the kernels in both" if set(letters) & set(solo) else ""
     return f"nothing was measured {'by' if traces else 'of'} {which}{of_both}"
 
 
-def _is_measured(figure: KernelValue) -> bool:
-    return figure.value is not None and not figure.of_probe and figure.key not in _KNOWN_UNPROBED
+def _is_measured(metric_number: KernelValue) -> bool:
+    return metric_number.value is not None and not metric_number.of_probe and metric_number.key not in _KNOWN_UNPROBED
 
 
 _MAX_NAMED: Final = 2
@@ -82,7 +84,7 @@ def _same_kernel_texts(pair: KernelPair, unmeasured: str) -> list[str]:
             parts.append(f"{'' if parts else 'B is '}{verdict}: {_changes_text(judged)}")
     if not parts and not unmeasured:
         differ = sum(bool(change.change) for change in pair.changes)
-        parts.append("no figure got better or worse" + (f", {differ} differ" if differ else ""))
+        parts.append("no value got better or worse" + (f", {differ} differ" if differ else ""))
     launches = [change for change in pair.changes if change.before.key in _LAUNCHES_KEY and change.change]
     if launches:
         parts.append("not the same launch: " + ", ".join(launch.words for launch in launches))
@@ -102,7 +104,7 @@ def _is_part_of_time(change: ValueChange) -> bool:
 
 def _speed_text(lead: ValueChange) -> str:
     if lead.within_noise:
-        return "B is as fast as A, the difference is within what launches vary"
+        return "B is as fast as A, no difference beyond launch-to-launch variation"
     if not lead.counts:
         return "B is as fast as A"
     return f"B is {'faster' if lead.verdict == 'better' else 'slower'}"

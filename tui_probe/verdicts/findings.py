@@ -1,4 +1,4 @@
-"""Findings of a kernel: of its probes and of its launches alone, in full and as one line."""
+"""Findings of a kernel: of its probes and of its launches only, in full and as one line."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _SPILL_ADVICE: Final = "split the kernel, unroll less, or allow more registers (
 
 @dataclass(frozen=True, slots=True)
 class GridFill:
-    """Number of ``blocks`` beside what a GPU holds; ``resident`` is that of blocks per SM, None if it is not known."""
+    """Number of ``blocks`` next to what a GPU holds; ``resident`` is that of blocks per SM, None if it is not known."""
 
     blocks: int
     gpu: str
@@ -138,7 +138,7 @@ def _fill_text(fill: GridFill) -> str:
 def _spill_finding(kernel: KernelFacts) -> Iterator[Finding]:
     spilled = kernel.spills_pruned
     if spilled:
-        text = f"{units.size(spilled)} stored and loaded per thread, beside {kernel.registers_pruned} registers"
+        text = f"{units.size(spilled)} stored and loaded per thread, in addition to {kernel.registers_pruned} registers"
         yield Finding("spills", "spills", text, stands_out=True, values={"spill_bytes": spilled}, advice=_SPILL_ADVICE)
 
 
@@ -177,7 +177,7 @@ class ResultFindings:
         }
 
     def of_blocks(self, finding: Finding) -> Finding:
-        """One of them for where it stands alone: with the blocks that it is said of, where these are not all."""
+        """One of them for where it is separate: with the blocks that it is said of, where these are not all."""
         sample = next((other.values for other in self.findings if other.key == _SAMPLE_KEY), None)
         if sample is None or finding.key == _SAMPLE_KEY:
             return finding
@@ -258,7 +258,7 @@ def _check_page(of: ProbeResult, finding: Finding) -> Finding:
 
 
 def _sample_finding(of: ProbeResult) -> Iterator[Finding]:
-    """Say that all of it is about some blocks alone, if so."""
+    """Say that all of it is about some blocks only, if so."""
     sample = of.result.sample
     if sample is not None:
         values = {"blocks": of.result.header.blocks, "blocks_measured": len(sample.blocks)}

@@ -120,8 +120,8 @@ def _mean_cycles(kernel: Kernel) -> float | None:
 
 
 def _unsampled_values(result: AnalysedResult) -> tuple[MetricValue, ...]:
-    """Its figures, none of a sample of blocks: the cycles of some are not those of a launch."""
-    return () if result.sample is not None else result.figures
+    """Its values, none of a sample of blocks: the cycles of some are not those of a launch."""
+    return () if result.sample is not None else result.metric_numbers
 
 
 def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:

@@ -32,7 +32,7 @@ _TIME_KEYS: Final = ("share", "median", "p99")
 _REPLACED_KEYS: Final = ("time_ms",)
 """Columns that they stand for in tables."""
 _MIN_ERROR_SHOWN: Final = 5e-4
-"""A doubt below this share is not worth its room."""
+"""A standard error below this share is not worth its room."""
 
 
 def share_text(kernel: KernelFacts) -> str:
@@ -42,16 +42,16 @@ def share_text(kernel: KernelFacts) -> str:
         return NOT_MEASURED
     if time.total_stderr_ns is None:
         return f"{100 * share:.1f} ±{NOT_MEASURED}%"
-    doubt = share * time.total_stderr_ns / time.total_ns if time.total_ns else 0.0
-    return f"{share:.1%}" if doubt < _MIN_ERROR_SHOWN else f"{100 * share:.1f} ±{doubt:.1%}"
+    standard_error = share * time.total_stderr_ns / time.total_ns if time.total_ns else 0.0
+    return f"{share:.1%}" if standard_error < _MIN_ERROR_SHOWN else f"{100 * share:.1f} ±{standard_error:.1%}"
 
 
-def _in_milliseconds(figure: Callable[[GpuTime], float | None]) -> Callable[[KernelFacts], float | None]:
-    """A figure in ns of a kernel's times, as milliseconds."""
+def _in_milliseconds(metric_number: Callable[[GpuTime], float | None]) -> Callable[[KernelFacts], float | None]:
+    """A value in ns of a kernel's times, as milliseconds."""
 
     def value(kernel: KernelFacts) -> float | None:
         time = kernel.gpu_time
-        ns = None if time is None else figure(time)
+        ns = None if time is None else metric_number(time)
         return None if ns is None else ns / 1e6
 
     return value
@@ -71,8 +71,8 @@ def _timed_variant(kernel: KernelFacts) -> str | None:
     return None if time is None else "probed" if time.only_probed else "original"
 
 
-def _sample_count(figure: Callable[[GpuTime], int]) -> Callable[[KernelFacts], int | None]:
-    return lambda kernel: None if kernel.gpu_time is None else figure(kernel.gpu_time)
+def _sample_count(metric_number: Callable[[GpuTime], int]) -> Callable[[KernelFacts], int | None]:
+    return lambda kernel: None if kernel.gpu_time is None else metric_number(kernel.gpu_time)
 
 
 _MEDIAN: Final = _in_milliseconds(lambda time: time.shown.median_ns)
@@ -104,7 +104,7 @@ TIME_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
 
 
 def shown_columns(columns: Sequence[Column[KernelFacts]], kernels: Collection[Kernel]) -> list[Column[KernelFacts]]:
-    """Return the columns for a table of such kernels: where no launch was timed those of times are in data alone, and
+    """Return the columns for a table of such kernels: where no launch was timed those of times are in data only, and
     where all probes are in PTX that of the mode.
     """
     hidden = set(_REPLACED_KEYS if any(kernel.gpu_time is not None for kernel in kernels) else _TIME_KEYS)
@@ -124,7 +124,7 @@ def time_notes(kernels: Iterable[Kernel]) -> list[str]:
 
 
 FAILURE_MARK: Final = "✘"
-"""Marks a kernel with failures, beside its status."""
+"""Marks a kernel with failures, next to its status."""
 
 
 def shape_text(dim: Dim3 | None, *, varies: bool) -> str:

@@ -25,7 +25,7 @@ MAX_SHAPES: Final = 8
 class KernelMatch:
     """A kernel on both sides. ``grid`` and ``block`` are None where they vary or differ.
 
-    With ``shape`` it is about the launches of one grid and block alone, and about what the probe saw of them.
+    With ``shape`` it is about the launches of one grid and block only, and about what the probe saw of them.
     """
 
     one: ViewSource
@@ -115,8 +115,8 @@ def match_traces(one: Trace, other: Trace) -> tuple[list[KernelMatch], list[Kern
         for kernel, fellow in _pair_kernels(here, candidates):
             matches[kernel.index] = match_pair(ViewSource(one, kernel), ViewSource(other, fellow))
     taken = {match.other.kernel.index for match in matches.values()}
-    alone = [kernel for kernel in one.kernels if kernel.index not in matches]
-    return [matches[index] for index in sorted(matches)], alone, [k for k in other.kernels if k.index not in taken]
+    solo = [kernel for kernel in one.kernels if kernel.index not in matches]
+    return [matches[index] for index in sorted(matches)], solo, [k for k in other.kernels if k.index not in taken]
 
 
 def _kernels_by_name(trace: Trace) -> dict[str, list[Kernel]]:

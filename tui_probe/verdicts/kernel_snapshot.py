@@ -120,7 +120,7 @@ def kernel_snapshot(kernel: KernelFacts, device: Device | None) -> KernelSnapsho
 
 
 def snapshot_from_log(kernel: KernelFacts, device: Device | None) -> KernelSnapshot:
-    """Return a snapshot of a kernel from the log alone: no file is read."""
+    """Return a snapshot of a kernel from the log only: no file is read."""
     values = {name: getattr(kernel, name) for name in _LOG_FIELDS}
     values |= _NO_FOLDER_FIELDS
     values["probe_reason"] = kernel.stated_reason

@@ -72,7 +72,7 @@ _PAGES_BY_VALUE: Final = {
     **dict.fromkeys(("shared", "blocks_per_sm", "occupancy", "probe_bytes"), ("summary",)),
     **dict.fromkeys(("time_ms", "time_probed_ms", "slowdown"), ("launches", "summary")),
 }
-"""Page with the figures that every kernel has; those of probes name their own."""
+"""Page with the values that every kernel has; those of probes name their own."""
 _INTEGER_FROM: Final = 100
 """From which on a number is shown without its fraction."""
 
@@ -116,15 +116,15 @@ class KernelValue:
 def launch_values(source: ViewSource) -> list[KernelValue]:
     """Return the launches, resources and times of a kernel; times of a simulated GPU are left out."""
     values = (*_shape_values(source), *_resource_values(source), *_time_values(source))
-    return [replace(figure, pages=_PAGES_BY_VALUE[figure.key]) for figure in values]
+    return [replace(metric_number, pages=_PAGES_BY_VALUE[metric_number.key]) for metric_number in values]
 
 
-def median_over_launches(figure: KernelValue, values: Sequence[float]) -> KernelValue:
-    """A figure with the median of several launches, and their quartiles from four launches on."""
+def median_over_launches(metric_number: KernelValue, values: Sequence[float]) -> KernelValue:
+    """A value with the median of several launches, and their quartiles from four launches on."""
     if len(values) < _MIN_FOR_QUARTILES:
-        return replace(figure, value=median(values), launches=len(values))
+        return replace(metric_number, value=median(values), launches=len(values))
     low, middle, high = quantiles(values, n=4, method="inclusive")
-    return replace(figure, value=middle, launches=len(values), low=low, high=high)
+    return replace(metric_number, value=middle, launches=len(values), low=low, high=high)
 
 
 def _count_text(value: float) -> str:
@@ -177,16 +177,16 @@ def _time_values(source: ViewSource) -> Iterator[KernelValue]:
 def probe_values(
     source: ViewSource, progress: Progress, problems: dict[str, None], shape: LaunchShape | None = None
 ) -> Iterator[KernelValue]:
-    """Return the figures of a launch by its probe, or the median over the newest results, of one shape if given.
+    """Return the values of a launch by its probe, or the median over the newest results, of one shape if given.
 
-    Of the cycles of a simulated GPU neither more nor less is better. Why a result has no figures goes to ``problems``,
+    Of the cycles of a simulated GPU neither more nor less is better. Why a result has no values goes to ``problems``,
     each once.
     """
     values: dict[str, KernelValue] = {}
     sources = source.by_probe()
     for place, one in enumerate(sources):
-        for figure in _values_of_probe(one, _part_of_progress(progress, place, len(sources)), problems, shape):
-            values.setdefault(figure.key, figure)  # of several probes that count it the first
+        for metric_number in _values_of_probe(one, _part_of_progress(progress, place, len(sources)), problems, shape):
+            values.setdefault(metric_number.key, metric_number)  # of several probes that count it the first
     yield from values.values()
 
 
@@ -214,18 +214,18 @@ def _values_of_probe(
     if words := _excluded_text(len(taken), sum(result.analysis is not None for result in results), extent):
         problems[words] = None
     for result in taken:
-        for figure in _values_of_result(source, result):
-            if figure.value is not None:
-                seen.setdefault(figure.key, (figure, []))[1].append(figure.value)
-    for figure, values in seen.values():
-        yield median_over_launches(figure, values)
+        for metric_number in _values_of_result(source, result):
+            if metric_number.value is not None:
+                seen.setdefault(metric_number.key, (metric_number, []))[1].append(metric_number.value)
+    for metric_number, values in seen.values():
+        yield median_over_launches(metric_number, values)
 
 
 def _excluded_text(taken: int, known: int, extent: BlockExtent) -> str:
     """Return the note where not all results may be taken together."""
     if taken == known:
         return ""
-    which = f"those of {extent_text(extent)} alone" if extent else "those of all blocks alone"
+    which = f"those of {extent_text(extent)} only" if extent else "those of all blocks only"
     return f"results of samples of blocks and of others are not taken together: {which}, {taken} of {known}"
 
 
@@ -234,16 +234,16 @@ def _values_of_result(source: ViewSource, result: AnalysedResult) -> Iterator[Ke
         yield KernelValue(
             "blocks_measured", "blocks measured", result.blocks_measured, _count_text, "neither", pages=("launches",)
         )
-    for figure in result.figures:
-        nothing = not figure.shown and not figure.value  # a count of what seldom occurs
-        if not figure.metric.place and not nothing:
-            pages = metric_pages(result.probe, figure.metric)
-            yield replace(_value_of_metric(figure, simulated=source.trace.state.simulated), pages=pages)
+    for metric_number in result.metric_numbers:
+        nothing = not metric_number.shown and not metric_number.value  # a count of what seldom occurs
+        if not metric_number.metric.place and not nothing:
+            pages = metric_pages(result.probe, metric_number.metric)
+            yield replace(_value_of_metric(metric_number, simulated=source.trace.state.simulated), pages=pages)
 
 
-def _value_of_metric(figure: Measurement, *, simulated: bool) -> KernelValue:
-    metric = figure.metric
-    label = metric.alone or metric.key.replace("_", " ")
+def _value_of_metric(metric_number: Measurement, *, simulated: bool) -> KernelValue:
+    metric = metric_number.metric
+    label = metric.solo or metric.key.replace("_", " ")
     unit = "" if metric.unit in label.split() else metric.unit  # not “span cycles 350 cycles”
 
     def show(number: float) -> str:
@@ -252,4 +252,4 @@ def _value_of_metric(figure: Measurement, *, simulated: bool) -> KernelValue:
 
     better: Better = "neither" if simulated and metric.is_time else metric.better
     leads = metric.quantity == "launch cycles"
-    return KernelValue(metric.key, label, figure.value, show, better, is_time=metric.is_time, leads=leads)
+    return KernelValue(metric.key, label, metric_number.value, show, better, is_time=metric.is_time, leads=leads)

@@ -141,7 +141,7 @@ def limiter_from_results(
 ) -> KernelLimiter | None:
     """The same of some kernels of one name, of any traces, by given results.
 
-    ``bandwidth`` is that of memory alone, or all that was measured. ``counters`` are what ncu counted.
+    ``bandwidth`` is that of memory only, or all that was measured. ``counters`` are what ncu counted.
     """
     device = next((kernel.trace.state.device for kernel in kernels if kernel.trace.state.device), None)
     demand = _demand(results, kernels)
@@ -277,9 +277,9 @@ def _timed_without_probe(kernel: KernelFacts) -> bool:
 def quantity_means(results: Iterable[AnalysedResult]) -> dict[str, float]:
     """The mean of each quantity over the launches for which it is known."""
     values: dict[str, list[float]] = {}
-    for figure in chain.from_iterable(result.figures for result in results):
-        if figure.metric.quantity and figure.value is not None:
-            values.setdefault(figure.metric.quantity, []).append(figure.value)
+    for metric_number in chain.from_iterable(result.metric_numbers for result in results):
+        if metric_number.metric.quantity and metric_number.value is not None:
+            values.setdefault(metric_number.metric.quantity, []).append(metric_number.value)
     return {quantity: fmean(found) for quantity, found in values.items()}
 
 
@@ -340,14 +340,14 @@ def _verdict_sentence(of: KernelLimiter) -> str:
         if share > 1 and not _is_behind_caches(verdict):
             return f"{name}: busy all the time; its counts come to {_percent(share)}, more than it can do"
         if share > 1:
-            return f"{name}: {share:.1f} times what it can carry is asked of it, so caches serve the rest"
-        return f"{name}: {_percent(share)} of what {'they' if limit == 'tensor' else 'it'} can do"
+            return f"{name}: {share:.1f} times its peak is requested; caches serve the rest"
+        return f"{name}: {_percent(share)} utilization"
     if verdict.limit == "latency":
-        return f"latency: no unit is busy for {LIMITING_UTILIZATION:.0%} of the time"
+        return f"latency bound: no unit reaches {LIMITING_UTILIZATION:.0%} utilization"
     if verdict.limit == "too small":
         return f"too small: {units.counted(verdict.blocks or 0, 'block')} for {units.counted(verdict.sms, 'SM')}"
     if verdict.limit == "launch":
-        return f"launch: {units.duration(verdict.seconds)} is about what it takes to launch anything"
+        return f"launch bound: {units.duration(verdict.seconds)} is close to launch overhead"
     return _unknown_limiter_text(of)
 
 
@@ -381,7 +381,7 @@ def _utilization_text(of: KernelLimiter) -> str:
         parts = [
             f"{unit.name} {_percent(unit.share)}" for unit in relative_demand(of.demand, of.machine)[1:_UNITS_SHOWN]
         ]
-        return f"the others beside it: {', '.join(parts)}" if parts else ""
+        return f"the others next to it: {', '.join(parts)}" if parts else ""
     shares = [share for share in of.verdict.shares if share.share >= _MIN_UTILIZATION_SHOWN] or list(
         of.verdict.shares[:1]
     )
@@ -402,4 +402,4 @@ def _memory_level_text(of: KernelLimiter) -> str:
         return "L1 and shared memory: each request takes them a cycle at least"
     if fits_in_l2(of.demand, of.machine):
         return f"L2: all that it can touch, {units.size(touched)}, fits there"
-    return f"DRAM or L2: what it asks for does not tell; {probe_option_for('footprint')} or ncu does"
+    return f"DRAM or L2: unknown from requests; use {probe_option_for('footprint')} or ncu"

@@ -67,7 +67,7 @@ class ProbeCoverage:
     def sentence(self) -> str:
         """``96% of GPU time (41 of 44 kernels); not: 3 kernels of cuDNN (by choice: --machine-code all)``.
 
-        What replays of graphs took is reported beside: their kernels are not timed one by one.
+        What replays of graphs took is reported separately: their kernels are not timed one by one.
         """
         of = "of GPU time" if self.by_time else "of launches"
         done = f"{percent(self.probed.share)} {of} ({self.probed.kernels} of {units.counted(self.kernels, 'kernel')})"

@@ -35,7 +35,7 @@ def program_command(trace: Run) -> str:
 def measuring_command(trace: Trace) -> str:
     """``tui-probe run --replay -p PROBES -- COMMAND``: the run, with launches for every probe; "" if all had some.
 
-    After a run with ``--replay`` it names one such probe alone, so that every launch has that.
+    After a run with ``--replay`` it names one such probe only, so that every launch has that.
     """
     unmeasured = next((probe for kernel in trace.kernels for probe in unmeasured_probes(kernel)), None)
     run = trace.run_info
@@ -225,7 +225,7 @@ def _truncated_log_text(trace: Trace) -> str:
     """Say that the log is truncated, and count the results in the trace that it does not name."""
     unnamed = trace.results_unnamed
     results = f", among it {units.counted(unnamed, 'result')} in result/" if unnamed else ""
-    return f"event.log breaks off before the program's end: what came after is not counted here{results}"
+    return f"event.log is truncated; later events are not counted{results}"
 
 
 def _failure_entries(kernels: Iterable[Kernel]) -> Iterator[tuple[str, str]]:

@@ -74,7 +74,7 @@ static CUresult get_attribute(int *value, int attribute, const void *handle)
     return leave(result ? result : read_attribute(value, attribute, kernel));
 }
 
-/* For the hook, which reports no estimate as a figure: the registers that the image's machine code tells. */
+/* For the hook, which reports no estimate as a value: the registers that the image's machine code tells. */
 API simgpu_counted_registers(int *value, CUfunction handle)
 {
     struct kernel *kernel;

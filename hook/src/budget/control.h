@@ -31,16 +31,16 @@ struct control {
     char magic[8];
     uint64_t version;
     uint64_t launcher; /* its process id; 0: none */
-    _Atomic uint64_t on; /* 0: launches pass through */
+    _Atomic uint64_t on; /* 0: launches run unprobed */
     _Atomic uint64_t turned_on; /* how often the switch was turned on: schedules start anew */
-    _Atomic uint64_t shares; /* 1: no launch and no kernel takes more than its share; 0: the totals alone hold */
+    _Atomic uint64_t shares; /* 1: no launch and no kernel takes more than its share; 0: the totals only hold */
     _Atomic uint64_t only_probe; /* launches have this one of the run's probes, from 1; 0: they take turns */
     _Atomic uint64_t ending; /* 1: the run was asked to end by a signal */
     struct control_budget trace_bytes; /* disk blocks of all that the run leaves, in bytes */
     struct control_budget result_files; /* refused: launches */
     struct control_budget log_bytes; /* of event.log; refused: lines */
-    _Atomic uint64_t over_share; /* launches that were refused for their share alone */
-    _Atomic uint64_t launcher_bytes; /* of trace_bytes: what the launcher wrote, which alone stores it */
+    _Atomic uint64_t over_share; /* launches that were refused for their share only */
+    _Atomic uint64_t launcher_bytes; /* of trace_bytes: what the launcher wrote, which only stores it */
     _Atomic uint64_t write_rate; /* bytes per second of results, where launches are sampled */
     _Atomic uint64_t written_until; /* when what was reserved is written at that rate: nanoseconds of CLOCK_MONOTONIC */
     _Atomic uint64_t over_rate; /* launches that were refused for that */
@@ -53,13 +53,13 @@ _Static_assert(sizeof(struct control) <= CONTROL_BYTES, "it is one page");
 
 extern struct control *control;
 
-/* Causes for launches of this process to pass through while the switch of the run is on: bits of control_closed. */
+/* Causes for launches of this process to run unprobed while the switch of the run is on: bits of control_closed. */
 enum control_gate { CONTROL_CAPTURE_RANGE = 1 };
 
 extern atomic_uint control_closed;
 extern atomic_uint control_opened; /* how often this process opened the last of its gates */
 
-/* Maps the page of the run, or makes one. False: the run's cannot be used, and this process counts alone. */
+/* Maps the page of the run, or makes one. False: the run's cannot be used, and this process counts only. */
 bool control_start(void);
 
 /* True if that is the page of the run, which the launcher writes to. */

@@ -16,7 +16,7 @@ static bool add_edge(const struct graph *graph, CUgraphNode from, CUgraphNode to
     return true;
 }
 
-/* Edges that carry data are identified by the newer form alone. */
+/* Edges that carry data are identified by the newer form only. */
 static CUresult get_edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, uint64_t *data, size_t *n)
 {
     if (real()->cuGraphGetEdges_v2)

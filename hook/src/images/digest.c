@@ -12,7 +12,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* 16 bytes; a lane keeps what it was given beside the product, which may be 0. */
+/* 16 bytes; a lane keeps what it was given next to the product, which may be 0. */
 static void take(struct digest *digest, const uint8_t *bytes)
 {
     uint64_t first, second;

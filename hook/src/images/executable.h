@@ -1,6 +1,6 @@
 /* Executables: graphs that were instantiated, how often they were replayed, and the probed copy of each.
  *
- * The program's graph and executable are its own. Beside them there is a clone of the graph, made when the
+ * The program's graph and executable are its own. Next to them there is a clone of the graph, made when the
  * executable is, and once a replay is to be probed a second executable, of the clone, whose kernels are then
  * exchanged. The program calls nothing on one executable at a time from several threads; the lock guards the probed
  * copies, which others may take back. */

@@ -173,7 +173,7 @@ struct ptx_question {
     enum fatbin_ptx best;
 };
 
-/* From 9.0 on there is PTX for one device or family alone, which only its text tells. */
+/* From 9.0 on there is PTX for one device or family only, which only its text tells. */
 static enum fatbin_ptx judge(uint32_t architecture, unsigned device)
 {
     enum { FIRST_WITH_SPECIFIC = 90 };

@@ -37,7 +37,7 @@ void arguments_give(struct arguments *arguments)
         pthread_setspecific(key, arguments);
 }
 
-/* A parameter for which the program's buffer has the beginning alone; what it leaves out is zero. NULL: there is no
+/* A parameter for which the program's buffer has the beginning only; what it leaves out is zero. NULL: there is no
  * room. NCCL passes as much of a large structure as its kernels will read. */
 static void *completed(struct arguments *arguments, const struct parameter *parameter, const char *begun, size_t given)
 {
@@ -68,7 +68,7 @@ static const struct reason *from_buffer(struct arguments *arguments, const struc
         const struct parameter *parameter = &kernel->parameters[i];
         if (!buffer || !size || parameter->offset >= *size)
             return reason(PARAMETERS_CUT_OFF);
-        const size_t given = *size - parameter->offset; /* less than all in the last one alone */
+        const size_t given = *size - parameter->offset; /* less than all in the last one only */
         arguments->pointers[i] = buffer + parameter->offset;
         if (given < parameter->size)
             arguments->pointers[i] = completed(arguments, parameter, buffer + parameter->offset, given);

@@ -12,7 +12,7 @@ enum { LIGHT_DIVISOR = 8, HEAVY_DIVISOR = 1, MOST_EXTRAS = 2 };
 /* The groups of one kernel. Launching threads read without a lock: entries are only added, and published last. */
 struct group_table {
     atomic_uint n_shapes;
-    struct shape shapes[GROUP_SHAPES]; /* beside one another, since each launch goes through them */
+    struct shape shapes[GROUP_SHAPES]; /* next to each other, since each launch goes through them */
     struct shape_group *groups[GROUP_SHAPES];
     _Atomic(struct shape_group *) orders[GROUP_ORDERS];
 };

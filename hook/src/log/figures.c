@@ -21,7 +21,7 @@ static void attribute(char text[16], CUfunction function, int which)
     number(text, result, value);
 }
 
-/* A simulated driver estimates the registers of PTX text for programs. An estimate is not a figure. */
+/* A simulated driver estimates the registers of PTX text for programs. An estimate is not a value. */
 static void registers_of(char text[16], CUfunction function)
 {
     CUresult (*counted)(int *, CUfunction) = NULL;

@@ -59,13 +59,13 @@ struct tail {
 
 static _Atomic(struct slot *) ring; /* NULL before the first launch */
 static _Alignas(SLOT_BYTES) atomic_size_t claimed;
-static atomic_size_t known_head; /* a past value of head, beside what launching threads write anyway */
+static atomic_size_t known_head; /* a past value of head, next to what launching threads write anyway */
 static _Alignas(SLOT_BYTES) atomic_size_t head; /* first slot that is not free; moved by the reader only */
 static _Alignas(SLOT_BYTES) atomic_bool asleep;
 static atomic_bool any_lost;
 static sem_t wake;
 
-/* A tail leaves the first word of its slots alone: they too must not look like a published record. */
+/* A tail leaves the first word of its slots unchanged: they too must not look like a published record. */
 enum { TAIL_BYTES = SLOT_BYTES - sizeof(uint32_t) };
 
 static size_t slots_for(size_t tail_bytes)
@@ -130,7 +130,7 @@ static void copy_tail(size_t position, size_t at, void *bytes, size_t size, bool
     }
 }
 
-/* The reader's core has the line of the next record too: it comes to this one alone while the driver is at work.
+/* The reader's core has the line of the next record too: it comes to this one only while the driver is at work.
  * The builtin asks for that by default on aarch64 only; an x86 processor without the instruction ignores it. */
 static inline void fetch_for_writing(const struct slot *slot)
 {
@@ -231,7 +231,7 @@ static uint64_t number_of(const struct slot *slot)
     return count - (uint32_t)((uint32_t)count - slot->number);
 }
 
-/* Logs a launch by its group alone, if it may; false if not. The first launch of a group has lines of its own. */
+/* Logs a launch by its group only, if it may; false if not. The first launch of a group has lines of its own. */
 static bool is_packed(const struct slot *slot)
 {
     return settings.scheduled && !has_tail(slot) && slot->result == 0 && slot->group->recorded &&

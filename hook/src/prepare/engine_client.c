@@ -176,7 +176,7 @@ static bool read_line(struct connection *c, const struct timespec *deadline, cha
     }
 }
 
-/* A file beside the socket, made by the first process of the run that had no answer to its first message. */
+/* A file next to the socket, made by the first process of the run that had no answer to its first message. */
 static bool run_gave_up(bool now)
 {
     char path[sizeof((struct sockaddr_un *)NULL)->sun_path + sizeof ".silent"];

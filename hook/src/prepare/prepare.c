@@ -208,7 +208,7 @@ static struct prepare_result make_probed(struct kernel *kernel, const struct lau
     return result;
 }
 
-/* The reason why the machine code of a kernel is left alone; NULL: it is not. */
+/* The reason why the machine code of a kernel is left unchanged; NULL: it is not. */
 static const struct reason *code_refused(const struct kernel *kernel, const struct image *image)
 {
     const struct machine_code *code = image->code;

@@ -21,9 +21,9 @@ static void (*end)(int);
 static void *end_with_the_last(void *unused)
 {
     (void)unused;
-    for (unsigned alone = 0; alone < LOOKS;) {
+    for (unsigned solo = 0; solo < LOOKS;) {
         usleep(STEP_MICROSECONDS);
-        alone = thread_state(getpid()) == 'Z' && threads_are_alone() ? alone + 1 : 0;
+        solo = thread_state(getpid()) == 'Z' && threads_are_alone() ? solo + 1 : 0;
     }
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     if (atomic_load(&status) >= 0)

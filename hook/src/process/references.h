@@ -14,7 +14,7 @@ struct reference {
 /* The function that the program would call without OURS of that name. NULL: there is none. */
 void *references_next(const char *name, const void *ours);
 
-/* Redirects the references of every other object that is loaded to ours. To be called in a constructor alone: no other
+/* Redirects the references of every other object that is loaded to ours. To be called in a constructor only: no other
  * thread is loading an object then. */
 void references_redirect(const struct reference *list, size_t count);
 

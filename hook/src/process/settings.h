@@ -30,7 +30,7 @@ enum { MOST_PROBES = 16 };
 
 /* One of the probes of a run. */
 struct probe_choice {
-    const char *name; /* NULL where the run has one probe alone, whose files need no folder of its own */
+    const char *name; /* NULL where the run has one probe only, whose files need no folder of its own */
     struct sampling sampling; /* which blocks it measures */
     bool is_part; /* it counts, and one kernel may have all such probes at the same time: TUI_PROBE_FUSED */
 };

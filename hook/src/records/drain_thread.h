@@ -7,7 +7,7 @@
 
 struct claim;
 
-enum { TIMES_MILLISECONDS = 500 }; /* that a flush waits for times alone: a sample may be lost, a record may not */
+enum { TIMES_MILLISECONDS = 500 }; /* that a flush waits for times only: a sample may be lost, a record may not */
 
 /* Tickets are counted up; one is done once the other number has reached it. */
 extern struct drain_requests {

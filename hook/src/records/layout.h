@@ -10,7 +10,7 @@
  * sites    copies of a record for each probed instruction, each copy padded to SITE_PITCH bytes; warps add to one of
  *          them. The file has their sum behind the maps, and no bytes in the slots of warps.
  * folded   plain slots that the warps of a launch share, FOLDED_SLOTS of them. The file has only their sum: the map is
- *          reduced, whatever the launch's size.
+ *          reduced, for any launch size.
  *
  * A count is 1 + the attempts to save; 0: the lane ended in a way that told none.
  *

@@ -122,7 +122,7 @@ struct about_map {
 enum { ABOUT_PLAIN, ABOUT_MARKED, ABOUT_COUNTED, ABOUT_COUNTS, ABOUT_SITES, ABOUT_REDUCED };
 
 /* The end of a file where only some blocks were measured, aligned to 8 bytes: the grid in its header is a row of
- * these alone. */
+ * these only. */
 struct about_sample {
     char magic[sizeof SAMPLE_MAGIC - 1];
     uint32_t grid[3], first, step, count;

@@ -98,16 +98,16 @@ bool threads_each_other(void (*visit)(int id, void *argument), void *argument)
     return folder >= 0 && close(folder) == 0;
 }
 
-static void note_other(int id, void *alone)
+static void note_other(int id, void *solo)
 {
     if (id != getpid())
-        *(bool *)alone = false;
+        *(bool *)solo = false;
 }
 
 bool threads_are_alone(void)
 {
-    bool alone = true;
-    return threads_each_other(note_other, &alone) && alone;
+    bool solo = true;
+    return threads_each_other(note_other, &solo) && solo;
 }
 
 void threads_reset(void)

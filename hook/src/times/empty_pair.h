@@ -1,4 +1,4 @@
-/* Two events on a stream, and what they show beside the time of the kernel between them.
+/* Two events on a stream, and what they show next to the time of the kernel between them.
  *
  * That is what the device needs for the events, to start a kernel and to see its end. It is measured once per
  * context, on a stream of tui-probe, around a kernel that does nothing, whose own time is known; without one, where the

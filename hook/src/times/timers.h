@@ -43,7 +43,7 @@ struct timed_node {
 /* That many times more are waited for, which others read. */
 void timers_expect(int more);
 
-/* Logs those times. False if it is not yet known, in the current context, what a pair of events shows beside them. */
+/* Logs those times. False if it is not yet known, in the current context, what a pair of events shows next to them. */
 bool timers_tell(const struct timed_node *nodes, size_t n);
 
 /* For the draining thread: logs what is done. */

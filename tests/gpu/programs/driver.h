@@ -1,4 +1,4 @@
-// The few driver functions the test programs use, found by dlsym: builds with a C compiler alone.
+// The few driver functions the test programs use, found by dlsym: builds with a C compiler only.
 #pragma once
 #include <dlfcn.h>
 #include <stddef.h>
@@ -15,8 +15,10 @@ typedef void *CUcontext, *CUmodule, *CUfunction, *CUstream, *CUevent, *CUlibrary
 
 static void *driver_library;
 
-static void *driver_symbol(const char *name) {
-    if (!driver_library) driver_library = dlopen("libcuda.so.1", RTLD_NOW);
+static void *driver_symbol(const char *name)
+{
+    if (!driver_library)
+        driver_library = dlopen("libcuda.so.1", RTLD_NOW);
     void *address = driver_library ? dlsym(driver_library, name) : NULL;
     if (!address) {
         fprintf(stderr, "no %s in libcuda.so.1: %s\n", name, dlerror());
@@ -25,23 +27,25 @@ static void *driver_symbol(const char *name) {
     return address;
 }
 
-#define DRIVER(name, ...) ((CUresult(*)(__VA_ARGS__))driver_symbol(#name))
-#define CHECK(call)                                                              \
-    do {                                                                         \
-        CUresult status = (call);                                                \
-        if (status) {                                                            \
-            fprintf(stderr, "%s:%d: error %d\n", __FILE__, __LINE__, status);    \
-            exit(1);                                                             \
-        }                                                                        \
+#define DRIVER(name, ...) ((CUresult (*)(__VA_ARGS__))driver_symbol(#name))
+#define CHECK(call)                                                           \
+    do {                                                                      \
+        CUresult status = (call);                                             \
+        if (status) {                                                         \
+            fprintf(stderr, "%s:%d: error %d\n", __FILE__, __LINE__, status); \
+            exit(1);                                                          \
+        }                                                                     \
     } while (0)
 
-static double now_seconds(void) {
+static double now_seconds(void)
+{
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return time.tv_sec + time.tv_nsec * 1e-9;
 }
 
-static CUcontext make_context(void) {
+static CUcontext make_context(void)
+{
     CUcontext context;
     CUdevice device;
     CHECK(DRIVER(cuInit, unsigned)(0));
@@ -51,35 +55,45 @@ static CUcontext make_context(void) {
     return context;
 }
 
-static CUdeviceptr allocate(size_t bytes) {
+static CUdeviceptr allocate(size_t bytes)
+{
     CUdeviceptr pointer;
     CHECK(DRIVER(cuMemAlloc_v2, CUdeviceptr *, size_t)(&pointer, bytes));
     return pointer;
 }
 
-static CUmodule load(const char *path) {
+static CUmodule load(const char *path)
+{
     CUmodule module;
     CHECK(DRIVER(cuModuleLoad, CUmodule *, const char *)(&module, path));
     return module;
 }
 
-static CUfunction function(CUmodule module, const char *name) {
+static CUfunction function(CUmodule module, const char *name)
+{
     CUfunction handle;
     CHECK(DRIVER(cuModuleGetFunction, CUfunction *, CUmodule, const char *)(&handle, module, name));
     return handle;
 }
 
-static CUresult launch(CUfunction f, unsigned grid, unsigned block, CUstream stream, void **params, void **extra) {
+static CUresult launch(CUfunction f, unsigned grid, unsigned block, CUstream stream, void **params, void **extra)
+{
     static CUresult (*real)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
                             void **, void **);
-    if (!real) *(void **)&real = driver_symbol("cuLaunchKernel");
+    if (!real)
+        *(void **)&real = driver_symbol("cuLaunchKernel");
     return real(f, grid, 1, 1, block, 1, 1, 0, stream, params, extra);
 }
 
-static void synchronize(void) { CHECK(DRIVER(cuCtxSynchronize, void)()); }
-static void to_host(void *host, CUdeviceptr device, size_t bytes) {
+static void synchronize(void)
+{
+    CHECK(DRIVER(cuCtxSynchronize, void)());
+}
+static void to_host(void *host, CUdeviceptr device, size_t bytes)
+{
     CHECK(DRIVER(cuMemcpyDtoH_v2, void *, CUdeviceptr, size_t)(host, device, bytes));
 }
-static void to_device(CUdeviceptr device, const void *host, size_t bytes) {
+static void to_device(CUdeviceptr device, const void *host, size_t bytes)
+{
     CHECK(DRIVER(cuMemcpyHtoD_v2, CUdeviceptr, const void *, size_t)(device, host, bytes));
 }

@@ -5,7 +5,7 @@
 //   unload  unloads modules whose kernels are still to run
 //   stray   a kernel writes where no memory is, and the program continues as long as it can; ends with 3
 //   full    takes all memory of the device first
-//   steady  launches for some seconds, for two programs beside each other
+//   steady  launches for some seconds, for two programs next to each other
 // TURNS of the loop in each thread tell how long a kernel takes.
 #include "driver.h"
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-"""Random walks over the graph interface, beside a model of what the memory must hold.
+"""Random walks over the graph interface, compared with a model of what the memory must hold.
 
 usage: walk.py SEED PROGRAMS [STEPS]
 

@@ -281,7 +281,7 @@ def test_orders(view: TimelineView) -> None:
 def test_single_sm(view: TimelineView) -> None:
     lines = after(view, "down", "select", "level")
     assert [line[1:].split()[1] for line in lines[1:3]] == ["1.0", "1.1"]
-    assert "SM 1 alone" in lines[-1]
+    assert "SM 1 only" in lines[-1]
     assert len(after(view, "select")[1].split()) > 0
     assert view.choice.sm is None
 

@@ -1,4 +1,6 @@
-"""Kernels in Triton. Run with Triton installed to compile them, for sm_80 and without a GPU, to the PTX beside them."""
+"""Kernels in Triton. Run with Triton installed to compile them, for sm_80 and without a GPU, to the PTX next to
+them.
+"""
 
 from __future__ import annotations
 

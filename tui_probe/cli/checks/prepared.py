@@ -64,11 +64,11 @@ def usage_text(usage: CacheUsage) -> str:
 SASS_ITEM: Final = "machine code"
 _MAX_NAMED: Final = 3
 _OUTCOME: Final = re.compile(r"(?P<driver>[\d.]+)-(?P<arch>sm_\d+)-\w+\.json")
-_NOT_YET: Final = "kernels without PTX: no trial of probes in machine code yet; the first run that needs them makes one"
+_NOT_YET: Final = "SASS self-test not run yet; it runs on first use"
 
 
 def machine_code_items() -> list[Item]:
-    """The newest trial of each driver and architecture, and an item for kernels that are left alone."""
+    """The newest trial of each driver and architecture, and an item for kernels that are left unchanged."""
     folder = default_cache_directory("grafts")
     trials = [] if folder is None or not folder.is_dir() else list(_trials(folder))
     return [*(trials or [Item(SASS_ITEM, "ok", _NOT_YET)]), *_faulted_items()]
@@ -95,7 +95,7 @@ def _limitation(trial: TrialOutcome | None, where: str) -> str:
     if trial.outcome != "passed":
         return f"not probed {where}: {trial.words or trial.outcome}"
     parts = (
-        ("probed at entries and exits alone", "instructions", trial.instructions),
+        ("only entry/exit probes work", "instructions", trial.instructions),
         ("probed but for records of single accesses", "records", trial.records),
         ("probed but for counts of basic blocks", "blocks", trial.blocks),
     )
@@ -110,5 +110,5 @@ def _faulted_items() -> Iterator[Item]:
     names = [] if path is None else faulted_kernels(path)
     if names:
         named = ", ".join(names[:_MAX_NAMED]) + (", ..." if len(names) > _MAX_NAMED else "")
-        finding = f"{counted(len(names), 'kernel')} left alone since a GPU context failed: {named}"
+        finding = f"{counted(len(names), 'kernel')} left unchanged since a GPU context failed: {named}"
         yield Item(SASS_ITEM, "warn", finding, f"remove lines from {path} to probe them again")

@@ -1,7 +1,7 @@
 """Match probe positions against SASS: the PTX instructions that each SASS instruction may have been.
 
 One instruction stands for several of PTX: an ``FFMA`` for ``fma.f32`` and ``mad.f32``. It is counted as the first of
-them, so a probe must be for all of them, or for none: one of ``fma.f32`` alone would count the others as such. Half
+them, so a probe must be for all of them, or for none: one of ``fma.f32`` only would count the others as such. Half
 precision is always computed in pairs here, so a single ``fma.f16`` counts as ``fma.f16x2``. An operation that the
 compiler only moves a value with, such as ``HFMA2 R0, -RZ, RZ, 0, 0``, is none.
 """
@@ -269,7 +269,7 @@ def _probe_opcodes(probe: Probe) -> set[str]:
 
 def _is_identifiable(point: ProbePoint, position: Position, opcodes: set[str]) -> bool:
     """Return whether machine code tells all instructions that a position is for. Those that are others there must be
-    among ``opcodes`` as such: a ``wmma.load`` is counted by a probe of ``ld`` alone.
+    among ``opcodes`` as such: a ``wmma.load`` is counted by a probe of ``ld`` only.
     """
     if position.is_kernel or position.opcode == BLOCK:
         return True

@@ -35,7 +35,7 @@ MANY_LEADING_BYTES: Final = 8192
 ENTRY_KERNEL: Final = "tui_probe_entry"
 EXIT_KERNEL: Final = "tui_probe_exit"
 FLAT_KERNEL: Final = "tui_probe_flat_exit"
-"""The exit code for flat launches alone: others leave where it finds out."""
+"""The exit code for flat launches only: others leave where it finds out."""
 
 _VERSIONS: Final = {88: "9.0", 100: "8.6", 101: "8.6", 103: "8.8", 107: "9.4", 110: "9.0", 120: "8.7", 121: "8.8"}
 """The first version of PTX that has an architecture."""

@@ -145,7 +145,7 @@ def _block_sums(registers: dict[str, str]) -> ProbePoint:
 # What the trial of grafts at single instructions counts, and what that must be, worked out on paper.
 #
 # Requests are instructions that a warp executes with at least one lane; sectors and words are distinct pieces of 32
-# and of 4 bytes that they touch. Stores are counted in bytes alone: how many lanes leave a loop together is the
+# and of 4 bytes that they touch. Stores are counted in bytes only: how many lanes leave a loop together is the
 # compiler's choice, what they store is not.
 
 _FULL_WARPS: Final = ACTIVE_THREADS // WARP

@@ -153,7 +153,7 @@ class TrialCase(NamedTuple):
 
 
 def trial_cubin(arch: int, assembler: Assembler, *, others: bool = False, loop: str = "") -> Cubin:
-    """The kernel without a probe; with ``others``, beside another kernel and a function, which it calls. ``loop`` is
+    """The kernel without a probe; with ``others``, next to another kernel and a function, which it calls. ``loop`` is
     what else each thread does before its own.
 
     Raises ToolchainError.

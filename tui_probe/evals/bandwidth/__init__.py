@@ -182,7 +182,7 @@ def _ours(rates: Sequence[MeasuredRate], products: Sequence[Product]) -> dict[st
 
 
 def _memory_sentence(measured: Bandwidth) -> str:
-    """The GPU, and the memory's best rate beside what it could carry."""
+    """The GPU, and the memory's best rate next to what it could carry."""
     gpu = "no GPU" if measured.card is None else measured.card.name
     read = measured.rate("memory_read")
     if read is None:

@@ -1,4 +1,4 @@
-"""Exposed latency: what a program waits for before, in and after a probed kernel, beside the original and ncu."""
+"""Exposed latency: what a program waits for before, in and after a probed kernel, next to the original and ncu."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _call_times(path: Path, number: int, line: dict[str, Any]) -> CallTimes:
 
 
 def call_times_of_runs(calls: list[Calls]) -> tuple[list[CallTimes], list[str]]:
-    """Each probed run beside the original and ncu of its operation, and what is missing."""
+    """Each probed run next to the original and ncu of its operation, and what is missing."""
     rows, notes = [], []
     for call in calls:
         if call.how != "probed":
@@ -207,7 +207,7 @@ _PARTS: Final = ("prologue", "kernel", "epilogue", "ncu")
 
 
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
-    """Every probed run beside the original and ncu."""
+    """Every probed run next to the original and ncu."""
     rows, notes = _read_call_times(given, progress)
     operations = list(dict.fromkeys(row.operation for row in rows))
     by_operation = {name: [row for row in rows if row.operation == name] for name in operations}
@@ -300,7 +300,7 @@ EVALUATION: Final = Evaluation(
         "Records are kept in pooled buffers, cleared in bulk and copied back while the program continues. So the"
         " parts of a call are defined by what waits. The prologue is the host's wait until the launching call returns:"
         " all that is done before. The kernel is what the stream waits for, between two events around the launch with"
-        " the GPU kept busy ahead: the probed kernel and anything that is beside it in the stream. The epilogue is the"
+        " the GPU kept busy ahead: the probed kernel and anything that is next to it in the stream. The epilogue is the"
         " rest until the result is there. Each is a median; the epilogue is what is left of the median of the whole,"
         " and never less than nothing. The original call has these parts, too: only what is above it was added. What"
         " the program waits for at its very end, until the last records are in files, is in none of them.",

@@ -1,4 +1,4 @@
-"""Maximum probe memory: what the records of the largest launch take, beside the memory of the program."""
+"""Maximum probe memory: what the records of the largest launch take, next to the memory of the program."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ MEMORY_COLUMNS: Final[tuple[Column[MemoryRow], ...]] = (
 
 EVALUATION: Final = Evaluation(
     name="memory",
-    question="how much device memory would the records of a probe take, beside that of the program?",
+    question="how much device memory would the records of a probe take, in addition of the program?",
     probes=PROBES,
     reading=(
         "Probe memory is that of the launch whose records take most: the number that event.log gives as probe-mem. On"

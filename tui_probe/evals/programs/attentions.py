@@ -1,7 +1,7 @@
 """Attention in one of several ways, warmed up and then measured: attentions.py NAME. Writes whether it is right.
 
 flash, efficient and math are PyTorch's; triton is a kernel of tui-probe. bigbird_torch and bigbird_triton attend to
-some blocks of keys alone: a window, the first, and random ones, the same in both. Each makes three calls, and five
+some blocks of keys only: a window, the first, and random ones, the same in both. Each makes three calls, and five
 more.
 """
 

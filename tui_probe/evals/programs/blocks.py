@@ -1,7 +1,7 @@
 """One kernel whose blocks have their SM to themselves, or share it with others: same blocks, same work.
 
 Each thread adds up what it loads, and multiplies in between, in a loop of equal iterations. ``exclusive`` asks for so
-much shared memory that an SM has room for one block. Needs the CUDA driver alone; the sums are checked.
+much shared memory that an SM has room for one block. Needs the CUDA driver only; the sums are checked.
 """
 
 from __future__ import annotations

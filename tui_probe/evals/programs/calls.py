@@ -2,7 +2,7 @@
 
 A line of JSON for each operation, times in microseconds: ``call`` until the call that launches comes back, ``total``
 until the result is there, both by the host, one call at a time; ``stream`` between two events around the call, while
-the GPU is kept busy ahead, so that it holds nothing of the host. ``sums`` needs the CUDA driver alone, the others
+the GPU is kept busy ahead, so that it holds nothing of the host. ``sums`` needs the CUDA driver only, the others
 PyTorch and Triton.
 """
 

@@ -2,7 +2,7 @@
 
 ``plain`` is a kernel of many short blocks, ``memset`` the driver's own ``cuMemsetD16``, ``persistent`` a kernel of one
 block per SM that continues until all is filled. With PyTorch and Triton, plain is ``torch.zeros`` and persistent a
-Triton kernel; without them both are PTX of our own, which needs the driver alone. A line of JSON is written for each.
+Triton kernel; without them both are PTX of our own, which needs the driver only. A line of JSON is written for each.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Variant:
 
 
 def driver_variants(gpu: Gpu, elements: int) -> dict[str, Variant]:
-    """All of them with the driver alone."""
+    """All of them with the driver only."""
     size = elements * BYTES
     output, sms = gpu.allocate(size), gpu.attribute(SM_COUNT)
     plain, persistent = gpu.function(HEAD + PLAIN, "fill_plain"), gpu.function(HEAD + PERSISTENT, "fill_persistent")

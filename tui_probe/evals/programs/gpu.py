@@ -1,4 +1,4 @@
-"""The first CUDA device, for the programs here, which need the driver alone.
+"""The first CUDA device, for the programs here, which need the driver only.
 
 The binding is that of tui-probe, loaded by its path: the Python that runs a program may lack tui_probe.
 """

@@ -1,4 +1,4 @@
-"""Two kernels that store 8192 integers: next to each other, and with a gap after each. Needs the CUDA driver alone."""
+"""Two kernels that store 8192 integers: next to each other, and with a gap after each. Needs the CUDA driver only."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _BUDGETS: Final = ("--no-source", "--max-trace-bytes", "64M", "--max-log-bytes",
 def collect(setting: Setting) -> list[Collection]:
     """A trace for each kernel, and one whose program tells the durations of what ran unprobed.
 
-    The driver's own fill is not a launch that a hook sees, so it has a duration alone.
+    The driver's own fill is not a launch that a hook sees, so it has a duration only.
     """
     small = ("--elements", str(1 << 14), "--driver-only") if setting.simulated else ()
     program = (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/fill.py", *small)
@@ -68,7 +68,7 @@ PUBLISHED_BLOCKS: Final = 32768
 
 
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
-    """The schedules of all launches that were given, and the published fill beside ours of the same grid."""
+    """The schedules of all launches that were given, and the published fill next to ours of the same grid."""
     timed = {entry.label: found for entry in given if (found := read_timed_fills(entry))}
     schedules, notes = read_schedules([entry for entry in given if entry.label not in timed], progress)
     rows = schedules_module.compare_fills([row for found in timed.values() for row in found], schedules)
@@ -107,8 +107,8 @@ def _published_notes(alike: Schedule | None) -> list[str]:
     if alike is None:
         return []
     return [
-        f"beside the published fill stands {alike.label}, of as many blocks ({units.count(PUBLISHED_BLOCKS)}): cycles"
-        " of two GPUs and two kernels say little beside each other, shares say more"
+        f"next to the published fill stands {alike.label}, of as many blocks ({units.count(PUBLISHED_BLOCKS)}): cycles"
+        " of two GPUs and two kernels say little next to each other, shares say more"
     ]
 
 
@@ -231,7 +231,7 @@ EVALUATION: Final = Evaluation(
         " are on an SM together (the factor), and only their ratio compares with a time. Lines of both kinds are"
         " given, so that either can be compared with older ones.",
         "While a slot waits, the other slots of its SM work, and writes to memory continue. So Scheduling is the most"
-        " that a kernel of fewer, longer blocks can save by that alone, and mostly it saves less: of two kernels the"
+        " that a kernel of fewer, longer blocks can save by that only, and mostly it saves less: of two kernels the"
         " difference of their spans says how much of the waiting showed.",
     ),
     open=answer,

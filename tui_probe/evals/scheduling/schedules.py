@@ -217,7 +217,7 @@ def _filled(line: dict[str, Any], *, timed: bool) -> FillTimes:
 
 @dataclass(frozen=True, slots=True)
 class FillComparison:
-    """A way to fill beside the plain one. ``schedule`` is None where the hook sees no launch, as of the driver's own.
+    """A way to fill next to the plain one. ``schedule`` is None where the hook sees no launch, as of the driver's own.
 
     ``scheduling`` is microseconds per slot by the highest clock; ``gained`` those that it is faster than plain,
     ``saved`` those that a slot waits less for blocks, and ``shorter`` those by which its probed launch spans less.
@@ -278,7 +278,7 @@ def _microseconds_of_cycles(cycles: float, schedule: Schedule) -> float:
 
 
 def compare_fills(filled: Sequence[FillTimes], schedules: Sequence[Schedule]) -> list[FillComparison]:
-    """Each way beside the plain one; schedules are those of the traces with the same names."""
+    """Each way next to the plain one; schedules are those of the traces with the same names."""
     plain = next((entry for entry in filled if entry.name == PLAIN_FILL), None)
     named = {entry.label: entry for entry in schedules}
     return [FillComparison(entry, plain, named.get(entry.name), named.get(PLAIN_FILL)) for entry in filled]

@@ -171,7 +171,7 @@ def _sentences(
             f" {shared.together / times:.2f}× the throughput of an SM"
         )
     if exclusive is not None and shared is not None and (exclusive.spread or 0) >= (shared.spread or 0) > 0:
-        yield "blocks that share an SM differ no more than those alone: here sharing is not what makes them differ"
+        yield "blocks that share an SM differ no more than those only: here sharing is not what makes them differ"
 
 
 # -- figures
@@ -261,7 +261,7 @@ EVALUATION: Final = Evaluation(
     question="do equal blocks take equally long, and how do warps that share an SM fall behind each other?",
     probes=(LIFETIMES, PROGRESS),
     reading=(
-        "All blocks do the same work. Blocks that have an SM to themselves (exclusive) compete for memory alone, those"
+        "All blocks do the same work. Blocks that have an SM to themselves (exclusive) compete for memory only, those"
         " that share one (shared) for its warp schedulers, too. The spread is (most - least) / least of the elapsed"
         " cycles of blocks; the tail of the launch is as long as the slowest of them.",
         "Figures a and b are the distributions of elapsed cycles, exclusive and shared: a steep curve is a steady"

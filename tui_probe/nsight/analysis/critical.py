@@ -6,7 +6,7 @@ In turn, until one kernel is left:
     2. those of them that use tensor cores, by activity of the tensor pipe (ncu) or counted operations (probes);
        where none does, all
     3. those that store exactly the sectors of the expected tensor, where one is given and any does; not where no
-       kernel uses tensor cores, since then each that only copies or converts the tensor would do
+       kernel uses tensor cores, since then each that only copies or converts the tensor qualifies
     4. the one with the most tensor work, or where none uses tensor cores the most time, by a tenth at least
 
 Each kernel's type comes from its instructions; whether it is bound by compute or memory, from the parts of the peak
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Types of the operands of matrix instructions, read off the PTX of a kernel.
 #
-#     mma, wgmma, wmma   .D.A.B[.C]: the type of A        wmma with D and C alone: half precision
+#     mma, wgmma, wmma   .D.A.B[.C]: the type of A        wmma with D and C only: half precision
 #
 # It tells what a kernel multiplies in, not how often: counts are of instructions in the text.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Average:
     """One metric of one kept kernel: mean, least and most of ``launches`` launches in which it was measured."""
 
-    fate: ShapeSelection
+    outcome: ShapeSelection
     metric: Metric
     launches: int
     mean: float
@@ -34,16 +34,16 @@ class Average:
 def averages(table: NcuTable, choice: LaunchSelection) -> Iterator[Average]:
     """Every metric that has numbers, by kept kernel, in the order of the file."""
     known = ~np.isnan(table.value)
-    for fate in choice.fates:
-        if not fate.kept:
+    for outcome in choice.outcomes:
+        if not outcome.kept:
             continue
-        launches = np.asarray(fate.launches, dtype=np.int64)
+        launches = np.asarray(outcome.launches, dtype=np.int64)
         counted = np.zeros(len(table.launches), dtype=np.bool_)
-        counted[launches if fate.loop is None else np.intersect1d(fate.loop.measured, launches)] = True
+        counted[launches if outcome.loop is None else np.intersect1d(outcome.loop.measured, launches)] = True
         rows = np.flatnonzero(counted[table.launch] & known)
         for metric, values in _by_metric(table.metric[rows], table.value[rows]):
             least, most = float(values.min()), float(values.max())
-            yield Average(fate, table.metrics[metric], len(values), float(values.mean()), least, most)
+            yield Average(outcome, table.metrics[metric], len(values), float(values.mean()), least, most)
 
 
 def _by_metric(metrics: NDArray[np.int32], values: NDArray[np.float64]) -> Iterator[tuple[int, NDArray[np.float64]]]:

@@ -164,10 +164,10 @@ class ShapeSelection:
 
 @dataclass(frozen=True, slots=True)
 class LaunchSelection:
-    """The measured parts of all processes, the fate of every shape, and expected kernels that never ran."""
+    """The measured parts of all processes, the outcome of every shape, and expected kernels that never ran."""
 
     loops: Sequence[Loop]
-    fates: Sequence[ShapeSelection]
+    outcomes: Sequence[ShapeSelection]
     missing: Sequence[str]
     notes: Sequence[str]
     whole: Sequence[Loop] = ()
@@ -180,8 +180,8 @@ class LaunchSelection:
 
     @property
     def measured(self) -> list[int]:
-        """Positions in the table of the launches that are kept: as many of each shape as its fate says."""
-        kept_launches = (fate.launches for fate in self.fates if fate.loop is None and fate.kept)
+        """Positions in the table of the launches that are kept: as many of each shape as its outcome says."""
+        kept_launches = (outcome.launches for outcome in self.outcomes if outcome.loop is None and outcome.kept)
         return [
             *(launch for loop in self.loops for launch in loop.measured.tolist()),
             *chain.from_iterable(kept_launches),
@@ -191,13 +191,13 @@ class LaunchSelection:
 def select_launches(table: NcuTable, plan: IterationPlan) -> LaunchSelection:
     """Select the launches that matter; the notes name what was not found."""
     loops: list[Loop] = []
-    fates: list[ShapeSelection] = []
+    outcomes: list[ShapeSelection] = []
     notes: list[str] = []
     sessions = sessions_of(table)
     for session in sessions:
         own = _loops(session, plan)
         loops += own
-        fates += _shape_selections(session, own, plan)
+        outcomes += _shape_selections(session, own, plan)
         if not own:
             notes.append(f"{table.files[session.file].name}: {_no_loop_reason(session, plan)}")
     if loops and plan.warm_up is None and plan.runs is None:
@@ -208,14 +208,14 @@ def select_launches(table: NcuTable, plan: IterationPlan) -> LaunchSelection:
     names = [launch.kernel for launch in table.launches]
     missing = [part for part in plan.expected if not any(part in name for name in names)]
     with_loops = {loop.file for loop in loops}
-    fates = [fate if fate.file in with_loops else _all_kept(fate) for fate in fates]
+    outcomes = [outcome if outcome.file in with_loops else _all_kept(outcome) for outcome in outcomes]
     single = [_one_iteration(session) for session in sessions if session.file not in with_loops]
-    return LaunchSelection(loops, fates, missing, notes, single)
+    return LaunchSelection(loops, outcomes, missing, notes, single)
 
 
-def _all_kept(fate: ShapeSelection) -> ShapeSelection:
+def _all_kept(outcome: ShapeSelection) -> ShapeSelection:
     """Of a file without iterations every launch counts: there are none that stand out as what is measured."""
-    return replace(fate, kept=len(fate.launches), reason=f"all count: {fate.reason}")
+    return replace(outcome, kept=len(outcome.launches), reason=f"all count: {outcome.reason}")
 
 
 def _one_iteration(session: Session) -> Loop:
@@ -271,10 +271,10 @@ def _counted_loop(session: Session, times: int, plan: IterationPlan) -> list[Loo
 
 
 def _shape_selections(session: Session, loops: Iterable[Loop], plan: IterationPlan) -> list[ShapeSelection]:
-    """The fate of each shape, in the order of first launch."""
+    """The outcome of each shape, in the order of first launch."""
     owner = {launch: loop for loop in loops for launch in loop.launches.tolist()}
     measured = {launch for loop in loops for launch in loop.measured.tolist()}
-    fates = []
+    outcomes = []
     for code, shape in enumerate(session.shapes):
         launches = session.of_shape(code)
         inside = [launch for launch in launches if launch in owner]
@@ -285,8 +285,8 @@ def _shape_selections(session: Session, loops: Iterable[Loop], plan: IterationPl
             if loop is not None
             else _drop_reason(len(launches), owner, plan)
         )
-        fates.append(ShapeSelection(shape, session.file, session.process, launches, measured_launches, reason, loop))
-    return fates
+        outcomes.append(ShapeSelection(shape, session.file, session.process, launches, measured_launches, reason, loop))
+    return outcomes
 
 
 def _kept_shape(loop: Loop, launched: int, inside: Sequence[int], kept: int) -> str:

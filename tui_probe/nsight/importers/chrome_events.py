@@ -121,7 +121,7 @@ class Collector:
         self._streams: dict[tuple[object, object], int | None] = {}
 
     def about(self, key: str, value: Any) -> None:
-        """A member of the file beside its events."""
+        """A member of the file next to its events."""
         if key == "baseTimeNanoseconds" and isinstance(value, int) and abs(value) < _LATEST >> 1:
             self.base = value
         if key == "deviceProperties" and isinstance(value, list):

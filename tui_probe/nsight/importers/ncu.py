@@ -222,7 +222,7 @@ def _notes(lines: NcuLines, tables: int, rows: ValueRows) -> Iterator[str]:
             " (import the details or the raw page for that)"
         )
     elif any(launch.grid is None for launch in rows.launches):
-        yield "an older file, without grid and block: kernels are distinguished by name alone"
+        yield "an older file, without grid and block: kernels are distinguished by name only"
     if lines.broken:
         number = f"{lines.broken:,}".replace(",", " ")
         look = "line looks like a row" if lines.broken == 1 else "lines look like rows"

@@ -227,7 +227,7 @@ def read_nsys(paths: Iterable[Path | str], progress: Callable[[float], object] =
     starts = [first_bytes(path, len(SQLITE_MARK)) for path in files]
     databases = [path for path, start in zip(files, starts, strict=True) if start == SQLITE_MARK]
     if databases and len(files) > 1:
-        raise ImportFileError(f"{databases[0]}: an sqlite export is imported by itself: name it alone")
+        raise ImportFileError(f"{databases[0]}: an sqlite export is imported by itself: name nothing else")
     for path in files:
         if path.suffix in (".nsys-rep", ".qdrep"):
             raise ImportFileError(

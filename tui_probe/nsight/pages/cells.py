@@ -115,7 +115,7 @@ def cut_texts(columns: Iterable[Column[Row]], key: str, texts: Iterable[str]) ->
 
 
 def shape_columns(columns: Iterable[Column[Row]], shapes: Iterable[tuple[str, Shape]]) -> tuple[Column[Row], ...]:
-    """The columns, for which grid and block are in every table in which they alone tell two rows of a file apart."""
+    """The columns, for which grid and block are in every table in which they only tell two rows of a file apart."""
     several: set[str] = set()
     seen: dict[tuple[str, str], Shape] = {}
     for file, shape in shapes:

@@ -53,7 +53,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " one fp32 per row and head: attention made for training keeps the logarithm of each row's sum of"
         " exponentials. So the 33 280 sectors of 128 × 4096 bf16 in 32 heads are 32 768 of the result and 512 of the"
         " row sums.",
-        "Beside expected: “equal”, “with row sums”, or a multiple of the expected sectors. Less: the kernel stores"
+        "Next to expected: “equal”, “with row sums”, or a multiple of the expected sectors. Less: the kernel stores"
         " only a part of the tensor, or another one. More, up to one sector per element: its lanes store apart. Still"
         " more: it stores more than the tensor. “= probes” says that ncu and the probe counted the same, otherwise"
         " what differs.",
@@ -98,7 +98,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "nsys totals": (
         "Every kernel once, the one that takes most time first. Time is that of all its launches on all streams, and"
-        " the share that of the time of all kernels shown; kernels that run beside one another count both. p99 is what"
+        " the share that of the time of all kernels shown; kernels that run next to each other count both. p99 is what"
         " 99 of 100 launches do not exceed: far above the median, few launches are slow.",
         "Enter shows the launches of a kernel one by one. Within a range the share is that of the time of the kernels"
         " in the range.",

@@ -52,10 +52,10 @@ def traffic_page(report: NcuReport) -> TablePage[TrafficRow]:
     extra = {
         "expected_missing": list(choice.missing),
         "dropped": [
-            {"file": report.names[fate.file], "kernel": fate.shape.kernel, "launches": len(fate.launches),
-             "reason": fate.reason}
-            for fate in choice.fates
-            if not fate.kept
+            {"file": report.names[outcome.file], "kernel": outcome.shape.kernel, "launches": len(outcome.launches),
+             "reason": outcome.reason}
+            for outcome in choice.outcomes
+            if not outcome.kept
         ],
     }  # fmt: skip
     return TablePage("traffic", "Memory traffic per iteration", TRAFFIC_COLUMNS, rows, texts, extra)
@@ -112,9 +112,9 @@ def _traffic_notes(report: NcuReport, choice: LaunchSelection, rows: list[Traffi
     for name in choice.missing:
         yield f"no kernel with “{name}” in its name was launched: its part is missing from the totals"
     dropped: dict[tuple[int, str], list[str]] = {}
-    for fate in choice.fates:
-        if not fate.kept:
-            dropped.setdefault((fate.file, fate.reason), []).append(shorten(fate.shape.kernel, 48))
+    for outcome in choice.outcomes:
+        if not outcome.kept:
+            dropped.setdefault((outcome.file, outcome.reason), []).append(shorten(outcome.shape.kernel, 48))
     for (file, reason), kernels in dropped.items():
         yield f"dropped of {report.names[file]}, {reason}: {', '.join(kernels)}"
     if any(how == "derived" for row in rows for how in row.traffic.how.values()):
@@ -178,25 +178,27 @@ _VERDICTS: Final[dict[SectorMatch, str]] = {
 class SectorRow:
     """A kernel as one tool saw it; ``other`` is the same kernel as the other tool saw it."""
 
-    figures: KernelMetrics
+    metric_numbers: KernelMetrics
     other: KernelMetrics | None
     tensor: ExpectedTensor | None
 
     @property
     def verdict(self) -> SectorMatch | None:
-        return compare_sectors(self.figures.store_sectors, self.tensor)
+        return compare_sectors(self.metric_numbers.store_sectors, self.tensor)
 
     @property
     def differences(self) -> list[str] | None:
         """The counts in which the two tools differ; None where there is nothing to compare."""
-        return None if self.other is None else counts_that_differ(self.figures, self.other)
+        return None if self.other is None else counts_that_differ(self.metric_numbers, self.other)
 
 
 def pairs_of(
     table: NcuTable | None, probed: Sequence[KernelMetrics]
 ) -> list[tuple[KernelMetrics | None, KernelMetrics | None]]:
-    """Kernels of ncu's files beside those of traces."""
-    return match_kernels([] if table is None else metrics_of(table), probed, lambda figures: figures.shape)
+    """Kernels of ncu's files next to those of traces."""
+    return match_kernels(
+        [] if table is None else metrics_of(table), probed, lambda metric_numbers: metric_numbers.shape
+    )
 
 
 def sector_rows(
@@ -224,8 +226,8 @@ def sectors_page(
         "expected_sectors": None if tensor is None else tensor.sectors,
         "most_sectors": None if tensor is None else tensor.elements,
     }
-    several = len({row.figures.origin for row in rows}) > 1
-    tools = {row.figures.tool for row in rows}
+    several = len({row.metric_numbers.origin for row in rows}) > 1
+    tools = {row.metric_numbers.tool for row in rows}
     empty = {"origin": not several, "tool": len(tools) < 2, "said": not any(map(_kernel_words, rows))}
     columns = [replace(column, text=None) if empty.get(column.key) else column for column in SECTOR_COLUMNS]
     return TablePage("sectors", "Requests and sectors", columns, rows, texts, extra)
@@ -244,7 +246,7 @@ def _expectation(tensor: ExpectedTensor | None) -> list[str]:
 
 
 def _sector_notes(rows: Sequence[SectorRow]) -> Iterator[str]:
-    if rows and all(getattr(row.figures, name) is None for row in rows for name in COUNTED):
+    if rows and all(getattr(row.metric_numbers, name) is None for row in rows for name in COUNTED):
         yield f"nothing was counted: collect with ncu --metrics {','.join(COUNTED.values())}"
         probe = probe_option_for("load sectors")
         yield f"or count without permission: tui-probe run {probe} -- COMMAND, then name its trace with --trace"
@@ -253,7 +255,7 @@ def _sector_notes(rows: Sequence[SectorRow]) -> Iterator[str]:
 def _kernel_words(row: SectorRow) -> str:
     verdicts = []
     if row.verdict is not None and row.tensor is not None:
-        ratio = (row.figures.store_sectors or 0) / row.tensor.sectors
+        ratio = (row.metric_numbers.store_sectors or 0) / row.tensor.sectors
         verdicts.append(_VERDICTS[row.verdict].format(ratio=ratio))
     differences = row.differences
     if differences is not None and row.other is not None:
@@ -263,38 +265,45 @@ def _kernel_words(row: SectorRow) -> str:
 
 
 def _file(row: SectorRow) -> str:
-    return stem(PurePath(row.figures.origin).name)
+    return stem(PurePath(row.metric_numbers.origin).name)
 
 
 def _count_words(title: str, name: str, rank: int) -> Column[SectorRow]:
     return Column(
-        name, lambda r: getattr(r.figures, name), title, lambda r: mean_count(getattr(r.figures, name)), rank=rank
+        name,
+        lambda r: getattr(r.metric_numbers, name),
+        title,
+        lambda r: mean_count(getattr(r.metric_numbers, name)),
+        rank=rank,
     )
 
 
 SECTOR_COLUMNS: Final[tuple[Column[SectorRow], ...]] = (
-    Column("tool", lambda r: r.figures.tool, "by", lambda r: r.figures.tool, False),
-    Column("origin", lambda r: r.figures.origin, "file", _file, False, narrow=16, shorten=cut_middle),
-    Column("grid", lambda r: r.figures.shape.grid, "grid", lambda r: units.extent(r.figures.shape.grid), rank=3),
-    Column("block", lambda r: r.figures.shape.block, "block", lambda r: units.extent(r.figures.shape.block), rank=3),
-    Column("launches", lambda r: r.figures.launches, "launches", lambda r: units.count(r.figures.launches), rank=4),
+    Column("tool", lambda r: r.metric_numbers.tool, "by", lambda r: r.metric_numbers.tool, False),
+    Column("origin", lambda r: r.metric_numbers.origin, "file", _file, False, narrow=16, shorten=cut_middle),
+    Column("grid", lambda r: r.metric_numbers.shape.grid, "grid",
+        lambda r: units.extent(r.metric_numbers.shape.grid), rank=3),
+    Column("block", lambda r: r.metric_numbers.shape.block, "block",
+        lambda r: units.extent(r.metric_numbers.shape.block), rank=3),
+    Column("launches", lambda r: r.metric_numbers.launches, "launches",
+        lambda r: units.count(r.metric_numbers.launches), rank=4),
     _count_words("load req.", "load_requests", 2),
     _count_words("ld sectors", "load_sectors", 1),
     Column(
-        "sectors_per_load", lambda r: r.figures.sectors_per_load, "per load",
-        lambda r: decimal(r.figures.sectors_per_load),
+        "sectors_per_load", lambda r: r.metric_numbers.sectors_per_load, "per load",
+        lambda r: decimal(r.metric_numbers.sectors_per_load),
     ),
     _count_words("store req.", "store_requests", 2),
     _count_words("st sectors", "store_sectors", 0),
     Column(
-        "sectors_per_store", lambda r: r.figures.sectors_per_store, "per store",
-        lambda r: decimal(r.figures.sectors_per_store),
+        "sectors_per_store", lambda r: r.metric_numbers.sectors_per_store, "per store",
+        lambda r: decimal(r.metric_numbers.sectors_per_store),
     ),
     Column("verdict", lambda r: r.verdict),
     Column("differences", lambda r: r.differences, nested=True),
-    Column("said", title="beside expected", text=_kernel_words, right=False, narrow=15),
+    Column("said", title="vs. expected", text=_kernel_words, right=False, narrow=15),
     Column(
-        "kernel", lambda r: r.figures.shape.kernel, "kernel", lambda r: r.figures.shape.kernel, False,
+        "kernel", lambda r: r.metric_numbers.shape.kernel, "kernel", lambda r: r.metric_numbers.shape.kernel, False,
         narrow=16, shorten=shorten,
     ),
 )  # fmt: skip

@@ -76,7 +76,7 @@ class KernelRow:
     """A kernel of a file with one grid and block, and the outcome of its launches."""
 
     file: str
-    figures: KernelMetrics
+    metric_numbers: KernelMetrics
     kept: int | None
     reason: str
 
@@ -88,7 +88,7 @@ def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
     notes = [*_missing(choice), *choice.notes, *_untimed(rows), *file_notes(report)]
     texts = PageTexts(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["kernels"])
     extra = {"expected_missing": list(choice.missing)}
-    shapes = [(row.file, row.figures.shape) for row in rows]
+    shapes = [(row.file, row.metric_numbers.shape) for row in rows]
     columns = shorten_names(
         shape_columns(file_columns(KERNEL_COLUMNS, report), shapes), (shape.kernel for _, shape in shapes)
     )
@@ -97,12 +97,12 @@ def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
 
 def _place(row: KernelRow) -> tuple[bool, float, float]:
     """Order: kept kernels first, by kept time, then by time of all launches; without times in order of launching."""
-    return row.kept == 0, -(row.figures.kept_time or 0.0), -(row.figures.total or 0.0)
+    return row.kept == 0, -(row.metric_numbers.kept_time or 0.0), -(row.metric_numbers.total or 0.0)
 
 
 def _untimed(rows: Sequence[KernelRow]) -> Iterator[str]:
     """Yield a note on the files without times, and how to collect them."""
-    timed = {row.file for row in rows if row.figures.total is not None}
+    timed = {row.file for row in rows if row.metric_numbers.total is not None}
     files = list(dict.fromkeys(row.file for row in rows if row.file not in timed))
     if files:
         yield (
@@ -112,7 +112,7 @@ def _untimed(rows: Sequence[KernelRow]) -> Iterator[str]:
 
 
 def _values(row: KernelRow) -> tuple[str, Only]:
-    shape = row.figures.shape
+    shape = row.metric_numbers.shape
     return "metrics", Only("kernel", shape.kernel, key=(row.file, shape.grid, shape.block))
 
 
@@ -146,17 +146,17 @@ def loop_lines(choice: LaunchSelection, names: Sequence[str]) -> list[str]:
 
 
 def _kernel_rows(report: NcuReport, choice: LaunchSelection) -> list[KernelRow]:
-    fates: dict[tuple[int, object], list[Any]] = {}
-    for fate in choice.fates:
-        fates.setdefault((fate.file, fate.shape), []).append(fate)
+    outcomes: dict[tuple[int, object], list[Any]] = {}
+    for outcome in choice.outcomes:
+        outcomes.setdefault((outcome.file, outcome.shape), []).append(outcome)
     numbers = {file.name: number for number, file in enumerate(report.table.files)}
     rows = []
-    for figures in metrics_of(report.table, choice.measured):
-        number = numbers[figures.origin]
-        own = fates.get((number, figures.shape), [])
-        kept_launches = sum(fate.kept for fate in own) if own else None
-        reason = "; ".join(dict.fromkeys(fate.reason for fate in own)) or "a summary: no single launches"
-        rows.append(KernelRow(report.names[number], figures, kept_launches, reason))
+    for metric_numbers in metrics_of(report.table, choice.measured):
+        number = numbers[metric_numbers.origin]
+        own = outcomes.get((number, metric_numbers.shape), [])
+        kept_launches = sum(outcome.kept for outcome in own) if own else None
+        reason = "; ".join(dict.fromkeys(outcome.reason for outcome in own)) or "a summary: no single launches"
+        rows.append(KernelRow(report.names[number], metric_numbers, kept_launches, reason))
     return rows
 
 
@@ -166,27 +166,32 @@ def _extent(value: Extent | None) -> str:
 
 KERNEL_COLUMNS: Final[tuple[Column[KernelRow], ...]] = (
     Column("file", lambda r: r.file, "file", lambda r: stem(r.file), False, rank=3, narrow=16, shorten=cut_middle),
-    Column("launches", lambda r: r.figures.launches, "launches", lambda r: units.count(r.figures.launches)),
+    Column("launches", lambda r: r.metric_numbers.launches, "launches",
+        lambda r: units.count(r.metric_numbers.launches)),
     Column("kept", lambda r: r.kept, "kept", lambda r: units.count(r.kept)),
     Column("reason", lambda r: r.reason, "why", lambda r: r.reason, False, narrow=16),
-    Column("total_ns", lambda r: r.figures.total, "total", lambda r: nanoseconds(r.figures.total), rank=3),
+    Column("total_ns", lambda r: r.metric_numbers.total, "total",
+        lambda r: nanoseconds(r.metric_numbers.total), rank=3),
     Column(
-        "kept_time_ns", lambda r: r.figures.kept_time, "kept time", lambda r: nanoseconds(r.figures.kept_time), rank=1
+        "kept_time_ns", lambda r: r.metric_numbers.kept_time, "kept time",
+        lambda r: nanoseconds(r.metric_numbers.kept_time), rank=1
     ),
-    Column("time_ns", lambda r: r.figures.time, "mean", lambda r: nanoseconds(r.figures.time), rank=2),
-    Column("p99_ns", lambda r: r.figures.p99, "p99", lambda r: nanoseconds(r.figures.p99), rank=2),
-    Column("share_of_time", lambda r: r.figures.share, "share", lambda r: units.share(r.figures.share)),
-    Column("grid", lambda r: r.figures.shape.grid, "grid", lambda r: _extent(r.figures.shape.grid), rank=2),
-    Column("block", lambda r: r.figures.shape.block, "block", lambda r: _extent(r.figures.shape.block), rank=2),
+    Column("time_ns", lambda r: r.metric_numbers.time, "mean", lambda r: nanoseconds(r.metric_numbers.time), rank=2),
+    Column("p99_ns", lambda r: r.metric_numbers.p99, "p99", lambda r: nanoseconds(r.metric_numbers.p99), rank=2),
+    Column("share_of_time", lambda r: r.metric_numbers.share, "share", lambda r: units.share(r.metric_numbers.share)),
+    Column("grid", lambda r: r.metric_numbers.shape.grid, "grid",
+        lambda r: _extent(r.metric_numbers.shape.grid), rank=2),
+    Column("block", lambda r: r.metric_numbers.shape.block, "block",
+        lambda r: _extent(r.metric_numbers.shape.block), rank=2),
     Column(
-        "kernel", lambda r: r.figures.shape.kernel, "kernel", lambda r: r.figures.shape.kernel, False,
+        "kernel", lambda r: r.metric_numbers.shape.kernel, "kernel", lambda r: r.metric_numbers.shape.kernel, False,
         narrow=16, shorten=shorten,
     ),
 )  # fmt: skip
 
 
 _METRIC_PART: Final = 1 / 4
-"""Part of a table's width for a kernel beside its metrics."""
+"""Part of a table's width for a kernel next to its metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,12 +274,12 @@ class AverageRow:
 def averages_page(report: NcuReport) -> TablePage[AverageRow]:
     """Means over the measured launches of each kept kernel."""
     choice = report.choice()
-    rows = [AverageRow(report.names[average.fate.file], average) for average in averages(report.table, choice)]
+    rows = [AverageRow(report.names[average.outcome.file], average) for average in averages(report.table, choice)]
     notes = [*choice.notes, COLD_CACHE, *file_notes(report)]
     texts = PageTexts(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["averages"])
     title = "Averages over the measured launches"
-    names = (row.average.fate.shape.kernel for row in rows)
-    shapes = ((row.file, row.average.fate.shape) for row in rows)
+    names = (row.average.outcome.shape.kernel for row in rows)
+    shapes = ((row.file, row.average.outcome.shape) for row in rows)
     columns = shorten_names(shape_columns(file_columns(_of_these(rows), report), shapes), names, _METRIC_PART)
     return TablePage("averages", title, columns, rows, texts)
 
@@ -283,13 +288,13 @@ def _of_these(rows: Sequence[AverageRow]) -> tuple[Column[AverageRow], ...]:
     """The columns, for which those of section and process are in every table in which they tell two rows apart."""
     metrics = {row.average.metric for row in rows}
     sections = len({metric.name for metric in metrics}) < len({(metric.name, metric.section) for metric in metrics})
-    processes = len({(row.file, row.average.fate.process) for row in rows}) > len({row.file for row in rows})
+    processes = len({(row.file, row.average.outcome.process) for row in rows}) > len({row.file for row in rows})
     columns = []
     for column in cut_texts(AVERAGE_COLUMNS, "metric", (metric.name for metric in metrics)):
         if column.key == "section" and sections:
             column = replace(column, rank=0)
         elif column.key == "process" and processes:
-            column = replace(column, title="process", text=lambda r: str(r.average.fate.process or ""))
+            column = replace(column, title="process", text=lambda r: str(r.average.outcome.process or ""))
         columns.append(column)
     return tuple(columns)
 
@@ -300,16 +305,18 @@ def _quantity(row: AverageRow, value: float) -> str:
 
 AVERAGE_COLUMNS: Final[tuple[Column[AverageRow], ...]] = (
     Column("file", lambda r: r.file, "file", lambda r: stem(r.file), False, rank=6, narrow=16, shorten=cut_middle),
-    Column("process", lambda r: r.average.fate.process),
+    Column("process", lambda r: r.average.outcome.process),
     Column(
-        "kernel", lambda r: r.average.fate.shape.kernel, "kernel", lambda r: r.average.fate.shape.kernel, False,
+        "kernel", lambda r: r.average.outcome.shape.kernel, "kernel", lambda r: r.average.outcome.shape.kernel, False,
         narrow=16, shorten=shorten,
     ),
     Column(
-        "grid", lambda r: r.average.fate.shape.grid, "grid", lambda r: units.extent(r.average.fate.shape.grid), rank=4
+        "grid", lambda r: r.average.outcome.shape.grid, "grid",
+        lambda r: units.extent(r.average.outcome.shape.grid), rank=4,
     ),
     Column(
-        "block", lambda r: r.average.fate.shape.block, "block", lambda r: units.extent(r.average.fate.shape.block),
+        "block", lambda r: r.average.outcome.shape.block, "block",
+        lambda r: units.extent(r.average.outcome.shape.block),
         rank=4,
     ),
     Column(

@@ -111,7 +111,7 @@ def by_process(
 
 
 def _with_graphs(columns: Sequence[Column[Row]], sources: NsysSources) -> list[Column[Row]]:
-    """The columns, for which that of graph executions is in tables of files that have some alone."""
+    """The columns, for which that of graph executions is in tables of files that have some only."""
     several = bool(sources.report.kernels.is_graph.any())
     return [column if several or column.key != "graphs" else replace(column, text=None) for column in columns]
 
@@ -248,7 +248,7 @@ def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
         rows,
         texts,
         _searched(sources),
-        narrows=_inside if len(sources.report.kernels) else None,  # sums alone are of no range
+        narrows=_inside if len(sources.report.kernels) else None,  # sums only are of no range
         leads="totals",
         text_rows=MAX_TEXT_ROWS,
     )
@@ -368,7 +368,7 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
     every = gaps(report.kernels, report.copies)
     shown = every.chosen(meant[every.before] | meant[every.after]) if sources.counts_part else every
     rows: Any = _gap_rows(shown, report.kernels)
-    where = "beside what is found" if sources.counts_part else "of all streams"
+    where = "next to what is found" if sources.counts_part else "of all streams"
     idle = nanoseconds(int(shown.length.sum()))
     findings = [f"{idle} in {found_text(sources, len(shown), len(every), 'gap')} {where}"]
     for why, reason in GAP_CAUSE_TEXTS.items():

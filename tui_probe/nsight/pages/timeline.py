@@ -158,7 +158,7 @@ _CELLS_A_BAR: Final = 3
 _GUTTER: Final = 30
 _HUES: Final = 6
 _CLOCK: Final = ("time of", "capture")
-"""Label beside the axis, however little room there is in the head."""
+"""Label next to the axis, however little room there is in the head."""
 _NOTHING: Final = "nothing to show"
 _PLOT_CELLS: Final = 1200
 

@@ -1,1 +1,1 @@
-"""Code of a kernel as lines: alignment of two texts, SASS, colors, and measures beside each line."""
+"""Code of a kernel as lines: alignment of two texts, SASS, colors, and measures next to each line."""

@@ -79,7 +79,7 @@ def colored_code(text: str, role: str = "") -> tuple[Span, ...]:
 
 
 SIDE_BY_SIDE_WIDTH: Final = 100
-"""Cells from which on the texts are beside each other."""
+"""Cells from which on the texts are next to each other."""
 WITH_SOURCE_WIDTH: Final = 140
 """Cells from which on there is room for a line's place in the source."""
 CONTEXT_LINES: Final = 3
@@ -118,7 +118,7 @@ class DiffLines:
         return bool(self._runs)
 
     def lines(self, cells: int, head: Sequence[Line] = (), margin: MeasureMargin | None = None) -> LazyLines:
-        """The lines for a width, below ``head``. The ``margin`` is beside the lines of ``left``."""
+        """The lines for a width, below ``head``. The ``margin`` is next to the lines of ``left``."""
         entries, _ = self._entries_for(unified=cells < SIDE_BY_SIDE_WIDTH)
         make = self._unified if cells < SIDE_BY_SIDE_WIDTH else self._beside
         return LazyLines(len(entries), lambda place: make(entries[place], cells, margin), head)
@@ -209,17 +209,21 @@ class DiffLines:
         numbers = tuple(self._numbered(None if side and left is not own else number) for own, number in
                         ((True, pair.left), (False, pair.right)))  # fmt: skip
         place, text = (pair.left, self.left) if left else (pair.right, self.right)
-        beside = self._beside_code(margin, None if side == _RIGHT else pair, begins=self._begins(entry // 3))
-        return (("".join(numbers) + f" {sign} ", _change_role(pair) or "dim"), *beside, *self._text(pair, place, text))
+        adjacent = self._beside_code(margin, None if side == _RIGHT else pair, begins=self._begins(entry // 3))
+        return (
+            ("".join(numbers) + f" {sign} ", _change_role(pair) or "dim"),
+            *adjacent,
+            *self._text(pair, place, text),
+        )
 
     def _cell(
         self, pair: LinePair, place: int | None, text: Sequence[str], margin: MeasureMargin | None = None
     ) -> Line:
         sign = "-" if pair.change == "removed" else _CHANGE_SIGNS[pair.change]
-        beside = self._beside_code(margin, pair, begins=False)
+        adjacent = self._beside_code(margin, pair, begins=False)
         return (
             (f"{self._numbered(place)} {sign} ", _change_role(pair) or "dim"),
-            *beside,
+            *adjacent,
             *self._text(pair, place, text),
         )
 
@@ -271,7 +275,7 @@ class DiffLines:
 
 
 def _unchanged_runs(pairs: Sequence[LinePair]) -> list[tuple[int, int]]:
-    """Return the folded runs, first pair and one past the last; context stays visible beside changes."""
+    """Return the folded runs, first pair and one past the last; context stays visible next to changes."""
     runs = []
     start = 0
     for place in range(len(pairs) + 1):

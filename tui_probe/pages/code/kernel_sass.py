@@ -54,7 +54,7 @@ class KernelSass:
 
     @cached_property
     def acting(self) -> dict[str, list[int | None]]:
-        """The origins of those instructions alone that do what their line of PTX says."""
+        """The origins of those instructions only that do what their line of PTX says."""
         if self.graft is not None:
             return self.origins
         return {side: instruction_purposes(self.codes[side], self.origins[side]) for side in self.codes}
@@ -167,7 +167,7 @@ def _offsets(code: SassCode) -> list[int | None]:
 
 
 def _read_kernel(tool: Tool, path: Path, kernel: KernelFacts) -> SassCode:
-    """The code of this kernel alone, out of an image that may have hundreds."""
+    """The code of this kernel only, out of an image that may have hundreds."""
     device = kernel.trace.state.device
     major, _, minor = ("" if device is None else device.capability).partition(".")
     arch = int(major + minor) if (major + minor).isdecimal() else None

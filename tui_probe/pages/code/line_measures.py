@@ -1,4 +1,4 @@
-"""Measures beside code: a column of values per line of PTX, and their sums per source line."""
+"""Measures next to code: a column of values per line of PTX, and their sums per source line."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def short_text(value: LineValue) -> str:
 
 
 class MeasureMargin:
-    """The column beside code: what was measured of a line, or whose a run of inserted lines is, where it begins.
+    """The column next to code: what was measured of a line, or whose a run of inserted lines is, where it begins.
 
     ``owners`` are probes, for which lines may be. The parameters that hold a probe's maps name themselves.
     """

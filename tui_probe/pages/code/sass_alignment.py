@@ -1,7 +1,7 @@
 """Alignment of SASS before and after probing: by PTX lines, and exact for grafted code.
 
 Instructions that came from lines of the probe are added ones, no matter what they look like. The one instruction that
-does what a line of PTX says is beside the one that does so in the other code. What is left in between is matched by
+does what a line of PTX says is next to the one that does so in the other code. What is left in between is matched by
 what it says. The assembler moves instructions; of those that it moved past each other some are reported as removed and
 added.
 """
@@ -117,7 +117,7 @@ def _with_inserted(
 
 # Machine code before and after code was grafted into it, side by side: exact, by the offsets that were replaced.
 #
-# Nothing of the original moved, so an instruction is beside the one at the same address. Below a replaced
+# Nothing of the original moved, so an instruction is next to the one at the same address. Below a replaced
 # instruction comes the added code that the branch in its place leads to.
 
 _TARGET: Final = re.compile(r"\bBRA\b.*?(?:\((\.L_\w+)\)|(0x[0-9a-f]+))\s*$")
@@ -162,17 +162,17 @@ class _GraftWalk:
         left = right = 0
         end = next((i for i, own in enumerate(self._owners) if own is not None), len(self._owners))
         for address, place in _places(self._pruned).items():
-            beside = self._places.get(address)
-            stop = end if beside is None else beside
+            adjacent = self._places.get(address)
+            stop = end if adjacent is None else adjacent
             yield from self._labels(left, place, right, stop)
             left, right = place + 1, max(right, stop)
-            if beside is None:
+            if adjacent is None:
                 yield LinePair(place, None, "removed")
                 continue
-            right = beside + 1
-            yield self._pair(place, beside, address)
+            right = adjacent + 1
+            yield self._pair(place, adjacent, address)
             if address in self._graft.replaced:
-                yield from self._added_below(beside)
+                yield from self._added_below(adjacent)
         yield from self._labels(left, len(self._pruned.lines), right, end)
         for part in self._parts.values():  # what no replaced instruction leads to
             yield from self._added(part)
@@ -186,7 +186,7 @@ class _GraftWalk:
         return LinePair(left, right, "renamed" if normalised_sass(before) == normalised_sass(after) else "changed")
 
     def _labels(self, left: int, left_end: int, right: int, right_end: int) -> Iterator[LinePair]:
-        """Labels before an instruction; nvdisasm numbers them anew, and one that only one code has stands alone."""
+        """Labels before an instruction; nvdisasm numbers them anew, and one that only one code has is separate."""
         while left < left_end and right < right_end:
             alike = self._pruned.lines[left] == self._probed.lines[right]
             yield LinePair(left, right, "same" if alike else "renamed")

@@ -97,7 +97,7 @@ class DiffView(Document):
         return None if left is None else left + 1
 
     def spot(self, number: int, width: int) -> Spot:
-        """A line of the probe has a place in the probed text alone."""
+        """A line of the probe has a place in the probed text only."""
         place = number - len(self._head(width))
         pair = self.text.pair_at(place, width) if place >= 0 else None
         if pair is None or pair.left is not None or pair.right is None:
@@ -159,7 +159,7 @@ class DiffView(Document):
             commands["level"] = "count the added registers" if self.named else "name the added registers"
         if self.measures and len(self.measures.columns) > 1:
             columns = self.measures.columns
-            commands["unit"] = f"beside it: {columns[(self.shown + 1) % len(columns)].name}"
+            commands["unit"] = f"next to it: {columns[(self.shown + 1) % len(columns)].name}"
         return commands
 
     def press(self, command: str) -> str | None:
@@ -173,7 +173,7 @@ class DiffView(Document):
         return None
 
     def choices(self) -> Mapping[str, Any]:
-        """Folding, names of registers, and the measures beside the text."""
+        """Folding, names of registers, and the measures next to the text."""
         measure = column_key(self.measures, self.shown)
         return {"folded": self.text.folded, "named": self.named, "measure": measure}
 

@@ -49,7 +49,7 @@ _FILES: Final = (
 _KERNEL_FILES: Final = (
     ("original.bin", "the image as the program loaded it"),
     ("original.ptx", "all PTX that was found in it"),
-    ("pruned.ptx", "the PTX of this kernel alone"),
+    ("pruned.ptx", "the PTX of this kernel only"),
     ("probed.ptx", "the same with the probe"),
     ("pruned.bin", "the first one assembled"),
     ("probed.bin", "the second one assembled, which was launched"),

@@ -1,7 +1,7 @@
 """Page ``latency``: what the probe adds to a launch, and what warps wait for.
 
 Outside the kernel, from a benchmark: the *prologue* (the records are cleared), the *kernel* (with the probe in it) and
-the *epilogue* (the records are copied back), beside the original. Inside, from the probe's own results: cycles at
+the *epilogue* (the records are copied back), next to the original. Inside, from the probe's own results: cycles at
 barriers per warp, or the time of blocks and the gaps between them.
 """
 

@@ -207,8 +207,8 @@ class KernelLine:
         return NOT_MEASURED if source is None else f"{PurePath(source.file).name}:{source.line}"
 
     @property
-    def beside(self) -> str:
-        """The other figures of the line, in words."""
+    def adjacent(self) -> str:
+        """The other values of the line, in words."""
         others = {name: value for name, value in self.row.found.items() if name != self.name and value is not None}
         return ", ".join(f"{_value_text(value)} {name}" for name, value in others.items())
 
@@ -280,7 +280,7 @@ ALL_LINES_COLUMNS: Final[tuple[Column[KernelLine], ...]] = (
     Column("source_line", lambda r: r.row.source.line if r.row.source else None),
     Column("place", None, "source", lambda r: r.place, False, 1),
     Column("opcode", lambda r: r.opcode, "instruction", lambda r: r.opcode or "", False, 2, 12, shorten),
-    Column("others", lambda r: dict(r.row.found), "beside that", lambda r: r.beside, False, 3, nested=True),
+    Column("others", lambda r: dict(r.row.found), "in addition", lambda r: r.adjacent, False, 3, nested=True),
 )
 """``share`` is of what all lines of all kernels have together, by the same probe. Without its measure a value would
 mean nothing, so that column stays however narrow the table is."""

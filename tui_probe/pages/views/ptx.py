@@ -1,6 +1,6 @@
 """Page ``ptx``: PTX of a kernel as found, pruned, and probed.
 
-Beside its lines is what the probe measured of them, in the pruned and in the probed text.
+Next to its lines is what the probe measured of them, in the pruned and in the probed text.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PtxView(Document):
 
     @property
     def _measured(self) -> LineMeasures | None:
-        """Measures beside the text; the lines of the original have none."""
+        """Measures next to the text; the lines of the original have none."""
         return self.measures if self.variant != "original" else None
 
     # -- drawing
@@ -109,12 +109,12 @@ class PtxView(Document):
         change = pair.change if pair else ""
         role = _ROLES.get(change, "")
         line = self._pruned_line(number)
-        beside = margin.of_line(line)
+        adjacent = margin.of_line(line)
         if pair is not None and change == "added":
-            beside = margin.of_run(pair.owner if self._begins(number) else "")
+            adjacent = margin.of_run(pair.owner if self._begins(number) else "")
         return (
             (self._beside(line or "", number + 1) + _SIGNS.get(change, " "), role or "dim"),
-            beside,
+            adjacent,
             (" ", ""),
             *colored_code(printable_code(without_edit_mark(self.text[number])), role),
         )
@@ -148,7 +148,7 @@ class PtxView(Document):
         return self._pruned_line(number) if number >= 0 else None
 
     def spot(self, number: int, width: int) -> Spot:
-        """A line of the probe has a place in the probed text alone."""
+        """A line of the probe has a place in the probed text only."""
         line, place = self.ptx_line(number, width), number - self.pinned(width)
         if line is None and place >= 0 and self.variant == "probed":
             return Spot(probed=place + 1)
@@ -237,7 +237,7 @@ class PtxView(Document):
         commands = {"level": f"next text: {', '.join(others)}"} if others else {}
         if self._measured and len(self._measured.columns) > 1:
             columns = self._measured.columns
-            commands["unit"] = f"beside it: {columns[(self.shown + 1) % len(columns)].name}"
+            commands["unit"] = f"next to it: {columns[(self.shown + 1) % len(columns)].name}"
         return commands
 
     def press(self, command: str) -> str | None:
@@ -250,7 +250,7 @@ class PtxView(Document):
         return None
 
     def choices(self) -> Mapping[str, Any]:
-        """The text, and what is beside it."""
+        """The text, and what is next to it."""
         return {"variant": self.variant, "measure": column_key(self.measures, self.shown)}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
@@ -319,7 +319,7 @@ KIND: Final = ViewKind(
     missing,
     _open,
     explanation=(
-        "The PTX of the kernel: probed as it ran, pruned as the engine read it (this kernel alone), original as it"
+        "The PTX of the kernel: probed as it ran, pruned as the engine read it (this kernel only), original as it"
         " came in the image. A line of PTX named on other pages, such as PTX:32, is a line of the pruned text. Lines"
         " of the probed text have that number first, then their own.",
     ),

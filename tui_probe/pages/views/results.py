@@ -50,16 +50,16 @@ if TYPE_CHECKING:
 
 
 class MetricRow(NamedTuple):
-    """One figure of one result; no figure where the result has a problem."""
+    """One value of one result; no value where the result has a problem."""
 
     result: AnalysedResult
-    figure: MetricValue | None
+    metric_number: MetricValue | None
 
 
 MAX_LISTED: Final = 2
 """Results of a kernel that have a line each in the report of a run."""
 MAX_READ: Final = 12
-"""Results of a kernel that are read for the spread of its figures there."""
+"""Results of a kernel that are read for the spread of its values there."""
 
 
 def run_results_lines(trace: Trace, cells: int, seconds: float | None = None) -> Iterator[str]:
@@ -142,13 +142,13 @@ def _kernel_heading(kernel: KernelFacts, cells: int, explained: set[str]) -> Ite
 
 
 def metric_rows(trace: Trace, progress: Progress = no_progress) -> Iterator[MetricRow]:
-    """Every figure of every result."""
+    """Every value of every result."""
     for kernel in with_progress(trace.kernels, progress):
         for result in analyse_results(trace, kernel):
             if result.analysis is None:
                 yield MetricRow(result, None)
             else:
-                yield from (MetricRow(result, figure) for figure in result.figures)
+                yield from (MetricRow(result, metric_number) for metric_number in result.metric_numbers)
 
 
 METRIC_COLUMNS: Final[tuple[Column[MetricRow], ...]] = (
@@ -172,16 +172,22 @@ METRIC_COLUMNS: Final[tuple[Column[MetricRow], ...]] = (
     ),
     Column("result", lambda r: f"result/{r.result.file}"),
     Column("probe", lambda r: _probe_key(r), "probe", lambda r: _probe_key(r), right=False),
-    Column("figure", lambda r: r.figure.key if r.figure else None, "figure", lambda r: _metric_label(r), right=False),
-    Column("value", lambda r: r.figure.value if r.figure else None, "value", lambda r: _value_text(r)),
-    Column("unit", lambda r: r.figure.unit or None if r.figure else None),
+    Column(
+        "figure",
+        lambda r: r.metric_number.key if r.metric_number else None,
+        "metric",
+        lambda r: _metric_label(r),
+        right=False,
+    ),
+    Column("value", lambda r: r.metric_number.value if r.metric_number else None, "value", lambda r: _value_text(r)),
+    Column("unit", lambda r: r.metric_number.unit or None if r.metric_number else None),
     Column("blocks", lambda r: r.result.blocks),
     Column("blocks_measured", lambda r: r.result.blocks_measured),
     Column("threads_missing", lambda r: r.result.threads_missing),
     Column("simulated", lambda r: r.result.kernel.trace.state.simulated),
     Column("problem", lambda r: r.result.problem, "problem", lambda r: r.result.problem or "", right=False),
 )
-"""One row per figure: ``value`` is null where a figure was not measured; ``unit`` is null for plain counts.
+"""One row per value: ``value`` is null where a value was not measured; ``unit`` is null for plain counts.
 
 Sums are of the ``blocks_measured``, which are fewer than ``blocks`` where a sample was taken.
 """
@@ -192,11 +198,11 @@ def _probe_key(row: MetricRow) -> str:
 
 
 def _metric_label(row: MetricRow) -> str:
-    return row.figure.label if row.figure else ""
+    return row.metric_number.label if row.metric_number else ""
 
 
 def _value_text(row: MetricRow) -> str:
-    return metric_text(row.figure) if row.figure else NOT_MEASURED
+    return metric_text(row.metric_number) if row.metric_number else NOT_MEASURED
 
 
 class CustomResults(CountTable):
@@ -250,7 +256,7 @@ class SeveralTables(Document):
         return lines
 
     def record(self) -> dict[str, Any]:
-        """Every launch with all figures, by the probe."""
+        """Every launch with all values, by the probe."""
         return {"probes": [{"probe": probe, **table.record()} for probe, table in self.tables]}
 
     def cells(self) -> Iterator[Sequence[object]]:
@@ -290,7 +296,7 @@ KIND: Final = ViewKind(
     _no_results_reason,
     _open_results,
     explanation=(
-        "One row per launch, one column per figure. Of a probe that is not installed, each map is shown by itself: how"
+        "One row per launch, one column per value. Of a probe that is not installed, each map is shown by itself: how"
         " many records it kept, and least, median and most of each field, or its sum where lanes add to it. Below the"
         " table are the values of one launch: how they are spread, and which warps or threads have most.",
     ),

@@ -1,6 +1,6 @@
 """Page ``sass``: SASS before and after probing, or of an unprobed kernel, with instruction counts by class.
 
-Where the assembler wrote down from which line of PTX each instruction came, what was measured of a line is beside
+Where the assembler wrote down from which line of PTX each instruction came, what was measured of a line is next to
 the one instruction that came from it.
 """
 
@@ -155,11 +155,11 @@ class SassView(Document):
 
     def _line(self, number: int, margin: MeasureMargin) -> Line:
         code = self.codes[self.shown]
-        beside: Line = (margin.of_line(number + 1), (" ", "")) if margin.cells else ()
+        adjacent: Line = (margin.of_line(number + 1), (" ", "")) if margin.cells else ()
         source = f"  // {code.sources[number]}" if code.sources[number] else ""
         return (
             (f"{number + 1:>5}  ", "dim"),
-            *beside,
+            *adjacent,
             *colored_code(printable_code(code.lines[number])),
             (source, "dim"),
         )
@@ -234,7 +234,7 @@ class SassView(Document):
         return None if row is None else row + len(self._head(width))
 
     def spot(self, number: int, width: int) -> Spot:
-        """Instructions of a line of the probe have a place in the probed text alone."""
+        """Instructions of a line of the probe have a place in the probed text only."""
         place = number - len(self._head(width))
         right = self._probed_place(place, width) if place >= 0 else None
         inserted = self.code.inserted[right] if right is not None and self.code.inserted else None
@@ -283,7 +283,7 @@ class SassView(Document):
             commands["fold"] = "show unchanged lines" if self.text.folded else "fold unchanged lines"
         if self.measures is not None and len(self.measures.columns) > 1:
             columns = self.measures.columns
-            commands["unit"] = f"beside it: {columns[(self.measure + 1) % len(columns)].name}"
+            commands["unit"] = f"next to it: {columns[(self.measure + 1) % len(columns)].name}"
         return commands
 
     def press(self, command: str) -> str | None:
@@ -301,7 +301,7 @@ class SassView(Document):
         return [self.code.tool, "pruned and probed" if self.shown == "diff" else f"{self.shown}.bin"]
 
     def choices(self) -> Mapping[str, Any]:
-        """The text, what is folded, and what is beside it."""
+        """The text, what is folded, and what is next to it."""
         measure = column_key(self.measures, self.measure)
         return {"shown": self.shown, "folded": self.text.folded, "measure": measure}
 
@@ -322,7 +322,7 @@ class SassView(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per line, the code at the left before what is beside it; a label has no address and no class."""
+        """One row per line, the code at the left before what is next to it; a label has no address and no class."""
         return self.content.cells()
 
     def _rows(self) -> Iterator[SassLine]:

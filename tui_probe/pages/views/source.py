@@ -109,7 +109,7 @@ class SourceView(Document):
 
     @property
     def _column(self) -> Any:
-        """The measure that is beside the text, if there is one."""
+        """The measure that is next to the text, if there is one."""
         return self.measures.columns[self.shown] if self.measures and self.measures.columns else None
 
     def _line(self, number: int, margin: MeasureMargin, width: int) -> Line:
@@ -137,7 +137,7 @@ class SourceView(Document):
 
     def _heading(self, file: str, width: int) -> Line:
         folder, _, name = file.rpartition("/")
-        text = f"  {folder}" if self._copies[file] else f"  no copy in the trace: its lines alone are known  {folder}"
+        text = f"  {folder}" if self._copies[file] else f"  no copy in the trace: its lines only are known  {folder}"
         return (clip(f" {name}", width), "title"), (clip(text, max(0, width - cell_len(name) - 1)), "dim")
 
     @property
@@ -261,7 +261,7 @@ class SourceView(Document):
         }
         if self.measures and len(self.measures.columns) > 1:
             columns = self.measures.columns
-            commands["unit"] = f"beside it: {columns[(self.shown + 1) % len(columns)].name}"
+            commands["unit"] = f"next to it: {columns[(self.shown + 1) % len(columns)].name}"
         return commands
 
     def press(self, command: str) -> str | None:
@@ -274,7 +274,7 @@ class SourceView(Document):
         return None
 
     def choices(self) -> Mapping[str, Any]:
-        """Folding, the measures beside the text, and the marked lines."""
+        """Folding, the measures next to the text, and the marked lines."""
         measure = column_key(self.measures, self.shown)
         return {"folded": self.folded, "measure": measure, "marked": self._marked}
 
@@ -340,7 +340,7 @@ def files_by_ptx_lines(code: Mapping[SourceLine, Sequence[int]]) -> list[str]:
 
 
 def distinct_path(file: str, files: Sequence[str]) -> str:
-    """The end of a path that names this file alone: with its folder, and more where others of ``files`` end so, too."""
+    """The end of a path that names this file only: with its folder, and more where others of ``files`` end so, too."""
     parts = file.split("/")
     for count in range(min(2, len(parts)), len(parts)):
         end = "/".join(parts[-count:])
@@ -383,7 +383,7 @@ KIND: Final = ViewKind(
     _open,
     explanation=(
         "The lines of source that the PTX came from, from copies made while the program ran; lines without code are"
-        " dimmed. Beside each line is what the probe measured of all the PTX that came from it: sums, and ratios of"
+        " dimmed. Next to each line is what the probe measured of all the PTX that came from it: sums, and ratios of"
         " sums.",
         "On the screen m marks a line, and a second m the last line of a range: R then runs the program again, and"
         " measures how long each warp is there, with what was inlined in these lines (run --between).",

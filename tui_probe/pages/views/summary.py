@@ -37,7 +37,7 @@ _MOST_SOURCES: Final = 3
 
 
 class Summary(Document):
-    """The figures of a kernel as they were when it was opened."""
+    """The values of a kernel as they were when it was opened."""
 
     def __init__(self, source: ViewSource) -> None:
         kernel = source.kernel
@@ -119,14 +119,14 @@ class Summary(Document):
     def record(self) -> dict[str, Any]:
         """The fields of the report, the source files, and the percentiles of what was measured."""
         shares = [f"p{share}" for share in SHARES]
-        figures = {
+        metric_numbers = {
             label.replace(" ", "_"): {"count": len(values), **dict(zip(shares, percentiles(values) or [], strict=True))}
             for label, values in self.measured.items()
         }
         return {
             **as_record(KERNEL_COLUMNS, self.kernel),
             "source_files": self.sources,
-            "distributions": figures,
+            "distributions": metric_numbers,
             "found": self.results[0].record() if self.results else None,
             **({"found_by_probe": [result.record() for result in self.results]} if len(self.results) > 1 else {}),
             "open_questions": [question.record() for question in self.questions],
@@ -145,7 +145,7 @@ class Summary(Document):
 
 
 def _finding_rank(found: ResultFindings) -> tuple[bool, float]:
-    """The order of a probe's findings beside those of others: by the best of them."""
+    """The order of a probe's findings next to those of others: by the best of them."""
     return min((finding.order for finding in found.findings), default=(True, 0.0))
 
 

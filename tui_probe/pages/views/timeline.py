@@ -103,7 +103,7 @@ class TimelineView(ShownRows):
     def _clock_words(self) -> str:
         choice = self.choice if self.rows is None else self.rows.choice
         rows = f"{choice.level}s"
-        rows += "" if choice.sm is None else f", SM {choice.sm} alone"
+        rows += "" if choice.sm is None else f", SM {choice.sm} only"
         rows += "" if choice.order == "number" else f" {ORDER_WORDS[choice.order]}"
         parts = [rows, self.timeline.clocks.words()]
         if self.launch.simulated:
@@ -119,7 +119,7 @@ class TimelineView(ShownRows):
         return None if move is None or self.rows is None else move[1](self)
 
     def click(self, column: int, row: int) -> None:
-        """Cursor to a cell; a click beside the rows moves it along time alone."""
+        """Cursor to a cell; a click next to the rows moves it along time only."""
         if self.rows is None:
             return
         if column >= self._gutter:

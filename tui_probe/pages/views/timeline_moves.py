@@ -170,7 +170,7 @@ def _select(view: Moved) -> str:
     index = view.under(rows)
     sm = rows.place(line)[0] if index is None else rows.place_of(index)[0]
     view.choice, view.fitting = replace(view.choice, sm=sm), True
-    return f"SM {sm} alone"
+    return f"SM {sm} only"
 
 
 def _unit(view: Moved) -> str:
@@ -202,7 +202,7 @@ TIMELINE_MOVES: Final[dict[str, tuple[str, Move]]] = {
     "mark": ("mark; a second mark measures the time between", _mark),
     "level": ("rows of SMs, slots, warps", _level),
     "order": ("order of rows: number, finish, start", _order),
-    "select": ("this SM alone, or all", _select),
+    "select": ("this SM only, or all", _select),
     "unit": ("cycles or time", _unit),
 }
 """Commands by name: what each does, in words and to a timeline."""

@@ -197,11 +197,11 @@ class ShownRows(Drawing):
         return True
 
     def missing_reason(self, spot: Spot) -> str:
-        """Rows of one SM alone may be shown, and not all blocks were measured."""
+        """Rows of one SM only may be shown, and not all blocks were measured."""
         if spot.block is None or self.rows is None:
             return ""
         if self.choice.sm is not None and bool((self.timeline.blocks.block == spot.block).any()):
-            return f"SM {self.choice.sm} alone is shown, and block {spot.block} ran elsewhere: x shows all"
+            return f"SM {self.choice.sm} only is shown, and block {spot.block} ran elsewhere: x shows all"
         return f"nothing was recorded of block {spot.block}"
 
     def choices(self) -> Mapping[str, Any]:

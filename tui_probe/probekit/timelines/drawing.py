@@ -39,7 +39,7 @@ class Window:
     time: float = 0.0
     line: int = 0
     least: float = 0.0
-    """Cycles that everything is at least, such as those of another window beside this one."""
+    """Cycles that everything is at least, such as those of another window next to this one."""
 
     def __post_init__(self) -> None:
         self.width = self.width or self.longest
@@ -137,7 +137,7 @@ class Window:
 #
 # ▁▂▃▄▅▆▇█ share of a cell's cycles in which the slots of the row ran a block; a blank is not a cycle at all ┣12━━━━┫
 # one block (or warp) from start to end; ``12!`` stands out by its length ─ ━ ═ it took less than 0.9 times the median,
-# about as long, more than 1.1 times ! – beside the name of a row: it holds a block that stands out; it ran nothing
+# about as long, more than 1.1 times ! – next to the name of a row: it holds a block that stands out; it ran nothing
 
 LEVELS: Final = " ▁▂▃▄▅▆▇█"
 _CELLS_A_BAR: Final = 3

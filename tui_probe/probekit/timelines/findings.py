@@ -30,8 +30,8 @@ def tail_finding(timeline: Timeline, asks: str) -> Iterator[Finding]:
     found, span = timeline.tail(), timeline.span
     if found is None or not found.cycles or not span:
         return
-    text = f"SMs run out of blocks for the last {percent(found.cycles, span)} of the launch,"
-    text += f" SM {found.last_sm} last: {percent(found.lost, 1)} of all SM time is idle there"
+    text = f"SMs go idle in the last {percent(found.cycles, span)} of the launch"
+    text += f" (SM {found.last_sm} ends last); {percent(found.lost, 1)} of SM time lost"
     much = found.lost > _NOTABLE_SHARE
     values = {"tail_share": found.cycles / span, "lost_share": found.lost, "tail_start": found.start}
     yield Finding(

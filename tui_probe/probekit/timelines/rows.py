@@ -92,7 +92,7 @@ class TimelineRows:
     def at(self, line: int, time: float, sm: int | None = None) -> int | None:
         """The interval of a line that runs at a time, the latest to start; else the next one; else its last.
 
-        Of those of one SM alone, if that is given.
+        Of those of one SM only, if that is given.
         """
         here = np.arange(*self.bounds(line))
         if sm is not None:

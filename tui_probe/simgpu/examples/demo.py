@@ -1,6 +1,6 @@
 """A small CUDA program: runs kernels through the driver API and checks each result against NumPy.
 
-It runs on a GPU as on the simulated one: the driver compiles the PTX beside it.
+It runs on a GPU as on the simulated one: the driver compiles the PTX next to it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Gpu(CudaDevice):
 
 
 def whole_paths(ptx: Path) -> str:
-    """The text of a PTX file; the source file beside it, which it names, is named with its folder."""
+    """The text of a PTX file; the source file next to it, which it names, is named with its folder."""
     named = re.compile(r'^(\s*\.file\s+\d+\s+)"([^"/]+)"', re.MULTILINE)
     return named.sub(lambda match: f'{match[1]}"{ptx.parent}/{match[2]}"', ptx.read_text())
 

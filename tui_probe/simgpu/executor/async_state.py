@@ -8,7 +8,7 @@ An object is one word of 64 bits, for which PTX leaves open what is where. Here:
     bit  63         the parity of the phase, which changes with each
 
 A phase ends when no arrival and no byte is missing. What ``mbarrier.arrive`` returns, the state, is the word before it.
-When phases end is known to the executor alone, see ``model``. PTX leaves open what happens beyond the limits of these
+When phases end is known to the executor only, see ``model``. PTX leaves open what happens beyond the limits of these
 numbers, or to a word that was not initialised; here it ends the kernel.
 """
 

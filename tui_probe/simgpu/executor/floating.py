@@ -179,7 +179,7 @@ def _plain(opcode: str, kind: str, modifiers: tuple[str, ...]) -> Callable[..., 
 
 
 def _extreme(opcode: str, modifiers: tuple[str, ...]) -> Callable[..., Value]:
-    """``min`` and ``max``: NaN of two alone, or with ``.NaN`` of one; ``.xorsign.abs``: of sizes, with both signs."""
+    """``min`` and ``max``: NaN of two only, or with ``.NaN`` of one; ``.xorsign.abs``: of sizes, with both signs."""
     function: Callable[..., Value] = _FUNCTIONS[opcode]
     if "NaN" in modifiers:
         function = _or_nan(function)

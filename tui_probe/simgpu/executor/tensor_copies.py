@@ -1,6 +1,6 @@
 """Tensor maps: their tiles, ``cp.async.bulk.tensor`` and ``tensormap`` (sm_90 on a GPU).
 
-As for other bulk copies, bytes are there immediately, and only the time until then is modelled. Tiles alone are copied:
+As for other bulk copies, bytes are there immediately, and only the time until then is modelled. Tiles only are copied:
 neither im2col nor gathers, nor to several blocks of a cluster.
 """
 

@@ -210,7 +210,7 @@ class ThreadGroup:
         return (-len(self.frames), tuple(frame.resume for frame in self.frames), self.block)
 
     def select(self, index: Places, block: int, live: Iterable[int]) -> ThreadGroup:
-        """The lanes at positions ``index`` as a group at ``block``, with the registers ``live`` alone."""
+        """The lanes at positions ``index`` as a group at ``block``, with the registers ``live`` only."""
         registers = self.batch.template.copy()
         old = self.registers
         for register in live:

@@ -207,7 +207,7 @@ def _build_active_mask(instruction: Instruction, bind: Binder) -> Operation:
 
 
 def _build_elect(instruction: Instruction, bind: Binder) -> Operation:
-    """``elect.sync d|p, members``: d names the lowest lane that is there, p holds for that lane alone."""
+    """``elect.sync d|p, members``: d names the lowest lane that is there, p holds for that lane only."""
     written, mask = operands_of(instruction, 2)
     if not isinstance(written, Pair):
         bind.unsupported()

@@ -173,7 +173,7 @@ def _build_multiply(instruction: Instruction, bind: Binder) -> Operation:
     types = types_of(instruction, 0)
     shape = _shape_of(instruction)
     if len(types) == 2:
-        # Half precision names the types of d and c alone.
+        # Half precision names the types of d and c only.
         types = [types[0], TYPES["f16"], TYPES["f16"], types[1]]
     d_kind, a_kind, b_kind, c_kind = types
     d, a, b, c = (_registers(operand, bind) for operand in operands_of(instruction, 4))

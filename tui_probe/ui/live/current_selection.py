@@ -68,7 +68,7 @@ def launch_words(source: ViewSource, *, brief: bool = False) -> str:
     """Describe the shown launch and its position: ``launch 3 (1st of 8 of this kernel), the only one with a result``.
 
     The number is what pages call the launch and what ``KERNEL@LAUNCH`` takes: it counts from 0 through the process. The
-    place among the launches of the kernel counts from 1. ``brief``: these alone.
+    place among the launches of the kernel counts from 1. ``brief``: these only.
     """
     kernel, saved = source.kernel, len(source.kernel.result_rows)
     if not kernel.launches:
@@ -81,8 +81,8 @@ def launch_words(source: ViewSource, *, brief: bool = False) -> str:
     number = source.trace.launches[row].number
     if kernel.launches == 1:
         return "the only launch" if number is None else f"launch {number} (the only one of this kernel)"
-    alone = saved == 1 and row == source.trace.results.launch(kernel.result_rows[0])
-    only = ", the only one with a result" if alone and not brief else ""
+    solo = saved == 1 and row == source.trace.results.launch(kernel.result_rows[0])
+    only = ", the only one with a result" if solo and not brief else ""
     recorded = " recorded" if kernel.launches_recorded < kernel.launches else ""
     place = f"{units.ordinal(bisect_left(kernel.rows, row) + 1)}{recorded} of {units.count(kernel.launches)}"
     return f"{place} launches{only}" if number is None else f"launch {number} ({place} of this kernel){only}"

@@ -134,14 +134,14 @@ class ComparisonScreen(PagedScreen):
 
 
 class CompareScreen(ComparisonScreen):
-    """Every figure of both and its change; on further pages what both have drawn, side by side."""
+    """Every value of both and its change; on further pages what both have drawn, side by side."""
 
     def __init__(self, one: ViewSource, other: ViewSource) -> None:
         super().__init__(known=False)
         self.one, self.other = one, other
 
     def begin(self) -> None:
-        """Find out what both sides have, and read their figures."""
+        """Find out what both sides have, and read their values."""
         self.tables.submit((self, "pages"), partial(shared_drawings, self.one, self.other), self._take_names)
         self.show_page()
 
@@ -150,7 +150,7 @@ class CompareScreen(ComparisonScreen):
         self.take_tabs([METRICS_PAGE, *(kernel_tab(kind_of(name), keys[name]) for name in names)])
 
     def page(self, name: str) -> PageSpec:
-        """The figures, or a drawing of both."""
+        """The values, or a drawing of both."""
         if name == METRICS_PAGE.id:
             return PageSpec(name, METRICS_PAGE.title, partial(compare_sources, self.one, self.other), self.one)
         return PageSpec(name, kind_of(name).title, partial(open_pair, name, self.one, self.other), self.one)
@@ -162,14 +162,14 @@ class CompareScreen(ComparisonScreen):
 
 
 class CompareRunsScreen(ComparisonScreen):
-    """Every figure of the kernels that two traces have in common."""
+    """Every value of the kernels that two traces have in common."""
 
     def __init__(self, before: Path, after: Path) -> None:
         super().__init__(known=True)
         self.before, self.after = before, after
 
     def page(self, name: str) -> PageSpec:
-        """The figures."""
+        """The values."""
         return PageSpec(name, METRICS_PAGE.title, self._compare)
 
     def _compare(self, progress: Progress) -> Comparison:

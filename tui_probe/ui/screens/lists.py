@@ -39,7 +39,7 @@ ListKind = TypeVar("ListKind", bound=FittedList)
 
 
 class FittedScreen(ModalScreen[Result], Generic[Result, ListKind]):
-    """Shows its list alone; what keys do is for the screens that are made of this one.
+    """Shows its list only; what keys do is for the screens that are made of this one.
 
     With ``early`` it is opened before it is known what the list has, so that no key goes to the screen behind: keys
     wait until ``come``, but Escape leaves.
@@ -54,7 +54,7 @@ class FittedScreen(ModalScreen[Result], Generic[Result, ListKind]):
         """Keys that wait; None where they need not."""
 
     def compose(self) -> ComposeResult:
-        """The list alone."""
+        """The list only."""
         yield self.list
 
     def on_mount(self) -> None:
@@ -258,7 +258,7 @@ NO_MATCH = "nothing here has all these words: Backspace takes the last letter ba
 
 @dataclass(frozen=True)
 class PickerItem:
-    """One line: what it is called, a few words or columns beside it, and what is reported while it is marked.
+    """One line: what it is called, a few words or columns next to it, and what is reported while it is marked.
 
     ``also`` are words by which it is found, too, as the one in the line of keys; so are those of ``detail``.
     """

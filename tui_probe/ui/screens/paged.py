@@ -343,7 +343,7 @@ class PagedScreen(ViewScreen):
             self.action_page(name)
 
     def action_next_view(self, step: int) -> None:
-        """The page beside this one."""
+        """The page next to this one."""
         names = [tab.id for tab in self.tabs if not tab.empty or tab.id == self.current]
         self.action_page(names[(names.index(self.current) + step) % len(names)])
 
@@ -361,5 +361,5 @@ class PagedScreen(ViewScreen):
 
 
 def _room(edge: FrameEdge, run: Line) -> int:
-    """Cells of a line that stand left of the state of the run."""
+    """Cells of a line that are left of the state of the run."""
     return edge.room - sum(len(text) for text, _ in run) - (5 if run else 2)

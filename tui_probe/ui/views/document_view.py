@@ -391,7 +391,7 @@ class DocumentView(PaneView):
         return self.document.missing_reason(spot)
 
     def land_on_marked(self) -> str:
-        """The cursor to the line that is marked in the visible figure."""
+        """The cursor to the line that is marked in the visible value."""
         marked_line = self.document.marked()
         return (
             marked_line[1] if marked_line is not None and self.land(Spot.of_line(marked_line[0]), exactly=True) else ""

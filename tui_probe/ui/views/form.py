@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 TEXTS = {
     "command": ("Command", "the program and its arguments, as in a shell: python train.py --steps 10"),
     "kernels": ("Only kernels", "parts of names, as matmul:softmax; empty: all"),
-    "excluded": ("Not kernels", "parts of names of kernels to leave alone"),
-    "launches": ("Launches", "of each kernel, as 0-9,20; empty: all"),
+    "excluded": ("Not kernels", "parts of kernel names to exclude"),
+    "launches": ("Launches", "per kernel, e.g. 0-9,20; empty: auto"),
 }
 """Fields to type in: their label, and what is in them while they are empty."""
 _CHOICES = {"probe": "Probe", "simulated": "Run on", "benchmark": "Benchmark"}
@@ -135,7 +135,7 @@ class FormView(PaneView):
         if self.form.simulated is None:
             return "looking for a GPU"
         if self.form.simulated:
-            return "the simulated GPU: right results, times of a model"
+            return "the simulated GPU: correct results, modeled timing"
         return "the GPU" if self.has_gpu is not False else "the GPU (none was found here)"
 
     # -- keys

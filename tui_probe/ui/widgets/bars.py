@@ -41,7 +41,7 @@ class Bar(LinesWidget):
 
 
 def fitting(parts: Sequence[str], cells: int, leading: int = 0) -> str:
-    """The ``leading`` parts, and as many of the last ones as fit beside them in ``cells`` cells, joined by dots."""
+    """The ``leading`` parts, and as many of the last ones as fit next to them in ``cells`` cells, joined by dots."""
     for first in range(leading, len(parts) + 1):
         text = " · ".join((*parts[:leading], *parts[first:]))
         if width(text) <= cells:

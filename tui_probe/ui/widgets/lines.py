@@ -125,7 +125,7 @@ def _finished(line: Line, cells: int, *, ascii_only: bool) -> Line:
 
 
 def merged(pieces: Iterable[tuple[str, Style]]) -> list[Segment]:
-    """Segments of as few styles as look the same: blanks take the colours of what is beside them."""
+    """Segments of as few styles as look the same: blanks take the colours of what is next to them."""
     segments: list[tuple[str, Style]] = []
     for text, style in pieces:
         if segments:

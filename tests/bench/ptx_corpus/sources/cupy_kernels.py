@@ -14,7 +14,7 @@ import nvidia.cu13
 
 ARCH = "sm_90"
 OF_A_TEMPLATE = 2
-"""Instances taken of each template: others differ in a type alone."""
+"""Instances taken of each template: others differ in a type only."""
 OMITTED = ("cupy.testing",)
 ROOT = Path(nvidia.cu13.__path__[0])
 CUPY = Path(cupy.__path__[0]) / "_core" / "include"
@@ -47,7 +47,7 @@ def chosen(names: tuple[str, ...]) -> list[str]:
 
 
 def compiled(nvrtc: ctypes.CDLL, code: str, names: list[str], options: list[str]) -> str | None:
-    """The PTX of a source; None if NVRTC alone does not compile it."""
+    """The PTX of a source; None if NVRTC only does not compile it."""
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), code.encode(), b"module.cu", 0, None, None)
     for name in names:

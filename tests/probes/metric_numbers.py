@@ -1,4 +1,4 @@
-"""The figures of an analysis, as the probe of that name declares them."""
+"""The values of an analysis, as the probe of that name declares them."""
 
 from __future__ import annotations
 
