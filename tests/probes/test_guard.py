@@ -119,7 +119,7 @@ def test_findings_and_lines_have_to_be_some() -> None:
     probe = guarded(Probe(name="p", analyse=fails, findings=gives(["words"]), lines=LineSpec((), "", gives([]))))
     assert probe.findings
     assert probe.lines
-    with pytest.raises(ProbeCodeError, match=f"'words', which is no {Finding.__name__}"):
+    with pytest.raises(ProbeCodeError, match=f"'words', which is not a {Finding.__name__}"):
         probe.findings(None, None)  # type: ignore[arg-type]
     with pytest.raises(ProbeCodeError, match="which is not a LineRows"):
         probe.lines.rows(None, None)  # type: ignore[arg-type]
