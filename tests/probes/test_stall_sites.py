@@ -78,3 +78,10 @@ def test_finding_names_wait_and_producer(trace: Path, capsys: pytest.CaptureFixt
 def test_latency_names_its_cause(trace: Path) -> None:
     cause = latency_cause(open_trace(trace).kernels[0])
     assert cause == "tfa.py:6 (STS) waits 10% of warp life for LDG tfa.py:6 (global memory, 510 cycles each)"
+
+
+def test_kernel_without_sass_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert front.main(["check", "stall_sites", str(DATA / "tiled_matmul.sm_80.ptx")]) == 1
+    text = capsys.readouterr().out
+    assert "code      needs-sass" in text
+    assert "Compile for this GPU" in text

@@ -113,7 +113,7 @@ class PrepareJob:
         if (ready := self._from_cache(key, name, number, threads)) is not None:
             return ready
         if self.probe.needs_machine_code:
-            return self._grafted(image, name, number, key, ImageError(because("no-machine-code", gpu=arch)))
+            return self._grafted(image, name, number, key, ImageError(because("needs-sass", probe=self.probe.name)))
         try:
             original, description = originals.find(image, name, number)
         except ImageError as error:
