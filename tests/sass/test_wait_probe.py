@@ -112,4 +112,4 @@ def test_older_architecture_is_refused() -> None:
     target = GraftTarget.of(Cubin.read(corpus.cubin("softmax.sm_80")), "softmax")
     with pytest.raises(UnsupportedKernelError) as caught:
         grafted(target)
-    assert caught.value.reason.code == "graft-architecture"
+    assert caught.value.reason.code == "waits-architecture"

@@ -66,7 +66,7 @@ def graft_waits(
 ) -> tuple[Grafted, ProbedWaits]:
     """Put a probe of waits into a kernel. Raises UnsupportedKernelError and ToolchainError."""
     if target.arch < FIRST_ARCHITECTURE:
-        raise UnsupportedKernelError(because("graft-architecture", gpu=f"sm_{target.arch}"))
+        raise UnsupportedKernelError(because("waits-architecture", probe=probe.name, gpu=f"sm_{target.arch}"))
     target.refuse_functions()
     if function := calls_outside(target):
         raise UnsupportedKernelError(because("graft-calls", function=function))
