@@ -43,7 +43,7 @@ BANDWIDTH_EXPLANATION: Final = (
     "What do blocks share? All blocks share L2 and the memory behind it; the blocks on one SM share its L1, which"
     " contains shared memory; each block has its part of shared memory to itself. So a GPU reaches its bandwidth only"
     " with blocks on all SMs, and each SM has only as many bytes in flight as its blocks have room for.",
-    "How close is my kernel to these limits? tui-probe roofline TRACES --bandwidth FILE shows probed kernels next to it"
+    "How close is my kernel to these limits? tui-probe roofline TRACES --bandwidth FILE shows probed kernels next to"
     " this measurement.",
 )
 SWEEP_EXPLANATION: Final = (
