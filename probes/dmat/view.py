@@ -50,8 +50,8 @@ EXPLANATION: Final = (
     " asked for; of the rest not all are wasted sectors, since sectors are moved whole: Lines counts those. One"
     " colouring shows, in tenths, how many of the moved sectors are wasted: 16 bytes per lane side by side touch 16"
     " and waste none.",
-    "A flat row is memory used again and again, a diagonal walks through memory, a column touches many addresses at"
-    " once. The lines below describe what is under the cursor.",
+    "A flat row is memory used again and again, a diagonal walks through memory, a column touches many addresses"
+    " together. The lines below describe what is under the cursor.",
 )
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #
 #     waited      sum over warps and executions of (clock behind the wait - clock before it)      SM clock cycles
 #     passes      how often warps came to the instruction
-#     null waits  cycles between the clocks without a wait · passes: 2 of most instructions, some 37 of BAR and MEMBAR
+#     null waits  cycles between the clocks without a wait · passes: 2 of most instructions, about 37 of BAR and MEMBAR
 #     life        sum over warps of (clock at the last exit - clock at the entry)
 #     share       (waited - null waits) / life
 #

@@ -97,9 +97,9 @@ def test_limited_by_what(tool: Tool, tmp_path: Path) -> None:
         "strided": "memory: 90% utilization",
         "product": "tensor cores: 80% utilization",
         "doubles": "fp64: 90% utilization",
-        "chain": "latency: no unit is busy for 60% of the time",
+        "chain": "latency bound: no unit reaches 60% utilization",
         "single": "too small: 1 block for 132 SMs",
-        "empty": "launch: 2.00 µs is close to launch overhead",
+        "empty": "launch bound: 2.00 µs is close to launch overhead",
     }
 
 
@@ -107,7 +107,7 @@ def test_limited_by_what_in_a_recorded_trace(tool: Tool, tmp_path: Path) -> None
     """Its 16 384 elements take a few µs, no matter what is done with them."""
     trace = unpacked(H200 / "demo_bytes", tmp_path)
     shown = lines(tool("show", "summary", f"{trace}:zero_fill", "--width", "120").stdout)
-    assert "limited by launch: 3.52 µs is close to launch overhead" in shown
+    assert "limited by launch bound: 3.52 µs is close to launch overhead" in shown
 
 
 def test_did_it_help(tool: Tool, tmp_path: Path) -> None:

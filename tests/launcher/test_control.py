@@ -219,7 +219,7 @@ def test_one_of_the_probes_is_chosen_from_another_terminal(tmp_path: Path, capsy
     limits = RunOptions(("x",)).limits()
     control = ControlPage.create(spool / "control", limits, shares=True, on=True, probes=["one", "two"])
     assert main(["ctl", str(spool.parent), "probe", "two"]) == 0
-    assert "probes        one, two: two only" in capsys.readouterr().out
+    assert "probes        one, two: only two" in capsys.readouterr().out
     assert control["only_probe"] == 2
     assert main(["ctl", str(spool.parent), "probe", "all"]) == 0
     assert "probes        one, two: alternately" in capsys.readouterr().out

@@ -213,7 +213,7 @@ async def to_row(stage: Stage, words: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("figure", "page", "title"),
+    ("metric_number", "page", "title"),
     [
         ("running cycles", "blocks", "Blocks"),
         ("registers per thread", "diff", "Diff"),  # there is no machine code in this trace

@@ -86,7 +86,7 @@ async def test_the_tail_then_the_straggler(blocks: Session) -> None:
         assert isinstance(view, DrawingView)
         assert isinstance(view.drawing, TimelineView)
         assert f"block {planted.STRAGGLER}" in stage.text
-        assert "tail: SMs run out of blocks" in stage.text  # what it was sent for
+        assert "tail: SMs go idle" in stage.text  # what it was sent for
         assert view.drawing.window.time == planted.END
         await stage.press("exclamation_mark")
         assert f"the longest block: block {planted.STRAGGLER} on SM" in stage.text
@@ -108,7 +108,7 @@ async def test_the_cursor_is_on_the_sm_that_the_finding_names() -> None:
         stage.live.table.select(1)
         await stage.press("enter", "exclamation_mark")
         state, message = stage.inside.split("\n")[-2:]
-        assert "SM 127 last" in message
+        assert "SM 127 ends last" in message
         assert state.startswith(" SM 127 slot ")
 
 

@@ -58,7 +58,7 @@ class TreeNode:
         return self.path[-1]
 
     def walk(self, opened: frozenset[tuple[str, ...]] | None) -> Iterator[TreeNode]:
-        """This node, then those inside it, depth first, as far as they are ``opened``; None: all."""
+        """This node, then those inside it, depth first, if they are ``opened``; None: all."""
         yield self
         if opened is None or self.path in opened:
             for node in self.inner:

@@ -4,8 +4,8 @@ Which of them a kernel uses is reported without knowing every instruction: where
 one, it counts as one. Of the few instructions that ptxas makes of snippets it is known exactly: they can be given
 others.
 
-Where fields are, by operation: the uniform path (0x80 to 0xff) has its own in all of them; the ordinary path has one in
-the place of its second operand, where bit 91 says so; of what reads memory the place depends on the operation.
+Where fields are, by operation: the uniform path (0x80 to 0xff) has its own in all of them; the ordinary path has one
+instead of its second operand, where bit 91 says so; of what reads memory the place depends on the operation.
 """
 
 from __future__ import annotations

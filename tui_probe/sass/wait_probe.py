@@ -12,7 +12,7 @@ Of an instruction with a wait mask::
     BRA     back
 
 Of one that waits itself the first clock is read before it and the second behind it. ``BAR`` and ``MEMBAR`` do not hold
-a clock read that follows: on an H200 only one behind two ``NOP`` of 15 cycles sees a ``BAR``. The branch in the place
+a clock read that follows: on an H200 only one behind two ``NOP`` of 15 cycles sees a ``BAR``. The branch instead
 of the instruction waits for nothing: it would hide the wait. Sums are in uniform registers, one for a warp: each group
 of lanes that comes adds its own wait. No predicate, scoreboard or memory is touched, so no other wait gets longer.
 

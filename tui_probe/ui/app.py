@@ -198,7 +198,7 @@ class ProbeApp(OpenApp):
                 return
             await asyncio.sleep(0.001)
         if isinstance(screen, ViewScreen) and screen.is_too_small and getattr(event, "key", "") not in _ALWAYS:
-            return  # nobody sees what a key would do
+            return  # the effect of a key is not visible
         if isinstance(event, events.Paste):
             if isinstance(screen, ViewScreen):
                 screen.on_paste(event)

@@ -1,4 +1,4 @@
-/* cuLink…: what a program adds is kept, and the server makes one image of PTX of it. Such an image is in the place
+/* cuLink…: what a program adds is kept, and the server makes one image of PTX of it. Such an image is used instead
  * of the machine code that the real driver would give: it is loaded in the same way. */
 
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* To be called where the hook is loaded: in the first thread, the system says when that leaves. END ends the process at
- * once. */
+/* To be called where the hook is loaded: in the first thread, the system says when that leaves. END ends the process
+ * immediately. */
 void last_thread_watch(void (*end)(int status));
 
 /* The calling thread leaves by the system call, for which the C library sees nothing. Where it is the first one, the

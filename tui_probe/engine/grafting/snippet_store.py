@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _NAME: Final = "tui_probe_snippet"
 _FILE: Final = "snippet.bin"
 _MAX_KEPT: Final = 2048
-"""Snippets that a process remembers, some 10 KB each."""
+"""Snippets that a process remembers, about 10 KB each."""
 
 
 class SnippetStore:
@@ -75,7 +75,7 @@ class SnippetStore:
         self._kept[key] = cubin
 
     def _assemble(self, head: str, texts: Mapping[str, str], arch: int) -> dict[str, Cubin]:
-        """Assemble all texts at once: a ptxas starts in 30 ms, and has a snippet in 5 ms more."""
+        """Assemble all texts together: a ptxas starts in 30 ms, and has a snippet in 5 ms more."""
         names = {key: f"{_NAME}_{number}" for number, key in enumerate(texts)}
         text = head + "".join(texts[key].replace(_NAME, name, 1) for key, name in names.items())
         with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:

@@ -68,7 +68,7 @@ class KernelTable(PaneView):
         """The kernel that was selected before a filter left it out, and the one that was selected for it."""
         self._natural: dict[str, int] = {}
         self._filled: frozenset[str] | None = None
-        """Columns with a value in some row, as far as that is known."""
+        """Columns with a value in some row, if known."""
 
     # -- what is shown
 

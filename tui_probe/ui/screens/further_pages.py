@@ -1,4 +1,4 @@
-"""Further pages: tabs with their keys, and the list behind ``0``, whose letters take a line at once."""
+"""Further pages: tabs with their keys, and the list behind ``0``, whose letters select a line."""
 
 from __future__ import annotations
 
