@@ -611,7 +611,7 @@ def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr(graft_trial, "run_trial", tried)
     assert graft_trial.main(["--arch", "90"]) == 0
     outcomes = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    records = {"slots": "other records: in_slots", "pruned": "other records: only"}
+    records = {"slots": "other records: in_slots", "pruned": "other records: solo"}
     records |= dict.fromkeys(("records", "blocks"), "passed")
     assert outcomes[-1] == {"outcome": "passed", "words": "", "instructions": "other sums"} | records
     assert {line["instructions"] for line in outcomes[:-1]} & {"passed"} == set()

@@ -273,7 +273,7 @@ async def test_the_cursor_stays_on_its_sm_and_block_when_the_level_changes(block
         await stage.press("v", "v")
         assert f"· block {LATE} ·" in state(stage)
         await stage.press("x")
-        assert f"SM {LATE_SM} alone" in stage.inside
+        assert f"SM {LATE_SM} only" in stage.inside
 
 
 async def test_the_block_of_a_timeline_is_kept_in_another_launch_page(blocks: Session) -> None:
