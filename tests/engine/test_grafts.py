@@ -550,7 +550,7 @@ def recorded(threads: list[list[trial_cases.AccessRecord]]) -> bytes:
     warps = struct.pack("<QIxxxxI12x", 5, 3, 1) * (THREADS_OF_GRID // 32)
     for at in range(0, THREADS_OF_GRID, 32):
         lanes = threads[at : at + 32]
-        warps += b"".join(struct.pack("<I12x", 1 + len(lane)) for lane in lanes)
+        warps += b"".join(struct.pack("<I", 1 + len(lane)) for lane in lanes) + bytes(12 * 32)
         for index in range(trial_cases.MAX_RECORDS):
             warps += b"".join(struct.pack("<QII", *lane[index]) if index < len(lane) else bytes(16) for lane in lanes)
     return warps

@@ -265,7 +265,7 @@ MAX_RECORDS: Final = 4
 """Records of a thread: a load, a store, an addition, and room for one that must not be."""
 _WARP_RECORD: Final = struct.Struct("<QIxxxxI12x")
 _ACCESS_RECORD: Final = struct.Struct("<QII")
-_COUNT_WORD: Final = struct.Struct("<I12x")
+_COUNT_WORD: Final = struct.Struct("<I")
 _HALF_RANGE: Final = 1 << 31
 _ACCESS_POSITIONS: Final = (
     Position("ld", ("global",)),
@@ -275,7 +275,9 @@ _ACCESS_POSITIONS: Final = (
 )
 _RECORD_WARPS: Final = THREADS_OF_GRID // WARP_THREADS
 _WARP_RECORD_BYTES: Final = _RECORD_WARPS * _WARP_RECORD.size
-_COUNT_ROW_BYTES: Final = WARP_THREADS * _COUNT_WORD.size
+_COUNT_BYTES: Final = WARP_THREADS * _COUNT_WORD.size
+_COUNT_ROW_BYTES: Final = WARP_THREADS * _ACCESS_RECORD.size
+"""The counts are at its start: see ``probe_model.storage``."""
 
 
 class AccessRecord(NamedTuple):
@@ -334,7 +336,7 @@ def _thread_records(content: bytes) -> list[list[AccessRecord]]:
     by_thread: list[list[AccessRecord]] = []
     pitch = _COUNT_ROW_BYTES + MAX_RECORDS * WARP_THREADS * _ACCESS_RECORD.size
     for warp in range(_RECORD_WARPS):
-        counts = list(_COUNT_WORD.iter_unpack(content[warp * pitch : warp * pitch + _COUNT_ROW_BYTES]))
+        counts = list(_COUNT_WORD.iter_unpack(content[warp * pitch : warp * pitch + _COUNT_BYTES]))
         records = [
             AccessRecord(*record)
             for record in _ACCESS_RECORD.iter_unpack(content[warp * pitch + _COUNT_ROW_BYTES : (warp + 1) * pitch])
