@@ -13,6 +13,8 @@ from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.fusion import fuse
 from tui_probe.engine.grafting.grafts import GraftedKernel, Grafter
+from tui_probe.engine.grafting.instruction_ptx import InstructionPtx
+from tui_probe.engine.grafting.sass_positions import find_probed_parts, site_offsets
 from tui_probe.engine.grafting.snippet_ptx import ptx_version
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe, read_probe
@@ -48,6 +50,14 @@ KERNEL = """
 }
 """
 GUARDED = re.compile(r"@!?P\d (?:LDG|STG)\b")
+
+
+def cubin_of(text: str, arch: int, folder: Path) -> Cubin:
+    """The cubin of a text with the kernel ``mixed``."""
+    source, binary = folder / f"{arch}.ptx", folder / f"{arch}.bin"
+    source.write_text(f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n{text}")
+    Assembler().assemble(source, binary, f"sm_{arch}", "mixed")
+    return Cubin.read(binary.read_bytes())
 
 
 @pytest.fixture(scope="module")
@@ -145,10 +155,7 @@ $again:
 
 @pytest.fixture(scope="module")
 def loop(tmp_path_factory: pytest.TempPathFactory) -> Cubin:
-    folder = tmp_path_factory.mktemp("loop")
-    (folder / "loop.ptx").write_text(f".version {ptx_version(90)}\n.target sm_90\n.address_size 64\n{LOOP}")
-    Assembler().assemble(folder / "loop.ptx", folder / "loop.bin", "sm_90", "mixed")
-    return Cubin.read((folder / "loop.bin").read_bytes())
+    return cubin_of(LOOP, 90, tmp_path_factory.mktemp("loop"))
 
 
 def test_branch_is_counted_in_all_lanes_and_leads_where_it_did(loop: Cubin, tmp_path: Path) -> None:
@@ -179,6 +186,18 @@ def test_branch_is_counted_in_all_lanes_and_leads_where_it_did(loop: Cubin, tmp_
     own = list(reversed([text for place, text in sorted(written.items()) if place < back[0]]))
     start = next(index for index, text in enumerate(own) if text.startswith("BSSY"))
     assert not own[start - 1].startswith(("@P", "@!P")), "no lane goes around what counts a branch"
+
+
+def test_each_branch_has_a_record_of_its_own(tmp_path: Path) -> None:
+    second = "$more: bar.sync 0; ld.shared.b32 %r1, [%r3]; setp.ne.u32 %p1, %r1, 0; @%p1 bra $more;\n\tret;"
+    target = GraftTarget.of(cubin_of(LOOP.replace("ret;", second), 90, tmp_path), "mixed")
+    probe = load_probe("divergence_by_line")
+    parts = find_probed_parts(probe, target)
+    places = [place for site in parts.sites for place in site.places]
+    (offsets,) = site_offsets(probe, parts.sites).values()
+    (lines,) = InstructionPtx(probe, places, 90, sampled=False).sites.lines.values()
+    assert len(lines) == len(offsets)
+    assert sum(target.words[at // WORD_BYTES].opcode == BRA for at in offsets) >= 2
 
 
 def test_lanes_meet_between_snippets_at_the_same_instruction(loop: Cubin, tmp_path: Path) -> None:

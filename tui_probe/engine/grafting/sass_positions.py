@@ -8,7 +8,7 @@ compiler only moves a value with, such as ``HFMA2 R0, -RZ, RZ, 0, 0``, is none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.grafting.sass_blocks import SassBlock, additions, block_points, is_padding, probed_blocks
@@ -328,7 +328,8 @@ def _matching_sites(probe: Probe, target: GraftTarget, added: dict[int, dict[str
         if BLOCK in opcodes and word.is_unconditional:
             points = [point for point in points if not _only_adds(point, facts, added.setdefault(index, {}))]
         if points:
-            places = tuple(SnippetSite(point, facts, stand_in) for point in points)
+            own = replace(stand_in)  # records of sites are numbered by instruction, so each needs one of its own
+            places = tuple(SnippetSite(point, facts, own) for point in points)
             yield SassSite(index * WORD_BYTES, places, access)
 
 
