@@ -1,4 +1,4 @@
-"""Accesses counted on a grid of time × address, in parts, so that memory stays bounded anything that the file size."""
+"""Accesses counted on a grid of time × address, in parts, so that memory stays bounded for any file size."""
 
 from __future__ import annotations
 

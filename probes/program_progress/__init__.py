@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # Progress through the program: where the warps of a launch spent their time, and where they were at a given time.
 #
 #     a step   from a warp's entering a basic block to its entering the next one; the last from there to its exit
-#     cycles   of a block: the sum of its steps over all warps, with anything that the warp waited for in it
+#     cycles   of a block: the sum of its steps over all warps, with all waits of the warp in it
 #     visits   how often warps entered it
 #
 # A warp that entered more blocks than it kept is known up to the last one kept: the rest of its time is ``unknown``.

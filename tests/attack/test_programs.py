@@ -1,4 +1,4 @@
-"""The tool harms no program: anything that it does, it has its output, its exit status and its files, and soon.
+"""The tool harms no program: whatever the program does, it keeps its output, its exit status and its files, and soon.
 
 What each program does, and what must hold, is in the file of its name. The GPU is a stub, so that each takes a second.
 """

@@ -1,4 +1,4 @@
-"""The header of probed PTX: raised to what the probe needs, to the extent that that changes nothing else."""
+"""The header of probed PTX: raised to what the probe needs, where that changes nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of line becomes its record, in both dialects, and nothing anything that raises."""
+"""Every kind of line becomes its record, in both dialects, and no line raises."""
 
 from __future__ import annotations
 

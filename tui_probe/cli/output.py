@@ -38,7 +38,7 @@ class ExitStatus(IntEnum):
 
 
 def put(text: str | Iterable[str], *, ascii_only: bool = False) -> None:
-    """Text, or lines, on stdout, safe to show anything that names are in them; only with ASCII signs if ``ascii_only``.
+    """Text, or lines, on stdout, safe to show with any names in them; only with ASCII signs if ``ascii_only``.
 
     Pieces may hold several lines; a newline is added to each piece that does not end with one.
     """

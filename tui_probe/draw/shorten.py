@@ -139,7 +139,7 @@ def shorten_apart(names: Iterable[str]) -> Callable[[str, int], str]:
 
 
 def _distinct(names: Sequence[str], cells: int, cut: Callable[[str, int], str]) -> Iterator[tuple[str, str]]:
-    """The names as ``cut`` makes them; those that look alike then as ``_instance`` does, to the extent that that
+    """The names as ``cut`` makes them; those that look alike then as ``_instance`` does, where that
     helps.
     """
     alike: dict[str, list[str]] = {}

@@ -127,7 +127,7 @@ def _line(texts: list[str], cells: int) -> str:
 
 
 def cell(column: Column[Row], row: Row) -> str:
-    """The text of a row's cell, safe to print anything that the trace holds."""
+    """The text of a row's cell, safe to print with any content of the trace."""
     return safe(column.text(row)) if column.text is not None else ""
 
 

@@ -225,7 +225,7 @@ Expression: TypeAlias = (
 
 
 def fits_32_bits(*expressions: Expression) -> bool:
-    """Tell whether all values are below 2**32 anything that happens."""
+    """Tell whether all values are below 2**32 in any case."""
     return all(expression.bound <= MAX_U32 for expression in expressions)
 
 

@@ -147,7 +147,7 @@ class Preparer:
             return _log_answer(log, "failed", error.reason or because("engine-defect", words=str(error)))
         except OSError as error:
             return _log_answer(log, "failed", because_of_file(error.filename or directory, error), str(error))
-        except Exception as error:  # noqa: BLE001  anything that it is, the program's own kernel runs instead
+        except Exception as error:  # noqa: BLE001  after any error the program's own kernel runs instead
             defect = because("engine-defect", words=f"{type(error).__name__}: {error}")
             return _log_answer(log, "failed", defect, traceback.format_exc())
 

@@ -76,7 +76,7 @@ class Recording:
         return [name for counted in of for name in (self._place(counted), self._attempts(counted))]
 
     def end(self) -> list[str]:
-        """Lines for a exit: how many records there were to be."""
+        """Lines for an exit: how many records there were to be."""
         lines = []
         for own_map in self._counted:
             storage, count = storage_of(self._probe, own_map), self._b32("index")

@@ -59,7 +59,7 @@ TRACE_NAME = re.compile(rf"({'|'.join(MONTHS)})\d\d_\d{{6}}_(?P<pid>\d+)[\w.+-]*
 
 
 def stamp_of(seconds: float) -> str:
-    """``<Mon>DD_HHMMSS`` of a time since the epoch, local, in English anything that the locale."""
+    """``<Mon>DD_HHMMSS`` of a time since the epoch, local, in English in any locale."""
     moment = time.localtime(seconds)
     return f"{MONTHS[moment.tm_mon - 1]}{moment.tm_mday:02}_{moment.tm_hour:02}{moment.tm_min:02}{moment.tm_sec:02}"
 

@@ -55,7 +55,7 @@ SWEEP_EXPLANATION: Final = (
     " blocks obstruct each other in L2 and in the queues of memory: that loss is the price of contention. The lines"
     " above the table say how large it is here.",
     "A kernel with few blocks can make up for that with more bytes in flight per block (deeper pipelines, wider loads,"
-    " more warps), within the limits of shared memory and registers allow; a kernel with many blocks needs little per"
+    " more warps), within the limits of shared memory and registers; a kernel with many blocks needs little per"
     " block.",
 )
 

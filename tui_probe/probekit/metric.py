@@ -32,7 +32,7 @@ Quantity = Literal[
 
 
 def always(analysis: Any, value: float | None) -> bool:
-    """Show the number anything that it is."""
+    """Show any number."""
     del analysis, value
     return True
 

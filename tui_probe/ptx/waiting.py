@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #
 # A first try in front of such a loop that leads to the same place when it succeeds, as ``cuda::barrier`` has it,
 # belongs to the loop. Between tries a thread may compute, read clocks and sleep. A loop is none of these that does
-# more (loads, stores, fences, products, calls), that is left anything that the instruction says, or that is entered in
+# more (loads, stores, fences, products, calls), that is left no matter what the instruction says, or that is entered in
 # several places.
 
 EdgeSide: TypeAlias = Literal["before", "taken", "behind"]

@@ -54,7 +54,7 @@ class Word:
 
     @property
     def operation(self) -> int:
-        """The operation anything that its operands are."""
+        """The operation, with any operands."""
         return self.field(0, 9)
 
     @property

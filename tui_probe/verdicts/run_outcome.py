@@ -251,7 +251,7 @@ def context_error_text(trace: Trace, failed: ContextFailed) -> str:
 
 
 def _stop_reason(trace: Trace) -> str:
-    """Return why launches are not recorded since the last result, to the extent that that holds for all; "" while they
+    """Return why launches are not recorded since the last result, where that holds for all; "" while they
     are.
     """
     stops = [text.partition(" ") for text in trace.state.troubles if text.startswith(_STOP_EVENTS)]

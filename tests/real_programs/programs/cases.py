@@ -25,7 +25,7 @@ def run_all() -> None:
     for each in chosen:
         try:
             each()
-        except Exception as error:  # noqa: BLE001 - anything that a library raises, the other cases run
+        except Exception as error:  # noqa: BLE001 - a library may raise anything, and the other cases run
             failed += 1
             traceback.print_exc()
             print(f"{each.__name__} WRONG {type(error).__name__}", flush=True)

@@ -171,7 +171,7 @@ def _exit_code(
 
 
 def _with_exit_code(target: GraftTarget, splices: Sequence[Splice], leaving: tuple[Word, ...]) -> list[Splice]:
-    """With what is done at the exits, behind the code of a block that is nothing but a exit."""
+    """With what is done at the exits, behind the code of a block that is nothing but an exit."""
     inside = {splice.at: splice.before for splice in splices if splice.at}
     ways_out = {at: (*inside.get(at, ()), *leaving) for at in target.exits()}
     others = [splice for splice in splices if not splice.at or splice.at not in ways_out]

@@ -175,7 +175,7 @@ def project(
 ) -> ProjectedRows:
     """The ranges on every stream, by start, the outer first. ``level`` counts the projected ranges around one.
 
-    ``progress`` is reported the share of the ranges that is done.
+    ``progress`` is called with the share of the ranges that is done.
     """
     parts: dict[str, list[NDArray[Any]]] = {name: [np.empty(0, dtype=np.int16)] for name in _COLUMNS}
     levels = _Levels(ranges)

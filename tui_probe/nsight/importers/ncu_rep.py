@@ -185,7 +185,7 @@ class _ReportRows:
 
 
 def _launch(action: Action, number: int, kernel: str) -> NcuLaunch:
-    """The launch with what its metrics report it. Reports do not name processes."""
+    """The launch with what its metrics say of it. Reports do not name processes."""
     return NcuLaunch(
         file=0,
         session=0,

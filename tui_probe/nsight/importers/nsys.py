@@ -111,7 +111,7 @@ class _Trace:
             column.append(value)
 
     def columns(self) -> tuple[Kernels, Copies]:
-        """Kernels and copies, in the order of start anything that that of the rows is."""
+        """Kernels and copies, in the order of start, in any order of the rows."""
         if not self._columns[0]:
             return empty_kernels(), empty_copies()
         columns = [np.array(column, dtype=np.int64) for column in self._columns]
@@ -209,7 +209,7 @@ def _notes(kernels: Kernels, projected: list[ProjectedRange], sums: list[KernelS
 
 
 def read_nsys(paths: Iterable[Path | str], progress: Callable[[float], object] = lambda _: None) -> NsysReport:
-    """One profile. ImportFileError names the file that cannot be used, and what to do. ``progress`` is reported the
+    """One profile. ImportFileError names the file that cannot be used, and what to do. ``progress`` is called with the
     share that was read.
     """
     files = [Path(path) for path in paths]

@@ -60,7 +60,7 @@ def attempt(lost, step):
     """Do a step. If it fails, the program runs without it, and its trace says what is lost, and why."""
     try:
         step()
-    except Exception as error:  # noqa: BLE001 - anything that it is, the program runs
+    except Exception as error:  # noqa: BLE001 - after any error the program runs
         message = " ".join(("%s: %s: %s" % (lost, type(error).__name__, error)).split())
         tell_at_end("[init] python %s\n" % message)
 
