@@ -35,8 +35,10 @@ _EXCLUDED_COUNTS: Final = (
 
 def _cycles(name: str) -> Metric:
     read = attrgetter(name)
-    solo = f"{SLOT_TIME_LABELS[name]} cycles"
-    return Metric(f"{name}_cycles", SLOT_TIME_LABELS[name], "cycles", "lower", "mean", read=read, solo=solo)
+    standalone = f"{SLOT_TIME_LABELS[name]} cycles"
+    return Metric(
+        f"{name}_cycles", SLOT_TIME_LABELS[name], "cycles", "lower", "mean", read=read, standalone_title=standalone
+    )
 
 
 METRICS: Final = (

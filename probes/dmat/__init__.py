@@ -74,7 +74,7 @@ _COUNT_METRICS: Final = (
 METRICS: Final = (*_TABLE_METRICS, *_COUNT_METRICS[1:])
 
 
-def metric_numbers(analysis: AccessTable | AccessCount) -> tuple[MetricValue, ...]:
+def dmat_metrics(analysis: AccessTable | AccessCount) -> tuple[MetricValue, ...]:
     """Metrics of a table or a count, those that it has."""
     return metric_values(_TABLE_METRICS if isinstance(analysis, AccessTable) else _COUNT_METRICS, analysis)
 
@@ -215,7 +215,7 @@ PROBES: Final = (
         findings=findings,
         lines=LINES,
         views=(DMAT,),
-        metric_numbers=metric_numbers,
+        metric_values=dmat_metrics,
         stamps=lambda of: Stamps(began_ns(of.result)),
     ),
     Probe(
@@ -225,6 +225,6 @@ PROBES: Final = (
         answers=("accesses",),
         findings=findings_of_compact,
         views=(DMAT,),
-        metric_numbers=metric_numbers,
+        metric_values=dmat_metrics,
     ),
 )

@@ -100,7 +100,7 @@ METRICS: Final = (
     Metric("stragglers", "stragglers", better="lower", read=_stragglers, page="progress"),
     Metric(
         "tail", "half of SMs done for", "ns", better="lower", over_launches="mean", read=_half_done,
-        shown=_where_timed, solo="half of SMs done for",
+        shown=_where_timed, standalone_title="half of SMs done for",
     ),
     Metric("main_loop", "main loop at line", place=True, over_launches="none", read=_loop_line, shown=where_known),
     Metric(

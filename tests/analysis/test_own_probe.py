@@ -43,8 +43,8 @@ def result(tmp_path: Path) -> Result:
 
 def test_figures(result: Result) -> None:
     values = {
-        metric_number.key: metric_number.value
-        for metric_number in analyse_custom(result, (SUMS, ONCE, MANY)).metric_numbers()
+        metric_value.key: metric_value.value
+        for metric_value in analyse_custom(result, (SUMS, ONCE, MANY)).metric_values()
     }
     assert values == {
         "sums.n": 6,
@@ -59,8 +59,8 @@ def test_records_too_many_to_look_at(result: Result, monkeypatch: pytest.MonkeyP
     """They are counted all the same."""
     monkeypatch.setattr("tui_probe.probekit.custom_probe.MAX_READ_BYTES", 10)
     values = {
-        metric_number.key: (metric_number.value, metric_number.shown)
-        for metric_number in analyse_custom(result, (SUMS, ONCE, MANY)).metric_numbers()
+        metric_value.key: (metric_value.value, metric_value.shown)
+        for metric_value in analyse_custom(result, (SUMS, ONCE, MANY)).metric_values()
     }
     assert (values["once.written"], values["once.a.least"]) == ((3, True), (None, False))
 

@@ -36,7 +36,7 @@ def event_log(trace: Path) -> str:
 )
 def test_kernel_of_a_destroyed_context_is_refused(tool: Tool, what: str, expected: str) -> None:
     program = build(tool, "contexts")
-    assert tool.solo(program, what).stdout == expected
+    assert tool.unprofiled(program, what).stdout == expected
     run, _ = tool.run([program, what], "--launches", "all")
     assert (run.returncode, run.stdout) == (0, expected), run.stderr
 

@@ -93,8 +93,8 @@ def means_table(probes: list[str], costs: list[Cost], *, timed: bool) -> str:
     return f"### Means\n\n{markdown(head, rows)}"
 
 
-def average(costs: Iterable[Cost], metric_number: Callable[[Cost], float | None]) -> str:
-    known = [value for cost in costs if (value := metric_number(cost)) is not None]
+def average(costs: Iterable[Cost], part: Callable[[Cost], float | None]) -> str:
+    known = [value for cost in costs if (value := part(cost)) is not None]
     return f"{mean(known):.2f}" if known else NONE
 
 

@@ -157,17 +157,14 @@ def seconds_to_read(path: Path) -> float:
 def show(name: str, runs: list[dict[str, float]]) -> None:
     """One line of the table."""
     medians = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
-    metric_numbers = (
+    cells_of_row = (
         f"{medians['accesses']:,.0f}",
         *(f"{medians[key]:.3f}" for key in ("read", "first", "busy")),
         f"{medians['first'] / medians['read']:.1f}",
         f"{medians['zoomed']:.3f}",
         f"{max(run['resident'] for run in runs):.0f}",
     )
-    print(
-        f"{name:<10}"
-        + "".join(f"{metric_number:>{cells}}" for metric_number, cells in zip(metric_numbers, CELLS, strict=True))
-    )
+    print(f"{name:<10}" + "".join(f"{text:>{cells}}" for text, cells in zip(cells_of_row, CELLS, strict=True)))
 
 
 if __name__ == "__main__":

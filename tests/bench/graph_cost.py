@@ -44,14 +44,14 @@ def main() -> None:
         folder = Path(name)
         subprocess.run(["cc", "-O2", "-o", folder / "graph_cost", PROGRAM, "-ldl"], check=True)
         (folder / "kernels.ptx").write_bytes(KERNELS)
-        metric_numbers: dict[str, dict[str, list[float]]] = {variant: {} for variant in options.variants}
+        samples: dict[str, dict[str, list[float]]] = {variant: {} for variant in options.variants}
         for _ in range(options.repeats):
-            for variant in metric_numbers:
-                measure(folder, variant, options, metric_numbers[variant])
-        show(metric_numbers, options.nodes)
+            for variant in samples:
+                measure(folder, variant, options, samples[variant])
+        show(samples, options.nodes)
 
 
-def measure(folder: Path, variant: str, options: argparse.Namespace, metric_numbers: dict[str, list[float]]) -> None:
+def measure(folder: Path, variant: str, options: argparse.Namespace, samples: dict[str, list[float]]) -> None:
     """Run the program once, and add its values, in nanoseconds."""
     output, trace = folder / "figures", folder / "trace"
     program = [folder / "graph_cost", folder / "kernels.ptx", options.nodes, options.replays, output]
@@ -67,15 +67,15 @@ def measure(folder: Path, variant: str, options: argparse.Namespace, metric_numb
     memory = []
     for kind, *values in map(str.split, output.read_text().splitlines()):
         if kind == "replay":
-            metric_numbers.setdefault("host", []).append(float(values[0]))
-            metric_numbers.setdefault("gpu", []).append(float(values[1]))
+            samples.setdefault("host", []).append(float(values[0]))
+            samples.setdefault("gpu", []).append(float(values[1]))
         elif kind == "memory":
             memory.append(float(values[0]))
         elif values != ["0"]:
             raise SystemExit(f"{variant}: the memory is wrong by {values[0]}")
-    metric_numbers.setdefault("growth", []).append(memory[-1] - memory[0])
+    samples.setdefault("growth", []).append(memory[-1] - memory[0])
     if arguments is not None:
-        read_trace(trace, options.replays, metric_numbers)
+        read_trace(trace, options.replays, samples)
 
 
 def simulated() -> dict[str, str]:
@@ -89,21 +89,21 @@ def simulated() -> dict[str, str]:
     }  # fmt: skip
 
 
-def read_trace(trace: Path, replays: int, metric_numbers: dict[str, list[float]]) -> None:
+def read_trace(trace: Path, replays: int, samples: dict[str, list[float]]) -> None:
     """Values of the graph in the trace."""
     (graph,) = times_by_graph(open_trace(trace)).values()
     if graph.graph.replays != replays:
         raise SystemExit(f"{graph.graph.replays} replays are in the trace, of {replays}")
-    metric_numbers.setdefault("recorded", []).append(sum(node.probed > 0 for node in graph.nodes))
-    metric_numbers.setdefault("probed", []).append(graph.graph.replays_probed)
+    samples.setdefault("recorded", []).append(sum(node.probed > 0 for node in graph.nodes))
+    samples.setdefault("probed", []).append(graph.graph.replays_probed)
 
 
-def show(metric_numbers: dict[str, dict[str, list[float]]], nodes: int) -> None:
+def show(samples: dict[str, dict[str, list[float]]], nodes: int) -> None:
     """The table: microseconds, and ratios to native where that was measured."""
     print(f"{'replay':<10}{'host us':>9}{'ratio':>8}{'of means':>10}{'gpu us':>10}{'ratio':>8}{'of means':>10}"
           f"{'probed':>8}{'nodes':>10}{'growth kB':>11}")  # fmt: skip
-    native = metric_numbers.get("native")
-    for variant, kinds in metric_numbers.items():
+    native = samples.get("native")
+    for variant, kinds in samples.items():
         cells = ""
         for kind, width in (("host", 9), ("gpu", 10)):
             cells += f"{statistics.median(kinds[kind]) / 1e3:>{width}.2f}"

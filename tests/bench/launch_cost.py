@@ -44,13 +44,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         build(folder)
-        metric_numbers: dict[str, dict[str, list[float]]] = {variant: {} for variant in options.variants}
+        samples: dict[str, dict[str, list[float]]] = {variant: {} for variant in options.variants}
         for _ in range(options.repeats):
-            for variant in metric_numbers:
-                measure(folder, VARIANTS[variant], options, metric_numbers[variant])
-        show(metric_numbers)
+            for variant in samples:
+                measure(folder, VARIANTS[variant], options, samples[variant])
+        show(samples)
         if options.variants[-1] == "probed":  # whose trace is still there
-            show_assembler(folder, statistics.median(metric_numbers["probed"]["first"]) / 1e6)
+            show_assembler(folder, statistics.median(samples["probed"]["first"]) / 1e6)
 
 
 def build(folder: Path) -> None:
@@ -60,7 +60,7 @@ def build(folder: Path) -> None:
 
 
 def measure(
-    folder: Path, arguments: list[str] | None, options: argparse.Namespace, metric_numbers: dict[str, list[float]]
+    folder: Path, arguments: list[str] | None, options: argparse.Namespace, samples: dict[str, list[float]]
 ) -> None:
     """Run the program once and add its values, in nanoseconds."""
     output = folder / "figures"
@@ -78,20 +78,20 @@ def measure(
     if begun.returncode:
         raise subprocess.CalledProcessError(begun.returncode, begun.args)
     files = [path for path in (folder / "trace").rglob("*") if path.is_file()]
-    metric_numbers.setdefault("memory", []).append(used.ru_maxrss * 1024)
-    metric_numbers.setdefault("disk", []).append(sum(path.stat().st_blocks * 512 for path in files))
-    metric_numbers.setdefault("results", []).append(sum(path.parent.name == "result" for path in files))
+    samples.setdefault("memory", []).append(used.ru_maxrss * 1024)
+    samples.setdefault("disk", []).append(sum(path.stat().st_blocks * 512 for path in files))
+    samples.setdefault("results", []).append(sum(path.parent.name == "result" for path in files))
     for line in output.read_text().splitlines():
         kind, value = line.split()
-        metric_numbers.setdefault(kind, []).append(float(value))
+        samples.setdefault(kind, []).append(float(value))
 
 
-def show(metric_numbers: dict[str, dict[str, list[float]]]) -> None:
+def show(samples: dict[str, dict[str, list[float]]]) -> None:
     """Print the table: medians in microseconds, ratios to native."""
-    native, native_mean = (of(metric_numbers["native"]["round"]) for of in (statistics.median, statistics.fmean))
+    native, native_mean = (of(samples["native"]["round"]) for of in (statistics.median, statistics.fmean))
     heads = f"{'ratio':>8}{'of means':>10}{'first launch ms':>17}{'MB on disk':>12}{'results':>9}{'MB of memory':>14}"
     print(f"{'launch':<16}{'mean us':>9}{'median us':>11}{'min us':>9}{heads}")
-    for variant, kinds in metric_numbers.items():
+    for variant, kinds in samples.items():
         median = statistics.median(kinds["round"])
         least, first = min(kinds["round"]), statistics.median(kinds["first"]) / 1e6
         mean = statistics.fmean(kinds["round"])
@@ -99,9 +99,9 @@ def show(metric_numbers: dict[str, dict[str, list[float]]]) -> None:
         numbers += f"{median / native:>8.2f}{mean / native_mean:>10.2f}"
         disk, results, memory = (max(kinds[name]) for name in ("disk", "results", "memory"))
         print(f"{variant:<16}{numbers}{first:>17.2f}{disk / 1e6:>12.2f}{results:>9}{memory / 1e6:>14.0f}")
-    if not {"without times", "ran unprobed"} <= metric_numbers.keys():
+    if not {"without times", "ran unprobed"} <= samples.keys():
         return
-    untimed, timed = (statistics.fmean(metric_numbers[name]["round"]) for name in ("without times", "ran unprobed"))
+    untimed, timed = (statistics.fmean(samples[name]["round"]) for name in ("without times", "ran unprobed"))
     print(f"times cost {timed - untimed:.1f} ns a launch on average, {timed / untimed:.3f} of the cost without them")
 
 
@@ -116,9 +116,11 @@ def show_assembler(folder: Path, first_launch: float) -> None:
         start = time.perf_counter()
         subprocess.run(command, check=True, capture_output=True)
         taken.append((time.perf_counter() - start) * 1e3)
-    solo = statistics.median(taken)
-    overhead = first_launch - solo
-    print(f"first probed launch {first_launch:.1f} ms, the assembler only {solo:.1f} ms, the rest {overhead:.1f} ms")
+    assembling = statistics.median(taken)
+    overhead = first_launch - assembling
+    print(
+        f"first probed launch {first_launch:.1f} ms, the assembler only {assembling:.1f} ms, the rest {overhead:.1f} ms"
+    )
 
 
 if __name__ == "__main__":

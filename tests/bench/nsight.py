@@ -91,7 +91,7 @@ def main() -> None:
         size = path.stat().st_size
         print(f"{count:,} kernels, {size / 1e6:.0f} MB")
         base, memory = measured(BASELINE.format(path=str(path), read=READ))
-        print(f"{'sqlite3 solo':28} {base:7.2f} s {memory:6.0f} MB")
+        print(f"{'sqlite3 alone':28} {base:7.2f} s {memory:6.0f} MB")
         show("reading", measured(READING.format(path=str(path))), base)
         show("page totals", measured(PAGE.format(path=str(path), page="totals", form="table")), base)
         for page in ("ranges", "gaps", "kernels"):
@@ -101,7 +101,7 @@ def main() -> None:
         write_chrome(path, count // 4)
         print(f"{count // 4:,} kernels, {path.stat().st_size / 1e6:.0f} MB")
         base, memory = measured(f"import json; json.load(open({str(path)!r}))")
-        print(f"{'json solo':28} {base:7.2f} s {memory:6.0f} MB")
+        print(f"{'json alone':28} {base:7.2f} s {memory:6.0f} MB")
         show("reading", measured(READING.format(path=str(path))), base)
         for page in ("totals", "sums", "timeline"):
             show(f"page {page}", measured(PAGE.format(path=str(path), page=page, form="table")), base)

@@ -167,12 +167,12 @@ def main() -> None:
     write(options.out, text, [asdict(cost) for cost in costs])
 
 
-def write(out: Path | None, text: str, metric_numbers: list[dict[str, object]]) -> None:
+def write(out: Path | None, text: str, records: list[dict[str, object]]) -> None:
     """Print the tables; ``out`` gets them, too, and a file next to it all values."""
     print(text)
     if out:
         out.write_text(text)
-        out.with_suffix(".json").write_text(json.dumps(metric_numbers, indent=1) + "\n")
+        out.with_suffix(".json").write_text(json.dumps(records, indent=1) + "\n")
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -59,7 +59,7 @@ class ProgramCost:
 
     program: str
     options: str
-    solo: float
+    unprofiled: float
     profiled: float
     same: bool
     disk: int
@@ -75,7 +75,7 @@ class ProgramCost:
     @property
     def ratio(self) -> float:
         """The profiled time beyond the start of the profiler, over the time only."""
-        return max(self.profiled - START, 0) / self.solo
+        return max(self.profiled - START, 0) / self.unprofiled
 
 
 def main() -> None:
@@ -176,20 +176,24 @@ def started(command: list[str], limit: float, folder: Path) -> Outcome:
 
 def measure(program: str, command: list[str], choices: list[str], limit: float, folder: Path) -> list[ProgramCost]:
     """The program only, then profiled."""
-    solo = started(command, limit, folder)
-    if solo.status:
-        print(f"{program}: ends with {solo.status} by itself: {solo.stderr.strip()[-200:]}", file=sys.stderr)
+    unprofiled = started(command, limit, folder)
+    if unprofiled.status:
+        print(
+            f"{program}: ends with {unprofiled.status} by itself: {unprofiled.stderr.strip()[-200:]}", file=sys.stderr
+        )
         return []
-    return [profiled(program, command, choice, solo, limit, folder) for choice in choices]
+    return [profiled(program, command, choice, unprofiled, limit, folder) for choice in choices]
 
 
-def profiled(program: str, command: list[str], choice: str, solo: Outcome, limit: float, folder: Path) -> ProgramCost:
+def profiled(
+    program: str, command: list[str], choice: str, unprofiled: Outcome, limit: float, folder: Path
+) -> ProgramCost:
     """One run under the profiler; its trace is looked at and removed."""
     root = folder / "trace"
     outcome = started([*tool(choice, root), *command], 4 * limit, folder)
-    same = (outcome.status, outcome.stdout) == (solo.status, solo.stdout)
+    same = (outcome.status, outcome.stdout) == (unprofiled.status, unprofiled.stdout)
     if not same:
-        print(f"{program} {choice}: {outcome.status}: {outcome.stdout!r} for {solo.stdout!r}", file=sys.stderr)
+        print(f"{program} {choice}: {outcome.status}: {outcome.stdout!r} for {unprofiled.stdout!r}", file=sys.stderr)
         print(outcome.stderr[-600:], file=sys.stderr)
     kernels = reported(root)
     files = [path for path in root.rglob("*") if path.is_file()] if root.exists() else []
@@ -197,7 +201,7 @@ def profiled(program: str, command: list[str], choice: str, solo: Outcome, limit
     results = sum(path.parent.name == "result" for path in files)
     shutil.rmtree(root, ignore_errors=True)
     return ProgramCost(
-        program, choice, solo.seconds, outcome.seconds, same, disk, results, len(kernels),
+        program, choice, unprofiled.seconds, outcome.seconds, same, disk, results, len(kernels),
         sum(kernel["status"] == "probed" for kernel in kernels), covered(kernels), slowdowns(kernels),
         dict(Counter(kernel["reason"] for kernel in kernels if kernel["status"] != "probed")),
     )  # fmt: skip
@@ -237,7 +241,7 @@ def line(row: ProgramCost) -> str:
     slow = list(row.slowdowns.values())
     slowed = f"{statistics.mean(slow):.3f}/{max(slow):.2f} ({len(slow)})" if slow else "–"
     return (
-        f"{row.program:<22}{row.options or 'default':<18}{row.solo:>7.2f}{row.profiled:>8.2f}{row.ratio:>7.2f}"
+        f"{row.program:<22}{row.options or 'default':<18}{row.unprofiled:>7.2f}{row.profiled:>8.2f}{row.ratio:>7.2f}"
         f"{row.disk / 1e6:>9.1f} MB{row.results:>7}{row.probed:>6}/{row.kernels:<5}{share:>7}  {slowed:<18}{marks}"
     )
 
@@ -248,7 +252,7 @@ def show(rows: list[ProgramCost], choices: list[str]) -> None:
         chosen = [row for row in rows if row.options == choice and row.program != STARTING]
         for row in rows:
             if row.options == choice and row.program == STARTING:
-                print(f"{choice or 'default'}: starting takes {row.profiled - row.solo:.2f} s")
+                print(f"{choice or 'default'}: starting takes {row.profiled - row.unprofiled:.2f} s")
         if chosen:
             print(f"{choice or 'default'}: {sentence(chosen)}")
 

@@ -181,11 +181,11 @@ def register_table(rows: Sequence[RegisterCost]) -> str:
         mine = [row for row in rows if row.probe == probe]
         done = [row for row in mine if row.before and row.after]
         if done:
-            lines.append([probe, str(len(done)), str(len(mine) - len(done)), *metric_numbers(done)])
+            lines.append([probe, str(len(done)), str(len(mine) - len(done)), *summary_cells(done)])
     return markdown([*head, ""], [[*line, ""] for line in lines])
 
 
-def metric_numbers(rows: Sequence[RegisterCost]) -> list[str]:
+def summary_cells(rows: Sequence[RegisterCost]) -> list[str]:
     """Percentiles of added registers; kernels that spill, and blocks that no longer fit, which was not so before; the
     forms that were taken; how many times the instructions there are, in the middle of the kernels.
     """

@@ -128,16 +128,16 @@ def measure(bench: Bench, options: argparse.Namespace) -> None:
         "cache warm": {"warm": True, "report": True},
         "cache warm, no report": {"warm": True, "report": False},
     }
-    solo: list[dict[str, float]] = []
+    unprofiled: list[dict[str, float]] = []
     found: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
     for _ in range(options.rounds):
-        solo.append(bench.once())
+        unprofiled.append(bench.once())
         for kind, how in kinds.items():
             found[kind].append(bench.profiled(**how))
     if sys.dont_write_bytecode:
         sys.stdout.write("PYTHONDONTWRITEBYTECODE is set: modules without a .pyc are compiled at each start\n")
     sys.stdout.write(f"{'':<24}{''.join(f'{name:>8}' for name in COLUMNS)}   ms\n")
-    own = middle(solo)
+    own = middle(unprofiled)
     for kind, runs in found.items():
         taken = middle(runs)
         first = taken["first"] - taken["main"] - (own["first"] - own["main"])

@@ -56,9 +56,7 @@ def test_shares_of_a_real_file(tmp_path: Path) -> None:
 
 def test_a_recorded_trace_has_a_row_per_kernel(tmp_path: Path) -> None:
     path = real(tmp_path, "ncu/vec_full.csv")
-    rows = {
-        metric_number.name: metric_number for metric_number in compared(unpacked(H200 / "demo_bytes", tmp_path), path)
-    }
+    rows = {change.name: change for change in compared(unpacked(H200 / "demo_bytes", tmp_path), path)}
     assert (rows["zero_fill"].limit, rows["zero_fill"].ncu) == ("launch", None)
     assert len(rows) == 7
 

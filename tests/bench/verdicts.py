@@ -97,7 +97,10 @@ def main(words: Sequence[str] | None = None) -> int:
         else:
             csv = counters(folder, built(folder, chosen.arch))
             ways = {"PTX": False} | ({"machine code": True} if chosen.machine_code else {})
-            traces = {f"counted in {way}": probed(folder, chosen.arch, solo=solo) for way, solo in ways.items()}
+            traces = {
+                f"counted in {way}": probed(folder, chosen.arch, without_ptx=without_ptx)
+                for way, without_ptx in ways.items()
+            }
             tables = {title: compared(trace, csv, chosen.bandwidth) for title, trace in traces.items()}
     for title, rows in tables.items():
         print("\n".join([*([title, ""] if len(tables) > 1 else []), *table(rows), ""]))
@@ -105,20 +108,22 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0 if decided and all(decided) else 1
 
 
-def built(folder: Path, arch: str, *, solo: bool = False) -> Path:
+def built(folder: Path, arch: str, *, without_ptx: bool = False) -> Path:
     """The program, with machine code and PTX, or with machine ``only``."""
-    program = folder / ("verdicts_without_ptx" if solo else "verdicts")
-    codes = f"arch=compute_{arch},code=sm_{arch}" if solo else f"arch=compute_{arch},code=[sm_{arch},compute_{arch}]"
+    program = folder / ("verdicts_without_ptx" if without_ptx else "verdicts")
+    codes = (
+        f"arch=compute_{arch},code=sm_{arch}" if without_ptx else f"arch=compute_{arch},code=[sm_{arch},compute_{arch}]"
+    )
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     command = [nvcc, "-O3", "-std=c++17", "-gencode", codes, "-o", str(program), str(SOURCE)]
     run(command, f"build for sm_{arch.rstrip('af')}")
     return program
 
 
-def probed(folder: Path, arch: str, *, solo: bool) -> Path:
+def probed(folder: Path, arch: str, *, without_ptx: bool) -> Path:
     """The trace of the program with the probe, in PTX or in machine code ``only``."""
-    program = built(folder, arch, solo=solo)
-    traces = folder / ("trace_machine_code" if solo else "trace")
+    program = built(folder, arch, without_ptx=without_ptx)
+    traces = folder / ("trace_machine_code" if without_ptx else "trace")
     tool = [
         sys.executable,
         "-m",
@@ -129,7 +134,7 @@ def probed(folder: Path, arch: str, *, solo: bool) -> Path:
         "--benchmark",
         "--save-results",
     ]
-    tool += ["--machine-code", "all"] if solo else []
+    tool += ["--machine-code", "all"] if without_ptx else []
     run([*tool, "--no-ui", "--no-report", "--tracedir", str(traces), "--", str(program), "1"], "run with the probe")
     return max(traces.iterdir(), key=lambda path: path.stat().st_mtime)
 

@@ -68,11 +68,11 @@ def test_a_window_zooms_and_stays_inside() -> None:
 
 
 def test_both_as_pictures() -> None:
-    metric_numbers = pytest.importorskip("matplotlib.figure")
+    matplotlib_figure = pytest.importorskip("matplotlib.figure")
     for chart in (
         BarChart("t", BARS, ("first", "second"), "cycles", str),
         CurveChart("t", [Curve("c", np.arange(3.0), np.arange(3.0))], "x", "y"),
     ):
-        axes = metric_numbers.Figure().add_subplot()
+        axes = matplotlib_figure.Figure().add_subplot()
         chart.plot(axes)
         assert axes.get_title() == "t"

@@ -40,7 +40,7 @@ class Tool:
         path = f"{ROOT}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")
         return os.environ | {"PYTHONPATH": path, "TUI_PROBE_NATIVE": str(self.natives), "COLUMNS": "120"}
 
-    def solo(self, *command: str) -> subprocess.CompletedProcess[str]:
+    def unprofiled(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command with the simulated driver, without the hook."""
         driver = {
             "LD_LIBRARY_PATH": str(self.natives / "sim"),

@@ -19,10 +19,10 @@ KERNELS = list(demo.EXAMPLES)
 
 
 def test_the_example_does_the_same_under_the_hook(tool: Tool) -> None:
-    solo = tool.solo(*EXAMPLE)
+    unprofiled = tool.unprofiled(*EXAMPLE)
     probed, trace = tool.run(EXAMPLE)
-    assert solo.stdout == "".join(f"{name} ok\n" for name in KERNELS)
-    assert (probed.returncode, probed.stdout) == (solo.returncode, solo.stdout)
+    assert unprofiled.stdout == "".join(f"{name} ok\n" for name in KERNELS)
+    assert (probed.returncode, probed.stdout) == (unprofiled.returncode, unprofiled.stdout)
     assert probed.stderr.splitlines() == [f"[info] trace in trace/{trace.name}"]
 
     kernels = open_trace(trace).kernels
@@ -68,12 +68,12 @@ def test_every_warp_of_a_launch_has_its_record(tool: Tool) -> None:
 
 
 def test_the_targets_own_failure_is_passed_on(tool: Tool) -> None:
-    solo = tool.solo(*EXAMPLE, "--kernel", "nonsense")
+    unprofiled = tool.unprofiled(*EXAMPLE, "--kernel", "nonsense")
     probed, _ = tool.run([*EXAMPLE, "--kernel", "nonsense"])
-    assert probed.returncode == solo.returncode == 2
+    assert probed.returncode == unprofiled.returncode == 2
     first, _, errors = probed.stderr.partition("\n")  # before it says anything no one knows that it launches nothing
     assert first.startswith("[info] trace in ")
-    assert errors == solo.stderr
+    assert errors == unprofiled.stderr
     assert not (tool.folder / "trace").exists()
     reported = tool("run", "-p", "block_sched", "--sim", "--", *EXAMPLE, "--kernel", "nonsense")
     assert reported.stdout == "no kernel was launched: there is no trace\n"

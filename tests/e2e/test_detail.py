@@ -26,7 +26,7 @@ class WithSettings(Tool):
         return super().environment | {"XDG_CONFIG_HOME": str(self.folder / "config")}
 
 
-def metric_numbers(tool: Tool, trace: Path) -> Any:
+def result_rows(tool: Tool, trace: Path) -> Any:
     """All results of a trace but for its name and their files."""
     rows = json.loads(tool("report", str(trace), "--page", "results", "--format", "json").stdout)["results"]
     return [{key: value for key, value in row.items() if key not in ("result", "trace")} for row in rows]
@@ -39,19 +39,19 @@ def of_saxpy(trace: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def solo(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> str:
+def unprofiled(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> str:
     """What the example writes without tui-probe."""
-    return Tool(tmp_path_factory.mktemp("alone"), natives).solo(*EXAMPLE).stdout
+    return Tool(tmp_path_factory.mktemp("alone"), natives).unprofiled(*EXAMPLE).stdout
 
 
 @pytest.mark.parametrize("probe", ["block_sched", "gmem_bytes", "gmem_sectors", "barrier_wait"])
-def test_reduced_results_give_the_same_pages(tool: Tool, probe: str, solo: str) -> None:
+def test_reduced_results_give_the_same_pages(tool: Tool, probe: str, unprofiled: str) -> None:
     run, small = tool.run(EXAMPLE, "-p", probe)
     (tool.folder / "other").mkdir()
     again = Tool(tool.folder / "other", tool.natives)
     whole_run, large = again.run(EXAMPLE, "-p", probe, "--detail")
-    assert (run.returncode, run.stdout) == (whole_run.returncode, whole_run.stdout) == (0, solo)
-    assert metric_numbers(tool, small) == metric_numbers(tool, large)
+    assert (run.returncode, run.stdout) == (whole_run.returncode, whole_run.stdout) == (0, unprofiled)
+    assert result_rows(tool, small) == result_rows(tool, large)
     (own,) = load_probe(probe).maps
     assert own.reduction is not None
     traces = [open_trace(small), open_trace(large)]
@@ -97,7 +97,7 @@ def test_irreducible_records_are_block_sampled(tool: Tool) -> None:
     """
     command = [*SAXPY, "--size", "400000"]
     run, trace = tool.run(command, "-p", "dmat", "--max-trace-bytes", "2M")
-    assert (run.returncode, run.stdout) == (0, tool.solo(*command).stdout)
+    assert (run.returncode, run.stdout) == (0, tool.unprofiled(*command).stdout)
     (kernel,) = [kernel for kernel in open_trace(trace).kernels if kernel.name == "saxpy"]
     sample = kernel.read(kernel.results[0]).sample
     assert sample is not None

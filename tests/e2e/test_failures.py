@@ -26,7 +26,7 @@ def failures(tool: Tool, trace: Path) -> dict[str, str | None]:
 
 def test_failures_of_stray_access_have_its_source_line(tool: Tool) -> None:
     done, trace = tool.run([*PROGRAM, "refused", "stray"])
-    assert done.stdout == tool.solo(*PROGRAM, "refused", "stray").stdout
+    assert done.stdout == tool.unprofiled(*PROGRAM, "refused", "stray").stdout
     reported = failures(tool, trace)
     assert str(reported["good"]).startswith("1 launch refused by the driver: CUDA_ERROR_INVALID_VALUE")
     assert str(reported["stray"]).startswith(STRAY)

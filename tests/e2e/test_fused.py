@@ -43,7 +43,7 @@ def tool(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> Tool:
 
 
 @pytest.fixture(scope="module")
-def solo(tool: Tool) -> dict[tuple[str, str], bytes]:
+def single_runs(tool: Tool) -> dict[tuple[str, str], bytes]:
     """Results of runs with one probe each, named as in a run of all."""
     by_probe = {probe: results(run(tool, "-p", probe)[1]) for probe in PROBES}
     return {(kernel, probe): data for probe, found in by_probe.items() for (kernel, _), data in found.items()}
@@ -52,21 +52,23 @@ def solo(tool: Tool) -> dict[tuple[str, str], bytes]:
 @pytest.fixture(scope="module")
 def fused(tool: Tool) -> Path:
     output, trace = run(tool, *chosen(*PROBES))
-    assert output == tool.solo(*COMMAND).stdout
+    assert output == tool.unprofiled(*COMMAND).stdout
     return trace
 
 
-def test_single_launch_has_the_results_of_all_counting_probes(fused: Path, solo: dict[tuple[str, str], bytes]) -> None:
-    assert results(fused) == {named: data for named, data in solo.items() if named[1] in COUNTING}
+def test_single_launch_has_the_results_of_all_counting_probes(
+    fused: Path, single_runs: dict[tuple[str, str], bytes]
+) -> None:
+    assert results(fused) == {named: data for named, data in single_runs.items() if named[1] in COUNTING}
 
 
-def test_replay_has_the_results_of_all_probes(tool: Tool, solo: dict[tuple[str, str], bytes]) -> None:
+def test_replay_has_the_results_of_all_probes(tool: Tool, single_runs: dict[tuple[str, str], bytes]) -> None:
     output, trace = run(tool, "--replay", *chosen(*PROBES))
-    assert output == tool.solo(*COMMAND).stdout
+    assert output == tool.unprofiled(*COMMAND).stdout
     replayed = results(trace)
-    assert replayed.keys() == solo.keys()
+    assert replayed.keys() == single_runs.keys()
     assert {named: data for named, data in replayed.items() if named[1] in COUNTING} == {
-        named: data for named, data in solo.items() if named[1] in COUNTING
+        named: data for named, data in single_runs.items() if named[1] in COUNTING
     }
     document = json.loads(tool("report", str(trace), "--format", "json").stdout)
     assert document["run"]["probes_not_measured"] == []

@@ -40,10 +40,10 @@ def program(name: str, *words: str) -> list[str]:
 def compare(tool: Tool, script: str | list[str], *options: str) -> Trace:
     """Run a program unprofiled and under the tool, which must not change what it prints; the trace."""
     command = script if isinstance(script, list) else [sys.executable, "-c", BEGIN + script]
-    solo = tool.solo(*command)
-    assert solo.returncode == 0, solo.stderr
+    unprofiled = tool.unprofiled(*command)
+    assert unprofiled.returncode == 0, unprofiled.stderr
     run, trace = tool.run(command, *options)
-    assert (run.returncode, run.stdout) == (0, solo.stdout), run.stderr
+    assert (run.returncode, run.stdout) == (0, unprofiled.stdout), run.stderr
     return open_trace(trace)
 
 
@@ -136,9 +136,9 @@ def test_windows_move_until_every_node_is_recorded(tool: Tool) -> None:
     trace = compare(
         tool, steps + "print(gpu.read(words, 5))", "-p", "dmat", "--max-probe-memory", "100k", "--launches", "all"
     )
-    (metric_numbers,) = times_by_graph(trace).values()
-    assert all(node.probed for node in metric_numbers.nodes)
-    probed_launches = [sum(count for _, count in replay.probed) for replay in metric_numbers.graph.replays_told]
+    (graph_times,) = times_by_graph(trace).values()
+    assert all(node.probed for node in graph_times.nodes)
+    probed_launches = [sum(count for _, count in replay.probed) for replay in graph_times.graph.replays_told]
     assert max(probed_launches) < 40
 
 

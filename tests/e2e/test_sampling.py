@@ -23,9 +23,9 @@ def counts(tool: Tool, trace: Path) -> dict[tuple[str, str], Any]:
 
 def test_counts_say_of_which_blocks_they_are(tmp_path: Path, natives: Path) -> None:
     tool = Tool(tmp_path, natives)
-    solo = tool.solo(*EXAMPLE)
+    unprofiled = tool.unprofiled(*EXAMPLE)
     run, trace = tool.run(EXAMPLE, "-p", "gmem_sectors", "--sample", "1/16")
-    assert (run.returncode, run.stdout) == (0, solo.stdout)
+    assert (run.returncode, run.stdout) == (0, unprofiled.stdout)
     row = counts(tool, trace)["strided_store", "store_sectors"]
     assert (row["value"], row["blocks"], row["blocks_measured"]) == (4096 // 16, 64, 4)
     note = "sample    one block in 16 of each grid: everything measured is of these only"
@@ -54,7 +54,7 @@ def test_records_are_numbered_as_in_the_grid(tmp_path: Path, natives: Path) -> N
 def test_a_launch_without_a_block_of_the_sample_runs_as_it_is(tmp_path: Path, natives: Path) -> None:
     tool = Tool(tmp_path, natives)
     run, trace = tool.run(EXAMPLE, "-p", "gmem_bytes", "--sample", "100-120", "--no-report")
-    assert (run.returncode, run.stdout) == (0, tool.solo(*EXAMPLE).stdout)
+    assert (run.returncode, run.stdout) == (0, tool.unprofiled(*EXAMPLE).stdout)
     launches = open_trace(trace).launches
     reasons = [launches[number].reason for number in range(len(launches))]
     assert reasons == [None, *["none of its blocks is in the sample"] * 6]

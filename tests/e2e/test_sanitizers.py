@@ -71,10 +71,10 @@ def test_graphs_in_many_threads(
     kernels = tmp_path / "kernels.ptx"
     kernels.write_bytes(KERNELS)
     command = [str(sanitized.programs["graphs"]), str(kernels)]
-    solo = tool.solo(*command)
-    assert (solo.returncode, len(solo.stdout.split())) == (0, 4), solo.stderr
+    unprofiled = tool.unprofiled(*command)
+    assert (unprofiled.returncode, len(unprofiled.stdout.split())) == (0, 4), unprofiled.stderr
     run, trace = tool.run([*before, *command], *options)
-    assert (run.returncode, run.stdout, len(run.stderr.splitlines())) == (0, solo.stdout, 1), run.stderr
+    assert (run.returncode, run.stdout, len(run.stderr.splitlines())) == (0, unprofiled.stdout, 1), run.stderr
     assert sum(graph.replays_probed for graph in open_trace(trace).graphs) > 20
 
 

@@ -32,7 +32,7 @@ def several(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> tuple[To
     tool = Tool(tmp_path_factory.mktemp("several"), natives)
     command = [*EXAMPLE, "--kernel", "saxpy", "--repeat", "8"]
     run, trace = tool.run(command, *CHOSEN, "--name", "several")
-    assert (run.returncode, run.stdout) == (0, tool.solo(*command).stdout)
+    assert (run.returncode, run.stdout) == (0, tool.unprofiled(*command).stdout)
     return tool, trace
 
 
@@ -146,8 +146,8 @@ def test_read_py_reads_the_results_of_all(several: tuple[Tool, Path]) -> None:
 def test_compare_has_the_figures_of_all_probes(several: tuple[Tool, Path]) -> None:
     tool, trace = several
     shown = tool("compare", str(trace), str(trace), "--format", "json")
-    metric_numbers = {row["figure"] for row in json.loads(shown.stdout)["figures"]}
-    assert {"span_cycles", "store_sectors", "accesses"} <= metric_numbers
+    keys = {row["figure"] for row in json.loads(shown.stdout)["figures"]}
+    assert {"span_cycles", "store_sectors", "accesses"} <= keys
 
 
 def test_a_survey_says_which_kernels_matter_and_what_bounds_each(tmp_path: Path, natives: Path) -> None:

@@ -109,8 +109,8 @@ def test_min_free_disk_is_respected(tool: Tool) -> None:
     """No result is saved, the program runs as ever, and the report says why and what to do."""
     result, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "--min-free-disk", "8000T")
     problem = "results stopped: disk is nearly full (less than 8192000 GiB free)"
-    solo = tool.solo(*EXAMPLE, "--kernel", "saxpy")
-    assert (result.returncode, result.stdout) == (solo.returncode, solo.stdout)
+    unprofiled = tool.unprofiled(*EXAMPLE, "--kernel", "saxpy")
+    assert (result.returncode, result.stdout) == (unprofiled.returncode, unprofiled.stdout)
     assert list((trace / "result").iterdir()) == []
     assert problem in " ".join(tool("report", str(trace)).stdout.split())
     again = tool("run", "-p", "block_sched", "--sim", "--min-free-disk", "8000T", "--", *EXAMPLE, "--kernel", "saxpy")
@@ -127,9 +127,9 @@ def test_a_disk_without_room_from_the_start(tool: Tool, options: str) -> None:
         pytest.skip("needs unshare, and name spaces for users")
     disk = tool.folder / "disk"
     disk.mkdir()
-    solo = tool.solo(*EXAMPLE)
+    unprofiled = tool.unprofiled(*EXAMPLE)
     run = [*RUN, "--no-ui", "--min-free-disk", "0", "--no-report"]
     run += ["--tracedir", f"{disk}/t", "--", *EXAMPLE]
     result = tool.in_namespace(f"mount -t tmpfs -o {options} tmpfs {disk} && exec {shlex.join(run)}")
-    assert (result.returncode, result.stdout) == (0, solo.stdout), result.stderr
+    assert (result.returncode, result.stdout) == (0, unprofiled.stdout), result.stderr
     assert re.search(r"No space left on device|Read-only file system", result.stderr)

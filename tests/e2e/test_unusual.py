@@ -28,10 +28,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("way", ["reset", "unload", "full"])
 def test_unusual_program_behaves_as_without_hook(tool: Tool, program: Path, way: str) -> None:
     command = [str(program), str(KERNELS), way, TURNS]
-    solo = tool.solo(*command)
-    assert solo.returncode == 0, solo.stderr
+    unprofiled = tool.unprofiled(*command)
+    assert unprofiled.returncode == 0, unprofiled.stderr
     profiled, trace = tool.run(command)
-    assert (profiled.returncode, profiled.stdout) == (0, solo.stdout)
+    assert (profiled.returncode, profiled.stdout) == (0, unprofiled.stdout)
     kernels = open_trace(trace).kernels
     assert {kernel.status for kernel in kernels} == {"failed" if way == "full" else "probed"}
     assert any(kernel.launches_probed for kernel in kernels) == (way != "full")
@@ -41,10 +41,10 @@ def test_unusual_program_behaves_as_without_hook(tool: Tool, program: Path, way:
 
 def test_kernel_error_is_attributed_to_program(tool: Tool, program: Path) -> None:
     command = [str(program), str(KERNELS), "stray", TURNS]
-    solo = tool.solo(*command)
-    assert solo.stdout.endswith("launched 0, waited 700, launched again 700, memory 700\n")
+    unprofiled = tool.unprofiled(*command)
+    assert unprofiled.stdout.endswith("launched 0, waited 700, launched again 700, memory 700\n")
     profiled, trace = tool.run(command)
-    assert (profiled.returncode, profiled.stdout) == (solo.returncode, solo.stdout)
+    assert (profiled.returncode, profiled.stdout) == (unprofiled.returncode, unprofiled.stdout)
     report = tool("report", str(trace), "--width", "400").stdout
     (head,) = (line for line in report.splitlines() if line.startswith("context "))
     assert "CUDA_ERROR_ILLEGAL_ADDRESS (700) ended the GPU context, and the program received it" in head

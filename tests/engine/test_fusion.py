@@ -135,8 +135,8 @@ def test_part_info_is_that_of_the_part_by_itself() -> None:
     kernel = Kernel.of(parse(HEADER + STORE), "store")
     fused = build_probed_ptx(kernel, fuse(parts)).info
     for part in parts:
-        solo = build_probed_ptx(kernel, part).info
-        assert sorted(part_info(fused, parts, part).splitlines()) == sorted(solo.splitlines())
+        unfused = build_probed_ptx(kernel, part).info
+        assert sorted(part_info(fused, parts, part).splitlines()) == sorted(unfused.splitlines())
 
 
 def prepared(tmp_path: Path, ptxas: Tool, names: list[str]) -> tuple[Path, MultiPreparer, list[str]]:
@@ -157,15 +157,17 @@ def test_parts_have_the_files_of_a_probe_of_its_own(tmp_path: Path, ptxas: Tool)
     directory, preparers, answers = prepared(tmp_path, ptxas, NAMES)
     preparers.close()
     assert answers == ["probed.bin"] * 4
-    solo, other, _ = prepared(tmp_path / "alone", ptxas, NAMES[:1])
+    unfused, other, _ = prepared(tmp_path / "alone", ptxas, NAMES[:1])
     other.close()
     for name in ("gmem_sectors_by_line", "what_limits"):
         own = directory / name
         assert {path.name for path in own.iterdir()} == {*PREPARED_FILES, "process.log"}
         assert (own / "probed.bin").samefile(directory / "fused" / "probed.bin")
     read = read_sites(directory / NAMES[0])
-    assert read == read_sites(solo / NAMES[0])
-    assert read_kernel_info(directory / NAMES[0] / "kernel.info") == read_kernel_info(solo / NAMES[0] / "kernel.info")
+    assert read == read_sites(unfused / NAMES[0])
+    assert read_kernel_info(directory / NAMES[0] / "kernel.info") == read_kernel_info(
+        unfused / NAMES[0] / "kernel.info"
+    )
 
 
 def test_prepare_parts_leaves_the_fused_kernel(tmp_path: Path, ptxas: Tool) -> None:

@@ -380,10 +380,10 @@ def test_the_kernel_of_the_trial_of_pruning_calls_a_function(arch: int) -> None:
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
     cubin = trial_cubin(arch, assembler, others=True)
     assert set(cubin.kernels) == {TRIAL_KERNEL, "other"}
-    solo = prune_cubin(cubin, TRIAL_KERNEL, cut_table)
-    assert [symbol.name for symbol in solo.symbols if symbol.kind == 2] == ["$trial$trial_mix", TRIAL_KERNEL]
-    assert {symbol.name for symbol in solo.symbols} >= {"trial_total", "other_total", "trial_table", "other_table"}
-    made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(solo, TRIAL_KERNEL)
+    pruned = prune_cubin(cubin, TRIAL_KERNEL, cut_table)
+    assert [symbol.name for symbol in pruned.symbols if symbol.kind == 2] == ["$trial$trial_mix", TRIAL_KERNEL]
+    assert {symbol.name for symbol in pruned.symbols} >= {"trial_total", "other_total", "trial_table", "other_table"}
+    made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(pruned, TRIAL_KERNEL)
     assert [patch.name for patch in made.grafted.patches] == ["trial_total"]
     assert len(made.probed) < len(cubin.image)
 
@@ -611,7 +611,7 @@ def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr(graft_trial, "run_trial", tried)
     assert graft_trial.main(["--arch", "90"]) == 0
     outcomes = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    records = {"slots": "other records: in_slots", "pruned": "other records: solo"}
+    records = {"slots": "other records: in_slots", "pruned": "other records: pruned"}
     records |= dict.fromkeys(("records", "blocks"), "passed")
     assert outcomes[-1] == {"outcome": "passed", "words": "", "instructions": "other sums"} | records
     assert {line["instructions"] for line in outcomes[:-1]} & {"passed"} == set()

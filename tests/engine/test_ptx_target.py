@@ -140,8 +140,8 @@ CALL = """{
 def test_called_functions_are_measured_like_new(header: tuple[int, int, int], ptxas: Tool, tmp_path: Path) -> None:
     body = CALLED + BODY.replace("ld.global.u32 %r6, [%rd3];", CALL)
     probe, old, new = load_probe("gmem_sectors"), kernel_of(*header, body), kernel_of(*NEW, body)
-    (memory, records), (solo, _) = run(old, probe), run(old, None)
-    np.testing.assert_array_equal(memory, solo)
+    (memory, records), (unprobed, _) = run(old, probe), run(old, None)
+    np.testing.assert_array_equal(memory, unprobed)
     assert records == run(new, probe)[1]
     source = tmp_path / "probed.ptx"
     source.write_text(build_probed_ptx(old, probe, arch=90).ptx)
@@ -154,9 +154,9 @@ def test_called_functions_are_measured_like_new(header: tuple[int, int, int], pt
 @pytest.mark.parametrize("name", PROBES)
 def test_old_ptx_is_measured_like_new(header: tuple[int, int, int], name: str) -> None:
     probe = load_probe(name)
-    solo, _ = run(kernel_of(*header), None)
+    unprobed, _ = run(kernel_of(*header), None)
     memory, records = run(kernel_of(*header), probe)
-    np.testing.assert_array_equal(memory, solo)
+    np.testing.assert_array_equal(memory, unprobed)
     assert records
     if name != "what_limits":  # which reads the clock
         assert records == run(kernel_of(*NEW), probe)[1]

@@ -82,7 +82,7 @@ def names_of(folder: Path, probe: Probe) -> dict[str, Any]:
     return runpy.run_path(str(path), run_name="read")
 
 
-def solo(folder: Path, probe: Probe, *words: str) -> subprocess.CompletedProcess[str]:
+def run_script(folder: Path, probe: Probe, *words: str) -> subprocess.CompletedProcess[str]:
     """Run ``read.py`` in a Python that sees nothing of tui-probe."""
     (folder / "read.py").write_text(read_script(probe), encoding="utf-8")
     command = [sys.executable, "-I", "-W", "error", *(words or ("read.py",))]
@@ -97,7 +97,7 @@ def test_read_script_as_a_module(tmp_path: Path) -> None:
         "named = {f'map {n}': a for n, a in r.maps.items()} | {f'is {n}': a for n, a in r.written.items()}\n"
         "np.savez('out.npz', **named)"
     )
-    done = solo(tmp_path, TWO_MAPS, "-c", program)
+    done = run_script(tmp_path, TWO_MAPS, "-c", program)
     assert (done.stdout, done.stderr) == ("(2, 1, 2) (5, 9, 1) 64 []\n", "")
     ours = read_result(path)
     with np.load(tmp_path / "out.npz") as theirs:
@@ -125,7 +125,7 @@ def test_a_sample_of_the_blocks(tmp_path: Path) -> None:
     assert (result.grid, result.blocks) == (ours.header.grid, ours.blocks) == ((10, 3, 1), range(2, 30, 7))
     np.testing.assert_array_equal(result.maps["moves"], ours.records(1, result.maps["moves"].dtype))
     np.testing.assert_array_equal(result.written["ends"], ours.written(0))
-    done = solo(tmp_path, TWO_MAPS, "read.py", "1.bin")
+    done = run_script(tmp_path, TWO_MAPS, "read.py", "1.bin")
     assert done.stdout.splitlines()[1] == "  a sample of 4 blocks: 2 to 23 in steps of 7"
 
 
@@ -134,7 +134,7 @@ def test_read_script_as_a_program(tmp_path: Path) -> None:
     record = np.zeros(8, np.dtype("<u8,<u4,<u4"))
     record["f0"], record["f1"], record["f2"] = start, 5, [0, 1] * 4
     result_file(tmp_path / "1.bin", [(16, 32)], [record.tobytes()])
-    done = solo(tmp_path, BLOCK_SCHED, "read.py", "1.bin", "1.bin")
+    done = run_script(tmp_path, BLOCK_SCHED, "read.py", "1.bin", "1.bin")
     summary = (
         "1.bin: grid (2, 1, 2), block (5, 9, 1), 64 bytes of dynamic shared memory\n"
         "  block_sched: 8 records in 4 blocks of 2 slots with room for 1\n"
@@ -147,13 +147,13 @@ def test_read_script_as_a_program(tmp_path: Path) -> None:
 
 def test_a_summary_counts_attempts(tmp_path: Path) -> None:
     two_maps(tmp_path / "1.bin", 3, [2, 7, 0, UNKNOWN])
-    done = solo(tmp_path, TWO_MAPS, "read.py", "1.bin")
+    done = run_script(tmp_path, TWO_MAPS, "read.py", "1.bin")
     assert "  moves: 360 records in 4 blocks of 45 slots with room for 3\n" in done.stdout
     assert "  moves.attempts: 405 in all, at most 7 per slot\n" in done.stdout
 
 
 def test_without_a_file_it_tells_its_use(tmp_path: Path) -> None:
-    done = solo(tmp_path, BLOCK_SCHED)
+    done = run_script(tmp_path, BLOCK_SCHED)
     assert done.returncode == 1
     assert "python read.py result/" in done.stderr
 
@@ -206,7 +206,7 @@ before = "SAVE [ first ] {%smid}; ADD [ sites ] {1, 4};"
     ours = read_result(path).sites(1, sums.dtype)
     np.testing.assert_array_equal(result.maps["sites"].ravel().tolist(), ours.tolist())  # type: ignore[union-attr]
     assert read_result(path).sites(0, sums.dtype) is None
-    assert "    bytes: 0 to 28, mean 13.3333" in solo(tmp_path, probe, "read.py", "1.bin").stdout
+    assert "    bytes: 0 to 28, mean 13.3333" in run_script(tmp_path, probe, "read.py", "1.bin").stdout
 
 
 @pytest.mark.parametrize("group", ["warp", "block", "launch"])
@@ -238,7 +238,7 @@ before = "SAVE [ m ] {{%smid, %clock64}};"
     assert (result.reduced, result.maps["m"].shape) == ({"m": group}, (*shape, 1))
     np.testing.assert_array_equal(result.maps["m"]["first"][:, :, 0], ours.records["first"])
     np.testing.assert_array_equal(result.written["m"][:, :, 0], ours.saved)
-    output = solo(tmp_path, probe, "read.py", "1.bin").stdout
+    output = run_script(tmp_path, probe, "read.py", "1.bin").stdout
     groups = shape[0] * shape[1]
     assert f"  m: {groups if group == 'launch' else groups * 3 // 4} of {groups} records, one per {group}" in output
 
@@ -249,7 +249,7 @@ def test_files_that_are_cut_off(tmp_path: Path, size: int) -> None:
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(ValueError):  # noqa: PT011  NumPy's own for an empty file
         names_of(tmp_path, TWO_MAPS)["read"](str(path))
-    ended = solo(tmp_path, TWO_MAPS, "read.py", "1.bin")
+    ended = run_script(tmp_path, TWO_MAPS, "read.py", "1.bin")
     assert ended.returncode == 1
     assert ended.stderr.startswith("1.bin: not a result that can be read: ")
 

@@ -143,13 +143,13 @@ def test_warps_keep_no_record_twice_and_lose_none_without_counting_it(
     for block in range(GRID):
         for warp in range(WARPS):
             at = slice(block * THREADS + warp * 32, block * THREADS + min(warp * 32 + 32, THREADS))
-            solo = max(int(to[at][0]) - int(since[at][0]), 0)
+            steps_of_lane_0 = max(int(to[at][0]) - int(since[at][0]), 0)
             steps_there = {s for end, start in zip(to[at], since[at], strict=True) for s in range(start, end)}
             assert attempts[block, warp] >= len(steps_there)
             assert saved[block, warp] == min(attempts[block, warp], cap)
             own = records[block, warp, : saved[block, warp]]
             assert not records[block, warp, saved[block, warp] :].view(np.uint8).any()
-            of_lane_0 = own[: min(solo, cap)]
+            of_lane_0 = own[: min(steps_of_lane_0, cap)]
             assert of_lane_0["step"].tolist() == [int(since[at][0]) + i for i in range(len(of_lane_0))]
             assert (of_lane_0["lane"] == 0).all()
             strays = own[len(of_lane_0) :]

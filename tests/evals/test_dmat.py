@@ -91,9 +91,9 @@ def test_a_picture_as_data_stands_for_the_results(trace: Path, capsys: pytest.Ca
     for key in ("accesses", "kept"):
         assert from_picture.tables["walks"][key].tolist() == answer.tables["walks"][key].tolist()
     assert from_picture.tables["walks"]["kernel"].tolist() == ["stream"]
-    solo = trace.parent / "walk.json"
-    solo.write_text(text)
-    assert tui_probe.evaluate("dmat", solo).tables["bands"]["band"].tolist() == ["query", "key", "out"]
+    walk_file = trace.parent / "walk.json"
+    walk_file.write_text(text)
+    assert tui_probe.evaluate("dmat", walk_file).tables["bands"]["band"].tolist() == ["query", "key", "out"]
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "no JSON", json.dumps({"rows": [], "cycle_edges": [], "bands": []})])

@@ -87,7 +87,7 @@ class Runner:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def solo(self, command: list[str]) -> Outcome:
+    def unprofiled(self, command: list[str]) -> Outcome:
         result = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, timeout=300)
         return Outcome(result.returncode, result.stdout, result.stderr)
 

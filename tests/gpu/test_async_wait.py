@@ -52,10 +52,10 @@ def test_waits_are_what_the_program_measures_itself(
     cycles: int, slow_producer: str, runner: Runner, tmp_path: Path
 ) -> None:
     command = [slow_producer, str(cycles), str(tmp_path / "measured")]
-    solo = runner.solo(command)
-    assert solo.status == 0, solo.stderr
+    unprofiled = runner.unprofiled(command)
+    assert unprofiled.status == 0, unprofiled.stderr
     profiled = runner.profiled(command, "-p", "async_wait")
-    assert (profiled.outcome.status, profiled.outcome.stdout) == (solo.status, solo.stdout)
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
     count, measured = map(int, (tmp_path / "measured").read_text().split())
     (kernel,) = open_trace(profiled.trace).kernels
     assert kernel.status == "probed", kernel.reason
@@ -79,10 +79,10 @@ def test_products_on_tensor_cores_run_unharmed(runner: Runner) -> None:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
     command = [sys.executable, str(PROGRAMS / "triton_product.py")]
-    solo = runner.solo(command)
-    assert solo.status == 0, solo.stderr
+    unprofiled = runner.unprofiled(command)
+    assert unprofiled.status == 0, unprofiled.stderr
     profiled = runner.profiled(command, "-p", "async_wait")
-    assert (profiled.outcome.status, profiled.outcome.stdout) == (solo.status, solo.stdout)
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
     (kernel,) = [
         profiled_kernel for profiled_kernel in open_trace(profiled.trace).kernels if profiled_kernel.name == "matmul"
     ]

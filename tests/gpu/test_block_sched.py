@@ -60,7 +60,7 @@ def test_running_and_scheduling_fill_the_cycles_that_the_counters_count(built: P
         pytest.skip("no ncu on this machine to read the hardware's counters with")
     command = [str(built / "zero_fill"), str(built / "kernels.ptx"), str(runner.folder / "timing")]
     options = ["--csv", "--clock-control", "none", "--metrics", COUNTERS, "-k", "zero_fill"]
-    counted = runner.solo(["ncu", *options, *command]).stdout
+    counted = runner.unprofiled(["ncu", *options, *command]).stdout
     if "ERR_NVGPUCTRPERM" in counted:
         pytest.skip("no permission to read the hardware's counters")
     counters: dict[tuple[int, str], list[float]] = {}
@@ -82,9 +82,9 @@ def test_running_and_scheduling_fill_the_cycles_that_the_counters_count(built: P
 
 def test_benchmark_mode_times_original_and_probed_kernel(built: Path, runner: Runner) -> None:
     command = [str(built / "driver_api"), str(built)]
-    solo = runner.solo(command)
+    unprofiled = runner.unprofiled(command)
     profiled = runner.profiled(command, "-p", "block_sched", "--benchmark")
-    assert (profiled.outcome.status, profiled.outcome.stdout) == (solo.status, solo.stdout)
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
     for kernel in open_trace(profiled.trace).kernels:
         print(f"GPU-BENCHMARK {kernel.name} {kernel.registers_pruned} {kernel.registers_probed} {kernel.slowdown}")
         if kernel.status == "probed":

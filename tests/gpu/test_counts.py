@@ -75,18 +75,18 @@ def counters(patterns: str) -> dict[str, Counted]:
 @pytest.mark.exclusive
 def test_nsight_compute_counts_no_kernel_of_ours(patterns: str, runner: Runner) -> None:
     ncu = [tool("ncu"), "--csv", "--clock-control", "none", "--metrics", next(iter(METRICS))]
-    solo, profiled = runner.solo([*ncu, patterns]), runner.profiled([*ncu, patterns], "-p", "gmem_sectors")
-    names = [[row["Kernel Name"] for row in ncu_rows(text)] for text in (solo.stdout, profiled.outcome.stdout)]
-    assert solo.status == profiled.outcome.status == 0, profiled.outcome.stderr
+    unprofiled, profiled = runner.unprofiled([*ncu, patterns]), runner.profiled([*ncu, patterns], "-p", "gmem_sectors")
+    names = [[row["Kernel Name"] for row in ncu_rows(text)] for text in (unprofiled.stdout, profiled.outcome.stdout)]
+    assert unprofiled.status == profiled.outcome.status == 0, profiled.outcome.stderr
     assert names[0] == names[1] != []
     assert {kernel.reason_code for kernel in open_trace(profiled.trace).kernels} == {"under-ncu"}
 
 
 @pytest.mark.exclusive
 def test_requests_and_sectors_equal_the_counters(patterns: str, counters: dict[str, Counted], runner: Runner) -> None:
-    solo = runner.solo([patterns])
+    unprofiled = runner.unprofiled([patterns])
     profiled = runner.profiled([patterns], "-p", "gmem_sectors")
-    assert (profiled.outcome.status, profiled.outcome.stdout) == (solo.status, solo.stdout)
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
     probed: dict[str, Counted] = {}
     for kernel in open_trace(profiled.trace).kernels:
         assert kernel.status == "probed", f"{kernel.name}: {kernel.reason}"
@@ -114,12 +114,12 @@ def test_lines_add_up_to_the_launch(probe: str, patterns: str, runner: Runner) -
     whole, by_line = figures_of(patterns, runner, probe), figures_of(patterns, runner, f"{probe}_by_line")
     assert len(whole) >= 20
     assert whole.keys() == by_line.keys()
-    for kernel, metric_numbers in whole.items():
-        sums = {key: by_line[kernel].get(key) for key in metric_numbers}
-        equal = "equal" if sums == metric_numbers else "DIFFERENT"
-        print(f"GPU-LINES\t{probe}\t{kernel}\t{equal}\t{metric_numbers}\tby line {by_line[kernel]}")
+    for kernel, sums_of_kernel in whole.items():
+        sums = {key: by_line[kernel].get(key) for key in sums_of_kernel}
+        equal = "equal" if sums == sums_of_kernel else "DIFFERENT"
+        print(f"GPU-LINES\t{probe}\t{kernel}\t{equal}\t{sums_of_kernel}\tby line {by_line[kernel]}")
     different = {
-        kernel for kernel, metric_numbers in whole.items() if not metric_numbers.items() <= by_line[kernel].items()
+        kernel for kernel, sums_of_kernel in whole.items() if not sums_of_kernel.items() <= by_line[kernel].items()
     }
     assert different <= {"loop_of_lanes"}
     if probe == "gmem_sectors":
@@ -136,7 +136,7 @@ def figures_of(program: str, runner: Runner, probe: str) -> dict[str, dict[str, 
         assert kernel.status == "probed", f"{kernel.name}: {kernel.reason}"
         (result,) = analyse_results(trace, kernel)
         assert result.analysis is not None, result.problem
-        values[kernel.name] = {metric_number.key: metric_number.value for metric_number in result.metric_numbers}
+        values[kernel.name] = {metric_value.key: metric_value.value for metric_value in result.metric_values}
     return values
 
 

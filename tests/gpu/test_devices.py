@@ -17,12 +17,12 @@ from .conftest import PROGRAMS, Runner
 @pytest.mark.parametrize("probe", ["gmem_bytes", "block_sched", "dmat"])
 def test_one_process_on_every_gpu(probe: str, built: Path, runner: Runner) -> None:
     command = [str(built / "two_devices")]
-    solo = runner.solo(command)
+    unprofiled = runner.unprofiled(command)
     profiled = runner.profiled(command, "-p", probe)
-    assert profiled.outcome.status == solo.status == 0
-    assert profiled.outcome.stdout == solo.stdout
+    assert profiled.outcome.status == unprofiled.status == 0
+    assert profiled.outcome.stdout == unprofiled.stdout
     (kernel,) = open_trace(profiled.trace).kernels
-    devices = solo.stdout.count("device")
+    devices = unprofiled.stdout.count("device")
     print(f"GPU-DEVICES\t{devices}\t{kernel.name}\t{kernel.status}\t{kernel.launches}\t{kernel.reason}")
     assert (kernel.name, kernel.status, kernel.launches) == ("add_index", "probed", 100 * devices)
 
@@ -30,10 +30,10 @@ def test_one_process_on_every_gpu(probe: str, built: Path, runner: Runner) -> No
 def test_a_process_for_each_gpu(runner: Runner) -> None:
     pytest.importorskip("triton")
     command = [sys.executable, str(PROGRAMS / "distributed.py")]
-    solo = runner.solo(command)
+    unprofiled = runner.unprofiled(command)
     profiled = runner.profiled(command, "-p", "gmem_bytes")
-    assert profiled.outcome.status == solo.status == 0
-    assert profiled.outcome.stdout == solo.stdout
+    assert profiled.outcome.status == unprofiled.status == 0
+    assert profiled.outcome.stdout == unprofiled.stdout
     traces = [open_trace(path) for path in traces_in(profiled.trace.parent)]
     kernels = [kernel for trace in traces for kernel in trace.kernels if kernel.name == "scale"]
     assert [(kernel.status, kernel.launches) for kernel in kernels] == [("probed", 4), ("probed", 4)]
@@ -49,10 +49,10 @@ def test_collectives_between_gpus(runner: Runner) -> None:
     if torch.cuda.device_count() < 2:
         pytest.skip("needs two GPUs")
     command = [sys.executable, str(PROGRAMS / "collectives.py")]
-    solo = runner.solo(command)
-    assert solo.status == 0, solo.stderr
+    unprofiled = runner.unprofiled(command)
+    assert unprofiled.status == 0, unprofiled.stderr
     profiled = runner.profiled(command, "-p", "block_sched", "--machine-code", "all")
-    assert (profiled.outcome.status, profiled.outcome.stdout) == (0, solo.stdout)
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (0, unprofiled.stdout)
     shares = []
     for trace in map(open_trace, traces_in(profiled.trace.parent)):
         coverage = probe_coverage(trace)

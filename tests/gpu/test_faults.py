@@ -44,12 +44,12 @@ def scenario(request: pytest.FixtureRequest, programs: Path, tmp_path: Path) -> 
     command: tuple[str, ...] = (str(programs / "machine_code"),)
     if name != "machine_code":
         command = (str(programs / "unusual"), str(PROGRAMS / "unusual.ptx"), name)
-    solo = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    unprofiled = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     options = RunOptions(command=("true",), probes=("block_sched",), trace_root=tmp_path)
     engine = Engine(choose_probes(["block_sched"]), options, True, tmp_path / "engine.log")
     environment = {"TUI_PROBE_ENGINE": str(engine.socket), "TUI_PROBE_DRIVER": "", "TUI_PROBE_LAUNCHES": "all"}
     try:
-        yield Scenario(name, environment, command=command, output=solo.stdout, status=solo.returncode)
+        yield Scenario(name, environment, command=command, output=unprofiled.stdout, status=unprofiled.returncode)
     finally:
         engine.stop()
 

@@ -31,6 +31,6 @@ def test_the_page_of_a_real_gpu_has_no_gaps() -> None:
     samples = sample_all(nvml)[:1]
     lines = gpu_lines(GpuView(samples, ((samples[0].load,),), ""), 100, ascii_only=False)
     text = "\n".join("".join(part for part, _ in line) for line in lines)
-    for metric_number in ("load", "memory", "clocks", "temperature", "power"):
-        assert metric_number in text
+    for label in ("load", "memory", "clocks", "temperature", "power"):
+        assert label in text
     assert "–" not in text

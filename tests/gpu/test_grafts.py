@@ -54,11 +54,11 @@ def schedules_of(trace: Path, way: str) -> dict[str, list[BlockSchedule]]:
 @pytest.mark.exclusive
 def test_both_ways_see_the_same_blocks(name: str, both_ways: dict[str, tuple[Path, Path]], runner: Runner) -> None:
     with_ptx, without = both_ways[name]
-    solo = runner.solo([str(with_ptx)])
+    unprofiled = runner.unprofiled([str(with_ptx)])
     seen = {}
     for way, program in {"ptx": with_ptx, "graft": without}.items():
         profiled = runner.profiled([str(program)], "-p", "block_sched", "--machine-code", "all")
-        assert (profiled.outcome.status, profiled.outcome.stdout) == (solo.status, solo.stdout)
+        assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
         seen[way] = schedules_of(profiled.trace, way)
     assert seen["ptx"].keys() == seen["graft"].keys()
     for kernel, schedules in seen["ptx"].items():

@@ -41,22 +41,24 @@ def _programs_find_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def print_replays(trace: Trace, name: str) -> None:
     """One line for each graph, for the values that are kept next to the code."""
-    for metric_numbers in times_by_graph(trace).values():
-        graph = metric_numbers.graph
-        kernels = [node for node in metric_numbers.nodes if node.node.kernel is not None]
+    for graph_times in times_by_graph(trace).values():
+        graph = graph_times.graph
+        kernels = [node for node in graph_times.nodes if node.node.kernel is not None]
         recorded = sum(node.probed > 0 for node in kernels)
         print(f"GPU-GRAPH\t{name}\t{graph.id}\t{len(graph.nodes)} nodes\t{recorded}/{len(kernels)} recorded\t"
               f"{graph.replays_probed}/{graph.replays} replays"
-              f" probed\t{metric_numbers.replay_ns}\t{metric_numbers.probed_ns}\t{metric_numbers.call_ns}"
+              f" probed\t{graph_times.replay_ns}\t{graph_times.probed_ns}\t{graph_times.call_ns}"
               f"\t{graph.reason.written if graph.reason else '-'}")  # fmt: skip
 
 
 def compare(runner: Runner, command: list[str], name: str, *options: str) -> Trace:
     """Run a program unprofiled and under the tool; it must do the same."""
-    solo = runner.solo(command)
-    assert solo.status == 0, solo.stderr
+    unprofiled = runner.unprofiled(command)
+    assert unprofiled.status == 0, unprofiled.stderr
     profiled: Profiled = runner.profiled(command, *options)
-    assert (profiled.outcome.status, profiled.outcome.stdout) == (solo.status, solo.stdout), profiled.outcome.stderr
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout), (
+        profiled.outcome.stderr
+    )
     trace = open_trace(profiled.trace)
     print_replays(trace, name)
     return trace
@@ -64,13 +66,13 @@ def compare(runner: Runner, command: list[str], name: str, *options: str) -> Tra
 
 def assert_all_recorded(trace: Trace) -> None:
     """Every node whose kernel has a probe has a record, in graphs that were replayed and can have a variant."""
-    for metric_numbers in times_by_graph(trace).values():
-        if not metric_numbers.graph.replays or metric_numbers.graph.reason is not None:
+    for graph_times in times_by_graph(trace).values():
+        if not graph_times.graph.replays or graph_times.graph.reason is not None:
             continue
-        for node in metric_numbers.nodes:
+        for node in graph_times.nodes:
             kernel = trace.kernels.get(node.node.kernel) if node.node.kernel is not None else None
             if kernel is not None and kernel.status == "probed":
-                assert node.probed, f"node {node.node.index} of graph {metric_numbers.graph.id}: {kernel.name}"
+                assert node.probed, f"node {node.node.index} of graph {graph_times.graph.id}: {kernel.name}"
 
 
 @pytest.mark.parametrize("part", ["kinds", "memory", "changed", "updated", "streams"])

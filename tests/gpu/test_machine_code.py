@@ -60,11 +60,11 @@ def tell(trace: Trace) -> None:
 @pytest.mark.parametrize(("code", "way"), [("code", "graft"), ("linked", "graft"), ("both", "ptx")])
 def test_every_kind_of_kernel_does_the_same(programs: Path, runner: Runner, code: str, way: str, streams: str) -> None:
     command = [str(programs / f"{code}-{streams}")]
-    solo = runner.solo(command)
-    assert solo.status == 7, solo.stdout
+    unprofiled = runner.unprofiled(command)
+    assert unprofiled.status == 7, unprofiled.stdout
     profiled = runner.profiled(command, "-p", "block_sched")
-    assert profiled.outcome.stdout == solo.stdout
-    assert profiled.outcome.status == solo.status
+    assert profiled.outcome.stdout == unprofiled.stdout
+    assert profiled.outcome.status == unprofiled.status
     trace = open_trace(profiled.trace)
     tell(trace)
     assert {plain(kernel.name) for kernel in trace.kernels} == EVERY

@@ -241,17 +241,17 @@ def test_fused_probes_count_in_machine_code_as_single_ones(name: str, tmp_path: 
     assert {kernel.fused for kernel in trace.kernels} != {None}
     found = {
         (kernel.name, result.probe.name): {
-            metric_number.key: metric_number.value for metric_number in result.metric_numbers
+            metric_value.key: metric_value.value for metric_value in result.metric_values
         }
         for kernel in trace.kernels
         for result in analyse_results(trace, kernel)
     }
     for probe in probes:
-        solo = open_trace(runner.profiled([without_ptx], "-p", probe).trace)
-        for kernel in solo.kernels:
-            for result in analyse_results(solo, kernel):
-                metric_numbers = {metric_number.key: metric_number.value for metric_number in result.metric_numbers}
-                assert found[kernel.name, probe] == metric_numbers, f"{kernel.name} under {probe}"
+        grafted = open_trace(runner.profiled([without_ptx], "-p", probe).trace)
+        for kernel in grafted.kernels:
+            for result in analyse_results(grafted, kernel):
+                values = {metric_value.key: metric_value.value for metric_value in result.metric_values}
+                assert found[kernel.name, probe] == values, f"{kernel.name} under {probe}"
 
 
 def counts_of(kernel: TracedKernel) -> list[Counted]:
@@ -268,9 +268,9 @@ def leaves_out(kernel: TracedKernel) -> int:
 
 @pytest.mark.exclusive
 def test_access_patterns_equal_the_counters(without_ptx: str, runner: Runner) -> None:
-    solo = runner.solo([without_ptx])
+    unprofiled = runner.unprofiled([without_ptx])
     profiled = runner.profiled([without_ptx], "-p", "gmem_sectors")
-    assert (profiled.outcome.status, profiled.outcome.stdout) == (solo.status, solo.stdout)
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
     probed = {}
     for kernel in open_trace(profiled.trace).kernels:
         assert (kernel.status, kernel.mode) == ("probed", "graft"), f"{kernel.name}: {kernel.reason}"
@@ -302,9 +302,9 @@ def test_records_of_accesses_are_those_of_ptx(without_ptx: str, with_ptx: str, r
     """The same accesses of the same program in both ways, and the memory is as without a probe."""
     found: dict[str, dict[str, Counter[str]]] = {}
     for way, program in (("graft", without_ptx), ("ptx", with_ptx)):
-        solo = runner.solo([program])
+        unprofiled = runner.unprofiled([program])
         profiled = runner.profiled([program], "-p", "dmat")
-        assert (profiled.outcome.status, profiled.outcome.stdout) == (solo.status, solo.stdout)
+        assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
         kernels = [kernel for kernel in open_trace(profiled.trace).kernels if kernel.status == "probed"]
         assert {kernel.mode for kernel in kernels} == {way}
         found[way] = {kernel.name: sectors_of(kernel) for kernel in kernels}
@@ -366,7 +366,7 @@ def test_limiter_probe_counts_like_other_probes(program: str, images: dict[str, 
 @pytest.mark.exclusive
 def test_instructions_and_operations_equal_the_counters(tmp_path: Path, runner: Runner) -> None:
     """Of kernels that are limited by different units, branches that part lanes among them."""
-    program = built(tmp_path, str(ARCH), solo=True)
+    program = built(tmp_path, str(ARCH), without_ptx=True)
     profiled = runner.profiled([str(program), "1"], "-p", "what_limits", "--machine-code", "all")
     assert profiled.outcome.status == 0, profiled.outcome.stderr
     counters = dict(counters_of([str(program), "1"], metrics=EXECUTED))

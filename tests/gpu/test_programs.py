@@ -43,10 +43,10 @@ def command_of(name: str, built: Path) -> list[str]:
 @pytest.mark.parametrize("name", [*NATIVE, *PYTHON])
 def test_a_program_does_the_same_with_and_without_the_profiler(name: str, built: Path, runner: Runner) -> None:
     command = command_of(name, built)
-    solo = runner.solo(command)
+    unprofiled = runner.unprofiled(command)
     profiled = runner.profiled(command, "-p", "block_sched")
-    assert profiled.outcome.status == solo.status
-    assert profiled.outcome.stdout == solo.stdout
+    assert profiled.outcome.status == unprofiled.status
+    assert profiled.outcome.stdout == unprofiled.stdout
 
     kernels = open_trace(profiled.trace).kernels
     assert kernels

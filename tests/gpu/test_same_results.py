@@ -300,6 +300,6 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 @pytest.mark.parametrize("name", PROBES)
 def test_programs_print_the_same(name: str, programs: dict[str, list[str]], runner: Runner) -> None:
     for program, command in programs.items():
-        solo, profiled = runner.solo(command), runner.profiled(command, "-p", name)
-        assert solo.status == 0, program
-        assert (profiled.outcome.status, profiled.outcome.stdout) == (solo.status, solo.stdout), program
+        unprofiled, profiled = runner.unprofiled(command), runner.profiled(command, "-p", name)
+        assert unprofiled.status == 0, program
+        assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout), program

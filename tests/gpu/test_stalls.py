@@ -46,9 +46,9 @@ def longest(kernel: Kernel) -> list[tuple[str, float]]:
 
 @pytest.mark.exclusive
 def test_planted_waits_are_as_long_as_they_were_made(planted: str, runner: Runner) -> None:
-    solo = runner.solo([planted])
+    unprofiled = runner.unprofiled([planted])
     profiled = runner.profiled([planted], "-p", "stall_sites", "--launches", "all", "--wait")
-    assert (profiled.outcome.status, profiled.outcome.stdout) == (solo.status, solo.stdout)
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
     kernels = {kernel.demangled.partition("(")[0]: longest(kernel) for kernel in open_trace(profiled.trace).kernels}
     chases = {count: kernels[f"void chase<{count}>"][-1] for count in (0, 16, 32, 48, 96)}
     print(f"GPU-STALLS\tchase {chases}")

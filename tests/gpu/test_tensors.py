@@ -31,10 +31,10 @@ def needs(*modules: str) -> None:
 def test_attention_is_right_and_its_tensors_have_names(variant: str, module: str, kernel: str, runner: Runner) -> None:
     needs("torch", module)
     command = [sys.executable, str(EVALUATED / "attention.py"), *SMALL, variant]
-    solo = runner.solo(command)
-    assert solo.stdout.startswith(f"attention {variant} ok\n"), solo.stderr
+    unprofiled = runner.unprofiled(command)
+    assert unprofiled.stdout.startswith(f"attention {variant} ok\n"), unprofiled.stderr
     profiled = runner.profiled(command, "-p", "dmat", "-k", kernel, "--tensors", "--max-write-rate", "none")
-    assert (profiled.outcome.status, profiled.outcome.stdout) == (solo.status, solo.stdout)
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (unprofiled.status, unprofiled.stdout)
     trace = open_trace(profiled.trace)
     assert any(kernel in other.name for other in trace.kernels)
     tensors = {tensor.name.lower(): tensor for tensor in read_tensors(trace)}
@@ -72,7 +72,7 @@ def test_a_program_that_imports_it_by_its_older_name(runner: Runner) -> None:
 def test_programs_launch_the_same_kernels_with_names(name: str, module: str, runner: Runner) -> None:
     needs(module)
     command = [sys.executable, str(PROGRAMS / f"{name}.py")]
-    runner.solo(command)  # what it compiles, and warns of then, is kept
+    runner.unprofiled(command)  # what it compiles, and warns of then, is kept
     without = runner.profiled(command, "-p", "block_sched")
     named = runner.profiled(command, "-p", "block_sched", "--tensors")
     assert (named.outcome.status, named.outcome.stdout) == (without.outcome.status, without.outcome.stdout)

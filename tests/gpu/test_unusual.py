@@ -42,9 +42,9 @@ def command_of(made: Path, way: str, kind: str) -> list[str]:
 
 def same(runner: Runner, command: list[str], *options: str) -> Trace:
     """The trace of a run that did what it does without tui-probe."""
-    solo = runner.solo(command)
+    unprofiled = runner.unprofiled(command)
     profiled = runner.profiled(command, *options)
-    assert profiled.outcome == solo
+    assert profiled.outcome == unprofiled
     return open_trace(profiled.trace)
 
 
@@ -73,13 +73,13 @@ def test_unusual_program_behaves_the_same_without_free_memory(made: Path, runner
 def both(runner: Runner, made: Path) -> tuple[list[Profiled], str]:
     """Two profiled runs of a program next to each other, and what it writes only."""
     command = command_of(made, "steady", "ptx")
-    solo = runner.solo(command)
-    assert solo.status == 0, solo.stderr
+    unprofiled = runner.unprofiled(command)
+    assert unprofiled.status == 0, unprofiled.stderr
     runners = [Runner(runner.folder / str(number)) for number in range(2)]
     for runner in runners:
         runner.folder.mkdir()
     with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda each: each.profiled(command, "-p", "block_sched"), runners)), solo.stdout
+        return list(pool.map(lambda each: each.profiled(command, "-p", "block_sched"), runners)), unprofiled.stdout
 
 
 def recorded(profiled: Profiled) -> int:
@@ -116,7 +116,7 @@ def mps(folder: Path) -> Iterator[None]:
 
 def test_programs_under_the_multi_process_service(made: Path, runner: Runner) -> None:
     with mps(runner.folder):
-        plain = runner.solo(command_of(made, "steady", "ptx"))
+        plain = runner.unprofiled(command_of(made, "steady", "ptx"))
         if plain.status:
             pytest.skip(f"no program runs under the service here: {plain.stderr.strip()}")
         runs, output = both(runner, made)

@@ -28,8 +28,8 @@ from tui_probe.nsight.importers.ncu import read_ncu
 ATTENTION = ExpectedTensor(length=2048, width=64, dtype="fp16", heads=8, batch=2)
 
 
-def kernel(name: str, **metric_numbers: object) -> KernelMetrics:
-    return KernelMetrics(Shape(name, (4, 1, 1), (64, 1, 1)), "ncu", "x.csv", 1, **metric_numbers)  # type: ignore[arg-type]
+def kernel(name: str, **metrics: object) -> KernelMetrics:
+    return KernelMetrics(Shape(name, (4, 1, 1), (64, 1, 1)), "ncu", "x.csv", 1, **metrics)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("dtype", "sectors"), [("fp32", 65536), ("bf16", 32768)])
@@ -192,9 +192,9 @@ def test_kept_time_and_total_are_distinguished(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_tensor_work_is_that_of_the_launches_kept() -> None:
-    metric_numbers = kernel("gemm", tensor_operations=100.0)
-    assert metric_numbers.tensor_work == 100.0
-    assert replace(metric_numbers, launches=7, kept=3).tensor_work == 300.0
+    metrics = kernel("gemm", tensor_operations=100.0)
+    assert metrics.tensor_work == 100.0
+    assert replace(metrics, launches=7, kept=3).tensor_work == 300.0
 
 
 def test_a_narrow_table_keeps_the_share(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,13 +49,13 @@ def rows_of(tmp_path: Path, trace: Trace) -> list[SectorRow]:
 
 def test_the_probe_counts_what_ncu_counts(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, stores_trace(tmp_path))
-    assert [(row.metric_numbers.tool, row.metric_numbers.launches) for row in rows] == [
+    assert [(row.metrics.tool, row.metrics.launches) for row in rows] == [
         ("ncu", 3), ("probes", 2), ("ncu", 3), ("probes", 2), ("ncu", 7),
     ]  # fmt: skip
     for row in rows[:4]:
         assert row.differences == []
         assert row.other is not None
-        assert all(getattr(row.metric_numbers, name) == getattr(row.other, name) for name in COUNTED)
+        assert all(getattr(row.metrics, name) == getattr(row.other, name) for name in COUNTED)
     assert rows[4].differences is None
 
 
@@ -116,7 +116,7 @@ def test_traces_of_several_probes_complete_each_other(product: list[Trace]) -> N
 
 def test_counted_operations_give_the_critical_kernel(product: list[Trace]) -> None:
     page = ncu_page("critical", NcuSources(None, product))
-    assert [(row.metric_numbers.shape.kernel, row.is_critical) for row in page.rows] == [
+    assert [(row.metrics.shape.kernel, row.is_critical) for row in page.rows] == [
         ("gemm", True),
         ("copy", False),
     ]
@@ -152,8 +152,7 @@ def test_the_critical_kernel_of_ncu_and_of_probes_side_by_side(tmp_path: Path, p
         (gemm.folder / "pruned.ptx").write_text("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1};\n")
     page = page_with_ncu(tmp_path, product, bf16="4,096")
     seen = [
-        (row.program, row.metric_numbers.shape.kernel, row.is_critical, row.type_name, row.differences)
-        for row in page.rows
+        (row.program, row.metrics.shape.kernel, row.is_critical, row.type_name, row.differences) for row in page.rows
     ]
     assert seen == [
         ("profile.csv", "gemm", True, "bf16", []),
@@ -192,5 +191,5 @@ def test_launches_that_were_cut_off_do_not_count(tmp_path: Path) -> None:
     writer.counting_kernel(0, "saxpy", "gmem_sectors", gmem_sectors.RECORD)
     writer.counts(0, gmem_sectors.RECORD, lost=3, store_requests=1, store_sectors=4)
     writer.counts(0, gmem_sectors.RECORD, store_requests=1, store_sectors=4)
-    (metric_numbers,) = metrics_of_traces([open_trace(writer.directory)])
-    assert (metric_numbers.launches, metric_numbers.store_requests) == (1, 6)
+    (metrics,) = metrics_of_traces([open_trace(writer.directory)])
+    assert (metrics.launches, metrics.store_requests) == (1, 6)

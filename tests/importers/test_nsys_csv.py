@@ -125,11 +125,11 @@ OTHERS = (
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("gap", ["", "\n", "\nProcessing [x.sqlite] with [/opt/reports/other.py]... \n"])
 def test_other_reports_in_the_file_add_nothing(tmp_path: Path, other: str, gap: str) -> None:
-    solo = read_nsys([write(tmp_path, TRACE + RANGES + SUMS, "only.csv")])
+    single_file = read_nsys([write(tmp_path, TRACE + RANGES + SUMS, "only.csv")])
     text = gap.join((other, TRACE, other, RANGES, other, SUMS, other))
     report = read_nsys([write(tmp_path, text)])
     assert (len(report.kernels), len(report.copies.start)) == (2, 1)
-    assert (report.projected, report.sums) == (solo.projected, solo.sums)
+    assert (report.projected, report.sums) == (single_file.projected, single_file.sums)
 
 
 def test_summary_of_all_operations_gives_its_kernels(tmp_path: Path) -> None:

@@ -165,9 +165,9 @@ def test_rows_without_times_are_left_out_and_counted(tmp_path: Path) -> None:
         "2 kernels without a start left out: export the report again",
         f"2 copies {running}",
     )
-    solo = write_export(tmp_path / "y.sqlite", tables([nulled(complete, 1)], [], []))
+    nulled_export = write_export(tmp_path / "y.sqlite", tables([nulled(complete, 1)], [], []))
     with pytest.raises(ImportFileError, match=rf"1 kernel {running}; no kernels and no NVTX ranges were recorded"):
-        read_nsys([solo])
+        read_nsys([nulled_export])
 
 
 def test_names_that_are_missing_are_replaced_and_counted(tmp_path: Path) -> None:

@@ -62,12 +62,12 @@ def test_full_device_fails_program_as_without_hook(launching: Runner, descriptor
 def test_stream_kinds_are_as_without_hook(launching: Runner, script: Script, redirection: str) -> None:
     free = 2 if "1>" in redirection or (">&- " in f"{redirection} " and "2>" not in redirection) else 1
     target = [*script(KINDS), str(free)]
-    solo = subprocess.run(
+    unprofiled = subprocess.run(
         ["sh", "-c", f'"$@" {redirection}', "sh", *target],
         cwd=launching.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
     )  # fmt: skip
     file = launching.folder / "file"
-    expected = solo.stdout + solo.stderr + (file.read_text() if file.exists() else "")
+    expected = unprofiled.stdout + unprofiled.stderr + (file.read_text() if file.exists() else "")
     file.unlink(missing_ok=True)
     done = in_shell(launching, redirection, target)
     got = done.stdout + done.stderr + (file.read_text() if file.exists() else "")

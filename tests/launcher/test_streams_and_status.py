@@ -181,6 +181,6 @@ def test_without_options_the_seeds_way_of_calling(launching: Runner, script: Scr
 
 def test_python_prints_as_without_hook(launching: Runner, script: Script) -> None:
     command = script("import sys, os; print(sys.stdout.isatty(), os.getcwd(), sys.argv)")
-    solo = subprocess.run(command, cwd=launching.folder, stdin=subprocess.DEVNULL, capture_output=True)
-    assert launching.run(command).stdout == solo.stdout
+    unprofiled = subprocess.run(command, cwd=launching.folder, stdin=subprocess.DEVNULL, capture_output=True)
+    assert launching.run(command).stdout == unprofiled.stdout
     assert sys.executable in command

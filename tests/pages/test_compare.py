@@ -154,9 +154,9 @@ def test_every_difference_that_was_planted_is_found(capfd: pytest.CaptureFixture
         ("resized_kernel", 8): "worse", ("resized_kernel", 64): "better",
     }  # fmt: skip
     assert kernels["matmul", 16]["figure"] == "time_ms"
-    metric_numbers = {(row["kernel"], row["figure"]): row for row in record["figures"] if row["grid"] != [8, 1, 1]}
-    assert metric_numbers["softmax_kernel", "time_ms"]["share"] == pytest.approx(0.05)
-    spills = metric_numbers["matmul(float const*, float const*, float*, int)", "spills"]
+    rows = {(row["kernel"], row["figure"]): row for row in record["figures"] if row["grid"] != [8, 1, 1]}
+    assert rows["softmax_kernel", "time_ms"]["share"] == pytest.approx(0.05)
+    spills = rows["matmul(float const*, float const*, float*, int)", "spills"]
     assert (spills["before"], spills["after"], spills["verdict"]) == (32, 0, "better")
     assert (record["only_before"], record["only_after"]) == (["gone(float*)"], ["added(float*)"])
 
@@ -309,8 +309,8 @@ def test_traces_of_two_probes_are_not_called_better_or_worse(capfd: pytest.Captu
     lines = told(capfd, str(SIMULATED / "block_sched"), str(SIMULATED / "gmem_sectors"), "--width", "100").splitlines()
     assert lines[0] == " 1 kernel in both in 3 shapes: 3 same", "what a probe costs says nothing of the program"
     assert " the probe differs: block_sched, and gmem_sectors" in lines
-    solo = " A only  running cycles 4 323 · scheduling cycles 551"
-    assert any(line.startswith(solo) for line in lines)
+    values_of_a = " A only  running cycles 4 323 · scheduling cycles 551"
+    assert any(line.startswith(values_of_a) for line in lines)
     assert not any(line.startswith(" kernel") for line in lines), "a table in which all is the same tells nothing"
     (registers,) = [line.split() for line in lines if line.startswith(" registers, probed")]
     assert registers[-1].endswith("%"), "what different probes need is neither better nor worse"
@@ -400,12 +400,12 @@ def test_no_kernel_in_both_is_nothing_to_compare(capfd: pytest.CaptureFixture[st
 @pytest.mark.usefixtures("traces")
 def test_two_traces_kernel_by_kernel(capfd: pytest.CaptureFixture[str]) -> None:
     record = document(capfd, "one", "other")
-    metric_numbers = {(row["kernel"], row["figure"]): row for row in record["figures"]}
-    times = metric_numbers["softmax_kernel", "launches"]
+    rows = {(row["kernel"], row["figure"]): row for row in record["figures"]}
+    times = rows["softmax_kernel", "launches"]
     assert (times["before"], times["after"], times["change"]) == (1, 1, 0)
-    slowdown = next(row for key, row in metric_numbers.items() if key[1] == "slowdown")
+    slowdown = next(row for key, row in rows.items() if key[1] == "slowdown")
     assert (slowdown["before"], slowdown["after"], slowdown["change"]) == (pytest.approx(1.2), None, None)
-    cycles = next(row for key, row in metric_numbers.items() if key[1] == "running_cycles")
+    cycles = next(row for key, row in rows.items() if key[1] == "running_cycles")
     assert cycles["verdict"] is None
     problem, device = record["notes"][1:]
     assert problem.startswith("2 problems with results: one/result/")

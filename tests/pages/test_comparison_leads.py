@@ -30,7 +30,7 @@ def of_itself(trace: Path) -> dict[str, PageLink]:
 
 
 @pytest.mark.parametrize(
-    ("trace", "metric_number", "page"),
+    ("trace", "key", "page"),
     [
         (H200 / "demo", "span_cycles", "blocks"),
         (H200 / "attention_sectors", "load_sectors", "lines"),
@@ -43,8 +43,8 @@ def of_itself(trace: Path) -> dict[str, PageLink]:
         (H200 / "demo", "occupancy", "summary"),
     ],
 )
-def test_a_figure_leads_to_the_page_that_shows_it(trace: Path, metric_number: str, page: str, tmp_path: Path) -> None:
-    lead = of_itself(unpacked(trace, tmp_path))[metric_number]
+def test_a_figure_leads_to_the_page_that_shows_it(trace: Path, key: str, page: str, tmp_path: Path) -> None:
+    lead = of_itself(unpacked(trace, tmp_path))[key]
     assert (lead.letter, lead.about != "") == ("B", True)
     assert linked_page(lead) == (page, "")
 

@@ -51,16 +51,16 @@ def test_a_launch_tells_its_graph_replay_and_node(trace: Trace) -> None:
 
 
 def test_nodes_have_their_recordings_times_and_ranges(trace: Trace) -> None:
-    metric_numbers = times_by_graph(trace)[0]
-    assert [node.probed for node in metric_numbers.nodes] == [2, 2, 0, 0, 2, 1]
-    assert [node.ns for node in metric_numbers.nodes] == [12_000, 4_000, None, None, 12_000, 4_000]
-    assert [node.ranges for node in metric_numbers.nodes][:2] == [("step", "attention"), ("step",)]
-    assert metric_numbers.kernel_ns == 32_000
-    assert [(node.begin, node.end) for node in metric_numbers.nodes] == [
+    graph_times = times_by_graph(trace)[0]
+    assert [node.probed for node in graph_times.nodes] == [2, 2, 0, 0, 2, 1]
+    assert [node.ns for node in graph_times.nodes] == [12_000, 4_000, None, None, 12_000, 4_000]
+    assert [node.ranges for node in graph_times.nodes][:2] == [("step", "attention"), ("step",)]
+    assert graph_times.kernel_ns == 32_000
+    assert [(node.begin, node.end) for node in graph_times.nodes] == [
         (0, 0.375), (0.375, 0.5), (0, 0), (0.5, 1), (0.5, 0.875), (0.875, 1),
     ]  # fmt: skip
-    assert metric_numbers.replay_ns == pytest.approx(42_998)
-    assert (metric_numbers.probed_ns, metric_numbers.call_ns) == (52_000, 5200)
+    assert graph_times.replay_ns == pytest.approx(42_998)
+    assert (graph_times.probed_ns, graph_times.call_ns) == (52_000, 5200)
 
 
 def test_replaced_graph_has_other_nodes(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def has_cells(text: str, cells: Iterable[str]) -> bool:
 
 def is_hidden(row: Any) -> bool:
     """Return whether a row is one of data only: a metric that text and the screen leave out."""
-    return isinstance(row, MetricRow) and row.metric_number is not None and not row.metric_number.shown
+    return isinstance(row, MetricRow) and row.metric_value is not None and not row.metric_value.shown
 
 
 @dataclass

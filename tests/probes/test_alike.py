@@ -94,7 +94,7 @@ def test_a_comparison_takes_the_median_of_one_kind(
     trace = trace_of(writer, *blocks)
     problems: dict[str, None] = {}
     values = probe_values(ViewSource(trace, trace.kernels[0]), no_progress, problems)
-    assert {metric_number.key: metric_number.value for metric_number in values}["load_sectors"] == sectors
+    assert {metric_value.key: metric_value.value for metric_value in values}["load_sectors"] == sectors
     assert [words.rpartition(": ")[2] for words in problems] == ([] if said is None else [said])
 
 

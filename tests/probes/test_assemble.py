@@ -41,8 +41,8 @@ def batches(file: str, jobs: list[Job]) -> list[tuple[list[str], list[Job]]]:
     """Return the jobs of each start of ptxas, which takes as long as to assemble a small kernel, with its options."""
     grouped: dict[tuple[str, ...], list[Job]] = {}
     for number, job in enumerate(jobs):
-        solo = [str(number)] if CANNOT_SHARE.search(job[2]) else []
-        grouped.setdefault((*options_for(file, job[0]), *solo), []).append(job)
+        group = [str(number)] if CANNOT_SHARE.search(job[2]) else []
+        grouped.setdefault((*options_for(file, job[0]), *group), []).append(job)
     return [(options_for(file, batch[0][0]), batch) for batch in grouped.values()]
 
 

@@ -232,6 +232,6 @@ def test_blocks_that_are_looked_at_in_parts_are_the_same(file: Path, monkeypatch
 
 
 def test_in_words_the_tail_is_that_of_a_launch_and_data_keeps_its_keys() -> None:
-    named = {metric.key: (metric.title, metric.solo) for metric in METRICS}
+    named = {metric.key: (metric.title, metric.standalone_title) for metric in METRICS}
     assert named["ramp_cycles"] == ("filling", "filling cycles")
     assert named["tail_cycles"] == ("emptying", "emptying cycles")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.engine.kernels import DATA, entry, inserted, probed
 from tests.probes.kernels import GENERIC
-from tests.probes.metric_numbers import figures_in
+from tests.probes.metric_values import figures_in
 from tests.probes.running import example, result_of, simulated
 from tests.probes.test_barrier_wait import UNEVEN
 from tests.probes.test_divergence import LOOP
@@ -117,7 +117,7 @@ def test_the_store_that_does_not_coalesce(tmp_path: Path) -> None:
     assert line.source is not None
     assert (line.source.file.rpartition("/")[2], line.source.line) == ("strided_store.cu", 4)
     assert line.opcode == "st.global.u32"
-    assert {metric_number.key: metric_number.value for metric_number in figures_in("gmem_sectors_by_line", analysis)}[
+    assert {metric_value.key: metric_value.value for metric_value in figures_in("gmem_sectors_by_line", analysis)}[
         "worst_value"
     ] == 8
 
@@ -184,10 +184,10 @@ def test_copies_by_tensor_map_leave_no_line_with_the_most_bytes(tmp_path: Path) 
     analysis = gmem_bytes.analyse_lines(read_result(path), (1, 2, 3))
     assert [gmem_bytes.bytes_of(line) for line in analysis.lines] == [20000, None, 20000]
     assert analysis.worst is None
-    metric_numbers = {
-        metric_number.key: metric_number.value for metric_number in figures_in("gmem_bytes_by_line", analysis)
+    metric_values = {
+        metric_value.key: metric_value.value for metric_value in figures_in("gmem_bytes_by_line", analysis)
     }
-    assert (metric_numbers["read"], metric_numbers["tensor_loads"], metric_numbers["worst_line"]) == (None, 7, None)
+    assert (metric_values["read"], metric_values["tensor_loads"], metric_values["worst_line"]) == (None, 7, None)
 
 
 def test_multiply_adds_of_each_line_are_m_n_k(tmp_path: Path) -> None:
@@ -199,11 +199,11 @@ def test_multiply_adds_of_each_line_are_m_n_k(tmp_path: Path) -> None:
     assert {(line.opcode or "")[: len("mma.sync")] for line in analysis.lines} == {"mma.sync"}
     warps, parts = 2 * 3 * 4, 96 // 32
     assert set(executed) == {warps * parts}
-    metric_numbers = {
-        metric_number.key: metric_number.value for metric_number in figures_in("tensorop_count_by_line", analysis)
+    metric_values = {
+        metric_value.key: metric_value.value for metric_value in figures_in("tensorop_count_by_line", analysis)
     }
-    assert metric_numbers["operations"] == 2 * 128 * 192 * 96
-    assert metric_numbers["worst_value"] == 128 * 192 * 96 // len(analysis.lines)
+    assert metric_values["operations"] == 2 * 128 * 192 * 96
+    assert metric_values["worst_value"] == 128 * 192 * 96 // len(analysis.lines)
 
 
 def test_fragments_of_each_line(tmp_path: Path) -> None:

@@ -171,8 +171,8 @@ def test_compact_addresses_get_their_upper_bits_from_allocations(tmp_path: Path)
     (part,) = accesses.parts()
     assert part.addresses().tolist() == [BASE, far + (1 << 21) + 32]
     assert part.lines() is None
-    solo = opened(tmp_path, launch.content(4, compact=True), compact=True)
-    assert solo.parts()[0].addresses().tolist() == [BASE % (1 << 37), ((1 << 21) + 32 + BASE) % (1 << 37)]
+    compact = opened(tmp_path, launch.content(4, compact=True), compact=True)
+    assert compact.parts()[0].addresses().tolist() == [BASE % (1 << 37), ((1 << 21) + 32 + BASE) % (1 << 37)]
 
 
 def test_whoever_lost_interest_stops_the_work(tmp_path: Path) -> None:

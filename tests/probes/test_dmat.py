@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.engine.kernels import entry
 from tests.probes.kernels import GENERIC
-from tests.probes.metric_numbers import figures_in
+from tests.probes.metric_values import figures_in
 from tests.probes.running import example, result_of, simulated
 from tests.probes.specimens import strided_store
 from tests.probes.test_gmem_sectors import gather
@@ -192,9 +192,9 @@ def test_more_accesses_than_room(tmp_path: Path) -> None:
     table = by_line(accesses, tmp_path)
     assert (table.accesses, table.kept) == (32 * 1000, 32 * accesses.capacity)
     assert [(row.requests, row.sectors) for row in table.rows] == [(accesses.capacity, accesses.capacity)]
-    metric_numbers = {metric_number.key: metric_number for metric_number in figures_in("dmat", table)}
-    assert metric_numbers["kept"].shown
-    assert metric_numbers["worst_sectors_per_request"].value == 1
+    metric_values = {metric_value.key: metric_value for metric_value in figures_in("dmat", table)}
+    assert metric_values["kept"].shown
+    assert metric_values["worst_sectors_per_request"].value == 1
 
 
 def test_a_kernel_whose_ptx_is_gone(tmp_path: Path) -> None:

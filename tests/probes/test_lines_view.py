@@ -93,7 +93,7 @@ def test_simulated_nanoseconds_are_no_times(trace: Trace) -> None:
         trace.state.simulated = on_simulated_gpu
         (result,) = analyse_results(trace, kernel)
         assert result.analysis is not None
-        metric_numbers = {metric_number.key: metric_number for metric_number in result.metric_numbers}
-        assert (metric_numbers["duration"].value is None) is on_simulated_gpu
-        assert metric_numbers["longest_cycles"].value
+        values = {metric_value.key: metric_value for metric_value in result.metric_values}
+        assert (values["duration"].value is None) is on_simulated_gpu
+        assert values["longest_cycles"].value
         assert result.threads_missing == 0

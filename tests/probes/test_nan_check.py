@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.kernels import DATA, entry, inserted, probed
-from tests.probes.metric_numbers import figures_in
+from tests.probes.metric_values import figures_in
 from tests.probes.running import example, result_of, simulated
 from tests.probes.specimens import Specimen
 from tui_probe.engine.kernel import Kernel
@@ -60,9 +60,7 @@ def test_a_planted_nan(tmp_path: Path) -> None:
 def test_all_finite(tmp_path: Path) -> None:
     analysis = saxpy(tmp_path, {})
     assert (analysis.stores, analysis.first) == (0, None)
-    assert [metric_number.key for metric_number in figures_in("nan_check", analysis) if metric_number.shown] == [
-        "stores"
-    ]
+    assert [metric_value.key for metric_value in figures_in("nan_check", analysis) if metric_value.shown] == ["stores"]
 
 
 def test_the_earliest_of_several(tmp_path: Path) -> None:
@@ -73,7 +71,7 @@ def test_the_earliest_of_several(tmp_path: Path) -> None:
     assert times == sorted(times)
     first = next(store for store in analysis.found if store.block[0] == 0)
     assert (first.thread[0], first.value) == (3, -math.inf)
-    assert {metric_number.key: metric_number.label for metric_number in figures_in("nan_check", analysis)}[
+    assert {metric_value.key: metric_value.label for metric_value in figures_in("nan_check", analysis)}[
         "first_line"
     ].startswith("first ")
 
@@ -207,7 +205,7 @@ ret;
     analysis = checked(tmp_path, entry(body, ".param .u64 out"), np.full(4, 0x7FC00000, np.uint32))
     assert analysis.stores == 0
     assert [site.opcode for site in analysis.unchecked] == ["st.global.v2.b32"]
-    assert {metric_number.key for metric_number in figures_in("nan_check", analysis) if metric_number.shown} == {
+    assert {metric_value.key for metric_value in figures_in("nan_check", analysis) if metric_value.shown} == {
         "stores",
         "unchecked",
     }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tests.probes.metric_numbers import figures_in
+from tests.probes.metric_values import figures_in
 from tests.probes.running import result_of
 from tests.probes.test_warp_progress import HEAD, TEXT
 from tui_probe.engine.kernel import Kernel
@@ -56,7 +56,7 @@ def test_more_blocks_than_room(tmp_path: Path) -> None:
     assert 0 < analysis.unknown < analysis.cycles
     late = int(analysis.progress.warps["elapsed"][0, 0]) - 1
     assert analysis.where(late).tolist() == [[-2]]
-    assert {metric_number.key for metric_number in figures_in("program_progress", analysis) if metric_number.shown} >= {
+    assert {metric_value.key for metric_value in figures_in("program_progress", analysis) if metric_value.shown} >= {
         "blocks_kept",
         "unknown_share",
     }

@@ -114,8 +114,8 @@ def test_figures_without_an_analysis(tmp_path: Path) -> None:
         maps = [_custom_map(own, map_) for map_ in own.maps]
         whole, reduced = (
             {
-                metric_number.key: metric_number.value
-                for metric_number in custom_probe.analyse_custom(each, maps).metric_numbers()
+                metric_value.key: metric_value.value
+                for metric_value in custom_probe.analyse_custom(each, maps).metric_values()
             }
             for each in both(folder, probe, "matmul")
         )

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.kernels import entry
-from tests.probes.metric_numbers import figures_in
+from tests.probes.metric_values import figures_in
 from tests.probes.running import example, result_of
 from tui_probe.engine.kernel import Kernel
 from tui_probe.errors import TraceError
@@ -72,14 +72,14 @@ def test_a_planted_straggler_is_found(tmp_path: Path) -> None:
     rounds[11 * 32 :][:32] = 90
     progress = ran(tmp_path, rounds, block=64)
     assert progress.stragglers().tolist() == [[5, 1]]
-    metric_numbers = {metric_number.key: metric_number.value for metric_number in figures_in("warp_progress", progress)}
-    assert metric_numbers["warps"] == 16
-    assert metric_numbers["stragglers"] == 1
-    assert metric_numbers["longest_cycles"] == progress.warps["elapsed"][5, 1]
+    metric_values = {metric_value.key: metric_value.value for metric_value in figures_in("warp_progress", progress)}
+    assert metric_values["warps"] == 16
+    assert metric_values["stragglers"] == 1
+    assert metric_values["longest_cycles"] == progress.warps["elapsed"][5, 1]
     sms = progress.warps["sm"].reshape(-1)
     last = np.array([progress.end.reshape(-1)[sms == sm].max() for sm in np.unique(sms)])
     assert last.max() == progress.end[5, 1]
-    assert metric_numbers["tail"] == last.max() - np.median(last) > 0
+    assert metric_values["tail"] == last.max() - np.median(last) > 0
 
 
 def test_lanes_that_come_apart_arrive_in_groups(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_more_iterations_than_room(tmp_path: Path) -> None:
     progress = ran(tmp_path, np.full(32, 300, np.uint32))
     assert (progress.reached.tolist(), progress.kept.tolist()) == ([[300]], [[128]])
     assert progress.loops[0].iterations == 127
-    shown = {metric_number.key for metric_number in figures_in("warp_progress", progress) if metric_number.shown}
+    shown = {metric_value.key for metric_value in figures_in("warp_progress", progress) if metric_value.shown}
     assert {"arrivals", "arrivals_kept"} <= shown
 
 

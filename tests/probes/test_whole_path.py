@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def test_sectors_of_the_example(tmp_path: Path, natives: Path) -> None:
     """16 384 threads store side by side and two apart; saxpy loads twice."""
     tool = Tool(tmp_path, natives)
-    solo = tool.solo(*EXAMPLE)
+    unprofiled = tool.unprofiled(*EXAMPLE)
     run, trace = tool.run(EXAMPLE, "-p", "gmem_sectors")
-    assert (run.returncode, run.stdout) == (solo.returncode, solo.stdout)
+    assert (run.returncode, run.stdout) == (unprofiled.returncode, unprofiled.stdout)
     page = json.loads(tool("report", str(trace), "--page", "results", "--format", "json").stdout)
     values = {(row["name"], row["figure"]): row["value"] for row in page["results"]}
     assert values["coalesced_store", "store_requests"] == 512
@@ -32,7 +32,7 @@ def test_sectors_of_each_line_of_the_example(tmp_path: Path, natives: Path) -> N
     """The store that does not coalesce, with its line of source, from the table of lines."""
     tool = Tool(tmp_path, natives)
     run, trace = tool.run(EXAMPLE, "-p", "gmem_sectors_by_line")
-    assert (run.returncode, run.stdout) == (0, tool.solo(*EXAMPLE).stdout)
+    assert (run.returncode, run.stdout) == (0, tool.unprofiled(*EXAMPLE).stdout)
     shown = tool("show", "lines", str(trace), "-k", "strided_store", "--format", "json")
     assert shown.returncode == 0, shown.stderr
     (line,) = json.loads(shown.stdout)["data"]["lines"]

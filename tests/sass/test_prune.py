@@ -125,16 +125,16 @@ def test_all_of_a_kernel_is_the_same_and_the_others_are_gone(assembled: Assemble
     unpruned = assembled(SEVERAL, arch)
     assert len(unpruned.kernels) == 5
     for name in unpruned.kernels:
-        solo = prune_cubin(unpruned, name, cut_table)
-        assert solo.kernels == (name,)
-        assert facts(solo, name) == facts(unpruned, name)
+        pruned = prune_cubin(unpruned, name, cut_table)
+        assert pruned.kernels == (name,)
+        assert facts(pruned, name) == facts(unpruned, name)
         others = set(unpruned.kernels) - {name}
-        assert not [section.name for section in solo.sections if any(other in section.name for other in others)]
-        assert not [section.name for section in solo.sections if "debug" in section.name or "merc" in section.name]
-        assert GraftTarget.of(solo, name).words == GraftTarget.of(unpruned, name).words
-        assert len(solo.image) < len(unpruned.image) / 2
-        assert prune_cubin(solo, name, cut_table).image == solo.image
-        for section in solo.sections[1:]:
+        assert not [section.name for section in pruned.sections if any(other in section.name for other in others)]
+        assert not [section.name for section in pruned.sections if "debug" in section.name or "merc" in section.name]
+        assert GraftTarget.of(pruned, name).words == GraftTarget.of(unpruned, name).words
+        assert len(pruned.image) < len(unpruned.image) / 2
+        assert prune_cubin(pruned, name, cut_table).image == pruned.image
+        for section in pruned.sections[1:]:
             assert section.offset % max(section.align, 1) == 0
 
 
@@ -147,11 +147,11 @@ def test_nvidias_tools_read_it_as_the_whole(assembled: Assemble, tmp_path: Path,
     paths = tmp_path / "unpruned.cubin", tmp_path / "only.cubin"
     paths[0].write_bytes(unpruned.image)
     for name in ("calling", "varied"):
-        solo = prune_cubin(unpruned, name, cut_table)
-        paths[1].write_bytes(solo.image)
+        pruned = prune_cubin(unpruned, name, cut_table)
+        paths[1].write_bytes(pruned.image)
         texts = [
             _NUMBERED.sub("", disassemble(tool, path, cubin.kernel_symbol(name).number))
-            for path, cubin in zip(paths, (unpruned, solo), strict=True)
+            for path, cubin in zip(paths, (unpruned, pruned), strict=True)
         ]
         assert texts[1] == texts[0]
         for dumper in dumpers[:1]:
@@ -163,10 +163,10 @@ def test_nvidias_tools_read_it_as_the_whole(assembled: Assemble, tmp_path: Path,
 @pytest.mark.parametrize("arch", [80, 90, 100])
 def test_functions_that_are_called_come_along(linked: Link, arch: int) -> None:
     link = linked(arch)
-    solo = prune_cubin(link, "direct", cut_table)
-    code = {section.name for section in solo.sections if section.name.startswith(CODE_PREFIX)}
+    pruned = prune_cubin(link, "direct", cut_table)
+    code = {section.name for section in pruned.sections if section.name.startswith(CODE_PREFIX)}
     assert code == {".text.direct", ".text.outer", ".text.inner"}
-    assert facts(solo, "direct", ("outer", "inner")) == facts(link, "direct", ("outer", "inner"))
+    assert facts(pruned, "direct", ("outer", "inner")) == facts(link, "direct", ("outer", "inner"))
     bare = prune_cubin(link, "alone", cut_table)
     assert [section.name for section in bare.sections if section.name.startswith(CODE_PREFIX)] == [".text.alone"]
 
@@ -175,15 +175,15 @@ def test_functions_that_are_called_come_along(linked: Link, arch: int) -> None:
 @pytest.mark.parametrize("kernel", ["indirect", "by_table"])
 def test_functions_that_are_called_by_the_originals_addresses_stay_there(linked: Link, kernel: str, arch: int) -> None:
     """Those of a parameter or of a variable that is shared: what is left of the variable here is never read."""
-    solo = prune_cubin(linked(arch), kernel, cut_table)
-    assert [section.name for section in solo.sections if section.name.startswith(CODE_PREFIX)] == [f".text.{kernel}"]
+    pruned = prune_cubin(linked(arch), kernel, cut_table)
+    assert [section.name for section in pruned.sections if section.name.startswith(CODE_PREFIX)] == [f".text.{kernel}"]
     named = {
-        solo.symbol(relocation.symbol).name
-        for table in solo.relocation_sections()
-        for relocation in solo.relocations(table)
+        pruned.symbol(relocation.symbol).name
+        for table in pruned.relocation_sections()
+        for relocation in pruned.relocations(table)
     }
     assert not named & {"inner", "outer"}
-    target = GraftTarget.of(solo, kernel)
+    target = GraftTarget.of(pruned, kernel)
     assert target.has_unseen_calls
     assert calls_outside(target) == BY_ADDRESS
     patched = {patch.name for patch in shared_variables(target).patches}
@@ -248,11 +248,11 @@ def test_lines_of_the_kernel_stay(tmp_path: Path) -> None:
     subprocess.run([tools[0].path, "-arch=sm_90", "-lineinfo", source, "-o", binary], check=True)
     unpruned = Cubin.read(binary.read_bytes())
     for name, lines in (("saxpy", {12, 7}), ("many", {40})):
-        solo, size = prune_cubin(unpruned, name, cut_table), unpruned.kernel_symbol(name).size
-        places = source_places(solo.image, name, size)
+        pruned, size = prune_cubin(unpruned, name, cut_table), unpruned.kernel_symbol(name).size
+        places = source_places(pruned.image, name, size)
         assert places == source_places(unpruned.image, name, size)
         assert {line for _, line in places.values()} == lines
-        assert solo.section(".debug_line").size < unpruned.section(".debug_line").size
+        assert pruned.section(".debug_line").size < unpruned.section(".debug_line").size
 
 
 def test_damaged_files_are_refused_or_pruned(assembled: Assemble) -> None:

@@ -151,9 +151,9 @@ def test_waiting_blocks_continue_at_the_latest_time() -> None:
     times = run(body, np.zeros(8, np.uint64), blocks=8, cluster=4)
     # The last to arrive pays for its wait after that, the others did before.
     assert times == [times[0], times[0], times[0], times[0] + COSTS["barrier"]] * 2
-    solo = run(body, np.zeros(8, np.uint64), blocks=8, cluster=1)
+    single_cluster = run(body, np.zeros(8, np.uint64), blocks=8, cluster=1)
     # Rank 3 goes around three times more than rank 0: four instructions each.
-    assert times[3] - solo[0] == 3 * 4 * COSTS["integer"]
+    assert times[3] - single_cluster[0] == 3 * 4 * COSTS["integer"]
 
 
 def test_a_cluster_starts_when_there_is_room_for_all_of_it() -> None:

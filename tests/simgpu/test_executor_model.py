@@ -60,27 +60,27 @@ def test_one_block() -> None:
 
 def test_equal_blocks_are_dealt_out_over_sms_first() -> None:
     seen, cycles = run(SMALL, [2] * 10)
-    solo = run(SMALL, [2])[1]
+    single = run(SMALL, [2])[1]
     assert seen["sm"][:, 0].tolist() == [0, 1] * 5
     assert seen["warp"][:, 0].tolist() == [0, 0, 1, 1, 0, 0, 1, 1, 0, 0]
     rounds = [0] * 4 + [1] * 4 + [2] * 2
-    assert seen["start"][:, 0].tolist() == [100 + FIRST_READ + solo * number for number in rounds]
-    assert cycles == 3 * solo
+    assert seen["start"][:, 0].tolist() == [100 + FIRST_READ + single * number for number in rounds]
+    assert cycles == 3 * single
 
 
 def test_a_straggler_keeps_its_slot_and_the_others_go_on() -> None:
     """Block 1 is as long as some others together: SM 1's first slot is taken, the rest rotates over three slots."""
     trips = [2, 60, *[2] * 8]
     seen, cycles = run(SMALL, trips)
-    solo, long = run(SMALL, [2])[1], run(SMALL, [60])[1]
-    assert 2 * solo < long
+    single, long = run(SMALL, [2])[1], run(SMALL, [60])[1]
+    assert 2 * single < long
     # Slots in the order in which they free: (SM 0, 0), (SM 0, 1), (SM 1, 1), again and again.
     assert seen["sm"][:, 0].tolist() == [0, 1, 0, 1, 0, 0, 1, 0, 0, 1]
     assert seen["warp"][:, 0].tolist() == [0, 0, 1, 1, 0, 1, 1, 0, 1, 1]
     assert seen["start"][:, 0].tolist() == [
-        100 + FIRST_READ + solo * number for number in [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
+        100 + FIRST_READ + single * number for number in [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
     ]
-    assert cycles == max(long, 3 * solo)
+    assert cycles == max(long, 3 * single)
 
 
 def test_a_short_block_lets_the_next_one_start_early() -> None:
@@ -270,12 +270,12 @@ def test_blocks_placed_together_are_placed_as_one_by_one(
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=20))
 def test_executed_blocks_follow_the_greedy_schedule(trips: list[int]) -> None:
     seen, cycles = run(SMALL, trips)
-    solo = {trip: launched_alone(trip) - Machine().block_launch_cycles for trip in set(trips)}
-    placed = greedy(SMALL, 2, [solo[trip] for trip in trips])
+    single = {trip: launched_alone(trip) - Machine().block_launch_cycles for trip in set(trips)}
+    placed = greedy(SMALL, 2, [single[trip] for trip in trips])
     starts = (seen["start"][:, 0] - FIRST_READ).tolist()
     seen_order = list(zip(seen["sm"][:, 0].tolist(), seen["warp"][:, 0].tolist(), starts, strict=True))
     assert seen_order == placed
-    assert cycles == max(start + solo[trip] for (_, _, start), trip in zip(placed, trips, strict=True))
+    assert cycles == max(start + single[trip] for (_, _, start), trip in zip(placed, trips, strict=True))
 
 
 def test_reading_the_clock_does_not_change_the_schedule() -> None:

@@ -205,8 +205,8 @@ sys.exit(3)
 """
     for more in (str(own), ""):
         with_names = run(tmp_path, source, tensors=True, python=python, more=more)
-        solo = run(tmp_path, source, tensors=False, python=python, more=more)
-        assert (with_names.stdout, with_names.stderr, with_names.status) == (solo.stdout, solo.stderr, 3)
+        unprofiled = run(tmp_path, source, tensors=False, python=python, more=more)
+        assert (with_names.stdout, with_names.stderr, with_names.status) == (unprofiled.stdout, unprofiled.stderr, 3)
     assert with_names.traces == []  # it launched nothing, so there is no trace
 
 

@@ -80,9 +80,9 @@ def test_decimal_numbers(word: bytes, digits: int, value: int | None) -> None:
 @pytest.mark.parametrize(("word", "value"), [(b"-", -1), (b"7", 7), (b"--", None), (b"", None), (b"-7", None)])
 def test_a_figure_may_be_missing(word: bytes, value: int | None) -> None:
     fields = LineFields(LineBlock(b"x " + word + b" y\n"), np.array([0]), 2, behind=b"")
-    (metric_numbers,) = fields.metric_numbers({1: 18})
+    (numbers,) = fields.numbers_or_none({1: 18})
     assert fields.good[0] == (value is not None)
-    assert value is None or metric_numbers[0] == value
+    assert value is None or numbers[0] == value
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
 
     probe = registry.probe_named("block_sched")
     assert probe is not None
-    bad = guarded(replace(probe, analyse=fails, timeline=fails, metric_numbers=None))
+    bad = guarded(replace(probe, analyse=fails, timeline=fails, metric_values=None))
     monkeypatch.setattr(registry, "_added", {"block_sched": bad})
 
 

@@ -213,7 +213,7 @@ async def to_row(stage: Stage, words: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("metric_number", "page", "title"),
+    ("label", "page", "title"),
     [
         ("running cycles", "blocks", "Blocks"),
         ("registers per thread", "diff", "Diff"),  # there is no machine code in this trace
@@ -221,16 +221,16 @@ async def to_row(stage: Stage, words: str) -> int:
     ],
 )
 async def test_enter_leads_to_the_page_that_shows_the_figure_and_q_to_the_row(
-    metric_number: str, page: str, title: str
+    label: str, page: str, title: str
 ) -> None:
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         screen = await compared(stage)
-        row = await to_row(stage, metric_number)
+        row = await to_row(stage, label)
         await stage.press("enter")
         side = stage.app.screen
         assert isinstance(side, SideScreen)
         assert (side.current, side.source) == (page, screen.other), "of B"
-        assert f"{metric_number} of B, on the page {title}" in stage.inside.split("\n")[-1]
+        assert f"{label} of B, on the page {title}" in stage.inside.split("\n")[-1]
         assert stage.inside.startswith(" B  #")
         await stage.press("q")
         assert stage.app.screen is screen

@@ -173,8 +173,8 @@ def _metrics_by_result(kernel: TracedKernel) -> Iterator[dict[str, float | None]
     sampled = any(result.sample is not None for result in results)
     for result in results:
         _warn_of_problem(result.problem)
-        metric_numbers = {metric_number.key: metric_number.value for metric_number in result.metric_numbers}
-        yield metric_numbers | ({"blocks": result.blocks, "blocks_measured": result.blocks_measured} if sampled else {})
+        values = {metric_value.key: metric_value.value for metric_value in result.metric_values}
+        yield values | ({"blocks": result.blocks, "blocks_measured": result.blocks_measured} if sampled else {})
 
 
 def _warn_of_problem(problem: str | None) -> None:

@@ -62,7 +62,7 @@ class FatbinEntry:
         """Bytes of the entry as stored in the file."""
         return self.image[self.start : self.end]
 
-    def solo(self) -> FatbinEntry:
+    def detached(self) -> FatbinEntry:
         """The same entry without the rest of its image, for those who keep it longer than that."""
         payload = self.payload
         return replace(self, image=payload, start=0, end=len(payload))

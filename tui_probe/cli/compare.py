@@ -195,8 +195,8 @@ def comparison_lines(comparison: Comparison, arguments: argparse.Namespace) -> I
         sys.stdout.reconfigure(encoding="utf-8")
     if arguments.format == "json":
         record = comparison.record()
-        metric_numbers = record.pop("figures")
-        return as_json({"page": "compare", **record}, "figures", metric_numbers)
+        rows = record.pop("figures")
+        return as_json({"page": "compare", **record}, "figures", rows)
     if arguments.format == "csv":
         _warn_of(comparison.warning)
         return csv_of_view(comparison)

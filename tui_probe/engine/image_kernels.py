@@ -67,7 +67,7 @@ def entry_of_cubin(image: bytes) -> fatbin.FatbinEntry:
 
 
 def _read_cubin(entry: fatbin.FatbinEntry) -> Cubin | None:
-    return _read_elf_cubin(entry.solo())
+    return _read_elf_cubin(entry.detached())
 
 
 @lru_cache(maxsize=4)

@@ -238,10 +238,10 @@ class MultiPreparer:
             yield self._preparers[0].prepare(directory, arch, name, threads)
             return
         places = range(len(self._preparers))
-        solo = sorted((place for place in places if place not in self._fused), reverse=True)
-        answers = {place: self._submit(place, directory, arch, name, threads) for place in solo}
+        unfused = sorted((place for place in places if place not in self._fused), reverse=True)
+        answers = {place: self._submit(place, directory, arch, name, threads) for place in unfused}
         if self._fused:
-            fused = self._in_time(answers[places[-1]], others=len(solo) > 1)
+            fused = self._in_time(answers[places[-1]], others=len(unfused) > 1)
             for place, part in zip(self._fused, self._parts, strict=True):
                 if fused.outcome == "ok":
                     answers[place] = self._pool.submit(self._hand_out, part, directory, fused)

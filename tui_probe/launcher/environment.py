@@ -241,8 +241,8 @@ def places_to_fuse(probes: Sequence[ChosenProbe], options: RunOptions) -> tuple[
     """Return the places of the probes that a kernel has at the same time; none of a run that measures each by itself,
     and not those that measure a sample of blocks.
     """
-    solo = options.benchmark or options.memusage
-    return () if solo else fused_places([None if probe.sample else probe.probe for probe in probes])
+    separately = options.benchmark or options.memusage
+    return () if separately else fused_places([None if probe.sample else probe.probe for probe in probes])
 
 
 def probe_choices(probes: Sequence[ChosenProbe], folder: Path, options: RunOptions) -> dict[str, str]:

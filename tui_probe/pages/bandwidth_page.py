@@ -302,13 +302,13 @@ class SweepPage(Document):
 def open_bandwidth(measured: Bandwidth, title: str) -> PageSet:
     """The values as a table and as bars, and the sweep where there was one."""
 
-    def metric_numbers() -> View:
+    def table() -> View:
         page = bandwidth_page(measured)
         page.explained = True
         return page.prepare()
 
     pages = [
-        LazyPage("bandwidth", "Figures", metric_numbers, BANDWIDTH_EXPLANATION),
+        LazyPage("bandwidth", "Figures", table, BANDWIDTH_EXPLANATION),
         LazyPage("bars", "Bars", lambda: BandwidthBars(measured), BANDWIDTH_EXPLANATION),
     ]
     sweep = sweep_from_rates(measured.swept)

@@ -59,19 +59,19 @@ class Comparison(Document):
         self,
         sides: tuple[ComparedSide, ComparedSide],
         pairs: list[KernelPair],
-        solo: dict[str, list[ViewSource]],
+        unmatched: dict[str, list[ViewSource]],
         *,
         traces: bool,
     ) -> None:
         self.title = "A and B"
         self.sides = sides
         self.pairs = sorted(pairs, key=lambda pair: pair.place)
-        self.solo = solo
+        self.unmatched = unmatched
         """Kernels that only one of two traces has, by its letter."""
         self.traces = traces
         self.unmeasured = unmeasured_text(
             unmeasured(pairs),
-            [metric_number for metric_number in solo if solo[metric_number]],
+            [letter for letter, kernels in unmatched.items() if kernels],
             traces=traces,
             unread=any(pair.problems for pair in pairs),
         )
@@ -148,8 +148,8 @@ class Comparison(Document):
         """Verdict in a sentence."""
         if self.traces or len(self.pairs) > 1:
             kernels = len({pair.index for pair in self.pairs})
-            solo = len(self.solo["A"]), len(self.solo["B"])
-            return traces_verdict(self.pairs, kernels, *solo, unmeasured=self.unmeasured)
+            unmatched = len(self.unmatched["A"]), len(self.unmatched["B"])
+            return traces_verdict(self.pairs, kernels, *unmatched, unmeasured=self.unmeasured)
         return pair_verdict(self.pairs[0], self.unmeasured)
 
     @property
@@ -210,12 +210,12 @@ class Comparison(Document):
                 self._worst = len(lines) + heading_rows(pair) + row, first[1]
             self._lead(len(lines) + heading_rows(pair), (change_link(pair, value) for value in changed_values(pair)))
             lines += pair_lines(pair, width, cut)
-        for letter, kernels in self.solo.items():
+        for letter, kernels in self.unmatched.items():
             if kernels:
                 self._lead(len(lines) + 2, (kernel_link(letter, source) for source in kernels))
                 lines += [(), ((f" only in {letter}", "head"),)]
                 lines += [unmatched_line(source.kernel, width) for source in kernels]
-        if self.traces and any(self.solo.values()):
+        if self.traces and any(self.unmatched.values()):
             lines += [(), *(((f" {words}", "dim"),) for words in wrap(_NO_KERNEL_TEXT, width - 2))]
         return lines
 
@@ -254,8 +254,8 @@ class Comparison(Document):
             "verdict": self.verdict,
             "notes": self.notes,
             "kernels": [as_record(OVERVIEW_COLUMNS, pair) for pair in self.pairs],
-            "only_before": [source.kernel.demangled for source in self.solo["A"]],
-            "only_after": [source.kernel.demangled for source in self.solo["B"]],
+            "only_before": [source.kernel.demangled for source in self.unmatched["A"]],
+            "only_after": [source.kernel.demangled for source in self.unmatched["B"]],
             "figures": [*self.content.records()],
         }
 
@@ -282,7 +282,7 @@ class Comparison(Document):
                 yield f"**`{pair.name}`**"
                 yield ""
             yield from as_markdown(CHANGE_COLUMNS, pair.changes)
-        for letter, kernels in self.solo.items():
+        for letter, kernels in self.unmatched.items():
             yield ""
             for source in kernels:
                 yield f"- only in {letter}: `{source.kernel.demangled}`"
@@ -292,7 +292,7 @@ def compare_sources(one: ViewSource, other: ViewSource, progress: Progress) -> C
     """Two kernels, or two launches."""
     matches = match_shapes(one, other)
     pairs = [
-        _kernel_pair(match, _part_of_progress(progress, place, len(matches)), solo=len(matches) == 1)
+        _kernel_pair(match, _part_of_progress(progress, place, len(matches)), only_pair=len(matches) == 1)
         for place, match in enumerate(matches)
     ]
     return Comparison((kernel_side(one), kernel_side(other)), pairs, {"A": [], "B": []}, traces=False)
@@ -305,14 +305,17 @@ def compare_traces(one: Trace, other: Trace, progress: Progress) -> Comparison:
     pairs = [
         _kernel_pair(match, _part_of_progress(progress, place, len(matches))) for place, match in enumerate(matches)
     ]
-    solo = {"A": [ViewSource(one, kernel) for kernel in before], "B": [ViewSource(other, kernel) for kernel in after]}
-    return Comparison((trace_side(one), trace_side(other)), pairs, solo, traces=True)
+    unmatched = {
+        "A": [ViewSource(one, kernel) for kernel in before],
+        "B": [ViewSource(other, kernel) for kernel in after],
+    }
+    return Comparison((trace_side(one), trace_side(other)), pairs, unmatched, traces=True)
 
 
-def _kernel_pair(match: KernelMatch, progress: Progress, *, solo: bool = False) -> KernelPair:
+def _kernel_pair(match: KernelMatch, progress: Progress, *, only_pair: bool = False) -> KernelPair:
     kernel = match.one.kernel
-    name = "" if solo else f"#{kernel.index} {kernel.demangled}{shape_suffix(match.grid, match.block)}"
-    named = "" if solo else kernel.demangled
+    name = "" if only_pair else f"#{kernel.index} {kernel.demangled}{shape_suffix(match.grid, match.block)}"
+    named = "" if only_pair else kernel.demangled
     problems: dict[str, None] = {}
     changes = value_changes(match, progress, problems, named)
     return KernelPair(

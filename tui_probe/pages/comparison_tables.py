@@ -206,9 +206,9 @@ def pair_lines(pair: KernelPair, width: int, cut: Callable[[str, int], str]) -> 
     """The values that changed, in a table; those that did not, or that one side only has, in sentences."""
     differ = changed_values(pair)
     same = [change.before for change in pair.changes if change.change == 0]
-    solo = [change for change in pair.changes if change.change is None]
-    before = [change.before for change in solo if change.before.value is not None]
-    after = [change.after for change in solo if change.after.value is not None]
+    one_sided = [change for change in pair.changes if change.change is None]
+    before = [change.before for change in one_sided if change.before.value is not None]
+    after = [change.after for change in one_sided if change.after.value is not None]
     if pair.name and not (differ or before or after):
         return
     yield ()
@@ -217,16 +217,14 @@ def pair_lines(pair: KernelPair, width: int, cut: Callable[[str, int], str]) -> 
     spread = any(change.before.spread is not None or change.after.spread is not None for change in differ)
     shown = [column for column in CHANGE_COLUMNS if spread or column.key != "spread"]
     yield from comparison_table(shown, differ, width, lambda change: change.verdict) if differ else ()
-    for head, metric_numbers in (("same", same), ("A only", before), ("B only", after)):
-        yield from _value_list_lines(head, metric_numbers, width)
+    for head, values in (("same", same), ("A only", before), ("B only", after)):
+        yield from _value_list_lines(head, values, width)
 
 
-def _value_list_lines(head: str, metric_numbers: Sequence[KernelValue], width: int) -> Iterator[Line]:
+def _value_list_lines(head: str, values: Sequence[KernelValue], width: int) -> Iterator[Line]:
     """Figures and their values one after another."""
-    text = f"{_NO_BREAK_SPACE}· ".join(
-        f"{metric_number.label} {metric_number.text}".replace(" ", _NO_BREAK_SPACE) for metric_number in metric_numbers
-    )
-    for number, line in enumerate(wrapped_values(text, width - len(head) - 4) if metric_numbers else ()):
+    text = f"{_NO_BREAK_SPACE}· ".join(f"{value.label} {value.text}".replace(" ", _NO_BREAK_SPACE) for value in values)
+    for number, line in enumerate(wrapped_values(text, width - len(head) - 4) if values else ()):
         yield ((" " * (len(head) + 2) if number else f" {head} ", "head"), (f" {line}", "dim"))
 
 

@@ -134,8 +134,8 @@ def _preparation_sentence(event: Event) -> str | None:
             return f"{name} is ready to be launched with the probe"
         case launch_events.KernelPrepared(index, status, _, _, reason):
             return f"kernel #{index} is {status}" + (f": {reason.text}" if reason else "")
-        case launch_events.ProbedFunction(index, metric_numbers):
-            return f"kernel #{index} with the probe takes {_number_text(metric_numbers.registers)} registers per thread"
+        case launch_events.ProbedFunction(index, resources):
+            return f"kernel #{index} with the probe takes {_number_text(resources.registers)} registers per thread"
         case _:
             return None
 

@@ -54,8 +54,8 @@ class GraphLine:
             return f"graph {graph.id}" + (" (destroyed)" if graph.destroyed else "")
         return "  " * min(self.node.depth + 1, _MAX_DEPTH) + self._name(self.node)
 
-    def _name(self, metric_numbers: NodeTimes) -> str:
-        node = metric_numbers.node
+    def _name(self, times: NodeTimes) -> str:
+        node = times.node
         if node.kernel is None:
             return node.kind + (f" {units.size(node.bytes)}" if node.bytes else "")
         name = "?" if self.kernel is None else shorten(self.kernel.demangled, _NAME_WIDTH)
@@ -101,13 +101,13 @@ def graph_page(trace: Trace) -> TablePage[GraphLine]:
 
 def graph_lines(trace: Trace) -> Iterator[GraphLine]:
     """A line for each graph, and below it one for each of its nodes."""
-    for metric_numbers in times_by_graph(trace).values():
-        yield GraphLine(metric_numbers)
-        stamped = stamped_node_runs(trace, metric_numbers.graph)
-        for node in metric_numbers.nodes:
+    for graph_times in times_by_graph(trace).values():
+        yield GraphLine(graph_times)
+        stamped = stamped_node_runs(trace, graph_times.graph)
+        for node in graph_times.nodes:
             index = node.node.kernel
             yield GraphLine(
-                metric_numbers, node, None if index is None else trace.kernels.get(index), stamped.get(node.node.index)
+                graph_times, node, None if index is None else trace.kernels.get(index), stamped.get(node.node.index)
             )
 
 

@@ -65,7 +65,7 @@ class CustomCounts:
     found: tuple[MetricValue, ...]
     threads_missing: int = 0
 
-    def metric_numbers(self) -> tuple[MetricValue, ...]:
+    def metric_values(self) -> tuple[MetricValue, ...]:
         return self.found
 
     @property

@@ -150,7 +150,7 @@ def guarded(probe: Probe) -> Probe:
     return replace(
         probe,
         analyse=_call(whose, probe.analyse),
-        metric_numbers=_call(whose, probe.figures_in, _module(probe.analyse)),
+        metric_values=_call(whose, probe.figures_in, _module(probe.analyse)),
         findings=None if findings is None else _all(whose, findings, Finding),
         lines=None if lines is None else replace(lines, rows=_call(whose, lines.rows, of=LineRows)),
         timeline=_optional(whose, probe.timeline),

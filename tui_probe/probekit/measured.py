@@ -42,7 +42,7 @@ def _map_by_map(of: ProbeResult) -> custom_probe.CustomCounts:
 
 
 UNKNOWN_PROBE: Final = Probe(
-    name="own probe", analyse=_map_by_map, metric_numbers=custom_probe.CustomCounts.metric_numbers
+    name="own probe", analyse=_map_by_map, metric_values=custom_probe.CustomCounts.metric_values
 )
 """Stands for a probe that is not known here."""
 
@@ -72,7 +72,7 @@ class AnalysedResult:
     problem: str | None
     blocks: int | None = None
     sample: Sample | None = None
-    metric_numbers: tuple[MetricValue, ...] = ()
+    metric_values: tuple[MetricValue, ...] = ()
     """Its numbers; none where it has a problem."""
 
     @property
@@ -96,9 +96,9 @@ class AnalysedResult:
         if self.analysis is None:
             return safe(self.problem or NOT_MEASURED)
         shown = (
-            f"{metric_number.label} {metric_text(metric_number)}"
-            for metric_number in self.metric_numbers
-            if metric_number.shown
+            f"{metric_value.label} {metric_text(metric_value)}"
+            for metric_value in self.metric_values
+            if metric_value.shown
         )
         try:
             text = ", ".join(shown) if self.probe.line is None else self.probe.line(self.analysis)
@@ -144,28 +144,28 @@ def analyse_result(trace: Run, kernel: KernelFacts, row: int) -> AnalysedResult:
     number, file, probe = trace.results.launch(row), trace.results.name(row), known_probe(probed)
     launch = None if number is None else trace.launches[number]
     result, analysis, problem = None, None, None
-    metric_numbers: tuple[MetricValue, ...] = ()
+    metric_values: tuple[MetricValue, ...] = ()
     try:
         result = probe_results.read_result_row(trace, probed, row)
         analysed = probe.analyse(result)
-        metric_numbers, analysis = probe.figures_in(analysed), analysed
+        metric_values, analysis = probe.figures_in(analysed), analysed
     except TraceError as error:
         problem = str(error)
     if result is None:
         return AnalysedResult(probed, probe, file, launch, analysis, problem)
     header, sample = result.result.header, result.result.sample
-    return AnalysedResult(probed, probe, file, launch, analysis, problem, header.blocks, sample, metric_numbers)
+    return AnalysedResult(probed, probe, file, launch, analysis, problem, header.blocks, sample, metric_values)
 
 
-def metric_text(metric_number: MetricValue) -> str:
+def metric_text(metric_value: MetricValue) -> str:
     """``40 000 B``, ``3.25``, or ``–``; of a place in machine code its offset: ``0x0150``."""
-    if metric_number.value is None:
+    if metric_value.value is None:
         return NOT_MEASURED
-    if isinstance(metric_number.value, Offset):
-        return f"{metric_number.value:#06x}"
-    is_integer = isinstance(metric_number.value, int)
-    number = units.count(int(metric_number.value)) if is_integer else units.decimal(metric_number.value)
-    return f"{number} {metric_number.unit}".rstrip()
+    if isinstance(metric_value.value, Offset):
+        return f"{metric_value.value:#06x}"
+    is_integer = isinstance(metric_value.value, int)
+    number = units.count(int(metric_value.value)) if is_integer else units.decimal(metric_value.value)
+    return f"{number} {metric_value.unit}".rstrip()
 
 
 def probe_option_for(quantity: Quantity) -> str:
@@ -184,9 +184,9 @@ def mean_quantities(results: Iterable[AnalysedResult]) -> dict[str, float]:
     """The mean of each quantity over results; one that is not known of some result is left out."""
     values: dict[str, list[float | None]] = {}
     for result in results:
-        for metric_number in result.metric_numbers:
-            if metric_number.metric.quantity:
-                values.setdefault(metric_number.metric.quantity, []).append(metric_number.value)
+        for metric_value in result.metric_values:
+            if metric_value.metric.quantity:
+                values.setdefault(metric_value.metric.quantity, []).append(metric_value.value)
     means = {}
     for quantity, found in values.items():
         known = [value for value in found if value is not None]

@@ -66,7 +66,7 @@ class Metric:
     cycles, no matter what its unit; those of a simulated GPU are not time. ``read`` takes it from an analysis: None
     where it was not measured. Without ``read`` it is the attribute of that ``key``. What is not finite was not
     measured.
-    ``only`` is its name among metrics of any probe, where that is not its key in words. ``page`` is the view that
+    ``standalone_title`` names it among metrics of other probes; empty: its key in words. ``page`` is the view that
     shows it, where that is not to be seen from what it is: time in drawings, counts by line.
     """
 
@@ -80,7 +80,7 @@ class Metric:
     clocked: bool = False
     read: Callable[[Any], float | None] | None = None
     shown: Callable[[Any, float | None], bool] = always
-    solo: str = ""
+    standalone_title: str = ""
     page: str = ""
 
     def __post_init__(self) -> None:

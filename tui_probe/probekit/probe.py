@@ -108,12 +108,12 @@ class Probe:
     """Notes on a launch's values in tables."""
     latency_cause: Callable[[Any], str] | None = None
     """Why a kernel that no unit limits waits, in words; "" where the launch does not show it."""
-    metric_numbers: Callable[[Any], tuple[MetricValue, ...]] | None = None
+    metric_values: Callable[[Any], tuple[MetricValue, ...]] | None = None
     """The numbers of an analysis, where it depends on the launch which there are; ``metrics`` are then all of them."""
 
     def figures_in(self, analysis: Any) -> tuple[MetricValue, ...]:
         """The numbers of a launch, in the order in which they are shown."""
-        return metric_values(self.metrics, analysis) if self.metric_numbers is None else self.metric_numbers(analysis)
+        return metric_values(self.metrics, analysis) if self.metric_values is None else self.metric_values(analysis)
 
 
 def of_result(analyse: Callable[[Result], Any]) -> Callable[[ProbeResult], Any]:

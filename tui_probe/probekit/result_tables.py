@@ -147,16 +147,16 @@ def metric_spreads(results: Iterable[AnalysedResult]) -> list[Spread]:
     """Of each value that text shows and that was measured; a place has no size, and is left out."""
     found: dict[str, list[MetricValue]] = {}
     for result in results:
-        for metric_number in result.metric_numbers:
-            if metric_number.shown and metric_number.value is not None and not metric_number.metric.place:
-                found.setdefault(metric_number.key, []).append(metric_number)
-    return [_spread(metric_numbers) for metric_numbers in found.values()]
+        for metric_value in result.metric_values:
+            if metric_value.shown and metric_value.value is not None and not metric_value.metric.place:
+                found.setdefault(metric_value.key, []).append(metric_value)
+    return [_spread(metric_values) for metric_values in found.values()]
 
 
-def _spread(metric_numbers: list[MetricValue]) -> Spread:
-    values = sorted(metric_number.value for metric_number in metric_numbers if metric_number.value is not None)
+def _spread(metric_values: list[MetricValue]) -> Spread:
+    values = sorted(metric_value.value for metric_value in metric_values if metric_value.value is not None)
     least, median, most = (
-        replace(metric_numbers[0], value=value) for value in (values[0], median_low(values), values[-1])
+        replace(metric_values[0], value=value) for value in (values[0], median_low(values), values[-1])
     )
     return Spread(least, median, most)
 
@@ -235,31 +235,31 @@ class CountTable(Document):
 
 def _result_columns(results: Sequence[AnalysedResult]) -> list[Column[AnalysedResult]]:
     """Columns of a table of results: one per value that any of them has."""
-    keys = dict.fromkeys(metric_number.key for result in results for metric_number in result.metric_numbers)
+    keys = dict.fromkeys(metric_value.key for result in results for metric_value in result.metric_values)
     shown = {
-        metric_number.key: metric_number
+        metric_value.key: metric_value
         for result in results
-        for metric_number in result.metric_numbers
-        if metric_number.shown
+        for metric_value in result.metric_values
+        if metric_value.shown
     }
     ranks = {key: place for place, key in enumerate(shown, 1)}
     sampled = [_SAMPLED_COLUMN] if any(result.sample is not None for result in results) else []
-    metric_numbers = [_figure_column(key, shown.get(key), ranks.get(key, 0)) for key in keys]
-    return [*_LAUNCH_COLUMNS, *sampled, *metric_numbers, *_DATA_COLUMNS]
+    metric_values = [_figure_column(key, shown.get(key), ranks.get(key, 0)) for key in keys]
+    return [*_LAUNCH_COLUMNS, *sampled, *metric_values, *_DATA_COLUMNS]
 
 
 def _figure_column(key: str, shown: MetricValue | None, rank: int) -> Column[AnalysedResult]:
     """One value of each result; in data only where text does not show it."""
 
-    def metric_number(result: AnalysedResult) -> MetricValue | None:
-        return next((metric_number for metric_number in result.metric_numbers if metric_number.key == key), None)
+    def metric_value(result: AnalysedResult) -> MetricValue | None:
+        return next((metric_value for metric_value in result.metric_values if metric_value.key == key), None)
 
     def value(result: AnalysedResult) -> float | None:
-        own = metric_number(result)
+        own = metric_value(result)
         return None if own is None else own.value
 
     def text(result: AnalysedResult) -> str:
-        own = metric_number(result)
+        own = metric_value(result)
         return NOT_MEASURED if own is None else metric_text(own).removesuffix(own.unit).rstrip()
 
     if shown is None:

@@ -138,8 +138,10 @@ class _LoopSearch:
     def _passes_on(self, index: int) -> bool:
         """Return whether a block between a first try and the loop does nothing of note."""
         block = self._flow.blocks[index]
-        solo = len(self._before[index]) == 1 and len(self._flow.successors(index)) == 1
-        return solo and all(self._only_waits(instruction) and not self._is_tried(instruction) for instruction in block)
+        is_straight = len(self._before[index]) == 1 and len(self._flow.successors(index)) == 1
+        return is_straight and all(
+            self._only_waits(instruction) and not self._is_tried(instruction) for instruction in block
+        )
 
 
 def _is_asking(branch: Instruction, answers: set[str]) -> bool:

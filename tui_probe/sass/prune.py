@@ -273,10 +273,10 @@ def kernel_cubin(cubin: Cubin, name: str, wrong: str) -> tuple[Cubin, str]:
     if wrong:
         return cubin, f"[prune] pruned.bin is the whole cubin: the test of pruned ones failed here: {wrong}"
     try:
-        solo = prune_cubin(cubin, name, cut_table)
+        pruned = prune_cubin(cubin, name, cut_table)
     except (KeptWholeError, ImageError) as error:
         return cubin, f"[prune] pruned.bin is the whole cubin: {error}"
-    if solo is cubin:
+    if pruned is cubin:
         return cubin, ""
-    sizes = f"{len(solo.image)} of {len(cubin.image)} bytes"
-    return solo, f"[prune] pruned.bin is the kernel only, of {len(cubin.kernels)}: {sizes}"
+    sizes = f"{len(pruned.image)} of {len(cubin.image)} bytes"
+    return pruned, f"[prune] pruned.bin is the kernel only, of {len(cubin.kernels)}: {sizes}"

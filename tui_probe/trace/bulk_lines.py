@@ -245,30 +245,28 @@ class KernelLines:
         (index,) = fields.numbers({0: 9})
         columns = (
             [None if value < 0 else value for value in column.tolist()]
-            for column in fields.metric_numbers(_KERNEL_FIELDS)
+            for column in fields.numbers_or_none(_KERNEL_FIELDS)
         )
         kinds = np.select(
             [fields.good & fields.is_word(1, word) for word in _KERNEL_WORDS], range(len(_KERNEL_WORDS)), -1
         )
         text_starts = fields.in_text(np.minimum(fields.end(9) + 1, fields.ends))
         numbers = (column.tolist() for column in (kinds, block.starts[at], text_starts, block.ends[at], index))
-        for kind, start, text_start, end, kernel, metric_numbers in zip(
+        for kind, start, text_start, end, kernel, resources in zip(
             *numbers, map(FunctionResources, *columns), strict=True
         ):
             if kind == 0:
-                self._recorder.probed_function(kernel, metric_numbers, _probe_mode(block.text[text_start:end]))
-            elif kind < 0 or not self._read_fate(
-                kernel, _KERNEL_WORDS[kind], metric_numbers, block.text[text_start:end]
-            ):
+                self._recorder.probed_function(kernel, resources, _probe_mode(block.text[text_start:end]))
+            elif kind < 0 or not self._read_fate(kernel, _KERNEL_WORDS[kind], resources, block.text[text_start:end]):
                 self._read_line(block.text[start:end])
 
-    def _read_fate(self, index: int, word: bytes, metric_numbers: FunctionResources, text: bytes) -> bool:
+    def _read_fate(self, index: int, word: bytes, resources: FunctionResources, text: bytes) -> bool:
         """``name NAME reason TEXT code CODE`` of a kernel: whether it is that."""
         pieces = text.split(b" ", 3)
         if len(pieces) < 4 or pieces[0] != b"name" or pieces[2] != b"reason" or pieces[1].split() != pieces[1:2]:
             return False
         self._recorder.record_outcome(
-            index, PREPARE_RESULTS[word], metric_numbers, text_of(pieces[1]), reason_of(pieces[3].rstrip(b"\r"))
+            index, PREPARE_RESULTS[word], resources, text_of(pieces[1]), reason_of(pieces[3].rstrip(b"\r"))
         )
         return True
 

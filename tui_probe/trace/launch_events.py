@@ -115,7 +115,7 @@ class KernelPrepared:
 
     index: int
     status: PrepareResult
-    metric_numbers: FunctionResources
+    resources: FunctionResources
     name: str
     reason: Reason | None
 
@@ -126,7 +126,7 @@ class ProbePrepared:
 
     index: int
     status: PrepareResult
-    metric_numbers: FunctionResources
+    resources: FunctionResources
     probe: str
     reason: Reason | None
 
@@ -154,7 +154,7 @@ class ProbedFunction:
     """The function that is launched instead of a kernel, and how the probe came into it; None: by its PTX."""
 
     index: int
-    metric_numbers: FunctionResources
+    resources: FunctionResources
     way: ProbeMode | None = None
 
 

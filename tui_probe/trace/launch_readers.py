@@ -85,19 +85,19 @@ def _function_resources(*words: bytes) -> FunctionResources:
 
 def _kernel_prepared(m: Match) -> Event:
     index, status, registers, local, shared, blocks, name, reason = m.groups()
-    metric_numbers = _function_resources(registers, local, shared, blocks)
-    return KernelPrepared(int(index), PREPARE_RESULTS[status], metric_numbers, text_of(name), reason_of(reason))
+    resources = _function_resources(registers, local, shared, blocks)
+    return KernelPrepared(int(index), PREPARE_RESULTS[status], resources, text_of(name), reason_of(reason))
 
 
 def _probe_prepared(m: Match) -> Event:
     index, status, registers, local, shared, blocks, probe, reason = m.groups()
-    metric_numbers = _function_resources(registers, local, shared, blocks)
-    return ProbePrepared(int(index), PREPARE_RESULTS[status], metric_numbers, text_of(probe), reason_of(reason))
+    resources = _function_resources(registers, local, shared, blocks)
+    return ProbePrepared(int(index), PREPARE_RESULTS[status], resources, text_of(probe), reason_of(reason))
 
 
 def _probed_function(m: Match) -> Event:
-    metric_numbers = _function_resources(m[2], m[3], m[4], m[5])
-    return ProbedFunction(int(m[1]), metric_numbers, PROBE_MODES.get(m[6]))
+    resources = _function_resources(m[2], m[3], m[4], m[5])
+    return ProbedFunction(int(m[1]), resources, PROBE_MODES.get(m[6]))
 
 
 def _module_named(m: Match) -> Event:

@@ -34,9 +34,9 @@ def hexadecimal(eights: EightBytes, sizes: NDArray[np.int64]) -> tuple[EightByte
     """The same of hexadecimal digits, small or capital."""
     own = _LAST_BYTES[sizes]
     small = eights | _repeat_byte(0x20)
-    metric_number = _at_least(eights, 0x30) & ~_at_least(eights, 0x3A)
+    digit = _at_least(eights, 0x30) & ~_at_least(eights, 0x3A)
     letter = _at_least(small, 0x61) & ~_at_least(small, 0x67)
-    good = ((metric_number | letter) & ~eights | ~own) & _HIGH_BITS == _HIGH_BITS
+    good = ((digit | letter) & ~eights | ~own) & _HIGH_BITS == _HIGH_BITS
     digits = (eights & _repeat_byte(0x0F)) + ((letter & _HIGH_BITS) >> np.uint64(7)) * np.uint64(9)
     return _join_digits(digits & own, 16), good
 
@@ -280,7 +280,7 @@ class LineFields:
         self.good &= good.all(axis=0)
         return list(value)
 
-    def metric_numbers(self, digits: Mapping[int, int]) -> Sequence[NDArray[np.int64]]:
+    def numbers_or_none(self, digits: Mapping[int, int]) -> Sequence[NDArray[np.int64]]:
         """The same of at most 18 digits, with -1 for each that is ``-``."""
         value, good = self._decimal(digits)
         positions = np.array(list(digits))

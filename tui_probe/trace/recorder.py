@@ -69,28 +69,28 @@ class Recorder:
             kernel.folder_name = name
 
     def record_outcome(
-        self, index: int, status: PrepareResult, metric_numbers: FunctionResources, name: str, reason: Reason | None
+        self, index: int, status: PrepareResult, resources: FunctionResources, name: str, reason: Reason | None
     ) -> None:
         """Record the prepare result of a kernel; ``figures`` are those of its original function."""
         kernel = self.kernel(index)
         self.decided.append(index)
         kernel.name = name
         kernel.outcome.decide(status, reason)
-        kernel.driver_original = metric_numbers
+        kernel.driver_original = resources
 
-    def probed_function(self, index: int, metric_numbers: FunctionResources, mode: ProbeMode | None) -> None:
+    def probed_function(self, index: int, resources: FunctionResources, mode: ProbeMode | None) -> None:
         """The function that is launched instead of a kernel."""
         kernel = self.kernel(index)
-        kernel.outcome.function, kernel.stated_mode = metric_numbers, mode
+        kernel.outcome.function, kernel.stated_mode = resources, mode
 
     def probing(
-        self, index: int, probe: str, status: PrepareResult, metric_numbers: FunctionResources, reason: Reason | None
+        self, index: int, probe: str, status: PrepareResult, resources: FunctionResources, reason: Reason | None
     ) -> None:
         """Record the result of a kernel with one of several probes; ``figures`` are those of the probed function."""
         probed = self.kernel(index).under(probe)
         if probed is not None:
             probed.outcome.decide(status, reason)
-            probed.outcome.function = metric_numbers
+            probed.outcome.function = resources
 
     def launch(
         self,

@@ -235,10 +235,10 @@ class Reducer:
 
     def _fate(self, event: KernelPrepared) -> None:
         self._stop_deriving()
-        self.recorder.record_outcome(event.index, event.status, event.metric_numbers, event.name, event.reason)
+        self.recorder.record_outcome(event.index, event.status, event.resources, event.name, event.reason)
 
     def _probed_function(self, event: ProbedFunction) -> None:
-        self.recorder.probed_function(event.index, event.metric_numbers, event.way)
+        self.recorder.probed_function(event.index, event.resources, event.way)
 
     def _fused(self, event: ProbesFused) -> None:
         self.recorder.kernel(event.index).fused = event
@@ -247,7 +247,7 @@ class Reducer:
         self.recorder.kernel(event.index).replay_obstacle = event.reason
 
     def _probing_fate(self, event: ProbePrepared) -> None:
-        self.recorder.probing(event.index, event.probe, event.status, event.metric_numbers, event.reason)
+        self.recorder.probing(event.index, event.probe, event.status, event.resources, event.reason)
 
     def _parameters(self, event: Parameters) -> None:
         self.recorder.time_ns = event.time_ns

@@ -88,7 +88,7 @@ class Tally:
         differs = shapes != shapes[groups.starts].repeat(groups.sizes, axis=0)
         other_grids = groups.any(differs[:, :3].any(axis=1))
         other_blocks = groups.any(differs[:, 3:6].any(axis=1))
-        metric_numbers = zip(
+        columns = zip(
             map(tuple, shapes[groups.ends - 1].tolist()),
             other_grids,
             other_blocks,
@@ -97,7 +97,7 @@ class Tally:
             groups.starts.tolist(),
             strict=True,
         )
-        for (index, rows), (shape, grid, block, probed, most, start) in zip(groups, metric_numbers, strict=True):
+        for (index, rows), (shape, grid, block, probed, most, start) in zip(groups, columns, strict=True):
             if index == UNKNOWN:
                 continue
             kernel = self._trace.kernels[index]

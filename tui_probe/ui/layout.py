@@ -40,21 +40,21 @@ class Arrangement:
     separate: bool = True
     """The frame of the table has a line of its own below it."""
 
-    def apply(self, screen: Screen[Any], *, solo: bool, in_table: bool) -> None:
+    def apply(self, screen: Screen[Any], *, zoomed: bool, in_table: bool) -> None:
         """Give table, preview and page of a screen their cells; ``only``: only the one with the keys is visible."""
-        adjacent = self.adjacent and not solo
+        adjacent = self.adjacent and not zoomed
         left, preview = screen.query_one("#left"), screen.query_one("#preview")
         screen.query_one("#body").set_class(adjacent, "adjacent")
         left.styles.width = self.table_cells if adjacent else "1fr"
         edges = 1 + 2 * bool(self.preview) + self.separate
-        left.styles.height = "1fr" if self.adjacent or solo else self.table_cells + self.preview + edges
-        left.set_class(solo and not in_table, "hidden")
+        left.styles.height = "1fr" if self.adjacent or zoomed else self.table_cells + self.preview + edges
+        left.set_class(zoomed and not in_table, "hidden")
         preview.styles.height = self.preview
         for part in (preview, *screen.query("#preview_title, #preview_end")):
-            part.set_class(solo or not self.preview, "hidden")
-        screen.query_one("#table_end").set_class(not self.separate and not self.adjacent and not solo, "hidden")
-        screen.query_one("#tabs", TabBar).edge = "top" if self.separate or adjacent or solo else "middle"
-        screen.query_one("#right").set_class(solo and in_table, "hidden")
+            part.set_class(zoomed or not self.preview, "hidden")
+        screen.query_one("#table_end").set_class(not self.separate and not self.adjacent and not zoomed, "hidden")
+        screen.query_one("#tabs", TabBar).edge = "top" if self.separate or adjacent or zoomed else "middle"
+        screen.query_one("#right").set_class(zoomed and in_table, "hidden")
 
 
 def arrangement(width: int, height: int, kernels: int | None = None) -> Arrangement | None:

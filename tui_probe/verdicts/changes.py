@@ -211,8 +211,7 @@ def _spread_text(change: ValueChange) -> str:
     if change.before.spread is None and change.after.spread is None:
         return ""
     return ", ".join(
-        "–" if metric_number.spread is None else f"±{100 * metric_number.spread:.0f}%"
-        for metric_number in (change.before, change.after)
+        "–" if side.spread is None else f"±{100 * side.spread:.0f}%" for side in (change.before, change.after)
     )
 
 
@@ -256,4 +255,4 @@ def _values_by_key(
         values += launch_values(source)
     if match.seen:
         values += probe_values(source, progress, problems, match.shape)
-    return {metric_number.key: metric_number for metric_number in values}
+    return {value.key: value for value in values}

@@ -29,13 +29,11 @@ def unmeasured(pairs: Sequence[KernelPair]) -> str:
     """The letters of the sides on which nothing was measured: ``""``, ``A``, ``B``, ``AB``; "" without a pair."""
     changes = [change for pair in pairs for change in pair.changes]
     sides = {"A": [change.before for change in changes], "B": [change.after for change in changes]}
-    return "".join(
-        letter for letter, metric_numbers in sides.items() if pairs and not any(map(_is_measured, metric_numbers))
-    )
+    return "".join(letter for letter, values in sides.items() if pairs and not any(map(_is_measured, values)))
 
 
-def unmeasured_text(letters: str, solo: Collection[str], *, traces: bool, unread: bool) -> str:
-    """``nothing was measured by either run``; "" without letters. ``only``: the sides with kernels of their own.
+def unmeasured_text(letters: str, unmatched: Collection[str], *, traces: bool, unread: bool) -> str:
+    """``nothing was measured by either run``; "" without letters. ``unmatched``: the sides with kernels of their own.
 
     ``unread``: there are results that could not be read.
     """
@@ -44,12 +42,12 @@ def unmeasured_text(letters: str, solo: Collection[str], *, traces: bool, unread
     which = letters if len(letters) == 1 else "either run" if traces else "either"
     if unread:
         return f"no result of {which} could be read"
-    of_both = " of the kernels in both" if set(letters) & set(solo) else ""
+    of_both = " of the kernels in both" if set(letters) & set(unmatched) else ""
     return f"nothing was measured {'by' if traces else 'of'} {which}{of_both}"
 
 
-def _is_measured(metric_number: KernelValue) -> bool:
-    return metric_number.value is not None and not metric_number.of_probe and metric_number.key not in _KNOWN_UNPROBED
+def _is_measured(value: KernelValue) -> bool:
+    return value.value is not None and not value.of_probe and value.key not in _KNOWN_UNPROBED
 
 
 _MAX_NAMED: Final = 2

@@ -121,7 +121,7 @@ def _mean_cycles(kernel: Kernel) -> float | None:
 
 def _unsampled_values(result: AnalysedResult) -> tuple[MetricValue, ...]:
     """Its values, none of a sample of blocks: the cycles of some are not those of a launch."""
-    return () if result.sample is not None else result.metric_numbers
+    return () if result.sample is not None else result.metric_values
 
 
 def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:

@@ -46,12 +46,12 @@ def share_text(kernel: KernelFacts) -> str:
     return f"{share:.1%}" if standard_error < _MIN_ERROR_SHOWN else f"{100 * share:.1f} ±{standard_error:.1%}"
 
 
-def _in_milliseconds(metric_number: Callable[[GpuTime], float | None]) -> Callable[[KernelFacts], float | None]:
+def _in_milliseconds(read: Callable[[GpuTime], float | None]) -> Callable[[KernelFacts], float | None]:
     """A value in ns of a kernel's times, as milliseconds."""
 
     def value(kernel: KernelFacts) -> float | None:
         time = kernel.gpu_time
-        ns = None if time is None else metric_number(time)
+        ns = None if time is None else read(time)
         return None if ns is None else ns / 1e6
 
     return value
@@ -71,8 +71,8 @@ def _timed_variant(kernel: KernelFacts) -> str | None:
     return None if time is None else "probed" if time.only_probed else "original"
 
 
-def _sample_count(metric_number: Callable[[GpuTime], int]) -> Callable[[KernelFacts], int | None]:
-    return lambda kernel: None if kernel.gpu_time is None else metric_number(kernel.gpu_time)
+def _sample_count(read: Callable[[GpuTime], int]) -> Callable[[KernelFacts], int | None]:
+    return lambda kernel: None if kernel.gpu_time is None else read(kernel.gpu_time)
 
 
 _MEDIAN: Final = _in_milliseconds(lambda time: time.shown.median_ns)

@@ -115,8 +115,8 @@ def match_traces(one: Trace, other: Trace) -> tuple[list[KernelMatch], list[Kern
         for kernel, fellow in _pair_kernels(here, candidates):
             matches[kernel.index] = match_pair(ViewSource(one, kernel), ViewSource(other, fellow))
     taken = {match.other.kernel.index for match in matches.values()}
-    solo = [kernel for kernel in one.kernels if kernel.index not in matches]
-    return [matches[index] for index in sorted(matches)], solo, [k for k in other.kernels if k.index not in taken]
+    unmatched = [kernel for kernel in one.kernels if kernel.index not in matches]
+    return [matches[index] for index in sorted(matches)], unmatched, [k for k in other.kernels if k.index not in taken]
 
 
 def _kernels_by_name(trace: Trace) -> dict[str, list[Kernel]]:

@@ -116,15 +116,15 @@ class KernelValue:
 def launch_values(source: ViewSource) -> list[KernelValue]:
     """Return the launches, resources and times of a kernel; times of a simulated GPU are left out."""
     values = (*_shape_values(source), *_resource_values(source), *_time_values(source))
-    return [replace(metric_number, pages=_PAGES_BY_VALUE[metric_number.key]) for metric_number in values]
+    return [replace(kernel_value, pages=_PAGES_BY_VALUE[kernel_value.key]) for kernel_value in values]
 
 
-def median_over_launches(metric_number: KernelValue, values: Sequence[float]) -> KernelValue:
+def median_over_launches(kernel_value: KernelValue, values: Sequence[float]) -> KernelValue:
     """A value with the median of several launches, and their quartiles from four launches on."""
     if len(values) < _MIN_FOR_QUARTILES:
-        return replace(metric_number, value=median(values), launches=len(values))
+        return replace(kernel_value, value=median(values), launches=len(values))
     low, middle, high = quantiles(values, n=4, method="inclusive")
-    return replace(metric_number, value=middle, launches=len(values), low=low, high=high)
+    return replace(kernel_value, value=middle, launches=len(values), low=low, high=high)
 
 
 def _count_text(value: float) -> str:
@@ -185,8 +185,8 @@ def probe_values(
     values: dict[str, KernelValue] = {}
     sources = source.by_probe()
     for place, one in enumerate(sources):
-        for metric_number in _values_of_probe(one, _part_of_progress(progress, place, len(sources)), problems, shape):
-            values.setdefault(metric_number.key, metric_number)  # of several probes that count it the first
+        for kernel_value in _values_of_probe(one, _part_of_progress(progress, place, len(sources)), problems, shape):
+            values.setdefault(kernel_value.key, kernel_value)  # of several probes that count it the first
     yield from values.values()
 
 
@@ -214,11 +214,11 @@ def _values_of_probe(
     if words := _excluded_text(len(taken), sum(result.analysis is not None for result in results), extent):
         problems[words] = None
     for result in taken:
-        for metric_number in _values_of_result(source, result):
-            if metric_number.value is not None:
-                seen.setdefault(metric_number.key, (metric_number, []))[1].append(metric_number.value)
-    for metric_number, values in seen.values():
-        yield median_over_launches(metric_number, values)
+        for kernel_value in _values_of_result(source, result):
+            if kernel_value.value is not None:
+                seen.setdefault(kernel_value.key, (kernel_value, []))[1].append(kernel_value.value)
+    for kernel_value, values in seen.values():
+        yield median_over_launches(kernel_value, values)
 
 
 def _excluded_text(taken: int, known: int, extent: BlockExtent) -> str:
@@ -234,16 +234,16 @@ def _values_of_result(source: ViewSource, result: AnalysedResult) -> Iterator[Ke
         yield KernelValue(
             "blocks_measured", "blocks measured", result.blocks_measured, _count_text, "neither", pages=("launches",)
         )
-    for metric_number in result.metric_numbers:
-        nothing = not metric_number.shown and not metric_number.value  # a count of what seldom occurs
-        if not metric_number.metric.place and not nothing:
-            pages = metric_pages(result.probe, metric_number.metric)
-            yield replace(_value_of_metric(metric_number, simulated=source.trace.state.simulated), pages=pages)
+    for metric_value in result.metric_values:
+        nothing = not metric_value.shown and not metric_value.value  # a count of what seldom occurs
+        if not metric_value.metric.place and not nothing:
+            pages = metric_pages(result.probe, metric_value.metric)
+            yield replace(_value_of_metric(metric_value, simulated=source.trace.state.simulated), pages=pages)
 
 
-def _value_of_metric(metric_number: Measurement, *, simulated: bool) -> KernelValue:
-    metric = metric_number.metric
-    label = metric.solo or metric.key.replace("_", " ")
+def _value_of_metric(measurement: Measurement, *, simulated: bool) -> KernelValue:
+    metric = measurement.metric
+    label = metric.standalone_title or metric.key.replace("_", " ")
     unit = "" if metric.unit in label.split() else metric.unit  # not “span cycles 350 cycles”
 
     def show(number: float) -> str:
@@ -252,4 +252,4 @@ def _value_of_metric(metric_number: Measurement, *, simulated: bool) -> KernelVa
 
     better: Better = "neither" if simulated and metric.is_time else metric.better
     leads = metric.quantity == "launch cycles"
-    return KernelValue(metric.key, label, metric_number.value, show, better, is_time=metric.is_time, leads=leads)
+    return KernelValue(metric.key, label, measurement.value, show, better, is_time=metric.is_time, leads=leads)

@@ -277,9 +277,9 @@ def _timed_without_probe(kernel: KernelFacts) -> bool:
 def quantity_means(results: Iterable[AnalysedResult]) -> dict[str, float]:
     """The mean of each quantity over the launches for which it is known."""
     values: dict[str, list[float]] = {}
-    for metric_number in chain.from_iterable(result.metric_numbers for result in results):
-        if metric_number.metric.quantity and metric_number.value is not None:
-            values.setdefault(metric_number.metric.quantity, []).append(metric_number.value)
+    for metric_value in chain.from_iterable(result.metric_values for result in results):
+        if metric_value.metric.quantity and metric_value.value is not None:
+            values.setdefault(metric_value.metric.quantity, []).append(metric_value.value)
     return {quantity: fmean(found) for quantity, found in values.items()}
 
 

@@ -32,28 +32,28 @@ void prepare_log_fused(const struct kernel *kernel)
 
 void prepare_log_probe(struct kernel_probe *probe, const struct launch *launch, struct prepare_result result)
 {
-    char metric_numbers[FIGURES_SIZE];
+    char resources[FIGURES_SIZE];
     const struct variant *variant =
         result.reason ? NULL : variants_newest(launch->instance, kernel_probe_launched(probe));
     const struct reason *reason = result.reason ? result.reason : probe->note;
-    figures_of(variant ? variant->function : NULL, launch, metric_numbers);
-    event_log("[probing] %u %s %s probe %s reason %s\n", probe->kernel->index, result.status, metric_numbers,
-              probe->name, reason ? reason->written : "-");
+    figures_of(variant ? variant->function : NULL, launch, resources);
+    event_log("[probing] %u %s %s probe %s reason %s\n", probe->kernel->index, result.status, resources, probe->name,
+              reason ? reason->written : "-");
 }
 
 /* Also for a kernel that is skipped: its registers, memory and occupancy belong to the row. */
 void prepare_log_result(struct kernel *kernel, const struct launch *launch, struct prepare_result result)
 {
     const struct kernel_probe *probe = prepare_first_usable(kernel);
-    char metric_numbers[FIGURES_SIZE];
-    figures_of(registry_function(launch->instance, launch->function), launch, metric_numbers);
+    char resources[FIGURES_SIZE];
+    figures_of(registry_function(launch->instance, launch->function), launch, resources);
     const struct reason *reason = result.reason ? result.reason : probe->note;
-    event_log("[kernel] %u %s %s name %s reason %s\n", kernel->index, result.status, metric_numbers, kernel->name,
+    event_log("[kernel] %u %s %s name %s reason %s\n", kernel->index, result.status, resources, kernel->name,
               reason ? reason->written : "-");
     if (!result.reason) {
         const struct variant *variant = variants_newest(launch->instance, probe);
-        figures_of(variant->function, launch, metric_numbers);
-        event_log("[kernel] %u probed-function %s way %s\n", kernel->index, metric_numbers, way_name(probe->way));
+        figures_of(variant->function, launch, resources);
+        event_log("[kernel] %u probed-function %s way %s\n", kernel->index, resources, way_name(probe->way));
     }
     event_log("[exec] funcmap-find %p %s\n", (void *)launch->function, result.reason ? "fail" : "success");
 }

@@ -21,9 +21,9 @@ static void (*end)(int);
 static void *end_with_the_last(void *unused)
 {
     (void)unused;
-    for (unsigned solo = 0; solo < LOOKS;) {
+    for (unsigned looks = 0; looks < LOOKS;) {
         usleep(STEP_MICROSECONDS);
-        solo = thread_state(getpid()) == 'Z' && threads_are_alone() ? solo + 1 : 0;
+        looks = thread_state(getpid()) == 'Z' && threads_are_alone() ? looks + 1 : 0;
     }
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     if (atomic_load(&status) >= 0)

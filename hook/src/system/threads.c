@@ -98,16 +98,16 @@ bool threads_each_other(void (*visit)(int id, void *argument), void *argument)
     return folder >= 0 && close(folder) == 0;
 }
 
-static void note_other(int id, void *solo)
+static void note_other(int id, void *is_only)
 {
     if (id != getpid())
-        *(bool *)solo = false;
+        *(bool *)is_only = false;
 }
 
 bool threads_are_alone(void)
 {
-    bool solo = true;
-    return threads_each_other(note_other, &solo) && solo;
+    bool is_only = true;
+    return threads_each_other(note_other, &is_only) && is_only;
 }
 
 void threads_reset(void)

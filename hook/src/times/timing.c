@@ -71,8 +71,8 @@ struct timer *timing_begin(const struct launch *launch, bool probed, struct time
     struct shape_group *group = launch->group;
     struct timed_kind *kind = &group->timed.of[probed];
     const uint64_t n = atomic_fetch_add_explicit(&kind->launches, 1, memory_order_relaxed);
-    const bool solo = stands_alone(launch);
-    if (!is_due(&group->timed, group->seed, probed, n, divisor_of(kind, probed)) || !solo || streams_any_capture())
+    const bool isolated = stands_alone(launch);
+    if (!is_due(&group->timed, group->seed, probed, n, divisor_of(kind, probed)) || !isolated || streams_any_capture())
         return NULL;
     *timed = (struct timed_launch){.group = group, .number = launch->number};
     return take(kind, n, timed);

@@ -82,9 +82,9 @@ class _OptionalPart(NamedTuple):
     def run(self, cuda: CudaContext, assembler: Assembler) -> None:
         """Raises ProbeError where the part fails or cannot be tried."""
         cubin = self.cubin()
-        solo = prune_cubin(cubin, TRIAL_KERNEL, cut_table) if self.pruned else None
+        pruned = prune_cubin(cubin, TRIAL_KERNEL, cut_table) if self.pruned else None
         for case in self.cases():
-            run_trial(cuda, cubin, assembler, case, in_slots=self.in_slots, solo=solo)
+            run_trial(cuda, cubin, assembler, case, in_slots=self.in_slots, pruned=pruned)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -146,13 +146,13 @@ def run_trial(
     trial: TrialCase,
     *,
     in_slots: bool = False,
-    solo: Cubin | None = None,
+    pruned: Cubin | None = None,
 ) -> None:
     """Raises TrialFailedError where a grafted kernel does something else, ProbeError where there can be no trial.
 
     ``only`` is the kernel in a cubin of its own, into which is grafted, if that is to be tried.
     """
-    made = Grafter(trial.probe, assembler, sampled=False).graft(solo or cubin, TRIAL_KERNEL, in_slots=in_slots)
+    made = Grafter(trial.probe, assembler, sampled=False).graft(pruned or cubin, TRIAL_KERNEL, in_slots=in_slots)
     original = cuda.load(cubin.image)
     image = bytearray(made.probed)
     for patch in made.grafted.patches:

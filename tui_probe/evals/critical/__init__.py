@@ -107,7 +107,7 @@ class Program:
     @property
     def critical(self) -> KernelMetrics | None:
         """The critical kernel, by ncu where there is one."""
-        return next((row.metric_numbers for row in self.kernels if row.is_critical), None)
+        return next((row.metrics for row in self.kernels if row.is_critical), None)
 
     @property
     def data_type(self) -> str | None:
@@ -185,7 +185,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
         program.read()
     notes = [words for program in programs for words in program.notes]
     sectors = [ProgramRow(program, row) for program in programs for row in program.sectors]
-    if not any(getattr(kernel.row.metric_numbers, name) is not None for kernel in sectors for name in COUNTED):
+    if not any(getattr(kernel.row.metrics, name) is not None for kernel in sectors for name in COUNTED):
         raise nothing_measured_error(NAME, [*notes, f"nothing was counted: run with -p {PROBE}, or ncu"])
     kernels = [ProgramRow(program, row) for program in programs for row in program.kernels]
     return Answer(
@@ -258,10 +258,10 @@ _EXPECTED_COLUMN: Final[Column[ProgramRow[SectorRow]]] = Column(
 def _chart(rows: Sequence[ProgramRow[SectorRow]]) -> BarChart:
     """Sectors per store request: 4 are coalesced stores of 4 bytes."""
     bars = [
-        Bar(f"{of.program.name} {shorten(of.row.metric_numbers.shape.kernel, 24)} ({of.row.metric_numbers.tool})",
-            (of.row.metric_numbers.sectors_per_store,))
+        Bar(f"{of.program.name} {shorten(of.row.metrics.shape.kernel, 24)} ({of.row.metrics.tool})",
+            (of.row.metrics.sectors_per_store,))
         for of in rows
-        if of.row.metric_numbers.store_requests
+        if of.row.metrics.store_requests
     ]  # fmt: skip
     return BarChart("sectors per store request", bars, ("sectors per request",), "sectors", lambda n: f"{n:.2f}")
 
@@ -272,10 +272,10 @@ def _ours(programs: Sequence[Program]) -> dict[str, float | None]:
     for program in programs:
         if program.name == STORES:
             for row in reversed(program.sectors):
-                kind = row.metric_numbers.shape.kernel.partition("_")[0]
+                kind = row.metrics.shape.kernel.partition("_")[0]
                 if kind in ("coalesced", "strided"):
-                    ours[f"{kind}_requests"] = row.metric_numbers.store_requests
-                    ours[f"{kind}_sectors"] = row.metric_numbers.store_sectors
+                    ours[f"{kind}_requests"] = row.metrics.store_requests
+                    ours[f"{kind}_sectors"] = row.metrics.store_sectors
         elif program.tensor is not None and program.critical is not None and program.stores_counted:
             ours[f"{program.name}_requests"] = program.critical.store_requests
             ours[f"{program.name}_sectors"] = program.critical.store_sectors

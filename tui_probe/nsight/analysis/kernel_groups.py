@@ -90,8 +90,8 @@ def match_kernels(
 def _partner(wanted: Shape, own: Sequence[Item], others: Sequence[Item], shape: Callable[[Item], Shape]) -> Item | None:
     for key in (_exact, _by_function):
         like = [item for item in others if key(shape(item)) == key(wanted)]
-        solo = key is _exact or sum(key(shape(item)) == key(wanted) for item in own) == 1
-        if len(like) == 1 and solo:
+        is_unique = key is _exact or sum(key(shape(item)) == key(wanted) for item in own) == 1
+        if len(like) == 1 and is_unique:
             return like[0]
     return None
 

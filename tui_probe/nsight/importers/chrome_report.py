@@ -202,13 +202,13 @@ class _Processes:
         self.threads = np.array(
             [thread_number(self._id(process), place) for place, (process, _) in enumerate(part.threads)], dtype=np.int64
         )
-        self.solo = UNKNOWN
+        self.only_process = UNKNOWN
         """The process of kernels, if there is one only; of several files one that no other file has."""
         hosts = self._calling or {process for process, _ in part.threads}
         if len(hosts) == 1:
-            self.solo = self._id(next(iter(hosts)))
+            self.only_process = self._id(next(iter(hosts)))
         elif several:
-            self.solo = self._id(None)
+            self.only_process = self._id(None)
 
     def _id(self, process: object) -> int:
         """A number that no other process of this or another file has."""
@@ -218,7 +218,7 @@ class _Processes:
         """Tell the process of each kind of kernel; kernels of one kind in several processes are of several kinds."""
         kernels, kinds = rows["kernels"], rows["kinds"]
         if len(self._calling) < 2:
-            kinds["process"] = np.full(len(kinds["name"]), self.solo, dtype=np.int64)
+            kinds["process"] = np.full(len(kinds["name"]), self.only_process, dtype=np.int64)
             return
         pairs, kernels["kind"] = distinct_rows([self._by_calls(kernels, rows["calls"]), kernels["kind"]])
         process, before = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
@@ -230,8 +230,8 @@ class _Processes:
         """Tell the process of each copy."""
         copies = rows["copies"]
         several = len(self._calling) > 1
-        solo = np.full(len(copies["start"]), self.solo, dtype=np.int64)
-        copies["process"] = self._by_calls(copies, rows["calls"]) if several else solo
+        by_file = np.full(len(copies["start"]), self.only_process, dtype=np.int64)
+        copies["process"] = self._by_calls(copies, rows["calls"]) if several else by_file
         del copies["correlation"]
 
     def _by_calls(self, kernels: Columns, calls: Columns) -> NDArray[np.int64]:
@@ -242,7 +242,7 @@ class _Processes:
         numbers, first, counts = np.unique(pairs[:, 0], return_index=True, return_counts=True)
         places = np.searchsorted(numbers, kernels["correlation"]).clip(max=len(numbers) - 1)
         known = (numbers[places] == kernels["correlation"]) & (counts[places] == 1)
-        return np.where(known, pairs[first[places], 1], self.solo)
+        return np.where(known, pairs[first[places], 1], self.only_process)
 
 
 def _together(parts: list[Columns]) -> Columns:

@@ -230,9 +230,9 @@ def _graph_names(strings: Strings, graphs: Mapping[str, NDArray[Any]]) -> NDArra
     of_one_process = len({process for process, _, _ in rows}) < 2
     names = []
     for process, graph, executable in rows:
-        solo = sum(row[:2] == (process, graph) for row in rows) == 1
+        is_unique = sum(row[:2] == (process, graph) for row in rows) == 1
         more = [] if of_one_process else [f"process {process_id(process)}"]
-        more += [] if solo else [f"executable {executable}"]
+        more += [] if is_unique else [f"executable {executable}"]
         names.append(f"CUDA graph {graph}" + (f" ({', '.join(more)})" if more else ""))
     return np.array([strings.code(name) for name in names], dtype=np.int32)[places]
 

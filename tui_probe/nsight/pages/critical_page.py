@@ -37,19 +37,19 @@ class CriticalRow:
     """A kernel of a program, as one tool saw it; ``other`` is the same kernel as the other tool saw it."""
 
     program: str
-    metric_numbers: KernelMetrics
+    metrics: KernelMetrics
     is_critical: bool
     tensor: ExpectedTensor | None
     other: KernelMetrics | None = None
 
     @property
     def type_name(self) -> str | None:
-        inferred = data_type(self.metric_numbers)
+        inferred = data_type(self.metrics)
         return None if inferred is None else inferred.name
 
     @property
     def type_evidence(self) -> str | None:
-        inferred = data_type(self.metric_numbers)
+        inferred = data_type(self.metrics)
         return None if inferred is None else inferred.evidence
 
     @property
@@ -57,9 +57,9 @@ class CriticalRow:
         """In what the two tools differ; None where there is nothing to compare."""
         if self.other is None:
             return None
-        counts = counts_that_differ(self.metric_numbers, self.other)
-        types = [None if kind is None else kind.name for kind in map(data_type, (self.metric_numbers, self.other))]
-        tensor = [self.metric_numbers.uses_tensor_cores, self.other.uses_tensor_cores]
+        counts = counts_that_differ(self.metrics, self.other)
+        types = [None if kind is None else kind.name for kind in map(data_type, (self.metrics, self.other))]
+        tensor = [self.metrics.uses_tensor_cores, self.other.uses_tensor_cores]
         known: dict[str, list[Any]] = {"type": types, "tensor cores": tensor}
         compared = {name: pair[0] != pair[1] for name, pair in known.items() if None not in pair}
         if counts is None and not compared:
@@ -93,13 +93,11 @@ def _compared(row: CriticalRow) -> str:
 
 
 def _rate(row: CriticalRow) -> str:
-    return (
-        units.NOT_MEASURED if row.metric_numbers.dram_rate is None else f"{units.size(row.metric_numbers.dram_rate)}/s"
-    )
+    return units.NOT_MEASURED if row.metrics.dram_rate is None else f"{units.size(row.metrics.dram_rate)}/s"
 
 
 def _intensity(row: CriticalRow) -> str:
-    value = operations_per_byte(row.metric_numbers)
+    value = operations_per_byte(row.metrics)
     return units.NOT_MEASURED if value is None else f"{value:.1f}"
 
 
@@ -114,9 +112,9 @@ _MAY_LACK: Final = {
 
 
 def _tensor_text(row: CriticalRow) -> str:
-    if row.metric_numbers.tensor_operations is not None:
-        return f"{mean_count(row.metric_numbers.tensor_operations)} ops"
-    return percent(row.metric_numbers.tensor_activity)
+    if row.metrics.tensor_operations is not None:
+        return f"{mean_count(row.metrics.tensor_operations)} ops"
+    return percent(row.metrics.tensor_activity)
 
 
 CRITICAL_COLUMNS: Final[tuple[Column[CriticalRow], ...]] = (
@@ -126,43 +124,43 @@ CRITICAL_COLUMNS: Final[tuple[Column[CriticalRow], ...]] = (
         shorten=cut_middle,
     ),
     Column(
-        "kernel", lambda r: r.metric_numbers.shape.kernel, "kernel", lambda r: r.metric_numbers.shape.kernel, False,
+        "kernel", lambda r: r.metrics.shape.kernel, "kernel", lambda r: r.metrics.shape.kernel, False,
         narrow=22, shorten=shorten,
     ),
-    Column("tool", lambda r: r.metric_numbers.tool),
-    Column("grid", lambda r: r.metric_numbers.shape.grid, "grid",
-        lambda r: units.extent(r.metric_numbers.shape.grid), rank=5),
-    Column("block", lambda r: r.metric_numbers.shape.block, "block",
-        lambda r: units.extent(r.metric_numbers.shape.block), rank=5),
-    Column("launches", lambda r: r.metric_numbers.launches, "launches",
-        lambda r: units.count(r.metric_numbers.launches), rank=3),
-    Column("tensor_activity", lambda r: r.metric_numbers.tensor_activity),
-    Column("tensor_operations", lambda r: r.metric_numbers.tensor_operations),
+    Column("tool", lambda r: r.metrics.tool),
+    Column("grid", lambda r: r.metrics.shape.grid, "grid",
+        lambda r: units.extent(r.metrics.shape.grid), rank=5),
+    Column("block", lambda r: r.metrics.shape.block, "block",
+        lambda r: units.extent(r.metrics.shape.block), rank=5),
+    Column("launches", lambda r: r.metrics.launches, "launches",
+        lambda r: units.count(r.metrics.launches), rank=3),
+    Column("tensor_activity", lambda r: r.metrics.tensor_activity),
+    Column("tensor_operations", lambda r: r.metrics.tensor_operations),
     Column("tensor", title="tensor", text=_tensor_text),
     Column(
-        "store_sectors", lambda r: r.metric_numbers.store_sectors, "stored",
-        lambda r: mean_count(r.metric_numbers.store_sectors),
+        "store_sectors", lambda r: r.metrics.store_sectors, "stored",
+        lambda r: mean_count(r.metrics.store_sectors),
         rank=2,
     ),
     Column(
-        "verdict", lambda r: compare_sectors(r.metric_numbers.store_sectors, r.tensor), "expected",
-        lambda r: compare_sectors(r.metric_numbers.store_sectors, r.tensor) or "", False, rank=2,
+        "verdict", lambda r: compare_sectors(r.metrics.store_sectors, r.tensor), "expected",
+        lambda r: compare_sectors(r.metrics.store_sectors, r.tensor) or "", False, rank=2,
     ),
-    Column("share_of_time", lambda r: r.metric_numbers.share, "share", lambda r: units.share(r.metric_numbers.share)),
+    Column("share_of_time", lambda r: r.metrics.share, "share", lambda r: units.share(r.metrics.share)),
     Column("type", lambda r: r.type_name, "type", lambda r: r.type_name or units.NOT_MEASURED, False, rank=1),
     Column("type_evidence", lambda r: r.type_evidence),
-    Column("compute", lambda r: r.metric_numbers.compute, "compute",
-        lambda r: percent(r.metric_numbers.compute), rank=3),
-    Column("memory", lambda r: r.metric_numbers.memory, "memory", lambda r: percent(r.metric_numbers.memory), rank=3),
+    Column("compute", lambda r: r.metrics.compute, "compute",
+        lambda r: percent(r.metrics.compute), rank=3),
+    Column("memory", lambda r: r.metrics.memory, "memory", lambda r: percent(r.metrics.memory), rank=3),
     Column(
-        "bound", lambda r: bound_of(r.metric_numbers), "bound",
-        lambda r: bound_of(r.metric_numbers) or units.NOT_MEASURED, False,
+        "bound", lambda r: bound_of(r.metrics), "bound",
+        lambda r: bound_of(r.metrics) or units.NOT_MEASURED, False,
         rank=1,
     ),
-    Column("issued", lambda r: r.metric_numbers.issued, "inst/cycle",
-        lambda r: decimal(r.metric_numbers.issued), rank=4),
-    Column("dram_bytes_per_second", lambda r: r.metric_numbers.dram_rate, "DRAM", _rate, rank=4),
-    Column("operations_per_byte", lambda r: operations_per_byte(r.metric_numbers), "op/B", _intensity, rank=4),
+    Column("issued", lambda r: r.metrics.issued, "inst/cycle",
+        lambda r: decimal(r.metrics.issued), rank=4),
+    Column("dram_bytes_per_second", lambda r: r.metrics.dram_rate, "DRAM", _rate, rank=4),
+    Column("operations_per_byte", lambda r: operations_per_byte(r.metrics), "op/B", _intensity, rank=4),
     Column("differences", lambda r: r.differences, nested=True),
     Column("compared", title="other tool", text=_compared, right=False, narrow=12, rank=1),
 )  # fmt: skip
@@ -200,8 +198,8 @@ def critical_page(
     results += [] if probes is None else _agreement(rows, programs, probes)
     evidence = [line for program in everything for line in _evidence(program)]
     texts = PageTexts(head, results, [*_missing_metrics(rows), *notes], EXPLANATIONS["critical"], evidence)
-    names = (row.metric_numbers.shape.kernel for row in rows)
-    shapes = ((row.program, row.metric_numbers.shape) for row in rows)
+    names = (row.metrics.shape.kernel for row in rows)
+    shapes = ((row.program, row.metrics.shape) for row in rows)
     columns = shorten_names(shape_columns(columns_of(rows, several=len(everything) > 1), shapes), names, 1 / 4)
     return TablePage("critical", "Critical kernel", columns, rows, texts, {"steps": _steps(everything)})
 
@@ -210,7 +208,7 @@ def _rows(programs: Sequence[_Program], probes: _Program | None, tensor: Expecte
     """The kernels of every file, each with what the probes saw of it below; then those that only the probes saw."""
     of_probes = [] if probes is None else list(probes.found.ranked)
     of_ncu = [kernel for program in programs for kernel in program.found.ranked]
-    pairs = match_kernels(of_ncu, of_probes, lambda metric_numbers: metric_numbers.shape)
+    pairs = match_kernels(of_ncu, of_probes, lambda metrics: metrics.shape)
     partner = {id(kernel): other for kernel, other in pairs if kernel is not None}
     rows = []
     for program in programs:
@@ -219,9 +217,9 @@ def _rows(programs: Sequence[_Program], probes: _Program | None, tensor: Expecte
             rows.append(CriticalRow(program.name, kernel, kernel is program.found.kernel, tensor, other))
             if other is not None and probes is not None:
                 rows.append(CriticalRow(PROBES, other, other is probes.found.kernel, tensor, kernel))
-    solo = [other for kernel, other in pairs if kernel is None and other is not None]
+    unpaired = [other for kernel, other in pairs if kernel is None and other is not None]
     best = None if probes is None else probes.found.kernel
-    return rows + [CriticalRow(PROBES, kernel, kernel is best, tensor) for kernel in solo]
+    return rows + [CriticalRow(PROBES, kernel, kernel is best, tensor) for kernel in unpaired]
 
 
 def _agreement(rows: Sequence[CriticalRow], programs: Sequence[_Program], probes: _Program) -> list[str]:
@@ -240,8 +238,8 @@ def _agreement(rows: Sequence[CriticalRow], programs: Sequence[_Program], probes
 
 def _missing_metrics(rows: Sequence[CriticalRow]) -> list[str]:
     """Return how to collect the metrics that are missing."""
-    of_ncu = [row.metric_numbers for row in rows if row.metric_numbers.tool == "ncu"]
-    if of_ncu and all(bound_of(metric_numbers) is None for metric_numbers in of_ncu):
+    of_ncu = [row.metrics for row in rows if row.metrics.tool == "ncu"]
+    if of_ncu and all(bound_of(metrics) is None for metrics in of_ncu):
         return [f"bound not known: collect it with ncu --metrics {','.join(_NEEDED.values())}"]
     return []
 
@@ -250,11 +248,11 @@ def _programs(table: NcuTable, tensor: ExpectedTensor | None, plan: IterationPla
     """Each file by itself."""
     choice = select_launches(table, plan)
     iterated = iterated_shapes(table, choice, durations(table), plan)
-    metric_numbers = metrics_of(table, () if iterated is None else choice.measured)
+    metrics = metrics_of(table, () if iterated is None else choice.measured)
     names = short_names([file.name for file in table.files])
     listed = []
     for name, file in zip(names, table.files, strict=True):
-        own = [value for value in metric_numbers if value.origin == file.name]
+        own = [value for value in metrics if value.origin == file.name]
         listed.append(_Program(name, critical(own, tensor, iterated)))
     return listed
 

@@ -178,27 +178,25 @@ _VERDICTS: Final[dict[SectorMatch, str]] = {
 class SectorRow:
     """A kernel as one tool saw it; ``other`` is the same kernel as the other tool saw it."""
 
-    metric_numbers: KernelMetrics
+    metrics: KernelMetrics
     other: KernelMetrics | None
     tensor: ExpectedTensor | None
 
     @property
     def verdict(self) -> SectorMatch | None:
-        return compare_sectors(self.metric_numbers.store_sectors, self.tensor)
+        return compare_sectors(self.metrics.store_sectors, self.tensor)
 
     @property
     def differences(self) -> list[str] | None:
         """The counts in which the two tools differ; None where there is nothing to compare."""
-        return None if self.other is None else counts_that_differ(self.metric_numbers, self.other)
+        return None if self.other is None else counts_that_differ(self.metrics, self.other)
 
 
 def pairs_of(
     table: NcuTable | None, probed: Sequence[KernelMetrics]
 ) -> list[tuple[KernelMetrics | None, KernelMetrics | None]]:
     """Kernels of ncu's files next to those of traces."""
-    return match_kernels(
-        [] if table is None else metrics_of(table), probed, lambda metric_numbers: metric_numbers.shape
-    )
+    return match_kernels([] if table is None else metrics_of(table), probed, lambda metrics: metrics.shape)
 
 
 def sector_rows(
@@ -226,8 +224,8 @@ def sectors_page(
         "expected_sectors": None if tensor is None else tensor.sectors,
         "most_sectors": None if tensor is None else tensor.elements,
     }
-    several = len({row.metric_numbers.origin for row in rows}) > 1
-    tools = {row.metric_numbers.tool for row in rows}
+    several = len({row.metrics.origin for row in rows}) > 1
+    tools = {row.metrics.tool for row in rows}
     empty = {"origin": not several, "tool": len(tools) < 2, "said": not any(map(_kernel_words, rows))}
     columns = [replace(column, text=None) if empty.get(column.key) else column for column in SECTOR_COLUMNS]
     return TablePage("sectors", "Requests and sectors", columns, rows, texts, extra)
@@ -246,7 +244,7 @@ def _expectation(tensor: ExpectedTensor | None) -> list[str]:
 
 
 def _sector_notes(rows: Sequence[SectorRow]) -> Iterator[str]:
-    if rows and all(getattr(row.metric_numbers, name) is None for row in rows for name in COUNTED):
+    if rows and all(getattr(row.metrics, name) is None for row in rows for name in COUNTED):
         yield f"nothing was counted: collect with ncu --metrics {','.join(COUNTED.values())}"
         probe = probe_option_for("load sectors")
         yield f"or count without permission: tui-probe run {probe} -- COMMAND, then name its trace with --trace"
@@ -255,7 +253,7 @@ def _sector_notes(rows: Sequence[SectorRow]) -> Iterator[str]:
 def _kernel_words(row: SectorRow) -> str:
     verdicts = []
     if row.verdict is not None and row.tensor is not None:
-        ratio = (row.metric_numbers.store_sectors or 0) / row.tensor.sectors
+        ratio = (row.metrics.store_sectors or 0) / row.tensor.sectors
         verdicts.append(_VERDICTS[row.verdict].format(ratio=ratio))
     differences = row.differences
     if differences is not None and row.other is not None:
@@ -265,45 +263,45 @@ def _kernel_words(row: SectorRow) -> str:
 
 
 def _file(row: SectorRow) -> str:
-    return stem(PurePath(row.metric_numbers.origin).name)
+    return stem(PurePath(row.metrics.origin).name)
 
 
 def _count_words(title: str, name: str, rank: int) -> Column[SectorRow]:
     return Column(
         name,
-        lambda r: getattr(r.metric_numbers, name),
+        lambda r: getattr(r.metrics, name),
         title,
-        lambda r: mean_count(getattr(r.metric_numbers, name)),
+        lambda r: mean_count(getattr(r.metrics, name)),
         rank=rank,
     )
 
 
 SECTOR_COLUMNS: Final[tuple[Column[SectorRow], ...]] = (
-    Column("tool", lambda r: r.metric_numbers.tool, "by", lambda r: r.metric_numbers.tool, False),
-    Column("origin", lambda r: r.metric_numbers.origin, "file", _file, False, narrow=16, shorten=cut_middle),
-    Column("grid", lambda r: r.metric_numbers.shape.grid, "grid",
-        lambda r: units.extent(r.metric_numbers.shape.grid), rank=3),
-    Column("block", lambda r: r.metric_numbers.shape.block, "block",
-        lambda r: units.extent(r.metric_numbers.shape.block), rank=3),
-    Column("launches", lambda r: r.metric_numbers.launches, "launches",
-        lambda r: units.count(r.metric_numbers.launches), rank=4),
+    Column("tool", lambda r: r.metrics.tool, "by", lambda r: r.metrics.tool, False),
+    Column("origin", lambda r: r.metrics.origin, "file", _file, False, narrow=16, shorten=cut_middle),
+    Column("grid", lambda r: r.metrics.shape.grid, "grid",
+        lambda r: units.extent(r.metrics.shape.grid), rank=3),
+    Column("block", lambda r: r.metrics.shape.block, "block",
+        lambda r: units.extent(r.metrics.shape.block), rank=3),
+    Column("launches", lambda r: r.metrics.launches, "launches",
+        lambda r: units.count(r.metrics.launches), rank=4),
     _count_words("load req.", "load_requests", 2),
     _count_words("ld sectors", "load_sectors", 1),
     Column(
-        "sectors_per_load", lambda r: r.metric_numbers.sectors_per_load, "per load",
-        lambda r: decimal(r.metric_numbers.sectors_per_load),
+        "sectors_per_load", lambda r: r.metrics.sectors_per_load, "per load",
+        lambda r: decimal(r.metrics.sectors_per_load),
     ),
     _count_words("store req.", "store_requests", 2),
     _count_words("st sectors", "store_sectors", 0),
     Column(
-        "sectors_per_store", lambda r: r.metric_numbers.sectors_per_store, "per store",
-        lambda r: decimal(r.metric_numbers.sectors_per_store),
+        "sectors_per_store", lambda r: r.metrics.sectors_per_store, "per store",
+        lambda r: decimal(r.metrics.sectors_per_store),
     ),
     Column("verdict", lambda r: r.verdict),
     Column("differences", lambda r: r.differences, nested=True),
     Column("said", title="vs. expected", text=_kernel_words, right=False, narrow=15),
     Column(
-        "kernel", lambda r: r.metric_numbers.shape.kernel, "kernel", lambda r: r.metric_numbers.shape.kernel, False,
+        "kernel", lambda r: r.metrics.shape.kernel, "kernel", lambda r: r.metrics.shape.kernel, False,
         narrow=16, shorten=shorten,
     ),
 )  # fmt: skip

@@ -76,7 +76,7 @@ class KernelRow:
     """A kernel of a file with one grid and block, and the outcome of its launches."""
 
     file: str
-    metric_numbers: KernelMetrics
+    metrics: KernelMetrics
     kept: int | None
     reason: str
 
@@ -88,7 +88,7 @@ def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
     notes = [*_missing(choice), *choice.notes, *_untimed(rows), *file_notes(report)]
     texts = PageTexts(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["kernels"])
     extra = {"expected_missing": list(choice.missing)}
-    shapes = [(row.file, row.metric_numbers.shape) for row in rows]
+    shapes = [(row.file, row.metrics.shape) for row in rows]
     columns = shorten_names(
         shape_columns(file_columns(KERNEL_COLUMNS, report), shapes), (shape.kernel for _, shape in shapes)
     )
@@ -97,12 +97,12 @@ def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
 
 def _place(row: KernelRow) -> tuple[bool, float, float]:
     """Order: kept kernels first, by kept time, then by time of all launches; without times in order of launching."""
-    return row.kept == 0, -(row.metric_numbers.kept_time or 0.0), -(row.metric_numbers.total or 0.0)
+    return row.kept == 0, -(row.metrics.kept_time or 0.0), -(row.metrics.total or 0.0)
 
 
 def _untimed(rows: Sequence[KernelRow]) -> Iterator[str]:
     """Yield a note on the files without times, and how to collect them."""
-    timed = {row.file for row in rows if row.metric_numbers.total is not None}
+    timed = {row.file for row in rows if row.metrics.total is not None}
     files = list(dict.fromkeys(row.file for row in rows if row.file not in timed))
     if files:
         yield (
@@ -112,7 +112,7 @@ def _untimed(rows: Sequence[KernelRow]) -> Iterator[str]:
 
 
 def _values(row: KernelRow) -> tuple[str, Only]:
-    shape = row.metric_numbers.shape
+    shape = row.metrics.shape
     return "metrics", Only("kernel", shape.kernel, key=(row.file, shape.grid, shape.block))
 
 
@@ -151,12 +151,12 @@ def _kernel_rows(report: NcuReport, choice: LaunchSelection) -> list[KernelRow]:
         outcomes.setdefault((outcome.file, outcome.shape), []).append(outcome)
     numbers = {file.name: number for number, file in enumerate(report.table.files)}
     rows = []
-    for metric_numbers in metrics_of(report.table, choice.measured):
-        number = numbers[metric_numbers.origin]
-        own = outcomes.get((number, metric_numbers.shape), [])
+    for metrics in metrics_of(report.table, choice.measured):
+        number = numbers[metrics.origin]
+        own = outcomes.get((number, metrics.shape), [])
         kept_launches = sum(outcome.kept for outcome in own) if own else None
         reason = "; ".join(dict.fromkeys(outcome.reason for outcome in own)) or "a summary: no single launches"
-        rows.append(KernelRow(report.names[number], metric_numbers, kept_launches, reason))
+        rows.append(KernelRow(report.names[number], metrics, kept_launches, reason))
     return rows
 
 
@@ -166,25 +166,25 @@ def _extent(value: Extent | None) -> str:
 
 KERNEL_COLUMNS: Final[tuple[Column[KernelRow], ...]] = (
     Column("file", lambda r: r.file, "file", lambda r: stem(r.file), False, rank=3, narrow=16, shorten=cut_middle),
-    Column("launches", lambda r: r.metric_numbers.launches, "launches",
-        lambda r: units.count(r.metric_numbers.launches)),
+    Column("launches", lambda r: r.metrics.launches, "launches",
+        lambda r: units.count(r.metrics.launches)),
     Column("kept", lambda r: r.kept, "kept", lambda r: units.count(r.kept)),
     Column("reason", lambda r: r.reason, "why", lambda r: r.reason, False, narrow=16),
-    Column("total_ns", lambda r: r.metric_numbers.total, "total",
-        lambda r: nanoseconds(r.metric_numbers.total), rank=3),
+    Column("total_ns", lambda r: r.metrics.total, "total",
+        lambda r: nanoseconds(r.metrics.total), rank=3),
     Column(
-        "kept_time_ns", lambda r: r.metric_numbers.kept_time, "kept time",
-        lambda r: nanoseconds(r.metric_numbers.kept_time), rank=1
+        "kept_time_ns", lambda r: r.metrics.kept_time, "kept time",
+        lambda r: nanoseconds(r.metrics.kept_time), rank=1
     ),
-    Column("time_ns", lambda r: r.metric_numbers.time, "mean", lambda r: nanoseconds(r.metric_numbers.time), rank=2),
-    Column("p99_ns", lambda r: r.metric_numbers.p99, "p99", lambda r: nanoseconds(r.metric_numbers.p99), rank=2),
-    Column("share_of_time", lambda r: r.metric_numbers.share, "share", lambda r: units.share(r.metric_numbers.share)),
-    Column("grid", lambda r: r.metric_numbers.shape.grid, "grid",
-        lambda r: _extent(r.metric_numbers.shape.grid), rank=2),
-    Column("block", lambda r: r.metric_numbers.shape.block, "block",
-        lambda r: _extent(r.metric_numbers.shape.block), rank=2),
+    Column("time_ns", lambda r: r.metrics.time, "mean", lambda r: nanoseconds(r.metrics.time), rank=2),
+    Column("p99_ns", lambda r: r.metrics.p99, "p99", lambda r: nanoseconds(r.metrics.p99), rank=2),
+    Column("share_of_time", lambda r: r.metrics.share, "share", lambda r: units.share(r.metrics.share)),
+    Column("grid", lambda r: r.metrics.shape.grid, "grid",
+        lambda r: _extent(r.metrics.shape.grid), rank=2),
+    Column("block", lambda r: r.metrics.shape.block, "block",
+        lambda r: _extent(r.metrics.shape.block), rank=2),
     Column(
-        "kernel", lambda r: r.metric_numbers.shape.kernel, "kernel", lambda r: r.metric_numbers.shape.kernel, False,
+        "kernel", lambda r: r.metrics.shape.kernel, "kernel", lambda r: r.metrics.shape.kernel, False,
         narrow=16, shorten=shorten,
     ),
 )  # fmt: skip

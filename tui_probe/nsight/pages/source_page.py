@@ -137,8 +137,8 @@ def counts_of_instructions(
     matches = []
     for counts, (place, kind) in zip(instructions, places, strict=True):
         same = by_offset.get((place.kernel, counts.offset, kind))
-        solo = in_line[counts.shape, (place, kind)] == 1 and counts.requests is not None
-        matches.append(same if same is not None or not solo else by_line.get((place, kind)))
+        is_unique = in_line[counts.shape, (place, kind)] == 1 and counts.requests is not None
+        matches.append(same if same is not None or not is_unique else by_line.get((place, kind)))
     return [None if kind is None else counts for counts, (_, kind) in zip(matches, places, strict=True)]
 
 

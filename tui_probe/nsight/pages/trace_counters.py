@@ -32,9 +32,9 @@ def metrics_of_traces(traces: Iterable[Trace]) -> list[KernelMetrics]:
     """The kernels of traces, by name, grid and block; traces of several probes complete each other."""
     merged: dict[Shape, KernelMetrics] = {}
     for trace in traces:
-        for metric_numbers in _kernel_metrics(trace):
-            before = merged.get(metric_numbers.shape)
-            merged[metric_numbers.shape] = metric_numbers if before is None else _completed(before, metric_numbers)
+        for metrics in _kernel_metrics(trace):
+            before = merged.get(metrics.shape)
+            merged[metrics.shape] = metrics if before is None else _completed(before, metrics)
     return _with_shares(list(merged.values()))
 
 

@@ -155,9 +155,9 @@ def instruction_purposes(code: SassCode, lines: Sequence[int | None]) -> list[in
     acting = [
         line if line is not None and _purpose(text) else None for line, text in zip(lines, code.lines, strict=True)
     ]
-    solo, active = Counter(lines), Counter(acting)
+    all_lines, active = Counter(lines), Counter(acting)
     return [
-        line if solo[line] == 1 or (act is not None and active[act] == 1) else None
+        line if all_lines[line] == 1 or (act is not None and active[act] == 1) else None
         for line, act in zip(lines, acting, strict=True)
     ]
 

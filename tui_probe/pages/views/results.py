@@ -53,7 +53,7 @@ class MetricRow(NamedTuple):
     """One value of one result; no value where the result has a problem."""
 
     result: AnalysedResult
-    metric_number: MetricValue | None
+    metric_value: MetricValue | None
 
 
 MAX_LISTED: Final = 2
@@ -148,7 +148,7 @@ def metric_rows(trace: Trace, progress: Progress = no_progress) -> Iterator[Metr
             if result.analysis is None:
                 yield MetricRow(result, None)
             else:
-                yield from (MetricRow(result, metric_number) for metric_number in result.metric_numbers)
+                yield from (MetricRow(result, metric_value) for metric_value in result.metric_values)
 
 
 METRIC_COLUMNS: Final[tuple[Column[MetricRow], ...]] = (
@@ -174,13 +174,13 @@ METRIC_COLUMNS: Final[tuple[Column[MetricRow], ...]] = (
     Column("probe", lambda r: _probe_key(r), "probe", lambda r: _probe_key(r), right=False),
     Column(
         "figure",
-        lambda r: r.metric_number.key if r.metric_number else None,
+        lambda r: r.metric_value.key if r.metric_value else None,
         "metric",
         lambda r: _metric_label(r),
         right=False,
     ),
-    Column("value", lambda r: r.metric_number.value if r.metric_number else None, "value", lambda r: _value_text(r)),
-    Column("unit", lambda r: r.metric_number.unit or None if r.metric_number else None),
+    Column("value", lambda r: r.metric_value.value if r.metric_value else None, "value", lambda r: _value_text(r)),
+    Column("unit", lambda r: r.metric_value.unit or None if r.metric_value else None),
     Column("blocks", lambda r: r.result.blocks),
     Column("blocks_measured", lambda r: r.result.blocks_measured),
     Column("threads_missing", lambda r: r.result.threads_missing),
@@ -198,11 +198,11 @@ def _probe_key(row: MetricRow) -> str:
 
 
 def _metric_label(row: MetricRow) -> str:
-    return row.metric_number.label if row.metric_number else ""
+    return row.metric_value.label if row.metric_value else ""
 
 
 def _value_text(row: MetricRow) -> str:
-    return metric_text(row.metric_number) if row.metric_number else NOT_MEASURED
+    return metric_text(row.metric_value) if row.metric_value else NOT_MEASURED
 
 
 class CustomResults(CountTable):

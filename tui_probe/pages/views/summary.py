@@ -119,14 +119,14 @@ class Summary(Document):
     def record(self) -> dict[str, Any]:
         """The fields of the report, the source files, and the percentiles of what was measured."""
         shares = [f"p{share}" for share in SHARES]
-        metric_numbers = {
+        distributions = {
             label.replace(" ", "_"): {"count": len(values), **dict(zip(shares, percentiles(values) or [], strict=True))}
             for label, values in self.measured.items()
         }
         return {
             **as_record(KERNEL_COLUMNS, self.kernel),
             "source_files": self.sources,
-            "distributions": metric_numbers,
+            "distributions": distributions,
             "found": self.results[0].record() if self.results else None,
             **({"found_by_probe": [result.record() for result in self.results]} if len(self.results) > 1 else {}),
             "open_questions": [question.record() for question in self.questions],

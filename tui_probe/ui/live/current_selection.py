@@ -81,8 +81,8 @@ def launch_words(source: ViewSource, *, brief: bool = False) -> str:
     number = source.trace.launches[row].number
     if kernel.launches == 1:
         return "the only launch" if number is None else f"launch {number} (the only one of this kernel)"
-    solo = saved == 1 and row == source.trace.results.launch(kernel.result_rows[0])
-    only = ", the only one with a result" if solo and not brief else ""
+    is_only_result = saved == 1 and row == source.trace.results.launch(kernel.result_rows[0])
+    only = ", the only one with a result" if is_only_result and not brief else ""
     recorded = " recorded" if kernel.launches_recorded < kernel.launches else ""
     place = f"{units.ordinal(bisect_left(kernel.rows, row) + 1)}{recorded} of {units.count(kernel.launches)}"
     return f"{place} launches{only}" if number is None else f"launch {number} ({place} of this kernel){only}"

@@ -266,7 +266,7 @@ class LiveScreen(PaneActions):
         self._division = division
         if division is None:
             return
-        division.apply(self, solo=self.zoomed, in_table=self.in_table)
+        division.apply(self, zoomed=self.zoomed, in_table=self.in_table)
         if self.zoomed or not division.preview:
             self.preview.resize(0, 0)
         self.show_bars()
