@@ -64,7 +64,7 @@ def document_text(view: View, width: int, *, ascii_only: bool) -> str:
 
 
 def golden_widths(name: str, shown: Callable[[int, bool], str], widths: Sequence[int] = WIDTHS) -> None:
-    """Compare a page at its largest width with a golden; check the others, for which only the headings are kept.
+    """Compare a page at its largest width with a golden; check the others, of which only the headings are kept.
 
     ``shown`` returns the text for a width, in ASCII or not.
     """

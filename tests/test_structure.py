@@ -87,7 +87,7 @@ def test_a_circle_is_found_however_it_is_written(tmp_path: Path, line: str) -> N
 
 
 def test_every_room_has_its_floor(found: dict[str, set[str]]) -> None:
-    """A package that no contract names could import anything that it likes."""
+    """A package that no contract names could import anything."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     placed = {room.strip() for layer in layers for room in layer.split("|")}
@@ -156,7 +156,7 @@ def _checks(node: ast.stmt) -> bool:
 
 
 def globs(node: ast.stmt) -> bool:
-    """Return whether this is a loop over files, for which there may be none, that asserts something of each."""
+    """Return whether this loops over files, possibly none, and asserts something about each."""
     if not isinstance(node, ast.For) or not checks(node.body):
         return False
     calls = [call.func for call in ast.walk(node.iter) if isinstance(call, ast.Call)]

@@ -22,7 +22,7 @@ PTXAS_HINT: Final = "install the wheel nvidia-cuda-nvcc, or set CUDA_HOME to a C
 _RELEASE: Final = re.compile(r"release (\d+)\.(\d+)(?:, V([\d.]+))?")
 _ARCHITECTURE: Final = re.compile(r"'sm_(\d+)[af]?'")
 _VERSION_SECONDS: Final = 2
-"""A tool says its version in some hundredths of a second; one that hangs holds up anyone who looks for tools, once."""
+"""A tool prints its version in hundredths of a second; one that hangs delays the search for tools once."""
 _silent_tools: Final[set[Path]] = set()
 
 

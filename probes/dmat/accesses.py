@@ -297,7 +297,7 @@ def _length(piece: slice) -> int:
 
 
 def raised(low: NDArray[np.uint64], memory: LaunchMemory) -> NDArray[np.uint64]:
-    """Addresses for which ``low`` holds the lower bits, with the upper ones of an allocation that they then are in.
+    """Addresses whose lower bits are ``low``, with the upper bits of an allocation that then contains them.
 
     Those that are in none get the upper bits of most of the allocated memory; without allocations they stay offsets.
     """

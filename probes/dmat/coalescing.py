@@ -75,7 +75,7 @@ class LineAccesses:
 
     @property
     def wasted(self) -> int | None:
-        """Sectors beyond those. None of atomics, for which one lane's addition to a sum wastes nothing."""
+        """Sectors beyond those. None for atomics: one lane's addition to a sum wastes nothing."""
         return None if self.ideal is None else self.sectors - self.ideal
 
     @property

@@ -90,7 +90,7 @@ def _along(cells: int) -> Move:
 
 
 def _middle(view: PictureState, column: int) -> float:
-    """The time in the middle of a column of the window, for which no dot is finer than a cycle."""
+    """The time in the middle of a column of the window; a dot is at least a cycle wide."""
     cells = 1 if view.frame is None else view.frame.wish.cells
     return view.window.start + (column + 0.5) * max(view.window.cycles, _finest(view)) / cells
 

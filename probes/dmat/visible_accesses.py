@@ -73,7 +73,7 @@ def selection_with(selection: Selection, wanted: Selection) -> Selection:
 
 
 def moved_into_view(window: Window, end: float, time: float, place: float) -> Window:
-    """The window, moved to the extent that it takes to see a cycle and a place of the axis of memory."""
+    """The window, moved as little as needed to see a cycle and a place of the axis of memory."""
     if not window.start <= time < window.end:
         window = window.moved(time - (window.start + window.end) / 2, 0)
     if not window.low <= place < window.high:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.results import Result
 
-# What a launch asks of each unit, to the extent that instructions tell.
+# The requests of a launch to each unit, if its instructions show them.
 #
 # With the sums over all warps::
 #

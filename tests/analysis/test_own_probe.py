@@ -24,7 +24,7 @@ MANY = CustomMap("many", np.dtype([("x", "<u4")]))
 
 @pytest.fixture
 def result(tmp_path: Path) -> Result:
-    """Two blocks of two warps: sums, one record per slot for which three were saved, up to two records per slot."""
+    """Two blocks of two warps: sums, one record per slot of which three were saved, up to two records per slot."""
     once = np.zeros((2, 2), RECORD)
     once["a"], once["b"] = [[5, 0], [7, 2**63]], [[1, 0], [3, 2]]
     many = np.array([[[4, 0], [9, 6]], [[0, 0], [0, 0]]], "<u4")

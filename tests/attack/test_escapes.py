@@ -1,4 +1,4 @@
-"""Anything that is in a name, no command in any format writes what a terminal, a spreadsheet or a reader would obey."""
+"""For any name, no command in any format writes what a terminal, a spreadsheet or a reader would obey."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 
 Writes a result of 34 MB (with --large also one of 2 GB, which needs as much room in the folder for temporary files),
 then measures each in a process of its own: reading the file once from end to end; the first picture of 200x50 cells,
-in seconds, in seconds of processors, and as a multiple of the reading; and a picture zoomed in sixteen times, for which
+in seconds, in seconds of processors, and as a multiple of the reading; and a picture zoomed in sixteen times, of which
 accesses are counted again, exactly. Values are medians of all repeats; resident memory is the largest of any.
 """
 

@@ -3,7 +3,7 @@
     python -m tests.bench.grafts [--probe NAME …] [--arch 90 …] [--most N] [--check N] [FILE …]
 
 Without files: the kernels of the tests' PTX, assembled for sm_80, sm_86, sm_90 and sm_100. Files are libraries,
-executables, fatbins and cubins, for which the machine code for these architectures is taken, ``--most`` kernels of each
+executables, fatbins and cubins, from which the SASS of these architectures is taken, ``--most`` kernels of each
 file. Probes are one of entries and exits, and those of single instructions, unless named. Of all grafted files
 of which one kernel each is chosen by chance, nvdisasm checks ``--check``.
 """
@@ -96,7 +96,7 @@ def _grafted(grafter: Grafter, cubin: Cubin, name: str) -> GraftedKernel:
 
 
 def of_corpus(arch: int, names: Iterable[str] | None = None) -> Iterator[Cubin]:
-    """The tests' PTX as machine code for an architecture, to the extent that ptxas can make it."""
+    """The tests' PTX as machine code for an architecture, if ptxas can assemble it."""
     assembler = Assembler()
     with tempfile.TemporaryDirectory() as folder:
         source, binary = Path(folder) / "one.ptx", Path(folder) / "one.cubin"

@@ -221,7 +221,7 @@ def reported(root: Path) -> list[dict[str, Any]]:
 
 
 def covered(kernels: list[dict[str, Any]]) -> float | None:
-    """The share of GPU time that was in kernels for which a launch was probed."""
+    """The share of GPU time in kernels with a probed launch."""
     timed = [(kernel["time_total_ms"], kernel["launches_probed"]) for kernel in kernels if kernel["time_total_ms"]]
     total = sum(time for time, _ in timed)
     return sum(time for time, probed in timed if probed) / total if total else None

@@ -66,7 +66,7 @@ class RegisterCost:
     reason: str = ""
     form: KernelForm = PLAIN
     threads: int = 0
-    """Of the largest block that the kernel can be launched with, to the extent that its text says."""
+    """Threads of the largest block that the kernel can be launched with, if its text says so."""
 
     @property
     def no_longer_fits(self) -> bool:

@@ -1,4 +1,4 @@
-"""Anything that a file holds, it ends in a Probe or in a ProbeFileError; a Probe goes into a kernel."""
+"""Any file gives a Probe or a ProbeFileError; a Probe goes into a kernel."""
 
 from __future__ import annotations
 

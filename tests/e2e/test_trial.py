@@ -73,7 +73,7 @@ def kernels() -> Iterator[tuple[str, dict[str, int], float, int]]:
 
 
 def test_limited_by_what(tool: Tool, tmp_path: Path) -> None:
-    """Seven kernels of an H200, for which each is limited by something else."""
+    """Seven kernels of an H200, each with another limiter."""
     writer = TraceWriter(tmp_path / "kinds")
     writer.start(device="NVIDIA H200", command="./kinds")
     for index, (name, sums, milliseconds, blocks) in enumerate(kernels()):

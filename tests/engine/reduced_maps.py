@@ -27,7 +27,7 @@ def reduced_size(reduction: Reduction, blocks: int, threads: int) -> int:
 
 
 def reduced_bytes(reduction: Reduction, slots: Bytes, saved: Marks) -> bytes:
-    """The reduced form of ``slots``, shape (blocks, slots per block, bytes), for which those ``saved`` take part."""
+    """The reduced form of ``slots``, shape (blocks, slots per block, bytes); only the slots in ``saved`` take part."""
     records, bits, missing = b"", ([], []), 0
     for records_of, saved_of in _groups(reduction.group, slots, saved):
         group_records = [bytes(record) for record in records_of[saved_of]]

@@ -595,7 +595,7 @@ def test_trial_results_before_a_hang_hold(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A device on which anything that is grafted at instructions changes the kernel's output."""
+    """A device on which any graft at instructions changes the kernel's output."""
 
     def tried(_cuda: object, _cubin: object, _assembler: object, trial: object, **how: object) -> None:
         options = ", ".join(name for name, value in how.items() if value)

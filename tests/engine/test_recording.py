@@ -26,7 +26,7 @@ WARPS = -(-THREADS // 32)
 RECORD = np.dtype([("value", "<u8"), ("step", "<u4"), ("lane", "<u4")])
 SHORT = np.dtype([("step", "<u4"), ("lane", "<u4")])
 
-# Each thread makes as many steps as its number in ``steps`` says, for which it skips those below its ``begin``,
+# Each thread makes as many steps as its number in ``steps`` says, but skips those below its ``begin``,
 # and leaves immediately if it has none. Lanes of a warp therefore come and continue their own.
 KERNEL = entry(
     f"""{INDEX}

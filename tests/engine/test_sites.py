@@ -45,7 +45,7 @@ def file_of(
 
 
 def test_a_record_an_instruction(accepts: Callable[[str], int]) -> None:
-    """Two loads and two stores, for which the last two are on one line."""
+    """Two loads and two stores; the last two are on one line."""
     probe = toml_probe(file_of("ADD [ m ] {1, %a};", "ADD [ m ] {%b, 0};"))
     kernel = Kernel.of(parse(entry(BODY)), "kernel")
     text, info = probed_kernel(kernel, probe)

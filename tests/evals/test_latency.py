@@ -20,7 +20,7 @@ from tui_probe.evals.latency import KEYS
 
 
 def line(total: float, call: float, stream: float, operation: str = "gemm") -> str:
-    """Five calls, for which the third is the median."""
+    """Five calls, of which the third is the median."""
     around = (0.5, 0.9, 1.0, 1.2, 7.0)
     times = {"call": call, "total": total, "stream": stream}
     return json.dumps({"latency": operation, "right": True, **{k: [v * a for a in around] for k, v in times.items()}})

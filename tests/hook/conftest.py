@@ -330,7 +330,7 @@ class Host:
             "TUI_PROBE_STAMP": "Nov21_010203",
             "TUI_PROBE_LAUNCHER": str(os.getpid()),
             "TUI_PROBE_PROBE": str(self.probe),
-            "TUI_PROBE_MIN_FREE_DISK": "0",  # the disk of anyone who tests may be nearly full
+            "TUI_PROBE_MIN_FREE_DISK": "0",  # the tester's disk may be nearly full
             "STUB_LOG": str(self.log),
             "PYTHONPATH": str(HERE),
             "PYTHONDONTWRITEBYTECODE": "1",

@@ -136,7 +136,7 @@ def test_a_sample_that_the_user_asked_for_stays_as_it_is(host: Host, page: Contr
 
 
 def test_no_launch_takes_more_than_a_sixteenth_of_the_devices_memory(host: Host, serving: Engine) -> None:
-    """Anything that is said of launches and the trace: 64 MiB of 1 GiB."""
+    """In all cases of launches and traces: 64 MiB of 1 GiB."""
     serving.maps = "1,4096"
     script = LAUNCHES.format(n=1, grid=8192) + "\nlaunch(f, w, grid=8193)\n"
     run = host.python(script, STUB_MEMORY=str(1 << 30), TUI_PROBE_MAX_TRACE_BYTES="none")

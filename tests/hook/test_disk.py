@@ -30,7 +30,7 @@ def small_disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_on(library: Path, host: Host, free: int, script: str, least: str | None, **more: str) -> Run:
-    """A program whose traces are on a disk of 100 GiB for which that many bytes are free at first."""
+    """A program whose traces are on a disk of 100 GiB, with that many bytes free at first."""
     disk_size = host.directory / "disk.txt"
     disk_size.write_text(f"{free} {TOTAL}")
     environment = {"LD_PRELOAD": f"{library} {host.built.hook}", "SMALL_DISK": str(disk_size)} | more

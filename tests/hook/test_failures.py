@@ -1,4 +1,4 @@
-"""Anything that goes wrong with a probe, the program keeps its result and the log says why."""
+"""If anything goes wrong with a probe, the program keeps its result and the log says why."""
 
 from __future__ import annotations
 
@@ -369,7 +369,7 @@ def test_trace_is_limited(host: Host) -> None:
 
 @pytest.mark.parametrize(("limit", "probed"), [("", False), (str(2 << 30), True), ("none", True)])
 def test_trace_limit_is_the_default(host: Host, limit: str, probed: bool) -> None:
-    """Such a launch would write 1.1 GiB, for which there is no memory here: its reason tells which limit it met."""
+    """Such a launch would write 1.1 GiB, more memory than there is here; its reason names the limit."""
     host.engine.maps = "0,64"  # type: ignore[union-attr]
     script = "context()\nlaunch(function(module(), 'add__8'), w := word(), grid=18000, block=1024)\nprint(read(w))"
     run = host.python(script, TUI_PROBE_MAX_TRACE_BYTES=limit, TUI_PROBE_MAX_PROBE_MEMORY="65536")

@@ -108,7 +108,7 @@ CODE = {
 
 
 def counted(executed: float = 8) -> Action:
-    """A launch for which every instruction is executed so often."""
+    """A launch that executes every instruction so often."""
     stalled = "smsp__pcsamp_warps_issue_stalled_"
     by_instruction = {
         "inst_executed": dict.fromkeys(CODE, executed),

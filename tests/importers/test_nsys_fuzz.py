@@ -44,7 +44,7 @@ CELL = st.one_of(LIKELY, LIKELY, LIKELY, ODD)
 
 @st.composite
 def tables(draw: st.DrawFn) -> dict[str, tuple[list[str], list[tuple[object, ...]]]]:
-    """Some of the tables, each with most of its columns in any order, and rows for which most cells could be true."""
+    """Some of the tables, each with most of its columns in any order, and rows of mostly valid cells."""
     drawn = {}
     for name, known in SCHEMA.items():
         if draw(st.integers(0, 5)) == 0:

@@ -1,4 +1,4 @@
-"""A terminal with a program in it, to the extent that the kernel can tell."""
+"""A pseudoterminal with a program in it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ SHAPE = "grid 64 1 1 block 128 1 1 shared 0"
 
 
 def graphs_trace(directory: Path) -> TraceWriter:
-    """Two graphs: a captured one of two streams with a child graph, for which two of 1 000 replays were probed, and one
+    """Two graphs: a captured one of two streams with a child graph, two of whose 1 000 replays were probed, and one
     with a memory node.
 
     Launch 0 is captured in the range "step / attention"; the probed replays are launches 10-13 and 2010-2013, and of

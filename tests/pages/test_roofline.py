@@ -84,7 +84,7 @@ def test_eight_blocks_keep_no_unit_busy_whatever_was_not_counted(traces: list[Pa
     ("ways", "words"),
     [
         (("machine code",), "counted in machine code"),
-        (("PTX",), "counted in PTX, for which the assembler leaves out and merges some"),
+        (("PTX",), "counted in PTX, of which the assembler leaves out and merges some"),
         ((), ""),
     ],
 )

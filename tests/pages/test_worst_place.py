@@ -23,7 +23,7 @@ LOUD = Finding("tail", "tail", "SMs run out of blocks", page="timeline", stands_
 
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ViewSource]:
-    """A kernel for which the probes, that of the page first, say this."""
+    """A kernel about which the probes, that of the page first, say this."""
 
     def of(*said: ResultFindings) -> ViewSource:
         monkeypatch.setattr(module, "launch_findings", lambda _: said[0] if said else None)

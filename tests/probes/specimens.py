@@ -1,4 +1,4 @@
-"""A kernel for each built-in probe for which its results say something, run on the simulated GPU.
+"""A kernel for each built-in probe, with meaningful results on the simulated GPU.
 
 The tests of a probe, ``tests/probes/test_NAME.py`` for the folder ``NAME``, may have a ``SPECIMEN``; without one the
 probe is shown with a matrix product. So a new probe touches no list.

@@ -33,7 +33,7 @@ EACH = {"load_requests": 2, "load_sectors": 64}
 
 
 class Sampling(Writer):
-    """Launches of 64 blocks, for which all or some were measured."""
+    """Launches of 64 blocks, of which all or some were measured."""
 
     def measured(self, kernel: int, blocks: int) -> None:
         records = np.zeros((blocks, 2, 1), RECORD)

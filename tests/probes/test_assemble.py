@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PROBES = [name for name in built_in_names() if name != "block_sched"]
 LARGE = [file.name for file in CORPUS if len(file.read_text()) > 100_000]
-"""Kernels for which ptxas takes a second for each probe: each probe is assembled whole in one of them, alternately."""
+"""Kernels that take ptxas a second per probe: each probe is assembled in one of them, in turn."""
 
 CHECKED_ALONE = ".visible .entry assembled_instead()\n{\n\tret;\n}\n"
 """ptxas checks all that a file says, and generates code only for the entries that it is asked for."""

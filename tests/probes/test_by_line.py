@@ -142,7 +142,7 @@ def test_accesses_that_are_not_counted(tmp_path: Path) -> None:
 
 
 def test_bytes_of_each_line_of_saxpy(tmp_path: Path) -> None:
-    """Of 5000 elements x and y are loaded and y is stored, 4 bytes each: 5120 threads, for which 120 have none."""
+    """Of 5000 elements x and y are loaded and y is stored, 4 bytes each, by 5120 threads, of which 120 have none."""
     text, arguments, options = LAUNCHES["saxpy"]
     analysis = by_line(tmp_path, "gmem_bytes", text, *arguments, **options)
     assert [(line.opcode, gmem_bytes.bytes_of(line)) for line in analysis.lines] == [

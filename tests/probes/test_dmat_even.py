@@ -1,4 +1,4 @@
-"""Records of warps whose addresses rise evenly, for which two lanes save for all, are those of any other warp."""
+"""Records of warps with evenly rising addresses, where two lanes save for all, equal those of any other warp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Anything that the text, a tree or a PtxError comes out, and a tree has all of the text's tokens."""
+"""Any text gives a tree or a PtxError, and a tree has all of the text's tokens."""
 
 from __future__ import annotations
 

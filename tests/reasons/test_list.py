@@ -1,4 +1,4 @@
-"""The list of reasons holds together, and anyone who gives a reason takes it from there."""
+"""The list of reasons is consistent, and all code takes its reasons from there."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def same_both_ways(directory: pytest.TempPathFactory, content: bytes, *, damaged
         one_by_one = summary(open_trace(place))
     for content_summary in (at_once, one_by_one):
         content_summary["state"].pop("unknown_lines")  # lines that tell the model nothing are not looked at
-        if damaged:  # which result is for which launch, where launches share a number or come after their result
+        if damaged:  # which result belongs to which launch, where launches share a number or come after their result
             content_summary["launches"] = [replace(launch, result=None) for launch in content_summary["launches"]]
     assert at_once == one_by_one
 

@@ -24,7 +24,7 @@ ONE = lambda: True  # noqa: E731 - enough after one
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Probed kernels for which a later one uses more registers; every tenth was skipped."""
+    """Probed kernels of different register counts; every tenth was skipped."""
     directory = tmp_path_factory.mktemp("many") / "Nov21_101010_4242"
     writer = TraceWriter(directory)
     for number in range(KERNELS):

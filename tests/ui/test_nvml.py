@@ -20,7 +20,7 @@ class NvmlError(Exception):
 
 
 class FakeNvml:
-    """Two GPUs, for which the second knows little."""
+    """Two GPUs; the second reports little."""
 
     NVMLError = NvmlError
     NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0

@@ -1,4 +1,4 @@
-"""Anything that is pressed: what was sent in part leaves the terminal as one that is drawn whole would be."""
+"""After any key, partial updates leave the terminal as a full redraw would."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def ended(pid: int) -> bool:
 
 
 def fill(terminal: Terminal) -> None:
-    """Have the screen write more than the terminal has room for: whole screens, for which it reads a byte per
+    """Have the screen write more than the terminal has room for: whole screens, of which it reads a byte per
     second.
     """
     terminal.quiet(0.3, steady=True)

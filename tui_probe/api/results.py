@@ -178,7 +178,7 @@ class Result:
 
     @cached_property
     def reduced(self) -> dict[str, ReductionGroup]:
-        """The maps for which fewer records were kept than saved, and whose records became one: a ``warp``'s, a
+        """The maps that kept fewer records than were saved, and whose records were merged: a ``warp``'s, a
         ``block``'s or the ``launch``'s. None after ``run --detail``.
         """
         groups = {name: self._read.group(index) for name, (index, _) in self._map_indices.items()}

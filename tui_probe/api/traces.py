@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Trace:
-    """One process of a run, to the extent that its trace is written: open it again to see what came since."""
+    """One process of a run, up to what its trace holds now: open it again to see later launches."""
 
     def __init__(self, trace: FollowedTrace, chosen: Container[int] | None = None) -> None:
         """``chosen`` are the indices of the kernels that it has, None for all."""
@@ -98,7 +98,7 @@ class Trace:
 
 
 def open_trace(trace: str | PathLike[str], *, probes: Iterable[str | PathLike[str]] = ()) -> Trace:
-    """Read a trace: its directory, its ``event.log``, or a folder of traces, for which the newest is meant.
+    """Read a trace: its directory, its ``event.log``, or a folder of traces, of which the newest is meant.
 
     ``TRACE:KERNEL``, as the command line takes it, has the kernels only that an index or a regular expression means;
     for a launch write ``.kernels[0].launches``. ``probes`` are folders of probes that no package brings: their code is

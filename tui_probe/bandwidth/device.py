@@ -1,4 +1,4 @@
-"""The first GPU through the driver API, to the extent that bandwidth needs it."""
+"""The first GPU through the driver API: the calls that bandwidth needs."""
 
 from __future__ import annotations
 

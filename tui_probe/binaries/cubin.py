@@ -165,7 +165,7 @@ class Cubin:
 
 
 def is_cubin(image: bytes) -> bool:
-    """Return whether an image is a cubin, to the extent that its head tells."""
+    """Return whether an image is a cubin, judged by its header."""
     return is_elf(image) and read_header(image).machine == _CUDA_MACHINE
 
 

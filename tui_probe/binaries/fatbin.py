@@ -45,7 +45,7 @@ class EntryKind(IntEnum):
 class FatbinEntry:
     """One entry. ``arch`` is 90 for sm_90; ``size`` is that of the content in bytes, 0 if it is not compressed.
 
-    It refers to ``image``, for which it is the bytes from ``start`` to ``end``: a library has hundreds of entries, most
+    It refers to ``image``, of which it is the bytes from ``start`` to ``end``: a library has hundreds of entries, most
     of them for other GPUs.
     """
 

@@ -117,7 +117,7 @@ def write_page(page: Any, arguments: argparse.Namespace) -> int:
 
 
 def with_progress(lines: Iterable[str], count: int, progress: Callable[[float], None]) -> Iterator[str]:
-    """The lines, for which there are about that many, in pieces of several."""
+    """The lines, about that many, in pieces of several."""
     left, written = iter(lines), 0
     while part := [*islice(left, _LINES_PER_PIECE)]:
         yield "\n".join(part)

@@ -181,7 +181,7 @@ def check_drawing_size(columns: int, height: int) -> None:
 
 
 PROGRESS_INTERVAL = 0.5
-"""Seconds for which nothing is said, and between two words."""
+"""Seconds of silence at first, and between two messages."""
 
 
 class Progress:

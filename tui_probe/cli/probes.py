@@ -116,5 +116,5 @@ def description(probe: CatalogueEntry) -> str:
 
 
 def labelled(label: str, items: Sequence[str]) -> list[tuple[str, str]]:
-    """The items in lines, for which the first has the label."""
+    """The items in lines; the first has the label."""
     return [("" if index else label, item) for index, item in enumerate(items)]

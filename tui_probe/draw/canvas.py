@@ -96,7 +96,7 @@ def grades(counts: NDArray[Any], steps: int, top: float | None = None) -> NDArra
 
 
 def shaded(graded: NDArray[np.uint8], characters: str = SHADES) -> NDArray[np.uint32]:
-    """The code points of grades, for which there are as many as ``characters``."""
+    """The code points of grades, as many as there are ``characters``."""
     return _codes_of(characters)[graded]
 
 

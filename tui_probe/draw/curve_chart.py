@@ -26,7 +26,7 @@ _ABOVE: Final = 2
 _BELOW: Final = 3
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyz"
 _NAMED: Final = 8
-"""Curves for which the legend has the names; of more it says how many there are."""
+"""Max curves that the legend names; it counts the others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def printable(raw: str | bytes, *, limit: int | None = None, raw_bytes: bool = F
 
 
 def printable_lines(text: str, *, raw_bytes: bool = False) -> str:
-    """Several lines, for which those after the first are set in, so that none of them passes for one of its own."""
+    """Several lines; those after the first are indented, so that none is mistaken for a line of its own."""
     first, *others = text.split("\n")
     lines = (first, *(line if line.startswith(" ") or not line else f"  {line}" for line in others))
     return "\n".join(printable(line, raw_bytes=raw_bytes) for line in lines)

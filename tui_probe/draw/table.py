@@ -42,11 +42,11 @@ class Column(Generic[Row]):
     """The width to which the column may be cut; None if it may not."""
     shorten: Callable[[str, int], str] = clip
     readable: float = 0.0
-    """Part of a table's width that the column should have before others grow, and for which columns of a high rank
-    give way.
+    """Part of a table's width that the column should have before others grow; columns of a high rank
+    give way to it.
     """
     nested: bool = False
-    """True for a value that is a structure, for which CSV has no form."""
+    """True for a value that is a structure, which CSV cannot hold."""
     batch: Callable[[Any], Sequence[Any]] | None = None
     """The values of many rows, from what ``batches`` of these rows gives; ``value`` gives the same one by one."""
     data: bool = True

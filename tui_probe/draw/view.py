@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A place in the code and one in the run, each to the extent that a page tells it.
+    """A place in the code and one in the run, each None where a page does not name it.
 
     ``ptx`` are lines of ``pruned.ptx``, counted from 1, or offsets in machine code that was probed itself; of several
     the one that matters most comes first. ``probed`` is a line of ``probed.ptx`` that the other text has not.

@@ -319,7 +319,7 @@ class Expander:
 
     def _read(self, bits: int, index: int, special: str, where: str) -> tuple[list[str], str]:
         """A special register's value. Under a predicate ptxas reads ``%clock`` immediately (CS2R), without one through
-        a uniform register, for which every warp waits.
+        a uniform register, on which every warp waits.
         """
         moved = self._value(bits, index)
         if not where:

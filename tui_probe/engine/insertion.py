@@ -38,7 +38,7 @@ _END_OPCODES: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
 class Insertion:
     """Sites of a probe: the lines in ``pruned.ptx`` of the ``sites`` of each map that keeps them, by its name.
 
-    ``in_vain`` tells that it is for instructions for which the kernel has none. ``notes`` report every site.
+    ``in_vain``: it is for instructions that the kernel does not have. ``notes`` report every site.
     """
 
     sites: dict[str, list[int]]

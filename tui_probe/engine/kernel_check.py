@@ -121,7 +121,7 @@ def _spellings(kernel: FoundKernel) -> set[str]:
 
 
 def _short_names(kernel: FoundKernel) -> Iterator[str]:
-    """Names that a user would type: the name without the types, for which there are fewer; then the compiler's."""
+    """Names that a user would type: names without the types first, which are fewer; then the compiler's."""
     readable = demangle(kernel.name)
     if readable != kernel.name:
         yield _ARGUMENT_LIST.sub("", readable).rpartition(" ")[2]
@@ -219,7 +219,7 @@ def check_kernels(
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Some of the kernels, for which the first has the number ``begin``."""
+    """Some of the kernels; the first has the number ``begin``."""
 
     probe: Probe
     arch: str | None

@@ -289,7 +289,7 @@ class MultiPreparer:
             link_files(directory / FUSED_NAME, directory / part.name)
 
     def prepare_sampled(self, place: int, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
-        """A kernel that is prepared already, with the probe at ``place``, for launches for which only some blocks are
+        """A kernel that is prepared already, with the probe at ``place``, for launches of which only some blocks are
         measured: all of their records would be too many.
         """
         if not 0 <= place < len(self._probes):

@@ -141,7 +141,7 @@ def may_limit(kernel: Kernel) -> bool:
 
 
 def largest_block(kernel: Kernel) -> int:
-    """The threads of the largest block that a kernel can be launched with, to the extent that its text says."""
+    """The threads of the largest block that a kernel can be launched with, if its text says so."""
     for name in ("reqntid", "maxntid"):
         if numbers := re.findall(r"\d+", kernel.entry.attributes.get(name, "")):
             return min(LARGEST_BLOCK, math.prod(map(int, numbers)))
@@ -156,7 +156,7 @@ def may_need_less(after: AssemblyReport, probe: Probe) -> bool:
 
 
 def runs_straight(kernel: Kernel) -> bool:
-    """Return whether a thread executes each instruction of a kernel at most once, to the extent that its text says."""
+    """Return whether a thread executes each instruction of a kernel at most once, according to its text."""
     return len(kernel.bodies) == 1 and not loop_heads(kernel.entry)
 
 
@@ -323,7 +323,7 @@ class FormAssembly:
     sampled: bool
 
     def choose(self, before: AssemblyReport, after: AssemblyReport) -> ChosenForm:
-        """Put the form to take into the place of ``probed.ptx`` and ``probed.bin``, for which ptxas said ``after``.
+        """Replace ``probed.ptx`` and ``probed.bin``, about which ptxas said ``after``, by the form to take.
 
         The report in the choice is as if it had been assembled there. Raises OSError.
         """

@@ -1,6 +1,6 @@
 """Raise a kernel's PTX version and target to what a probe needs, or substitute loops for newer instructions.
 
-Only the header changes, only upward, and only to the extent that the probe's instructions need and the device goes.
+Only the header changes, and only upward: as far up as the probe's instructions need and the device supports.
 That must change nothing of what the kernel itself means, so what depends on the two decides (PTX ISA, Volta
 compatibility guide):
 

@@ -3,7 +3,7 @@
 Written out at each of its 235 accesses, the counts of sectors by line took ptxas 7 s for a kernel of CUB; called they
 take 1.6 s, with the same number of registers. Only snippets that add to the records of their instructions and keep
 nothing in registers are called. What differs from site to site is passed: numbers of instructions, and operands that
-are in registers. What is the same is in the function, for which there is one for each combination.
+are in registers. The rest is in the function; each combination has its own.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Evaluation:
     """One evaluation. ``question`` is one line; ``probes`` those whose results it reads; ``reading`` how to read the
     answer, a paragraph each.
 
-    ``open`` makes the answer of what was given, for which there is at least one; it raises TraceError or ChoiceError
+    ``open`` makes the answer from the arguments, at least one; it raises TraceError or ChoiceError
     with the command that collects what is missing. ``collect`` says the runs, in the order of the answer.
     """
 

@@ -83,7 +83,7 @@ def find_driver(chosen: Path | None, simulated: bool, environment: Mapping[str, 
 
 
 def chosen_driver(chosen: Path) -> Driver:
-    """The driver that the user named, checked to the extent that a file can be."""
+    """The driver that the user named, checked as a file can be."""
     path = chosen.absolute()
     if not is_elf_for_this_machine(path):
         raise LaunchError(f"--driver {chosen}: not a shared library for {os.uname().machine}")

@@ -36,7 +36,7 @@ AUDIT_LIBRARY: Final = "libtui-probe-audit.so"
 def loader_variables(base: Mapping[str, str], hook: Path) -> dict[str, str]:
     """The loader's variables: those of ``base``, and the hook's.
 
-    An audit library gives the hook to anyone who asks for the driver. Loaders without usable audit libraries preload
+    An audit library gives the hook to any code that asks for the driver. Loaders without usable audit libraries preload
     the hook; the audit library drops that entry. ``TUI_PROBE_LOADING`` restricts this to one way.
     Raises LaunchError where the loader cannot take the hook's path, or where there is no such way.
     """

@@ -74,7 +74,7 @@ class RunOptions:
     max_write_rate: int = MAX_WRITE_RATE
     """Bytes of results per second where launches are sampled; ``NO_LIMIT``: any."""
     shares: bool = True
-    """No one has said how much may be kept, nor for which launches: each gets its share."""
+    """The user limited neither the size nor the launches: each launch gets its share."""
     max_probe_memory: int | None = None
     max_host_memory: int | None = None
     after: float = 0.0

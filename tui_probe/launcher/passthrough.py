@@ -215,7 +215,7 @@ class InheritedStream:
         """As for a pump."""
 
     def finish(self, seconds: float | None = None) -> bool:  # noqa: ARG002 - as for a pump
-        """Copy what was appended. True: the stream has ended to the extent that we are concerned."""
+        """Copy what was appended. True: the stream has ended for us."""
         if self._begin is not None:
             with contextlib.suppress(OSError):  # a file that we may only write, or a full disk
                 self._copy(self._begin)
@@ -339,7 +339,7 @@ def fork_remaining_pumps(pumps: list[Pump], done: list[Pump]) -> None:
             pump.abandon()
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        for number in (signal.SIGINT, signal.SIGQUIT):  # anyone who writes decides when the stream ends
+        for number in (signal.SIGINT, signal.SIGQUIT):  # the writers decide when the stream ends
             signal.signal(number, signal.SIG_IGN)
         threads = [threading.Thread(target=pump.carry_on) for pump in pumps]
         for thread in threads:

@@ -21,7 +21,7 @@ OWN_DESCRIPTORS: Final = 4096
 
 
 def take_room() -> tuple[int, int]:
-    """Raise our own limit of descriptors to the extent that we may. Returns what it was, which the target is to
+    """Raise our own limit of descriptors as high as we may. Returns what it was, which the target is to
     have.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -223,7 +223,7 @@ def _image_name(check: CheckResult, kernel: KernelCheck) -> str:
 
 
 def _labelled_lines(label: str, items: Sequence[str]) -> Iterator[str]:
-    """Lines for which the first has the label."""
+    """Lines, of which the first has the label."""
     yield from (_field("" if index else label, item) for index, item in enumerate(items))
 
 

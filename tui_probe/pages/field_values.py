@@ -68,7 +68,7 @@ class FieldValues:
 
 
 def field_values(result: Result, maps: Sequence[CustomMap]) -> Iterator[FieldValues]:
-    """Values of each field for which all records were kept; TraceError for a file of another probe."""
+    """Values of each field whose records were all kept; TraceError for a file of another probe."""
     for index, custom_map in map_indices(result, maps):
         yield from _map_values(result, index, custom_map)
 

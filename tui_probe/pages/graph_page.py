@@ -124,7 +124,7 @@ def _graph_notes(trace: Trace) -> Iterator[str]:
 
 
 def _shown_columns(rows: list[GraphLine]) -> list[Column[GraphLine]]:
-    """The columns, for which those that may be empty are in data only if they are."""
+    """The columns; an empty one is in data only."""
     return [column if _has_values(rows, column) else replace(column, text=None) for column in GRAPH_COLUMNS]
 
 

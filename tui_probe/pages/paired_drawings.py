@@ -68,7 +68,7 @@ class PairedDrawings(Drawing):
         return {**self.other.commands(), **self.one.commands()}
 
     def press(self, command: str) -> str | None:
-        """Both obey, to the extent that they know the command."""
+        """Both obey, if they know the command."""
         texts = [side.press(command) for side in (self.one, self.other) if command in side.commands()]
         return next((words for words in texts if words), None)
 

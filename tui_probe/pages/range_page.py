@@ -46,7 +46,7 @@ class RangeLine:
     launched: KernelLaunches | None = None
     kernel: Kernel | None = None
     whole: float | None = None
-    """Time of all launches of the trace, for which the row has a share; None where not all were timed."""
+    """Time of all launches of the trace, of which the row has a share; None where not all were timed."""
 
     @property
     def text(self) -> str:

@@ -145,7 +145,7 @@ def numbered_launches(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 class _Tree:
-    """Builds nodes. The launches are at hand by number: lists, for which short parts are counted faster than arrays."""
+    """Builds nodes. Launches are in lists, by number: short parts of lists are counted faster."""
 
     def __init__(self, trace: Trace, inner: dict[int | None, list[Range]], *, together: bool) -> None:
         numbers, kernels, probed = numbered_launches(trace)

@@ -47,7 +47,7 @@ class Only:
     key: object = None
     """Distinguishes it from others of its name: of a kernel its grid and block, of a range the range itself."""
     within: Only | None = None
-    """Of a kernel the range outside for which none is left."""
+    """For a kernel: the range that it is limited to."""
 
     def record(self) -> dict[str, Any]:
         """As data; a range by its name, and by time and stream where that is how it is known."""

@@ -241,7 +241,7 @@ def built_in_sets() -> dict[str, ProbeSet]:
 
 
 def _read_set(path: Path) -> ProbeSet | None:
-    """None if the file is not a set: anyone who reads it as a probe says what is wrong with it."""
+    """None if the file is not a set: reading it as a probe reports what is wrong with it."""
     try:
         values = parse_toml(read_within(path, PROBE_FILE).decode("utf-8"))
     except (OSError, ValueError):

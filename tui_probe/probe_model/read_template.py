@@ -32,7 +32,7 @@ from typing import Any, cast
 import numpy as np
 
 # The records of each map, in the order of the file. Behind a map of several records per slot is NAME.attempts:
-# how many records each slot was to keep, for which the first that found room are there; UNKNOWN if that is not known.
+# how many records each slot was to keep; the first that found room are there. UNKNOWN if that is not known.
 MAPS: dict[str, Any] = {}
 # The same by probe, where the run had several: event.log tells which of them a result is of.
 PROBES: dict[str, dict[str, Any]] = {}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """One result. ``probe`` made it; ``launch`` is None where the log does not say for which launch it is."""
+    """One result. ``probe`` made it; ``launch`` is None where the log does not name its launch."""
 
     kernel: ProbedKernel
     launch: Launch | None

@@ -37,9 +37,9 @@ class BlockTimes:
     sm: NDArray[np.uint32]
     valid: NDArray[np.bool_]
     warps_missing: int
-    """Warps that saved no record, in blocks for which another warp did."""
+    """Warps that saved no record, in blocks in which another warp did."""
     blocks_missing: int
-    """Blocks for which no warp saved a record."""
+    """Blocks in which no warp saved a record."""
     blocks_astray: int
     """Blocks whose warps name different SMs (moved by a context switch): left out, since clocks differ."""
 

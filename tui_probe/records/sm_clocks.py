@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_SMS: Final = 4096
-"""More than any device has, for which numbers may have gaps."""
+"""More than any device has; numbers may have gaps."""
 
 
 def distinct_sms(sm: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -99,7 +99,7 @@ class Timeline:
     """One launch. ``sms`` (i4) are all SMs that have a row, those that ran nothing among them; ``slots`` (i4) of each.
 
     ``warps_missing``, ``blocks_missing`` and ``blocks_astray`` are as in ``BlockTimes``: left out, and counted. Of a
-    launch for which only a ``sample`` of blocks was measured, what the others did is not known: neither its tail nor
+    launch of which only a ``sample`` of blocks was measured, what the others did is not known: neither its tail nor
     which SMs were idle.
     """
 

@@ -257,7 +257,7 @@ class _ExcerptWriter:
         return 0
 
     def _segments(self, held: list[Section], contents: Mapping[int, bytes], table_at: int) -> list[bytes]:
-        """The program headers: what each led to, to the extent that it was taken."""
+        """The program headers: the contents of each that were taken."""
         header, image = self._cubin.header, self._cubin.image
         if header.segments and header.segment_size != SEGMENT.size:
             raise KeptWholeError(f"it has program headers of {header.segment_size} bytes")

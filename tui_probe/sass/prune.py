@@ -169,7 +169,7 @@ class _Pruner:
         self._relocations[table.number] = held
 
     def _is_of_original(self, section: Section, relocation: Relocation) -> bool:
-        """Return whether a relocation is for a variable for which the original's is used, so that this one is never
+        """Return whether a relocation is for a variable that the original replaces, so that this one is never
         read.
         """
         if section.name not in VARIABLES:
@@ -178,7 +178,7 @@ class _Pruner:
         return variable is not None and is_shared(self.cubin, variable)
 
     def _own_pointer(self, section: Section, held: list[Relocation]) -> str:
-        """The name of a variable for which something that is not shared has the address, "" for none."""
+        """The name of a variable whose address something that is not shared holds, "" for none."""
         for relocation in held:
             symbol = self.cubin.symbol(relocation.symbol)
             is_variable = symbol.section in self._variables or symbol.kind in _OBJECTS

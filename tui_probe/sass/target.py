@@ -223,7 +223,7 @@ def basic_blocks(target: GraftTarget) -> list[range]:
     """The blocks of a kernel in the order of its code, as numbers of its instructions.
 
     The instructions behind the last one that does anything are among them. Raises UnsupportedKernelError for a branch
-    through a register for which the file does not tell where it leads.
+    through a register whose destination the file does not give.
     """
     size = len(target.words)
     begins = {0, size, *_symbol_offsets(target), *_table_targets(target)}

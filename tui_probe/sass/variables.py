@@ -1,7 +1,7 @@
 """Make a kernel use the module variables that the program loaded, not copies in the grafted cubin.
 
 A grafted cubin is loaded next to the original, and has variables of its own, with which it would compute wrongly. So
-the loader's relocations for them are dropped, and anyone who loads the file writes the addresses of the original's
+the loader's relocations for them are dropped, and the code that loads the file writes the addresses of the original's
 variables there. Constant memory has its place in the code: its contents are to be copied before each launch.
 """
 

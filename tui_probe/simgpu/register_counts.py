@@ -55,7 +55,7 @@ def symbol_names(table: bytes, strings: bytes) -> list[str]:
     return [strings[start : strings.find(b"\0", start)].decode("utf-8", "replace") for start in starts]
 
 
-# An estimate of the registers of a thread, for kernels for which there is PTX only.
+# An estimate of the registers of a thread, for kernels with PTX only.
 #
 # The simulated GPU allocates no registers, but programs choose launch shapes by their number. The estimate is the
 # largest number of 32-bit registers that hold a value between its first and its last mention, loops counted as a

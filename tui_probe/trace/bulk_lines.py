@@ -1,6 +1,6 @@
 """Lines of launches, results, kernels and GPU times, read as arrays from a block of lines.
 
-Each function takes a block of lines for which some are ``left`` to be read, reads those that are exactly as a hook
+Each function takes a block of lines of which some are ``left`` to be read, reads those that are exactly as a hook
 driver of tui-probe writes them, and takes them away from ``left``.
 """
 

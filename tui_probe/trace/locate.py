@@ -98,7 +98,7 @@ def _leads_inside(link: str, root: Path) -> bool:
 
 
 class AddressedKernel(Protocol):
-    """A kernel, to the extent that an address tells it from others."""
+    """The properties of a kernel by which an address selects it."""
 
     @property
     def index(self) -> int: ...

@@ -131,7 +131,7 @@ class LogIndex:
         return self.lines(number, number + 1)[0]
 
     def lines(self, first: int, last: int) -> list[bytes]:
-        """Lines ``first`` to before ``last``, without their ends, to the extent that there are such lines."""
+        """Lines ``first`` to before ``last``, without their ends; fewer where the log ends."""
         first, last = max(first, 0), min(last, len(self))
         if first >= last:
             return []

@@ -104,7 +104,7 @@ class LongColumn(Sequence[int]):
         self._spill, self._block = spill, block
         self._dtype = np.dtype(typecode)
         self._places = array("Q")
-        # Both change at the same time: anyone who reads them together sees each number exactly once.
+        # Both change at the same time: a reader of both sees each number exactly once.
         self._tail: tuple[int, array[int]] = (0, array(typecode))
         self._changes = 0
         self._last: tuple[int, int, NDArray[Any]] | None = None

@@ -1,6 +1,6 @@
 """Ordinary files of a trace: read within limits, written through no link.
 
-A trace comes from elsewhere. A pipe instead of a file would hold up anyone who opens it, a device may be without end.
+A trace comes from elsewhere. Opening a pipe instead of a file would block; a device may be without end.
 """
 
 from __future__ import annotations

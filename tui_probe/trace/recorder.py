@@ -34,7 +34,7 @@ class Recorder:
         self.trace = trace
         self.changed: set[int] = set()
         self.decided: list[int] = []
-        """Kernels whose outcome has become known; anyone who reads it empties it."""
+        """Kernels whose outcome has become known; its reader empties it."""
         self._folders: dict[int, str] = {}
         self.row: int | None = None
         self.time_ns: int | None = None

@@ -301,7 +301,7 @@ class Reducer:
             )
 
     def _original_of(self, row: int) -> None:
-        """An older log tells twice of a launch whose maps were sized, and for which the original was launched then.
+        """An older log has two lines for a launch whose maps were sized before the original was launched.
 
         Where the probed one ended well before, the original was run for its time only.
         """

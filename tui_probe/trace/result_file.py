@@ -56,7 +56,7 @@ class Reduced:
     saved: NDArray[np.bool_]
     mixed: NDArray[np.bool_]
     missing: int
-    """Slots that were not saved in groups for which another was."""
+    """Slots that were not saved, in groups in which another was."""
 
 
 def _shape(blocks: int, threads: int, group: ReductionGroup) -> tuple[int, int]:
@@ -201,7 +201,7 @@ class Maps(Sequence["NDArray[np.uint8]"]):
 # say: eight bytes ``records\1``; a map ``u32 kind, u32 bytes per record, u64 bytes of marks``; the marks of each map.
 # Kinds: 0 nothing is known; 1 one record per slot, and one bit per slot (the lowest of a byte first) that tells
 # whether it was written; 2 several records per slot, whose number is in the next map; 3 that next map: one u32 per
-# slot, the number of records that were to be saved, for which those that fit are kept; 4294967295 where the thread or
+# slot, the number of records that were to be saved, of which those that fit are kept; 4294967295 where the thread or
 # the warp's lane 0 ended without telling. Records of a warp are in the order in which they were saved by lane 0, then
 # by lanes that came without it. 4 is a map whose warps have slots of 0 bytes: in place of marks there is a record for
 # each site, an instruction that the probe was at, with the sums of all warps; ``kernel.info`` tells the lines of the
@@ -291,8 +291,8 @@ def _check_map_records(
 # Which blocks a result file is of, where a run measured only a sample of them.
 #
 # The grid in the header of such a file is a row of the measured blocks only, in the order of their numbers, so that
-# all else is read as in any other file. Behind what is said of the maps, at the next multiple of 8, is for which
-# blocks for which grid these are: eight bytes ``sampled\1``; u32 ``gridDim.xyz, first, step, count``: the blocks
+# all else is read as in any other file. Behind the description of the maps, at the next multiple of 8, is which
+# blocks of which grid these are: eight bytes ``sampled\1``; u32 ``gridDim.xyz, first, step, count``: the blocks
 # first, first + step, … by their linear number.
 
 _MAGIC: Final = b"sampled\1"

@@ -83,7 +83,7 @@ class RangeTable:
 
 
 class TimedKernel(Protocol):
-    """A kernel, to the extent that the run asks."""
+    """The properties of a kernel that a run reads."""
 
     @property
     def index(self) -> int: ...
@@ -157,7 +157,7 @@ class Run:
         self.graphs = GraphTable()
         self.run_info: RunInfo | None = None
         self.timed: list[TimedKernel] = []
-        """The kernels for which launches were timed."""
+        """The kernels with timed launches."""
         self.times_told = 0
         """Number of times of launches in the log so far."""
         self._gpu_ns = (-1, -1, -1)

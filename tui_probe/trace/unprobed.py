@@ -172,7 +172,7 @@ def _numbers(
 _NOT_SAMPLED: Final = because("not-sampled")
 _MAX_REASONS: Final = 4096
 BLOCK: Final = 1 << 11
-"""Lines for which where they are goes to the file together."""
+"""Lines whose positions are written to the file together."""
 _MANY: Final = 1 << 32
 """More than a key or a reason: both make one number."""
 

@@ -67,7 +67,7 @@ class Link:
 
     @property
     def slow(self) -> bool:
-        """Is the link slow, to the extent that one knows?"""
+        """Return whether the link is known to be slow."""
         with self._lock:
             return self._clock() < self._slow_until
 

@@ -33,7 +33,7 @@ STOP = (
 
 
 class EndingApp(Protocol):
-    """The application, to the extent that it can end."""
+    """The part of the application that ends it."""
 
     @property
     def target(self) -> LiveTarget | None:

@@ -146,7 +146,7 @@ _CACHE_SIZE: Final = 64
 NO_PROBE: Final = "(no probe)"
 """Name of the source of findings from launches and the assembler's log."""
 _SAMPLE_KEY: Final = "sample"
-"""The finding that says for which blocks all others are."""
+"""The finding that names the blocks that all others are about."""
 _cache: dict[tuple[str, int, int], ResultFindings] = {}
 """Last findings, by the result's file, its time, and how many launches had been timed."""
 

@@ -38,7 +38,7 @@ class KernelMatch:
 
     @property
     def different(self) -> bool:
-        """Return whether the two are kernels of other names, for which neither is a better version of the other."""
+        """Return whether the two kernels have different names: neither is a better version of the other."""
         return self.one.kernel.name != self.other.kernel.name
 
     @property

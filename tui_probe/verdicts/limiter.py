@@ -79,7 +79,7 @@ class KernelLimiter:
         """Source of the counts of instructions; "" where there are none."""
         if not self.counted_in or self.demand.instructions is None:
             return ""
-        note = ", for which the assembler leaves out and merges some" if "PTX" in self.counted_in else ""
+        note = ", of which the assembler leaves out and merges some" if "PTX" in self.counted_in else ""
         return f"counted in {' and '.join(self.counted_in)}{note}"
 
     @property

@@ -279,7 +279,7 @@ def _kernel_lines(trace: Trace, cells: int) -> list[str]:
 
 
 def _kernel_group_lines(words: str, kernels: list[KernelFacts], cells: int) -> list[str]:
-    """Kernels for which the same is said: how many, and the first by name."""
+    """Kernels with the same statement: how many, and the first by name."""
     launches = sum(kernel.launches for kernel in kernels)
     counts = f"{units.counted(len(kernels), 'kernel')}, {units.counted(launches, 'launch')}"
     lines = [f"{safe(words)}: {counts}"]

@@ -117,7 +117,7 @@ def _with_measured(machine: PeakRates, bandwidth: Bandwidth) -> PeakRates:
 # again, or where Nsight Compute counted the bytes; of L2 where it fits. Otherwise it is said without a level.
 #
 # No unit is busy for longer than the launch took: a share above 1 that caches do not explain tells that more was
-# counted than was executed, as PTX may be, for which the assembler leaves out and merges some. So it is not certain
+# counted than was executed, as PTX may be, of which the assembler leaves out and merges some. So it is not certain
 # either.
 #
 # The verdict is the unit with the largest share if that is 60 % or more, as Nsight Compute's guide reads its Speed Of
@@ -170,7 +170,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class UnitUtilization:
-    """The part of the time for which a unit was busy; ``certain`` if it cannot have been less. ``behind_caches``: they
+    """The part of the time in which a unit was busy; ``certain`` if it cannot have been less. ``behind_caches``: they
     answered an unknown part of what was asked for.
     """
 

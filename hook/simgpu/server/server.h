@@ -15,7 +15,7 @@ struct reply {
     uint8_t *memory;
 };
 
-/* Sends a request and waits for its reply; safe in several threads. Anything that it returns, `reply` must be freed, and the
+/* Sends a request and waits for its reply; safe in several threads. In any case `reply` must be freed, and the
  * caller tells a user of `reply->error`. */
 CUresult server_call(enum request_kind kind, const struct message *request, struct reply *reply);
 

@@ -18,7 +18,7 @@
  * budget was reached still find room behind it. */
 enum { LOG_PART = 8, RESERVE_PART = 8 };
 
-/* Instead of a page for which there is no memory. */
+/* Used where there is no memory for a shared page. */
 static struct control spare;
 
 struct control *control = &spare;

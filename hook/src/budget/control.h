@@ -14,7 +14,7 @@ enum { CONTROL_VERSION = 1, CONTROL_BYTES = 4096, CONTROL_LINE = 64, CONTROL_PRO
 /* The limit of a budget that has none. */
 #define CONTROL_NO_LIMIT UINT64_MAX
 
-/* Something for which a run may use so much. */
+/* An amount that a run may use, and what it has used. */
 struct control_budget {
     _Atomic uint64_t limit, used;
     _Atomic uint64_t refused; /* how often something found no room */

@@ -79,7 +79,7 @@ static struct budget_amount all_left(void)
     return (struct budget_amount){control_left_without_log(), control_left(&control->result_files)};
 }
 
-/* The last files are for kernels for which there is none: of a model with hundreds of kernels each has a record. */
+/* The last files are for kernels that have none yet: each of a model's hundreds of kernels gets a result. */
 static struct budget_amount share_of(const struct kernel *kernel, struct budget_amount left)
 {
     const struct budget_amount held = {atomic_load(&kernel->held_bytes), atomic_load(&kernel->held_files)};

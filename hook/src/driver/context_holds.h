@@ -25,7 +25,7 @@ bool primary_context_is_held_once(CUdevice device);
 /* True if it is there at all, as the driver says. */
 bool primary_context_is_active(CUdevice device);
 
-/* True if CONTEXT is the primary context of a device, to the extent that it was retained through us. */
+/* True if CONTEXT is the primary context of a device, if it was retained through us. */
 bool context_is_primary(CUcontext context);
 
 /* The program has attached to CONTEXT once more. */

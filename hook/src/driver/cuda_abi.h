@@ -149,7 +149,7 @@ typedef struct {
     void *fn, *userData;
 } CUDA_HOST_NODE_PARAMS;
 
-/* for which the hook reads the extent only. */
+/* The hook reads only its extent. */
 typedef struct {
     unsigned char ends[176];
     size_t width, height, depth;

@@ -38,7 +38,7 @@ static bool looks_like_ptx(const char *text, size_t size)
     return matched == sizeof version - 1;
 }
 
-/* Memory for a copy of SIZE bytes, for which the image knows even if there is none. */
+/* Takes memory for a copy of SIZE bytes. The image records it if there is none. */
 static bool make_room(struct image *image, size_t size)
 {
     image->ptx_size = size;

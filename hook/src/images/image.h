@@ -1,4 +1,4 @@
-/* GPU code images as the program hands them to the driver, kept to the extent that they hold PTX; of machine code
+/* GPU code images as the program hands them to the driver, kept if they hold PTX; of machine code
  * it is known where it is. */
 #ifndef TUI_PROBE_IMAGE_H
 #define TUI_PROBE_IMAGE_H

@@ -37,7 +37,7 @@ void arguments_give(struct arguments *arguments)
         pthread_setspecific(key, arguments);
 }
 
-/* A parameter for which the program's buffer has the beginning only; what it leaves out is zero. NULL: there is no
+/* A parameter of which the program's buffer has only the beginning; the rest is zero. NULL: there is no
  * room. NCCL passes as much of a large structure as its kernels will read. */
 static void *completed(struct arguments *arguments, const struct parameter *parameter, const char *begun, size_t given)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Divisors of the backoff: about 75 of a million launches of a shape with light probes, 16 with heavy ones, for which
+/* Divisors of the backoff: about 75 of a million launches of a shape with light probes, 16 with heavy ones, of which
  * one launch may take as long as all others of the program. MOST_EXTRAS: a launch whose map without a cap had no room
  * for all records is made up for; if room is short twice, it is by the program's nature. */
 enum { LIGHT_DIVISOR = 8, HEAVY_DIVISOR = 1, MOST_EXTRAS = 2 };

@@ -33,7 +33,7 @@ void launch_log_passed(const struct launch *launch, const struct reason *reason,
 void launch_log_probed(const struct launch *launch, const struct kernel_probe *probe, void *const *values,
                        int32_t result);
 
-/* Something else than a probed launch ran for REASON, for which the records would take what the launch's capacities
+/* The original ran instead, for REASON: the records of a probed launch would take what the launch's capacities
  * say; REASON must be one that has_size knows. */
 void launch_log_sized(const struct launch *launch, const struct kernel_probe *probe, const struct reason *reason,
                       int32_t result);

@@ -9,7 +9,7 @@
 void log_file_lock(void);
 void log_file_unlock(void);
 
-/* The process ends, and anyone who holds the lock may never give it back: LOG_FILE_LOCK_IN_TIME waits a moment only. */
+/* The process ends, and the lock may never be released: LOG_FILE_LOCK_IN_TIME waits a moment only. */
 void log_file_hurry(void);
 bool log_file_lock_in_time(void);
 

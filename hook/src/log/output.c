@@ -8,7 +8,7 @@
 #include "own_file.h"
 #include "transfer.h"
 
-enum { WRITE_BYTES = 1 << 20 }; /* a slow disk takes them while anyone who waits is still patient */
+enum { WRITE_BYTES = 1 << 20 }; /* a slow disk takes them within the patience of those who wait */
 
 static atomic_bool given_up;
 

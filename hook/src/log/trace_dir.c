@@ -39,7 +39,7 @@ static void stamp_of(uint64_t time, char *stamp, size_t size)
              local.tm_sec);
 }
 
-/* Takes the directory, whose name is there: anyone who makes the folder "kernel" in it has it. The launcher has made
+/* Takes the directory, whose name is there: the process that makes the folder "kernel" in it owns it. The launcher has made
  * an empty one for its own child; other processes may have the same second and number. */
 static bool take_directory(void)
 {

@@ -9,7 +9,7 @@
  * immediately. */
 void last_thread_watch(void (*end)(int status));
 
-/* The calling thread leaves by the system call, for which the C library sees nothing. Where it is the first one, the
+/* The calling thread leaves by the system call, which the C library does not see. Where it is the first one, the
  * process ends with STATUS as its last thread does. BEGUN: hook threads run. */
 void last_thread_leaves(int status, bool begun);
 

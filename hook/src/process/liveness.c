@@ -16,8 +16,7 @@ enum { LOOK_MILLISECONDS = 10, CALL_BYTES = 64 };
 
 struct thread {
     struct own_file call; /* what tells the system call that it is in */
-    struct own_file
-        state; /* what tells its state; opened by itself, for anyone who ends the process may not open files */
+    struct own_file state; /* what tells its state; opened early: code that ends the process may not open files */
     atomic_bool begun;
     atomic_uint marks;
     atomic_bool idle;

@@ -89,7 +89,7 @@ static void note(int signal_number)
     errno = before;
 }
 
-/* Anything that the thread was in the middle of, it can only end. */
+/* The thread can only end, whatever it was in the middle of. */
 static void note_fault(int signal_number, siginfo_t *information, void *unused)
 {
     (void)unused;

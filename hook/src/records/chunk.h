@@ -40,7 +40,7 @@ void chunk_free(struct chunk *chunk);
 /* Destroys its events. */
 void chunk_destroy_events(struct chunk *chunk);
 
-/* True if no launch of it is still running, to the extent that its events show. The lock is NOT needed. */
+/* True if no launch of it is still running, judged by its events. The lock is NOT needed. */
 bool chunk_is_done(const struct chunk *chunk);
 
 #endif

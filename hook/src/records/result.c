@@ -55,7 +55,7 @@ static uint64_t booking(const struct kernel_probe *probe, size_t saved_size)
     return HEADER_BYTES + MAP_BYTES * probe->n_maps + saved_size;
 }
 
-/* Some descriptors are the program's now: anyone who looks for others of tui-probe finds them, too. */
+/* Some descriptors are the program's now: a program that looks for other descriptors finds them, too. */
 static const struct reason *stop_for_good(void)
 {
     const struct reason *before = NULL;

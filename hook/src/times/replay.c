@@ -25,7 +25,7 @@ struct snapshot {
 /* Memory that a snapshot leaves free on the device: the driver allocates for launches too, such as stacks. */
 enum { MARGIN_BYTES = 64 << 20 };
 
-/* True if kernels reach all memory of the process, for which the driver then knows nothing. */
+/* True if kernels reach all memory of the process, even memory that the driver does not know. */
 static bool kernels_reach_host(void)
 {
     CUdevice device;

@@ -69,7 +69,7 @@ static bool are_unused(const struct timers *timers)
     return true;
 }
 
-/* Timers of a context that is gone, or new ones. Their handle is set last: anyone who finds them by it finds them
+/* Timers of a context that is gone, or new ones. Their handle is set last: a thread that finds them by it finds them
  * complete. */
 static struct timers *adopt(CUcontext context)
 {

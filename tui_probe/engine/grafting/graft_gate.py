@@ -58,7 +58,7 @@ class TrialOutcome(NamedTuple):
 
 class TrialPart(Enum):
     """Kind of graft that a probe needs: code at entries and exits only, at instructions, where basic blocks
-    begin, or it saves a record at instructions, for which a slot may have several.
+    begin, or records at instructions, several per slot.
     """
 
     ENTRIES = "entries"

@@ -78,7 +78,7 @@ class Calls:
     """The calls of one run: medians in microseconds, None where the simulated GPU has no time.
 
     ``probe`` is "" where nothing was probed. ``left_out`` are launches of the run that should have been probed and were
-    not; the log does not say for which of its operations.
+    not; the log does not say to which of its operations they belong.
     """
 
     operation: str

@@ -254,7 +254,7 @@ def _p99(values: NDArray[np.float64]) -> float | None:
 def _means(
     columns: Mapping[str, NDArray[np.float64]], at: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> dict[str, float]:
-    """The means of the columns for which anything was measured."""
+    """The means of the columns in which something was measured."""
     means = {name: _mean(values[at], weights) for name, values in columns.items()}
     return {name: value for name, value in means.items() if value is not None}
 

@@ -82,7 +82,7 @@ _MADE_AT_ONCE: Final = 4096
 
 
 class ProjectedRows(Sequence[ProjectedRange]):
-    """Projected ranges as columns, for which there may be millions: each is made when it is asked for."""
+    """Projected ranges as columns. There may be millions: each is made when it is asked for."""
 
     def __init__(self, kernels: Kernels, ranges: HostRanges, columns: Mapping[str, NDArray[Any]]) -> None:
         self._kernels, self._ranges, self._columns = kernels, ranges, columns

@@ -97,7 +97,7 @@ LAUNCH: Final = (*SHAPE, "registers", "shared")
 
 
 class Collector:
-    """The events of one file. Times are ns, for which the earliest may be any; ``name`` is a position in ``names``."""
+    """The events of one file. Times are in ns and may start anywhere; ``name`` is a position in ``names``."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -106,7 +106,7 @@ class Collector:
         """Scopes around kernels, the outermost first."""
         self.kernels = IntegerRows((*_TIMES, "correlation", "kind"))
         self.kinds = _Distinct(IntegerRows((*QUEUE, "name", "path", *LAUNCH)))
-        """Stream, name and launch parameters, for which a kernel has a position: many kernels have the same."""
+        """Streams, names and launch parameters, by position: many kernels have the same."""
         self.copies = IntegerRows((*_TIMES, "correlation", *QUEUE))
         self.calls = IntegerRows((*_TIMES, "thread", "correlation"))
         self.ranges = IntegerRows((*_TIMES, "thread", "name"))

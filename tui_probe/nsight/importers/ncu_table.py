@@ -79,7 +79,7 @@ def decimal_point(texts: Iterable[str]) -> str:
 
 
 def _decimal_point_in(text: str) -> str:
-    """The decimal sign for which one value speaks, empty if for none."""
+    """The decimal sign that one value implies, empty if it implies none."""
     if not _NUMBER.fullmatch(text):
         return ""
     comma, point = text.rfind(","), text.rfind(".")

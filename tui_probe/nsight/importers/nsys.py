@@ -127,7 +127,7 @@ class _Trace:
 
 
 def _kernels(names: list[str], streams: list[Stream], *columns: NDArray[np.int64]) -> Kernels:
-    """Kernels for which the launching calls are not known."""
+    """Kernels whose launching calls are not known."""
     start, end, queue, name, shape, registers, shared = columns
     unknown = np.full(len(start), UNKNOWN, dtype=np.int64)
     return Kernels(
@@ -161,7 +161,7 @@ def _shared(report: StatsReport, row: Sequence[str]) -> int:
 
 
 def _range(report: StatsReport, row: Sequence[str]) -> ProjectedRange:
-    """One range, for which its kind says that start and duration are numbers."""
+    """One range; its kind says that start and duration are numbers."""
     start, length = report.whole(row, "Projected Start"), report.whole(row, "Projected Duration")
     host, host_length = report.number(row, "Orig Start"), report.number(row, "Orig Duration")
     process, thread = report.whole(row, "PID"), report.whole(row, "TID")

@@ -83,7 +83,7 @@ _OF_CALLS: Final[dict[str, object]] = {
 
 
 def launch_calls(tables: Tables, processes: NDArray[Any], correlations: NDArray[Any]) -> LaunchCalls:
-    """The calls of kernels, for which nsys' id of the process and the correlation are given. The first call counts.
+    """The calls of kernels, given nsys' id of the process and the correlation. The first call counts.
 
     Calls without an end, or with times that cannot be, launched nothing that is known.
     """

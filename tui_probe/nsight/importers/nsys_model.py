@@ -75,7 +75,7 @@ class Stream(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SharedRows:
-    """A column for which many entries are equal: different ``rows``, and for each entry its position among them."""
+    """A column with many equal entries: the distinct ``rows``, and for each entry its position among them."""
 
     rows: Column
     places: Column
@@ -259,7 +259,7 @@ def thread_number(process: int, thread: int) -> int:
 
 
 _UNNAMED: Final = 1 << 38
-"""Marks a process for which the file has no id of the system."""
+"""Marks a process without a system id in the file."""
 _FILES: Final = (_UNNAMED >> _THREAD_BITS) - 1
 
 

@@ -150,7 +150,7 @@ _OF_KERNELS: Final[dict[str, object]] = {
 }  # fmt: skip
 _OF_GRAPHS: Final[dict[str, object]] = {**_OPERATION, "graphId": 0, "graphExecId": UNKNOWN}
 _MARKS: Final = ("META_DATA_EXPORT", "StringIds", "TARGET_INFO_SESSION_START_TIME")
-"""Tables for which every export has one."""
+"""Tables of which every export has at least one."""
 _UNNAMED: Final = "kernel without a name"
 
 

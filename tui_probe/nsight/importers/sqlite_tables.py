@@ -37,7 +37,7 @@ _LARGEST_GROWTH: Final = 4
 
 
 class Cell(NamedTuple):
-    """A column for which one has to be there: it or one of ``others``, which also replace its NULL cells; then
+    """A required column: it or one of ``others``, which also replace its NULL cells; then
     ``null`` does.
     """
 

@@ -107,7 +107,7 @@ def shorten_names(
 
 
 def cut_texts(columns: Iterable[Column[Row]], key: str, texts: Iterable[str]) -> tuple[Column[Row], ...]:
-    """The columns, for which that of ``key`` cuts these texts so that no two look alike."""
+    """The columns; that of ``key`` cuts these texts so that no two look alike."""
     cut = cut_apart(map(safe, texts))
     return tuple(
         replace(column, shorten=cut, readable=_TEXT_PART) if column.key == key else column for column in columns
@@ -115,7 +115,7 @@ def cut_texts(columns: Iterable[Column[Row]], key: str, texts: Iterable[str]) ->
 
 
 def shape_columns(columns: Iterable[Column[Row]], shapes: Iterable[tuple[str, Shape]]) -> tuple[Column[Row], ...]:
-    """The columns, for which grid and block are in every table in which they only tell two rows of a file apart."""
+    """The columns; grid and block are in every table in which nothing else tells two rows of a file apart."""
     several: set[str] = set()
     seen: dict[tuple[str, str], Shape] = {}
     for file, shape in shapes:

@@ -117,7 +117,7 @@ def _values(row: KernelRow) -> tuple[str, Only]:
 
 
 def file_columns(columns: tuple[Column[Row], ...], report: NcuReport) -> tuple[Column[Row], ...]:
-    """The columns, for which the file's is in every table of several files, however narrow, and in no other."""
+    """The columns; the file's is in every table of several files, however narrow, and in no other."""
     if len(report.names) < 2:
         return tuple(replace(column, text=None) if column.key == "file" else column for column in columns)
     return tuple(replace(column, rank=0) if column.key == "file" else column for column in columns)
@@ -285,7 +285,7 @@ def averages_page(report: NcuReport) -> TablePage[AverageRow]:
 
 
 def _of_these(rows: Sequence[AverageRow]) -> tuple[Column[AverageRow], ...]:
-    """The columns, for which those of section and process are in every table in which they tell two rows apart."""
+    """The columns; those of section and process are in every table in which they tell two rows apart."""
     metrics = {row.average.metric for row in rows}
     sections = len({metric.name for metric in metrics}) < len({(metric.name, metric.section) for metric in metrics})
     processes = len({(row.file, row.average.outcome.process) for row in rows}) > len({row.file for row in rows})

@@ -111,7 +111,7 @@ def by_process(
 
 
 def _with_graphs(columns: Sequence[Column[Row]], sources: NsysSources) -> list[Column[Row]]:
-    """The columns, for which that of graph executions is in tables of files that have some only."""
+    """The columns; that of graph executions is only in tables of files that have some."""
     several = bool(sources.report.kernels.is_graph.any())
     return [column if several or column.key != "graphs" else replace(column, text=None) for column in columns]
 
@@ -225,7 +225,7 @@ TOTAL_COLUMNS: Final[tuple[Column[TotalRow], ...]] = (
 
 
 def _range_columns(sources: NsysSources) -> Sequence[Column[ProjectedRange]]:
-    """The columns, for which that of the name cuts no two names alike."""
+    """The columns; that of the name cuts no two names alike."""
     shown = range_columns(sources.projected)
     columns = _with_graphs(by_process(RANGE_COLUMNS, sources, lambda row: row.stream), sources)
     names, _ = distinct_rows((shown.level, shown.name))

@@ -56,11 +56,11 @@ class NsysSources:
     progress: Callable[[float], object] = lambda _: None
     """Called with the share of the ranges that is projected, on first use."""
     only: Only | None = None
-    """The kernel or range for which only everything is."""
+    """The kernel or range to which everything is limited."""
     _probed: dict[str, Kernel | None] = field(default_factory=dict, repr=False)
 
     def filtered(self, only: Only | None) -> NsysSources:
-        """The same profile, for which only a kernel or a range counts; all of it again with None."""
+        """The same profile limited to a kernel or a range; all of it again with None."""
         other = replace(self, only=only)
         of_all = {name: value for name, value in vars(self).items() if name in _OF_ALL}
         vars(other).update(of_all)  # what is cached, and takes long
@@ -342,7 +342,7 @@ class NsysKernelRow:
 
 
 class RowsOnDemand(Generic[Row]):
-    """``count`` rows, for which ``make`` makes those from one place to another, and ``batch`` their batch."""
+    """``count`` rows. ``make`` makes those from one position to another, ``batch`` their batch."""
 
     def __init__(self, count: int, make: Callable[[int, int], list[Row]], batch: Callable[[int, int], Batch]) -> None:
         self._count, self._make, self._batch = count, make, batch

@@ -138,7 +138,7 @@ def read_code(kernel: KernelFacts, progress: Progress) -> KernelSass:
 
 
 def _read_sides(tool: Tool, path: Path) -> SassCode:
-    """The code of a cubin; what was read lately is remembered, for anyone who steps to other kernels and back."""
+    """The code of a cubin; the last ones are kept, for users who step to other kernels and back."""
     try:
         return _disassembled(tool, path, path.stat().st_mtime_ns)
     except (ToolchainError, OSError) as error:

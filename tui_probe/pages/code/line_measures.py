@@ -275,7 +275,7 @@ def short_text(value: LineValue) -> str:
 class MeasureMargin:
     """The column next to code: what was measured of a line, or whose a run of inserted lines is, where it begins.
 
-    ``owners`` are probes, for which lines may be. The parameters that hold a probe's maps name themselves.
+    ``owners`` are probes that may own lines. The parameters that hold a probe's maps name themselves.
     """
 
     def __init__(self, measure: MeasureColumn | None, owners: set[str], width: int) -> None:
@@ -324,7 +324,7 @@ def measures_by_row(measures: LineMeasures, rows: Mapping[int, Sequence[int]]) -
 
 
 def _sums_by_row(column: MeasureColumn, rows: Mapping[int, Sequence[int]]) -> dict[int, LineValue]:
-    """The sum of each row for which something is known; None where that is only that nothing was counted."""
+    """The sum of each row with a known value; None where the only known value is that nothing was counted."""
     sums: dict[int, LineValue] = {}
     for row, lines in rows.items():
         counted = [column.numbers[line] for line in lines if line in column.numbers]

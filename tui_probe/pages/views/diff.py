@@ -178,7 +178,7 @@ class DiffView(Document):
         return {"folded": self.text.folded, "named": self.named, "measure": measure}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """All of it, to the extent that the same was measured."""
+        """All of it, if the same was measured."""
         self.text.folded, self.named = choices["folded"], choices["named"]
         self.shown = column_index(self.measures, choices["measure"], self.shown)
 

@@ -214,7 +214,7 @@ class KernelLine:
 
 
 def measured_lines(trace: Trace, progress: Progress = no_progress) -> Iterator[KernelLine]:
-    """All lines for which something was measured: what probes rank by, such as waste, before the rest, the largest
+    """All lines with a measurement: what probes rank by, such as waste, before the rest, the largest
     share of all kernels first."""
     lines = [line for kernel in with_progress(trace.kernels, progress) for line in _lines_of_kernel(trace, kernel)]
     wholes: dict[tuple[str, str], float] = {}

@@ -120,7 +120,7 @@ def kernel_results_lines(trace: Trace, kernel: KernelFacts, cells: int, kernels:
 def _kernels_with_results(trace: Trace) -> list[ProbedKernel]:
     """The kernels that have results, once for each probe; those with most GPU time first.
 
-    One in which a probe of one's own matched nothing is not among them: it is reported with all others for which that
+    One in which a probe of one's own matched nothing is not among them: it is reported with all others of which that
     holds.
     """
     kernels = chain.from_iterable(kernel.by_probe() for kernel in by_time_share(trace.kernels))

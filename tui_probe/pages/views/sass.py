@@ -306,7 +306,7 @@ class SassView(Document):
         return {"shown": self.shown, "folded": self.text.folded, "measure": measure}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """All of it, to the extent that the same was measured."""
+        """All of it, if the same was measured."""
         self.shown, self.text.folded = choices["shown"], choices["folded"]
         self.measure = column_index(self.measures, choices["measure"], self.measure)
 

@@ -1,6 +1,6 @@
 """Completion of asynchronous work in a batch: mbarriers in shared memory, and groups of copies.
 
-An object is one word of 64 bits, for which PTX leaves open what is where. Here:
+An object is one word of 64 bits, whose layout PTX leaves open. Here:
 
     bits  0 to 19   arrivals that its phase still waits for
     bits 20 to 39   arrivals that each phase waits for

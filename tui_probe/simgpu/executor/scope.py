@@ -38,7 +38,7 @@ class AddressName:
 
 @dataclass(frozen=True, slots=True)
 class GlobalName:
-    """A variable in device memory, placed by anyone who loads the module; ``element`` bytes are one of its elements."""
+    """A variable in device memory, placed by the loader of the module; ``element`` bytes are one of its elements."""
 
     name: str
     element: int = 1

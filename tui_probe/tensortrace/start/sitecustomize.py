@@ -90,7 +90,7 @@ def add_to_log(root, since, line):
         return
     try:
         os.write(log, line)
-    except OSError:  # a full disk, for which the trace says so elsewhere
+    except OSError:  # a full disk, which the trace reports elsewhere
         pass
     finally:
         os.close(log)

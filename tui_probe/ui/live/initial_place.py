@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class PlaceDesk(Protocol):
-    """The live screen, to the extent that a place on it is concerned."""
+    """The parts of the live screen that a place on it consists of."""
 
     table: KernelTable
     current_selection: CurrentSelection
@@ -57,7 +57,7 @@ class InitialPlace:
     def __init__(self, desk: PlaceDesk) -> None:
         self._desk = desk
         self.resumed = False
-        """Was the place taken up where the user had left the trace, to the extent that there was one?"""
+        """Return whether the place is that at which the user had left the trace, if there was one."""
         self._same: SameKernel | None = None
         """The kernel from which this run was asked for, until it is there or the user chooses one."""
         self._address: Address | None = None

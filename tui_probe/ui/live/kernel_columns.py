@@ -166,7 +166,7 @@ def _extent(dim: Dim3 | None) -> int | None:
 
 
 def bar(share: float, cells: int) -> str:
-    """A part of 1 as a bar in ``cells`` cells, in halves; anything that is more than nothing has a half."""
+    """A part of 1 as a bar in ``cells`` cells, in halves; a value above 0 has at least half a cell."""
     halves = max(1, round(2 * cells * min(share, 1.0))) if share > 0 else 0
     return ("█" * (halves // 2) + "▌" * (halves % 2)).ljust(cells)
 
@@ -182,7 +182,7 @@ def _share(row: KernelSnapshot) -> str:
 
 
 def _trend(row: KernelSnapshot) -> str:
-    """Newest right, as parts of the longest: anything that stays the same is flat."""
+    """Newest right, as parts of the longest: constant values are flat."""
     return column_chart(row.trend, TREND_LAUNCHES, high=max(row.trend))[0] if row.trend else NOT_MEASURED
 
 

@@ -88,7 +88,7 @@ class PaneActions(ViewScreen):
             self.notice(f"a log has tags: page {PAGE_KEYS['events']}")
 
     def action_next_found(self) -> None:
-        """The first kernel for which something stands out; where that is selected the next, in the end the first."""
+        """The first flagged kernel; if that is selected the next, after the last the first."""
         flagged = [row for row in self.table.shown if row.stands_out]
         if not flagged:
             self.notice(self._why_none_found())
@@ -101,5 +101,5 @@ class PaneActions(ViewScreen):
 
     def _why_none_found(self) -> str:
         if any(row.status == "probed" for row in self.table.rows):
-            return "nothing stands out in the kernels shown, to the extent that their results were read"
+            return "nothing stands out in the kernels shown whose results were read"
         return f"nothing measured: {KernelFilterWarning.why_unmeasured(self.current_selection.snapshot)}"

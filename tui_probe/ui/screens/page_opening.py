@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewKind, ViewSource
 
 _MIN_PACE_SECONDS = 1.0
-"""Seconds for which nothing new need be informed of a page that has just begun."""
+"""Seconds in which a page that has just begun need not report anything new."""
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ class PageOpener:
         return {**self.left, **{name: view.seen() for name, view in self.kept.items()}}
 
     def forget(self, left: Mapping[str, object]) -> None:
-        """Keep nothing: pages are about something else now, for which this was seen before."""
+        """Drop all pages: the screen shows something else now, whose saved state is ``left``."""
         self.give_up()
         self.kept.clear()
         self.left = left

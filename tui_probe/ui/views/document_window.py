@@ -179,7 +179,7 @@ class LineWindow:
         return lines
 
     def _clipped(self, number: int, width: int) -> Line:
-        """A line to the extent that it is visible; its gutter and pinned lines stay where they are."""
+        """The visible part of a line; its gutter and pinned lines stay where they are."""
         line = self.lines[number]
         if not self.left or number < self.pinned:
             return clip_line(line, width)

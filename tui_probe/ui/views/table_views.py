@@ -37,7 +37,7 @@ class RowsView(DocumentView):
             self.to_first_row()
 
     def to_first_row(self) -> None:
-        """The cursor to the first row, with the lines above it visible to the extent that there is room."""
+        """Move the cursor to the first row, with as many lines above it visible as there is room for."""
         if not self.width:
             return
         self._begun = True
