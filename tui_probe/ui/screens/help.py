@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import Line, Span, pad, paragraphs, wrap
 from tui_probe.help import topics
-from tui_probe.help.document import HelpDocument
 from tui_probe.ui import keys
 from tui_probe.ui.export import Writer, write_lines
 from tui_probe.ui.help_text import help_page
@@ -36,6 +35,8 @@ class TopicView(DocumentView):
     """A page of help in a pane."""
 
     def __init__(self, screen: TopicScreen, topic: Topic) -> None:
+        from tui_probe.help.document import HelpDocument  # noqa: PLC0415 - rich's Markdown takes 0.1 s to import
+
         self.page = help_page(topic.name)
         super().__init__(screen, f"help-{topic.name}", HelpDocument(topic, self.page), None)
         self.focused = True
