@@ -35,7 +35,7 @@ class TopicView(DocumentView):
     """A page of help in a pane."""
 
     def __init__(self, screen: TopicScreen, topic: Topic) -> None:
-        from tui_probe.help.document import HelpDocument  # noqa: PLC0415 - rich's Markdown takes 0.1 s to import
+        from tui_probe.help.document import HelpDocument
 
         self.page = help_page(topic.name)
         super().__init__(screen, f"help-{topic.name}", HelpDocument(topic, self.page), None)
