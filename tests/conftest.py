@@ -178,7 +178,7 @@ def build_natives() -> Path:
 
 @contextlib.contextmanager
 def built_once(name: str) -> Iterator[tuple[Path, bool]]:
-    """A folder of this name, and whether it is new; who fills it has it only, and no one finds it half filled.
+    """A folder of this name, and whether it is new; its creator fills it by itself, and no one finds it half filled.
 
     Folders lie where later runs find them. Those that none has asked for since yesterday are removed.
     """

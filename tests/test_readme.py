@@ -42,7 +42,7 @@ def test_readme_is_one_page_and_its_first_pytest_line_is_a_command() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_named_paths_exist(page: str) -> None:
-    """A path with a directory is relative to the repository; a name only is that of a file in any directory."""
+    """A path with a directory is relative to the repository; a bare name is that of a file in any directory."""
     text = (ROOT / page).read_text(encoding="utf-8")
     paths = re.findall(r"\]\(([\w/.-]+)\)", text)
     if page != "README.md":

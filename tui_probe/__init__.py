@@ -54,7 +54,7 @@ _PLACES: Final = {
     "open": ("tui_probe.api.traces", "open_trace"),
 }
 """Modules of the public names. They are imported on first use: the command line needs none of them, and
-NumPy only takes longer to import than ``tui-probe --version`` takes."""
+Importing NumPy takes longer than ``tui-probe --version`` takes."""
 
 
 def __getattr__(name: str) -> Any:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class ProbeError(Exception):
     """Base of all errors of tui-probe. ``str(error)`` names the file and what to do.
 
-    An error that can end the preparation of a kernel may be raised with the ``reason`` that is informed of the kernel.
+    An error that can end the preparation of a kernel may be raised with the ``reason`` that is reported for the kernel.
     """
 
     def __init__(self, said: str | Reason = "") -> None:

@@ -187,7 +187,7 @@ static void report_unseen(const char *path)
     system_close((int)file);
 }
 
-/* The hook only opens the driver by this path, and a library that was opened by another is one that it does not
+/* Only the hook opens the driver by this path, and a library that was opened by another is one that it does not
  * call. */
 static bool is_unseen(const char *path)
 {

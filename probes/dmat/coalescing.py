@@ -286,8 +286,8 @@ def _sectors_of_whole_warps(sectors: NDArray[np.uint64]) -> NDArray[np.float64]:
 #     ideal    the fewest sectors that the bytes of a request's lanes fit into, of an instruction whose bytes are known
 #     wasted   sectors - ideal, at least 0
 #
-# An access of 16 bytes per lane touches 16 sectors per request and wastes none, so sectors per request only do not
-# tell. Atomics are left out: one lane's addition to a sum wastes nothing that could be saved.
+# An access of 16 bytes per lane touches 16 sectors per request and wastes none, so sectors per request are not enough.
+# Atomics are left out: one lane's addition to a sum wastes nothing that could be saved.
 
 
 def worst_access(rows: Iterable[LineAccesses]) -> tuple[LineAccesses, int] | None:

@@ -68,7 +68,7 @@ _GLOBAL_IN_MACHINE_CODE: Final = ("LDG", "STG")
 
 @dataclass(frozen=True, slots=True)
 class MemorySectors:
-    """Requests and sectors of one launch; loads are those of ``cp.async``, which are reported again as copies, too."""
+    """Requests and sectors of one launch; loads include ``cp.async``, which is also listed under copies."""
 
     load_requests: int
     load_sectors: int

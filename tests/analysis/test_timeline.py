@@ -69,7 +69,7 @@ def test_warps_are_in_their_blocks_slot() -> None:
 
 
 def test_a_straggler_makes_the_tail() -> None:
-    """Four SMs end at 100, one of them continues only until 500: three of four idle, which loses 60 % of the
+    """Four SMs end at 100, one of them continues by itself until 500: three of four idle, which loses 60 % of the
     launch.
     """
     tail = of([0, 0, 0, 0], [100, 100, 100, 500], [0, 1, 2, 3]).tail()

@@ -2,7 +2,7 @@
  *
  * send NAME: it gives SIGTERM back to the system and sends it to itself by a function, or by `syscall` with a call of that
  * name. exit_group, exit, exit-first, exit-before, execve, execveat: it ends by `syscall`; with exit-first, when another
- * thread does, which launches five more, and with exit-before, that one only launches. goes-on: it calls `syscall` for
+ * thread does, which launches five more, and with exit-before, only that one launches. goes-on: it calls `syscall` for
  * what does not end it, and launches five more. clones: it makes 100 children by `syscall`, each while results are on their way,
  * which launch, too, and end by exit and _exit in turn; none of them takes the rest of the test's time. */
 #define _GNU_SOURCE

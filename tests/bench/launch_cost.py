@@ -5,7 +5,7 @@
 Needs an NVIDIA GPU, nvcc and a C compiler. The variants run in turn, `--repeats` times each; the
 table gives the mean and the median of all rounds, and the ratios of both to the native ones. Below
 it is what taking times costs a launch on average: few launches are timed, so the mean tells. The
-first launch of the probed variant includes preparing the kernel; what the assembler only takes stands
+first launch of the probed variant includes preparing the kernel; the time of the assembler by itself stands
 last. A million launches are ``--launches 20000 --rounds 50 --repeats 1 --variants native "ran unprobed" "switched
 off" sampled``: what each left on the disk and the most memory that its processes had are next to the cost.
 """
@@ -119,7 +119,7 @@ def show_assembler(folder: Path, first_launch: float) -> None:
     assembling = statistics.median(taken)
     overhead = first_launch - assembling
     print(
-        f"first probed launch {first_launch:.1f} ms, the assembler only {assembling:.1f} ms, the rest {overhead:.1f} ms"
+        f"first probed launch {first_launch:.1f} ms, assembler {assembling:.1f} ms, rest {overhead:.1f} ms"
     )
 
 

@@ -5,8 +5,8 @@
 The screen, without a terminal, sees a run of that many minutes with that many launches per second, each with lines of
 its own in the log, half a second of it for each frame, as fast as it can take them. Every tenth launch saves a result.
 A line for each sixth of the run: launches so far, resident set, and by how much it grew for each launch of this part.
-What a frame costs, and not a launch, is seen with a low rate. ``--reader``: what follows the trace only, without the
-screen, a minute of the run at a time.
+What a frame costs, and not a launch, is seen with a low rate. ``--reader``: only the reader that follows the trace,
+without the screen, a minute of the run at a time.
 
 Ends with status 1 where the last half of the run took more than half a byte per launch.
 """

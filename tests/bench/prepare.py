@@ -3,7 +3,7 @@
     python -m tests.bench.prepare [--probe block_sched] [--rounds 9] [--most-own-ms MS]
 
 No GPU is needed. The least of all rounds, in milliseconds, of kernels of tests/data/ptx: ``own`` is all but assembling
-(image, parsing, pruning, probing, writing), ``ptxas`` the assembler only on the probed kernel, ``cold`` a kernel that
+(image, parsing, pruning, probing, writing), ``ptxas`` the assembler by itself on the probed kernel, ``cold`` a kernel
 that was never seen, ``over`` what that takes more than the assembler, ``cached`` a kernel that is in the cache.
 ``files`` is what the disk takes of that: the same files made, written and closed, and nothing else; ``ratio`` is cached
 to files. Where ``files`` is large or differs from run to run, so do all columns but ptxas. The last line is what
@@ -98,7 +98,7 @@ class Bench:
         return elapsed
 
     def assembling(self, kernel: tuple[str, str, str]) -> float:
-        """Milliseconds of the assembler only on the probed kernel."""
+        """Milliseconds of the assembler by itself on the probed kernel."""
         preparer = Preparer(self.probe, assembler=Assembler([]))
         directory = Path(tempfile.mkdtemp(dir=self.folder))
         (directory / "original.bin").write_bytes((DATA / kernel[0]).read_bytes())

@@ -4,7 +4,7 @@
 
 
 Needs an NVIDIA GPU; programs of CUDA C++ need nvcc, those of a framework the framework, and are named where they
-cannot run. All run once next to each other, only and profiled, so that caches are full; then each only, and under the
+cannot run. All run once, by themselves and profiled, so that caches are full; then each by itself, and under the
 profiler with each set of options. Below the table are what starting the profiler itself takes, and the median and the
 worst ratio of the time beyond that allowance of ``START`` seconds.
 """
@@ -74,7 +74,7 @@ class ProgramCost:
 
     @property
     def ratio(self) -> float:
-        """The profiled time beyond the start of the profiler, over the time only."""
+        """The profiled time beyond the start of the profiler, over the unprofiled time."""
         return max(self.profiled - START, 0) / self.unprofiled
 
 
@@ -175,7 +175,7 @@ def started(command: list[str], limit: float, folder: Path) -> Outcome:
 
 
 def measure(program: str, command: list[str], choices: list[str], limit: float, folder: Path) -> list[ProgramCost]:
-    """The program only, then profiled."""
+    """The program by itself, then profiled."""
     unprofiled = started(command, limit, folder)
     if unprofiled.status:
         print(

@@ -57,7 +57,7 @@ class Bench:
         (self.folder / "sitecustomize.py").write_text(SLOW, encoding="utf-8")
 
     def once(self, *words: str) -> dict[str, float]:
-        """Milliseconds of one run under the tool, or only without ``words``: since its start, by what was reached."""
+        """Milliseconds of one run under the tool, or by itself without ``words``, from its start to each event."""
         tool = [sys.executable, "-m", "tui_probe", *words] if words else []
         tool += ["--driver", str(self.driver), "--"] if words and self.driver else ["--"] if words else []
         begun = time.monotonic() * 1e3

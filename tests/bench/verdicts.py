@@ -109,7 +109,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def built(folder: Path, arch: str, *, without_ptx: bool = False) -> Path:
-    """The program, with machine code and PTX, or with machine ``only``."""
+    """The program, with machine code and PTX, or with machine code only (``without_ptx``)."""
     program = folder / ("verdicts_without_ptx" if without_ptx else "verdicts")
     codes = (
         f"arch=compute_{arch},code=sm_{arch}" if without_ptx else f"arch=compute_{arch},code=[sm_{arch},compute_{arch}]"
@@ -121,7 +121,7 @@ def built(folder: Path, arch: str, *, without_ptx: bool = False) -> Path:
 
 
 def probed(folder: Path, arch: str, *, without_ptx: bool) -> Path:
-    """The trace of the program with the probe, in PTX or in machine code ``only``."""
+    """The trace of the program with the probe, in PTX or, ``without_ptx``, in SASS."""
     program = built(folder, arch, without_ptx=without_ptx)
     traces = folder / ("trace_machine_code" if without_ptx else "trace")
     tool = [

@@ -30,7 +30,7 @@ def with_probe(options: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass
 class Tool:
-    """Runs programs in ``folder``: only on the simulated GPU, or under ``tui-probe``."""
+    """Runs programs in ``folder`` on the simulated GPU: by themselves, or under ``tui-probe``."""
 
     folder: Path
     natives: Path

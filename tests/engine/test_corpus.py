@@ -26,7 +26,7 @@ REFUSED = {
     "indirect": "holds the address of function",
 }
 UNRESOLVED = {"gemm_splitk"}
-"""Kernels that no assembler takes only: they call functions of other translation units."""
+"""Kernels that no assembler takes by themselves: they call functions of other translation units."""
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)

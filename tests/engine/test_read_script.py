@@ -1,4 +1,4 @@
-"""The generated ``read.py``: only with NumPy it reads what our own reader reads."""
+"""The generated ``read.py``: with nothing but NumPy it reads what our own reader reads."""
 
 from __future__ import annotations
 

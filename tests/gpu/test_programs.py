@@ -1,4 +1,4 @@
-"""Programs of every kind run under the profiler with the output and the exit status that they have only."""
+"""Programs of every kind run under the profiler with the same output and exit status as without it."""
 
 from __future__ import annotations
 

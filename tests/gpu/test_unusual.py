@@ -71,7 +71,7 @@ def test_unusual_program_behaves_the_same_without_free_memory(made: Path, runner
 
 
 def both(runner: Runner, made: Path) -> tuple[list[Profiled], str]:
-    """Two profiled runs of a program next to each other, and what it writes only."""
+    """Two profiled runs of a program at the same time, and its output without the profiler."""
     command = command_of(made, "steady", "ptx")
     unprofiled = runner.unprofiled(command)
     assert unprofiled.status == 0, unprofiled.stderr

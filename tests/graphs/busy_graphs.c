@@ -1,4 +1,4 @@
-/* Threads that capture, instantiate, update, replay and destroy graphs immediately, each with kernels of its own that come
+/* Threads that capture, instantiate, update, replay and destroy graphs at the same time, each with kernels of its own that come
  * and go, for the sanitizers to watch. Prints what is in each thread's words. */
 #include <pthread.h>
 #include <stdint.h>

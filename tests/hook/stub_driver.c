@@ -11,7 +11,7 @@
  * STUB_BLOCKS, STUB_BLOCKS_PROBED blocks per SM, STUB_CLUSTERS, STUB_CLUSTERS_PROBED clusters on the device;
  * STUB_FAIL_COPY result code of a copy on the device; STUB_CC_MINOR minor compute capability;
  * STUB_GREEN_SMS the SMs that the context has;
- * STUB_LIBRARY_VARIABLES libraries report their variables as of managed ones (1), or not at all (2);
+ * STUB_LIBRARY_VARIABLES libraries report their variables as managed (1), or not at all (2);
  * STUB_SAVE file that receives the ELF file that was loaded last.
  * The 16 bytes behind "dump " in a probed module are recorded as it is loaded. A kernel with "constant" in its name adds
  * the constant of its module, too. */

@@ -314,7 +314,7 @@ def test_results_are_left_out_while_they_come_faster_than_allowed(host: Host, pa
 
 
 def test_a_rate_that_is_set_while_the_program_runs_counts_at_once(host: Host, page: ControlPage) -> None:
-    """At one byte per second the first result only would keep the others out for hours."""
+    """At one byte per second the first result by itself would keep the others out for hours."""
     page["write_rate"] = 1
     host.engine.maps = "1,2000"  # type: ignore[union-attr]
     script = f"""

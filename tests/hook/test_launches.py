@@ -154,7 +154,7 @@ print(read(w))
 
 
 def test_a_buffer_may_end_within_the_last_parameter(host: Host) -> None:
-    """As NCCL's do: its kernels read no more of a structure than they are reported is there."""
+    """As NCCL's do: its kernels read no more of a structure than was passed."""
     run = host.python(
         """
 context()

@@ -139,7 +139,7 @@ def test_counts_under_a_search_are_of_what_is_found(tmp_path: Path) -> None:
         "1 of 3 kernels, 1 stream, 1 of 2 projected ranges, 1.00 µs, times from the start of the capture"
     )
     assert dict(nsys_head(NsysSources(report)))["seen"] == (
-        "3 kernels, 1 stream, 2 projected ranges, 1 of the host only left out, 8.50 µs,"
+        "3 kernels, 1 stream, 2 projected ranges, 1 host-only range left out, 8.50 µs,"
         " times from the start of the capture"
     )
     assert gaps_page(sources).words.found[0] == "3.00 µs in 1 of 2 gaps next to what is found"

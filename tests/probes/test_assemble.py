@@ -59,7 +59,7 @@ def assembly_error(ptxas: Tool, options: list[str], batch: list[Job], folder: Pa
 
 
 def options_for(file: str, probe: str) -> list[str]:
-    """To check every instruction only, in large kernels where it is not this probe's turn."""
+    """To check every instruction by itself, in large kernels where it is not this probe's turn."""
     turn = LARGE[PROBES.index(probe) % len(LARGE)]
     return [] if file not in LARGE or file == turn else ["--entry", "assembled_instead"]
 

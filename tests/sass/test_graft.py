@@ -1,4 +1,4 @@
-"""Grafts: what is replaced, what is added, what the file reports it, and what stays as it was."""
+"""Grafts: what is replaced, what is added, what the file records about it, and what stays as it was."""
 
 from __future__ import annotations
 

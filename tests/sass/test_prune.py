@@ -57,7 +57,7 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> Link:
 
 
 def facts(cubin: Cubin, name: str, functions: tuple[str, ...] = ()) -> dict[str, object]:
-    """All that the file reports a kernel and of functions, by names instead of numbers."""
+    """All that the file records about a kernel and functions, by names instead of numbers."""
     names = {CODE_PREFIX + function for function in (name, *functions)}
     own = {section.number for section in cubin.sections if section.name in names}
     content: dict[str, object] = {}

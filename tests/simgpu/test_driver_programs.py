@@ -1,4 +1,4 @@
-"""Unmodified programs on the simulated GPU: a C program and a ctypes program, only and two at the same time."""
+"""Unmodified programs on the simulated GPU: a C program and a ctypes program, one by one and together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of the server's process: started once, only, ended with its program, and what happens when it cannot be."""
+"""The life of the server's process: started once, by itself, ended with its program; and failures to start."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class TraceWriter:
         )
 
     def timed(self, kernel: int, launch: int, nanoseconds: int) -> None:
-        """The GPU time of a launch without the probe, which stands for itself only."""
+        """The GPU time of a launch without the probe, which stands only for itself."""
         self.event(f"[time] launch {launch} kernel {kernel} key {kernel} original ns {nanoseconds} for 1")
 
     def result(self, kernel: int, launch: int, blocks: int = 64, warps: int = 4) -> Path:

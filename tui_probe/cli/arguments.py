@@ -230,7 +230,7 @@ def open_address(address: Address) -> Trace:
 
 
 def open_addressed_kernels(address: Address) -> Trace:
-    """The trace with the kernels only that the address names, for pages about several traces. Raises ChoiceError."""
+    """The trace, with only the kernels that the address names, for pages about several traces. Raises ChoiceError."""
     trace = open_address(address)
     if address.launch is not None:
         raise UsageError(f"{address}: all launches of a kernel are taken together here: leave out @{address.launch}")

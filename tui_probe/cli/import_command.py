@@ -89,7 +89,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 
 
 def open_traces(words: Sequence[str]) -> list[Trace]:
-    """The traces of these addresses, each with the kernels only that it names. Raises TraceError, ChoiceError."""
+    """The traces of these addresses, each with only the kernels that it names. Raises TraceError, ChoiceError."""
     return [open_addressed_kernels(parse_address(word)) for word in words]
 
 

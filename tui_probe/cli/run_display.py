@@ -58,7 +58,7 @@ def report_message(trace: Path, text: str) -> None:
 def report_failures(outcome: Outcome, most_named: int) -> None:
     """Write the problems of a run; of more than ``most_named`` traces not all are named.
 
-    A script is reported on stderr only of what no file can tell: that a trace could not be written, or changes the
+    To a script, only what no file records goes to stderr: that a trace could not be written, or changes the
     status.
     """
     for trace, problem in outcome.incomplete.items():

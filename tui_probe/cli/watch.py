@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 INTERVAL = 0.2
-"""Seconds between looks for the first trace: nothing reports it to other processes."""
+"""Seconds between looks for the first trace: no event announces it to other processes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

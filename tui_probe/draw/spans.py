@@ -160,7 +160,7 @@ def hang_line(line: str, cells: int) -> list[str]:
 
 
 def side_by_side(left: Sequence[Line], right: Sequence[Line], cells: int, gap: int = 2) -> list[Line]:
-    """``left`` in columns of ``cells`` cells, ``right`` after a gap; the longer side continues only."""
+    """``left`` in columns of ``cells`` cells, ``right`` after a gap; the longer side continues by itself."""
     return [
         (*fit_line(line, cells), (" " * gap, ""), *right_line) if right_line else line
         for line, right_line in zip_longest(left, right, fillvalue=())

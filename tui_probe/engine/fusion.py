@@ -93,7 +93,7 @@ def _renamed_text(statement: SnippetStatement, names: Mapping[str, str], prefix:
 
 # Files of a part of a fused probe: those of the fused kernel, with its own maps and sites.
 #
-# So the directory of each probe in a trace has the same files whether a kernel has it only or with others.
+# So the directory of each probe in a trace has the same files whether a kernel has it by itself or with others.
 
 _INFO_FILE: Final = "kernel.info"
 _LINKED_FILES: Final = (*(file for file in PREPARED_FILES if file not in (_INFO_FILE, SITES_FILE)), "process.log")

@@ -83,7 +83,7 @@ class Reception:
     ) -> None:
         """From now on ``answers`` gives the lines that answer a request.
 
-        ``elsewhere`` may take a connection that comes while another one is served here, and then serves it only.
+        ``elsewhere`` may take a connection that comes while another one is served here, and then serves only that one.
         """
         self._elsewhere = elsewhere
         self._answers.set_result(answers)

@@ -67,7 +67,7 @@ class Workers:
         own.close()
 
     def take(self, connection: socket.socket) -> bool:
-        """Give a connection to a worker, which then serves it only. False if there is none that could."""
+        """Give a connection to a worker, which then serves only that one. False if none is free."""
         try:
             socket.send_fds(self._connections, [_ONE], [connection.fileno()])
         except OSError:

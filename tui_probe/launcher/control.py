@@ -192,7 +192,7 @@ class ControlPage:
         self["only_probe"] = 0 if name is None else self.probes.index(name) + 1
 
     def set_limit(self, name: str, limit: int) -> None:
-        """Change a budget; from then on the totals only hold, for that is what the user said.
+        """Change a budget; from then on only the totals hold, as the user said.
 
         A rate (``write_rate``) counts from now on: what was booked at the old one is forgotten.
         """

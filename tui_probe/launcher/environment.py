@@ -137,7 +137,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class HookPaths:
-    """The paths that the hook is informed of, all absolute."""
+    """The paths that are passed to the hook, all absolute."""
 
     hook: Path
     trace_root: Path
@@ -149,7 +149,7 @@ class HookPaths:
     ending: Path
     """Is there once the run is asked to end."""
     adjacent: Path
-    """Takes what processes report drivers that are in them next to the one that the hook calls."""
+    """Takes what processes report about drivers that are loaded next to the one that the hook calls."""
     notes: Path
     """Takes what processes note for the launcher: see ``notes``."""
     control: Path | None = None

@@ -203,7 +203,7 @@ def _heading(pair: KernelPair, cells: int, cut: Callable[[str, int], str]) -> st
 
 
 def pair_lines(pair: KernelPair, width: int, cut: Callable[[str, int], str]) -> Iterator[Line]:
-    """The values that changed, in a table; those that did not, or that one side only has, in sentences."""
+    """The values that changed, in a table; those that did not, or that only one side has, in sentences."""
     differ = changed_values(pair)
     same = [change.before for change in pair.changes if change.change == 0]
     one_sided = [change for change in pair.changes if change.change is None]
@@ -258,6 +258,6 @@ def shape_suffix(grid: Dim3 | None, block: Dim3 | None) -> str:
 
 
 def unmatched_line(kernel: KernelFacts, cells: int) -> Line:
-    """A kernel that one trace only has."""
+    """A kernel that only one trace has."""
     shape = shape_suffix(kernel.grid, kernel.block)
     return ((f"   {shorten(kernel.demangled, max(cells - 4 - cells_of(shape), _MIN_NAME_WIDTH))}", ""), (shape, "dim"))

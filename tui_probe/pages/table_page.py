@@ -108,7 +108,7 @@ class TablePage(TableContent[Row], Document):
         return range(self.rows_from - 2, self.rows_from), range(self.rows_from, self.rows_from + len(self.rows))
 
     def counted(self) -> int | None:
-        """Rows are counted by what is reported of each."""
+        """The text about the rows counts them."""
         return 0 if self._all else None
 
     def about(self, number: int, width: int) -> list[str]:

@@ -73,7 +73,7 @@ class RunVerdict:
     def against(self, before: RunVerdict, *, same_probe: bool) -> str:
         """``matmul 1.20 ms → 810 µs (-32.5%); limit latency → memory (L2)``; "" where nothing is known to differ.
 
-        Without times it is by the probe which kernel is informed of and what, so that is compared with the
+        Without times the probe decides which kernel is named and how, so it is compared with the
         ``same_probe``.
         """
         if not self.kernel or not before.kernel:

@@ -33,7 +33,7 @@ def to_toml(text: str, path: str = "probe.py") -> str:
 
 
 def _table_lines(name: str, values: Mapping[str, object]) -> Iterator[str]:
-    """A table, then the tables in it: ``toml`` only would put the fields of a map behind all snippets."""
+    """A table, then the tables in it: ``toml`` by itself would put the fields of a map behind all snippets."""
     plain = {key: value for key, value in values.items() if not isinstance(value, dict)}
     if plain:
         yield (f"\n[{name}]\n" if name else "") + toml.dumps(plain, _ENCODER).rstrip("\n")
@@ -47,7 +47,7 @@ def _table_lines(name: str, values: Mapping[str, object]) -> Iterator[str]:
 def _dump_string(value: str) -> str:
     """PTX, which holds neither quotes nor backslashes, keeps its lines; any other string is on one line.
 
-    ``toml`` only would write a snippet as one line with ``\\n`` in it, which no one can read.
+    ``toml`` by itself would write a snippet as one line with ``\\n`` in it, which no one can read.
     """
     if "\n" in value and '"' not in value and "\\" not in value:
         return f'"""\n{value}"""'

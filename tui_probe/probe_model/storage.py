@@ -21,7 +21,7 @@ Queue: of a warp's records, which lanes save one after another::
 
     slot = u32 count, u32 strays, 8 bytes unused, ``cap`` records of lane 0, ``cap`` records of strays
 
-    Where lane 0 takes part it saves, at an index that it only counts. Lanes that have come without it, since it has
+    Where lane 0 takes part it saves, at an index that only it counts. Lanes that have come without it, since it has
     left or gone another way, are strays: they take their index from memory, one after another, and write to a place of
     their own. So no two write the same record, and none needs to ask memory while the warp holds together. ``count``
     is 1 + the attempts of lane 0, written at its exit; 0 says that it reached none.

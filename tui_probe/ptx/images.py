@@ -122,7 +122,7 @@ def held_ptx(image: bytes) -> list[HeldPtx]:
 
 
 def ptx_texts(image: bytes) -> list[PtxText]:
-    """All PTX modules in ``image``, in order; none if it holds machine code only. Raises ImageError."""
+    """All PTX modules in ``image``, in order; none if it holds only machine code. Raises ImageError."""
     return [text for held in held_ptx(image) for text in held.texts]
 
 

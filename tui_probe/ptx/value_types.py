@@ -85,7 +85,7 @@ class ValueTypes:
         return [(name, elements or otherwise or elements) for name, elements in self._stored(instruction)]
 
     def untold(self, store: Instruction) -> bool:
-        """Return whether a store may write numbers though nothing reports which type, or that they are of one."""
+        """Return whether a store may write numbers though their type, or that they have one, is unknown."""
         kinds = {
             element for _, elements in self.of_stored(store) for element in (("?",) if elements is None else elements)
         }

@@ -106,7 +106,7 @@ def clock_domains(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> ClockAxi
 #     origin   of an SM: the time at which its clock stood at its first start c0. Every pair bounds it,
 #              t - slowest (c - c0) <= origin < t + tick - fastest (c - c0), where slowest and fastest are the most
 #              and the least ns per cycle that the rate can be. Taken is the middle of what all bounds leave
-#              error <= half of what they leave; the SM's first pair only leaves no more than a tick
+#              error <= half of what they leave; the SM's first pair by itself leaves no more than a tick
 #
 # If the bounds contradict each other, the rate was not constant, and half of the contradiction comes on top. Of two
 # SMs the errors add up, and to them comes the error of the rate, as a part of it, times how far apart their origins

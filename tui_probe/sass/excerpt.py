@@ -204,7 +204,7 @@ class _ExcerptWriter:
                 yield attribute._replace(value=_WORD.pack(symbol) + attribute.value[_WORD.size :])
 
     def _pairs(self, content: bytes) -> Iterable[bytes]:
-        """The marks of the groups of the call graph, and what it reports calls by functions that were taken.
+        """The marks of the groups of the call graph, and its entries about calls by functions that were taken.
 
         Functions that others may call by their address are not told of: a program finds those of the original.
         """

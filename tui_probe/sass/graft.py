@@ -2,7 +2,7 @@
 
 An instruction becomes a branch to code behind the kernel's own: what comes before it, itself, what comes after it, and
 a branch back. Nothing else in the kernel changes its place, so its branches, line tables and relocations stay true.
-What must be informed of longer code and of more parameters is changed in the file's tables.
+Tables of the file that describe the length of the code and the parameters are changed.
 """
 
 from __future__ import annotations

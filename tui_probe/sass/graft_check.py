@@ -123,7 +123,7 @@ def _refuse_added_code(target: GraftTarget, after: GraftTarget, grafted: Grafted
 
 
 def _without_operand_waits(word: Word) -> Word:
-    """A word without what may change where it is moved: what is kept for reuse, and who is informed of its operands."""
+    """A word without what may change when it is moved: reuse flags, and the barrier it sets for its operands."""
     return word.with_field(*_REUSE, 0).with_read_barrier(NO_BARRIER)
 
 

@@ -49,7 +49,7 @@ REGISTERS: Final = 0x2F
 WARP_WIDE_INSTRUCTIONS: Final = 0x31
 """u32 offset of each instruction that works across a warp."""
 MBARRIER_INSTRUCTIONS: Final = 0x39
-"""u32 offset of each instruction that works on an mbarrier, and what is told of it."""
+"""u32 offset of each instruction that works on an mbarrier, and what the file records about it."""
 BRANCH_TARGETS: Final = 0x34
 """Indirect branches: u32 offset, u32 0, u32 count, u32 offset of each target."""
 _BOUND_ATTRIBUTES: Final = frozenset({0x05, 0x10, 0x1E, 0x3D, 0x3F})
@@ -57,7 +57,7 @@ _BOUND_ATTRIBUTES: Final = frozenset({0x05, 0x10, 0x1E, 0x3D, 0x3F})
 _VERSION_ATTRIBUTES: Final = frozenset({0x36, 0x37, 0x66})
 """Of workarounds and of interfaces that the code was made for."""
 _ADDRESS_ATTRIBUTES: Final = frozenset({0x1D, 0x25, 0x27, 0x29, MBARRIER_INSTRUCTIONS, 0x44, 0x46, 0x47, 0x55, 0x57})
-"""Byte offsets in the kernel's code, and what is reported of the instructions there."""
+"""Byte offsets in the kernel's code, and what the file records about the instructions there."""
 ATTRIBUTES_WITHOUT_SYMBOL: Final = (
     _BOUND_ATTRIBUTES
     | _VERSION_ATTRIBUTES

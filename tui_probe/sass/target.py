@@ -125,7 +125,7 @@ class GraftTarget:
             yield from words_of(self.cubin.content(section))
 
     def exits(self) -> list[int]:
-        """The byte offset of each ``EXIT``. Raises UnsupportedKernelError if the file reports others."""
+        """The byte offset of each ``EXIT``. Raises UnsupportedKernelError if the file lists others."""
         offsets = [index * WORD_BYTES for index, word in enumerate(self.words) if word.operation == _EXIT]
         listed = [attribute.words() for attribute in self.attributes if attribute.number == nv_info.EXITS]
         if sorted(offset for row in listed for offset in row) != offsets:

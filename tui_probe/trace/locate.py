@@ -93,8 +93,7 @@ def _leads_inside(link: str, root: Path) -> bool:
 
 # What a user writes for a trace, a kernel of it, or a launch: ``TRACE``, ``TRACE:KERNEL@LAUNCH`` and parts of that.
 #
-# ``:KERNEL`` and ``@LAUNCH`` only are of the newest trace. A path that exists is a path, no matter what colons are in
-# it.
+# ``:KERNEL`` and ``@LAUNCH`` by themselves belong to the newest trace. An existing path is a path, even with colons.
 
 
 class AddressedKernel(Protocol):

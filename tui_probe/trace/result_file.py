@@ -195,7 +195,7 @@ class Maps(Sequence["NDArray[np.uint8]"]):
         return raw.reshape(last - first, slots, size)
 
 
-# What a result file reports its maps besides their bytes: how many records there were, which slots were written.
+# What a result file records about its maps besides their bytes: how many records there were, which slots were written.
 #
 # Behind the last map, at the next multiple of 8, files of tui-probe say more of each map unless there is nothing to
 # say: eight bytes ``records\1``; a map ``u32 kind, u32 bytes per record, u64 bytes of marks``; the marks of each map.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.kernel_values import KernelValue
 
 _NOTABLE_SIZE: Final = log2(1.01)
-"""Less than one per cent is not news: clocks only differ by as much."""
+"""Less than one per cent is not news: clocks by themselves differ by as much."""
 _NAME_WIDTH: Final = 32
 _REGISTERS, _OCCUPANCY = "registers", "occupancy"
 TIME_KEY: Final = "time_ms"

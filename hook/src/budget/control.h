@@ -33,7 +33,7 @@ struct control {
     uint64_t launcher; /* its process id; 0: none */
     _Atomic uint64_t on; /* 0: launches run unprobed */
     _Atomic uint64_t turned_on; /* how often the switch was turned on: schedules start anew */
-    _Atomic uint64_t shares; /* 1: no launch and no kernel takes more than its share; 0: the totals only hold */
+    _Atomic uint64_t shares; /* 1: no launch and no kernel takes more than its share; 0: only the totals hold */
     _Atomic uint64_t only_probe; /* launches have this one of the run's probes, from 1; 0: they take turns */
     _Atomic uint64_t ending; /* 1: the run was asked to end by a signal */
     struct control_budget trace_bytes; /* disk blocks of all that the run leaves, in bytes */

@@ -52,7 +52,7 @@ static CUresult lost(CUgraphExec handle, CUresult result)
         return result;                                                                                            \
     } while (0)
 
-/* Nodes have become other kernels: they are informed of anew. */
+/* Nodes have become other kernels: they are logged anew. */
 static void tell_anew(struct executable *executable)
 {
     graph_log_all_replays(executable);

@@ -16,7 +16,7 @@ void unloading_end(struct code *code, bool is_unloaded);
 /* The driver gives HANDLE to a new load: what it led to was unloaded unseen. */
 void unloading_unseen(void *handle);
 
-/* CONTEXT, which registry_leave_context was informed of, is GONE with all that was loaded in it; or it is not. */
+/* CONTEXT, which was passed to registry_leave_context, is GONE with all that was loaded in it; or it is not. */
 void unloading_settle_context(CUcontext context, bool gone);
 
 /* Forgets that another thread may be at work, in a forked child. */

@@ -25,7 +25,7 @@ struct wanted {
 
 /* The parts of an object that report its references. */
 struct object {
-    uintptr_t base, constant_begin, constant_end; /* what is written while it is loaded only */
+    uintptr_t base, constant_begin, constant_end; /* what is written only while it is loaded */
     const ElfW(Phdr) * headers;
     size_t n_headers;
     const char *names;

@@ -191,7 +191,7 @@ static void log_replay_time(const struct timer *timer, uint64_t nanoseconds)
               timer->host ? " idle" : "");
 }
 
-/* A launch that was recorded is informed of in any case; of another, up to 1024 of one shape, no more is written than there
+/* A recorded launch is logged in any case; of others, up to 1024 of one shape, no more is written than there
  * is room for. */
 static void log_time(const struct timer *timer, uint64_t nanoseconds)
 {

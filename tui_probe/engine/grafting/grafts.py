@@ -1,7 +1,7 @@
 """Graft probes into kernels without PTX, and write their ``sites.json``.
 
 The code is that of the PTX way, of a kernel with nothing in it, which ptxas assembles once for a probe and an
-architecture. What ``kernel.info`` reports such a kernel besides:
+architecture. ``kernel.info`` also has, for such a kernel:
 
     way graft
     grafted OFFSET … appended START     byte offsets in the kernel's code: replaced instructions, added code

@@ -1,7 +1,7 @@
 """Match probe positions against SASS: the PTX instructions that each SASS instruction may have been.
 
 One instruction stands for several of PTX: an ``FFMA`` for ``fma.f32`` and ``mad.f32``. It is counted as the first of
-them, so a probe must be for all of them, or for none: one of ``fma.f32`` only would count the others as such. Half
+them, so a probe must be for all of them, or for none: one of only ``fma.f32`` would count the others as such. Half
 precision is always computed in pairs here, so a single ``fma.f16`` counts as ``fma.f16x2``. An operation that the
 compiler only moves a value with, such as ``HFMA2 R0, -RZ, RZ, 0, 0``, is none.
 """
@@ -164,7 +164,7 @@ _IDENTIFIABLE_MODIFIERS: Final = {
     **dict.fromkeys(MATRIX_MOVES.values(), frozenset({"x1", "x2", "x4"})),
     **dict.fromkeys(_BRANCH_OPCODES, frozenset()),
 }
-"""The modifiers that are informed of other opcodes."""
+"""Modifiers that SASS shows, by opcode."""
 _WMMA: Final = {"load": "ld", "store": "st", "mma": "mma"}
 """SASS equivalents of these modifiers."""
 _ALTERNATIVE_OPCODES: Final = {"ldu": {"ld"}, "atom": {"red"}, "red": {"atom"}}

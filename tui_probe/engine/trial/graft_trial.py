@@ -150,7 +150,7 @@ def run_trial(
 ) -> None:
     """Raises TrialFailedError where a grafted kernel does something else, ProbeError where there can be no trial.
 
-    ``only`` is the kernel in a cubin of its own, into which is grafted, if that is to be tried.
+    ``pruned`` is the kernel in a cubin of its own; if given, the graft goes into that.
     """
     made = Grafter(trial.probe, assembler, sampled=False).graft(pruned or cubin, TRIAL_KERNEL, in_slots=in_slots)
     original = cuda.load(cubin.image)

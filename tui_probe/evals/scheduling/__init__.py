@@ -231,7 +231,7 @@ EVALUATION: Final = Evaluation(
         " are on an SM together (the factor), and only their ratio compares with a time. Lines of both kinds are"
         " given, so that either can be compared with older ones.",
         "While a slot waits, the other slots of its SM work, and writes to memory continue. So Scheduling is the most"
-        " that a kernel of fewer, longer blocks can save by that only, and mostly it saves less: of two kernels the"
+        " that a kernel of fewer, longer blocks can save by just that, and mostly it saves less: of two kernels the"
         " difference of their spans says how much of the waiting showed.",
     ),
     open=answer,

@@ -171,7 +171,7 @@ def _sentences(
             f" {shared.together / times:.2f}× the throughput of an SM"
         )
     if exclusive is not None and shared is not None and (exclusive.spread or 0) >= (shared.spread or 0) > 0:
-        yield "blocks that share an SM differ no more than those only: here sharing is not what makes them differ"
+        yield "blocks that share an SM differ no more than exclusive ones: here sharing is not what makes them differ"
 
 
 # -- figures

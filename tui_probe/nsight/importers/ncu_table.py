@@ -187,7 +187,7 @@ class NcuTable:
     value: NDArray[np.float64]
     words: Mapping[int, str] = field(default_factory=dict)
     instructions: Sequence[Instruction] = ()
-    """Counters of single instructions, which reports only have."""
+    """Counters of single instructions, which only reports have."""
 
     def __len__(self) -> int:
         return len(self.value)

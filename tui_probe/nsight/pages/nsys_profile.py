@@ -42,7 +42,7 @@ _MAX_NAMES: Final = 6
 """Ranges that a search means which are named in text; in JSON all are."""
 _OF_ALL: Final = ("projected", "projected_counts", "innermost")
 _NAME_CELLS: Final = 40
-"""Cells of the name of what only counts."""
+"""Cells for the name of the kernel or range that the profile is limited to."""
 
 
 @dataclass
@@ -229,7 +229,7 @@ def _found_summary(sources: NsysSources) -> list[str]:
         parts.append(found_text(sources, of_these, projected, "projected range"))
     if report.ranges is not None and not sources.counts_part:
         host_only = len(report.ranges) - sources.projected_counts.on_host
-        parts += [f"{units.count(host_only)} of the host only left out"] if host_only > 0 else []
+        parts += [f"{units.counted(host_only, 'host-only range')} left out"] if host_only > 0 else []
     if found.any():
         parts.append(nanoseconds(int(kernels.end[found].max() - kernels.start[found].min())))
     return parts

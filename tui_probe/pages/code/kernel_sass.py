@@ -54,7 +54,7 @@ class KernelSass:
 
     @cached_property
     def acting(self) -> dict[str, list[int | None]]:
-        """The origins of those instructions only that do what their line of PTX says."""
+        """The origins of only those instructions that do what their line of PTX says."""
         if self.graft is not None:
             return self.origins
         return {side: instruction_purposes(self.codes[side], self.origins[side]) for side in self.codes}

@@ -137,7 +137,7 @@ class SourceView(Document):
 
     def _heading(self, file: str, width: int) -> Line:
         folder, _, name = file.rpartition("/")
-        text = f"  {folder}" if self._copies[file] else f"  no copy in the trace: its lines only are known  {folder}"
+        text = f"  {folder}" if self._copies[file] else f"  no copy in the trace: only its lines are known  {folder}"
         return (clip(f" {name}", width), "title"), (clip(text, max(0, width - cell_len(name) - 1)), "dim")
 
     @property
@@ -220,7 +220,7 @@ class SourceView(Document):
         return [f"marked {self._marked_lines()}" if len(self._marked) > 1 else f"marked from {self._marked_lines()}"]
 
     def pinned_parts(self) -> int:
-        """The mark is reported always."""
+        """Always report the mark."""
         return len(self.status())
 
     def no_target_reason(self, number: int, width: int) -> str:

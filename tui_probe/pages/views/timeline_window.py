@@ -201,7 +201,7 @@ class ShownRows(Drawing):
         if spot.block is None or self.rows is None:
             return ""
         if self.choice.sm is not None and bool((self.timeline.blocks.block == spot.block).any()):
-            return f"SM {self.choice.sm} only is shown, and block {spot.block} ran elsewhere: x shows all"
+            return f"only SM {self.choice.sm} is shown, and block {spot.block} ran elsewhere: x shows all"
         return f"nothing was recorded of block {spot.block}"
 
     def choices(self) -> Mapping[str, Any]:

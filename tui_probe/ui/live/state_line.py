@@ -135,7 +135,7 @@ def why_empty(snapshot: Snapshot) -> str:
 
 
 WARN_AFTER = 5.0
-"""Seconds in which kernels are launched and none is meant, after which that is informed of a program that runs."""
+"""Seconds in which kernels are launched and none is meant, after which the state of a running program says so."""
 
 _FILTER_CELLS: Final = 30
 """Cells of what was asked for."""

@@ -98,7 +98,7 @@ def _find_hotspot(source: ViewSource) -> Hotspot:
 
 @dataclass
 class JumpHistory:
-    """Pages that were left by a jump, with what was seen of each and what only was shown, the last one at the end."""
+    """Pages that were left by a jump, with the saved state of each and its limits; the last one at the end."""
 
     steps: list[tuple[str, object]] = field(default_factory=list)
     onlys: list[object] = field(default_factory=list)
@@ -112,7 +112,7 @@ class JumpHistory:
         self._to, self._back = spot, None
 
     def back(self) -> tuple[str, object] | None:
-        """The page that was left last, and what only was shown then; None if there is none."""
+        """The page that was left last, and what it was limited to; None if there is none."""
         if not self.steps:
             return None
         self._to, self._back = None, self.steps.pop()

@@ -258,7 +258,7 @@ NO_MATCH = "nothing here has all these words: Backspace takes the last letter ba
 
 @dataclass(frozen=True)
 class PickerItem:
-    """One line: what it is called, a few words or columns next to it, and what is reported while it is marked.
+    """One line: what it is called, a few words or columns next to it, and the text shown while it is marked.
 
     ``also`` are words by which it is found, too, as the one in the line of keys; so are those of ``detail``.
     """

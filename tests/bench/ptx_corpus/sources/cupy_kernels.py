@@ -47,7 +47,7 @@ def chosen(names: tuple[str, ...]) -> list[str]:
 
 
 def compiled(nvrtc: ctypes.CDLL, code: str, names: list[str], options: list[str]) -> str | None:
-    """The PTX of a source; None if NVRTC only does not compile it."""
+    """The PTX of a source; None if NVRTC by itself does not compile it."""
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), code.encode(), b"module.cu", 0, None, None)
     for name in names:
