@@ -218,7 +218,7 @@ def test_doctor_lists_kernels_excluded_after_context_failure() -> None:
 
 def test_how_the_trial_of_probes_in_machine_code_went() -> None:
     (item,) = prepared.machine_code_items()
-    assert (item.state, "no trial" in item.found) == ("ok", True)
+    assert (item.state, "not run yet" in item.found) == ("ok", True)
     folder = default_cache_directory("grafts")
     assert folder is not None
     folder.mkdir(parents=True, exist_ok=True)
@@ -238,7 +238,7 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
         (folder / name).write_text(text)
         os.utime(folder / name, (number, number))
     assert [(item.state, item.found) for item in prepared.machine_code_items()] == [
-        ("warn", "not probed on sm_80, driver 570.1: what the trial found cannot be read"),
+        ("warn", "not probed on sm_80, driver 570.1: the result of the self-test cannot be read"),
         ("warn", "not probed on sm_80, driver 580.159: other sums"),
         ("warn", "only entry/exit probes work on sm_86, driver 580.159: other counts"),
         ("warn", "probed but for records of single accesses on sm_89, driver 580.159: none"),

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
             b"[graph] 3 untwinned reason the graph runs no kernels code graph-no-kernel",
             "graph 3 is not probed: the graph runs no kernels",
         ),
-        (b"[exec] gri", "no line of a known kind: cut, or mixed with another"),
+        (b"[exec] gri", "unknown line: truncated, or mixed with another"),
     ],
 )
 def test_a_line_in_words(line: bytes, words: str | None) -> None:

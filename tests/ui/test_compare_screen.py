@@ -95,7 +95,7 @@ async def test_missing_marked_trace_is_reported(tmp_path: Path) -> None:
     shutil.rmtree(before)
     async with on_stage(Session(traces=(after,)), (120, 40)) as stage:
         await stage.press("C")
-        assert "what was marked cannot be read: " in stage.inside
+        assert "the marked one cannot be read: " in stage.inside
         await stage.press("C")
         assert "marked #" in stage.inside
 

@@ -216,7 +216,7 @@ def trace_folder_of(address: Address) -> Path:
 def _suggested_trace() -> str:
     """Suggest what to name if the usual folder has no trace."""
     recent = next((path for path in remembered() if is_trace(path)), None)
-    name = "name one" if recent is None else f"name one, such as {shell_word(recent)}, the last that was looked at"
+    name = "name one" if recent is None else f"name one, such as {shell_word(recent)}, the last one searched"
     return f"{name}, or set trace_dir in the settings"
 
 

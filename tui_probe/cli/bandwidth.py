@@ -114,7 +114,7 @@ def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, b
             yield max(measured, key=lambda rate: rate.bytes_per_second), False
             yield from ((rate, True) for rate in measured if arguments.auto)
         if "host" in arguments.only:
-            inform("measuring the way to the host")
+            inform("measuring transfers to and from the host")
             yield from ((rate, False) for rate in bench.host())
 
 

@@ -33,7 +33,7 @@ def setting_items() -> list[Item]:
         for problem in setting_problems()
     ]
     items += [
-        Item("settings", "warn", f"{settings.path}: {problem}", "mend it: commands that need it fail")
+        Item("settings", "warn", f"{settings.path}: {problem}", "fix it: commands that need it fail")
         for problem in _unusable_values(settings)
     ]
     if not items:

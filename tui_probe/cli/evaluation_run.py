@@ -124,7 +124,7 @@ def command_of(collection: Collection, arguments: argparse.Namespace) -> str:
 def missing_requirement(collection: Collection, setting: Setting, python: str) -> str | None:
     """Return the missing requirement of the run, as text."""
     if collection.gpu and setting.simulated:
-        return "left out: it says nothing on the simulated GPU"
+        return "left out: it has no meaning on the simulated GPU"
     for tool in collection.tools:
         if shutil.which(tool) is None:
             return f"left out: there is no {tool} on the path"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 OPENED: Final = (
     "open takes a trace (a directory with event.log, or the name of a run), reports or CSV files of ncu,"
-    " sqlite or CSV files of nsys, Chrome traces, or what bandwidth --format json wrote"
+    " sqlite or CSV files of nsys, Chrome traces, or the output of bandwidth --format json"
 )
 
 

@@ -21,14 +21,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--page",
         metavar="PAGE",
-        help="page to write, see `tui-probe show`; default: what `run` printed at its end, as data its kernels, and"
-        " the summary of one kernel",
+        help="page to write, see `tui-probe show`; default: the report of `run`; as data, its kernels; of one"
+        " kernel, the summary",
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument(
         "--width", type=width_option, metavar="N",
-        help="width of tables; default: the terminal's, or 120, of the report 100",
+        help="width of tables; default: the terminal's, or 120 (report: 100)",
     )  # fmt: skip
 
 

@@ -259,7 +259,7 @@ def add_limits(limits: argparse._ArgumentGroup) -> None:
 
 def add_kept_options(limits: argparse._ArgumentGroup) -> None:
     """Add the options that switch parts of a run off."""
-    limits.add_argument("--no-cache", action="store_true", help="prepare every kernel anew, and cache none")
+    limits.add_argument("--no-cache", action="store_true", help="prepare every kernel again, and cache none")
     limits.add_argument(
         "--keep-secrets", action="store_true", help="do not mask passwords and tokens in the recorded command line"
     )

@@ -331,7 +331,7 @@ def list_pages(trace: Trace | None) -> int:
 
     if trace is None:
         put(f"{page.name:<{LABEL}}{page.scope:<{SCOPE}}{page.about}" for page in all_pages())
-        put("\ntui-probe show TRACE says what there is of each in a trace.")
+        put("\ntui-probe show TRACE lists those that a trace has.")
     else:
         put(page_descriptions(trace))
     return ExitStatus.OK

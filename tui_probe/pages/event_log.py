@@ -89,7 +89,7 @@ def _process_sentence(event: Event) -> str | None:
             seen, lost = units.counted(launches, "launch"), units.counted(dropped, "result")
             return f"the end: {seen}, {units.count(probed)} of them probed, {lost} not kept"
         case event_types.ContextFailed(error, name):
-            return f"no result could be had: {name} ({error}); launches in this GPU context are not probed any more"
+            return f"no result could be read: {name} ({error}); launches in this GPU context are not probed any more"
         case _:
             return None
 
@@ -166,7 +166,7 @@ def _launch_sentence(event: Event) -> str | None:
         case event_types.Callback(step, _):
             return f"the analysis of the probe: {step}"
         case event_types.Unknown():
-            return "no line of a known kind: cut, or mixed with another"
+            return "unknown line: truncated, or mixed with another"
         case _:
             return None
 

@@ -228,12 +228,12 @@ def verdict_lines(points: Sequence[RooflinePoint], cells: int) -> Iterator[str]:
 
 
 ROOFLINE_ABOUT: Final = (
-    "What limits a kernel is the unit that is busy for 60 % of its time or more: memory, tensor cores, the pipes of"
-    " fp32, fp64 or fp16, or the issue of instructions. Where none is, it is latency: its warps wait for each other,"
-    " for memory, for blocks; or the launch is too small for the GPU, or so short that launching it takes as long.",
+    "A kernel is limited by the unit that reaches 60 % utilization or more: memory, tensor cores, the pipes of fp32,"
+    " fp64 or fp16, or issue slots. If none does, the limiter is latency: its warps wait for each other, for memory or"
+    " for blocks; or the launch is too small for the GPU, or so short that launching it takes as long.",
     "Counts are those of instructions, before caches. Memory’s share is therefore “at most” (≤), and more than 100 %"
-    " where caches serve part. It is asked to be DRAM or L2 where the memory that the launch can touch tells, or ncu"
-    " does (--ncu FILE.csv); otherwise it is memory without a level. Other shares are at the least.",
+    " where caches serve part. Whether it is DRAM or L2 follows from the memory that the launch can touch, or from ncu"
+    " (--ncu FILE.csv); otherwise it is memory without a level. Other shares are minimum values.",
     "The roof is the machine's limit: left of the ridge memory bandwidth × operations per byte, right of it the tensor"
     " cores. A kernel on the slanted part gets faster only with fewer bytes per operation: larger tiles, fused kernels,"
     " smaller types. A kernel without operations has no place in the chart.",

@@ -257,7 +257,7 @@ class ProbeApp(OpenApp):
     def _show_comparison(self, source: ViewSource, marked: ViewSource | str) -> None:
         """``marked`` says why it cannot be read, if that is so."""
         if isinstance(marked, str):
-            self.speaking.notice(f"what was marked cannot be read: {marked}")
+            self.speaking.notice(f"the marked one cannot be read: {marked}")
         else:
             self.push_screen(import_module(_COMPARISON).CompareScreen(marked, source))
 

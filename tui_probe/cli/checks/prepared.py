@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.grafting.graft_gate import TrialOutcome
 
 NO_HOME = "there is no home directory, and XDG_CACHE_HOME is not set"
-WITHOUT_CACHE = "every run prepares its kernels anew; set XDG_CACHE_HOME to a directory of your own"
+WITHOUT_CACHE = "every run prepares its kernels again; set XDG_CACHE_HOME to a directory of your own"
 
 
 def cache_items() -> list[Item]:
@@ -91,7 +91,7 @@ def _trials(folder: Path) -> Iterator[Item]:
 def _limitation(trial: TrialOutcome | None, where: str) -> str:
     """Return what cannot be probed after a trial, None for one that cannot be read; "" if it passed."""
     if trial is None:
-        return f"not probed {where}: what the trial found cannot be read"
+        return f"not probed {where}: the result of the self-test cannot be read"
     if trial.outcome != "passed":
         return f"not probed {where}: {trial.words or trial.outcome}"
     parts = (

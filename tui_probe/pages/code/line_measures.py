@@ -210,7 +210,7 @@ def line_rows(of: ProbeResult) -> tuple[LineSpec, LineRows]:
     """Return the measures of each line in one result. Raises TraceError if the result is not of that probe."""
     probe = probe_named(of.probe)
     if probe is None or probe.lines is None:
-        raise TraceError(f"{of.result.path}: -p {of.probe} tells nothing of single lines")
+        raise TraceError(f"{of.result.path}: -p {of.probe} does not measure single lines")
     rows = probe.lines.rows(of, probe.analyse(of))
     if of.result.sample is not None:
         notes = [*rows.notes, f"{sampled_blocks_text(of.result.sample)}: all numbers are of these blocks only"]

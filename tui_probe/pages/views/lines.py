@@ -121,7 +121,7 @@ class LinesView(Document):
     def no_target_reason(self, number: int, width: int) -> str:
         """Rows of no line, and notes."""
         del number, width
-        return "this row is of no line of code: a row with a line leads there"
+        return "this row has no line of code: choose a row with a line"
 
     def target_view(self) -> str:
         """The code."""
@@ -325,7 +325,7 @@ def _lines_notes(trace: Trace, rows: Sequence[KernelLine]) -> Iterator[str]:
         yield no_lines_text()
     for kernel in trace.kernels:
         if (read := result_bytes(ViewSource(trace, kernel))) > MAX_UNASKED_BYTES:
-            yield f"#{kernel.index}: {size(read)} are read for its own page alone"
+            yield f"#{kernel.index}: {size(read)} are read only for its own page"
 
 
 def has_line_measures(trace: Trace) -> bool:

@@ -292,7 +292,7 @@ class ProbeSource(Document):
     def no_target_reason(self, number: int, width: int) -> str:
         """Maps, comments, and what is at the kernel's entry."""
         del number, width
-        return "this part is at no instruction of the kernel: . goes to the next that is"
+        return "this part is at no instruction of the kernel: . goes to the next one that is"
 
     # -- data
 

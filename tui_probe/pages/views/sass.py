@@ -272,7 +272,7 @@ class SassView(Document):
     def no_target_reason(self, number: int, width: int) -> str:
         """Instructions that the assembler added."""
         del number, width
-        return "this came from no line of PTX: an instruction that did leads there"
+        return "this came from no line of PTX: choose an instruction that did"
 
     # -- choices
 
