@@ -44,7 +44,7 @@ class Cost:
 
 
 def beyond_control(cost: Cost, costs: Iterable[Cost]) -> float | None:
-    """The slowdown in addition of the same kernel with a probe that does nothing."""
+    """The slowdown over that of the same kernel with a probe that does nothing."""
     control = next((c.slowdown for c in costs if c.probe == CONTROL and c.kernel == cost.kernel), None)
     return None if cost.slowdown is None or not control else cost.slowdown / control
 

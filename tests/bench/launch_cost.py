@@ -106,7 +106,7 @@ def show(samples: dict[str, dict[str, list[float]]]) -> None:
 
 
 def show_assembler(folder: Path, first_launch: float) -> None:
-    """Print what the assembler takes for the probed kernel, run without tui-probe, in milliseconds."""
+    """Print what the assembler takes for the probed kernel by itself, in milliseconds."""
     log = next(folder.glob("trace/*/kernel/*/process.log"))
     commands = [line for line in log.read_text().splitlines() if " -o " in line and "/probed.ptx" in line]
     command = shlex.split(commands[0])

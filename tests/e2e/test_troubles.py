@@ -122,7 +122,7 @@ def test_min_free_disk_is_respected(tool: Tool) -> None:
     "options", ["size=4k", "size=96k", "size=400k", "size=4k,nr_inodes=2", "ro"], ids=lambda text: text[-8:]
 )
 def test_a_disk_without_room_from_the_start(tool: Tool, options: str) -> None:
-    """Also one that no one may write on: the program does what it does without tui-probe, and the user learns why."""
+    """Also on a read-only disk: the program does what it does without tui-probe, and the user learns why."""
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"], check=False).returncode:
         pytest.skip("needs unshare, and name spaces for users")
     disk = tool.folder / "disk"

@@ -198,7 +198,7 @@ async def test_the_new_run_begins_at_the_kernel(demo: Path, tmp_path: Path, runn
         await stage.refresh()
         assert stage.live.table.selected == 1
     async with on_stage(Session(target=target), (80, 24)) as stage:
-        assert stage.live.table.selected == 0, "of that run without tui-probe"
+        assert stage.live.table.selected == 0, "of that run only"
 
 
 def test_same_kernel_is_matched_by_position_among_equal_names() -> None:

@@ -232,7 +232,7 @@ class Comparison(Document):
 
     def no_target_reason(self, number: int, width: int) -> str:
         del number, width
-        return "this line is of no value: Enter on a row of a table leads to its page" if self._leads else ""
+        return "this line has no metric: Enter on a row of a table leads to its page" if self._leads else ""
 
     def gutter(self, width: int) -> int:
         """The whole line."""

@@ -78,7 +78,7 @@ class TablePage(TableContent[Row], Document):
     holds: Callable[[Row, Only], bool] | None = None
     """Predicate of rows that are left; None where no page leads here, or where ``left`` makes the page anew."""
     left: Callable[[Only | None], TablePage[Row]] | None = None
-    """The same page of what is left unchanged: rows, and all that is counted; None where no page leads here."""
+    """The same page limited to a kernel or range, rows and counts; None where no page leads here."""
     only: Only | None = None
     ordered: bool = False
     """True if the order of the rows has a meaning, so that they are not sorted otherwise."""

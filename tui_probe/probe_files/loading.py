@@ -38,7 +38,7 @@ def built_in_directory() -> Path:
 
 
 def is_in_probe_folder(file: Path) -> bool:
-    """Return whether a file is of a probe's folder: its ``probe.toml`` or ``probe.py``, or a variant in addition."""
+    """Return whether a file is of a probe's folder: its ``probe.toml`` or ``probe.py``, or a variant next to it."""
     folder = file.resolve().parent
     return file.stem == MAIN_STEM or (
         file.suffix == ".toml" and any((folder / (MAIN_STEM + end)).is_file() for end in PROBE_SUFFIXES)
@@ -46,7 +46,7 @@ def is_in_probe_folder(file: Path) -> bool:
 
 
 def probe_name_of(file: Path) -> str:
-    """The name of the probe in a file: of ``probe.toml`` its folder's, of a variant in addition FOLDER_VARIANT.
+    """The name of the probe in a file: of ``probe.toml`` its folder's, of a variant next to it FOLDER_VARIANT.
 
     A file that is of no probe's folder is called as it is.
     """

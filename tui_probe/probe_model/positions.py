@@ -47,7 +47,7 @@ def parse_positions(text: str) -> tuple[Position, ...]:
         return (_range_position(lines[1], int(lines[2]), int(lines[3] or lines[2])),)
     if _LINE_RANGE_LIKE.fullmatch(text.strip()):
         raise ValueError(
-            f"{text!r} is not a position: FILE:FIRST-LAST are lines of a source file, not of PTX, and are separate"
+            f"{text!r} is not a position: FILE:FIRST-LAST are lines of a source file, not of PTX; give them alone"
         )
     positions = []
     for part in _POSITION_SEPARATOR.split(text):
@@ -101,7 +101,7 @@ def _has_modifiers(modifiers: Sequence[str], wanted: str) -> bool:
 
 
 def suspicious_positions(probe: Probe) -> list[str]:
-    """Return standard errors about the positions of a probe, each once. A newer PTX may have what is questioned."""
+    """Return warnings about the positions of a probe, each once. A newer PTX may have what is questioned."""
     positions = (position for point in probe.points for position in point.positions)
     return list(dict.fromkeys(suspicion for position in positions for suspicion in _position_suspicions(position)))
 

@@ -239,7 +239,7 @@ class KernelLines:
                 self._recorder.folder(int(index), text_of(folder))
 
     def _read_kernels(self, block: LineBlock, at: NDArray[np.int64]) -> None:
-        """Lines ``[kernel] INDEX WORD`` and values; behind these, those with a outcome for a word have its reason."""
+        """Lines ``[kernel] INDEX WORD`` and values; behind these, those whose word is an outcome have its reason."""
         fields = LineFields(block, at, 10, behind=_KERNEL_LINE)
         fields.words(registers=2, local=4, shared=6, blocks=8)
         (index,) = fields.numbers({0: 9})

@@ -2,7 +2,7 @@
 
 Launches with the probe and without it are kept apart. Each shape that a kernel is launched with (a key) is a stratum:
 it is sampled by itself, and its launches are those that its samples stand for. All times are nanoseconds, estimates of
-one launch unless they are totals; a standard error is one standard error.
+one launch unless they are totals.
 """
 
 from __future__ import annotations

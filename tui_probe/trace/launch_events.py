@@ -111,7 +111,7 @@ class FunctionResources(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KernelPrepared:
-    """A kernel once its status is known; ``figures`` are those of the original function."""
+    """A kernel once its status is known; ``resources`` are those of the original function."""
 
     index: int
     status: PrepareResult
@@ -122,7 +122,7 @@ class KernelPrepared:
 
 @dataclass(frozen=True, slots=True)
 class ProbePrepared:
-    """A kernel with one of several probes; ``figures`` are those of the probed function."""
+    """A kernel with one of several probes; ``resources`` are those of the probed function."""
 
     index: int
     status: PrepareResult

@@ -71,7 +71,7 @@ class Recorder:
     def record_outcome(
         self, index: int, status: PrepareResult, resources: FunctionResources, name: str, reason: Reason | None
     ) -> None:
-        """Record the prepare result of a kernel; ``figures`` are those of its original function."""
+        """Record the prepare result of a kernel; ``resources`` are those of its original function."""
         kernel = self.kernel(index)
         self.decided.append(index)
         kernel.name = name
@@ -86,7 +86,7 @@ class Recorder:
     def probing(
         self, index: int, probe: str, status: PrepareResult, resources: FunctionResources, reason: Reason | None
     ) -> None:
-        """Record the result of a kernel with one of several probes; ``figures`` are those of the probed function."""
+        """Record the result of a kernel with one of several probes; ``resources`` are those of the probed function."""
         probed = self.kernel(index).under(probe)
         if probed is not None:
             probed.outcome.decide(status, reason)

@@ -177,7 +177,7 @@ class ResultFindings:
         }
 
     def of_blocks(self, finding: Finding) -> Finding:
-        """One of them for where it is separate: with the blocks that it is said of, where these are not all."""
+        """The text of one of them by itself: with the blocks that it is about, if not all."""
         sample = next((other.values for other in self.findings if other.key == _SAMPLE_KEY), None)
         if sample is None or finding.key == _SAMPLE_KEY:
             return finding

@@ -95,7 +95,7 @@ void control_gate(enum control_gate gate, bool open)
         atomic_fetch_add(&control_opened, 1);
 }
 
-/* Next to what is counted in the budget itself. */
+/* Bytes that count in addition to the budget itself. */
 static uint64_t of_launcher(const struct control_budget *budget)
 {
     return budget == &control->trace_bytes ? atomic_load(&control->launcher_bytes) : 0;

@@ -28,7 +28,7 @@ void engine_prepare_parts(const char *directory, const char *architecture, const
 /* A question of this THREAD that is under way is answered with a failure now, "still being prepared". */
 void engine_interrupt(pthread_t thread);
 
-/* The same for probe PLACE of the run without tui-probe, in a form that measures the blocks of a sample. */
+/* The same for probe PLACE of the run by itself, in a form that measures the blocks of a sample. */
 void engine_prepare_sampled(const char *directory, const char *architecture, const char *kernel, unsigned threads,
                             size_t place, struct engine_answer *answer);
 

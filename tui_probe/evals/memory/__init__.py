@@ -277,7 +277,7 @@ MEMORY_COLUMNS: Final[tuple[Column[MemoryRow], ...]] = (
 
 EVALUATION: Final = Evaluation(
     name="memory",
-    question="how much device memory would the records of a probe take, in addition of the program?",
+    question="how much device memory would the records of a probe take, in addition to the program?",
     probes=PROBES,
     reading=(
         "Probe memory is that of the launch whose records take most: the number that event.log gives as probe-mem. On"
