@@ -213,7 +213,7 @@ class Dmat(VisibleAccesses):
         return parts
 
     def choices(self) -> Mapping[str, Any]:
-        """Colouring, unit, window and cursor; and whose they are, with what means something there only."""
+        """Colouring, unit, window and cursor; and whose they are, with the choices that mean something only there."""
         place = self.space.place(self.address) if self.time >= 0 and self.map.bands else None
         return {
             "colouring": self.colouring,

@@ -70,7 +70,7 @@ class RegisterCost:
 
     @property
     def no_longer_fits(self) -> bool:
-        """True if that block has enough registers without the probe only."""
+        """True if that block has enough registers only without the probe."""
         most = max_registers_for(self.threads)
         return bool(self.before and self.after and self.before.registers <= most < self.after.registers)
 

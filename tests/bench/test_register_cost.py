@@ -1,4 +1,4 @@
-"""The table of registers: percentiles, what spills and what no longer fits, of kernels that were probed only."""
+"""The table of registers: percentiles, what spills and what no longer fits, of probed kernels."""
 
 from __future__ import annotations
 

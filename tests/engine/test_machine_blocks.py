@@ -127,7 +127,7 @@ def test_blocks_of_nothing_but_branches_have_it_at_the_branch(tmp_path: Path) ->
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_merged_instructions_count_as_executed(arch: int, tmp_path: Path) -> None:
-    """Four loads of shared memory are one; a multiplication under a guard is counted by its own lanes only."""
+    """Four loads of shared memory are one; a multiplication under a guard is counted only by its own lanes."""
     target = GraftTarget.of(cubin_of(WIDE, "wide", arch, tmp_path), "wide")
     names = [operation_name(word, arch) for word in target.words]
     parts = find_probed_parts(load_probe("what_limits"), target)

@@ -43,7 +43,7 @@ def of_itself(trace: Path) -> dict[str, PageLink]:
         (H200 / "demo", "occupancy", "summary"),
     ],
 )
-def test_a_figure_leads_to_the_page_that_shows_it(trace: Path, key: str, page: str, tmp_path: Path) -> None:
+def test_value_opens_page_that_shows_it(trace: Path, key: str, page: str, tmp_path: Path) -> None:
     lead = of_itself(unpacked(trace, tmp_path))[key]
     assert (lead.letter, lead.about != "") == ("B", True)
     assert linked_page(lead) == (page, "")

@@ -35,7 +35,7 @@ def exported(driver: Driver, name: str) -> int | None:
 
 
 PRIVATE = {"simgpu_counted_registers"}
-"""For the hook, which asks the simulated driver only."""
+"""For the hook, which asks only the simulated driver."""
 
 
 def test_exactly_the_names_of_the_real_driver_are_exported(library: Path) -> None:

@@ -100,7 +100,7 @@ class Sampling:
     def of_snippet(self, snippet: Snippet, lines: list[str]) -> list[str]:
         """The lines of a snippet at an instruction, so that nothing outside of the sample is saved.
 
-        What saves nothing and is short may run anywhere: it writes the probe's registers only. Around what only adds
+        What saves nothing and is short may run anywhere: it writes only the probe's registers. Around what only adds
         to a site there is no branch, at which the assembler would wait for a ``wgmma`` under way.
         """
         saved = [statement for statement in snippet.statements if isinstance(statement, Save)]

@@ -182,7 +182,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class SourceRange:
-    """Lines ``first`` to ``last`` of a file, which may be named by the end of its path only."""
+    """Lines ``first`` to ``last`` of a file, which may be named by only the end of its path."""
 
     file: str
     first: int

@@ -31,7 +31,7 @@ _FOR_PREVIEW = (100, 40)
 
 @dataclass(frozen=True)
 class Arrangement:
-    """``next to``: the page right of the table, else below it. ``table_cells``: the table's columns or rows."""
+    """``adjacent``: the page right of the table, else below it. ``table_cells``: the table's columns or rows."""
 
     adjacent: bool
     table_cells: int
@@ -41,7 +41,7 @@ class Arrangement:
     """The frame of the table has a line of its own below it."""
 
     def apply(self, screen: Screen[Any], *, zoomed: bool, in_table: bool) -> None:
-        """Give table, preview and page of a screen their cells; ``only``: only the one with the keys is visible."""
+        """Give table, preview and page of a screen their cells; ``zoomed``: only the one with the keys is visible."""
         adjacent = self.adjacent and not zoomed
         left, preview = screen.query_one("#left"), screen.query_one("#preview")
         screen.query_one("#body").set_class(adjacent, "adjacent")

@@ -268,7 +268,7 @@ class LocalMemory(_Window):
 
 
 class ParameterMemory(_Window):
-    """The parameters of the kernel. They can be read only."""
+    """The parameters of the kernel. They are read-only."""
 
     name = "param"
 
