@@ -11,7 +11,7 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
         "The newest traces. found says of the kernel that takes most of the time what limits it and by how much, else"
         " what its probes say first, ! before what stands out; – where nothing was found, or the run is active. It is"
         " read once, and kept in your state folder.",
-        "▶3 stands for three runs of one command, for which the newest is shown: c shows the others. Below the list is"
+        "▶3 stands for three runs of one command, of which the newest is shown: c shows the others. Below the list is"
         " what the selected run found, and what is different from the run of the same command before it.",
     ),
     "form": (

@@ -132,10 +132,15 @@ def counter_items() -> list[Item]:
     if match is None:
         return []
     if match[1] == "0" or os.geteuid() == 0:
-        return [Item("counters", "ok", "performance counters may be read (tui-probe needs none, ncu does)")]
+        return [Item("counters", "ok", "performance counters are readable (ncu needs them, tui-probe does not)")]
     advice = "for ncu: root, or the module option NVreg_RestrictProfilingToAdminUsers=0"
     return [
-        Item("counters", "optional", "performance counters are for root only; tui-probe needs none, ncu does", advice)
+        Item(
+            "counters",
+            "optional",
+            "only root may read performance counters (ncu needs them, tui-probe does not)",
+            advice,
+        )
     ]
 
 
@@ -147,8 +152,8 @@ def tool_items() -> list[Item]:
         cuda_tool("ptxas", WITHOUT_PTXAS, "missing"),
         cuda_tool("nvdisasm", "with it machine code (SASS) is shown: pip install 'tui-probe[cuda]'"),
         cuda_tool("cuobjdump", "not needed: images are read without it"),
-        nsight_tool("ncu", "with it run --ncu shows what Nsight Compute counts"),
-        nsight_tool("nsys", "with it timelines can be recorded that import reads"),
+        nsight_tool("ncu", "with it run --ncu shows Nsight Compute metrics"),
+        nsight_tool("nsys", "with it nsys records timelines that import reads"),
     ]
 
 

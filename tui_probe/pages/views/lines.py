@@ -295,7 +295,7 @@ def no_lines_text() -> str:
 
 LINES_ABOUT: Final = (
     "Every line of code for which a probe measured something, in the newest result of each kernel. Each is ranked by"
-    " what its probe tells first, waste before use; its share is of all lines of all kernels, by the same probe.",
+    " the first metric of its probe, waste before use; its share is of all lines of all kernels, by the same probe.",
     "Enter goes to the line in the code of its kernel, and q comes back. Page 6 has the lines of one kernel.",
 )
 

@@ -365,7 +365,7 @@ KIND: Final = ViewKind(
     _open,
     explanation=(
         "The machine code of both kernels as nvdisasm prints it, and instructions counted by class. The assembler"
-        " schedules the code anew, so more differs here than was added to the PTX.",
+        " schedules the code again, so more differs here than was added to the PTX.",
         "A kernel without PTX is probed in its machine code: nothing of it moves, and a ~ marks an instruction that"
         " became a branch, with the code that it leads to below. Of a kernel that was not probed its code is shown as"
         " it came.",

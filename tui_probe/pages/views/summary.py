@@ -188,9 +188,9 @@ KIND: Final = ViewKind(
     lambda _: None,
     _open,
     explanation=(
-        "First comes what limits the kernel, with how busy its units were. Then findings, by what could be gained at"
-        " most: each line names the page that shows it, and ! marks what costs time. Below is what another run would"
-        " answer, and last what the probe costs the kernel in registers, spills and occupancy.",
+        "First comes the limiter of the kernel, with the utilization of its units. Then findings, by largest possible"
+        " gain: each line names the page that shows it, and ! marks what costs time. Below are questions that another"
+        " run would answer, and last the cost of the probe in registers, spills and occupancy.",
         "“original” is the kernel as it came, “probed” the one that ran in its place. – means not measured. Slowdown"
         " is probed time over original time: with --benchmark the median of that over pairs of launches, which is"
         " seldom the ratio of the median times; else the ratio of mean times.",
