@@ -226,7 +226,7 @@ def test_files_that_are_no_export(tmp_path: Path) -> None:
     report.write_bytes(b"\x01\x02")
     with pytest.raises(ImportFileError, match="nsys export --type sqlite"):
         read_nsys([report])
-    with pytest.raises(ImportFileError, match="alone"):
+    with pytest.raises(ImportFileError, match="imported by itself"):
         read_nsys([empty, empty])
     with pytest.raises(ImportFileError):
         read_nsys([])
