@@ -21,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_an_empty_cache(folder: Path) -> None:
-    assert prepared.cache_items() == [Item("cache", "ok", f"0 entries, 0 B of at most 1.07 GB, {folder}")]
+    assert prepared.cache_items() == [Item("cache", "ok", f"0 entries, 0 B of at most 1G, {folder}")]
     assert not folder.exists()
 
 
@@ -30,7 +30,7 @@ def test_cache_item_counts_entries_and_bytes(folder: Path) -> None:
         Cache(folder).put(key, {"x": bytes(10_000)})
     (item,) = prepared.cache_items()
     assert item.state == "ok"
-    assert item.found == f"3 entries, 30.2 kB of at most 1.07 GB, {folder}"
+    assert item.found == f"3 entries, 30.2 kB of at most 1G, {folder}"
     assert "--clear-cache" in item.advice
 
 

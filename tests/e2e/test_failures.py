@@ -67,7 +67,7 @@ def test_failures_of_good_run_are_none(tool: Tool) -> None:
     assert "failed" not in tool("report", str(trace)).stdout
 
 
-@pytest.mark.parametrize(("word", "mark", "role"), [("stray", "✘ probed", "failed"), ("good", "✔ probed", "probed")])
+@pytest.mark.parametrize(("word", "mark", "role"), [("stray", "✘ probed", "bad"), ("good", "✔ probed", "probed")])
 async def test_failed_kernel_is_red_in_table(tool: Tool, word: str, mark: str, role: str) -> None:
     """In a run of its own: the error of a kernel may drop the results of others."""
     _, trace = tool.run([*PROGRAM, word] if word == "stray" else PROGRAM)

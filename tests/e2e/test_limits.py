@@ -30,12 +30,12 @@ def as_on_an_h100(trace: Path, ns: int) -> None:
 def test_limiter_precedes_counts(tool: Tool) -> None:
     _, trace = tool.run([sys.executable, str(DEMO)], "-p", "what_limits")
     read = open_trace(trace)
-    assert not any("launch" in summarize_findings(read, kernel).words for kernel in read.kernels), (
+    assert not any("launch" in summarize_findings(read, kernel).text for kernel in read.kernels), (
         "a simulated GPU has no time"
     )
     as_on_an_h100(trace, 2000)
     read = open_trace(trace)
-    findings = [summarize_findings(read, kernel).words.removeprefix("! ") for kernel in read.kernels]
+    findings = [summarize_findings(read, kernel).text.removeprefix("! ") for kernel in read.kernels]
     limiter = re.compile(r"launch; (?:\d+ blocks [^;]+; )?\S+ k?M?B read, ")
     assert all(limiter.match(finding.replace("\u00a0", " ")) for finding in findings), findings
     report = tool("report", str(trace), "--page", "summary").stdout

@@ -175,7 +175,7 @@ def test_blocks_end_at_calls_of_probed_functions() -> None:
         (
             ".func f();\n.func g() { call f; ret; }\n.func f() { .reg .b32 %r1; shr.u32 %r1, 4, 1; call g; ret; }",
             "call f; ret;",
-            "function f calls itself",
+            "function f is recursive",
         ),
         (
             ".func f() { .reg .b32 %r1; shr.u32 %r1, 4, 1; ret; }",

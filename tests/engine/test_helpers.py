@@ -140,7 +140,7 @@ def test_an_operand_that_is_overwritten_is_kept_for_the_snippet_behind() -> None
         ("mov.u32 %r1, %r2;", "mov", "ADDR", "does not access memory"),
         ("mov.u32 %r1, %r2;", "mov", "IN2", "2 operands"),
         ("bar.sync 0;", "bar", "BYTES", "BYTES"),
-        ("mov.u32 %r1, %r2;", "mov", "MULTIPLY_ADDS", "no matrix product"),
+        ("mov.u32 %r1, %r2;", "mov", "MULTIPLY_ADDS", "not a matrix product"),
         ("cp.async.wait_all;", "cp.async", "BYTES", "not among its operands"),
     ],
 )

@@ -180,7 +180,7 @@ TWICE = """
 def test_the_address_of_a_function_is_not_handed_on(use: str) -> None:
     """A kernel that calls it would run the probed module's copy."""
     body = f"{REGISTERS}{{ .param .b64 p0;\nmov.u64 %rd1, twice;\n{use} }}\nret;"
-    with pytest.raises(UnsupportedKernelError, match=r"hands on the address of function twice"):
+    with pytest.raises(UnsupportedKernelError, match=r"passes on the address of function twice"):
         probed_and_shared(entry(body, module=TWICE))
 
 

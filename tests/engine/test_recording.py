@@ -172,7 +172,7 @@ def test_unknown_number_is_reported(tmp_path: Path) -> None:
     own = probe("thread", 4)
     maps = DeviceMaps(own, (1,), (5,))
     rows = maps.arguments[0].reshape(-1, 32, 16)  # the counts, then one row per record
-    rows[0, :4, 0] = [1, 3, 0, 9]
+    rows[0].reshape(-1).view(np.uint8)[0:16:4] = [1, 3, 0, 9]
     rows[1:3, 1:4] = 7
     maps.save(tmp_path / "r.bin")
     result = read_result(tmp_path / "r.bin")

@@ -86,7 +86,7 @@ def test_sound_snippets(snippet: str) -> None:
         ("@%yes SAVE [ m ] {%a, %b};", ["branch may go around"]),
         ("LOCATE m;", ["LOCATE [ map ];"]),
         ("LOCATE [ m ]; LOCATE [ m ];", ["LOCATE again"]),
-        ("LOCATE [ m ]; here:", ["label may not stand"]),
+        ("LOCATE [ m ]; here:", ["label may not be between LOCATE and SAVE"]),
         (".shared .b32 tile;", ["a snippet holds instructions"]),
         (".reg .v2 .b32 %v;", ["plain register"]),
         (".reg .b64 %b;", ["%b is declared twice"]),

@@ -81,9 +81,9 @@ def test_the_page_and_a_step_of_the_cursor_on_a_terminal(tmp_path: Path) -> None
         terminal.wait("stream")
         terminal.quiet(0.35, steady=True)
         terminal.type("\r")
-        terminal.wait("0 DMAT")
+        terminal.wait("0 d DMAT")
         before = terminal.quiet(0.35, steady=True)
-        terminal.type("0")
+        terminal.type("0d")
         terminal.wait("accesses in a cell")
         shown = terminal.quiet(0.35, steady=True)
         assert shown - before <= 25_000

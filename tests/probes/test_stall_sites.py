@@ -49,7 +49,10 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return writer.directory
 
 
-def test_page_ranks_sites_by_warp_life(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_page_ranks_sites_by_warp_life(
+    trace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     assert front.main(["show", "stalls", str(trace)]) == 0
     golden("stalls.txt", capsys.readouterr().out)
 

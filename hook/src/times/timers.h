@@ -40,7 +40,7 @@ struct timed_node {
     bool probed;
 };
 
-/* That many times more are waited for, which others read. */
+/* Times more that are waited for, which other threads read. */
 void timers_expect(int more);
 
 /* Logs those times. False if it is not yet known, in the current context, what a pair of events shows next to them. */

@@ -92,12 +92,12 @@ class LinesWidget(Widget):
 
     def _draw_all(self) -> list[Line]:
         cells, rows = self.size
-        drawn = [self._finish(line, cells) for line, _ in zip(self.draw(cells, rows), range(rows), strict=False)]
-        drawn.extend([self._finish((), cells)] * (rows - len(drawn)))
+        drawn = [self.finish(line, cells) for line, _ in zip(self.draw(cells, rows), range(rows), strict=False)]
+        drawn.extend([self.finish((), cells)] * (rows - len(drawn)))
         self._drawn, self._drawn_size = drawn, (cells, rows)
         return drawn
 
-    def _finish(self, line: Line, cells: int) -> Line:
+    def finish(self, line: Line, cells: int) -> Line:
         """Return a line of :meth:`draw` as it is shown."""
         return _finished(line, cells, ascii_only=self.probe_app.ascii_only)
 

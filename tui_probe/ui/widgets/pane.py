@@ -124,11 +124,11 @@ class Pane(LinesWidget):
             self.view.resize(*size)
         return self.view.draw(*size)
 
-    def _finish(self, line: Line, cells: int) -> Line:
+    def finish(self, line: Line, cells: int) -> Line:
         """Put a line between the sides."""
         sign, role = side(self.heavy and self.view.focused)
         edge = (to_ascii(sign) if self.probe_app.ascii_only else sign, role)
-        return (edge, *super()._finish(line, max(0, cells - 2)), edge)
+        return (edge, *super().finish(line, max(0, cells - 2)), edge)
 
     def _fit(self) -> None:
         if self.size and self.inner != (self.view.width, self.view.height):
