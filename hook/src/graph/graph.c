@@ -44,7 +44,7 @@ bool graph_node_set_kernel(struct graph_node *node, const CUDA_KERNEL_NODE_PARAM
     launch->group = node->group;
     kernels_number(node->kernel);
     if (atomic_load_explicit(&node->kernel->status, memory_order_relaxed) == KERNEL_NEW)
-        atomic_store_explicit(&node->kernel->unprepared, reason(GRAPH_NOT_PROBED), memory_order_relaxed);
+        atomic_store_explicit(&node->kernel->unprepared, reason(GRAPH_NOT_PROBED), memory_order_release);
     return true;
 }
 

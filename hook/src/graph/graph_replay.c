@@ -73,7 +73,7 @@ static bool is_prepared(struct graph_node *node)
     if (!reason && background_takes(kernel, &node->launch))
         reason = reason(BEING_PREPARED);
     if (reason) {
-        atomic_store_explicit(&kernel->unprepared, reason, memory_order_relaxed);
+        atomic_store_explicit(&kernel->unprepared, reason, memory_order_release);
         return false;
     }
     const uint64_t began = clock_now();
