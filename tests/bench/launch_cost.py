@@ -118,9 +118,7 @@ def show_assembler(folder: Path, first_launch: float) -> None:
         taken.append((time.perf_counter() - start) * 1e3)
     assembling = statistics.median(taken)
     overhead = first_launch - assembling
-    print(
-        f"first probed launch {first_launch:.1f} ms, assembler {assembling:.1f} ms, rest {overhead:.1f} ms"
-    )
+    print(f"first probed launch {first_launch:.1f} ms, assembler {assembling:.1f} ms, rest {overhead:.1f} ms")
 
 
 if __name__ == "__main__":
