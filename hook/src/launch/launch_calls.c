@@ -56,7 +56,7 @@ static bool is_left_out(const struct launch *launch)
 /* It does not run: it becomes a node of a graph, which the log names by the number. The schedule does not count it. */
 static CUresult capture(struct launch *launch, struct kernel *kernel)
 {
-    /* Who finds it there takes the kernel for numbered, and has the log write the number. */
+    /* A thread that finds the mark takes the kernel for numbered, and has the log write its number. */
     if (!atomic_load_explicit(&kernel->unprepared, memory_order_acquire)) {
         kernels_number(kernel);
         atomic_store_explicit(&kernel->unprepared, reason(CAPTURING), memory_order_release);
