@@ -39,4 +39,4 @@ def test_limiter_precedes_counts(tool: Tool) -> None:
     limiter = re.compile(r"launch; (?:\d+ blocks [^;]+; )?\S+ k?M?B read, ")
     assert all(limiter.match(finding.replace("\u00a0", " ")) for finding in findings), findings
     report = tool("report", str(trace), "--page", "summary").stdout
-    assert report.count("   limited by      launch: 2.00 µs is close to launch overhead\n") == 7
+    assert report.count("launch bound: 2.00 µs is close to launch overhead\n") == 7
