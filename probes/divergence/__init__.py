@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.probekit.finding import Finding, Gain, line_place, notable_lines
+from tui_probe.probekit.finding import Finding, Gain, brief_text, line_place, notable_lines
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, metrics_by_line, never
 from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
@@ -138,7 +138,8 @@ def _line_lanes(line: LineSums, lanes: int) -> Finding:
     text = f"{line_place(line)}, {mean or 0:.1f} of {WARP_SIZE} lanes active"
     values = {"lanes_per_execution": mean, "idle_lanes": idle}
     return Finding("worst_line", "idle lanes", text, "lines", line.line, idle > _FLAGGED_SHARE * lanes, values=values,
-                   gain=Gain(idle, lanes, "lanes"), advice=_ADVICE)  # fmt: skip
+                   gain=Gain(idle, lanes, "lanes"), advice=_ADVICE,
+                   brief=brief_text(line.opcode, f"{mean or 0:.1f} of {WARP_SIZE} lanes"))  # fmt: skip
 
 
 def _idle_lanes(line: LineSums) -> int:

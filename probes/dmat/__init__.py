@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.probekit.finding import UNCOALESCED_ADVICE, Finding, Gain, place
+from tui_probe.probekit.finding import UNCOALESCED_ADVICE, Finding, Gain, brief_text, place
 from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec, ShareValue
 from tui_probe.probekit.metric import Metric, metric_values, where_known
 from tui_probe.probekit.probe import Probe, Question, Stamps
@@ -118,6 +118,10 @@ def _worst_access(table: AccessTable) -> Iterator[Finding]:
     needed = ((worst.ideal or 0) / worst.requests) if worst.requests else 0.0
     text = f"{_where(worst)}, {worst.sectors_per_request or 0:.1f} sectors per request"
     text += f", ideal {units.tenths(needed)}"
+    opcode = worst.code.opcode if worst.code else None
+    brief = brief_text(
+        opcode, f"{units.tenths(worst.sectors_per_request or 0.0)} sectors, ideal {units.tenths(needed)}"
+    )
     values = {
         "sectors_per_request": worst.sectors_per_request,
         "used": worst.used,
@@ -127,7 +131,7 @@ def _worst_access(table: AccessTable) -> Iterator[Finding]:
     gain = Gain(SECTOR * wasted, SECTOR * sectors, "B")
     much = wasted > _FLAGGED_SHARE * sectors
     yield Finding("worst_access", "uncoalesced", text, "lines", worst.line, much, values=values, gain=gain,
-                  advice=UNCOALESCED_ADVICE)  # fmt: skip
+                  advice=UNCOALESCED_ADVICE, brief=brief)  # fmt: skip
 
 
 def _where(row: LineAccesses) -> str:

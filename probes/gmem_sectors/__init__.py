@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.units import NOT_MEASURED, tenths
-from tui_probe.probekit.finding import UNCOALESCED_ADVICE, Finding, Gain, line_place, notable_lines
+from tui_probe.probekit.finding import UNCOALESCED_ADVICE, Finding, Gain, brief_text, line_place, notable_lines
 from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, metrics_by_line, never, where_any, where_known
 from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
@@ -110,11 +110,12 @@ def _line_waste(line: LineSums, sectors: int) -> Finding:
     requests, touched, ideal, wasted = (line.sums[name] for name in ("requests", "sectors", "ideal", "wasted"))
     mean, needed = ratio(touched, requests), ratio(ideal, requests) or 0.0
     text = f"{line_place(line)}, {mean or 0:.1f} sectors per request, ideal {tenths(needed)}"
+    brief = brief_text(line.opcode, f"{tenths(mean or 0.0)} sectors, ideal {tenths(needed)}")
     values = {"sectors_per_request": mean, "sectors_needed": needed, "wasted_share": wasted / sectors}
     much = wasted > _FLAGGED_SHARE * sectors
     gain = Gain(SECTOR * wasted, SECTOR * sectors, "B")
     return Finding("worst_access", "uncoalesced", text, "lines", line.line, much, values=values, gain=gain,
-                   advice=UNCOALESCED_ADVICE)  # fmt: skip
+                   advice=UNCOALESCED_ADVICE, brief=brief)  # fmt: skip
 
 
 def _sectors(counts: MemorySectors, asks: str) -> Iterator[Finding]:

@@ -170,7 +170,8 @@ def findings(of: ProbeResult, found: NanCheck) -> Iterator[Finding]:
         where = f"block ({','.join(map(str, first.block))}) thread ({','.join(map(str, first.thread))})"
         text = f"{first.words} stored at {place(first.line, first.source)} by {where}"
         values = {"address": first.address, "stores": found.stores}
-        yield Finding("first", f"first {first.words.split()[0]}", text, "lines", first.line, True, values=values)
+        yield Finding("first", f"first {first.words.split()[0]}", text, "lines", first.line, True, values=values,
+                      brief=f"{first.words} stored")  # fmt: skip
         text = f"{units.count(found.stores)} of NaN or infinity, counted by warp"
         yield Finding("stores", "stores", text, "lines", values={"stores": found.stores})
     if found.unchecked:

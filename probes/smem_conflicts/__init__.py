@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.probekit.finding import Finding, Gain, line_place, notable_lines, percent
+from tui_probe.probekit.finding import Finding, Gain, brief_text, line_place, notable_lines, percent
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, metrics_by_line, never
 from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
@@ -125,7 +125,7 @@ def _line_conflicts(line: LineSums, passes: int) -> Finding:
     much = counts.conflicts > _FLAGGED_SHARE * passes
     gain = Gain(counts.conflicts, passes, "cycles")
     return Finding("worst_access", "bank conflicts", text, "lines", line.line, much, values=values, gain=gain,
-                   advice=_ADVICE)  # fmt: skip
+                   advice=_ADVICE, brief=brief_text(line.opcode, f"{counts.degree or 0:.1f}× wavefronts"))  # fmt: skip
 
 
 def _conflicts(found: BankConflicts, asks: str) -> Finding:

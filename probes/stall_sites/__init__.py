@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.probekit.finding import Finding, percent
+from tui_probe.probekit.finding import Finding, brief_text, percent
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, ShareValue
 from tui_probe.probekit.metric import Metric
 from tui_probe.probekit.probe import Probe, Question, of_sites
@@ -65,6 +65,7 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
             stands_out=(found.worst_share or 0) >= _NOTABLE,
             values=values,
             advice=_REMEDIES.get(worst.wait.kind, "") if worst.wait else "",
+            brief=brief_text(worst.opcode, f"waits {percent(worst.cycles, found.life)}"),
         )
     rest = max(0, found.life - found.waited)
     text = f"{percent(found.waited, found.life)} of warp life at {units.counted(len(found.sites), 'SASS instruction')}"

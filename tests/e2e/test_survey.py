@@ -86,6 +86,7 @@ def test_default_run_measures_every_kernel_with_all_probes(tool: Tool) -> None:
     assert "not measured" not in done.stdout
     assert "running 100%" not in done.stdout
     assert "uncoalesced: st.global.u32 PTX:32 strided_store.cu:4, 8.0 sectors per request" in first_look_of(done.stdout)
+    assert "strided_store.cu:4 st.global 8 sectors, ideal 4\n" in done.stdout, "the table names the worst line"
 
 
 def test_benchmark_of_a_default_run_times_one_probe(tool: Tool) -> None:

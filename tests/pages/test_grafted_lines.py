@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import pytest
 from tests.pages.test_without_ptx import CUBINS, told_machine_code
 from tests.trace.make import TraceWriter, result_bytes
 from tui_probe.binaries.cubin import Cubin
+from tui_probe.draw.table import as_record
 from tui_probe.draw.view import Document, no_progress
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.grafts import Grafter
@@ -28,6 +30,8 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLines, files_of
 from tui_probe.verdicts.findings import launch_findings, summarize_findings
 from tui_probe.verdicts.kernel_bounds import kernel_bounds
+from tui_probe.verdicts.kernel_columns import KERNEL_COLUMNS, kernel_table, limiter_of, worst_line_of
+from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
 
 if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
@@ -137,6 +141,16 @@ def test_findings_and_figures_name_offsets(trace: Trace) -> None:
     )
     assert f"{STORE:#06x}" in text
     assert "PTX" not in text
+
+
+def test_kernel_columns_name_worst_line(trace: Trace) -> None:
+    kernel = trace.kernels[0]
+    record = as_record(KERNEL_COLUMNS, kernel)
+    assert (record["limiter"], record["worst_line"]) == (None, "calls.cu:23 STG 32 sectors, ideal 4")
+    assert record["worst_line"] == summarize_findings(trace, kernel).worst_line
+    assert "calls.cu:23 STG 32 sectors, ideal 4" in "\n".join(kernel_table(trace, 100))
+    snapshot = replace(kernel_snapshot(kernel, None), worst_line="a.cu:1 ld", limiter="latency")
+    assert (limiter_of(snapshot), worst_line_of(snapshot)) == ("latency", "a.cu:1 ld")
 
 
 def test_damaged_line_table_loses_only_its_lines() -> None:

@@ -209,7 +209,7 @@ COLUMNS: tuple[ScreenColumn[Row], ...] = (
 
 @given(st.dictionaries(st.sampled_from(["number", "name", "value", "reason"]), st.integers(0, 60)), st.integers(1, 120))
 def test_columns_fit_and_the_ones_that_matter_stay(natural: dict[str, int], cells: int) -> None:
-    layout = fit_columns(COLUMNS, natural, cells)
+    layout = fit_columns(COLUMNS, natural, {}, cells)
     names = [shown.key for shown, _ in layout]
     assert names[:2] == ["number", "name"]
     assert "reason" not in names or "value" in names

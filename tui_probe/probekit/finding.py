@@ -50,7 +50,8 @@ class Finding:
 
     ``page`` is the view that shows it, ``line`` the line of ``pruned.ptx`` that it is about, counted from 1, or an
     ``Offset``; ``block``, ``warp``, ``sm`` and ``time`` in cycles are there where it is about one. What ``stands_out``
-    costs time, and is where to look first. ``asks`` is the question whose probe tells more about it, "" for none.
+    costs time, and is where to look first. ``brief`` is a finding about a line for a table cell, without its place.
+    ``asks`` is the question whose probe tells more about it, "" for none.
     ``gain`` is what mending it could save at most, in the same unit for all findings of a probe. ``advice`` is what to
     change in the program, "" where nothing general helps.
     """
@@ -69,6 +70,7 @@ class Finding:
     sm: int | None = None
     time: float | None = None
     advice: str = ""
+    brief: str = ""
 
     @property
     def spot(self) -> Spot:
@@ -95,6 +97,8 @@ class Finding:
         }
 
 
+_OPCODE_PARTS: Final = 2
+"""Parts of an opcode in a line about it."""
 MAX_NOTABLE_LINES: Final = 3
 """Lines of a kernel that a probe names: with more, the page of lines is easier to read."""
 UNCOALESCED_ADVICE: Final = "let neighboring threads access neighboring elements, or stage tiles in shared memory"
@@ -122,6 +126,16 @@ def place(line: int, source: SourceLine | None, opcode: str | None = None) -> st
     """
     parts = [opcode or "", short_position(line), f"{PurePath(source.file).name}:{source.line}" if source else ""]
     return safe(" ".join(filter(None, parts)))
+
+
+def brief_text(opcode: str | None, words: str) -> str:
+    """``ld.global 16 sectors, ideal 4``: a finding about an instruction in few words, with its opcode class."""
+    return safe(" ".join(filter(None, (opcode_class(opcode or ""), words))))
+
+
+def opcode_class(opcode: str) -> str:
+    """``ld.global`` of ``ld.global.nc.v4.f32``."""
+    return ".".join(opcode.split(".")[:_OPCODE_PARTS])
 
 
 def percent(part: float, whole: float) -> str:

@@ -7,14 +7,14 @@ from itertools import chain
 from math import prod
 from pathlib import PurePath
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.finding import Finding, Gain
+from tui_probe.probekit.finding import Finding, Gain, opcode_class
 from tui_probe.probekit.measured import extent_text, first_value, line_range_probe
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_view import unknown_probe_advice
@@ -26,7 +26,7 @@ from tui_probe.trace.source_lines import SourceLines
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.model import KernelFacts, Trace
@@ -270,8 +270,6 @@ def _sample_finding(of: ProbeResult) -> Iterator[Finding]:
 MAX_UNASKED_BYTES: Final = 32 << 20
 """Bytes of a result up to which it is read for a line in a table, unasked."""
 FLAG: Final = "! "
-_OPCODE_PARTS: Final = 2
-"""Parts of an opcode in a line about it: ``ld.global`` of ``ld.global.nc.v4.f32``."""
 
 
 def key_findings(trace: Trace, kernel: KernelFacts) -> tuple[tuple[str, Finding], ...]:
@@ -303,6 +301,8 @@ class FindingSummary:
     found: tuple[ResultFindings, ...] = ()
     limiter: str = ""
     """``memory (L2) 83%``; "" where no probe was to measure it, or none could."""
+    worst_line: str = ""
+    """``buggy.py:23 ld.global 16 sectors, ideal 4``; "" where no line stands out."""
 
     @property
     def text(self) -> str:
@@ -321,14 +321,37 @@ def summarize_findings(trace: Trace, kernel: KernelFacts) -> FindingSummary:
         if size > MAX_UNASKED_BYTES:
             return FindingSummary(f"{units.size(size)} were recorded: open the kernel to read them")
     results = findings_by_probe(ViewSource(trace, kernel))
-    best = sorted(
-        (finding for result in results for finding in _best_findings(result)),
-        key=lambda finding: (not finding.stands_out, not (finding.stands_out and finding.line)),
-    )
+    best = _ranked_findings(results)
     mark = FLAG if best and best[0].stands_out else ""
     problems = [safe(result.problem) for result in results if result.problem]
     texts = [hotspot_text(kernel, finding) if finding.stands_out else finding_text(kernel, finding) for finding in best]
-    return FindingSummary(mark + "; ".join([*texts, *problems]), tuple(results), _limiter_text(kernel))
+    words = mark + "; ".join([*texts, *problems])
+    return FindingSummary(words, tuple(results), limiter_text(kernel), _worst_line_text(kernel, best))
+
+
+def _ranked_findings(results: Sequence[ResultFindings]) -> list[Finding]:
+    """The best findings of all results: flagged ones first, those of a line before others."""
+    return sorted(
+        (finding for result in results for finding in _best_findings(result)),
+        key=lambda finding: (not finding.stands_out, not (finding.stands_out and finding.line)),
+    )
+
+
+def worst_line_text(kernel: KernelFacts) -> str:
+    """Return the worst line of a kernel, read from the newest results; "" where no line stands out."""
+    source = ViewSource(cast("Trace", kernel.trace), kernel)
+    if any(result_bytes(of_probe) > MAX_UNASKED_BYTES for of_probe in source.by_probe()):
+        return ""
+    return _worst_line_text(kernel, _ranked_findings(findings_by_probe(source)))
+
+
+def _worst_line_text(kernel: KernelFacts, ranked: Sequence[Finding]) -> str:
+    worst = next((finding for finding in ranked if finding.stands_out and finding.line is not None), None)
+    if worst is None or worst.line is None or not worst.brief:
+        return "" if worst is None else hotspot_text(kernel, worst)
+    source = SourceLines.of(kernel.folder).ptx_line(worst.line) if kernel.folder else None
+    place = short_position(worst.line) if source is None else f"{PurePath(source.file).name}:{source.line}"
+    return safe(f"{place} {worst.brief}")
 
 
 def hotspot_text(kernel: KernelFacts, finding: Finding) -> str:
@@ -340,10 +363,10 @@ def hotspot_text(kernel: KernelFacts, finding: Finding) -> str:
     opcode, found, others = finding.words.partition(f" {position} {name}")
     if not found:
         return finding_text(kernel, finding)
-    return safe(f"{name} {'.'.join(opcode.split('.')[:_OPCODE_PARTS])}{others}")
+    return safe(f"{name} {opcode_class(opcode)}{others}")
 
 
-def _limiter_text(kernel: KernelFacts) -> str:
+def limiter_text(kernel: KernelFacts) -> str:
     """Return the limiter, where a probe was to measure it, and could."""
     limit = kernel_limiter(kernel) if has_limiter_counts(kernel) else None
     return limit.short if limit is not None and limit.limit is not None else ""

@@ -14,6 +14,7 @@ from tui_probe.draw.table_content import TableContent
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.record_counts import launch_count_text
 from tui_probe.verdicts.kernel_failures import located_failures
+from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 from tui_probe.verdicts.probe_coverage import probe_coverage
 from tui_probe.verdicts.unmeasured import unmeasured_probes
 
@@ -168,6 +169,24 @@ def probed_record(kernel: KernelFacts) -> dict[str, Any]:
     }
 
 
+def limiter_of(kernel: KernelFacts | KernelSnapshot) -> str | None:
+    """``memory (L2) 83%``; None if it is not known. Reads the results of a kernel; a snapshot has it."""
+    if isinstance(kernel, KernelSnapshot):
+        return kernel.limiter or None
+    from tui_probe.verdicts.findings import limiter_text
+
+    return limiter_text(kernel) or None
+
+
+def worst_line_of(kernel: KernelFacts | KernelSnapshot) -> str | None:
+    """``buggy.py:23 ld.global 16 sectors, ideal 4``; None if no line stands out. Reads as ``limiter_of`` does."""
+    if isinstance(kernel, KernelSnapshot):
+        return kernel.worst_line or None
+    from tui_probe.verdicts.findings import worst_line_text
+
+    return worst_line_text(kernel) or None
+
+
 def status_text(kernel: KernelFacts) -> str:
     """The status, marked where something went wrong with launches of the kernel."""
     return f"{kernel.status} {FAILURE_MARK}" if kernel.failures else kernel.status
@@ -208,6 +227,8 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     *TIME_COLUMNS,
     Column("failure", lambda k: "; ".join(located_failures(k)) or None),
     Column("probes", lambda k: [probed_record(probed) for probed in k.by_probe() if probed.probe] or None, nested=True),
+    Column("limiter", limiter_of, "limited by", lambda k: limiter_of(k) or "", False, 1),
+    Column("worst_line", worst_line_of, "worst line", lambda k: worst_line_of(k) or "", False, 0, 32, readable=0.48),
 )
 """JSON and CSV have the fields of the report schema; grids and blocks are [x, y, z], times milliseconds.
 
@@ -238,6 +259,6 @@ def kernel_table(trace: Trace, width: int) -> Iterator[str]:
     if (part := probe_coverage(trace)) is not None:
         yield from [*wrap(f"Probed kernels: {part.sentence}", width), ""]
     content = kernel_content(trace)
-    yield from table(content.columns, content.rows, width)
+    yield from table(content.columns, content.rows, width, hide_empty=True)
     notes = time_notes(trace.kernels)
     yield from ["", *notes] if notes else []

@@ -77,6 +77,8 @@ class KernelSnapshot:
     """Findings of its probes in words, ``!`` before flagged ones; "" where they were not read."""
     limiter: str = ""
     """Limiter of the kernel, such as ``memory (L2) 83%``; "" where it is not known."""
+    worst_line: str = ""
+    """Line of code to look at first, such as ``buggy.py:23 ld.global 16 sectors, ideal 4``; "" for none."""
 
     @property
     def stands_out(self) -> bool:
@@ -94,7 +96,7 @@ class KernelSnapshot:
         return None if self.probe_reason is None else self.probe_reason.code
 
 
-_COMPUTED_FIELDS = ("results", "device", "folder", "read", "trend", "files", "finding", "limiter")
+_COMPUTED_FIELDS = ("results", "device", "folder", "read", "trend", "files", "finding", "limiter", "worst_line")
 _COPIED_FIELDS = [name for name in KernelSnapshot.__slots__ if name not in _COMPUTED_FIELDS]
 _FOLDER_FIELDS = (
     "registers_pruned", "registers_probed", "spills_pruned", "spills_probed", "shared", "static_shared",

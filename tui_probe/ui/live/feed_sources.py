@@ -74,9 +74,10 @@ class KernelRows:
 
     def _put(self, row: KernelSnapshot) -> None:
         found = self._findings.get(row.index)
-        finding, limiter = (found.words, found.limiter) if found is not None else ("", "")
-        same = (row.finding, row.limiter) == (finding, limiter)
-        self._rows[row.index] = row if same else replace(row, finding=finding, limiter=limiter)
+        if found is not None and (row.finding, row.limiter, row.worst_line) != _verdicts(found):
+            finding, limiter, worst_line = _verdicts(found)
+            row = replace(row, finding=finding, limiter=limiter, worst_line=worst_line)
+        self._rows[row.index] = row
 
     def _share(self, trace: Trace) -> None:
         """Shares of the GPU time are parts of a whole that grows also while a kernel rests."""
@@ -104,6 +105,10 @@ class KernelRows:
         self._put(kernel_snapshot(trace.kernels[index], trace.state.device))
         self._read.add(index)
         self._unread.pop(index, None)
+
+
+def _verdicts(found: FindingSummary) -> tuple[str, str, str]:
+    return found.words, found.limiter, found.worst_line
 
 
 BUDGET_NAMES = {"trace_bytes": "trace", "result_files": "result files", "log_bytes": "log"}

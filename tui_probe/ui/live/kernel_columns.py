@@ -2,12 +2,14 @@
 
 Where there is no room for all of them, columns leave in this order: probe memory, time, spills, block, grid, trend,
 way, p99, slowdown, registers, median, launches, limited by, share. Kernel, status and finding stay. What stays gets
-shorter first: the status has its word and the share a long bar from 100 columns on, and ``12 of 6 060`` becomes
-``12/6.1k``. A column without a value in any row is left out.
+shorter first: the status has its word and the share a long bar from 100 columns on, ``12 of 6 060`` becomes
+``12/6.1k``, ``memory (L2) 83%`` becomes ``L2 83%``, and the finding its worst line only. A column without a value in
+any row is left out.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
@@ -81,13 +83,14 @@ class ScreenColumn(Generic[Row]):
 
 
 def fit_columns(
-    columns: Sequence[ScreenColumn[Row]], natural: Mapping[str, int], cells: int
+    columns: Sequence[ScreenColumn[Row]], natural: Mapping[str, int], short: Mapping[str, int], cells: int
 ) -> list[tuple[ScreenColumn[Row], int]]:
     """Columns that fit in ``cells`` with their widths, in order.
 
-    ``natural`` is the width that the contents of each column want. Columns of the highest rank leave first, until the
-    rest fits; those of rank 0 stay, and are cut if need be. What is left goes to short forms first, if it is enough for
-    the whole texts, then to what was cut.
+    ``natural`` is the width that the contents of each column want, ``short`` that of their short forms. Columns of the
+    highest rank leave first, until the rest fits; those of rank 0 stay, and are cut if need be. What is left goes first
+    to the finding, until its short form fits, then to columns whose whole texts fit instead of their short forms, then
+    to what was cut.
     """
     fitting = list(columns)
     sizes = {shown.key: shown.min_width(natural.get(shown.key, 0)) for shown in fitting}
@@ -98,16 +101,19 @@ def fit_columns(
         fitting.remove(last)
     left = cells - sum(sizes[shown.key] for shown in fitting) - GAP * (len(fitting) - 1)
     # Of columns that may be cut the last one, the finding, has what it needs before names of kernels grow.
-    order = sorted(enumerate(fitting), key=lambda item: (item[1].short is None, item[1].column.rank, -item[0]))
-    for _, shown in order:
-        wish = min(natural.get(shown.key, 0), shown.max_cells) - sizes[shown.key]
-        if shown.short is not None and 0 < wish <= left:
-            sizes[shown.key] += wish
-            left -= wish
-        elif shown.column.narrow is not None:
-            grow = max(left, 1 - sizes[shown.key]) if left < 0 else min(left, max(0, wish))
-            sizes[shown.key] += grow
-            left -= grow
+    ranked = [shown for _, shown in sorted(enumerate(fitting), key=lambda item: (item[1].column.rank, -item[0]))]
+    cut = [shown for shown in ranked if shown.column.narrow is not None]
+    abbreviated = [shown for shown in ranked if shown.column.narrow is None and shown.short is not None]
+    wishes = [(shown, short.get(shown.key, 0)) for shown in cut if shown.short is not None]
+    wishes += [(shown, natural.get(shown.key, 0)) for shown in (*abbreviated, *cut)]
+    for shown, wanted in wishes:
+        wish = max(0, min(wanted, shown.max_cells) - sizes[shown.key])
+        if left < 0 and shown in cut:
+            grow = max(left, 1 - sizes[shown.key])
+        else:
+            grow = min(left, wish) if shown in cut else wish if wish <= left else 0
+        sizes[shown.key] += grow
+        left -= grow
     return [(shown, sizes[shown.key]) for shown in fitting]
 
 
@@ -132,9 +138,12 @@ SAMPLED = ("share", "median", "p99", "trend")
 """Columns that sampled times of launches fill."""
 UNREAD = "…"
 BAR_CELLS = 6
+_LIMITER_CELLS = 10
+"""Cells of the limiter in short."""
 _WORDS_FROM = 100
 """Columns of a table from which on a status has its word."""
 _EMPTY = (NOT_MEASURED, "")
+_MEMORY_LEVEL: Final = re.compile(r"memory \((.*)\)(.*)")
 
 
 def _status_glyph(row: KernelSnapshot) -> str:
@@ -204,6 +213,18 @@ def _finding(row: KernelSnapshot) -> str:
     return row.finding or row.reason or ""
 
 
+def _short_limiter(row: KernelSnapshot) -> str:
+    """``L2 83%`` of ``memory (L2) 83%``."""
+    level = _MEMORY_LEVEL.fullmatch(row.limiter)
+    return f"{level[1]}{level[2]}" if level else row.limiter
+
+
+def _short_finding(row: KernelSnapshot) -> str:
+    """Return the worst line in few words, where there is one."""
+    mark = "! " if row.stands_out else ""
+    return mark + row.worst_line if row.worst_line and not row.failures else _finding(row)
+
+
 COLUMNS: tuple[ScreenColumn[KernelSnapshot], ...] = (
     ScreenColumn(replace(_REPORT_COLUMNS["index"], rank=0), lambda r: r.index, min_cells=1, max_cells=6),
     ScreenColumn(
@@ -264,16 +285,18 @@ COLUMNS: tuple[ScreenColumn[KernelSnapshot], ...] = (
     ScreenColumn(replace(_REPORT_COLUMNS["time_ms"], rank=12), lambda r: r.time_ms, min_cells=7, max_cells=8),
     ScreenColumn(replace(_REPORT_COLUMNS["probe_bytes"], rank=13), lambda r: r.probe_bytes, min_cells=9, max_cells=9),
     ScreenColumn(
-        Column("limiter", title="limited by", text=lambda r: r.limiter or NOT_MEASURED, right=False, rank=2),
+        _REPORT_COLUMNS["limiter"],
         lambda r: r.limiter or None,
-        min_cells=10,
+        min_cells=_LIMITER_CELLS,
         max_cells=20,
+        short=_short_limiter,
     ),
     ScreenColumn(
         Column("finding", title="finding", text=_finding, right=False, rank=0, narrow=22),
         lambda r: _finding(r).lstrip("! ").lower() or None,
         min_cells=22,
         max_cells=160,
+        short=_short_finding,
     ),
 )
 COLUMN_POSITIONS: Final = {column.key: place for place, column in enumerate(COLUMNS)}
@@ -299,10 +322,11 @@ def columns_of(
     omitted = {"time_ms"} if ranked else set(SAMPLED if timed else (*SAMPLED, *TIMED))
     if filled is not None:
         omitted |= {column.key for column in COLUMNS if column.key not in (*filled, "index", "finding")}
-    return [_for_width(cells, column) for column in COLUMNS if column.key not in omitted]
+    limiter_cells = _LIMITER_CELLS + GAP if filled is not None and "limiter" in filled else 0
+    return [_for_width(cells, column, limiter_cells) for column in COLUMNS if column.key not in omitted]
 
 
-def _for_width(cells: int, column: ScreenColumn[KernelSnapshot]) -> ScreenColumn[KernelSnapshot]:
+def _for_width(cells: int, column: ScreenColumn[KernelSnapshot], limiter_cells: int) -> ScreenColumn[KernelSnapshot]:
     if column.key == "share" and cells >= _WORDS_FROM:
         return replace(column, short=None)
     if column.key == "status" and cells < _WORDS_FROM:
@@ -310,6 +334,7 @@ def _for_width(cells: int, column: ScreenColumn[KernelSnapshot]) -> ScreenColumn
     if column.key == "demangled":
         return replace(column, min_cells=column.min_cells + max(0, cells - 80) // 6)
     if column.key == "finding":
+        cells -= limiter_cells
         return replace(column, min_cells=column.min_cells + max(0, min(cells - 62, 14)) + max(0, cells - 80) // 4)
     return column
 

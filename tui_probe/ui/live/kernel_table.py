@@ -67,6 +67,7 @@ class KernelTable(PaneView):
         self._led: tuple[int, int] | None = None
         """The kernel that was selected before a filter left it out, and the one that was selected for it."""
         self._natural: dict[str, int] = {}
+        self._short: dict[str, int] = {}
         self._filled: frozenset[str] | None = None
         """Columns with a value in some row, if known."""
 
@@ -194,7 +195,7 @@ class KernelTable(PaneView):
 
     def _layout(self, width: int) -> list[tuple[ScreenColumn[KernelSnapshot], int]]:
         columns = columns_of(timed=self.timed, ranked=self.ranked, cells=width, filled=self._filled)
-        return fit_columns(columns, self._natural, width - 2)
+        return fit_columns(columns, self._natural, self._short, width - 2)
 
     @property
     def _sorted_by(self) -> int:
@@ -213,6 +214,9 @@ class KernelTable(PaneView):
         for column in COLUMNS:
             widest = max((width(column.cell(row)) for row in window), default=0)
             self._natural[column.key] = max(self._natural.get(column.key, 0), widest)
+            if column.short is not None:
+                widest = max((width(column.short(row)) for row in window), default=0)
+                self._short[column.key] = max(self._short.get(column.key, 0), widest)
 
     def _titles(self, layout: list[tuple[ScreenColumn[KernelSnapshot], int]]) -> Line:
         spans: list[Span] = [(" ", "")]
