@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -152,6 +153,16 @@ call("cuFuncSetAttribute", f, 8, 1024)
 launch(f, w, wide)
 launch(kernel(library(), "add__8"), w)
 """
+EMPTIED = """
+import os
+os.unsetenv("TUI_PROBE_TRACE_ROOT")
+from host import *
+context()
+f, w = function(module(), "add__8"), word()
+launch(f, w)
+os.closerange(3, 1 << 16)
+for _ in range(3): launch(f, w)
+"""
 SEVERAL = """
 context()
 f, w = function(module(), "add__8_4"), word()
@@ -300,5 +311,6 @@ SCENARIOS = (
     Scenario("managed variables", {"STUB_LIBRARY_VARIABLES": "2"}, _code, script=MACHINE_CODE),
     Scenario("unusual kernels", {"STUB_COUNTS_PARAMETERS": "1"}, script=UNUSUAL),
     Scenario("ranges", {"TUI_PROBE_SAMPLE": "1/2"}, script=NVTX),
+    Scenario("emptied environment, closed descriptors", {}, command=(sys.executable, "-c", EMPTIED)),
     Scenario("contexts", {"TUI_PROBE_NOTES": "/dev/null"}, script=CONTEXTS),
 )
