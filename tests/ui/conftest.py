@@ -94,6 +94,8 @@ def trace(tmp_path: Path) -> TraceWriter:
     return example(tmp_path / "Nov21_101010_4242")
 
 
+FRAME = re.compile(r"^[┃│]| *[┃│]$", re.MULTILINE)
+"""The sides of the panel that a line is in."""
 AXIS = re.compile(r"[▲┬+^][─-]{5}")
 
 
@@ -202,7 +204,7 @@ async def golden_sizes(name: str, stage: Stage) -> None:
             columns < size.width
             and not ascii_only
             and not AXIS.search(bodies[-1])
-            and (titles := headings(bodies[-1], " "))
+            and (titles := headings(FRAME.sub("", bodies[-1]), " "))
         ):
             golden(f"{name}.txt", titles, f"{columns}x{rows} headings", width=columns)
     text, narrow, wide = bodies
