@@ -19,7 +19,7 @@ from tui_probe.engine.grafting.snippet_ptx import ptx_version
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.sass.target import GraftTarget
-from tui_probe.sass.words import BRA, RESERVED, WORD_BYTES, branch_target
+from tui_probe.sass.words import BRA, BRANCH_CONDITION, RESERVED, WORD_BYTES, branch_target
 from tui_probe.toolchain import find_disassembler
 from tui_probe.trace.sites import parse_sites
 
@@ -186,6 +186,32 @@ def test_branch_is_counted_in_all_lanes_and_leads_where_it_did(loop: Cubin, tmp_
     own = list(reversed([text for place, text in sorted(written.items()) if place < back[0]]))
     start = next(index for index, text in enumerate(own) if text.startswith("BSSY"))
     assert not own[start - 1].startswith(("@P", "@!P")), "no lane goes around what counts a branch"
+
+
+def test_convergence_tests_of_the_compiler_are_not_counted(tmp_path: Path) -> None:
+    """Before ``shfl``, where lanes may have diverged, ptxas inserts ``BRA.DIV`` and ``BRA.CONV``, which PTX lacks."""
+    body = """
+.visible .entry mixed(.param .u64 x)
+{
+	.reg .pred %p1; .reg .b32 %r<6>; .reg .b64 %rd<4>;
+	ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2;
+	ld.global.u32 %r2, [%rd3]; setp.gt.u32 %p1, %r2, 3;
+	@%p1 bra $skip;
+	activemask.b32 %r4; shfl.sync.bfly.b32 %r3, %r2, 1, 31, %r4; add.u32 %r2, %r2, %r3; ld.global.u32 %r5, [%rd3+4];
+$skip:
+	bar.warp.sync -1; shfl.sync.bfly.b32 %r3, %r2, 1, 31, -1; st.global.u32 [%rd3], %r3;
+	ret;
+}
+"""
+    target = GraftTarget.of(cubin_of(body, 80, tmp_path), "mixed")
+    conditions = {at * WORD_BYTES: word.field(*BRANCH_CONDITION) for at, word in enumerate(target.words)
+                  if word.opcode == BRA}  # fmt: skip
+    assert {2, 3} <= set(conditions.values())
+    probe = load_probe("divergence_by_line")
+    (offsets,) = site_offsets(probe, find_probed_parts(probe, target).sites).values()
+    counted = conditions.keys() & set(offsets)
+    assert counted
+    assert not any(conditions[at] for at in counted)
 
 
 def test_each_branch_has_a_record_of_its_own(tmp_path: Path) -> None:

@@ -101,7 +101,8 @@ def test_nested_loops_have_their_depth(assembled: Callable[[str, int], Cubin]) -
 def test_uniform_branch_is_conditional() -> None:
     branch = branch_word(90, 0, 64)
     assert not is_conditional(branch)
-    assert is_conditional(branch.with_field(91, 1, 1))  # BRA.U UPn, BRA.DIV, BRA.CONV
+    for condition in (1, 2, 3):  # BRA.U, BRA.DIV, BRA.CONV
+        assert is_conditional(branch.with_field(32, 2, condition))
     assert is_conditional(branch.with_field(87, 4, 1))  # BRA with a second predicate
     assert is_conditional(branch.guarded(0))
 

@@ -1,9 +1,9 @@
 """Control flow of machine code: edges between basic blocks, dominators and loops.
 
-A branch is conditional if it has a guard, a second predicate (90:87), or a condition of its own, which bit 91 marks:
-``BRA.U``, ``BRA.DIV``, ``BRA.CONV``. Lanes that wait at ``BSYNC`` continue at the target of its ``BSSY``, which ptxas
-places behind the ``BSYNC``. A call within the kernel has an edge to the function and one behind the call, so the code
-of a function is part of the graph.
+A branch is conditional if it has a guard, a second predicate (90:87), or its own condition: ``BRA.U``, ``BRA.DIV``,
+``BRA.CONV``. Lanes that wait at ``BSYNC`` continue at the target of its ``BSSY``, which ptxas places behind the
+``BSYNC``. A call within the kernel has an edge to the function and one behind the call, so the code of a function is
+part of the graph.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tui_probe.sass.target import (
     branch_tables,
     jump_targets,
 )
-from tui_probe.sass.words import ALWAYS, EXIT
+from tui_probe.sass.words import ALWAYS, BRANCH_CONDITION, EXIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +38,6 @@ _RET: Final = 0x150
 _JUMPS_ELSEWHERE: Final = frozenset({BRA_OPERATION, _EXIT, _RET, *INDIRECT_OPERATIONS})
 """Operations behind which a warp continues only if they are conditional."""
 _SECOND_PREDICATE: Final = 87, 4
-_OWN_CONDITION: Final = 91, 1
 _CONVERGENCE_BARRIER: Final = 16, 4
 
 
@@ -147,7 +146,7 @@ class FlowGraph:
         pending: list[tuple[int, Iterator[int]]] = [(0, iter(self.successors[0]))]
         while pending:
             block, following = pending[-1]
-            successor = next((each for each in following if each not in seen), None)
+            successor = next((other for other in following if other not in seen), None)
             if successor is None:
                 order.append(block)
                 pending.pop()
@@ -207,5 +206,5 @@ def is_conditional(word: Word) -> bool:
     return (
         not word.is_unconditional
         or word.field(*_SECOND_PREDICATE) != ALWAYS
-        or (word.operation == BRA_OPERATION and bool(word.field(*_OWN_CONDITION)))
+        or (word.operation == BRA_OPERATION and bool(word.field(*BRANCH_CONDITION)))
     )

@@ -191,6 +191,8 @@ def with_read_barriers(words: Sequence[Word]) -> dict[int, Word]:
 BRA: Final = 0x947
 EXIT: Final = 0x94D
 NOP: Final = 0x918
+CONTROL_FLOW: Final = range(0x140, 0x160)
+"""Operations of the branch unit: branches, calls, exits, and barriers at which lanes meet again."""
 
 _UNIT: Final = 4
 _OFFSET_AT: Final = 34
@@ -202,6 +204,16 @@ _SPLIT_FROM: Final = 90
 _SECOND_PREDICATE: Final = 87
 _YIELD: Final = 109
 _BRANCH_STALL: Final = 5
+
+
+BRANCH_CONDITION: Final = 32, 2
+"""Field of a ``BRA`` that makes it a test of lanes, on sm_75 to sm_120: 1 ``.U``, 2 ``.DIV``, 3 ``.CONV``."""
+_LANE_TESTS: Final = frozenset({2, 3})
+
+
+def is_convergence_test(word: Word) -> bool:
+    """Return whether a ``BRA`` asks if lanes of a mask have diverged, which only the compiler inserts."""
+    return word.operation == BRA & 0x1FF and word.field(*BRANCH_CONDITION) in _LANE_TESTS
 
 
 def branch_word(arch: int, at: int, target: int, like: Word | None = None) -> Word:

@@ -23,7 +23,7 @@ from tui_probe.sass import accesses, operations
 from tui_probe.sass.accesses import ATOM, ATOMG, ATOMS, RED, access_of, atomic_of
 from tui_probe.sass.operations import operation_name
 from tui_probe.sass.trampolines import MarkValue
-from tui_probe.sass.words import ALWAYS, RZ, WORD_BYTES
+from tui_probe.sass.words import ALWAYS, RZ, WORD_BYTES, is_convergence_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -143,7 +143,7 @@ _BRANCHES: Final = {
     0x149: Instruction("brx", ("idx",), (), MADE_UP),
     0x158: Instruction("brx", ("idx",), (), MADE_UP),
 }
-"""BRA, BRX, BRXU. A branch of PTX that the compiler replaced by guards is none."""
+"""BRA, BRX, BRXU. A branch of PTX that the compiler replaced by guards is none; nor is ``BRA.DIV``, which PTX lacks."""
 _BRANCH_OPCODES: Final = frozenset(branch.opcode for branch in _BRANCHES.values())
 _IDENTIFIABLE: Final = frozenset(
     {"ld", "ldu", "st", "cp", "atom", "red", "mma", "wmma", "wgmma", *MATRIX_MOVES.values()}
@@ -212,7 +212,7 @@ class SassSite:
     def guarded(self) -> bool:
         """Return whether its code runs only in the lanes that the instruction's guard lets execute it.
 
-        Raises UnsupportedKernelError if that holds of some points there alone.
+        Raises UnsupportedKernelError if that holds only for some of the points there.
         """
         (guarded, *others) = {place.point.guarded for place in self.places}
         if others:
@@ -359,6 +359,8 @@ def _ptx_equivalent(
     if word.operation in operations.PRODUCT_OPERATIONS and opcodes & {"mma", "wgmma"}:
         share = operations.matrix_product(word, arch)
         return product_family(word, of_group=share.of_group)[0], InstructionFacts(multiply_adds=share.share), None
+    if is_convergence_test(word):
+        return None, InstructionFacts(), None
     if word.operation in _BRANCHES:
         branch = _BRANCHES[word.operation]
         return (branch if branch.opcode in opcodes else None), InstructionFacts(), None
