@@ -67,9 +67,9 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
             advice=_REMEDIES.get(worst.wait.kind, "") if worst.wait else "",
             brief=brief_text(worst.opcode, f"waits {percent(worst.cycles, found.life)}"),
         )
-    rest = max(0, found.life - found.waited)
+    issuing = max(0, found.life - found.waited)
     text = f"{percent(found.waited, found.life)} of warp life at {units.counted(len(found.sites), 'SASS instruction')}"
-    text += f", {percent(rest, found.life)} issuing, or held by something else"
+    text += f", {percent(issuing, found.life)} issuing, or held by something else"
     yield Finding("stalls", "measured waits", text, "stalls", values={"waited": found.waited, "life": found.life})
 
 
@@ -104,13 +104,13 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
         )
         for site in found.sites
     ]
-    rest = max(0, found.life - found.waited)
+    issuing = max(0, found.life - found.waited)
     return LineRows(
         rows,
         [
             f"cycles from reaching the instruction to passing it, summed over warps; each wait may be up to {DELAY}"
             " cycles longer without the probe",
-            f"{percent(rest, found.life)} of warp life: issuing, or held by something else",
+            f"{percent(issuing, found.life)} of warp life: issuing, or held by something else",
         ],
     )
 

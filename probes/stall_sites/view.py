@@ -117,8 +117,9 @@ class StallsView(Document):
 
     def notes(self) -> Iterator[str]:
         """Return notes on time that the shares leave out."""
-        rest = max(0.0, 1 - self.measured)
-        yield f"{percent(rest, 1)} of warp life: issuing, or held by something else, or at an instruction not measured"
+        issuing = max(0.0, 1 - self.measured)
+        other = "issuing, or held by something else, or at an instruction not measured"
+        yield f"{percent(issuing, 1)} of warp life: {other}"
         if self.not_measured:
             yield f"{units.counted(self.not_measured, 'wait site')} not measured yet: launch the kernel more often"
         yield (
@@ -178,15 +179,15 @@ class StallsView(Document):
 
 def _results(source: ViewSource) -> list[tuple[ProbeResult, Stalls]]:
     """Return the newest result of each group of the kernel. Raises TraceError for none that can be read."""
-    kernel = next((each for each in source.trace.kernels if each.index == source.kernel.index), None)
-    found = []
+    kernel = next((own for own in source.trace.kernels if own.index == source.kernel.index), None)
+    newest = []
     for probed in kernel.by_probe() if kernel else (source.kernel,):
         if analysis_name(probed) in GROUPS and probed.result_rows:
             result = probe_results.read_result(ViewSource(source.trace, probed))
-            found.append((result, analyse(result.result, result.sites, result.kernel.folder)))
-    if not found:
+            newest.append((result, analyse(result.result, result.sites, result.kernel.folder)))
+    if not newest:
         raise TraceError(f"{source.trace.directory}: no result of {GROUPS[0]}")
-    return found
+    return newest
 
 
 STALLS_VIEW: Final = probe_view(
@@ -197,7 +198,7 @@ STALLS_VIEW: Final = probe_view(
     explanation=(
         "One row per SASS instruction at which warps wait, by its part of warp life: the cycles between entry and exit"
         " of all warps. The producer is the instruction whose result, barrier or group of copies it waits for.",
-        "Groups of eight instructions take turns over launches, so shares of several launches stand side by side.",
+        "Groups of eight instructions take turns over launches, so the shares are from different launches.",
     ),
     order=15,
 )

@@ -113,10 +113,10 @@ def table(found: dict[Version, dict[str, Measured]]) -> list[str]:
     versions = list(found)
     kernels = sorted({kernel for of in found.values() for kernel in of})
     lines = [f"| kernel | {' | '.join(version.name for version in versions)} |", "|---" * (len(versions) + 1) + "|"]
-    lines += [f"| {kernel} | {' | '.join(found[each][kernel].cell for each in versions)} |" for kernel in kernels]
-    means = [[value for one in found[version].values() if (value := one.slowdown)] for version in versions]
+    lines += [f"| {kernel} | {' | '.join(found[version][kernel].cell for version in versions)} |" for kernel in kernels]
+    means = [[value for measured in found[version].values() if (value := measured.slowdown)] for version in versions]
     lines.append(f"| mean | {' | '.join(f'{statistics.mean(mean):.2f}' if mean else '–' for mean in means)} |")
-    disk = [max((one.disk for one in found[version].values()), default=0) for version in versions]
+    disk = [max((measured.disk for measured in found[version].values()), default=0) for version in versions]
     lines.append(f"| disk | {' | '.join(f'{size / 1e6:.1f} MB' for size in disk)} |")
     return lines
 

@@ -111,7 +111,7 @@ def test_limited_by_what_in_a_recorded_trace(tool: Tool, tmp_path: Path) -> None
 
 
 def test_did_it_help(tool: Tool, tmp_path: Path) -> None:
-    """Half of the elements: half of the stores; cycles of a simulated GPU are not verdict."""
+    """Half of the elements: half of the stores; cycles of a simulated GPU give no verdict."""
     before = trace_of(tool, tmp_path, "before", "-p", "gmem_sectors", size=8192)
     after = trace_of(tool, tmp_path, "after", "-p", "gmem_sectors", size=4096)
     argv = ("compare", f"{before}:strided_store", f"{after}:strided_store", "--width", "120")

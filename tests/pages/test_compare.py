@@ -167,7 +167,7 @@ def test_the_first_line_says_what_it_comes_to(capfd: pytest.CaptureFixture[str])
     assert first == " B is faster: time 1.00 ms → 500 µs (-50.0%); better: spilled bytes 32 → 0"
     assert second == " (-100.0%)", "more registers are not worse where as many warps fit"
     simulated = told(capfd, "simulated/before:matmul", "simulated/after:matmul", "--width", "200").splitlines()[0]
-    assert simulated.startswith(" B is better: spilled bytes"), "cycles of a simulated GPU are not reason"
+    assert simulated.startswith(" B is better: spilled bytes"), "cycles of a simulated GPU do not count"
     other = told(capfd, "before:matmul", ":softmax", "--figures", "spills").splitlines()
     assert other[0] == " different kernels, so neither is better"
     same = told(capfd, "before:copy", ":copy", "--width", "80").splitlines()

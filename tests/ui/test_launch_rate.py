@@ -1,4 +1,4 @@
-"""Launches per second: the sparkline moves with launches alone."""
+"""Launches per second: the sparkline moves only with launches."""
 
 from __future__ import annotations
 

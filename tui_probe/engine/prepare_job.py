@@ -380,7 +380,7 @@ class PrepareJob:
         return self.gate.allows_slots(arch) if need is DriverNeed.SLOTS else not self.gate.pruning_fault(arch)
 
     def _refuse_graft(self, arch: int) -> None:
-        """Raises UnsupportedKernelError where nothing may be put into machine code. What is there already goes."""
+        """Raises UnsupportedKernelError where nothing may be grafted into machine code. Removes its files."""
         assert self.gate is not None
         off = self.options.machine_code == "off"
         closed = because("machine-code-off") if off else self.gate.closed(arch, trial_part(self.probe))

@@ -136,11 +136,11 @@ def _check_block_side(probe: Probe, point: ProbePoint) -> None:
 
 
 def _check_wait(probe: Probe, point: ProbePoint) -> None:
-    """Where a warp waits nothing but the wait is counted: its code must not make other waits longer."""
+    """Refuse a point at waits that does more than count them: its code would make other waits longer."""
     statements = point.after.statements if point.after else ()
     match statements:
         case (Save(adds=True, values=values, map=name),) if point.before is None and set(values) <= {WAIT_HELPER, "1"}:
-            own_map = next((each for each in probe.maps if each.name == name), None)
+            own_map = next((candidate for candidate in probe.maps if candidate.name == name), None)
             if own_map and own_map.level is Level.SITE and len(values) == len(own_map.fields):
                 return
     place = statements[0].place if statements else FileLocation(str(probe.path), 0)

@@ -74,7 +74,7 @@ def program_tree(trace: Trace, progress: Progress = no_progress) -> TreeNode:
     kernels = [_Launched(kernel.index, kernel.launches, _seconds(trace, kernel.index, kernel.launches))
                for kernel in trace.kernels if kernel.launches]  # fmt: skip
     root = TreeNode(
-        "program", (command,), sum(each.launches for each in kernels), _sum(each.seconds for each in kernels)
+        "program", (command,), sum(kernel.launches for kernel in kernels), _sum(kernel.seconds for kernel in kernels)
     )
     ranges = range_tree(trace, together=True)
     root.inner = [_range_node(trace, node, root.path, lines) for node in ranges]

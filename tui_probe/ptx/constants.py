@@ -40,7 +40,7 @@ PRODUCT: Final = 10
 
 
 class NotConstantError(Exception):
-    """The tokens at hand are not constant expression."""
+    """The tokens at hand are not a constant expression."""
 
 
 @dataclass(frozen=True, slots=True)

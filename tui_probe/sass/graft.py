@@ -29,6 +29,7 @@ from tui_probe.sass.variables import SharedVariables, shared_variables
 from tui_probe.sass.words import (
     ALWAYS,
     BRA,
+    CONTROL_FLOW,
     EXIT,
     WORD_BYTES,
     Word,
@@ -54,9 +55,8 @@ _SHORT_BASE: Final = 0x160
 _CODE_ALIGN: Final = 128
 _COUNT_SHIFT: Final = 24
 _INFO_SYMBOL: Final = (1 << _COUNT_SHIFT) - 1
-_CONTROL_FLOW: Final = range(0x140, 0x160)
 _BRA: Final = BRA & 0x1FF
-_MOVABLE_OPERATIONS: Final = frozenset({_BRA, 0x141})
+MOVABLE_OPERATIONS: Final = frozenset({_BRA, 0x141})
 """BRA and BSYNC do elsewhere what they did: a branch is given the new distance, and lanes wait for all others at the
 same place, as they all come there by the same way.
 """
@@ -188,8 +188,8 @@ def _refuse_splice(target: GraftTarget, splice: Splice, word: Word) -> None:
         if splice.after:
             raise UnsupportedKernelError(because("graft-exits"))
         return
-    moves = word.operation in _MOVABLE_OPERATIONS and splice.together and not splice.after
-    if (word.operation in _CONTROL_FLOW and not moves) or not (word.is_unconditional or splice.together):
+    moves = word.operation in MOVABLE_OPERATIONS and splice.together and not splice.after
+    if (word.operation in CONTROL_FLOW and not moves) or not (word.is_unconditional or splice.together):
         raise UnsupportedKernelError(because("graft-position", at=at))
     if splice.at == 0 and any(
         word.opcode == BRA and branch_target(target.arch, index * WORD_BYTES, word) == 0

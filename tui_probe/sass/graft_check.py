@@ -13,7 +13,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass.target import INFO_PREFIX, GraftTarget
 from tui_probe.sass.uniform_registers import named_uniform_registers, uniform_register_at
-from tui_probe.sass.words import BRA, EXIT, NO_BARRIER, WORD_BYTES, branch_target
+from tui_probe.sass.words import BRA, CONTROL_FLOW, EXIT, NO_BARRIER, WORD_BYTES, branch_target
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tui_probe.sass.graft import Grafted
     from tui_probe.sass.words import Word
 
-_CONTROL_FLOW: Final = range(0x140, 0x160)
 _READ_BARRIER: Final = 113
 _REUSE: Final = 122, 4
 _BRA: Final = BRA & 0x1FF
@@ -111,12 +110,12 @@ def _refuse_added_code(target: GraftTarget, after: GraftTarget, grafted: Grafted
         at = index * WORD_BYTES
         if word.operation == _BRA and not _is_expected_target(branch_target(after.arch, at, word), at, added_end, back):
             _refuse(f"the way back at {at:#06x}")
-        if word.operation in _CONTROL_FLOW and word.operation != _BRA and word.opcode not in (EXIT, _BSSY, _BSYNC):
+        if word.operation in CONTROL_FLOW and word.operation != _BRA and word.opcode not in (EXIT, _BSSY, _BSYNC):
             _refuse(f"the way through the added code at {at:#06x}")
         if word in checked:
             continue
         checked.add(word)
-        own = word.operation not in _CONTROL_FLOW and _without_operand_waits(word) not in moved
+        own = word.operation not in CONTROL_FLOW and _without_operand_waits(word) not in moved
         own = own and word.opcode != _COPY  # which reads what the instruction itself reads
         if own and not _names_only(word, uniform, after.arch):
             _refuse(f"uniform registers at {at:#06x}")

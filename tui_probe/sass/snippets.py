@@ -27,6 +27,7 @@ from tui_probe.sass.uniform_registers import (
 from tui_probe.sass.uniform_replacement import without_uniform
 from tui_probe.sass.words import (
     ALL_BARRIERS,
+    CONTROL_FLOW,
     EXIT,
     NO_BARRIER,
     RZ,
@@ -69,7 +70,6 @@ def mark_number(word: Word) -> int:
 
 STACK_POINTER: Final = 1
 
-_CONTROL_FLOW: Final = range(0x140, 0x160)
 _STORES: Final = frozenset({0x185, 0x186, 0x18E, 0x1A6, 0x1A8, 0x1A9, 0x18A, 0x18B, 0x1A1, 0x1A2, 0x1A3})
 _OPERAND_BARRIER: Final = 5
 _BARRIER_SET: Final = 2
@@ -234,7 +234,7 @@ def _refuse_stack(cubin: Cubin) -> None:
 def _refuse(word: Word, *, leaves: bool) -> None:
     if exact_uniform_fields(word) is None:
         raise UnsupportedKernelError(because("graft-snippet", what=f"the instruction {word.opcode:#05x}"))
-    if word.operation in _CONTROL_FLOW and not (leaves and word.opcode == EXIT and not word.is_unconditional):
+    if word.operation in CONTROL_FLOW and not (leaves and word.opcode == EXIT and not word.is_unconditional):
         raise UnsupportedKernelError(because("graft-snippet", what="control flow"))
     if constant_bank(word) is not None and is_indexed_constant(word):
         raise UnsupportedKernelError(because("graft-snippet", what="a constant whose place is in a register"))

@@ -42,7 +42,7 @@ _FEWEST_REGISTERS: Final = 24
 class GraftTarget:
     """A kernel. ``base`` is where its parameters begin in bank 0, ``parameter_bytes`` how many there are of them.
 
-    ``functions`` are the code sections of its module that are not kernel's, any of which it may call.
+    ``functions`` are the code sections of its module that belong to no kernel: the kernel may call any of them.
     """
 
     cubin: Cubin
@@ -166,7 +166,7 @@ def _parameter_layout(attributes: tuple[Attribute, ...], constants: Section) -> 
 
 
 def functions_of(cubin: Cubin) -> tuple[Section, ...]:
-    """The code sections that are not kernel's. Raises ImageError."""
+    """The code sections that belong to no kernel. Raises ImageError."""
     kernels = {symbol.section for symbol in cubin.symbols if symbol.is_kernel}
     called = {symbol.section for symbol in cubin.symbols if symbol.kind == _FUNCTION} - kernels
     return tuple(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.sass.graft import MOVABLE_OPERATIONS
 from tui_probe.sass.nv_info import COOPERATIVE_INSTRUCTIONS, MBARRIER_INSTRUCTIONS, WARP_WIDE_INSTRUCTIONS
 from tui_probe.sass.wait_classes import OPERANDS
-from tui_probe.sass.words import WORD_BYTES
+from tui_probe.sass.words import CONTROL_FLOW, WORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,10 +32,7 @@ _ITERATIONS: Final = 8
 """Factor for each loop around a site."""
 _MOST_DEPTH: Final = 4
 _UNTESTED: Final = frozenset({"cluster"})
-"""Own waits of which no measurement shows that the clock behind them sees them."""
-_CONTROL_FLOW: Final = range(0x140, 0x160)
-_MOVABLE: Final = frozenset({0x141, 0x147})
-"""BSYNC, BRA."""
+"""Own waits that no measurement shows the clock behind them to see."""
 _LISTS: Final = frozenset({COOPERATIVE_INSTRUCTIONS, MBARRIER_INSTRUCTIONS, WARP_WIDE_INSTRUCTIONS})
 _ADDRESS_OF_CODE: Final = frozenset({0x14E, 0x1CE})
 """LEPC, ULEPC."""
@@ -65,7 +63,7 @@ def _disturb(site: WaitSite, other: WaitSite) -> bool:
 
 
 def _is_in_shadow(site: WaitSite, other: WaitSite) -> bool:
-    """Return whether ``site`` stands between ``other`` and a load of the same iteration that ``other`` waits for."""
+    """Return whether ``site`` is between ``other`` and a load of the same iteration that ``other`` waits for."""
     return any(
         producer.index < site.index < other.index
         for producer in other.producers
@@ -84,7 +82,7 @@ def _is_movable(target: GraftTarget, site: WaitSite) -> bool:
         return False
     if word.never_runs or word.operation in _ADDRESS_OF_CODE:
         return False
-    return word.operation not in _CONTROL_FLOW or (word.operation in _MOVABLE and site.own is None)
+    return word.operation not in CONTROL_FLOW or (word.operation in MOVABLE_OPERATIONS and site.own is None)
 
 
 def _fixed_offsets(target: GraftTarget) -> set[int]:

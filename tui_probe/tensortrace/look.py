@@ -66,7 +66,7 @@ def _inside(code: CodeType) -> Iterator[CodeType]:
 _SNAPSHOTS = sys.version_info < (3, 13)
 """True if ``f_locals`` is a copy that the frame keeps, and with it all its values."""
 _OPTIMIZED = 1
-"""Of ``co_flags``: a function's frame, whose variables are not dictionary."""
+"""Of ``co_flags``: a function's frame, whose variables are not a dictionary."""
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _MODULES = tuple(f"{__name__.rpartition('.')[0]}.{name}" for name in ("arrays", "calls", "lines", "look"))

@@ -40,7 +40,7 @@ struct control {
     struct control_budget result_files; /* refused: launches */
     struct control_budget log_bytes; /* of event.log; refused: lines */
     _Atomic uint64_t over_share; /* launches that were refused for their share only */
-    _Atomic uint64_t launcher_bytes; /* of trace_bytes: what the launcher wrote, which only stores it */
+    _Atomic uint64_t launcher_bytes; /* of trace_bytes: what the launcher wrote: only it stores this */
     _Atomic uint64_t write_rate; /* bytes per second of results, where launches are sampled */
     _Atomic uint64_t written_until; /* when what was reserved is written at that rate: nanoseconds of CLOCK_MONOTONIC */
     _Atomic uint64_t over_rate; /* launches that were refused for that */

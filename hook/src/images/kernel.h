@@ -129,7 +129,7 @@ struct kernel_probe {
     struct sampling sampling; /* which blocks are to measure */
     size_t n_maps;
     struct map *maps;
-    bool sampled;                           /* only the blocks of the sample measure: it must be passed them */
+    bool sampled;                           /* only the blocks of the sample measure; the hook passes the sample */
     bool independent;                       /* no block can wait for another one, as the engine says */
     bool detail;                            /* all records are saved of maps that could be reduced */
     bool dynamic;                           /* some map has no cap of its own */

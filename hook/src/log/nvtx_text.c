@@ -26,7 +26,7 @@ char *nvtx_text(const char *text)
     return text ? one_line(strndup(text, LONGEST)) : strdup("-");
 }
 
-/* One code point as UTF-8; returns the bytes written. What is not code point becomes a question mark. */
+/* One code point as UTF-8; returns the bytes written. What is not a code point becomes a question mark. */
 static size_t encode(uint32_t c, char *to)
 {
     if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))

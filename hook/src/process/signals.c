@@ -89,7 +89,7 @@ static void note(int signal_number)
     errno = before;
 }
 
-/* The thread can only end, whatever it was in the middle of. */
+/* The thread can only end, in the middle of anything. */
 static void note_fault(int signal_number, siginfo_t *information, void *unused)
 {
     (void)unused;

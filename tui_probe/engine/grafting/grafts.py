@@ -151,10 +151,10 @@ def _wait_fields(
             "null": null_wait(target.words[site.index], waits_itself=site.own is not None),
             "producers": [
                 {
-                    **_named_fields(target, each.index, sources, files),
-                    "previous": each.from_previous,
+                    **_named_fields(target, producer.index, sources, files),
+                    "previous": producer.from_previous,
                 }
-                for each in producers[:_MAX_PRODUCERS]
+                for producer in producers[:_MAX_PRODUCERS]
             ],
         },
     }

@@ -23,7 +23,7 @@ from tui_probe.probe_model.probe import BLOCK, FileLocation, ProbePoint, Snippet
 from tui_probe.reasons import because
 from tui_probe.sass.operations import operation_class, operation_name
 from tui_probe.sass.target import BRA_OPERATION, BSYNC_OPERATION, basic_blocks
-from tui_probe.sass.words import EXIT, WORD_BYTES, branch_target
+from tui_probe.sass.words import CONTROL_FLOW, EXIT, WORD_BYTES, branch_target
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from tui_probe.sass.words import Word
 
 _ADDITION: Final = re.compile(r"add\.[usb](32|64)\s+(%[\w$]+)\s*,\s*(%[\w$]+)\s*,\s*(\w+)\s*;")
-_CONTROL_FLOW: Final = range(0x140, 0x160)
-"""Operations of the branch unit: branches, calls, exits, and barriers at which lanes meet again."""
 _PREFERRED_CLASSES: Final = frozenset({"fp32", "fp64", "fp16", "bf16", "integer", "load", "store"})
 _EXIT: Final = EXIT & 0x1FF
 _END_COLLECTIVE: Final = 0x11B
@@ -157,7 +155,7 @@ def _code_position(target: GraftTarget, block: range, fixed: Collection[int], si
     if any(target.words[index].operation == _END_COLLECTIVE for index in block):
         return None
     free = [index for index in block if index not in fixed]
-    plain = [index for index in free if target.words[index].operation not in _CONTROL_FLOW]
+    plain = [index for index in free if target.words[index].operation not in CONTROL_FLOW]
     ordinary = [
         index
         for index in plain

@@ -46,14 +46,14 @@ class SnippetStore:
         texts = {name: text.replace(name, _NAME, 1) for name, text in kernels.items()}
         tools = repr([(str(tool.path), tool.version) for tool in self._assembler.tools()])
         keys = {name: digest(b"snippet", tools.encode(), head.encode(), text.encode()) for name, text in texts.items()}
-        found = {key: cubin for key in dict.fromkeys(keys.values()) if (cubin := self._find(key)) is not None}
-        missing = {key: texts[name] for name, key in keys.items() if key not in found}
+        known = {key: cubin for key in dict.fromkeys(keys.values()) if (cubin := self._find(key)) is not None}
+        missing = {key: texts[name] for name, key in keys.items() if key not in known}
         if missing:
             made = self._assemble(head, missing, arch)
             for key, cubin in made.items():
                 self._keep(key, cubin)
-            found |= made
-        return {name: found[key] for name, key in keys.items()}
+            known |= made
+        return {name: known[key] for name, key in keys.items()}
 
     def _find(self, key: str) -> Cubin | None:
         if (cubin := self._kept.get(key)) is None and self._cache is not None:
@@ -82,9 +82,9 @@ class SnippetStore:
             source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"
             source.write_text(text)
             self._assembler.assemble(source, binary, f"sm_{arch}", next(iter(names.values())))
-            whole = Cubin.read(binary.read_bytes())
+            assembled = Cubin.read(binary.read_bytes())
         try:
-            return {key: prune_cubin(whole, name, cut_table) for key, name in names.items()}
+            return {key: prune_cubin(assembled, name, cut_table) for key, name in names.items()}
         except KeptWholeError:  # a cubin of one kernel needs no cutting
             if len(texts) == 1:
                 raise
