@@ -74,10 +74,11 @@ def test_each_line_has_what_is_known_of_it(tmp_path: Path, probe: str) -> None:
         "wasted sectors",
         {COALESCED: 0, STRIDED: 4 * 28, NEVER: None, STORED: 0},
     )
-    assert first.span(STRIDED) == ("112█!", "warn")
-    assert first.span(COALESCED) == ("  0  ", "accent")
-    assert first.span(NEVER) == ("  –  ", "dim")
-    assert first.span(1) == first.span(None) == (" " * 5, "")
+    assert first.spans(STRIDED, wide=False) == (("112", "warn"), ("█", "ramp7"), ("!", "warn"))
+    assert first.spans(STRIDED, wide=True) == (("112", "warn"), (" ████", "ramp7"), ("!", "warn"))
+    assert plain(first.spans(COALESCED, wide=False)) == "  0  "
+    assert first.spans(NEVER, wide=False) == (("  –  ", "dim"),)
+    assert first.spans(1, wide=True) == first.spans(None, wide=True) == ((" " * 9, ""),)
     assert measures.head(first).endswith("; ! the most; – not executed; simulated GPU")
     assert measures.words(NEVER) == ["not executed"]
     assert measures.words(1) == []
@@ -156,7 +157,7 @@ def test_data_has_the_measures_by_line(trace: Trace) -> None:
 def test_machine_code_has_the_measures_of_the_line_that_it_came_from(trace: Trace) -> None:
     view = opened(trace, "sass", "level,level")
     shown = [plain(line) for line in view.lines(120)]
-    (strided,) = (line for line in shown if "112█!" in line)
+    (strided,) = (line for line in shown if "112 ████!" in line)
     assert "LDG.E R9, desc[UR4][R8.64]" in strided
     assert len([line for line in shown if line[6:14].strip() == "0" and "STG.E.64" in line]) == 1
     assert view.ptx_line(shown.index(strided), 120) == STRIDED
@@ -172,7 +173,7 @@ def test_probed_machine_code_leads_to_the_same_lines(trace: Trace) -> None:
     view = opened(trace, "sass", "level")
     shown = [plain(line) for line in view.lines(120)]
     loads = [line for line in shown if "LDG.E " in line]
-    assert [line[6:14].strip() for line in loads] == ["0", "112█!"]
+    assert [line[6:18].split()[0] for line in loads] == ["0", "112"]
     assert len([line for line in shown if "ATOM" in line or "RED" in line]) > 2  # the probe's own, not measured
 
 
@@ -259,7 +260,8 @@ def test_few_lanes_are_the_worst() -> None:
     lines = LineSpec((measure,), measure.name, lambda *_: LineRows([]))
     measured = columns(lines, LineRows([LineRow(line, None, values) for line, values in rows]))
     assert [column.name for column in measured] == ["lanes per execution", "executions"]
-    assert measured[0].span(5) == (" 8.00▂!", "warn")
+    assert measured[0].spans(5, wide=False) == ((" 8.00", "warn"), ("▂", "ramp1"), ("!", "warn"))
+    assert plain(measured[0].spans(5, wide=True)) == " 8.00 █   !"
     assert measured[0].values[9] is None
     assert 9 in measured[0].idle
 
@@ -267,7 +269,14 @@ def test_few_lanes_are_the_worst() -> None:
 def test_nothing_stands_out_where_all_are_alike_and_a_measured_nought_is_one() -> None:
     measure = MeasureColumn(LineMeasure("conflicts"), {1: 0, 2: 0})
     assert measure.worst is None
-    assert measure.span(1) == ("0  ", "accent")
+    assert plain(measure.spans(1, wide=True)) == "0 "
+
+
+def test_heat_bars_of_equal_values_are_parts_of_their_sum() -> None:
+    executions = MeasureColumn(LineMeasure("executions", "sum"), dict.fromkeys(range(1, 5), 7))
+    assert plain(executions.spans(1, wide=True)) == "7 █    ", "a quarter, not a block of full bars"
+    degree = MeasureColumn(LineMeasure("degree", "ratio", ("a", "b")), {1: 2.0, 2: 2.0})
+    assert plain(degree.spans(1, wide=True)) == "2.00 "
 
 
 def test_the_margin_is_as_narrow_as_it_can_be() -> None:
@@ -276,10 +285,8 @@ def test_the_margin_is_as_narrow_as_it_can_be() -> None:
     assert MeasureMargin(None, {"dmat"}, 80).cells == 7
     long = "a_probe_with_a_long_name"
     assert MeasureMargin(None, {long}, 80).of_run(long) == (" a_probe_w… ▸", "note")
-    assert MeasureMargin(MeasureColumn(LineMeasure("bytes"), {7: 123_456}), {"dmat"}, 80).of_line(7) == (
-        " 123k█ ",
-        "accent",
-    )
+    margin = MeasureMargin(MeasureColumn(LineMeasure("bytes", "sum"), {7: 123_456}), {"dmat"}, 80)
+    assert (plain(margin.of_line(7)), margin.cells) == (" 123k█ ", 7)
 
 
 @pytest.mark.parametrize(("value", "text"), [

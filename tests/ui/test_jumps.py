@@ -51,7 +51,7 @@ async def test_from_a_row_to_the_code_and_back(session: Session) -> None:
         await stage.press("enter")
         assert screen_of(stage).current == "ptx"
         assert "ld.global.f32 %f2" in cursor_line(stage)
-        assert "112█!" in cursor_line(stage)
+        assert "112 ████!" in cursor_line(stage)
         assert "Enter Lines" in hint(stage)
         await stage.press("q")
         assert screen_of(stage).current == "lines"

@@ -233,7 +233,7 @@ class DiffLines:
             return ()
         if pair is not None and pair.change == "added":
             return (margin.of_run(pair.owner if begins else ""), (" ", ""))
-        return (margin.of_line(None if pair is None or pair.left is None else pair.left + 1), (" ", ""))
+        return (*margin.of_line(None if pair is None or pair.left is None else pair.left + 1), (" ", ""))
 
     def _numbered(self, place: int | None) -> str:
         return " " * self._digits if place is None else f"{place + 1:>{self._digits}}"

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.bar_chart import row_bar
 from tui_probe.draw.spans import pad
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
@@ -21,7 +22,7 @@ from tui_probe.probekit.registry import probe_named, probe_names_where
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tui_probe.draw.spans import Span
+    from tui_probe.draw.spans import Line, Span
     from tui_probe.probekit.lines import LineRows, LineSpec, LineValue
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe_results import ProbeResult
@@ -36,6 +37,10 @@ _UNITS: Final = "kMGTPE"
 _NAME_CELLS: Final = (13, 18)
 _WIDE: Final = 120
 """Cells of a window from which on names have more room."""
+_WIDE_BAR: Final = 4
+"""Cells of a heat bar that lies."""
+_BAR_FROM: Final = 100
+"""Cells of a window from which on there is room for it."""
 
 
 @dataclass(frozen=True)
@@ -89,25 +94,48 @@ class MeasureColumn:
         return min(lines), f"the {self.most}: {_cell_text(self, min(lines))}{others}"
 
     @cached_property
-    def cells(self) -> int:
-        """Cells of a value, its bar and the mark of the worst."""
-        return max((len(short_text(value)) for value in self.values.values()), default=0) + 2
+    def value_cells(self) -> int:
+        """Cells of a value."""
+        return max((len(short_text(value)) for value in self.values.values()), default=0)
 
-    def span(self, line: int | None) -> Span:
-        """The value of a line with a bar of eight levels, in exactly ``cells`` cells."""
+    def cells(self, *, wide: bool) -> int:
+        """Cells of a value, its heat bar and the mark of the worst."""
+        return self.value_cells + self._bar_cells(wide=wide) + len(WORST_MARK)
+
+    def spans(self, line: int | None, *, wide: bool) -> Line:
+        """The value of a line with its heat bar and mark, in exactly ``cells`` cells."""
         if line is None or line not in self.values:
-            return " " * self.cells, ""
+            return ((" " * self.cells(wide=wide), ""),)
         value = self.values[line]
-        text = pad(short_text(value), self.cells - 2, right=True)
+        text = pad(short_text(value), self.value_cells, right=True)
         if value is None:
-            return text + "  ", "dim"
-        if value == self.worst:
-            return text + self._bar(line) + WORST_MARK, "warn"
-        return text + self._bar(line) + " ", "accent"
+            return ((text.ljust(self.cells(wide=wide)), "dim"),)
+        bar, heat = self._bar(line, wide=wide)
+        worst = value == self.worst
+        mark = WORST_MARK if worst else " " * len(WORST_MARK)
+        return (text, "warn" if worst else "accent"), (bar, heat), (mark, "warn" if worst else "")
 
-    def _bar(self, line: int) -> str:
-        number = self.numbers.get(line, 0)
-        return BAR_SIGNS[max(1, round(_LEVELS * number / self.top))] if number > 0 else BAR_SIGNS[0]
+    def _bar_cells(self, *, wide: bool) -> int:
+        """Cells of a heat bar; none where there is nothing to compare."""
+        return 0 if not self._full_bar else _WIDE_BAR + 1 if wide else 1
+
+    @cached_property
+    def _full_bar(self) -> float:
+        """The value of a full bar: the largest. Where all are alike, a block of full bars would show nothing: there it
+        is the sum, if they can be added up, and else 0, for none.
+        """
+        if self.worst is not None:
+            return self.top
+        return sum(self.numbers.values()) if self.of.rule == "sum" else 0
+
+    def _bar(self, line: int, *, wide: bool) -> Span:
+        """A bar of eight lengths where there is room, else of eight heights; its colour has the level, too."""
+        cells, number = self._bar_cells(wide=wide), self.numbers.get(line, 0)
+        if number <= 0 or not cells:
+            return " " * cells, ""
+        level = max(1, round(_LEVELS * number / self._full_bar))
+        bar = " " + row_bar(level / _LEVELS, _WIDE_BAR) if wide else BAR_SIGNS[level]
+        return bar, f"ramp{level - 1}"
 
 
 @dataclass(frozen=True)
@@ -282,14 +310,16 @@ class MeasureMargin:
         longest = max((len(name) for name in owners - {PARAMETER}), default=0)
         named = min(longest + 3, _NAME_CELLS[width >= _WIDE]) if longest else 0
         self.measure = measure
-        self.cells = max(measure.cells if measure else 0, named)
+        self._wide = width >= _BAR_FROM
+        own = measure.cells(wide=self._wide) if measure else 0
+        self.cells = max(own, named)
+        self._indent: Line = ((" " * (self.cells - own), ""),) if self.cells > own else ()
 
-    def of_line(self, line: int | None) -> Span:
+    def of_line(self, line: int | None) -> Line:
         """Return the measures of a line of ``pruned.ptx``."""
         if self.measure is None:
-            return " " * self.cells, ""
-        text, role = self.measure.span(line)
-        return text.rjust(self.cells), role
+            return ((" " * self.cells, ""),)
+        return (*self._indent, *self.measure.spans(line, wide=self._wide))
 
     def of_run(self, owner: str) -> Span:
         """The probe whose lines begin here; "" further down."""

@@ -111,10 +111,10 @@ class PtxView(Document):
         line = self._pruned_line(number)
         adjacent = margin.of_line(line)
         if pair is not None and change == "added":
-            adjacent = margin.of_run(pair.owner if self._begins(number) else "")
+            adjacent = (margin.of_run(pair.owner if self._begins(number) else ""),)
         return (
             (self._beside(line or "", number + 1) + _SIGNS.get(change, " "), role or "dim"),
-            adjacent,
+            *adjacent,
             (" ", ""),
             *colored_code(printable_code(without_edit_mark(self.text[number])), role),
         )

@@ -155,7 +155,7 @@ class SassView(Document):
 
     def _line(self, number: int, margin: MeasureMargin) -> Line:
         code = self.codes[self.shown]
-        adjacent: Line = (margin.of_line(number + 1), (" ", "")) if margin.cells else ()
+        adjacent: Line = (*margin.of_line(number + 1), (" ", "")) if margin.cells else ()
         source = f"  // {code.sources[number]}" if code.sources[number] else ""
         return (
             (f"{number + 1:>5}  ", "dim"),

@@ -123,7 +123,7 @@ class SourceView(Document):
         return (
             (f"{row.line:>{self._digits}}", "dim"),
             ("│" if self._is_marked(row) else " ", "accent"),
-            margin.of_line(number),
+            *margin.of_line(number),
             (" ", ""),
             *self._code_spans(number, row),
         )

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
-from tui_probe.draw.bar_chart import column_chart
+from tui_probe.draw.bar_chart import column_chart, row_bar
 from tui_probe.draw.spans import pad, width
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
@@ -174,20 +174,14 @@ def _extent(dim: Dim3 | None) -> int | None:
     return None if dim is None else dim[0] * dim[1] * dim[2]
 
 
-def bar(share: float, cells: int) -> str:
-    """A part of 1 as a bar in ``cells`` cells, in halves; a value above 0 has at least half a cell."""
-    halves = max(1, round(2 * cells * min(share, 1.0))) if share > 0 else 0
-    return ("█" * (halves // 2) + "▌" * (halves % 2)).ljust(cells)
-
-
 def _short_share(row: KernelSnapshot) -> str:
-    return NOT_MEASURED if row.time_share is None else f"{bar(row.time_share, BAR_CELLS)} {row.time_share:>4.0%}"
+    return NOT_MEASURED if row.time_share is None else f"{row_bar(row.time_share, BAR_CELLS)} {row.time_share:>4.0%}"
 
 
 def _share(row: KernelSnapshot) -> str:
     text_of_row = _REPORT_COLUMNS["share"].text
     text = text_of_row(row) if text_of_row is not None else ""
-    return text if row.time_share is None else f"{bar(row.time_share, BAR_CELLS)} {text:>11}"
+    return text if row.time_share is None else f"{row_bar(row.time_share, BAR_CELLS)} {text:>11}"
 
 
 def _trend(row: KernelSnapshot) -> str:
