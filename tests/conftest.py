@@ -37,6 +37,9 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # Nor does it say anything if little of its disk is free; fixtures of every scope find this.
 os.environ["TUI_PROBE_MIN_FREE_DISK"] = "0"
 
+# Nor are accesses checked, except where a test asks for it: findings would be in every report, and checks take time.
+os.environ["TUI_PROBE_SIM_CHECK"] = "0"
+
 ROOT = Path(__file__).resolve().parent.parent
 pytest_plugins = ["tests.golden", "tests.turns"]
 LIBRARIES = ("hook/libcuda.so.1", "sim/libcuda.so.1")

@@ -10,6 +10,7 @@ import numpy as np
 
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import (
+    Checker,
     DeviceMemory,
     Execution,
     Kernel,
@@ -57,6 +58,7 @@ class Device:
         self.memory = DeviceMemory(self.buffer, BASE)
         self.machine = machine or Machine()
         self.variables: dict[str, int] = {}
+        self.checker: Checker | None = None
         self._top = 0
 
     def allocate(self, size: int) -> int:
@@ -125,6 +127,7 @@ class Device:
             start_cycle=start_cycle,
             cluster=cluster,
             workspace=workspace,
+            checker=self.checker,
         )
         for array, address in uploaded:
             array[...] = self.download(address, array)

@@ -26,7 +26,19 @@ messages = st.one_of(
     st.builds(protocol.LoadRequest, st.binary()),
     st.builds(protocol.PlaceRequest, u64, st.lists(u64).map(tuple)),
     st.builds(protocol.DescribeRequest, u64, u32),
-    st.builds(protocol.LaunchRequest, u64, u32, dimensions, dimensions, u32, u64, dimensions, u64, st.binary()),
+    st.builds(
+        protocol.LaunchRequest,
+        u64,
+        u32,
+        dimensions,
+        dimensions,
+        u32,
+        u64,
+        dimensions,
+        u64,
+        st.binary(),
+        st.lists(st.builds(protocol.MemoryChange, u32, u64, u64)).map(tuple),
+    ),
     st.builds(protocol.UnloadRequest, u64),
     st.builds(protocol.LoadReply, u64, u32, st.lists(st.text()).map(tuple), st.lists(variables).map(tuple)),
     st.builds(protocol.DescribeReply, u32, u32, u32, i32, u32, dimensions, st.lists(parameters).map(tuple)),
@@ -58,7 +70,7 @@ def test_the_bytes_of_a_launch() -> None:
     numbers = [2, 3, 4, 5, 6, 7, 8, 9]
     expected = (1).to_bytes(8, "little") + b"".join(number.to_bytes(4, "little") for number in numbers)
     expected += (10).to_bytes(8, "little") + b"".join(number.to_bytes(4, "little") for number in (11, 12, 13))
-    assert pack(launch) == expected + (14).to_bytes(8, "little") + b"\2\0\0\0ab"
+    assert pack(launch) == expected + (14).to_bytes(8, "little") + b"\2\0\0\0ab" + bytes(4)
 
 
 @settings(deadline=None)

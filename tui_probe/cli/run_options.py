@@ -45,7 +45,7 @@ HOOK_OPTIONS = (
     "benchmark", "replay", "wait", "memusage", "detail", "machine_code", "kernel", "exclude", "launches",
     "max_trace_bytes", "max_result_files", "max_log_bytes", "max_write_rate", "min_free_disk", "max_probe_memory",
     "max_host_memory",
-    "after", "duration", "nvtx", "tensors", "driver", "sim", "sim_arch", "name",
+    "after", "duration", "nvtx", "tensors", "driver", "sim", "sim_arch", "no_check", "name",
 )  # fmt: skip
 
 
@@ -272,6 +272,10 @@ def add_driver_options(drivers: argparse._ArgumentGroup) -> None:
     machine.add_argument("--driver", type=Path, metavar="PATH", help="use this libcuda.so.1")
     machine.add_argument("--sim", action="store_true", help="use the simulated GPU")
     drivers.add_argument(
+        "--no-check", action="store_true",
+        help="on the simulated GPU: do not check accesses of kernels for faults; see tui-probe help sanitizer",
+    )  # fmt: skip
+    drivers.add_argument(
         "--sim-arch", choices=ARCHITECTURES,
         help="use the simulated GPU with this architecture; sm_90 has clusters; default sm_80",
     )  # fmt: skip
@@ -328,6 +332,7 @@ def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOpti
         driver=arguments.driver,
         simulated=arguments.sim or arguments.sim_arch is not None,
         simulated_architecture=arguments.sim_arch,
+        checked=False if arguments.no_check else None,
         **limits_of(arguments),
         min_free_disk=least_free(arguments),
         after=arguments.after or 0.0,

@@ -192,7 +192,16 @@ def target_environment(
         environment["TUI_PROBE_MIN_FREE_DISK"] = options.min_free_disk
     environment |= {setting.name: setting.value for setting in framework_settings(base, places.hook, places.cupy_cache)}
     environment |= {setting.name: setting.value for setting in python_settings(base)}
-    return environment | driver_choices(driver, options)
+    return environment | driver_choices(driver, options) | check_choice(base, driver, options)
+
+
+def check_choice(base: Mapping[str, str], driver: Driver, options: RunOptions) -> dict[str, str]:
+    """Return the variable that has the simulated GPU check accesses, or not; none for a real one."""
+    if not driver.simulated:
+        return {}
+    given = base.get("TUI_PROBE_SIM_CHECK", "1") != "0"
+    checked = given if options.checked is None else options.checked
+    return {"TUI_PROBE_SIM_CHECK": "1" if checked else "0"}
 
 
 def driver_choices(driver: Driver, options: RunOptions) -> dict[str, str]:

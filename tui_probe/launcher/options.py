@@ -64,6 +64,8 @@ class RunOptions:
     simulated: bool = False
     simulated_architecture: str | None = None
     """One of ``ARCHITECTURES``; None: what ``TUI_PROBE_SIM_ARCH`` says in the environment, else the first of them."""
+    checked: bool | None = None
+    """Check accesses on the simulated GPU. None: what ``TUI_PROBE_SIM_CHECK`` says in the environment, else True."""
     max_trace_bytes: int = MAX_TRACE_BYTES
     """This and the next two may be ``NO_LIMIT``; 0 leaves logs unchanged."""
     min_free_disk: str | None = None

@@ -168,7 +168,7 @@ def unpack(kind: type[MessageT], content: bytes) -> MessageT:
     return cast("MessageT", message)
 
 
-VERSION: Final = 4
+VERSION: Final = 5
 SOCKET_DESCRIPTOR: Final = 3
 MEMORY_DESCRIPTOR: Final = 4
 """The first numbers behind the standard streams; the driver in ``hook/simgpu`` puts the files there."""
@@ -225,11 +225,20 @@ class DescribeRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryChange:
+    """A range of device memory was allocated (kind 1), initialised (2) or freed (3); 4: all ranges are forgotten."""
+
+    kind: Annotated[int, U32]
+    address: Annotated[int, U64]
+    size: Annotated[int, U64]
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchRequest:
     """Execute a kernel. ``start_cycle`` is the simulated time at which it starts.
 
     ``cluster`` is in blocks, all 0 for none but the kernel's own; ``workspace`` the address of 8 bytes for the barrier
-    of a cooperative grid, 0 for any other.
+    of a cooperative grid, 0 for any other. ``changes`` are those since the last launch, none without checks.
     """
 
     module: Annotated[int, U64]
@@ -241,6 +250,7 @@ class LaunchRequest:
     cluster: Annotated[Dimensions, Fixed(U32, 3)]
     workspace: Annotated[int, U64]
     parameters: Annotated[bytes, BYTES]
+    changes: Annotated[tuple[MemoryChange, ...], Sequence(Record(MemoryChange))] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,12 +325,13 @@ class DescribeReply:
 
 @dataclass(frozen=True, slots=True)
 class LaunchReply:
-    """Reply to Launch: cycles from start to end, instructions, counted once for each warp that executed one, and what
-    threads printed."""
+    """Reply to Launch: cycles from start to end, instructions, counted once for each warp that executed one, what
+    threads printed, and findings of checks as JSON."""
 
     cycles: Annotated[int, U64]
     instructions: Annotated[int, U64]
     printed: Annotated[bytes, BYTES] = b""
+    findings: Annotated[tuple[str, ...], Sequence(TEXT)] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,10 +348,11 @@ class EmptyReply:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Reply with any other status than OK: what went wrong, for a user, and what threads printed before that."""
+    """Reply with any other status than OK: what went wrong, for a user, what threads printed before that, findings."""
 
     message: Annotated[str, TEXT]
     printed: Annotated[bytes, BYTES] = b""
+    findings: Annotated[tuple[str, ...], Sequence(TEXT)] = ()
 
 
 Reply: TypeAlias = LoadReply | DescribeReply | LaunchReply | LinkReply | EmptyReply

@@ -7,7 +7,7 @@ import os
 import select
 import socket
 import threading
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
@@ -42,6 +42,9 @@ from tui_probe.simgpu.protocol import (
     pack,
 )
 
+if TYPE_CHECKING:
+    from tui_probe.ptx.tree import Module
+
 MAX_THREADS = 1024
 _INTERNAL_ERROR = "the simulated GPU failed, which is a mistake in tui-probe"
 
@@ -60,13 +63,15 @@ STATUSES: tuple[tuple[type[ProbeError], Status], ...] = (
 
 
 class Server:
-    """The modules that a process has loaded, and what executes their kernels."""
+    """The modules that a process has loaded, and what executes their kernels. ``checked``: their accesses, too."""
 
-    def __init__(self, memory: executor.DeviceMemory, machine: executor.Machine) -> None:
+    def __init__(self, memory: executor.DeviceMemory, machine: executor.Machine, checked: bool = False) -> None:
+        self._checker = executor.Checker(memory) if checked else None
         self._memory = memory
         self._machine = machine
         self._modules: dict[int, LoadedModule] = {}
         self._last_module = 0
+        self._launched: tuple[str, Module] | None = None
 
     def serve(self, requests: BinaryIO, replies: BinaryIO) -> None:
         """Answer requests until they end."""
@@ -88,7 +93,8 @@ class Server:
             return Status.OK, self._perform(decode_request(kind, body))
         except ProbeError as error:
             status = next(status for kind_of_error, status in STATUSES if isinstance(error, kind_of_error))
-            return status, Failure(str(error), error.printed if isinstance(error, SimulationError) else b"")
+            printed = error.printed if isinstance(error, SimulationError) else b""
+            return status, Failure(str(error), printed, self._take_findings())
         except Exception as error:  # noqa: BLE001  the program's stderr is not a place for a traceback
             return Status.NOT_SUPPORTED, Failure(f"{_INTERNAL_ERROR}: {type(error).__name__}: {error}", b"")
 
@@ -145,8 +151,12 @@ class Server:
 
     def _launch(self, request: LaunchRequest) -> LaunchReply:
         module = self._module(request.module)
+        kernel = module.kernel(request.kernel)
+        if self._checker is not None:
+            self._checker.apply((change.kind, change.address, change.size) for change in request.changes)
+            self._launched = (kernel.name, module.tree)
         execution = executor.execute(
-            module.kernel(request.kernel),
+            kernel,
             memory=self._memory,
             grid=request.grid,
             block=request.block,
@@ -157,20 +167,28 @@ class Server:
             start_cycle=request.start_cycle,
             cluster=request.cluster,
             workspace=request.workspace,
+            checker=self._checker,
         )
-        return LaunchReply(execution.cycles, execution.instructions, execution.printed)
+        return LaunchReply(execution.cycles, execution.instructions, execution.printed, self._take_findings())
+
+    def _take_findings(self) -> tuple[str, ...]:
+        """The findings of the last launch, as JSON."""
+        if self._checker is None or self._launched is None:
+            return ()
+        return self._checker.take_texts(*self._launched)
 
 
 def serve_process(setup: str) -> None:
     """Serve the driver at the other end of the socket. ``setup`` is the server's argument (see ``protocol``)."""
     numbers = {name: int(value) for name, _, value in (part.partition("=") for part in setup.split(","))}
     address, size = numbers.pop("memory_address"), numbers.pop("memory_bytes")
+    checked = bool(numbers.pop("checked", 0))
     mapping = mmap.mmap(MEMORY_DESCRIPTOR, size, mmap.MAP_SHARED)
     memory = DeviceMemory(np.frombuffer(mapping, np.uint8), address)
     with socket.socket(fileno=SOCKET_DESCRIPTOR) as connection:
         threading.Thread(target=exit_when_closed, args=(connection,), daemon=True).start()
         try:
-            Server(memory, Machine(**numbers)).serve(connection.makefile("rb"), connection.makefile("wb"))
+            Server(memory, Machine(**numbers), checked).serve(connection.makefile("rb"), connection.makefile("wb"))
         except OSError:
             os._exit(0)  # the program has ended, and takes no answers: no one is there to tell
 

@@ -173,6 +173,13 @@ class ContextFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelFault:
+    """A fault that checks of the simulated GPU found, as JSON."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Trouble:
     """Something that the hook could not do, in its own words; the program itself went on."""
 
@@ -243,6 +250,7 @@ Event: TypeAlias = (
     | BudgetEvent
     | UnlistedLaunches
     | ContextFailed
+    | KernelFault
     | Trouble
     | Ending
     | Exited

@@ -21,6 +21,7 @@ from tui_probe.trace.event_types import (
     Event,
     Exited,
     Initialised,
+    KernelFault,
     MemoryCall,
     NvtxRange,
     ProcessStarted,
@@ -138,6 +139,7 @@ READERS: Final[dict[bytes, Readers]] = {
     b"[key]": KEYS,
     b"[reason]": {b"*": ((Pattern("{INDEX} (.+)"), lambda m: ReasonNamed(int(m[1]), read_reason(text_of(m[2])))),)},
     b"[passed]": PASSED,
+    b"[sanitizer]": {b"*": ((Pattern("(.+)"), lambda m: KernelFault(text_of(m[1]))),)},
     b"[nvtx]": {b"range": ((Pattern(_NVTX), _nvtx_range),)},
     b"[budget]": {
         **{name.encode(): ((Pattern(_BUDGET), _budget),) for name in _BUDGETS},

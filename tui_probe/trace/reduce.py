@@ -15,6 +15,7 @@ from tui_probe.trace.event_types import (
     Epoch,
     Exited,
     Initialised,
+    KernelFault,
     NvtxRange,
     ProcessStarted,
     ReasonNamed,
@@ -174,6 +175,7 @@ class Reducer:
             BudgetEvent: self._budget,
             UnlistedLaunches: self._unlisted,
             ContextFailed: self._context_failed,
+            KernelFault: self._fault,
             Trouble: self._trouble,
             NvtxRange: self._nvtx_range,
             GraphInstantiated: self.trace.graphs.made,
@@ -342,6 +344,12 @@ class Reducer:
     def _context_failed(self, event: ContextFailed) -> None:
         if self.trace.state.context_failed is None:
             self.trace.state.context_failed = event
+            self.recorder.changed.update(range(len(self.trace.kernels)))
+
+    def _fault(self, event: KernelFault) -> None:
+        faults = self.trace.state.faults
+        if len(faults) < _MAX_TROUBLES:
+            faults.append(event.text)
             self.recorder.changed.update(range(len(self.trace.kernels)))
 
     def _trouble(self, event: Trouble) -> None:

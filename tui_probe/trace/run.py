@@ -124,6 +124,8 @@ class State:
     """Refusals of the run's budgets, by name; the last report of each."""
     context_failed: ContextFailed | None = None
     """The first GPU context that failed while results were waited for."""
+    faults: list[str] = field(default_factory=list)
+    """Faults of kernels that checks of the simulated GPU found, each once, as JSON; the first hundred."""
     troubles: list[str] = field(default_factory=list)
     """Failures of the hook, as it reported them; the first hundred."""
     devices: dict[int, Device] = field(default_factory=dict)

@@ -24,6 +24,7 @@ from tui_probe.probekit.registry import is_drawn, kernel_page_names, probe_named
 from tui_probe.trace.kernel_files import short_position
 from tui_probe.trace.source_lines import SourceLines
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
+from tui_probe.verdicts.simulator_findings import simulator_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,7 +81,11 @@ class GridFill:
 
 
 def static_findings(kernel: KernelFacts) -> Iterator[Finding]:
-    """Yield notable grids and spills; nothing of a kernel without launches. Reads its ``process.log``."""
+    """Yield faults of the simulated GPU's checks, notable grids and spills; nothing of a kernel without launches.
+
+    Reads its ``process.log``.
+    """
+    yield from simulator_findings(kernel)
     yield from _grid_finding(kernel)
     yield from _spill_finding(kernel)
 

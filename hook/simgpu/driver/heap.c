@@ -3,8 +3,13 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "journal.h"
+
 /* Freed ranges of this size or more give their pages back to the system. */
 enum { PAGE_BYTES = 65536 };
+
+/* Bytes between allocations whose accesses are checked, so that one past an end is in no other one. */
+enum { GUARD_BYTES = 4096 };
 
 bool heap_init(struct heap *heap, uint64_t address, uint64_t size)
 {
@@ -34,11 +39,39 @@ static bool split(struct block *block, uint64_t size)
     return true;
 }
 
-/* Bytes before an aligned address in a free block. */
-static uint64_t gap_before(const struct block *block, uint64_t size)
+/* Bytes before an aligned address in a free block, `guard` bytes behind the block in front of it. */
+static uint64_t gap_before(const struct block *block, uint64_t size, uint64_t guard)
 {
     uint64_t alignment = size >= HEAP_LARGE_ALIGNMENT ? HEAP_LARGE_ALIGNMENT : HEAP_ALIGNMENT;
-    return (alignment - block->address % alignment) % alignment;
+    uint64_t gap = block->previous ? guard : 0;
+    return gap + (alignment - (block->address + gap) % alignment) % alignment;
+}
+
+/* A free block of `size` bytes, cut out of a larger one. */
+static struct block *take_block(struct heap *heap, uint64_t size, uint64_t guard)
+{
+    for (struct block *block = heap->first; block; block = block->next) {
+        if (block->use != BLOCK_FREE)
+            continue;
+        const uint64_t gap = gap_before(block, size, guard), behind = block->next ? guard : 0;
+        if (block->size < gap || block->size - gap < size + behind)
+            continue;
+        if (gap) {
+            if (!split(block, gap))
+                return NULL;
+            block = block->next;
+        }
+        return split(block, size) ? block : NULL;
+    }
+    return NULL;
+}
+
+/* Memory of the host and variables are written without a call. */
+static void note_allocation(const struct block *block)
+{
+    journal_add(JOURNAL_ALLOCATED, block->address, block->requested);
+    if (block->use != BLOCK_DEVICE)
+        journal_add(JOURNAL_INITIALISED, block->address, block->requested);
 }
 
 struct block *heap_allocate(struct heap *heap, uint64_t bytes, enum block_use use, const void *owner)
@@ -47,25 +80,18 @@ struct block *heap_allocate(struct heap *heap, uint64_t bytes, enum block_use us
     if (bytes == 0 || bytes > heap->size)
         return NULL;
     uint64_t size = (bytes + HEAP_ALIGNMENT - 1) / HEAP_ALIGNMENT * HEAP_ALIGNMENT;
-    for (struct block *block = heap->first; block; block = block->next) {
-        const uint64_t gap = block->use == BLOCK_FREE ? gap_before(block, size) : 0;
-        if (block->use != BLOCK_FREE || block->size < gap || block->size - gap < size)
-            continue;
-        if (gap) {
-            if (!split(block, gap))
-                return NULL;
-            block = block->next;
-        }
-        if (!split(block, size))
-            return NULL;
-        block->use = use;
-        block->owner = owner;
-        block->requested = bytes;
-        block->id = ++last_id;
-        heap->used += size;
-        return block;
-    }
-    return NULL;
+    struct block *block = journal_is_on() ? take_block(heap, size, GUARD_BYTES) : NULL;
+    if (!block)
+        block = take_block(heap, size, 0);
+    if (!block)
+        return NULL;
+    block->use = use;
+    block->owner = owner;
+    block->requested = bytes;
+    block->id = ++last_id;
+    heap->used += size;
+    note_allocation(block);
+    return block;
 }
 
 bool heap_has_room(const struct heap *heap, uint64_t bytes)
@@ -107,6 +133,7 @@ static void give_pages_back(const struct block *block)
 void heap_release(struct heap *heap, struct block *block)
 {
     heap->used -= block->size;
+    journal_add(JOURNAL_FREED, block->address, block->requested);
     give_pages_back(block);
     block->use = BLOCK_FREE;
     block->owner = NULL;

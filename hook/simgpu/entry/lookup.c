@@ -4,6 +4,7 @@
 
 #include "driver.h"
 #include "fault_words.h"
+#include "findings.h"
 #include "machine.h"
 #include "report.h"
 
@@ -87,7 +88,7 @@ API cuGetExportTable(const void **table, const void *id)
 {
     if (!table || !id)
         return CUDA_ERROR_INVALID_VALUE;
-    if ((*table = fault_words_table(id)))
+    if ((*table = fault_words_table(id)) || (*table = findings_table(id)))
         return CUDA_SUCCESS;
     if (memcmp(id, CUDART_TABLE, sizeof CUDART_TABLE) == 0)
         report(

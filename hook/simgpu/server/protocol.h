@@ -8,7 +8,7 @@
  * Then each request has one reply:
  *   request     u32 kind, u32 length of the body, body
  *   reply       u32 status, u32 length of the body, body. Unless the status is OK the body is a TEXT: what went wrong,
- *               and BYTES: what threads printed before that.
+ *               BYTES: what threads printed before that, u32 findings, a TEXT each.
  *
  * LOAD          BYTES image as given to cuModuleLoadData, without what follows its end
  *   OK          u64 module, u32 target (80 for sm_80), u32 kernels, a TEXT each: name,
@@ -24,8 +24,10 @@
  *               u32 parameters, each: u32 offset, u32 size
  * LAUNCH        u64 module, u32 kernel, u32 grid x y z, u32 block x y z, u32 dynamic shared bytes, u64 start cycle,
  *               u32 cluster x y z (all 0: none but the kernel's own), u64 address of 8 bytes for the barrier of a
- *               cooperative grid (0: it is none), BYTES parameters
- *   OK          u64 cycles from start to end, u64 instructions executed by warps, BYTES what threads printed
+ *               cooperative grid (0: it is none), BYTES parameters, u32 changes of memory since the last launch, each:
+ *               u32 kind (1 allocated, 2 initialised, 3 freed, 4 forget all), u64 address, u64 bytes
+ *   OK          u64 cycles from start to end, u64 instructions executed by warps, BYTES what threads printed,
+ *               u32 findings, a TEXT each: JSON of a kernel's fault (tui_probe/simgpu/executor/findings.py)
  * UNLOAD        u64 module
  *   OK          nothing
  * LINK          u32 images, a BYTES each, as given to cuLinkAddData
@@ -35,7 +37,7 @@
 
 #include <stdint.h>
 
-enum { PROTOCOL_VERSION = 4, SOCKET_DESCRIPTOR = 3, MEMORY_DESCRIPTOR = 4 };
+enum { PROTOCOL_VERSION = 5, SOCKET_DESCRIPTOR = 3, MEMORY_DESCRIPTOR = 4 };
 
 enum request_kind {
     REQUEST_LOAD = 1,

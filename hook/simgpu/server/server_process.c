@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "given.h"
+#include "journal.h"
 #include "machine.h"
 #include "protocol.h"
 #include "report.h"
@@ -55,9 +56,10 @@ static int spawn(const struct server_setup *setup, int socket, int memory, pid_t
     char machine[256];
     snprintf(machine, sizeof machine,
              "memory_address=%" PRIu64 ",memory_bytes=%" PRIu64 ",sm_count=%u,clock_khz=%d,max_threads_per_sm=%d,"
-             "max_blocks_per_sm=%d,shared_bytes_per_sm=%d,compute_capability=%d",
+             "max_blocks_per_sm=%d,shared_bytes_per_sm=%d,compute_capability=%d,checked=%d",
              setup->memory_address, setup->memory_bytes, setup->sm_count, CLOCK_KHZ, SM_MAX_THREADS, SM_MAX_BLOCKS,
-             setup->generation->sm_shared_bytes, setup->generation->major * 10 + setup->generation->minor);
+             setup->generation->sm_shared_bytes, setup->generation->major * 10 + setup->generation->minor,
+             journal_is_on());
     /* -P: a file of the program's that has the name of a Python module is not taken for it. */
     const char *arguments[] = {server_python(), "-P", "-W", "ignore", "-m", "tui_probe.simgpu", machine, NULL};
     posix_spawn_file_actions_t actions;

@@ -4,6 +4,7 @@
 
 #include "capture.h"
 #include "current.h"
+#include "journal.h"
 #include "memory.h"
 #include "work_kinds.h"
 
@@ -27,6 +28,8 @@ static CUresult copy(CUdeviceptr target, bool target_on_device, CUdeviceptr sour
         return result;
     bool target_fits = target_on_device ? is_device_range(target, bytes) : is_any_range(target, bytes);
     bool source_fits = source_on_device ? is_device_range(source, bytes) : is_any_range(source, bytes);
+    if (target_fits && source_fits && bytes && memory_is_ours(target))
+        journal_add(JOURNAL_INITIALISED, target, bytes);
     result = leave(target_fits && source_fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
     if (!result && bytes)
         memmove((void *)target, (const void *)source, bytes);

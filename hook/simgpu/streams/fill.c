@@ -4,6 +4,7 @@
 
 #include "capture.h"
 #include "current.h"
+#include "journal.h"
 #include "memory.h"
 #include "work_kinds.h"
 
@@ -31,6 +32,8 @@ static CUresult fill_rows(CUdeviceptr address, size_t pitch, uint32_t value, siz
                 !__builtin_mul_overflow(pitch, rows - 1, &last_row) &&
                 !__builtin_add_overflow(last_row, row_bytes, &bytes) && address % value_bytes == 0 &&
                 (rows == 1 || pitch >= row_bytes) && memory_holds(address, bytes);
+    for (size_t row = 0; fits && row < rows; row++)
+        journal_add(JOURNAL_INITIALISED, address + row * pitch, row_bytes);
     if (leave(fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE))
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t row = 0; row < rows; row++) {

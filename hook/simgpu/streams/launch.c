@@ -8,6 +8,8 @@
 
 #include "current.h"
 #include "fault_words.h"
+#include "findings.h"
+#include "journal.h"
 #include "launch.h"
 #include "module.h"
 #include "report.h"
@@ -29,6 +31,7 @@ static void build(const struct kernel_call *call, const struct kernel *kernel, u
         message_put_u32(request, call->cluster[i]);
     message_put_u64(request, workspace);
     message_put_bytes(request, call->packed, call->packed_bytes);
+    journal_put(request, (const struct block *[]){driver.device_heap.first, driver.host_heap.first}, 2);
 }
 
 /* True if a result that the server sent is a failure of the kernel itself. The real driver would not know of it when
@@ -47,19 +50,21 @@ static void print(const uint8_t *text, size_t bytes)
     fflush(stdout);
 }
 
-/* The last field of a reply. A server that is gone has sent none. */
-static void print_rest(struct reader *body)
+/* The last fields of a reply: output, findings of checks. A server that is gone has sent none. */
+static void read_rest(struct reader *body)
 {
     size_t bytes = 0;
     const uint8_t *text = body->next ? reader_bytes(body, &bytes) : NULL;
     print(text, bytes);
+    if (text)
+        findings_keep(body);
 }
 
 static void read_execution(struct reader *body)
 {
     driver.clock_cycles += reader_u64(body);
     (void)reader_u64(body); /* instructions */
-    print_rest(body);
+    read_rest(body);
 }
 
 static CUresult execute(const struct message *request, CUcontext handle, const char *name)
@@ -67,7 +72,7 @@ static CUresult execute(const struct message *request, CUcontext handle, const c
     struct reply reply;
     CUresult result = server_call(REQUEST_LAUNCH, request, &reply);
     if (result)
-        print_rest(&reply.body);
+        read_rest(&reply.body);
     else
         read_execution(&reply.body);
     bool is_told = reply.error != NULL;

@@ -1,4 +1,4 @@
-/* The fault of a kernel that made a context fail: only the simulated driver reports it. */
+/* Faults of kernels that only the simulated driver reports: the one that made a context fail, findings of checks. */
 #ifndef TUI_PROBE_SIMULATED_FAULT_H
 #define TUI_PROBE_SIMULATED_FAULT_H
 
@@ -6,5 +6,8 @@
 
 /* Writes "KERNEL: WORDS" of the last kernel that failed, one line; "" for other drivers. */
 void simulated_fault_words(char *text, size_t size);
+
+/* Logs the findings of checks since the last call. */
+void simulated_findings_log(void);
 
 #endif

@@ -57,6 +57,7 @@
 #include "settings.h"
 #include "signal_calls.h"
 #include "signals.h"
+#include "simulated_fault.h"
 #include "streams.h"
 #include "system_call.h"
 #include "threads.h"
@@ -108,6 +109,7 @@ static void what_is_left(void)
     kernel_folder_count_last();
     benchmark_end();
     nvtx_flush();
+    simulated_findings_log();
     event_log_dropped();
 }
 

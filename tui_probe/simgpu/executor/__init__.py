@@ -1,5 +1,6 @@
 """Executes PTX with NumPy, many threads at a time, under a deterministic model of time (see ``model``)."""
 
+from tui_probe.simgpu.executor.checks import Checker
 from tui_probe.simgpu.executor.device_calls import HEAP, HEAP_BYTES
 from tui_probe.simgpu.executor.execution import Execution, execute
 from tui_probe.simgpu.executor.faults import (
@@ -19,6 +20,7 @@ __all__ = [
     "GLOBAL_START",
     "HEAP",
     "HEAP_BYTES",
+    "Checker",
     "DeadlockError",
     "DeviceMemory",
     "Execution",

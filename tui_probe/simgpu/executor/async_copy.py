@@ -16,8 +16,9 @@ from tui_probe.ptx.tree import Immediate, Memory, Vector
 from tui_probe.simgpu.executor import loads
 from tui_probe.simgpu.executor.async_state import MAX_TRACKED_GROUPS, WORD_BYTES, MBarrierEvent
 from tui_probe.simgpu.executor.barrier_instructions import apply_events, build_tracking, words_of
+from tui_probe.simgpu.executor.checks import LOAD, STORE, AccessKind
 from tui_probe.simgpu.executor.clusters import MAX_BLOCKS, at_rank
-from tui_probe.simgpu.executor.loads import Access, store, whole_type
+from tui_probe.simgpu.executor.loads import Access, LaneAccess, store, whole_type
 from tui_probe.simgpu.executor.model import COPY_LATENCY, WARP_SIZE, copy_cycles
 from tui_probe.simgpu.executor.scalars import B128, TYPES, U8, Value, integer_literal, last_type, operands_of
 from tui_probe.simgpu.executor.tensor_copies import build_tensor_copy
@@ -128,7 +129,7 @@ def _build_into_shared(
 def _build_multicast(operands: tuple[Operand, ...], bind: Binder) -> Operation:
     """``[to], [source], size, [mbarrier], mask``: to the same place in each block that the mask names."""
     to, source, size, word, mask, *_ = operands
-    writing, reading = _UnitRun(to, "shared", bind), _UnitRun(source, "global", bind)
+    writing, reading = _UnitRun(to, "shared", bind, STORE), _UnitRun(source, "global", bind)
     access, line = Access(word, "shared", WORD_BYTES, bind), bind.line
     count, blocks = bind.source(size, TYPES["u32"]), bind.source(mask, TYPES["u16"])
     bind.effects.starts_block = True
@@ -167,7 +168,7 @@ def _build_bulk_copy(
     to: tuple[Operand, str], source: tuple[Operand, str], size: Operand, bind: Binder
 ) -> Callable[[ThreadGroup], list[int]]:
     """The copy itself, each operand with its state space; it gives the bytes that each lane copied."""
-    writing, reading = _UnitRun(*to, bind), _UnitRun(*source, bind)
+    writing, reading = _UnitRun(*to, bind, STORE), _UnitRun(*source, bind)
     count, line = bind.source(size, TYPES["u32"]), bind.line
     bind.effects.starts_block = True
 
@@ -196,8 +197,8 @@ def _copy_units(target: tuple[Space, int], origin: tuple[Space, int], size: int)
 class _UnitRun:
     """An operand that names the first of several units of memory."""
 
-    def __init__(self, operand: Operand, space: str, bind: Binder) -> None:
-        self._access = Access(operand, space, _UNIT, bind)
+    def __init__(self, operand: Operand, space: str, bind: Binder, kind: AccessKind = LOAD) -> None:
+        self._access = Access(operand, space, _UNIT, bind, kind)
 
     def addresses(self, group: ThreadGroup) -> Value:
         """The address of each lane."""
@@ -213,7 +214,16 @@ class _UnitRun:
         last = address + np.array(sizes, address.dtype) - address.dtype.type(_UNIT)
         for _ in self._access.parts_at(group, last):
             pass
-        return [(part.space, int(first)) for first in group.lanes.spread(part.element)]
+        places = [(part.space, int(first)) for first in group.lanes.spread(part.element)]
+        self._check(group, places, sizes)
+        return places
+
+    def _check(self, group: ThreadGroup, places: list[tuple[Space, int]], sizes: list[int]) -> None:
+        if group.batch.checks is None:
+            return
+        for position, ((space, first), size) in enumerate(zip(places, sizes, strict=True)):
+            units = first + np.arange(size // _UNIT)
+            self._access.check(group, LaneAccess(space, units, 0, np.full(len(units), position, np.intp)))
 
 
 def _prefetch(group: ThreadGroup) -> None:
@@ -261,7 +271,7 @@ def _build_copy(instruction: Instruction, bind: Binder) -> Operation:
     has_policy = any("cache_hint" in modifier for modifier in instruction.modifiers)
     given = bind.source(optional[0], TYPES["u32"]) if len(optional) > has_policy else None
     size = integer_literal(size_operand.text)
-    reading, writing = Access(source, "global", size, bind), Access(to, "shared", size, bind)
+    reading, writing = Access(source, "global", size, bind), Access(to, "shared", size, bind, STORE)
     single_bytes = [_byte_access(source, number, bind) for number in range(size)] if given else []
     reads = tuple(bind.effects.reads)
     unit = whole_type(size)
@@ -276,6 +286,7 @@ def _build_copy(instruction: Instruction, bind: Binder) -> Operation:
                 store(writing, group, _first_bytes(group, single_bytes, group.lanes.spread(wanted), reads))
                 return
         for part in reading.parts(group):
+            reading.check(group, part)
             store(writing, group, part.view(unit)[part.element])
 
     return run
@@ -294,7 +305,9 @@ def _first_bytes(group: ThreadGroup, single_bytes: list[Access], wanted: Value, 
     for number, access in enumerate(single_bytes):
         positions = np.flatnonzero(wanted > number)
         if len(positions):
-            for part in access.parts(group.select(positions, group.block, reads)):
+            chosen = group.select(positions, group.block, reads)
+            for part in access.parts(chosen):
+                access.check(chosen, part)
                 copied[positions, number] = part.view(U8)[part.element]
     result: Value = copied.view(whole_type(size))[:, 0]
     return result

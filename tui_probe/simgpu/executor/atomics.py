@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.ptx.tree import Vector
+from tui_probe.simgpu.executor.checks import ATOMIC
 from tui_probe.simgpu.executor.floating import arithmetic
 from tui_probe.simgpu.executor.loads import Access, state_space
 from tui_probe.simgpu.executor.scalars import choose, last_type, operands_of
@@ -72,7 +73,7 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
     operands = list(operands_of(instruction, least, least + 1))
     target = bind.target(operands.pop(0), kind) if gives else None
     count = 2 if name == "cas" else 1
-    access = Access(operands[0], state_space(instruction), kind.bytes, bind)
+    access = Access(operands[0], state_space(instruction), kind.bytes, bind, ATOMIC)
     sources = [bind.source(operand, kind) for operand in operands[1 : 1 + count]]
     ufunc, update = _semantics(name, kind)
     bind.effects.polls = gives
@@ -82,6 +83,7 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
         values = [group.lanes.spread(source.read(registers)) for source in sources]
         old = np.empty(group.lanes.count, kind.dtype)
         for part in access.parts(group):
+            access.check(group, part)
             chosen = slice(None) if part.positions is None else part.positions
             own = [value[chosen] for value in values]
             index = np.broadcast_to(part.element, own[0].shape)
@@ -100,7 +102,7 @@ def _build_vector(instruction: Instruction, kind: ScalarType, name: str, bind: B
     sources = [bind.source(element, kind) for element in _elements(operands[1], bind)]
     space = state_space(instruction)
     vector = Access(operands[0], space, kind.bytes * len(sources), bind)
-    access = Access(operands[0], space, kind.bytes, bind)
+    access = Access(operands[0], space, kind.bytes, bind, ATOMIC)
     ufunc, update = _semantics(name, kind)
     bind.effects.polls = gives
 
@@ -112,6 +114,7 @@ def _build_vector(instruction: Instruction, kind: ScalarType, name: str, bind: B
             value = group.lanes.spread(source.read(group.registers))
             old = np.empty(group.lanes.count, kind.dtype)
             for part in access.parts_at(group, first + first.dtype.type(number * kind.bytes)):
+                access.check(group, part)
                 chosen = slice(None) if part.positions is None else part.positions
                 index = np.broadcast_to(part.element, value[chosen].shape)
                 old[chosen] = apply_atomic(part.view(kind.dtype), index, [value[chosen]], ufunc, update)

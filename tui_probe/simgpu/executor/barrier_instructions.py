@@ -9,8 +9,9 @@ import numpy as np
 
 from tui_probe.ptx.tree import Immediate
 from tui_probe.simgpu.executor.async_state import MAX_COUNT, PARITY_BIT, WORD_BYTES, MBarrierEvent
+from tui_probe.simgpu.executor.checks import STORE
 from tui_probe.simgpu.executor.faults import MBarrierError
-from tui_probe.simgpu.executor.loads import Access, state_space
+from tui_probe.simgpu.executor.loads import Access, LaneAccess, state_space
 from tui_probe.simgpu.executor.model import TRY_WAIT_CYCLES, instruction_cost
 from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES, U32, U64, operands_of
 from tui_probe.simgpu.executor.waiting_threads import Barrier, PhaseWait, Reduction, WarpBarrier
@@ -144,11 +145,14 @@ def word_access(operand: Operand, instruction: Instruction, bind: Binder) -> Acc
 def _build_initialisation(instruction: Instruction, bind: Binder) -> Operation:
     """``mbarrier.init{.shared}.b64 [address], count``."""
     address, count_operand = operands_of(instruction, 2)
-    access, count, line = word_access(address, instruction, bind), bind.source(count_operand, TYPES["u32"]), bind.line
+    access = Access(address, state_space(instruction), WORD_BYTES, bind, STORE)
+    count, line = bind.source(count_operand, TYPES["u32"]), bind.line
 
     def run(group: ThreadGroup) -> None:
         counts = group.lanes.spread(count.read(group.registers)).tolist()
-        for position, word in enumerate(words_of(access, group, line).tolist()):
+        words = words_of(access, group, line)
+        access.check(group, LaneAccess(group.batch.shared, words))
+        for position, word in enumerate(words.tolist()):
             if problem := group.batch.mbarriers.initialise(word, counts[position]):
                 where = group.batch.describe(group.lanes, position)
                 raise MBarrierError(f"mbarrier.init at line {line}, {where}: {problem}")

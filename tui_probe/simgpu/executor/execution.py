@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from tui_probe.errors import SimulationError
+from tui_probe.simgpu.executor.checks import LaunchChecks
 from tui_probe.simgpu.executor.clusters import blocks_in_order, checked_cluster
 from tui_probe.simgpu.executor.faults import DeadlockError
 from tui_probe.simgpu.executor.memory import ParameterMemory
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tui_probe.simgpu.executor.checks import Checker
     from tui_probe.simgpu.executor.kernel import Kernel
     from tui_probe.simgpu.executor.memory import DeviceMemory
     from tui_probe.simgpu.executor.operations import SourceOperand
@@ -194,13 +196,14 @@ def execute(
     start_cycle: int,
     cluster: tuple[int, int, int] = (0, 0, 0),
     workspace: int = 0,
+    checker: Checker | None = None,
 ) -> Execution:
     """Runs ``kernel`` on device ``memory``.
 
     ``grid`` and ``block`` are extents in x, y, z; ``parameters`` is the buffer that ``Kernel.parameters`` lays out;
     ``variables`` gives the device address of each module variable; ``start_cycle`` is the device's clock when
     the launch starts. ``cluster`` is the extent of a cluster in blocks, all 0 for none but the kernel's own;
-    ``workspace`` the device address of 8 bytes for the barrier of a cooperative grid.
+    ``workspace`` the device address of 8 bytes for the barrier of a cooperative grid. ``checker`` gets its faults.
     Raises SimulationError; memory then holds what was written until then.
     """
     launch = _checked_launch(kernel, grid, block, dynamic_shared_bytes, parameters, variables)
@@ -208,9 +211,15 @@ def execute(
     launch.cluster = cluster if any(cluster) else kernel.cluster
     if any(launch.cluster):
         checked_cluster(kernel.name, launch.cluster, grid)
-    run = _LaunchRun(kernel, launch, machine, memory, start_cycle)
-    with np.errstate(all="ignore"):
-        return run.execute()
+    checks = None if checker is None else LaunchChecks(checker, kernel.name)
+    run = _LaunchRun(kernel, launch, machine, memory, start_cycle, checks)
+    try:
+        with np.errstate(all="ignore"):
+            return run.execute()
+    except SimulationError as error:
+        if checks is not None:
+            checks.failed(error)
+        raise
 
 
 def _checked_launch(
@@ -234,7 +243,16 @@ def _checked_launch(
 class _LaunchRun:
     """One launch."""
 
-    def __init__(self, kernel: Kernel, launch: Launch, machine: Machine, memory: DeviceMemory, start: int) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        launch: Launch,
+        machine: Machine,
+        memory: DeviceMemory,
+        start: int,
+        checks: LaunchChecks | None,
+    ) -> None:
+        self._checks = checks
         self._kernel = kernel
         self._launch = launch
         self._machine = machine
@@ -298,6 +316,7 @@ class _LaunchRun:
             placements,
             self._start,
             kernel.local_bytes,
+            self._checks,
         )
         try:
             Scheduler(kernel.program, batch).run(kernel.program.first_group(batch, kernel.name))

@@ -23,6 +23,7 @@ class MemoryFaultError(SimulationError):
         super().__init__(f"{self.problem} {address:#x} ({size} bytes, {space} memory) at line {line}, {where}")
         self.space = space
         self.address = address
+        self.size = size
         self.line = line
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tui_probe.errors import PtxError, SimulationError
 from tui_probe.ptx.tree import Memory, Operand, Symbol, Vector
+from tui_probe.simgpu.executor.checks import LOAD, STORE, AccessKind, CheckedAccess
 from tui_probe.simgpu.executor.memory import GLOBAL_START, WINDOW_BYTES, AccessFault, LocatedAddress, Space
 from tui_probe.simgpu.executor.scalars import (
     B128,
@@ -66,14 +67,30 @@ class LaneAccess(NamedTuple):
         view = self.space.view(dtype)
         return view[self.first :] if self.first else view
 
+    @property
+    def elements(self) -> Value:
+        """The element of each lane, from the start of the space."""
+        return self.element + self.first if self.first else self.element
+
 
 class PointerAccess:
     """Accesses of ``size`` bytes at computed addresses, in ``space`` ("" for generic addresses)."""
 
-    def __init__(self, size: int, line: int, space: str = "") -> None:
+    def __init__(self, size: int, line: int, space: str = "", kind: AccessKind = LOAD) -> None:
         self._space = space
         self._size = size
         self._line = line
+        self._kind = kind
+
+    def check(self, group: ThreadGroup, part: LaneAccess, value: Value | None = None) -> None:
+        """Check an access that is about to be executed; ``value`` is what all lanes of the group store."""
+        checks = group.batch.checks
+        if checks is not None:
+            checks.access(
+                CheckedAccess(
+                    self._kind, self._line, self._size, part.space, part.elements, group.lanes, part.positions, value
+                )
+            )
 
     def parts_at(self, group: ThreadGroup, address: Value) -> Iterator[LaneAccess]:
         """Return the lanes by space, for an address of each lane."""
@@ -96,6 +113,7 @@ class PointerAccess:
         """Return the value at each lane's address."""
         values = np.empty(group.lanes.count, dtype)
         for part in self.parts_at(group, address):
+            self.check(group, part)
             chosen = slice(None) if part.positions is None else part.positions
             values[chosen] = part.view(dtype)[part.element]
         return values
@@ -103,6 +121,7 @@ class PointerAccess:
     def scatter(self, group: ThreadGroup, address: Value, values: Value) -> None:
         """Write one of ``values`` to an address of each lane."""
         for part in self.parts_at(group, address):
+            self.check(group, part, values)
             chosen = slice(None) if part.positions is None else part.positions
             part.view(values.dtype)[part.element] = values[chosen]
 
@@ -119,10 +138,10 @@ class PointerAccess:
 class Access(PointerAccess):
     """The address operand of an instruction that accesses ``size`` bytes in ``space`` ("" for generic addresses)."""
 
-    def __init__(self, operand: Operand, space: str, size: int, bind: Binder) -> None:
+    def __init__(self, operand: Operand, space: str, size: int, bind: Binder, kind: AccessKind = LOAD) -> None:
         self._source, self._added = bind.address(operand)
         space = space or bind.named_space(operand)
-        super().__init__(size, bind.line, space)
+        super().__init__(size, bind.line, space, kind)
         self._key = (space, size, self._source.index)
 
     def address(self, group: ThreadGroup) -> Value:
@@ -250,9 +269,11 @@ def _gathered(access: Access, group: ThreadGroup, dtype: DType) -> Value:
     """Return the values that the lanes of a group read: one ``dtype`` element per lane, or one for all of them."""
     single = access.single(group)
     if single is not None:
+        access.check(group, single)
         return single.view(dtype)[single.element]
     value = np.empty(group.lanes.count, dtype)
     for part in access.parts(group):
+        access.check(group, part)
         value[part.positions] = part.view(dtype)[part.element]
     return value
 
@@ -351,7 +372,7 @@ def build_store_of(address: Operand, stored: Operand, kind: ScalarType, space: s
         kind = bind.kept_as(elements[0], kind)
     sources = [bind.source(element, kind) for element in elements]
     size = kind.bytes * len(elements)
-    access = Access(address, space, size, bind)
+    access = Access(address, space, size, bind, STORE)
     unit = whole_type(size)
 
     def run(group: ThreadGroup) -> None:
@@ -366,10 +387,12 @@ def store(access: Access, group: ThreadGroup, value: Value) -> None:
     """Writes ``value``. Where lanes write to the same address, the last lane's value stays."""
     single = access.single(group)
     if single is not None:
+        access.check(group, single, value)
         single.view(value.dtype)[single.element] = value[-1] if value.ndim and not single.element.ndim else value
         return
     value = group.lanes.spread(value)
     for part in access.parts(group):
+        access.check(group, part, value)
         part.view(value.dtype)[part.element] = value[part.positions]
 
 

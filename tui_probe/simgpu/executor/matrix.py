@@ -13,6 +13,7 @@ import numpy as np
 
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Immediate, Operand, Vector
+from tui_probe.simgpu.executor.checks import STORE
 from tui_probe.simgpu.executor.convert import FORMATS
 from tui_probe.simgpu.executor.loads import Access, state_space
 from tui_probe.simgpu.executor.model import WARP_SIZE
@@ -219,6 +220,7 @@ def _build_load(instruction: Instruction, bind: Binder) -> Operation:
         givers = group.select(np.flatnonzero(group.lanes.lane < 8 * count), group.block, reads)
         rows = np.empty(givers.lanes.count, B128)
         for part in access.parts(givers):
+            access.check(givers, part)
             chosen = slice(None) if part.positions is None else part.positions
             rows[chosen] = part.view(B128)[part.element]
         matrices = rows.view(U16).reshape(-1, count, 8, 8)
@@ -233,7 +235,7 @@ def _build_store(instruction: Instruction, bind: Binder) -> Operation:
         bind.unsupported()
     address, stored = operands_of(instruction, 2)
     sources = [bind.source(operand, _U32) for operand in _elements(stored)]
-    access = Access(address, "shared", 16, bind)
+    access = Access(address, "shared", 16, bind, STORE)
     reads = tuple(bind.effects.reads)
     transposed = "trans" in instruction.modifiers
     bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)

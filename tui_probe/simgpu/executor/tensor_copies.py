@@ -16,6 +16,7 @@ from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Memory
 from tui_probe.simgpu.executor.async_state import WORD_BYTES, MBarrierEvent
 from tui_probe.simgpu.executor.barrier_instructions import apply_events, words_of
+from tui_probe.simgpu.executor.checks import LOAD, STORE, AccessKind, CheckedAccess
 from tui_probe.simgpu.executor.loads import Access, state_space
 from tui_probe.simgpu.executor.memory import AccessFault
 from tui_probe.simgpu.executor.model import COPY_LATENCY, copy_cycles
@@ -189,10 +190,10 @@ def _build_load(to: Operand, box: _TensorOperand, word: Operand, bind: Binder) -
         kind = UNSIGNED[8 * tile.element_bytes]
         values = np.zeros(len(tile.addresses), kind)
         source = own.batch.memory
-        values[tile.inside] = source.view(kind)[_reach(source, tile.addresses[tile.inside], tile, own, line)]
+        values[tile.inside] = source.view(kind)[_reach(source, tile.addresses[tile.inside], tile, own, (line, LOAD))]
         start = int(own.lanes.spread(target.address(own))[0])
         shared = own.batch.shared
-        shared.view(kind)[_reach(shared, tile.shared_addresses(start), tile, own, line)] = values
+        shared.view(kind)[_reach(shared, tile.shared_addresses(start), tile, own, (line, STORE))] = values
         time = int(own.batch.counters[own.lanes.warp[0]]) + COPY_LATENCY + copy_cycles(tile.bytes)
         apply_events(own, line, words_of(barrier, own, line), [MBarrierEvent(transfer=-tile.bytes)], [time])
 
@@ -208,8 +209,8 @@ def _build_store(box: _TensorOperand, operand: Operand, bind: Binder) -> Operati
         kind = UNSIGNED[8 * tile.element_bytes]
         start = int(own.lanes.spread(source.address(own))[0])
         shared, target = own.batch.shared, own.batch.memory
-        values = shared.view(kind)[_reach(shared, tile.shared_addresses(start), tile, own, line)]
-        target.view(kind)[_reach(target, tile.addresses[tile.inside], tile, own, line)] = values[tile.inside]
+        values = shared.view(kind)[_reach(shared, tile.shared_addresses(start), tile, own, (line, LOAD))]
+        target.view(kind)[_reach(target, tile.addresses[tile.inside], tile, own, (line, STORE))] = values[tile.inside]
         end = own.batch.counters[own.lanes.warp] + copy_cycles(tile.bytes)
         own.batch.bulk_reads.add(own.lanes, end)
         own.batch.bulk_writes.add(own.lanes, end + COPY_LATENCY)
@@ -225,14 +226,19 @@ def _by_lanes(copy: Callable[[ThreadGroup], None], reads: tuple[int, ...]) -> Op
     return run
 
 
-def _reach(space: Space, address: Value, tile: Tile, own: ThreadGroup, line: int) -> Value:
-    """Indices of a tile's elements in their space. Raises MemoryFaultError."""
+def _reach(space: Space, address: Value, tile: Tile, own: ThreadGroup, site: tuple[int, AccessKind]) -> Value:
+    """Indices of a tile's elements in their space, for the access at a line. Raises MemoryFaultError."""
     offset = space.offsets(address)
+    line, kind = site
     try:
         space.check(offset, tile.element_bytes)
     except AccessFault as fault:
         raise fault.at(line, own.batch.describe(own.lanes, 0)) from None
-    return space.indices(own.lanes, offset, tile.element_bytes)
+    index = space.indices(own.lanes, offset, tile.element_bytes)
+    if own.batch.checks is not None:
+        lanes = np.zeros(len(index), np.intp)
+        own.batch.checks.access(CheckedAccess(kind, line, tile.element_bytes, space, index, own.lanes, lanes))
+    return index
 
 
 def _build_map(instruction: Instruction, bind: Binder) -> Operation:
@@ -248,7 +254,7 @@ def _build_replacement(instruction: Instruction, bind: Binder) -> Operation:
     entry = integer_literal(getattr(operands[1], "text", "")) if count > 1 else 0
     if entry >= count:
         bind.unsupported()
-    access = Access(operands[0], state_space(instruction), size, bind)
+    access = Access(operands[0], state_space(instruction), size, bind, STORE)
     value = bind.source(operands[-1], TYPES[f"b{8 * size}"])
 
     def run(group: ThreadGroup) -> None:
@@ -262,7 +268,7 @@ def _build_replacement(instruction: Instruction, bind: Binder) -> Operation:
 def _build_published(instruction: Instruction, bind: Binder) -> Operation:
     """``tensormap.cp_fenceproxy….sync.aligned [to], [from], 128``: a map from shared to global memory."""
     to, source, _ = operands_of(instruction, 3)
-    writing, reading = Access(to, "global", _CHUNK, bind), Access(source, "shared", _CHUNK, bind)
+    writing, reading = Access(to, "global", _CHUNK, bind, STORE), Access(source, "shared", _CHUNK, bind)
 
     def run(group: ThreadGroup) -> None:
         target, origin = (group.lanes.spread(access.address(group)) for access in (writing, reading))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tui_probe.simgpu.executor.async_state import CopyGroups, MBarriers
+from tui_probe.simgpu.executor.checks import BatchChecks
 from tui_probe.simgpu.executor.lanes import ALL_WARPS, Lanes, Places, warp_bits
 from tui_probe.simgpu.executor.memory import ClusterMemory, DeviceMemory, LocalMemory, ParameterMemory, SharedMemory
 from tui_probe.simgpu.executor.model import WARP_SIZE
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tui_probe.simgpu.executor.checks import LaunchChecks
     from tui_probe.simgpu.executor.memory import LocatedAddress
     from tui_probe.simgpu.executor.model import Machine, Placement
     from tui_probe.simgpu.executor.scalars import Registers, Value
@@ -43,6 +45,7 @@ class Batch:
         placements: Sequence[Placement],
         start_cycle: int,
         local_bytes: int,
+        checks: LaunchChecks | None = None,
     ) -> None:
         self.live = live
         self.template = template
@@ -73,6 +76,7 @@ class Batch:
         )
         self.local = LocalMemory(self.lanes.place_count, local_bytes)
         self.mbarriers = MBarriers(self.shared)
+        self.checks = BatchChecks(checks, launch, self.block_indices) if checks is not None else None
         # Where the addresses in registers lead; see ``access``.
         self.located: dict[tuple[str, int, int], LocatedAddress] = {}
 

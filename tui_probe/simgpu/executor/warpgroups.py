@@ -16,6 +16,7 @@ import numpy as np
 
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Immediate, Vector
+from tui_probe.simgpu.executor.checks import LOAD, STORE, AccessKind
 from tui_probe.simgpu.executor.loads import Access, PointerAccess, state_space
 from tui_probe.simgpu.executor.matrix import (
     accumulator_of,
@@ -98,7 +99,13 @@ class _FragmentPlacement:
     """Memory positions of the elements of a fragment."""
 
     def __init__(
-        self, instruction: Instruction, count: int, address: Operand, rest: list[Operand], bind: Binder
+        self,
+        instruction: Instruction,
+        count: int,
+        address: Operand,
+        rest: list[Operand],
+        bind: Binder,
+        access: AccessKind = LOAD,
     ) -> None:
         self.kind = last_type(instruction)
         rows, columns = _shape_of(instruction).of(instruction.modifiers[1])
@@ -110,7 +117,7 @@ class _FragmentPlacement:
         self._row, self._column = row.astype(np.uint64), column.astype(np.uint64)
         default = Immediate(str(columns))
         self._stride = bind.source(rest[0] if rest else default, TYPES["u32"])
-        self.access = Access(address, state_space(instruction), self.kind.bytes, bind)
+        self.access = Access(address, state_space(instruction), self.kind.bytes, bind, access)
 
     def addresses(self, group: ThreadGroup) -> Value:
         """The address of each element: shape (elements, lanes)."""
@@ -137,6 +144,7 @@ def _build_load(instruction: Instruction, bind: Binder) -> Operation:
         for addresses in placement.addresses(group):
             element = np.empty(group.lanes.count, UNSIGNED[kind.bits])
             for part in placement.access.parts_at(group, np.ascontiguousarray(addresses)):
+                placement.access.check(group, part)
                 chosen = slice(None) if part.positions is None else part.positions
                 element[chosen] = part.view(element.dtype)[part.element]
             rows.append(element)
@@ -151,7 +159,7 @@ def _build_store(instruction: Instruction, bind: Binder) -> Operation:
     """``wmma.store.d.sync.aligned.layout.shape{.space}.type [address], {…}{, stride}``."""
     address, stored, *optional = operands_of(instruction, 2, 3)
     operands = _registers(stored, bind)
-    placement = _FragmentPlacement(instruction, len(operands), address, optional, bind)
+    placement = _FragmentPlacement(instruction, len(operands), address, optional, bind, STORE)
     kind = placement.kind
     sources = [bind.source(operand, element_register(kind)) for operand in operands]
     line = bind.line
@@ -162,6 +170,7 @@ def _build_store(instruction: Instruction, bind: Binder) -> Operation:
         elements = bits.reshape((*bits.shape, 1)).view(UNSIGNED[kind.bits]).reshape(group.lanes.count, -1)
         for number, addresses in enumerate(placement.addresses(group)):
             for part in placement.access.parts_at(group, np.ascontiguousarray(addresses)):
+                placement.access.check(group, part, elements[:, number])
                 chosen = slice(None) if part.positions is None else part.positions
                 part.view(elements.dtype)[part.element] = elements[chosen, number]
 

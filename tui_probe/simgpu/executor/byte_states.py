@@ -1,0 +1,136 @@
+"""States of the bytes of a memory: allocated, initialised, freed.
+
+A state is a byte of flags per byte of memory, so that one gather answers for an access of any size. The driver sends
+changes of device memory with each launch; see ``protocol``.
+"""
+
+from __future__ import annotations
+
+import mmap
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.simgpu.executor.scalars import U8, U64, UNSIGNED, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+ALLOCATED: Final = 1
+INITIALISED: Final = 2
+FREED: Final = 4
+READABLE: Final = ALLOCATED | INITIALISED
+
+CHANGE_ALLOCATED, CHANGE_INITIALISED, CHANGE_FREED, CHANGE_FORGET = 1, 2, 3, 4
+"""Kinds of changes, as the driver sends them."""
+_MAX_FREED: Final = 10_000
+"""Freed allocations that are remembered to describe an access."""
+
+
+_MAP_NORESERVE: Final = 0x4000
+"""Of Linux; the module ``mmap`` has it from Python 3.13 on."""
+
+
+def sparse_bytes(count: int) -> mmap.mmap:
+    """Zeros that take no memory until they are written. Raises OSError."""
+    memory = mmap.mmap(-1, count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return memory
+
+
+class ByteStates:
+    """States of all bytes of a buffer, as words that are as long as accesses are.
+
+    Bytes beyond 8 are words of 8, the last dimension of what a gather returns.
+    """
+
+    def __init__(self, states: NDArray[np.uint8]) -> None:
+        self.states = states
+        self._views: dict[int, Value] = {}
+
+    @classmethod
+    def uninitialised(cls, count: int) -> ByteStates:
+        """Allocated bytes of memory that each launch has anew."""
+        return cls(np.full(count, ALLOCATED, U8))
+
+    def words(self, size: int) -> Value:
+        """All states as accesses of ``size`` bytes see them."""
+        words = self._views.get(size)
+        if words is None:
+            usable = self.states[: len(self.states) // size * size]
+            words = usable.view(UNSIGNED[8 * size]) if size <= U64.itemsize else usable.view(U64).reshape(-1, size // 8)
+            self._views[size] = words
+        return words
+
+    def fill(self, start: int, end: int, flag: int) -> None:
+        """Add a flag to a range."""
+        self.states[start:end] |= np.uint8(flag)
+
+
+def whole_word(size: int, state: int) -> Value:
+    """The word of an access of ``size`` bytes, each of which has ``state``."""
+    word: Value = np.full(min(size, 8), state, U8).view(UNSIGNED[8 * min(size, 8)])[0]
+    return word
+
+
+class GlobalStates(ByteStates):
+    """States of device memory at ``base``, with the allocations that the program made."""
+
+    def __init__(self, base: int, size: int) -> None:
+        super().__init__(np.frombuffer(sparse_bytes(size), U8))
+        self._base = base
+        self._live: dict[int, int] = {}
+        self._freed: dict[int, int] = {}
+
+    def apply(self, changes: Iterable[tuple[int, int, int]]) -> None:
+        """Take changes into account: kind, address, bytes."""
+        for kind, address, size in changes:
+            start = address - self._base
+            piece = self.states[max(start, 0) : start + size]
+            if kind == CHANGE_ALLOCATED:
+                self._live[address] = size
+                piece[:] = ALLOCATED
+            elif kind == CHANGE_INITIALISED:
+                piece |= np.uint8(INITIALISED)
+            elif kind == CHANGE_FREED:
+                self._live.pop(address, None)
+                self._remember_freed(address, size)
+                piece[:] = FREED
+            elif kind == CHANGE_FORGET:
+                self._forget()
+
+    def _forget(self) -> None:
+        for address, size in self._live.items():
+            self.states[address - self._base : address - self._base + size] = 0
+        self._live.clear()
+
+    def _remember_freed(self, address: int, size: int) -> None:
+        self._freed.pop(address, None)
+        self._freed[address] = size
+        while len(self._freed) > _MAX_FREED:
+            self._freed.pop(next(iter(self._freed)))
+
+    def describe(self, address: int) -> str:
+        """The allocation that an invalid address belongs to: ``8 bytes after an allocation of 4096 bytes at 0x…``."""
+        freed = _before(self._freed, address)
+        if freed is not None and address < freed[0] + freed[1] and self.states[address - self._base] & FREED:
+            return f"byte {address - freed[0]} of a freed allocation of {freed[1]} bytes at {freed[0]:#x}"
+        below = _before(self._live, address)
+        above = min((start for start in self._live if start > address), default=None)
+        if below is not None and (above is None or address - below[0] - below[1] <= above - address):
+            distance = address - below[0] - below[1]
+            return f"{distance} bytes after an allocation of {below[1]} bytes at {below[0]:#x}"
+        if above is not None:
+            size = self._live[above]
+            return f"{above - address} bytes before an allocation of {size} bytes at {above:#x}"
+        return "no memory is allocated"
+
+
+def _before(ranges: dict[int, int], address: int) -> tuple[int, int] | None:
+    """The last range that starts at or before an address."""
+    starts = sorted(ranges)
+    position = bisect_right(starts, address)
+    return (starts[position - 1], ranges[starts[position - 1]]) if position else None

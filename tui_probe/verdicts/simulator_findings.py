@@ -1,0 +1,140 @@
+"""Findings of the simulated GPU's checks: faults of a kernel, with instruction, block, thread and value."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.table import safe
+from tui_probe.input_limits import PTX_TEXT, parse_json
+from tui_probe.probekit.finding import Finding, place
+from tui_probe.trace.plain_file import read_within
+from tui_probe.trace.source_lines import SourceLines, source_position
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.trace.model import KernelFacts
+
+_LABELS: Final = {
+    "out_of_bounds": "out of bounds",
+    "use_after_free": "use after free",
+    "misaligned": "misaligned",
+    "uninitialized": "uninitialized",
+    "race": "race",
+    "barrier_divergence": "divergent barrier",
+    "deadlock": "deadlock",
+}
+_ADVICE: Final = {
+    "out_of_bounds": "compare the index with the size before the access",
+    "use_after_free": "free memory after the last kernel that uses it",
+    "misaligned": "align the address to the size of the access, or access smaller elements",
+    "uninitialized": "initialize the memory before the kernel reads it",
+    "race": "order the two accesses: a barrier within a block, atomics or two launches between blocks",
+    "barrier_divergence": "move the barrier to where all threads of the block reach it",
+    "deadlock": "let all threads that the barrier waits for reach it",
+}
+
+
+def simulator_findings(kernel: KernelFacts) -> Iterator[Finding]:
+    """Yield the faults that checks found in launches of a kernel, in the order in which they were found."""
+    for text in kernel.trace.state.faults:
+        fault = _parsed(text)
+        if fault is not None and fault["kernel"] == kernel.name:
+            yield _finding(kernel, fault)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> dict[str, Any] | None:
+    """A fault as data; None if the log has something else."""
+    try:
+        fault = parse_json(text)
+    except ValueError:
+        return None
+    known = isinstance(fault, dict) and fault.get("kind") in _LABELS and isinstance(fault.get("place"), dict)
+    return fault if known else None
+
+
+def _finding(kernel: KernelFacts, fault: dict[str, Any]) -> Finding:
+    kind, here, other = fault["kind"], fault["place"], fault.get("other")
+    line = _pruned_line(kernel, here)
+    values = {
+        "fault": kind,
+        "space": fault.get("space") or None,
+        "address": fault.get("address"),
+        "bytes": fault.get("size"),
+        "value": fault.get("value"),
+        "accesses": fault.get("count"),
+        **_place_values("", kernel, here, line),
+    }
+    if isinstance(other, dict):
+        values |= _place_values("other_", kernel, other, _pruned_line(kernel, other))
+    text = "; ".join(filter(None, (_what(fault), _where(kernel, here, line), _other(kernel, other))))
+    page = "ptx" if line else ""
+    return Finding(
+        kind, _LABELS[kind], safe(text), page=page, line=line, stands_out=True, values=values, advice=_ADVICE[kind]
+    )
+
+
+def _place_values(prefix: str, kernel: KernelFacts, site: dict[str, Any], line: int | None) -> dict[str, Any]:
+    return {
+        f"{prefix}access": site.get("access") or None,
+        f"{prefix}line": line,
+        f"{prefix}source": source_position(_source(kernel, line)) or None,
+        f"{prefix}instruction": site.get("text"),
+        f"{prefix}fault_block": _coordinates(site.get("block")),
+        f"{prefix}fault_thread": _coordinates(site.get("thread")),
+    }
+
+
+def _what(fault: dict[str, Any]) -> str:
+    """``store of 4 B to global memory, 8 bytes after an allocation of 4096 bytes at 0x7f00, value 0x1``."""
+    access, size, space = fault["place"].get("access"), fault.get("size"), fault.get("space")
+    parts = [f"{access or 'access'} of {size} B in {space} memory" if size else "", fault.get("detail") or ""]
+    value = fault.get("value")
+    parts.append(f"value {value}" if value is not None else "")
+    count = fault.get("count")
+    parts.append(f"{units.count(count)} accesses" if isinstance(count, int) and count > 1 else "")
+    return ", ".join(filter(None, (str(part) for part in parts)))
+
+
+def _where(kernel: KernelFacts, site: dict[str, Any], line: int | None) -> str:
+    """``st.global.u32 PTX:32 copy.cu:4, block (0, 0, 0), thread (3, 0, 0)``."""
+    opcode = str(site.get("text") or "").partition(";")[0].removesuffix(";")
+    opcode = next((word for word in opcode.split() if not word.startswith(("@", "{"))), "")
+    position = (
+        place(line, _source(kernel, line), opcode) if line else f"{opcode} line {site.get('ptx_line')} of its PTX"
+    )
+    block, thread = _coordinates(site.get("block")), _coordinates(site.get("thread"))
+    return ", ".join(filter(None, (position, f"block {block}" if block else "", f"thread {thread}" if thread else "")))
+
+
+def _other(kernel: KernelFacts, other: Any) -> str:
+    if not isinstance(other, dict):
+        return ""
+    return f"conflicts with {other.get('access')} at {_where(kernel, other, _pruned_line(kernel, other))}"
+
+
+def _coordinates(numbers: Any) -> str | None:
+    return f"({', '.join(map(str, numbers))})" if isinstance(numbers, list) and len(numbers) == 3 else None
+
+
+def _source(kernel: KernelFacts, line: int | None) -> Any:
+    return SourceLines.of(kernel.folder).ptx_line(line) if line and kernel.folder else None
+
+
+def _pruned_line(kernel: KernelFacts, site: dict[str, Any]) -> int | None:
+    """The line of ``pruned.ptx`` with the same text, after as many equal lines of its function; None without one."""
+    path, text, left = kernel.file("pruned.ptx"), site.get("text"), site.get("occurrence")
+    if path is None or path.stat().st_size > PTX_TEXT.most or not text or not isinstance(left, int):
+        return None
+    lines = read_within(path, PTX_TEXT).decode("utf-8", "replace").split("\n")
+    name = str(site.get("function"))
+    start = next((at for at, line in enumerate(lines) if name in line and (".entry" in line or ".func" in line)), 0)
+    for number in range(start, len(lines)):
+        if lines[number].strip().startswith(text):
+            if not left:
+                return number + 1
+            left -= 1
+    return None
