@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from tui_probe.engine.cache import default_cache_directory
 from tui_probe.errors import LaunchError
+from tui_probe.launcher import options
 from tui_probe.launcher.control import NO_LIMIT
 from tui_probe.launcher.driver import Driver
 from tui_probe.launcher.environment import (
@@ -36,8 +38,23 @@ REAL = Driver(Path("/lib/libcuda.so.1"), simulated=False)
 SIMULATED = Driver(Path("/tool/sim/libcuda.so.1"), simulated=True)
 
 
-def environment(base: dict[str, str], driver: Driver = REAL, **options: object) -> dict[str, str]:
-    return target_environment(base, RunOptions(("x",), **options), driver, PLACES, "Nov21_025649")  # type: ignore[arg-type]
+def environment(base: dict[str, str], driver: Driver = REAL, **chosen: object) -> dict[str, str]:
+    return target_environment(base, RunOptions(("x",), **chosen), driver, PLACES, "Nov21_025649")  # type: ignore[arg-type]
+
+
+def test_defaults_of_budgets_are_those_of_the_hook() -> None:
+    """A limit that has its default value is not passed on."""
+    source = (Path(__file__).parents[2] / "hook/src/process/settings.c").read_text()
+    shifted = re.findall(r"#define DEFAULT_(\w+) \((\d+)ull << (\d+)\)", source)
+    defaults = {name: int(base) << int(shift) for name, base, shift in shifted}
+    defaults |= {name: int(value) for name, value in re.findall(r"\bDEFAULT_(\w+) = (\d+)", source)}
+    launched = {
+        "TRACE_BYTES": options.MAX_TRACE_BYTES,
+        "RESULT_FILES": options.MAX_RESULT_FILES,
+        "LOG_BYTES": options.MAX_LOG_BYTES,
+        "WRITE_RATE": options.MAX_WRITE_RATE,
+    }
+    assert launched == {name: defaults[name] for name in launched}
 
 
 def test_loading_keeps_the_users_libraries_before_ours() -> None:
