@@ -14,7 +14,7 @@ from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler, AssemblyReport
 from tui_probe.engine.cache import read_file, write_file
 from tui_probe.engine.grafting.graft_gate import trial_part
-from tui_probe.engine.grafting.grafts import GRAFT_WAY, GraftedKernel, Grafter
+from tui_probe.engine.grafting.grafts import SASS_MODE_LINE, GraftedKernel, Grafter
 from tui_probe.engine.image_kernels import find_cubin
 from tui_probe.engine.insertion import ProbedPtx, build_probed_ptx, count_snippets
 from tui_probe.engine.kernel import Kernel
@@ -368,7 +368,7 @@ class PrepareJob:
         cached = f"[cache] prepared before: all files are from {self.cache.place(key)}"
         self.log.write("\n".join([self._subject(entry.found, name), cached, entry.log_text or _NO_ASSEMBLER_TEXT]))
         self._tell_note(entry.info)
-        if GRAFT_WAY in entry.info.splitlines():
+        if SASS_MODE_LINE in entry.info.splitlines():
             self._refuse_graft(arch)
         return Answer("ok", entry.load)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_probe.binaries.cubin import Cubin
-from tui_probe.binaries.line_tables import source_places
+from tui_probe.engine.grafting.sass_site_file import source_lines
 from tui_probe.engine.kernel_cache import PRUNED_FILE
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.reasons import because
@@ -54,7 +54,7 @@ def kernel_waits(kernel: FoundKernel, directory: Path) -> KernelWaits:
         cubin = kernel.machine_code() or _assembled_cubin(directory, f"sm_{kernel.arch}")
         target = GraftTarget.of(cubin, kernel.name)
         names = tuple(operation_name(word, target.arch) or f"{word.operation:#05x}" for word in target.words)
-        return KernelWaits(tuple(wait_sites(target)), names, _source_lines(cubin, target))
+        return KernelWaits(tuple(wait_sites(target)), names, source_lines(target))
     except (ImageError, UnsupportedKernelError) as error:
         return KernelWaits(reason=error.reason)
 
@@ -64,10 +64,3 @@ def _assembled_cubin(directory: Path, arch: str) -> Cubin:
         return Cubin.read((directory / PRUNED_FILE).read_bytes())
     except FileNotFoundError:
         raise UnsupportedKernelError(because("no-machine-code", gpu=arch)) from None
-
-
-def _source_lines(cubin: Cubin, target: GraftTarget) -> dict[int, tuple[str, int]]:
-    try:
-        return source_places(cubin.image, target.name, target.code.size)
-    except ImageError:  # a damaged line table takes nothing but the lines
-        return {}

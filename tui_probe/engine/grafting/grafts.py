@@ -1,6 +1,6 @@
-"""Graft probes into kernels without PTX, and write their ``sites.json``.
+"""Graft probes into kernels without PTX.
 
-The code is that of the PTX way, of a kernel with nothing in it, which ptxas assembles once for a probe and an
+The snippet is the code of the PTX mode, inserted into an empty kernel and assembled by ptxas once per probe and
 architecture. ``kernel.info`` also has, for such a kernel:
 
     way graft
@@ -12,7 +12,6 @@ architecture. ``kernel.info`` also has, for such a kernel:
 
 from __future__ import annotations
 
-import json
 import tempfile
 import threading
 from dataclasses import dataclass, replace
@@ -20,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries.cubin import Cubin
-from tui_probe.binaries.line_tables import source_places
 from tui_probe.engine.grafting.instruction_grafts import graft_instructions
 from tui_probe.engine.grafting.sass_positions import site_offsets
+from tui_probe.engine.grafting.sass_site_file import sass_site_file
 from tui_probe.engine.grafting.snippet_ptx import (
     ENTRY_KERNEL,
     EXIT_KERNEL,
@@ -34,22 +33,20 @@ from tui_probe.engine.grafting.snippet_ptx import (
     snippet_ptx,
 )
 from tui_probe.engine.grafting.snippet_store import SnippetStore
-from tui_probe.engine.grafting.wait_grafts import ProbedWait, ProbedWaits, graft_waits
+from tui_probe.engine.grafting.wait_grafts import ProbedWaits, graft_waits
 from tui_probe.engine.kernel_texts import kernel_info
 from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_architecture
-from tui_probe.errors import ImageError, UnsupportedKernelError
+from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Level
 from tui_probe.probe_model.storage import map_slots
-from tui_probe.ptx.instruction_facts import facts_of
 from tui_probe.reasons import because
 from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
-from tui_probe.sass.operations import blocks_may_wait, mnemonic, operation_class, operation_name
+from tui_probe.sass.operations import blocks_may_wait
 from tui_probe.sass.snippets import Snippet, assign_uniform_registers, with_final_wait, with_initial_wait
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.uniform_registers import UNIFORM_KEPT_BY_CALLS, used_uniform_registers
 from tui_probe.sass.variables import calls_outside
-from tui_probe.sass.wait_probe import null_wait
 from tui_probe.sass.words import (
     EXIT,
     MAX_REGISTERS,
@@ -59,160 +56,34 @@ from tui_probe.sass.words import (
     with_read_barriers,
     without_guard,
 )
-from tui_probe.trace.sites import GRAFT, MAX_SITE_NUMBER, SITES_FORMAT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from tui_probe.engine.assembler import Assembler, AssemblyReport
     from tui_probe.engine.cache import Cache
     from tui_probe.engine.grafting.sass_blocks import SassBlock
     from tui_probe.engine.grafting.sass_positions import SassSite
+    from tui_probe.engine.grafting.wait_grafts import ProbedWait
     from tui_probe.probe_model.probe import Probe
     from tui_probe.sass.nv_info import Attribute
     from tui_probe.sass.words import Word
 
 
-def graft_site_file(
-    probe: str,
-    target: GraftTarget,
-    sites: Sequence[SassSite | ProbedWait],
-    blocks: Sequence[SassBlock],
-    maps: Mapping[str, Sequence[int]],
-    wait_sites: int = 0,
-) -> str:
-    """The text of the file; ``maps``: the offsets of the instructions that each map has a record for, in order.
-    ``wait_sites`` is the number of instructions whose waits could be measured, in this group or another.
-
-    What an instruction would be in PTX tells its class, type and space. Source lines are those of the cubin's line
-    table, where it has one.
-    """
-    files: dict[str, int] = {}
-    sources = _source_lines(target)
-    fields = [
-        _wait_fields(target, site, sources, files)
-        if isinstance(site, ProbedWait)
-        else _instruction_fields(target, site, sources.get(site.at), files)
-        for site in sites
-    ]
-    fields += [_block_fields(target, block, sources.get(block.first), files) for block in blocks]
-    places = {site.at: number for number, site in enumerate(sites)}
-    own = {
-        "probe": probe,
-        "way": GRAFT,
-        "sites": fields,
-        "maps": {name: {"sites": [places[at] for at in offsets]} for name, offsets in maps.items()},
-        "unchecked": [],
-        **({"wait_sites": wait_sites} if wait_sites else {}),
-    }
-    return json.dumps({"version": SITES_FORMAT, "files": list(files), "probes": [own]}) + "\n"
-
-
-def _source_lines(target: GraftTarget) -> dict[int, tuple[str, int]]:
-    try:
-        return source_places(target.cubin.image, target.name, target.code.size)
-    except ImageError:  # a damaged line table takes nothing but the lines
-        return {}
-
-
-def _instruction_fields(
-    target: GraftTarget, site: SassSite, source: tuple[str, int] | None, files: dict[str, int]
-) -> dict[str, object]:
-    first = site.places[0]
-    facts = facts_of(first.ptx_equivalent)
-    fields: dict[str, object] = {
-        "offset": site.at,
-        "at": "instruction",
-        "points": list(dict.fromkeys(place.point.name for place in site.places)),
-        "opcode": mnemonic(target.words[site.at // WORD_BYTES], target.arch),
-        "class": facts.work,
-        "type": facts.type or None,
-        "space": facts.space or None,
-        "access": facts.access,
-        "bytes": first.facts.bytes,
-    }
-    return {name: value for name, value in fields.items() if value is not None} | _source_fields(source, files)
-
-
-def _wait_fields(
-    target: GraftTarget, wait: ProbedWait, sources: Mapping[int, tuple[str, int]], files: dict[str, int]
-) -> dict[str, object]:
-    """A wait site, with its class and the instructions that warps wait for."""
-    site, first = wait.site, wait.site.producer
-    of_class = [producer for producer in site.producers if producer.kind == site.kind]
-    producers = sorted(of_class, key=lambda producer: producer is not first)
-    return {
-        **_named_fields(target, site.index, sources, files),
-        "at": "instruction",
-        "points": list(wait.points),
-        "wait": {
-            "class": site.kind,
-            "depth": site.depth,
-            "null": null_wait(target.words[site.index], waits_itself=site.own is not None),
-            "producers": [
-                {
-                    **_named_fields(target, producer.index, sources, files),
-                    "previous": producer.from_previous,
-                }
-                for producer in producers[:_MAX_PRODUCERS]
-            ],
-        },
-    }
-
-
-def _named_fields(
-    target: GraftTarget, index: int, sources: Mapping[int, tuple[str, int]], files: dict[str, int]
-) -> dict[str, object]:
-    word, at = target.words[index], index * WORD_BYTES
-    return {
-        "offset": at,
-        "opcode": operation_name(word, target.arch) or mnemonic(word, target.arch),
-        "class": operation_class(word, target.arch),
-        **_source_fields(sources.get(at), files),
-    }
-
-
-def _wait_offsets(probe: Probe, waits: Sequence[ProbedWait]) -> dict[str, list[int]]:
-    offsets = [wait.at for wait in waits]
-    return {own_map.name: offsets for own_map in probe.maps if own_map.level is Level.SITE}
-
-
-def _block_fields(
-    target: GraftTarget, block: SassBlock, source: tuple[str, int] | None, files: dict[str, int]
-) -> dict[str, object]:
-    """A basic block, by its first instruction."""
-    word = target.words[block.first // WORD_BYTES]
-    return {
-        "offset": block.first,
-        "at": "block",
-        "points": [code.point.name for code in block.codes if code.point.positions],
-        "opcode": operation_name(word, target.arch) or mnemonic(word, target.arch),
-        "class": operation_class(word, target.arch),
-        **_source_fields(source, files),
-    }
-
-
-def _source_fields(source: tuple[str, int] | None, files: dict[str, int]) -> dict[str, object]:
-    if source is None or source[1] >= MAX_SITE_NUMBER:
-        return {}
-    return {"source": {"file": files.setdefault(source[0], len(files)), "line": source[1]}}
-
-
 _CODE_ALIGNMENT: Final = 16
 """ptxas reads parameters together where they begin at a multiple of this."""
 _SECOND_ASSEMBLY_OFFSET: Final = 0x5A0
-"""Bytes between the two places at which the code is assembled: of many bits, so that a field read wrongly shows."""
-_MAX_PRODUCERS: Final = 16
-"""Producers of a wait that are named; a load of a whole tile may be more instructions."""
-GRAFT_WAY: Final = "way graft"
-"""The line of kernel.info by which a grafted kernel is known."""
+"""Bytes between the two parameter offsets for which the code is assembled: many bits are set, so that a field read
+wrongly shows.
+"""
+SASS_MODE_LINE: Final = "way graft"
+"""Line of kernel.info by which a grafted kernel is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeCode:
-    """The machine code of a probe for one architecture: what runs first, None for nothing, and what runs last.
-
-    ``flat`` is what runs last in flat launches, with an ``EXIT`` for others; None if that is ``exit``, too.
+    """SASS of a probe for one architecture: ``entry`` snippet (None: none), ``exit`` snippet, ``flat`` exit snippet for
+    flat launches (None: same as ``exit``), which has an ``EXIT`` for other launches.
     """
 
     ptx: SnippetPtx
@@ -233,7 +104,7 @@ class ProbeCode:
 
     @property
     def exit_pairs(self) -> list[int]:
-        """The even numbers of the pairs of uniform registers at exits."""
+        """Even numbers of the uniform register pairs at exits, sorted."""
         return sorted({*self.exit.uniform_pairs(), *(self.flat.uniform_pairs() if self.flat else ())})
 
     @property
@@ -243,9 +114,9 @@ class ProbeCode:
 
 @dataclass(frozen=True, slots=True)
 class GraftedKernel:
-    """A kernel with a probe in it: what the device would run, what it runs instead, and the text of kernel.info.
+    """A kernel with a probe: the ``pruned`` cubin, the graft, and the texts of its files.
 
-    ``sites`` is the text of sites.json; ``log_text`` is for process.log.
+    ``info`` is the text of kernel.info, ``sites`` that of sites.json; ``log_text`` is for process.log.
     """
 
     pruned: bytes
@@ -257,7 +128,7 @@ class GraftedKernel:
 
     @property
     def probed(self) -> bytes:
-        """The cubin that runs instead."""
+        """Cubin with the probe."""
         return self.grafted.image
 
 
@@ -273,7 +144,7 @@ class Grafter:
         self._lock = threading.Lock()
 
     def code(self, target: GraftTarget, *, in_slots: bool = False) -> ProbeCode:
-        """The probe's code for the architecture of a kernel. Raises UnsupportedKernelError and ToolchainError."""
+        """Return the probe's code for a kernel. Raises UnsupportedKernelError and ToolchainError."""
         odd = target.first_added % _CODE_ALIGNMENT
         code = self._code(target.arch, LEADING_BYTES + odd, in_slots)
         return code if code.exit.base == target.base else self._code(target.arch, MANY_LEADING_BYTES + odd, in_slots)
@@ -317,11 +188,11 @@ class Grafter:
             way=_info_lines(grafted),
         )
         log_text = _log_text(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
-        site_file = graft_site_file(self._probe.name, target, [*sites, *waits.sites], blocks, lines, waits.total)
-        return GraftedKernel(cubin.image, grafted, info, site_file, log_text, in_slots)
+        sites_text = sass_site_file(self._probe.name, target, [*sites, *waits.sites], blocks, lines, waits.total)
+        return GraftedKernel(cubin.image, grafted, info, sites_text, log_text, in_slots)
 
     def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
-        """The code, once ptxas itself showed that only known fields change where parameters lie elsewhere."""
+        """Assemble the code at two parameter offsets and refuse it unless only known fields differ."""
         code, other = (
             self._assembled_at(arch, at, in_slots=in_slots) for at in (leading, leading + _SECOND_ASSEMBLY_OFFSET)
         )
@@ -343,7 +214,7 @@ class Grafter:
 
 
 def _with_lanes_summed(probe: Probe) -> Probe:
-    """The probe with a sum over lanes at exits, also of ``sparse`` maps.
+    """Return the probe with a sum over lanes at exits, also for ``sparse`` maps.
 
     On an H200, grafted exits at which several lanes of a warp added counts of their own lost some: of a loop that lanes
     leave one after another, 6 of 11 requests were counted.
@@ -351,54 +222,62 @@ def _with_lanes_summed(probe: Probe) -> Probe:
     return replace(probe, maps=tuple(replace(own_map, sparse=False) for own_map in probe.maps))
 
 
+def _wait_offsets(probe: Probe, waits: Sequence[ProbedWait]) -> dict[str, list[int]]:
+    offsets = [wait.at for wait in waits]
+    return {own_map.name: offsets for own_map in probe.maps if own_map.level is Level.SITE}
+
+
 def graft_code(target: GraftTarget, code: ProbeCode) -> tuple[Grafted, int]:
-    """Put a probe's code at the entry and at all exits of a kernel; and how many instructions got a barrier more."""
-    _refuse(target, code)
+    """Graft a probe's code at the entry and all exits of a kernel.
+
+    Returns the kernel with the number of stores that got a read barrier. Raises UnsupportedKernelError.
+    """
+    _check_registers(target, code)
     taken = used_uniform_registers(target.all_words(), target.arch)
     entry_pairs = code.entry.uniform_pairs() if code.entry else []
-    above = _first_free_register(target, code)
-    places = assign_uniform_registers(entry_pairs, code.exit_pairs, taken, code.ptx.carried, above)
-    if any(place.number < UNIFORM_KEPT_BY_CALLS for place in places.carried if place.is_uniform) and (
+    first_free = _first_free_register(target, code)
+    registers = assign_uniform_registers(entry_pairs, code.exit_pairs, taken, code.ptx.carried, first_free)
+    if any(register.number < UNIFORM_KEPT_BY_CALLS for register in registers.carried if register.is_uniform) and (
         function := calls_outside(target)
     ):
         raise UnsupportedKernelError(because("graft-calls", function=function))
     first = target.base, target.base + target.first_added
     splices = []
     if code.entry:
-        splices.append(Splice(0, tuple(with_final_wait(code.entry.placed(*first, places.entry, places.carried)))))
-    leaving = tuple(with_initial_wait(code.exit.placed(*first, places.exits, places.carried)))
+        splices.append(Splice(0, tuple(with_final_wait(code.entry.placed(*first, registers.entry, registers.carried)))))
+    leaving = tuple(with_initial_wait(code.exit.placed(*first, registers.exits, registers.carried)))
     if code.flat:
-        leaving = _by_launch(
-            target.arch, with_initial_wait(code.flat.placed(*first, places.exits, places.carried)), leaving
+        leaving = _join_exit_code(
+            target.arch, with_initial_wait(code.flat.placed(*first, registers.exits, registers.carried)), leaving
         )
     splices += [Splice(at, leaving) for at in target.exits()]
     rewritten = with_read_barriers(target.words)
-    registers = [place.number + 1 + RESERVED for place in places.carried if not place.is_uniform]
+    carried_ends = [register.number + 1 + RESERVED for register in registers.carried if not register.is_uniform]
     grafted = apply_splices(
-        target, splices, code.ptx.parameters, max(code.registers, *registers, 0), rewritten, code.flags
+        target, splices, code.ptx.parameters, max(code.registers, *carried_ends, 0), rewritten, code.flags
     )
-    refuse_changes(target, grafted, places.pairs)
+    refuse_changes(target, grafted, registers.pairs)
     return grafted, len(rewritten)
 
 
-def _by_launch(arch: int, flat: Sequence[Word], general: Sequence[Word]) -> tuple[Word, ...]:
-    """Code for flat launches, which ends, and behind it that for others, to which it branches where they would leave.
+def _join_exit_code(arch: int, flat: Sequence[Word], general: Sequence[Word]) -> tuple[Word, ...]:
+    """Join the exit code of flat launches with that of others, to which it branches.
 
-    Raises UnsupportedKernelError if that is not a single place.
+    Raises UnsupportedKernelError unless the flat code has exactly one exit.
     """
-    ways_out = [index for index, word in enumerate(flat) if word.opcode == EXIT]
-    if len(ways_out) != 1:
-        raise UnsupportedKernelError(because("graft-snippet", what=f"{len(ways_out)} exits in code for flat launches"))
-    at = ways_out[0]
+    exits = [index for index, word in enumerate(flat) if word.opcode == EXIT]
+    if len(exits) != 1:
+        raise UnsupportedKernelError(because("graft-snippet", what=f"{len(exits)} exits in code for flat launches"))
+    at = exits[0]
     other = branch_word(arch, at * WORD_BYTES, (len(flat) + 1) * WORD_BYTES, like=flat[at])
     end = without_guard(flat[at]).with_wait_mask(0)
     return (*flat[:at], other, *flat[at + 1 :], end, *general)
 
 
 def _first_free_register(target: GraftTarget, code: ProbeCode) -> int | None:
-    """The first register beyond those of a kernel and of the probe's code; None where they cannot be more.
+    """Return the first register above those of the kernel and the code; None where no more can be added.
 
-    Functions that are called may use it, and warps that give registers away lose it.
+    Called functions may use such a register, and warps that give registers away lose it.
     """
     first = max(target.registers, code.registers) - RESERVED
     fits = first + code.ptx.carried + RESERVED <= MAX_REGISTERS
@@ -406,8 +285,8 @@ def _first_free_register(target: GraftTarget, code: ProbeCode) -> int | None:
     return first if fits and keeps else None
 
 
-def _refuse(target: GraftTarget, code: ProbeCode) -> None:
-    """Raises UnsupportedKernelError for a kernel in which the probe's code could not run or would miss something."""
+def _check_registers(target: GraftTarget, code: ProbeCode) -> None:
+    """Raise UnsupportedKernelError if a called function may exit, or warps give away registers of the code."""
     target.refuse_functions()
     if code.registers > target.fewest_registers < target.registers:
         needed = {"needed": code.registers, "left": target.fewest_registers}
@@ -416,13 +295,13 @@ def _refuse(target: GraftTarget, code: ProbeCode) -> None:
 
 def _info_lines(grafted: Grafted) -> list[str]:
     places = " ".join(str(at) for at in grafted.branches)
-    lines = [GRAFT_WAY, f"grafted {places} appended {grafted.start}"]
+    lines = [SASS_MODE_LINE, f"grafted {places} appended {grafted.start}"]
     lines += [f"patch {patch.kind} {patch.offset} {patch.addend} {patch.name}" for patch in grafted.patches]
     return lines + [f"constant {name} {size}" for name, size in grafted.constants]
 
 
 def _log_text(target: GraftTarget, grafted: Grafted, rewritten: int) -> str:
-    """For process.log, in the words of ptxas where it would tell the same."""
+    """Return the lines for process.log, in ptxas's format where it reports the same."""
     places = ", ".join(f"{at:#06x}" for at in grafted.branches)
     memory = f"{target.shared_bytes} bytes smem, {target.constants.size} bytes cmem[0]"
     return (

@@ -1,0 +1,146 @@
+"""Write ``sites.json`` of grafted kernels: instructions, wait sites and basic blocks, with their source lines."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.binaries.line_tables import source_places
+from tui_probe.engine.grafting.wait_grafts import ProbedWait
+from tui_probe.errors import ImageError
+from tui_probe.ptx.instruction_facts import facts_of
+from tui_probe.sass.operations import mnemonic, operation_class, operation_name
+from tui_probe.sass.wait_probe import null_wait
+from tui_probe.sass.words import WORD_BYTES
+from tui_probe.trace.sites import GRAFT, MAX_SITE_NUMBER, SITES_FORMAT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tui_probe.engine.grafting.sass_blocks import SassBlock
+    from tui_probe.engine.grafting.sass_positions import SassSite
+    from tui_probe.sass.target import GraftTarget
+
+_MAX_PRODUCERS: Final = 16
+"""Producers of a wait that are named; a load of a whole tile may be more instructions."""
+
+
+def sass_site_file(
+    probe: str,
+    target: GraftTarget,
+    sites: Sequence[SassSite | ProbedWait],
+    blocks: Sequence[SassBlock],
+    maps: Mapping[str, Sequence[int]],
+    wait_sites: int = 0,
+) -> str:
+    """Return the text of ``sites.json`` of a grafted kernel.
+
+    ``maps``: the offsets of the instructions that each map has a record for, in order. ``wait_sites`` is the number of
+    instructions whose waits could be measured, in this group or another. Class, type and space are those of an
+    instruction's PTX equivalent; source lines are from the cubin's line table, where it has one.
+    """
+    files: dict[str, int] = {}
+    sources = source_lines(target)
+    fields = [
+        _wait_fields(target, site, sources, files)
+        if isinstance(site, ProbedWait)
+        else _instruction_fields(target, site, sources.get(site.at), files)
+        for site in sites
+    ]
+    fields += [_block_fields(target, block, sources.get(block.first), files) for block in blocks]
+    places = {site.at: number for number, site in enumerate(sites)}
+    own = {
+        "probe": probe,
+        "way": GRAFT,
+        "sites": fields,
+        "maps": {name: {"sites": [places[at] for at in offsets]} for name, offsets in maps.items()},
+        "unchecked": [],
+        **({"wait_sites": wait_sites} if wait_sites else {}),
+    }
+    return json.dumps({"version": SITES_FORMAT, "files": list(files), "probes": [own]}) + "\n"
+
+
+def _instruction_fields(
+    target: GraftTarget, site: SassSite, source: tuple[str, int] | None, files: dict[str, int]
+) -> dict[str, object]:
+    first = site.places[0]
+    facts = facts_of(first.ptx_equivalent)
+    fields: dict[str, object] = {
+        "offset": site.at,
+        "at": "instruction",
+        "points": list(dict.fromkeys(place.point.name for place in site.places)),
+        "opcode": mnemonic(target.words[site.at // WORD_BYTES], target.arch),
+        "class": facts.work,
+        "type": facts.type or None,
+        "space": facts.space or None,
+        "access": facts.access,
+        "bytes": first.facts.bytes,
+    }
+    return {name: value for name, value in fields.items() if value is not None} | _source_fields(source, files)
+
+
+def _wait_fields(
+    target: GraftTarget, wait: ProbedWait, sources: Mapping[int, tuple[str, int]], files: dict[str, int]
+) -> dict[str, object]:
+    """Return the fields of a wait site, with its class and the instructions that warps wait for."""
+    site, first = wait.site, wait.site.producer
+    of_class = [producer for producer in site.producers if producer.kind == site.kind]
+    producers = sorted(of_class, key=lambda producer: producer is not first)
+    return {
+        **_named_fields(target, site.index, sources, files),
+        "at": "instruction",
+        "points": list(wait.points),
+        "wait": {
+            "class": site.kind,
+            "depth": site.depth,
+            "null": null_wait(target.words[site.index], waits_itself=site.own is not None),
+            "producers": [
+                {
+                    **_named_fields(target, producer.index, sources, files),
+                    "previous": producer.from_previous,
+                }
+                for producer in producers[:_MAX_PRODUCERS]
+            ],
+        },
+    }
+
+
+def _named_fields(
+    target: GraftTarget, index: int, sources: Mapping[int, tuple[str, int]], files: dict[str, int]
+) -> dict[str, object]:
+    word, at = target.words[index], index * WORD_BYTES
+    return {
+        "offset": at,
+        "opcode": operation_name(word, target.arch) or mnemonic(word, target.arch),
+        "class": operation_class(word, target.arch),
+        **_source_fields(sources.get(at), files),
+    }
+
+
+def _block_fields(
+    target: GraftTarget, block: SassBlock, source: tuple[str, int] | None, files: dict[str, int]
+) -> dict[str, object]:
+    """Return the fields of a basic block, from its first instruction."""
+    word = target.words[block.first // WORD_BYTES]
+    return {
+        "offset": block.first,
+        "at": "block",
+        "points": [code.point.name for code in block.codes if code.point.positions],
+        "opcode": operation_name(word, target.arch) or mnemonic(word, target.arch),
+        "class": operation_class(word, target.arch),
+        **_source_fields(source, files),
+    }
+
+
+def _source_fields(source: tuple[str, int] | None, files: dict[str, int]) -> dict[str, object]:
+    if source is None or source[1] >= MAX_SITE_NUMBER:
+        return {}
+    return {"source": {"file": files.setdefault(source[0], len(files)), "line": source[1]}}
+
+
+def source_lines(target: GraftTarget) -> dict[int, tuple[str, int]]:
+    """Return source file and line by byte offset in the kernel; {} without a readable line table."""
+    try:
+        return source_places(target.cubin.image, target.name, target.code.size)
+    except ImageError:
+        return {}
