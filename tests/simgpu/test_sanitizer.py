@@ -3,72 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from tui_probe.errors import SimulationError
 from tui_probe.simgpu.executor import Checker
-from tui_probe.simgpu.executor.byte_states import CHANGE_ALLOCATED, CHANGE_FREED, CHANGE_INITIALISED
+from tui_probe.simgpu.executor.checks.byte_states import CHANGE_ALLOCATED, CHANGE_FREED, CHANGE_INITIALISED
 
 from .device import Device, compiled
 
 if TYPE_CHECKING:
-    from tui_probe.simgpu.executor.check_findings import Fault
+    from tui_probe.simgpu.executor.checks.findings import AccessPlace, Fault
 
 GUARD = 256
-ALL = 0xFFFFFFFF
-
-
-class CheckedDevice(Device):
-    """A device whose kernels are checked. Allocations have a gap between them."""
-
-    def __init__(self) -> None:
-        super().__init__(1 << 20)
-        self.checker: Checker = Checker(self.memory)
-
-    def allocate(self, size: int) -> int:
-        """Memory that is not initialised."""
-        address = super().allocate(size + GUARD)
-        self.checker.apply([(CHANGE_ALLOCATED, address, size)])
-        return address
-
-    def upload(self, values: Any) -> int:
-        """Memory that a copy initialised."""
-        address = super().upload(values)
-        self.checker.apply([(CHANGE_INITIALISED, address, np.asarray(values).nbytes)])
-        return address
-
-    def free(self, address: int, size: int) -> None:
-        """The reverse of ``allocate``."""
-        self.checker.apply([(CHANGE_FREED, address, size)])
-
-
-@dataclass(frozen=True)
-class Plant:
-    """A kernel with a fault, which ``right`` replaced by ``wrong`` plants in a line marked ``// here``.
-
-    ``body`` is executed by ``grid`` blocks of ``block`` threads with ``%rd1``: 256 initialised u32, ``%rd2``: 256 u32
-    that are not, ``%rd3``: freed memory, ``%r1``: the thread, ``%r2``: the block, ``%rd4``, ``%rd5``: 4 times these.
-    A line marked ``// other`` is the other side of a race.
-    """
-
-    kind: str
-    body: str
-    right: str = ""
-    wrong: str = ""
-    block: int = 64
-    grid: int = 2
-    at: tuple[int, int] | None = None
-    other: tuple[int, int] | None = None
-    shared: int = 1024
-
-    def source(self, text: str) -> str:
-        return HEAD + self.body.replace("FAULT", text) + "\n    ret;\n}\n"
-
-
 HEAD = """.version 8.0
 .target sm_90
 .address_size 64
@@ -77,7 +26,6 @@ HEAD = """.version 8.0
     .reg .pred %p<8>;
     .reg .b16 %h<8>;
     .reg .b32 %r<32>;
-    .reg .f32 %f<8>;
     .reg .b64 %rd<32>;
     .local .align 16 .b8 stack[64];
     .shared .align 16 .b8 tile[1024];
@@ -87,96 +35,274 @@ HEAD = """.version 8.0
     ld.param.u64 %rd3, [c];
     mov.u32 %r1, %tid.x;
     mov.u32 %r2, %ctaid.x;
-    mul.wide.u32 %rd4, %r1, 4;
-    mul.wide.u32 %rd5, %r2, 4;
-    add.u64 %rd6, %rd1, %rd4;
-    add.u64 %rd7, %rd2, %rd4;
-    mov.u32 %r3, tile;
-    shl.b32 %r4, %r1, 2;
-    add.u32 %r5, %r3, %r4;
     mov.u32 %r6, ready;
+    setp.ne.u32 %p1, %r1, 0;
+    setp.ge.u32 %p2, %r1, 32;
+    shl.b32 %r4, %r1, 2;
+    mov.u32 %r3, tile;
+    add.u32 %r5, %r3, %r4;
+    mad.lo.u32 %r7, %r2, 64, %r1;
+    mul.wide.u32 %rd4, %r1, 4;
+    mul.wide.u32 %rd5, %r7, 4;
+    add.u64 %rd6, %rd1, %rd5;
+    add.u64 %rd7, %rd2, %rd5;
+    add.u64 %rd8, %rd3, %rd5;
+    mov.u64 %rd9, stack;
 """
+"""Two blocks of 64 threads; ``%r1`` is the thread, ``%r2`` the block. Each thread has an element at ``[%rd6]`` of 1024
+initialized bytes, at ``[%rd7]`` of 1024 that are not, at ``[%rd8]`` of freed memory, at ``[%r5]`` of shared memory."""
 
 
-def run(plant: Plant, text: str) -> tuple[list[Fault], list[str]]:
-    """Return the faults that are found, and the lines of the kernel."""
+class CheckedDevice(Device):
+    """A device whose kernels are checked. Allocations have a gap between them."""
+
+    def __init__(self) -> None:
+        super().__init__(1 << 20)
+        self.checks = self.checker = Checker(self.memory)
+
+    def allocate(self, size: int) -> int:
+        """Memory that is not initialised."""
+        address = super().allocate(size + GUARD)
+        self.checks.apply([(CHANGE_ALLOCATED, address, size)])
+        return address
+
+    def upload(self, values: Any) -> int:
+        """Memory that a copy initialised."""
+        address = super().upload(values)
+        self.checks.apply([(CHANGE_INITIALISED, address, np.asarray(values).nbytes)])
+        return address
+
+    def free(self, address: int, size: int) -> None:
+        """The reverse of ``allocate``."""
+        self.checks.apply([(CHANGE_FREED, address, size)])
+
+
+class Plant(NamedTuple):
+    """A kernel whose line ``// here`` has a fault with the instructions ``wrong`` in place of ``FIX``, none with
+    ``right``.
+
+    ``at`` is the block and thread; ``other`` those of the line ``// other``, on the other side of a race.
+    """
+
+    kind: str
+    body: str
+    right: str
+    wrong: str
+    at: tuple[int, int]
+    other: tuple[int, int] | None = None
+
+    def source(self, fix: str) -> str:
+        """The PTX."""
+        return f"{HEAD}{self.body.replace('FIX', fix)}\n    ret;\n}}\n"
+
+
+def run(source: str) -> list[Fault]:
+    """Return the faults of a kernel."""
     device = CheckedDevice()
-    source = plant.source(text)
-    initialised, plain = device.upload(np.arange(256, dtype=np.uint32)), device.allocate(1024)
+    numbers, empty = device.upload(np.arange(256, dtype=np.uint32)), device.allocate(1024)
     freed = device.upload(np.zeros(256, np.uint32))
     device.free(freed, 1024)
+    arguments = (np.uint64(numbers), np.uint64(empty), np.uint64(freed))
     with contextlib.suppress(SimulationError):
-        device.launch(
-            compiled(source), *(np.uint64(address) for address in (initialised, plain, freed)),
-            grid=(plant.grid,), block=(plant.block,),
-        )  # fmt: skip
-    return device.checker.take_faults(), source.split("\n")
+        device.launch(compiled(source), *arguments, grid=(2,), block=(64,))
+    return device.checks.take_faults()
 
 
-OUTSIDE = "out_of_bounds"
+def where(place: AccessPlace | None, lines: list[str]) -> tuple[str, tuple[int, int]] | None:
+    """The mark of a line, block and thread."""
+    if place is None or place.block is None or place.thread is None:
+        return None
+    return lines[place.line - 1].rpartition("// ")[2], (place.block[0], place.thread[0])
+
+
+INIT = "@!%p1 mbarrier.init.shared.b64 [%r6], 1;\nbar.sync 0;"
+WAIT = "mbarrier.try_wait.parity.shared.b64 %p3, [%r6], 0;"
+BULK = (
+    "@%p1 bra L;\nmbarrier.arrive.expect_tx.shared.b64 %rd10, [%r6], 256;\n"
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 256, [%r6]; // other\nL:\n"
+)
+SUM = "ld.shared.u32 %r9, [%r5]; // here\nst.global.u32 [%rd7], %r9;"
+NEXT = "xor.b32 %r8, %r4, 128;\nadd.u32 %r8, %r3, %r8;\n"
+"""``[%r8]``: the element of the thread 32 further, in the other warp."""
 PLANTS = {
+    # out of bounds of device memory
     "global-store": Plant(
-        OUTSIDE, "FAULT // here", "st.global.u32 [%rd7], %r1;", "st.global.u32 [%rd7+840], %r1;", at=(0, 46)
+        "out_of_bounds", "FIX // here", "st.global.u32 [%rd7], %r1;", "st.global.u32 [%rd7+800], %r1;", (0, 56)
     ),
     "global-load": Plant(
-        OUTSIDE, "FAULT // here", "ld.global.u32 %r9, [%rd6];", "ld.global.u32 %r9, [%rd6+-8];", at=(0, 0)
+        "out_of_bounds", "FIX // here", "ld.global.u32 %r9, [%rd6+512];", "ld.global.u32 %r9, [%rd6+-8];", (0, 0)
     ),
     "global-vector": Plant(
-        OUTSIDE,
-        "mul.wide.u32 %rd8, %r1, 16;\nadd.u64 %rd8, %rd1, %rd8;\nFAULT // here",
-        "ld.global.v4.u32 {%r9, %r10, %r11, %r12}, [%rd8];",
-        "ld.global.v4.u32 {%r9, %r10, %r11, %r12}, [%rd8+16];",
-        at=(0, 63),
+        "out_of_bounds", "mul.wide.u32 %rd10, %r1, 16;\nadd.u64 %rd10, %rd1, %rd10;\nFIX // here",
+        "ld.global.v4.u32 {%r9, %r10, %r11, %r12}, [%rd10];",
+        "ld.global.v4.u32 {%r9, %r10, %r11, %r12}, [%rd10+16];", (0, 63),
     ),
     "global-atomic": Plant(
-        OUTSIDE, "FAULT // here", "red.global.add.u32 [%rd6], 1;", "red.global.add.u32 [%rd6+800], 1;", at=(0, 56)
+        "out_of_bounds", "FIX // here", "red.global.add.u32 [%rd6], 1;", "red.global.add.u32 [%rd6+520], 1;", (1, 62)
+    ),
+    # use after free
+    "freed-store": Plant(
+        "use_after_free", "FIX // here", "st.global.u32 [%rd6], %r1;", "st.global.u32 [%rd8], %r1;", (0, 0)
     ),
     "freed-load": Plant(
-        "use_after_free",
-        "add.u64 %rd8, %rd3, %rd4;\nFAULT // here",
-        "ld.global.u32 %r9, [%rd6];",
-        "ld.global.u32 %r9, [%rd8];",
-        at=(0, 0),
-    ),
-    "freed-store": Plant(
-        "use_after_free",
-        "add.u64 %rd8, %rd3, %rd4;\nFAULT // here",
-        "",
-        "@%p1 bra L; st.global.u32 [%rd8+64], %r1; L:",
-        at=(0, 0),
+        "use_after_free", "FIX // here", "ld.global.u32 %r9, [%rd6];", "@%p2 ld.global.u32 %r9, [%rd8];", (0, 32)
     ),
     "freed-generic": Plant(
-        "use_after_free", "add.u64 %rd8, %rd3, %rd4;\nFAULT // here", "", "ld.u32 %r9, [%rd8];", at=(0, 0)
+        "use_after_free", "FIX // here", "ld.u32 %r9, [%rd6];", "ld.u32 %r9, [%rd8];", (0, 0)
     ),
-    "freed-atomic": Plant("use_after_free", "FAULT // here", "", "atom.global.add.u32 %r9, [%rd3], 1;", at=(0, 0)),
+    "freed-atomic": Plant(
+        "use_after_free", "FIX // here", "atom.global.add.u32 %r9, [%rd6], 1;", "atom.global.add.u32 %r9, [%rd8], 1;",
+        (0, 0),
+    ),
+    # out of bounds of shared and local memory
     "shared-store": Plant(
-        OUTSIDE, "FAULT // here", "st.shared.u32 [%r5], %r1;", "st.shared.u32 [%r5+912], %r1;", at=(0, 32)
+        "out_of_bounds", "FIX // here", "st.shared.u32 [%r5], %r1;", "st.shared.u32 [%r5+912], %r1;", (0, 32)
     ),
-    "shared-load": Plant(OUTSIDE, "FAULT // here", "", "ld.shared.u32 %r9, [4096];", at=(0, 0)),
+    "shared-load": Plant(
+        "out_of_bounds", "st.shared.u32 [%r5], %r1;\nFIX // here", "ld.shared.u32 %r9, [%r5];",
+        "ld.shared.u32 %r9, [%r5+4096];", (0, 0),
+    ),
     "local-store": Plant(
-        OUTSIDE, "FAULT // here", "st.local.u32 [stack+60], %r1;", "st.local.u32 [stack+64], %r1;", at=(0, 0)
+        "out_of_bounds", "FIX // here", "st.local.u32 [stack+60], %r1;", "st.local.u32 [stack+64], %r1;", (0, 0)
     ),
     "local-load": Plant(
-        OUTSIDE,
-        "mov.u64 %rd8, stack;\nadd.u64 %rd8, %rd8, %rd4;\nFAULT // here",
-        "",
-        "ld.local.u32 %r9, [%rd8+4];",
-        at=(0, 15),
+        "out_of_bounds", "st.local.u32 [stack], %r1;\nadd.u64 %rd9, %rd9, %rd4;\nFIX // here",
+        "ld.local.u32 %r9, [stack];", "@%p2 ld.local.u32 %r9, [%rd9];", (0, 32),
     ),
-}
+    # misaligned
+    "misaligned-global": Plant(
+        "misaligned", "FIX // here", "ld.global.u64 %rd10, [%rd1];", "ld.global.u64 %rd10, [%rd6];", (0, 1)
+    ),
+    "misaligned-shared": Plant(
+        "misaligned", "FIX // here", "st.shared.u32 [%r5], %r1;", "st.shared.u32 [%r5+2], %r1;", (0, 0)
+    ),
+    "misaligned-local": Plant(
+        "misaligned", "FIX // here", "st.local.u64 [stack+8], %rd1;", "st.local.u64 [stack+4], %rd1;", (0, 0)
+    ),
+    "misaligned-atomic": Plant(
+        "misaligned", "FIX // here", "red.global.add.u32 [%rd6], 1;", "red.global.add.u32 [%rd6+1], 1;", (0, 0)
+    ),
+    # uninitialised device memory
+    "uninitialized-global": Plant(
+        "uninitialized", "FIX // here", "ld.global.u32 %r9, [%rd6];", "ld.global.u32 %r9, [%rd7];", (0, 0)
+    ),
+    "uninitialized-vector": Plant(
+        "uninitialized", "mul.wide.u32 %rd10, %r1, 16;\nadd.u64 %rd11, %rd1, %rd10;\nadd.u64 %rd10, %rd2, %rd10;\n"
+        "FIX // here", "ld.global.v2.u64 {%rd12, %rd13}, [%rd11];", "ld.global.v2.u64 {%rd12, %rd13}, [%rd10];", (0, 0),
+    ),
+    "uninitialized-atomic": Plant(
+        "uninitialized", "FIX // here", "red.global.add.u32 [%rd6], 1;", "red.global.add.u32 [%rd7], 1;", (0, 0)
+    ),
+    "uninitialized-copy": Plant(
+        "uninitialized", "mul.lo.u32 %r8, %r1, 4;\nFIX // here\ncp.async.wait_all;",
+        "cp.async.ca.shared.global [%r5], [%rd6], 4;", "cp.async.ca.shared.global [%r5], [%rd7], 4;", (0, 0),
+    ),
+    # uninitialised shared and local memory
+    "uninitialized-shared": Plant(
+        "uninitialized", "FIX\nld.shared.u32 %r9, [%r5]; // here", "st.shared.u32 [%r5], %r1;",
+        "@%p2 st.shared.u32 [%r5], %r1;", (0, 0),
+    ),
+    "uninitialized-tail": Plant(
+        "uninitialized", "@!%p2 st.shared.u32 [%r5], %r1;\nbar.sync 0;\nFIX", "",
+        "ld.shared.u32 %r9, [%r5]; // here", (0, 32),
+    ),
+    "uninitialized-local": Plant(
+        "uninitialized", "st.local.u32 [stack], %r1;\nFIX // here", "ld.local.u32 %r9, [stack];",
+        "ld.local.u32 %r9, [stack+4];", (0, 0),
+    ),
+    "uninitialized-bytes": Plant(
+        "uninitialized", "FIX\nld.local.u8 %h1, [stack+9]; // here", "st.local.u16 [stack+8], %h2;",
+        "st.local.u8 [stack+8], %h2;", (0, 0),
+    ),
+    # races in shared memory
+    "shared-read-after-write": Plant(
+        "race", f"{NEXT}st.shared.u32 [%r5], %r1; // other\nFIX\nld.shared.u32 %r9, [%r8]; // here", "bar.sync 0;", "",
+        (0, 0), (0, 32),
+    ),
+    "shared-write-after-read": Plant(
+        "race", f"{NEXT}st.shared.u32 [%r5], %r1;\nbar.sync 0;\nld.shared.u32 %r9, [%r8]; // other\nFIX\n"
+        "add.u32 %r9, %r9, 1;\nst.shared.u32 [%r5], %r9; // here", "bar.sync 0;", "", (0, 0), (0, 32),
+    ),
+    "shared-write-after-write": Plant(
+        "race", f"{NEXT}st.shared.u32 [%r5], %r1; // other\nFIX\nst.shared.u32 [%r8], %r1; // here", "bar.sync 0;", "",
+        (0, 0), (0, 32),
+    ),
+    "shared-one-place": Plant(
+        "race", "FIX // here and // here", "@!%p1 st.shared.u32 [%r3], %r1;", "st.shared.u32 [%r3], %r1;",
+        (0, 63), (0, 0),
+    ),
+    "shared-bytes": Plant(
+        "race", f"{NEXT}cvt.u16.u32 %h1, %r1;\nst.shared.u8 [%r5+1], %h1; // other\nFIX // here",
+        "ld.shared.u8 %h2, [%r5+1];", "ld.shared.u8 %h2, [%r8+1];", (0, 0), (0, 32),
+    ),
+    # races at barriers of some threads, and within warps
+    "named-barrier": Plant(
+        "race", f"{NEXT}st.shared.u32 [%r5], %r1; // other\nmov.u32 %r9, 1;\nFIX\nld.shared.u32 %r9, [%r8]; // here",
+        "bar.sync 1, 64;", "@%p2 mov.u32 %r9, 2;\nbar.sync %r9, 32;", (0, 0), (0, 32),
+    ),
+    "within-warp": Plant(
+        "race", "xor.b32 %r8, %r4, 4;\nadd.u32 %r8, %r3, %r8;\nst.shared.u32 [%r5], %r1; // other\nFIX\n"
+        "ld.shared.u32 %r9, [%r8]; // here", "bar.warp.sync 0xffffffff;", "", (0, 0), (0, 1),
+    ),
+    "barrier-in-front": Plant(
+        "race", f"{NEXT}FIX\nld.shared.u32 %r9, [%r8]; // here",
+        "st.shared.u32 [%r5], %r1;\nbar.sync 0;", "bar.sync 0;\nst.shared.u32 [%r5], %r1; // other", (0, 0), (0, 32),
+    ),
+    # races in device memory
+    "between-blocks": Plant(
+        "race", "add.u64 %rd10, %rd2, %rd4;\nFIX // here and // here", "st.global.u32 [%rd7], %r7;",
+        "st.global.u32 [%rd10], %r7;", (1, 0), (0, 0),
+    ),
+    "neighbor-block": Plant(
+        "race", "st.global.u32 [%rd7], %r7; // other\nxor.b32 %r8, %r7, 64;\nmul.wide.u32 %rd10, %r8, 4;\n"
+        "add.u64 %rd10, %rd2, %rd10;\nFIX // here", "ld.global.u32 %r9, [%rd7];", "ld.global.u32 %r9, [%rd10];",
+        (0, 0), (1, 0),
+    ),
+    "counter": Plant(
+        "race", "ld.global.u32 %r9, [%rd1]; // other\nadd.u32 %r9, %r9, 1;\nFIX // here",
+        "red.global.add.u32 [%rd1], 1;", "@!%p1 st.global.u32 [%rd1], %r9;", (0, 0), (1, 63),
+    ),
+    "block-global": Plant(
+        "race", "st.global.u32 [%rd7], %r1; // other\nxor.b32 %r8, %r7, 32;\nmul.wide.u32 %rd10, %r8, 4;\n"
+        "add.u64 %rd10, %rd2, %rd10;\nFIX\nld.global.u32 %r9, [%rd10]; // here", "bar.sync 0;", "", (0, 0), (0, 32),
+    ),
+    # races with asynchronous copies
+    "copy-own": Plant(
+        "race", f"cp.async.ca.shared.global [%r5], [%rd6], 4; // other\nFIX\n{SUM}", "cp.async.wait_all;", "",
+        (0, 0), (0, 0),
+    ),
+    "copy-of-others": Plant(
+        "race", f"{NEXT}cp.async.ca.shared.global [%r5], [%rd6], 4; // other\nFIX\nld.shared.u32 %r9, [%r8]; // here",
+        "cp.async.wait_all;\nbar.sync 0;", "bar.sync 0;\ncp.async.wait_all;", (0, 0), (0, 32),
+    ),
+    "copy-groups": Plant(
+        "race", "cp.async.ca.shared.global [%r5], [%rd6], 4;\ncp.async.commit_group;\n"
+        "cp.async.ca.shared.global [%r5+256], [%rd6], 4; // other\ncp.async.commit_group;\nFIX\n"
+        "ld.shared.u32 %r9, [%r5+256]; // here", "cp.async.wait_group 0;", "cp.async.wait_group 1;", (0, 0), (0, 0),
+    ),
+    "copy-bulk": Plant("race", f"{INIT}\n{BULK}FIX\nbar.sync 0;\n{SUM}", WAIT, "", (0, 0), (0, 0)),
+    "phase-bulk": Plant(
+        "race", f"{INIT}\n{BULK}FIX\n{SUM}", WAIT, WAIT.replace(" 0;", " 1;"), (0, 0), (0, 0)
+    ),
+    "mbarrier": Plant(
+        "race", f"{NEXT}{INIT.replace('1;', '64;')}\nst.shared.u32 [%r5], %r1; // other\n"
+        f"mbarrier.arrive.shared.b64 %rd10, [%r6];\nFIX\nld.shared.u32 %r9, [%r8]; // here", WAIT, "", (0, 0), (0, 32),
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PLANTS)
-def test_check_finds_planted_fault(name: str) -> None:
+def test_checks_find_planted_fault(name: str) -> None:
     plant = PLANTS[name]
-    faults, lines = run(plant, plant.wrong)
-    assert [fault.kind for fault in faults] == [plant.kind]
-    place = faults[0].place
-    assert "// here" in lines[place.line - 1]
-    assert (place.block, place.thread) == ((plant.at[0], 0, 0), (plant.at[1], 0, 0))
+    source = plant.source(plant.wrong)
+    fault, *others = run(source)
+    lines = source.split("\n")
+    assert (fault.kind, where(fault.place, lines)) == (plant.kind, ("here", plant.at))
+    assert not others
+    if plant.other is not None:
+        assert where(fault.other, lines) in (("other", plant.other), ("here", plant.other))
 
 
 @pytest.mark.parametrize("name", PLANTS)
-def test_check_reports_nothing_for_correct_kernel(name: str) -> None:
-    faults, _ = run(PLANTS[name], PLANTS[name].right)
-    assert faults == []
+def test_checks_report_nothing_for_correct_kernel(name: str) -> None:
+    assert run(PLANTS[name].source(PLANTS[name].right)) == []

@@ -1,6 +1,6 @@
 """Executes PTX with NumPy, many threads at a time, under a deterministic model of time (see ``model``)."""
 
-from tui_probe.simgpu.executor.checks import Checker
+from tui_probe.simgpu.executor.checks.checker import Checker
 from tui_probe.simgpu.executor.device_calls import HEAP, HEAP_BYTES
 from tui_probe.simgpu.executor.execution import Execution, execute
 from tui_probe.simgpu.executor.faults import (

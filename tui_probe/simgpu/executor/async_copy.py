@@ -16,7 +16,7 @@ from tui_probe.ptx.tree import Immediate, Memory, Vector
 from tui_probe.simgpu.executor import loads
 from tui_probe.simgpu.executor.async_state import MAX_TRACKED_GROUPS, WORD_BYTES, MBarrierEvent
 from tui_probe.simgpu.executor.barrier_instructions import apply_events, build_tracking, words_of
-from tui_probe.simgpu.executor.checks import LOAD, STORE, AccessKind
+from tui_probe.simgpu.executor.checks.accesses import COPY, LOAD, STORE, TRACKED_COPY, AccessKind
 from tui_probe.simgpu.executor.clusters import MAX_BLOCKS, at_rank
 from tui_probe.simgpu.executor.loads import Access, LaneAccess, store, whole_type
 from tui_probe.simgpu.executor.model import COPY_LATENCY, WARP_SIZE, copy_cycles
@@ -38,9 +38,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CopyWait:
-    """A wait for copies, which are done at ``end``, one per lane."""
+    """A wait for copies, which are done at ``end``, one per lane.
+
+    ``pending`` groups of ``cp.async`` may still be on their way, None: not even copies in no group; -1: of others.
+    """
 
     end: Callable[[ThreadGroup], NDArray[np.int64]]
+    pending: int | None = -1
     may_end: bool = False
 
     def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
@@ -49,6 +53,8 @@ class CopyWait:
     def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
         def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:  # noqa: ARG001
             np.maximum.at(group.batch.counters, group.lanes.warp, self.end(group))
+            if group.batch.checks is not None and self.pending != -1:
+                group.batch.checks.order.copies_awaited(group.lanes, self.pending)
             group.block = following
             return group
 
@@ -119,9 +125,10 @@ def _build_into_shared(
         sizes = copy(group)
         issued = group.batch.counters[group.lanes.warp].tolist()
         times = [now + COPY_LATENCY + copy_cycles(size) for now, size in zip(issued, sizes, strict=True)]
-        apply_events(
-            group, line, words_of(access, group, line), [MBarrierEvent(transfer=-size) for size in sizes], times
-        )
+        words = words_of(access, group, line)
+        if group.batch.checks is not None:
+            group.batch.checks.order.copies_counted(words)
+        apply_events(group, line, words, [MBarrierEvent(transfer=-size) for size in sizes], times)
 
     return run
 
@@ -129,7 +136,7 @@ def _build_into_shared(
 def _build_multicast(operands: tuple[Operand, ...], bind: Binder) -> Operation:
     """``[to], [source], size, [mbarrier], mask``: to the same place in each block that the mask names."""
     to, source, size, word, mask, *_ = operands
-    writing, reading = _UnitRun(to, "shared", bind, STORE), _UnitRun(source, "global", bind)
+    writing, reading = _UnitRun(to, "shared", bind, TRACKED_COPY), _UnitRun(source, "global", bind)
     access, line = Access(word, "shared", WORD_BYTES, bind), bind.line
     count, blocks = bind.source(size, TYPES["u32"]), bind.source(mask, TYPES["u16"])
     bind.effects.starts_block = True
@@ -146,6 +153,8 @@ def _build_multicast(operands: tuple[Operand, ...], bind: Binder) -> Operation:
                 (place,) = writing.places_at(own, at_rank(targets[lane : lane + 1], rank, own), [one])
                 _copy_units(place, origin, one)
                 word_there = words_of(access, own, line, at_rank(values[lane : lane + 1], rank, own))
+                if own.batch.checks is not None:
+                    own.batch.checks.order.copies_counted(word_there)
                 apply_events(own, line, word_there, [MBarrierEvent(transfer=-one)], [time])
 
     return run
@@ -168,7 +177,8 @@ def _build_bulk_copy(
     to: tuple[Operand, str], source: tuple[Operand, str], size: Operand, bind: Binder
 ) -> Callable[[ThreadGroup], list[int]]:
     """The copy itself, each operand with its state space; it gives the bytes that each lane copied."""
-    writing, reading = _UnitRun(*to, bind, STORE), _UnitRun(*source, bind)
+    written = TRACKED_COPY if to[1] == "shared" else STORE
+    writing, reading = _UnitRun(*to, bind, written), _UnitRun(*source, bind)
     count, line = bind.source(size, TYPES["u32"]), bind.line
     bind.effects.starts_block = True
 
@@ -241,11 +251,11 @@ def build_copy_wait(instruction: Instruction, bind: Binder) -> CopyWait | None:
     if kind == "bulk" and "wait_group" in instruction.modifiers:
         return build_bulk_wait(instruction, bind)
     if kind == "wait_all":
-        return CopyWait(lambda group: group.batch.copies.end_of_all(group.lanes))
+        return CopyWait(lambda group: group.batch.copies.end_of_all(group.lanes), None)
     if kind != "wait_group":
         return None
     pending = pending_groups(instruction, bind)
-    return CopyWait(lambda group: group.batch.copies.end_of_groups(group.lanes, pending))
+    return CopyWait(lambda group: group.batch.copies.end_of_groups(group.lanes, pending), pending)
 
 
 def _build_async(instruction: Instruction, bind: Binder) -> Operation:
@@ -271,7 +281,7 @@ def _build_copy(instruction: Instruction, bind: Binder) -> Operation:
     has_policy = any("cache_hint" in modifier for modifier in instruction.modifiers)
     given = bind.source(optional[0], TYPES["u32"]) if len(optional) > has_policy else None
     size = integer_literal(size_operand.text)
-    reading, writing = Access(source, "global", size, bind), Access(to, "shared", size, bind, STORE)
+    reading, writing = Access(source, "global", size, bind), Access(to, "shared", size, bind, COPY)
     single_bytes = [_byte_access(source, number, bind) for number in range(size)] if given else []
     reads = tuple(bind.effects.reads)
     unit = whole_type(size)
@@ -284,12 +294,19 @@ def _build_copy(instruction: Instruction, bind: Binder) -> Operation:
             wanted = given.read(group.registers)
             if (wanted < size).any():
                 store(writing, group, _first_bytes(group, single_bytes, group.lanes.spread(wanted), reads))
+                _note_issue(group)
                 return
         for part in reading.parts(group):
             reading.check(group, part)
             store(writing, group, part.view(unit)[part.element])
+        _note_issue(group)
 
     return run
+
+
+def _note_issue(group: ThreadGroup) -> None:
+    if group.batch.checks is not None:
+        group.batch.checks.order.copy_issued(group.lanes)
 
 
 def _byte_access(source: Operand, number: int, bind: Binder) -> Access:
@@ -327,6 +344,8 @@ def _copy_clock(size: int) -> Operation:
 
 def _commit(group: ThreadGroup) -> None:
     group.batch.copies.commit(group.lanes)
+    if group.batch.checks is not None:
+        group.batch.checks.order.copies_committed(group.lanes)
 
 
 BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"cp": _build_async}

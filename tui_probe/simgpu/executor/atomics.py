@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.ptx.tree import Vector
-from tui_probe.simgpu.executor.checks import ATOMIC
+from tui_probe.simgpu.executor.checks.accesses import atomic_kind
 from tui_probe.simgpu.executor.floating import arithmetic
 from tui_probe.simgpu.executor.loads import Access, state_space
 from tui_probe.simgpu.executor.scalars import choose, last_type, operands_of
@@ -73,7 +73,8 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
     operands = list(operands_of(instruction, least, least + 1))
     target = bind.target(operands.pop(0), kind) if gives else None
     count = 2 if name == "cas" else 1
-    access = Access(operands[0], state_space(instruction), kind.bytes, bind, ATOMIC)
+    accessed = atomic_kind(instruction.opcode, instruction.modifiers)
+    access = Access(operands[0], state_space(instruction), kind.bytes, bind, accessed)
     sources = [bind.source(operand, kind) for operand in operands[1 : 1 + count]]
     ufunc, update = _semantics(name, kind)
     bind.effects.polls = gives
@@ -102,7 +103,8 @@ def _build_vector(instruction: Instruction, kind: ScalarType, name: str, bind: B
     sources = [bind.source(element, kind) for element in _elements(operands[1], bind)]
     space = state_space(instruction)
     vector = Access(operands[0], space, kind.bytes * len(sources), bind)
-    access = Access(operands[0], space, kind.bytes, bind, ATOMIC)
+    accessed = atomic_kind(instruction.opcode, instruction.modifiers)
+    access = Access(operands[0], space, kind.bytes, bind, accessed)
     ufunc, update = _semantics(name, kind)
     bind.effects.polls = gives
 

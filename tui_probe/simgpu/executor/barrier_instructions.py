@@ -9,7 +9,7 @@ import numpy as np
 
 from tui_probe.ptx.tree import Immediate
 from tui_probe.simgpu.executor.async_state import MAX_COUNT, PARITY_BIT, WORD_BYTES, MBarrierEvent
-from tui_probe.simgpu.executor.checks import STORE
+from tui_probe.simgpu.executor.checks.accesses import STORE
 from tui_probe.simgpu.executor.faults import MBarrierError
 from tui_probe.simgpu.executor.loads import Access, LaneAccess, state_space
 from tui_probe.simgpu.executor.model import TRY_WAIT_CYCLES, instruction_cost
@@ -111,6 +111,8 @@ def apply_events(
     """An event for each lane, in their order; the words before them. Raises MBarrierError."""
     mbarriers, memory = group.batch.mbarriers, group.batch.shared
     before = []
+    if group.batch.checks is not None:
+        group.batch.checks.order.arrive("mbarrier", words, group.lanes)
     for position, (word, event, time) in enumerate(zip(words.tolist(), each, times, strict=True)):
         before.append(int(memory.view(U64)[word]))
         if problem := mbarriers.happen(word, event, time):
@@ -251,6 +253,8 @@ def build_tracking(instruction: Instruction, bind: Binder) -> Operation:
     def run(group: ThreadGroup) -> None:
         lanes = group.lanes
         end = np.maximum(group.batch.copies.end_of_all(lanes), group.batch.counters[lanes.warp])
+        if group.batch.checks is not None:
+            group.batch.checks.order.copies_tracked(lanes)
         apply_events(group, line, words_of(access, group, line), [event] * lanes.count, end.tolist())
 
     return run

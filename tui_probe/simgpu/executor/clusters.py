@@ -134,6 +134,8 @@ class ClusterBarriers:
         self._arrived[places] = True
         self._phase_of[places] = self._phase[cluster]
         np.maximum.at(self._latest, cluster, self._batch.counters[group.lanes.warp])
+        if self._batch.checks is not None:
+            self._batch.checks.order.arrive("cluster", cluster, group.lanes)
         return group
 
     def wait(self, group: ThreadGroup, line: int) -> None:
@@ -156,6 +158,8 @@ class ClusterBarriers:
                 still.append((group, line))
             counters, warps = self._batch.counters, going.lanes.warp
             counters[warps] = np.maximum(counters[warps], self._ended[self._cluster(going)])
+            if self._batch.checks is not None:
+                self._batch.checks.order.leave("cluster", self._cluster(going), going.lanes)
             released.append(going)
         self._waiting = still
         return released

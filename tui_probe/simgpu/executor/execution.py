@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from tui_probe.errors import SimulationError
-from tui_probe.simgpu.executor.checks import LaunchChecks
+from tui_probe.simgpu.executor.checks.checker import LaunchChecks
 from tui_probe.simgpu.executor.clusters import blocks_in_order, checked_cluster
 from tui_probe.simgpu.executor.faults import DeadlockError
 from tui_probe.simgpu.executor.memory import ParameterMemory
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.simgpu.executor.checks import Checker
+    from tui_probe.simgpu.executor.checks.checker import Checker
     from tui_probe.simgpu.executor.kernel import Kernel
     from tui_probe.simgpu.executor.memory import DeviceMemory
     from tui_probe.simgpu.executor.operations import SourceOperand
@@ -92,6 +92,8 @@ class Scheduler:
                 group = self._assembled(group, block)
                 if group is None:
                     return
+            if block.members is not None and batch.checks is not None:
+                batch.checks.order.sync_warps(group.lanes)
             for operation in block.operations:
                 operation(group)
             batch.charge(group.lanes, block.cycles, block.length)
@@ -211,7 +213,7 @@ def execute(
     launch.cluster = cluster if any(cluster) else kernel.cluster
     if any(launch.cluster):
         checked_cluster(kernel.name, launch.cluster, grid)
-    checks = None if checker is None else LaunchChecks(checker, kernel.name)
+    checks = None if checker is None else LaunchChecks(checker, kernel.name, launch, kernel.layout.least_access)
     run = _LaunchRun(kernel, launch, machine, memory, start_cycle, checks)
     try:
         with np.errstate(all="ignore"):
@@ -220,6 +222,9 @@ def execute(
         if checks is not None:
             checks.failed(error)
         raise
+    finally:
+        if checks is not None:
+            checks.end()
 
 
 def _checked_launch(

@@ -9,7 +9,7 @@ import numpy as np
 
 from tui_probe.errors import PtxError, SimulationError
 from tui_probe.ptx.tree import Memory, Operand, Symbol, Vector
-from tui_probe.simgpu.executor.checks import LOAD, STORE, AccessKind, CheckedAccess
+from tui_probe.simgpu.executor.checks.accesses import LOAD, STORE, STRONG_LOAD, AccessKind, CheckedAccess, store_kind
 from tui_probe.simgpu.executor.memory import GLOBAL_START, WINDOW_BYTES, AccessFault, LocatedAddress, Space
 from tui_probe.simgpu.executor.scalars import (
     B128,
@@ -143,6 +143,7 @@ class Access(PointerAccess):
         space = space or bind.named_space(operand)
         super().__init__(size, bind.line, space, kind)
         self._key = (space, size, self._source.index)
+        bind.layout.least_access = min(bind.layout.least_access, size)
 
     def address(self, group: ThreadGroup) -> Value:
         """The address for each lane, unsigned; a scalar if it is the same for all."""
@@ -247,17 +248,18 @@ def _build_load(instruction: Instruction, bind: Binder) -> Operation:
     written, address = operands_of(instruction, 2, 4)[:2]
     elements = _elements(written)
     bind.effects.polls = not _POLLING.isdisjoint(instruction.modifiers)
+    access = STRONG_LOAD if bind.effects.polls else LOAD
     if space == "param" and isinstance(address, Memory) and isinstance(address.base, Symbol):
         return _build_parameter_load(elements, kind, address.base, address.offset, bind)
     if len(elements) == 1:
-        return _build_single_load(elements[0], kind, address, space, bind)
-    return _build_vector_load(elements, kind, address, space, bind)
+        return _build_single_load(elements[0], kind, Access(address, space, kind.bytes, bind, access), bind)
+    vector = Access(address, space, kind.bytes * len(elements), bind, access)
+    return _build_vector_load(elements, kind, vector, bind)
 
 
-def _build_single_load(written: Operand, kind: ScalarType, address: Operand, space: str, bind: Binder) -> Operation:
+def _build_single_load(written: Operand, kind: ScalarType, access: Access, bind: Binder) -> Operation:
     kind = bind.kept_as(written, kind)
     target, dtype = bind.target(written, kind), kind.dtype
-    access = Access(address, space, kind.bytes, bind)
 
     def run(group: ThreadGroup) -> None:
         target.write(group.registers, _gathered(access, group, dtype))
@@ -278,13 +280,9 @@ def _gathered(access: Access, group: ThreadGroup, dtype: DType) -> Value:
     return value
 
 
-def _build_vector_load(
-    elements: tuple[Operand, ...], kind: ScalarType, address: Operand, space: str, bind: Binder
-) -> Operation:
+def _build_vector_load(elements: tuple[Operand, ...], kind: ScalarType, access: Access, bind: Binder) -> Operation:
     targets = [bind.target(element, kind) for element in elements]
-    size = kind.bytes * len(elements)
-    dtype = whole_type(size)
-    access = Access(address, space, size, bind)
+    dtype = whole_type(kind.bytes * len(elements))
 
     def run(group: ThreadGroup) -> None:
         values = _gathered(access, group, dtype)
@@ -360,10 +358,13 @@ def build_store(instruction: Instruction, bind: Binder) -> Operation:
     """``st`` but for ``st.async``."""
     address, stored = operands_of(instruction, 2, 4)[:2]
     refuse_unknown_modifiers(instruction, bind)
-    return build_store_of(address, stored, last_type(instruction), state_space(instruction), bind)
+    access = store_kind(instruction.modifiers)
+    return build_store_of(address, stored, last_type(instruction), state_space(instruction), bind, access)
 
 
-def build_store_of(address: Operand, stored: Operand, kind: ScalarType, space: str, bind: Binder) -> Operation:
+def build_store_of(
+    address: Operand, stored: Operand, kind: ScalarType, space: str, bind: Binder, access_kind: AccessKind = STORE
+) -> Operation:
     """A store of ``stored``, one number or a vector of them, of type ``kind``."""
     elements = _elements(stored)
     if space == "param":
@@ -372,7 +373,7 @@ def build_store_of(address: Operand, stored: Operand, kind: ScalarType, space: s
         kind = bind.kept_as(elements[0], kind)
     sources = [bind.source(element, kind) for element in elements]
     size = kind.bytes * len(elements)
-    access = Access(address, space, size, bind, STORE)
+    access = Access(address, space, size, bind, access_kind)
     unit = whole_type(size)
 
     def run(group: ThreadGroup) -> None:

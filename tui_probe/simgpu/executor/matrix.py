@@ -13,7 +13,7 @@ import numpy as np
 
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Immediate, Operand, Vector
-from tui_probe.simgpu.executor.checks import STORE
+from tui_probe.simgpu.executor.checks.accesses import STORE
 from tui_probe.simgpu.executor.convert import FORMATS
 from tui_probe.simgpu.executor.loads import Access, state_space
 from tui_probe.simgpu.executor.model import WARP_SIZE

@@ -58,6 +58,10 @@ class Space(Protocol):
     limit: int
 
     @property
+    def stride(self) -> int:
+        """Bytes from the memory of a block or thread to that of the next one."""
+
+    @property
     def is_divided(self) -> bool:
         """True if an address between two valid ones may be invalid, or lead elsewhere."""
 
@@ -139,6 +143,11 @@ class DeviceMemory(_Bytes):
         self._bounds = None if allocations is None else np.asarray(allocations, np.uint64).reshape(-1, 2) - self._base
 
     @property
+    def stride(self) -> int:
+        """See Space."""
+        return self.limit
+
+    @property
     def is_divided(self) -> bool:
         """True if there are allocations, so that an address between two valid ones may be invalid."""
         return self._bounds is not None
@@ -187,6 +196,11 @@ class _Window(_Bytes):
     limit: int
 
     @property
+    def stride(self) -> int:
+        """See Space."""
+        return self.limit
+
+    @property
     def is_divided(self) -> bool:
         """See Space."""
         return False
@@ -209,6 +223,11 @@ class SharedMemory(_Window):
         self.limit = limit
         self._stride = -(-limit // 16) * 16
         super().__init__(np.zeros(block_count * self._stride, np.uint8))
+
+    @property
+    def stride(self) -> int:
+        """See Space."""
+        return self._stride
 
     def indices(self, lanes: Lanes, offset: Value, size: int) -> Value:
         """See Space."""

@@ -148,6 +148,8 @@ class Layout:
     types: dict[int, ScalarType] = field(default_factory=dict)
     shared_bytes: int = 0
     shared_align: int = 16
+    # The fewest bytes that an instruction accesses.
+    least_access: int = 16
     _constants: dict[object, int] = field(default_factory=dict)
     _module_shared: dict[str, int] = field(default_factory=dict)
     _labels: int = 0

@@ -331,6 +331,17 @@ def _do_nothing(group: ThreadGroup) -> None:
     pass
 
 
+def _build_fence(instruction: Instruction, bind: Binder) -> Operation:  # noqa: ARG001
+    """``membar`` and ``fence``: only checks see a difference."""
+    return _note_fence
+
+
+def _note_fence(group: ThreadGroup) -> None:
+    if group.batch.checks is not None:
+        group.batch.checks.order.release(group.lanes)
+        group.batch.checks.order.acquire(group.lanes)
+
+
 def _build_sleep(instruction: Instruction, bind: Binder) -> Operation:
     bind.effects.polls = True
     return _build_nothing(instruction, bind)
@@ -352,8 +363,6 @@ MOVE_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
     "nanosleep": _build_sleep,
     **dict.fromkeys(
         (
-            "membar",
-            "fence",
             "prefetch",
             "prefetchu",
             "discard",
@@ -364,4 +373,6 @@ MOVE_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
         ),
         _build_nothing,
     ),
+    "membar": _build_fence,
+    "fence": _build_fence,
 }

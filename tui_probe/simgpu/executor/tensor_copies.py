@@ -16,7 +16,7 @@ from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Memory
 from tui_probe.simgpu.executor.async_state import WORD_BYTES, MBarrierEvent
 from tui_probe.simgpu.executor.barrier_instructions import apply_events, words_of
-from tui_probe.simgpu.executor.checks import LOAD, STORE, AccessKind, CheckedAccess
+from tui_probe.simgpu.executor.checks.accesses import LOAD, STORE, TRACKED_COPY, AccessKind, CheckedAccess
 from tui_probe.simgpu.executor.loads import Access, state_space
 from tui_probe.simgpu.executor.memory import AccessFault
 from tui_probe.simgpu.executor.model import COPY_LATENCY, copy_cycles
@@ -193,9 +193,12 @@ def _build_load(to: Operand, box: _TensorOperand, word: Operand, bind: Binder) -
         values[tile.inside] = source.view(kind)[_reach(source, tile.addresses[tile.inside], tile, own, (line, LOAD))]
         start = int(own.lanes.spread(target.address(own))[0])
         shared = own.batch.shared
-        shared.view(kind)[_reach(shared, tile.shared_addresses(start), tile, own, (line, STORE))] = values
+        shared.view(kind)[_reach(shared, tile.shared_addresses(start), tile, own, (line, TRACKED_COPY))] = values
         time = int(own.batch.counters[own.lanes.warp[0]]) + COPY_LATENCY + copy_cycles(tile.bytes)
-        apply_events(own, line, words_of(barrier, own, line), [MBarrierEvent(transfer=-tile.bytes)], [time])
+        words = words_of(barrier, own, line)
+        if own.batch.checks is not None:
+            own.batch.checks.order.copies_counted(words)
+        apply_events(own, line, words, [MBarrierEvent(transfer=-tile.bytes)], [time])
 
     return _by_lanes(copy, reads)
 

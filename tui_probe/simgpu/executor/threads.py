@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tui_probe.simgpu.executor.async_state import CopyGroups, MBarriers
-from tui_probe.simgpu.executor.checks import BatchChecks
+from tui_probe.simgpu.executor.checks.checker import BatchChecks
 from tui_probe.simgpu.executor.lanes import ALL_WARPS, Lanes, Places, warp_bits
 from tui_probe.simgpu.executor.memory import ClusterMemory, DeviceMemory, LocalMemory, ParameterMemory, SharedMemory
 from tui_probe.simgpu.executor.model import WARP_SIZE
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.simgpu.executor.checks import LaunchChecks
+    from tui_probe.simgpu.executor.checks.checker import LaunchChecks
     from tui_probe.simgpu.executor.memory import LocatedAddress
     from tui_probe.simgpu.executor.model import Machine, Placement
     from tui_probe.simgpu.executor.scalars import Registers, Value
@@ -77,6 +77,8 @@ class Batch:
         self.local = LocalMemory(self.lanes.place_count, local_bytes)
         self.mbarriers = MBarriers(self.shared)
         self.checks = BatchChecks(checks, launch, self.block_indices) if checks is not None else None
+        if self.checks is not None:
+            self.mbarriers.watchers.append(self.checks.order.phase_ended)
         # Where the addresses in registers lead; see ``access``.
         self.located: dict[tuple[str, int, int], LocatedAddress] = {}
 

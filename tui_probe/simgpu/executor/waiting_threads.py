@@ -109,12 +109,17 @@ class Barriers:
 
     def arrive(self, barrier: Barrier, group: ThreadGroup) -> ThreadGroup | None:
         """``group`` comes to ``barrier``; it is given back if it continues immediately."""
+        checks = self._batch.checks
         if self._all_here(barrier, group):
             self._pass_together(barrier, group)
+            if checks is not None:
+                checks.order.sync_blocks()
             return group
         lanes = group.lanes
         number = barrier.number.read(group.registers)
         slot = lanes.block * BARRIER_COUNT + lanes.spread(number).astype(np.intp)
+        if checks is not None:
+            checks.order.arrive("bar", slot, lanes)
         if barrier.arrives_only:
             np.add.at(self._arrived, slot, 1)
             np.maximum.at(self._latest, slot, self._batch.counters[lanes.warp])
@@ -174,6 +179,8 @@ class Barriers:
             if waiting.barrier.reduction is not None:
                 result = waiting.barrier.reduction.result(arrived[slot], holding[slot])
                 waiting.barrier.reduction.target.write(group.registers, result)
+            if self._batch.checks is not None:
+                self._batch.checks.order.leave("bar", slot, group.lanes)
             released.append(group)
         self._waiting = still
         self._arrived[opened] = 0
@@ -198,6 +205,9 @@ class Barriers:
 
     def arrive_in_warp(self, barrier: WarpBarrier, group: ThreadGroup) -> ThreadGroup | None:
         """``group`` comes to a barrier of its warps; it is given back if it continues immediately."""
+        if self._batch.checks is not None:
+            # Those who come later make the time of the meeting later.
+            self._batch.checks.order.sync_warps(group.lanes)
         if group.lanes.count == self._batch.alive_count:
             return group
         if not self._batch.missing_members(barrier.members.read(group.registers), group.lanes).any():
@@ -290,11 +300,13 @@ class PhaseWait:
 
     def answer(self) -> ThreadGroup:
         """The group, behind the instruction, with its answer at the time when it has it."""
-        lanes, counters = self.group.lanes, self.group.batch.counters
+        lanes, counters, checks = self.group.lanes, self.group.batch.counters, self.group.batch.checks
         limit = counters[lanes.warp] + self.limit
         is_over = (self.ended >= 0) & (self.ended <= limit)
         np.maximum.at(counters, lanes.warp, np.where(is_over, self.ended, limit))
         self.target.write(self.group.registers, is_over)
+        if checks is not None and is_over.any():
+            checks.order.word_awaited(self.word[is_over], lanes.select(np.flatnonzero(is_over)))
         return self.group
 
     def describe(self) -> str:

@@ -7,12 +7,28 @@ Checks change nothing that a kernel sees: an access that they report is executed
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.simgpu.executor.byte_states import ALLOCATED, INITIALISED, READABLE, ByteStates, GlobalStates, whole_word
-from tui_probe.simgpu.executor.check_findings import (
+from tui_probe.simgpu.executor.checks.access_order import (
+    MAX_THREADS,
+    TIME_BITS,
+    TRACKED,
+    BatchOrder,
+    LaunchClock,
+    Stamps,
+)
+from tui_probe.simgpu.executor.checks.accesses import ACCESS_NAMES, CheckedAccess
+from tui_probe.simgpu.executor.checks.byte_states import (
+    ALLOCATED,
+    INITIALISED,
+    READABLE,
+    ByteStates,
+    GlobalStates,
+    whole_word,
+)
+from tui_probe.simgpu.executor.checks.findings import (
     MAX_FINDINGS,
     AccessPlace,
     Coordinates,
@@ -21,7 +37,9 @@ from tui_probe.simgpu.executor.check_findings import (
     finding_text,
     place_in,
 )
+from tui_probe.simgpu.executor.checks.races import Race, RaceSearch
 from tui_probe.simgpu.executor.faults import DeadlockError, MemoryFaultError, MisalignedAddressError
+from tui_probe.simgpu.executor.memory import DeviceMemory
 from tui_probe.simgpu.executor.scalars import U8, U64
 
 if TYPE_CHECKING:
@@ -31,56 +49,14 @@ if TYPE_CHECKING:
 
     from tui_probe.errors import SimulationError
     from tui_probe.ptx.tree import Module
-    from tui_probe.simgpu.executor.lanes import Lanes, Places
-    from tui_probe.simgpu.executor.memory import DeviceMemory, Space
+    from tui_probe.simgpu.executor.memory import Space
     from tui_probe.simgpu.executor.scalars import Value
     from tui_probe.simgpu.executor.scope import Launch
 
 
-class AccessKind(NamedTuple):
-    """What an instruction does with the memory that it accesses."""
-
-    name: str
-    reads: bool
-    writes: bool
-
-
-LOAD: Final = AccessKind("load", reads=True, writes=False)
-STORE: Final = AccessKind("store", reads=False, writes=True)
-ATOMIC: Final = AccessKind("atomic", reads=True, writes=True)
-
-
-class CheckedAccess(NamedTuple):
-    """An executed access: ``elements`` are numbers of elements of ``size`` bytes from the start of ``space``.
-
-    ``positions`` are those of its lanes among ``lanes``, None for all; ``value`` is what is stored, if that is known.
-    """
-
-    kind: AccessKind
-    line: int
-    size: int
-    space: Space
-    elements: Value
-    lanes: Lanes
-    positions: Places | None = None
-    value: Value | None = None
-
-    def position(self, number: int) -> int:
-        """The position among ``lanes`` of one of its own."""
-        return number if self.positions is None else int(self.positions[number])
-
-    def element(self, number: int) -> int:
-        """The index of one of its lanes."""
-        return int(self.elements[number] if self.elements.ndim else self.elements)
-
-    def value_text(self, number: int) -> str | None:
-        """The value that one of its lanes stores or finds, as a hexadecimal number."""
-        if self.value is None:
-            start = self.element(number) * self.size
-            raw = self.space.view(U8)[start : start + self.size].tobytes()
-        else:
-            raw = (self.value[self.position(number)] if self.value.ndim else self.value).tobytes()
-        return f"{int.from_bytes(raw, 'little'):#x}"
+_MAX_GRANULE: Final = 4
+"""Bytes with one stamp, of kernels that access no fewer."""
+_MAX_TIME: Final = 1 << 31
 
 
 class Checker:
@@ -90,6 +66,19 @@ class Checker:
         self.states = GlobalStates(memory.base, memory.limit)
         self._reported: set[tuple[object, ...]] = set()
         self._faults: dict[tuple[object, ...], Fault] = {}
+        self._memory_bytes = memory.limit
+        self._stamps: Stamps | None = None
+        self._time = 0
+
+    def begin(self, granule: int, blocks: int) -> tuple[LaunchClock, Stamps]:
+        """The clock of a launch of so many blocks, and the stamps of device memory. Raises OSError."""
+        if self._stamps is None or self._stamps.granule > granule or self._time > _MAX_TIME:
+            self._stamps, self._time = Stamps.of_device(self._memory_bytes, granule), 0
+        return LaunchClock(self._time, blocks), self._stamps
+
+    def end(self, clock: LaunchClock) -> None:
+        """A launch ended: all of its accesses happen before those of the next one."""
+        self._time = clock.now
 
     def apply(self, changes: Iterable[tuple[int, int, int]]) -> None:
         """Take changes of device memory since the last launch into account: kind, address, bytes."""
@@ -123,9 +112,18 @@ class Checker:
 class LaunchChecks:
     """The checks of one launch of ``kernel``."""
 
-    def __init__(self, checker: Checker, kernel: str) -> None:
+    def __init__(self, checker: Checker, kernel: str, shape: Launch, least_access: int) -> None:
         self.checker = checker
         self._kernel = kernel
+        self.granule = min(least_access, _MAX_GRANULE)
+        blocks = shape.grid[0] * shape.grid[1] * shape.grid[2]
+        self.clock, self.stamps = checker.begin(self.granule, blocks)
+        threads = shape.block[0] * shape.block[1] * shape.block[2]
+        self.has_races = blocks * threads <= MAX_THREADS
+
+    def end(self) -> None:
+        """The launch ended."""
+        self.checker.end(self.clock)
 
     def report(self, fault: Fault) -> None:
         """Report a fault of this launch."""
@@ -153,6 +151,8 @@ class BatchChecks:
         self._shape = shape
         self._blocks = blocks
         self._states: dict[int, tuple[Space, ByteStates]] = {}
+        self.order = BatchOrder(launch.clock, shape, blocks)
+        self._shared_stamps: Stamps | None = None
 
     def access(self, access: CheckedAccess) -> None:
         """Check an access that is about to be executed."""
@@ -164,13 +164,50 @@ class BatchChecks:
         wrong = found != whole_word(access.size, READABLE)
         if wrong.any():
             self._check_states(access, states, found)
+        if access.space.name in ("global", "shared") and self._launch.has_races:
+            self._check_order(access)
+
+    def _check_order(self, access: CheckedAccess) -> None:
+        order, kind = self.order, access.kind
+        time = order.clock.tick(access.line, kind.code)
+        is_global = access.space.name == "global"
+        search = RaceSearch(
+            access, order, self._launch.stamps if is_global else self._shared(access.space),
+            order.clock.begin if is_global else order.floor, time,
+        )  # fmt: skip
+        for race in search.races():
+            self._report_race(access, race)
+        if kind.flag == TRACKED:
+            order.copy_made()
+        if kind.releases:
+            order.release(access.lanes)
+        if kind.acquires:
+            order.acquire(access.lanes)
+
+    def _shared(self, space: Space) -> Stamps:
+        if self._shared_stamps is None:
+            self._shared_stamps = Stamps.of_blocks(len(space.view(U8)), self._launch.granule)
+        return self._shared_stamps
+
+    def _report_race(self, access: CheckedAccess, race: Race) -> None:
+        line, code = self.order.clock.access_at(race.stamp >> TIME_BITS)
+        block, thread = self.order.place(race.stamp)
+        other = AccessPlace(
+            line, ACCESS_NAMES[code], _coordinates(block, self._shape.grid), _coordinates(thread, self._shape.block)
+        )
+        self._report("race", access, race.number, race.lanes, other=other)
 
     def _states_of(self, space: Space) -> ByteStates:
         if space.name == "global":
             return self._launch.checker.states
         known = self._states.get(id(space))
         if known is None:
-            known = self._states[id(space)] = (space, ByteStates.uninitialised(len(space.view(U8))))
+            states = ByteStates.uninitialised(len(space.view(U8)))
+            if any(other.name == space.name for other, _ in self._states.values()):
+                states.fill(
+                    0, len(states.states), INITIALISED
+                )  # recursion made it larger: it has what was there before
+            known = self._states[id(space)] = (space, states)
         return known[1]
 
     def _check_states(self, access: CheckedAccess, states: ByteStates, found: Value) -> None:
@@ -179,6 +216,11 @@ class BatchChecks:
         outside = _any_word((found & allocated) != allocated, access)
         if outside.any():
             self._report_outside(access, outside)
+        if access.kind.reads:
+            initialised = whole_word(access.size, INITIALISED)
+            missing = _every_word((found & initialised) == 0, access) & ~outside
+            if missing.any():
+                self._report("uninitialized", access, int(np.argmax(missing)), _count(missing, access))
         if access.kind.writes:
             inside = access.elements[~outside] if access.elements.ndim else access.elements
             if access.elements.ndim or not outside:
@@ -186,18 +228,25 @@ class BatchChecks:
 
     def _report_outside(self, access: CheckedAccess, outside: Value) -> None:
         number = int(np.argmax(outside))
-        address = access.element(number) * access.size + getattr(access.space, "base", 0)
-        detail = self._launch.checker.states.describe(address)
+        base = access.space.base if isinstance(access.space, DeviceMemory) else 0
+        detail = self._launch.checker.states.describe(access.element(number) * access.size + base)
         kind = "use_after_free" if "freed" in detail else "out_of_bounds"
-        self._report(kind, access, number, outside, address, detail)
+        self._report(kind, access, number, _count(outside, access), detail)
 
     def _report(
-        self, kind: str, access: CheckedAccess, number: int, lanes: Value, address: int, detail: str = ""
+        self,
+        kind: str,
+        access: CheckedAccess,
+        number: int,
+        count: int,
+        detail: str = "",
+        other: AccessPlace | None = None,
     ) -> None:
-        count = int(np.count_nonzero(lanes)) if lanes.ndim else access.lanes.count
+        space, start = access.space, access.element(number) * access.size
+        address = start + space.base if isinstance(space, DeviceMemory) else start % space.stride
         fault = Fault(
-            kind, self._place(access, number), access.space.name, access.size, address, access.value_text(number),
-            count, detail,
+            kind, self._place(access, number), space.name, access.size, address, access.value_text(number), count,
+            detail, other,
         )  # fmt: skip
         self._launch.report(fault)
 
@@ -212,8 +261,18 @@ class BatchChecks:
 
 def _any_word(flags: Value, access: CheckedAccess) -> Value:
     """One flag per lane, of accesses whose states are several words."""
-    lanes: Value = flags.any(axis=-1) if access.size > U64.itemsize else np.asarray(flags)
-    return lanes
+    return np.asarray(flags.any(axis=-1) if access.size > U64.itemsize else flags)
+
+
+def _every_word(flags: Value, access: CheckedAccess) -> Value:
+    return np.asarray(flags.all(axis=-1) if access.size > U64.itemsize else flags)
+
+
+def _count(flags: Value, access: CheckedAccess) -> int:
+    """The lanes of an access for which a flag holds, which may be one for all."""
+    if flags.ndim:
+        return int(np.count_nonzero(flags))
+    return access.lanes.count if access.positions is None else len(access.positions)
 
 
 def _coordinates(linear: int, size: Coordinates) -> Coordinates:

@@ -1,0 +1,278 @@
+"""Order of accesses: which of two threads' accesses happens before the other.
+
+Time counts accesses and synchronisations in the order of execution. A stamp of a byte is the time of its last access
+and the thread that made it; a clock of a warp has, for each warp of its cluster, the time up to which everything that
+one did happens before what this one does next. Barriers and mbarriers join clocks. Between blocks, and through flags in
+memory, a fence after the one access and an atomic, a fence or a strong load after it in the other thread order both:
+an order that may exist is assumed.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.simgpu.executor.async_state import CopyGroups
+from tui_probe.simgpu.executor.checks.byte_states import sparse_bytes
+from tui_probe.simgpu.executor.model import WARP_SIZE
+from tui_probe.simgpu.executor.scalars import U64, Value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tui_probe.simgpu.executor.lanes import Lanes, Places
+    from tui_probe.simgpu.executor.scope import Launch
+
+# A stamp: the time in the upper half, below it flags and the thread's number in the grid.
+TIME_BITS: Final = 32
+COPIED: Final = 1 << 31
+"""Stamp of a ``cp.async``, which is complete when its thread has waited for it."""
+TRACKED: Final = 1 << 30
+"""Stamp of a copy whose bytes an mbarrier counts."""
+STRONG: Final = 1 << 29
+"""Stamp of an atomic or another access that may race with its like."""
+MAX_THREADS: Final = 1 << 29
+_THREAD: Final = np.uint64(MAX_THREADS - 1)
+SAME: Final = np.uint64(COPIED | TRACKED | MAX_THREADS - 1)
+"""What two stamps of the same thread have in common."""
+_ACCESS_BITS: Final = 2
+
+
+class Stamps:
+    """Stamps of the last store and the last load of each ``granule`` of bytes of a memory."""
+
+    def __init__(self, stores: NDArray[np.uint64], loads: NDArray[np.uint64], granule: int) -> None:
+        self.granule = granule
+        self._stores, self._loads = stores, loads
+
+    @classmethod
+    def of_blocks(cls, size: int, granule: int) -> Stamps:
+        """Of memory that each launch has anew."""
+        return cls(np.zeros(size // granule, U64), np.zeros(size // granule, U64), granule)
+
+    @classmethod
+    def of_device(cls, size: int, granule: int) -> Stamps:
+        """Of device memory: they take memory where kernels access it. Raises OSError."""
+        stores, loads = (np.frombuffer(sparse_bytes(size // granule * 8), U64) for _ in range(2))
+        return cls(stores, loads, granule)
+
+    def stores(self, size: int) -> Value:
+        """As accesses of ``size`` bytes see them: shape (accesses, granules)."""
+        return self._words(self._stores, size)
+
+    def loads(self, size: int) -> Value:
+        """The same of loads."""
+        return self._words(self._loads, size)
+
+    def _words(self, stamps: NDArray[np.uint64], size: int) -> Value:
+        count = max(size // self.granule, 1)
+        return stamps[: len(stamps) // count * count].reshape(-1, count)
+
+
+class LaunchClock:
+    """Time of a launch, which ``begin`` continues from the last one, and the instruction of each access."""
+
+    def __init__(self, begin: int, blocks: int) -> None:
+        self.begin = self.now = begin
+        self._accesses = array("Q")
+        # By block of the grid: its last fence, and the last time when it may have seen those of others.
+        self.released = np.zeros(blocks, np.int64)
+        self.acquired = np.zeros(blocks, np.int64)
+
+    def tick(self, line: int = 0, code: int = 0) -> int:
+        """The time of an access by the instruction at a line, or of another event."""
+        self._accesses.append(line << _ACCESS_BITS | code)
+        self.now += 1
+        return self.now
+
+    def access_at(self, time: int) -> tuple[int, int]:
+        """The line and code of the access at a time."""
+        packed = self._accesses[time - self.begin - 1]
+        return packed >> _ACCESS_BITS, packed & (1 << _ACCESS_BITS) - 1
+
+
+class BatchOrder:
+    """Order of accesses of the blocks of a batch, ``blocks`` of the grid of ``shape``."""
+
+    def __init__(self, clock: LaunchClock, shape: Launch, blocks: NDArray[np.int64]) -> None:
+        self.clock = clock
+        self._blocks = blocks
+        self._threads = shape.block[0] * shape.block[1] * shape.block[2]
+        self._cluster = shape.cluster_size
+        self._block_warps = -(-self._threads // WARP_SIZE)
+        self._width = self._cluster * self._block_warps
+        warps = len(blocks) * self._block_warps
+        self._own = np.arange(warps) % self._width
+        self._known = np.zeros((warps, self._width), np.int64)
+        self._in_batch = np.full(len(clock.released), -1, np.int64)
+        self._in_batch[blocks] = np.arange(len(blocks))
+        # All accesses within a block until then are ordered.
+        self.floor = clock.begin
+        self._released = np.zeros(warps, np.int64)
+        self._acquired = np.zeros(warps, np.int64)
+        places = warps * WARP_SIZE
+        self.has_copies = False
+        self._copies = CopyGroups(places)
+        self._copied = np.zeros(places, np.int64)
+        self._published = np.zeros(places, np.int64)
+        # Clocks of barriers, joined of those who arrived, and their rows.
+        self._clocks = np.zeros((0, self._width), np.int64)
+        self._rows: dict[tuple[str, int], int] = {}
+        self._phase_ends: dict[int, int] = {}
+        self._awaited: dict[int, int] = {}
+        self._tracked_words: dict[int, int] = {}
+        self._uncounted: list[int] = []
+
+    def threads(self, lanes: Lanes) -> NDArray[np.uint64]:
+        """The number in the grid of each lane's thread."""
+        threads: NDArray[np.uint64] | None = lanes.cache.get("threads")
+        if threads is None:
+            threads = (self._blocks[lanes.block] * self._threads + lanes.thread).astype(U64)
+            lanes.cache["threads"] = threads
+        return threads
+
+    def place(self, stamp: int) -> tuple[int, int]:
+        """The block of the grid and the thread of a stamp."""
+        block, thread = divmod(stamp & int(_THREAD), self._threads)
+        return block, thread
+
+    # -- synchronisation
+
+    def sync_warps(self, lanes: Lanes) -> None:
+        """The lanes of each warp have met."""
+        warps = lanes.warps
+        self._known[np.arange(len(self._own))[warps], self._own[warps]] = self.clock.tick()
+        self._publish(lanes)
+
+    def sync_blocks(self) -> None:
+        """All threads of all blocks have met, those of each block."""
+        self.floor = self.clock.tick()
+        self._published[:] = self._copied
+
+    def _publish(self, lanes: Lanes) -> None:
+        """The copies that each lane has waited for are complete for others, too."""
+        if self.has_copies:
+            self._published[lanes.places] = self._copied[lanes.places]
+
+    def arrive(self, kind: str, barriers: Places, lanes: Lanes) -> None:
+        """Each lane arrives at a barrier, given by number: what it did happens before what those who leave it do."""
+        now = self.clock.tick()
+        self._publish(lanes)
+        warps, numbers = _pairs(lanes.warp, barriers)
+        joined, rows = self._joined(kind, numbers)
+        known = self._known[warps]
+        in_block = self._own[warps, None] // self._block_warps == np.arange(self._width) // self._block_warps
+        np.maximum.at(joined, rows, np.where(in_block, np.maximum(known, self.floor), known))
+        joined[rows, self._own[warps]] = now
+
+    def leave(self, kind: str, barriers: Places, lanes: Lanes) -> None:
+        """Each lane continues behind a barrier."""
+        now = self.clock.tick()
+        warps, numbers = _pairs(lanes.warp, barriers)
+        joined, rows = self._joined(kind, numbers)
+        np.maximum.at(self._known, warps, joined[rows])
+        self._known[warps, self._own[warps]] = now
+
+    def _joined(self, kind: str, numbers: Places) -> tuple[NDArray[np.int64], Places]:
+        """The clocks of all barriers of a kind, and the rows of some of them."""
+        rows = np.array(
+            [self._rows.setdefault((kind, number), len(self._rows)) for number in numbers.tolist()], np.intp
+        )
+        if len(self._rows) > len(self._clocks):
+            larger = np.zeros((2 * len(self._rows), self._width), np.int64)
+            larger[: len(self._clocks)] = self._clocks
+            self._clocks = larger
+        return self._clocks, rows
+
+    def release(self, lanes: Lanes) -> None:
+        """A fence or a release: accesses before it are visible to those who see what follows it."""
+        now = self.clock.tick()
+        self._released[lanes.warp] = now
+        self.clock.released[self._blocks[lanes.block]] = now
+
+    def acquire(self, lanes: Lanes) -> None:
+        """A fence, or what may see a flag of another thread."""
+        now = self.clock.tick()
+        self._acquired[lanes.warp] = now
+        self.clock.acquired[self._blocks[lanes.block]] = now
+
+    # -- copies
+
+    def copy_issued(self, lanes: Lanes) -> None:
+        """Each lane has issued a ``cp.async``."""
+        self.has_copies = True
+        self._copies.add(lanes, np.full(lanes.count, self.clock.now))
+
+    def copies_committed(self, lanes: Lanes) -> None:
+        """Each lane commits its copies as a group."""
+        self._copies.commit(lanes)
+
+    def copies_awaited(self, lanes: Lanes, pending: int | None) -> None:
+        """Each lane has waited for its groups but the ``pending`` newest; for all copies if None."""
+        ends = self._copies.end_of_all(lanes) if pending is None else self._copies.end_of_groups(lanes, pending)
+        self._copied[lanes.places] = np.maximum(self._copied[lanes.places], ends)
+
+    def copies_tracked(self, lanes: Lanes) -> None:
+        """An mbarrier tracks the copies of each lane so far."""
+        self._copied[lanes.places] = self._published[lanes.places] = self.clock.now
+
+    def copy_made(self) -> None:
+        """The last access is that of a copy whose bytes an mbarrier counts."""
+        self.has_copies = True
+        self._uncounted.append(self.clock.now)
+
+    def copies_counted(self, words: Places) -> None:
+        """The mbarriers at ``words`` count the bytes of the copies since the last call, in their order."""
+        self._tracked_words.update(zip(self._uncounted, words.tolist(), strict=False))
+        self._uncounted.clear()
+
+    def phase_ended(self, word: int, parity: int, time: int) -> None:  # noqa: ARG002 - a watcher of mbarriers
+        """A phase of the mbarrier ends."""
+        self._phase_ends[word] = self.clock.now
+
+    def word_awaited(self, words: Places, lanes: Lanes) -> None:
+        """Each lane has waited for a phase of an mbarrier."""
+        self.leave("mbarrier", words, lanes)
+        for word in np.unique(words).tolist():
+            self._awaited[word] = self._phase_ends.get(word, 0)
+
+    # -- order
+
+    def is_unordered(self, stamps: NDArray[np.uint64], lanes: Lanes, positions: Places) -> NDArray[np.bool_]:
+        """For each stamp and position of a lane, whether no order makes the access of the stamp happen first."""
+        time = (stamps >> np.uint64(TIME_BITS)).astype(np.int64)
+        thread = (stamps & _THREAD).astype(np.int64)
+        block, index = np.divmod(thread, self._threads)
+        theirs, mine = self._in_batch[block], lanes.block[positions]
+        warp = lanes.warp[positions]
+        in_cluster = (theirs >= 0) & (theirs // self._cluster == mine // self._cluster)
+        their_warp = np.where(in_cluster, theirs * self._block_warps + index // WARP_SIZE, 0)
+        known = self._known[warp, self._own[their_warp]]
+        known = np.where(theirs == mine, np.maximum(known, self.floor), known)
+        ordered = in_cluster & (time <= known)
+        ordered |= in_cluster & (self._released[their_warp] > time) & (self._acquired[warp] > time)
+        own_block = self._blocks[mine]
+        ordered |= (theirs != mine) & (self.clock.released[block] > time) & (self.clock.acquired[own_block] > time)
+        own_thread = thread == self.threads(lanes)[positions].astype(np.int64)
+        ordered |= own_thread
+        copied = (stamps & np.uint64(COPIED)) != 0
+        if copied.any():
+            place = np.where(in_cluster, their_warp * WARP_SIZE + index % WARP_SIZE, 0)
+            complete = np.maximum(self._published[place], np.where(own_thread, self._copied[place], 0))
+            ordered &= ~copied | (time <= complete)
+        tracked = (stamps & np.uint64(TRACKED)) != 0
+        for number in np.flatnonzero(tracked).tolist():
+            word = self._tracked_words.get(int(time[number]), -1)
+            ordered[number] = time[number] <= self._awaited.get(word, -1)
+        unordered: NDArray[np.bool_] = ~ordered
+        return unordered
+
+
+def _pairs(warps: Places, barriers: Places) -> tuple[Places, Places]:
+    """Each warp with each barrier of its lanes, without most repetitions. ``warps`` are ascending."""
+    barriers = np.broadcast_to(barriers, warps.shape)
+    first = np.ones(len(warps), np.bool_)
+    first[1:] = (warps[1:] != warps[:-1]) | (barriers[1:] != barriers[:-1])
+    return warps[first], barriers[first]

@@ -1,0 +1,91 @@
+"""Accesses as checks see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tui_probe.simgpu.executor.checks.access_order import COPIED, STRONG, TRACKED
+from tui_probe.simgpu.executor.scalars import U8
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.simgpu.executor.lanes import Lanes, Places
+    from tui_probe.simgpu.executor.memory import Space
+    from tui_probe.simgpu.executor.scalars import Value
+
+
+class AccessKind(NamedTuple):
+    """What an instruction does with the memory that it accesses; ``flag`` is part of its stamps.
+
+    A ``strong`` access may race with its like. ``releases`` makes earlier accesses visible to those who see it,
+    ``acquires`` may see another thread's.
+    """
+
+    name: str
+    reads: bool
+    writes: bool
+    flag: int = 0
+    releases: bool = False
+    acquires: bool = False
+
+    @property
+    def code(self) -> int:
+        """Number of the name in ``ACCESS_NAMES``."""
+        return ACCESS_NAMES.index(self.name)
+
+
+ACCESS_NAMES: Final = ("load", "store", "atomic", "copy")
+LOAD: Final = AccessKind("load", reads=True, writes=False)
+STORE: Final = AccessKind("store", reads=False, writes=True)
+STRONG_LOAD: Final = AccessKind("load", reads=True, writes=False, flag=STRONG, acquires=True)
+COPY: Final = AccessKind("copy", reads=False, writes=True, flag=COPIED)
+TRACKED_COPY: Final = AccessKind("copy", reads=False, writes=True, flag=TRACKED)
+_STRONG_STORES: Final = frozenset({"volatile", "relaxed", "release", "mmio"})
+_RELEASES: Final = frozenset({"release", "acq_rel"})
+
+
+def store_kind(modifiers: Sequence[str]) -> AccessKind:
+    """The kind of a store with these modifiers."""
+    if _STRONG_STORES.isdisjoint(modifiers):
+        return STORE
+    return STORE._replace(flag=STRONG, releases="release" in modifiers)
+
+
+def atomic_kind(opcode: str, modifiers: Sequence[str]) -> AccessKind:
+    """The kind of ``atom`` or ``red`` with these modifiers. What is exchanged may be uninitialised."""
+    releases = not _RELEASES.isdisjoint(modifiers)
+    return AccessKind("atomic", "exch" not in modifiers, True, STRONG, releases, acquires=opcode == "atom" or releases)
+
+
+class CheckedAccess(NamedTuple):
+    """An executed access: ``elements`` are numbers of elements of ``size`` bytes from the start of ``space``.
+
+    ``positions`` are those of its lanes among ``lanes``, None for all; ``value`` is what is stored, if that is known.
+    """
+
+    kind: AccessKind
+    line: int
+    size: int
+    space: Space
+    elements: Value
+    lanes: Lanes
+    positions: Places | None = None
+    value: Value | None = None
+
+    def position(self, number: int) -> int:
+        """The position among ``lanes`` of one of its own."""
+        return number if self.positions is None else int(self.positions[number])
+
+    def element(self, number: int) -> int:
+        """The index of one of its lanes."""
+        return int(self.elements[number] if self.elements.ndim else self.elements)
+
+    def value_text(self, number: int) -> str | None:
+        """The value that one of its lanes stores or finds, as a hexadecimal number."""
+        if self.value is None:
+            start = self.element(number) * self.size
+            raw = self.space.view(U8)[start : start + self.size].tobytes()
+        else:
+            raw = (self.value[self.position(number)] if self.value.ndim else self.value).tobytes()
+        return f"{int.from_bytes(raw, 'little'):#x}"
