@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Final
-
-__version__: Final = "0.1.0"
 
 
 def package_folders() -> list[Path]:
@@ -17,3 +16,23 @@ def package_folders() -> list[Path]:
     """
     # The root is in sys.modules before any of its modules runs; an import statement would be a dependency upwards.
     return [Path(entry) for entry in sys.modules["tui_probe"].__path__]
+
+
+def installed_version(folders: list[Path]) -> str:
+    """Return the version that ``pyproject.toml`` had at installation; "unknown" for sources that were not installed.
+
+    It is in the name of the directory ``tui_probe-VERSION.dist-info`` next to a folder of the package. Importing
+    :mod:`importlib.metadata`, which reads the same, would take most of the time of ``tui-probe --version``.
+    """
+    for folder in folders:
+        try:
+            neighbors = os.listdir(folder.parent)  # noqa: PTH208 - names are enough
+        except OSError:
+            continue
+        for name in neighbors:
+            if name.startswith("tui_probe-") and name.endswith(".dist-info"):
+                return name.removeprefix("tui_probe-").removesuffix(".dist-info")
+    return "unknown"
+
+
+__version__: Final = installed_version(package_folders())

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 
 import lz4.block
 import pytest
-import zstandard
 
 from tests.engine.cubin_entries import cubins_in
+from tests.ptx.images import zstd_frame
 from tui_probe.binaries import elf
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.binaries.fatbin import FATBIN_MAGIC, fatbin_entries
@@ -57,7 +57,7 @@ def zeros(flag: int, size: int) -> bytes:
     if flag == LZ4:
         packed: bytes = lz4.block.compress(content, store_size=False)
         return packed
-    return zstandard.ZstdCompressor().compress(content)
+    return zstd_frame(content)
 
 
 def elf_image(sections: list[tuple[int, int, int, int]], tail: bytes, machine: int = 190) -> bytes:
@@ -98,7 +98,7 @@ def test_a_fatbin_in_a_cubin_in_a_fatbin_is_not_unpacked() -> None:
 
 def test_compressed_images_of_compilers_are_read() -> None:
     text = b".version 8.0\n.target sm_90\n" + b"".join(b"add.s32 %%r%d, %%r1, %%r2;\n" % i for i in range(200_000))
-    packed = zstandard.ZstdCompressor().compress(text)
+    packed = zstd_frame(text)
     (found,) = ptx_texts(fatbin((PTX, ZSTD, len(text), packed)))
     assert found.text.encode() == text
 

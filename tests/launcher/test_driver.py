@@ -80,6 +80,7 @@ def test_a_missing_native_library_says_how_to_get_it(tmp_path: Path, monkeypatch
     with pytest.raises(LaunchError, match=r"the hook driver is missing: .*cmake"):
         native_library("hook")
     monkeypatch.delenv("TUI_PROBE_NATIVE")
+    (tmp_path / "_native").mkdir()
     monkeypatch.setattr("tui_probe.__path__", [str(tmp_path)])
     with pytest.raises(LaunchError, match=r"the simulated driver is missing: .*pip install \."):
         native_library("sim")

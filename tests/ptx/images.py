@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import struct
+import sys
 
 import lz4.block
-import zstandard
 
 from tests.ptx.corpus import HEADER
 
+if sys.version_info >= (3, 14):
+    from compression.zstd import compress as zstd_frame
+else:
+    from zstandard import compress as zstd_frame
+
+__all__ = ["fatbin_of", "program", "ptx", "zstd_frame"]
 _ELF = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 
@@ -40,7 +46,7 @@ def _pack(content: bytes, compress: str) -> tuple[bytes, int]:
     if compress == "lz4":
         return lz4.block.compress(content, store_size=False), 0x2000
     if compress == "zstd":
-        return zstandard.ZstdCompressor().compress(content), 0x8000
+        return zstd_frame(content), 0x8000
     return content, 0
 
 

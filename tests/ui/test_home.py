@@ -110,8 +110,9 @@ async def verdicts_read(stage: Stage) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def _one_time_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_probe.ui.views.recent.time.time", lambda: NOW)
+    monkeypatch.setattr("tui_probe.ui.screens.home.__version__", "1.0.0")
 
 
 def screen(stage: Stage) -> HomeScreen:

@@ -12,10 +12,11 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 import lz4.block
-import zstandard
 
 from tui_probe.errors import ImageError
 from tui_probe.input_limits import UNPACKED_IMAGES
+
+from . import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +91,7 @@ class FatbinEntry:
             raise ImageError(f"a fatbin entry tells a size of {self.size} bytes when decompressed: it is damaged")
         try:
             return self._decompress()
-        except (lz4.block.LZ4BlockError, zstandard.ZstdError) as error:
+        except (lz4.block.LZ4BlockError, zstd.ZstdError) as error:
             raise ImageError(f"a compressed fatbin entry for sm_{self.arch} cannot be read: {error}") from error
 
     def _decompress(self) -> bytes:
@@ -98,9 +99,9 @@ class FatbinEntry:
         if self.flags & _LZ4:
             content: bytes = lz4.block.decompress(payload, uncompressed_size=self.size)
             return content
-        if zstandard.frame_content_size(payload) not in (self.size, -1):
+        if zstd.content_size(payload) not in (self.size, None):
             raise ImageError("a fatbin entry and its zstd frame tell different sizes: it is damaged")
-        return zstandard.ZstdDecompressor().decompress(payload, max_output_size=self.size)
+        return zstd.decompress(payload, self.size)
 
 
 def fatbin_entries(image: bytes, place: slice | None = None) -> Iterator[FatbinEntry]:

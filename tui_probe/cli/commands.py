@@ -27,10 +27,12 @@ class Entry:
     module: str
     help: str
     group: str = ""
+    needs_hook: bool = False
+    """Its module is not imported in the viewer wheel, which may be on a system without what the module imports."""
 
 
 COMMANDS = {
-    "run": Entry("run", "profile a program: live screen on a terminal, then a report"),
+    "run": Entry("run", "profile a program: live screen on a terminal, then a report", needs_hook=True),
     "open": Entry("open", "explore a trace, or files of Nsight Compute and Nsight Systems"),
     "report": Entry("report", "print the report of a run, or one page as text, JSON or CSV"),
     "compare": Entry("compare", "compare two runs, kernels or launches"),
@@ -49,7 +51,7 @@ COMMANDS = {
     "bandwidth": Entry("bandwidth", "measure the memory bandwidths of this machine", "pages"),
     "probes": Entry("probes", "list the built-in probes: measures, cost, source", "probes"),
     "new-probe": Entry("new_probe", "write a commented probe to start from, in Python or TOML", "probes"),
-    "demo": Entry("demo", "profile a bundled example, without a GPU on the simulated one", "start"),
+    "demo": Entry("demo", "profile a bundled example, without a GPU on the simulated one", "start", needs_hook=True),
     "completion": Entry("completion", "print the completion code for bash, zsh or fish", "start"),
 }
 READS_RESULTS = ("list", "watch", "open", "report", "show", "explain", "import", "compare", "eval", "roofline")

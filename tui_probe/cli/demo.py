@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 EXAMPLES = "tui_probe.simgpu.examples"
-SEVERAL_LAUNCHES = ("--repeat", "6")  # so that each probe of the default set has a launch of every kernel
+TIMED_LAUNCHES = 6
+"""Per kernel: on a GPU some run unprobed and are timed; a screen has something to show."""
+SIMULATED_LAUNCHES = 2
+"""Per kernel: one for the counting probes of the default set, which are one probe, and one for ``block_sched``."""
 SLOWLY = "--slow"  # so that there is something to watch
 
 
@@ -41,7 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the example under the hook. Returns its exit status: 0 if every kernel's result was right."""
     simulated = arguments.sim or not has_gpu()
     inform(f"demo on {'the simulated GPU' if simulated else 'the GPU'}")
-    command = example(arguments.kernel, slow=wants_screen(arguments))
+    slow = wants_screen(arguments)
+    launches = SIMULATED_LAUNCHES if simulated and not slow else TIMED_LAUNCHES
+    command = example(arguments.kernel, launches, slow=slow)
     root = arguments.tracedir or Path(tempfile.mkdtemp(prefix="tui-probe-demo-"))
     options = RunOptions(
         command=tuple(command),
@@ -59,11 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
     return status
 
 
-def example(kernels: Sequence[str] = (), *, slow: bool) -> list[str]:
-    """The command line of the example, with these of its kernels or with all; ``slow`` enough to watch it."""
+def example(kernels: Sequence[str], launches: int, *, slow: bool) -> list[str]:
+    """Return the command line of the example, with these of its kernels or with all; ``slow`` enough to watch it."""
     command = [sys.executable, str(files(EXAMPLES) / "demo.py")]
     command += [word for name in kernels for word in ("--kernel", name)]
-    return [*command, *SEVERAL_LAUNCHES, *([SLOWLY] if slow else ())]
+    return [*command, "--repeat", str(launches), *([SLOWLY] if slow else ())]
 
 
 def has_gpu() -> bool:

@@ -19,6 +19,7 @@ from tui_probe.errors import (
     UsageError,
 )
 from tui_probe.launcher.target import SCARCE
+from tui_probe.launcher.viewer_wheel import require_hook
 from tui_probe.version import __version__
 
 from . import completion
@@ -181,6 +182,9 @@ def sentence(text: str) -> str:
 
 
 def load_command(name: str) -> Command:
+    """Import the module of a command. Raises LaunchError for one that profiles if the C parts are not installed."""
+    if COMMANDS[name].needs_hook:
+        require_hook()
     module: Command = importlib.import_module(f"tui_probe.cli.{COMMANDS[name].module}")
     return module
 

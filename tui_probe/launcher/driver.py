@@ -12,17 +12,20 @@ from typing import TYPE_CHECKING, Literal
 from tui_probe.errors import LaunchError, NoDriverError
 from tui_probe.version import package_folders
 
+from .viewer_wheel import require_hook
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 LIBRARY = "libcuda.so.1"
+REINSTALL = "reinstall it: pip install --force-reinstall tui-probe; of a clone: pip install ."
 
 
 def native_library(kind: Literal["hook", "sim"]) -> Path:
     """The absolute path of the hook driver or of the simulated driver.
 
     ``TUI_PROBE_NATIVE`` names another directory with ``hook/`` and ``sim/`` (a source checkout's build).
-    Raises LaunchError where the library is missing.
+    Raises LaunchError where the library is missing, or all of them, as in the viewer wheel.
     """
     chosen = os.environ.get("TUI_PROBE_NATIVE")
     folders = [Path(chosen)] if chosen else [folder / "_native" for folder in package_folders()]
@@ -31,7 +34,8 @@ def native_library(kind: Literal["hook", "sim"]) -> Path:
         if place.is_file():
             return place
     what = "hook driver" if kind == "hook" else "simulated driver"
-    advice = "build it there (cmake -S hook)" if chosen else "reinstall: pip install ."
+    require_hook()
+    advice = "build it there (cmake -S hook)" if chosen else REINSTALL
     raise LaunchError(f"the {what} is missing: no {' nor '.join(map(str, places))}; {advice}")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.errors import LaunchError
-from tui_probe.launcher.driver import Driver, find_driver, native_library, package_path
+from tui_probe.launcher.driver import REINSTALL, Driver, find_driver, native_library, package_path
 from tui_probe.own_python import own_environment
 from tui_probe.toolchain import PTXAS_HINT, find_tools, silent_tools
 
@@ -191,8 +191,10 @@ import ctypes, json, sys
 hook = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
 print(json.dumps({"same": ctypes.CDLL("libcuda.so.1")._handle == hook._handle, "cuInit": hasattr(hook, "cuInit")}))
 """
-PACKAGES = ("textual", "rich", "numpy", "plotext", "toml", "nvidia-ml-py", "zstandard", "lz4")
-REINSTALL = "reinstall: pip install ."
+PACKAGES = (
+    *("textual", "rich", "numpy", "plotext", "toml", "nvidia-ml-py", "lz4", "argcomplete"),
+    *(("zstandard",) if sys.version_info < (3, 14) else ()),  # its own module reads zstd frames from 3.14 on
+)
 
 
 def hook_items() -> list[Item]:
@@ -200,7 +202,7 @@ def hook_items() -> list[Item]:
     try:
         hook = native_library("hook")
     except LaunchError as error:
-        return [Item("hook", "missing", str(error), REINSTALL)]
+        return [Item("hook", "missing", str(error))]
     answer = ask_library(ASK_HOOK, str(hook))
     if "error" in answer:
         return [Item("hook", "missing", f"{hook} does not load: {answer['error']}", REINSTALL)]
@@ -214,7 +216,7 @@ def simulator_items() -> list[Item]:
     try:
         library = native_library("sim")
     except LaunchError as error:
-        return [Item("simulated GPU", "missing", str(error), REINSTALL)]
+        return [Item("simulated GPU", "missing", str(error))]
     settings = {
         "LD_LIBRARY_PATH": f"{library.parent}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":"),
         "TUI_PROBE_SIM_PYTHON": sys.executable,
