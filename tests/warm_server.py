@@ -31,6 +31,8 @@ SKIPPED = (
 """Programs of their own, and modules that commands without a terminal do not import."""
 SIMULATOR_DESCRIPTORS = 3
 """``warm_python.c`` sends stderr, the socket and the memory."""
+RARE_COLLECTIONS = (50_000, 10, 10)
+"""Of garbage, as in the test processes: see ``conftest``."""
 FREE = 500
 """Descriptors from this one on are not asked for by any test."""
 
@@ -240,6 +242,7 @@ def serve_simulators(listener: socket.socket) -> None:
 
 def main() -> None:
     what, root, descriptor, *python = sys.argv[1:]
+    gc.set_threshold(*RARE_COLLECTIONS)
     sys.path.append(root)
     connection = socket.socket(fileno=int(descriptor))
     if what == "commands":
