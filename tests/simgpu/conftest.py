@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import pytest
 
 import tui_probe
 from tests.simgpu.driver import Driver
+from tests.warm_start import simulator_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def environment(library: Path) -> dict[str, str]:
     package = str(Path(tui_probe.__path__[0]).parent)
     settings = {
         "LD_LIBRARY_PATH": str(library.parent),
-        "TUI_PROBE_SIM_PYTHON": sys.executable,
+        "TUI_PROBE_SIM_PYTHON": simulator_python(),
         "TUI_PROBE_SIM_PYTHONPATH": package,
     }
     return {**os.environ, **settings}

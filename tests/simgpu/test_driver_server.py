@@ -29,6 +29,12 @@ def say(*values):
 """
 
 
+@pytest.fixture(scope="module")
+def environment(environment: dict[str, str]) -> dict[str, str]:
+    """The same with a server that Python starts, not a fork: its start is what these tests are about."""
+    return {**environment, "TUI_PROBE_SIM_PYTHON": sys.executable}
+
+
 @pytest.fixture
 def kernels(tmp_path: Path) -> Path:
     path = tmp_path / "kernels.ptx"
