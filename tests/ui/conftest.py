@@ -81,9 +81,10 @@ def _parsed_styles() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Frames come with ``refresh`` only, and what was found in all kernels with one of them, however busy the machine
-    is."""
-    monkeypatch.setattr("tui_probe.ui.live.live_screen.INTERVAL", 3600.0)
+    """Frames come with ``refresh`` and ``tick`` only, and what was found in all kernels with one of them, however busy
+    the machine is."""
+    for module in ("live.live_screen", "screens.paged"):
+        monkeypatch.setattr(f"tui_probe.ui.{module}.INTERVAL", 3600.0)
     for name in ("FINDING_PORTION", "RESULT_PORTION"):
         monkeypatch.setattr(f"tui_probe.ui.live.results.{name}", 60.0)
 
@@ -126,7 +127,7 @@ class Stage:
     async def settle(self) -> None:
         """Wait until no background thread works and all messages are handled."""
         app = self.app
-        for _ in range(3):  # what a message or a result does may lead to others
+        for _ in range(100):  # what a message or a result does may lead to others
             while not all(worker.idle for worker in (app.tables, app.logs, app.analyses)):
                 await asyncio.sleep(0.001)
             await self.pilot.pause()

@@ -367,8 +367,6 @@ async def test_a_page_says_itself_whether_it_grows_and_what_it_is_called_where_t
         title = f"A long title of {name}, which {name} is"
         return ViewKind(name, title, "made up", lambda _: None, open_page, short=name.title(), grows=grows)
 
-    # A frame of the screen's own clock, on a busy machine, would open the page once more.
-    monkeypatch.setattr("tui_probe.ui.screens.paged.INTERVAL", 3600.0)
     show_pages(monkeypatch, made("still", grows=False), made("growing", grows=True), others=False)
     async with on_stage(session, (80, 30)) as stage:
         await stage.press("enter")
