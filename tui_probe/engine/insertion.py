@@ -295,18 +295,18 @@ def build_probed_ptx(
     arch: int | None = None,
     sampled: bool = False,
     note: Reason | None = None,
-    most: int = 0,
+    max_registers: int = 0,
 ) -> ProbedPtx:
-    """A kernel with a probe in it for a device of ``arch`` (90 for sm_90; None: one that the PTX names), and a ``note``
-    for people in its kernel.info. Raises UnsupportedKernelError.
+    """Insert a probe into a kernel for a device of ``arch`` (90 for sm_90; None: one that the PTX names).
 
-    ``most``: the registers that a thread may have; 0: as many as the assembler takes.
+    ``note`` is added to its kernel.info. ``max_registers`` of a thread: 0 for as many as the assembler takes. Raises
+    UnsupportedKernelError.
     """
     kernel, probe = fit_to_probe(kernel, probe, arch)
     names, edits = UnusedNames(kernel.pruned), Edits(kernel.module.source)
     shared = share_variables(kernel, names, edits)
-    if most and kernel.entry.body_span is not None:
-        edits.before(kernel.entry.body_span, mark_lines([f".maxnreg {most}"], probe.name))
+    if max_registers and kernel.entry.body_span is not None:
+        edits.before(kernel.entry.body_span, mark_lines([f".maxnreg {max_registers}"], probe.name))
     inserted = insert_probe(kernel, probe, names, edits, shared, sampled=sampled)
     info = kernel_info(
         kernel.entry.name,

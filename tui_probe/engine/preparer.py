@@ -20,6 +20,7 @@ from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_cache import PREPARED_FILES, KernelCache, Originals, PrepareOptions, PrunedAssemblies
 from tui_probe.engine.kernel_texts import ProcessLog
+from tui_probe.engine.kernel_work import KernelWork
 from tui_probe.engine.prepare_job import CacheCounts, PrepareJob
 from tui_probe.engine.reception import Answer
 from tui_probe.engine.site_file import site_file
@@ -121,25 +122,27 @@ class Preparer:
         ``threads`` are those of the block that is launched first, 0 if they are not known.
         Writes the files of a kernel's directory. Never raises: a failure is an answer, its details in process.log.
         """
-        own = directory / self._options.folder
+        probe_directory = directory / self._options.folder
         try:
-            if own != directory:
-                own.mkdir(exist_ok=True)
-            log = ProcessLog(own / "process.log")
+            if probe_directory != directory:
+                probe_directory.mkdir(exist_ok=True)
+            log = ProcessLog(probe_directory / "process.log")
         except (OSError, ValueError) as error:
             return Answer.refusal("failed", _directory_reason(directory, error))
         with log:
             return self._answer(directory, arch, name, threads, log)
 
     def _answer(self, directory: Path, arch: str, name: str, threads: int, log: ProcessLog) -> Answer:
-        own = directory / self._options.folder
+        probe_directory = directory / self._options.folder
         try:
-            work = PrepareJob(self._probe, self._options, self._assembler, self._pool, directory, own, log)
-            work.cache, work.counts, work.pruned = self._kept_kernels(), self.counts, self._pruned
-            work.grafter, work.gate = self._grafter, self._graft_gate()
-            answer = work.run(self._originals, arch, name, threads)
+            cache, pool = self._kept_kernels(), self._pool
+            work = KernelWork(
+                self._probe, self._options, self._assembler, pool, directory, probe_directory, log, cache, self._pruned
+            )
+            job = PrepareJob(work, self.counts, self._grafter, self._graft_gate())
+            answer = job.run(self._originals, arch, name, threads)
             if self._sources is not None:
-                self._pool.submit(self._sources.add, own, directory)
+                self._pool.submit(self._sources.add, probe_directory, directory)
             return answer
         except (UnsupportedKernelError, ImageError) as error:
             return _log_answer(log, "skipped", error.reason)

@@ -345,7 +345,7 @@ class FormAssembly:
     def _assembled(self, form: KernelForm) -> AssemblyReport | ToolchainError:
         probe = self.probe.lean_form() if form.is_lean else self.probe
         device = int(self.arch.removeprefix("sm_").rstrip("af"))
-        made = build_probed_ptx(self.kernel, probe, arch=device, sampled=self.sampled, most=form.most)
+        made = build_probed_ptx(self.kernel, probe, arch=device, sampled=self.sampled, max_registers=form.most)
         source, binary = self._file(form, ".ptx"), self._file(form, ".bin")
         write_file(source, made.ptx.encode())
         try:
