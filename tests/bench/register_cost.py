@@ -116,7 +116,7 @@ class Measuring:
 
     def _row(self, stem: str, kernel: Kernel, before: Assembled, probe: Probe) -> RegisterCost:
         def assembled(form: KernelForm) -> Assembled:
-            made = build_probed_ptx(kernel, probe.lean_form() if form.is_lean else probe, most=form.most)
+            made = build_probed_ptx(kernel, probe.lean_form() if form.is_lean else probe, max_registers=form.most)
             return self._assembled(made.ptx, kernel.entry.name)
 
         def tried(form: KernelForm) -> AssemblyReport | ToolchainError:

@@ -147,7 +147,7 @@ class GpuBench:
         return max(least, min(guess, self._room // 2)) // WORD * WORD
 
     def host(self) -> Iterator[Rate]:
-        """Between host and device, by page-locked and by pageable memory."""
+        """Measure transfers between host and device, from page-locked and from pageable memory."""
         to_device, to_host = self._gpu.copy_to_device, self._gpu.copy_to_host
         buffer, size = self._buffer, min(TRANSFER_BYTES, self._room)
         with self._gpu.pinned(size) as pinned:

@@ -212,7 +212,7 @@ def _low_word(expression: Expression) -> Expression:
 
 
 MAX_ITERATIONS: Final = 1024
-"""Of a loop, and of loops inside each other together: a probe runs at each of its positions in each thread."""
+"""Maximum iterations of a loop, and of nested loops together: a probe runs at each of its positions in each thread."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,10 +29,10 @@ multiply_adds: Final[int] = 0
 """Multiply-adds of a matrix instruction (``mma``, ``wmma``, ``wgmma``), this thread's share of its warp's. 32 bits."""
 
 instructions: Final[int] = 0
-"""At ``pos="block.load"``: how many instructions of that class the basic block holds. 32 bits."""
+"""Instructions of the class in the basic block, at ``pos="block.load"``. 32 bits."""
 
 issued: Final[int] = 0
-"""At ``pos="block.load"``: how many instructions of the machine those of that class come to. 32 bits."""
+"""SASS instructions that those of the class come to, at ``pos="block.load"``. 32 bits."""
 
 line: Final[int] = 0
 """The line of ``pruned.ptx`` on which the probed instruction stands, or the first one of a block or loop. 32 bits."""

@@ -146,7 +146,7 @@ class Addressing:
         return [*test, f"@{flat} bra.uni {other};", *general, *self._flat_slot(), f"{done}:", unmarked, address]
 
     def _flat_slot(self) -> list[str]:
-        """The same as ``slot``; the warps of a block are in ``unit``."""
+        """Return the lines of ``slot`` for flat launches; the warps of a block are in ``unit``."""
         return [
             f"mov.u32 {self._slot}, %tid.x;",
             f"shr.u32 {self._slot}, {self._slot}, 5;",

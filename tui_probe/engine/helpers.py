@@ -91,7 +91,9 @@ def nonfinite_test(
 
 
 def _number_lines(register: str, elements: Elements, kind: str, held: int, names: UnusedNames) -> Iterator[list[str]]:
-    """For each number in a register of ``held`` bits: the lines that put it into one of 32 or 64, and that name."""
+    """Yield, per number in a register of ``held`` bits, the lines that move it into one of 32 or 64 bits, then that
+    name.
+    """
     width = FLOAT_BITS[kind]
     wide, part = names.temporary("bits_b64", "b64"), names.temporary("bits_b32", "b32")
     if held == 16:

@@ -48,8 +48,8 @@ def find_cubin(image: bytes, kernel: str, arch: int | None = None) -> tuple[Cubi
 
 
 def fitting_cubins(entries: Iterable[fatbin.FatbinEntry], arch: int | None) -> list[fatbin.FatbinEntry]:
-    """Of the entries of one image, the cubins that a device of ``arch`` (90) runs, or all, the one that the driver
-    takes rather first.
+    """Return the cubins of one image that a device of ``arch`` (90; None: any) can run, the driver's first choice
+    first.
     """
     fitting = [entry for entry in entries if entry.kind == _ELF and (arch is None or entry.runs_on(arch))]
     return sorted(fitting, key=lambda entry: entry.rank, reverse=True)
@@ -163,7 +163,7 @@ class KernelImage:
         return bool(fitting_cubins(self.cubins, arch)) or self.has_ptx_for(arch)
 
     def kernels(self, arch: int) -> Iterator[FoundKernel]:
-        """Its kernels for a device of ``arch`` (90), each by the way that a run takes. Raises ImageError."""
+        """Yield its kernels for a device of ``arch`` (90), in the mode that a run would use. Raises ImageError."""
         seen: set[str] = set()
         cubins = fitting_cubins(self.cubins, arch)
         for texts in fitting_ptx(self.ptx, arch):
@@ -187,8 +187,9 @@ class KernelFile:
     def kernels(
         self, arch: int | None, known: Collection[int] = (), progress: Callable[[float], object] = lambda _: None
     ) -> Iterator[FoundKernel]:
-        """Its kernels for a device of ``arch`` (90), each once; None: for the newest that the image of each has, of
-        those ``known`` if there is one. Raises ImageError where something that the device would take is damaged.
+        """Yield its kernels for a device of ``arch`` (90), each once. Raises ImageError if needed data is damaged.
+
+        Without ``arch``, each image is read for its newest architecture, of those in ``known`` if there is one.
         """
         seen: set[str] = set()
         for done, image in enumerate(self.images):

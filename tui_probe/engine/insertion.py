@@ -213,7 +213,7 @@ class _Inserter:
         passing.declare_parameters(part.function.name)
 
     def _first(self, part: FunctionInsertion, lines: list[str]) -> None:
-        """Before the first instruction, and before a label that a loop may return to."""
+        """Insert lines before the first instruction, and before a label that a loop may return to."""
         nodes = part.function.body or ()
         first = next((node for node in nodes if isinstance(node, Instruction | Label | Scope)), None)
         if first is not None:

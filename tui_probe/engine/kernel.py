@@ -32,7 +32,7 @@ class UnusedNames:
         self._functions: dict[str, UnusedNames] = {}
 
     def of_function(self, name: str) -> UnusedNames:
-        """The same names for a function that the kernel calls, which declares its registers itself."""
+        """Return the same names for a function that the kernel calls, which declares its registers itself."""
         if name not in self._functions:
             names = copy(self)
             names._undeclared, names._functions = {}, {}

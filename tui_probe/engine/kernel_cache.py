@@ -153,7 +153,7 @@ class PrunedAssemblies:
 
 
 def link_pruned_binary(made: Path, directory: Path) -> None:
-    """Have the binary that another probe's preparation made. Raises OSError."""
+    """Link, or copy, the binary that another probe's preparation assembled. Raises OSError."""
     try:
         os.link(made / PRUNED_FILE, directory / PRUNED_FILE)
     except OSError:
@@ -181,7 +181,7 @@ _CODE_PATTERNS: Final = (
 PREPARED_FILES: Final = ("pruned.ptx", "probed.ptx", "kernel.info", SITES_FILE, "pruned.bin", "probed.bin")
 _ORIGINAL_ENTRY: Final = "original.ptx"
 _DIRECTORY_MARK: Final = "\0directory\0"
-"""Is in kept words of ptxas for the folder in which it worked."""
+"""Placeholder in stored ptxas output for the directory in which it worked."""
 
 
 class DriverNeed(StrEnum):

@@ -142,7 +142,7 @@ _MAX_CONCURRENT: Final = 4
 _BATCH_SIZE: Final = 64
 """Kernels whose files are there at the same time, where they do not stay."""
 _PROGRESS_SECONDS: Final = 0.25
-"""Between two words about how far it is."""
+"""Minimum time between two progress texts."""
 _DRIVER_ASSEMBLED: Final = "probed.ptx"
 _COMPLAINT: Final = re.compile(
     r"ptxas (?!\d[\d.]*: )\S.*?/probed\.ptx, line (?P<line>\d+); (?:error|fatal) *: (?P<words>.+)"
@@ -177,7 +177,7 @@ class KernelCheck:
     image: int = 1
     """Image of the file that contains it."""
     matched: tuple[tuple[str, int], ...] = ()
-    """Of each part of the probe that is at instructions, blocks or lines, its name and how many places it matched."""
+    """Name and number of matched positions of each part of the probe that is at instructions, blocks or lines."""
     target: str = ""
     """Architecture of its PTX or SASS, which may be older than ``arch``."""
     waits: KernelWaits | None = None
@@ -312,7 +312,9 @@ def _remove_outputs(directory: Path) -> None:
 
 
 def _as_refused(check: KernelCheck, outcome: str, reason: Reason, known: str) -> KernelCheck:
-    """Of a kernel that was not probed: why, and what to write instead. ``known`` is an architecture that fits."""
+    """Return the check of a refused kernel: reason, advice and complaints. ``known`` is an architecture that fits, or
+    "".
+    """
     directory = check.directory
     is_unknown = reason.code == "architecture-unknown"
     instead = advice_on(reason.code, reason.parameters) if outcome == "skipped" or is_unknown else ""
@@ -332,7 +334,7 @@ def _as_refused(check: KernelCheck, outcome: str, reason: Reason, known: str) ->
 
 
 def _as_probed(probe: Probe, check: KernelCheck) -> KernelCheck:
-    """Of a kernel with the probe in it: how much was added, and where. Raises TraceError."""
+    """Return the check of a probed kernel: instructions added, note, matched positions. Raises TraceError."""
     directory = check.directory
     if check.way == "graft":
         match = _ADDED_INSTRUCTIONS.search((directory / "process.log").read_text(encoding="utf-8"))

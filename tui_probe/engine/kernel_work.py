@@ -34,7 +34,7 @@ class KernelRequest:
     threads: int
     """Threads of the block that is launched; 0: unknown."""
     key: str
-    """Its key in the cache, "" without one."""
+    """Key in the cache; "" without one."""
     description: str = ""
     """Description of the part of the image; "" until it is found."""
 

@@ -89,7 +89,7 @@ class Preparer:
         self.counts = CacheCounts()
 
     def warm_up(self) -> None:
-        """Do now what the first kernel would have to wait for: find assemblers, run once through all the code."""
+        """Find assemblers and run once through all the code, so that the first kernel does not wait for it."""
         self._kept_kernels()
         with contextlib.suppress(UnsupportedKernelError):
             sample = Kernel.of(parse(_WARM_UP_PTX), "sample")
@@ -228,7 +228,7 @@ class MultiPreparer:
         return fuse(self._parts), replace(options, folder=FUSED_NAME, sources=sources, most_assembled=most)
 
     def warm_up(self) -> None:
-        """As that of each preparer."""
+        """Warm up each preparer."""
         for preparer in self._preparers:
             preparer.warm_up()
 
@@ -313,7 +313,7 @@ class MultiPreparer:
 
     @property
     def counts(self) -> CacheCounts:
-        """Of all probes together: a kernel counts once for each."""
+        """Return the counts of all probes: a kernel counts once per probe."""
         counts = [preparer.counts for preparer in self._preparers]
         return CacheCounts(sum(count.hits for count in counts), sum(count.misses for count in counts))
 

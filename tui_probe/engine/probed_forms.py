@@ -90,7 +90,7 @@ MAX_ADDED_REGISTERS: Final = 8
 LARGEST_BLOCK: Final = 1024
 """Threads of a block, on every device."""
 _REGISTERS_PER_SM: Final = 65536
-"""Of a block, on every device since sm_70."""
+"""Registers of a block on every device since sm_70."""
 _MIN_LIMIT: Final = 24
 """ptxas keeps to no limit below, and no block is kept from an SM by so few."""
 _WARP: Final = 32

@@ -203,12 +203,14 @@ _NEEDS: Final = {
     "dp4a": Isa((5, 0), 61),
     "dp2a": Isa((5, 0), 61),
 }
-"""By opcode, or by opcode and modifier; what is not here is as old as any PTX that is assembled today."""
+"""PTX version and architecture by opcode, or by opcode and modifier; others are as old as any PTX that is assembled
+today.
+"""
 
 _LOCKSTEP_BELOW: Final = 70
-"""Before this architecture the lanes of a warp run in lockstep: ``shfl`` and ``vote`` need no members."""
+"""First architecture whose lanes do not run in lockstep; before, ``shfl`` and ``vote`` need no members."""
 _SYNC_ONLY_FROM: Final = (6, 4)
-"""From this version on, PTX for sm_70 and later has ``shfl`` and ``vote`` with ``.sync`` only."""
+"""First PTX version in which ``shfl`` and ``vote`` exist with ``.sync`` only for sm_70 and later."""
 _OLDEST_RAISED: Final = (3, 0)
 _TARGET: Final = re.compile(r"sm_([0-9]+)([a-z]?)")
 

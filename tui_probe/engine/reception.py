@@ -81,7 +81,7 @@ class Reception:
     def open(
         self, answers: Callable[[bytes], Iterator[str]], elsewhere: Callable[[socket.socket], bool] | None = None
     ) -> None:
-        """From now on ``answers`` gives the lines that answer a request.
+        """Answer requests by the lines of ``answers`` from now on.
 
         ``elsewhere`` may take a connection that comes while another one is served here, and then serves only that one.
         """
@@ -198,5 +198,5 @@ class Answer:
 
     @property
     def written(self) -> str:
-        """As the hook is given it."""
+        """Text that the hook receives."""
         return self.text if self.reason is None else self.reason.written

@@ -178,7 +178,10 @@ class Recording:
         return lines, marked
 
     def _in_queue(self, own_map: Map, storage: Storage, skip: str) -> tuple[list[str], RecordAddress]:
-        """For the lowest lane only. It is lane 0, whose own count is right, or comes from strays."""
+        """Return the lines and address of a record in a queue, written by the lowest lane only.
+
+        It is lane 0, whose own count is right, or comes from strays.
+        """
         address, index, lower = self._addressing.address, self._b32("index"), self._b32("lower")
         stray, full, attempts = self._pred("stray"), self._pred("full"), self._attempts(own_map)
         loaded, cap = self._cap(own_map)
@@ -258,7 +261,9 @@ class Recording:
         return self._names.parameter("map", own_map.name)
 
     def _place(self, own_map: Map) -> str:
-        """Of rows, the index of the lane's unit in the row of counts; of a queue, the number of the warp."""
+        """Return the register of the index of the lane's unit in a row of counts, or, for a queue, of the warp's
+        number.
+        """
         return self._b32(f"place_{own_map.name}")
 
     def _attempts(self, own_map: Map) -> str:

@@ -34,7 +34,8 @@ _MAX_DEPTH: Final = 64
 
 
 class SiteSources:
-    """By line of ``pruned.ptx``: what ``.loc`` directives tell, or without any the line tables of the ``image``.
+    """Sources by line of ``pruned.ptx``: from ``.loc`` directives, or without any from the line tables of the
+    ``image``.
 
     Sources are given as the text of ``sites.json``, "" where they are not known. ``files`` are those that were named so
     far, with their numbers.
@@ -83,8 +84,9 @@ class SiteSources:
         return self._chains[number]
 
     def _chain(self, number: int) -> Iterator[SourceLine]:
-        """Of a directive by its number. The one that names the place of a call last before it says where that was
-        inlined itself.
+        """Yield the source line of a directive, then the lines of the calls through which it was inlined.
+
+        A call's place is that of the last directive before it, which may be inlined itself.
         """
         for _ in range(_MAX_DEPTH):
             location = self._locations[number]
@@ -190,7 +192,7 @@ class SiteSources:
 
 
 def _locations_in(body: Sequence[Statement]) -> list[Location]:
-    """In the order of the text; by the exact type, since there are as many statements as the kernel has lines."""
+    """Return the ``.loc`` directives in textual order; comparing exact types is fast over all statements."""
     locations: list[Location] = []
     for node in body:
         kind = type(node)

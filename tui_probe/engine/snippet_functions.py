@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Function, Instruction
 
 MIN_STATEMENTS: Final = 8
-"""Of a snippet that is called: passing its operands takes as many lines."""
+"""Minimum statements of a snippet that is called: passing its operands takes as many lines."""
 MAX_WRITTEN_OUT: Final = 2000
 """Statements of such snippets that a kernel has before they are called: below, ptxas takes less than a second."""
 

@@ -45,7 +45,7 @@ _CACHE_DIRECTORIES: Final = (
     ".cache/torch",
     ".cache/tinygrad",
 )
-"""In the home folder."""
+"""Directories of generated code in the home directory."""
 _CACHE_VARIABLES: Final = (
     "TRITON_CACHE_DIR", "TRITON_HOME", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "CUPY_CACHE_DIR",
     "JAX_COMPILATION_CACHE_DIR", "NUMBA_CACHE_DIR",

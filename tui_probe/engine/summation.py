@@ -277,12 +277,12 @@ class SiteRecords:
         self._names = names
         self._numbers: dict[tuple[str, int], int] = {}
         self.registers: dict[str, str] = {}
-        """Of maps whose numbers of instructions are not written out: registers that hold them."""
+        """Registers that hold the numbers of instructions, by map, for maps whose numbers are not written out."""
         self.lines: dict[str, list[int]] = {own_map.name: [] for own_map in probe.maps if own_map.level is Level.SITE}
         self.instructions: dict[str, list[Instruction]] = {name: [] for name in self.lines}
 
     def of_function(self, names: UnusedNames) -> SiteRecords:
-        """The same sites, for a function whose names are its own."""
+        """Return the same sites for a function with names of its own."""
         sites = copy(self)
         sites._names = names
         sites.registers = {}

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MAX_WORKERS: Final = 3
-"""With the engine as many processes as a hook prepares kernels at a time (``MOST_THREADS`` of background.c)."""
+"""Worker limit: with the engine as many processes as a hook prepares kernels at a time (``MOST_THREADS`` of
+background.c).
+"""
 _COUNTS: Final = struct.Struct("=QQ")
 _ONE: Final = b"\0"
 """Data sent with a descriptor, which is not sent without a byte."""
@@ -56,7 +58,7 @@ class WorkerTask(NamedTuple):
 
 
 class Workers:
-    """At most ``limit`` workers. To be made while no thread of this process works on anything."""
+    """Up to ``limit`` worker processes. Construct it while no other thread of this process works."""
 
     def __init__(self, limit: int, task: WorkerTask) -> None:
         self._connections, own = socket.socketpair()
@@ -104,7 +106,7 @@ class _Handed:
 
 
 def _run(work: Callable[[], None]) -> None:
-    """In a process that was just forked: do the work and end, no matter what happens."""
+    """Do the work in a process that was just forked, then end it in any case."""
     try:
         work()
         os._exit(0)

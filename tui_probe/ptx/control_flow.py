@@ -167,7 +167,9 @@ def natural_loops(leads_to: Sequence[Sequence[int]]) -> dict[int, set[int]]:
 
 
 def _immediate_dominators(leads_to: Sequence[Sequence[int]], before: Sequence[Sequence[int]]) -> dict[int, int]:
-    """For each block that can be reached, the last one before it that all ways to it pass (Cooper, Harvey, Kennedy)."""
+    """Return the immediate dominator of each reachable block: the last block before it on all paths (Cooper, Harvey,
+    Kennedy).
+    """
     order = _backward_from_ends(leads_to)
     rank = {block: number for number, block in enumerate(order)}
     parents = {0: 0}

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 ImageKind: TypeAlias = Literal["elf", "fatbin", "warpped_fatbin", "ptx"]
-"""As ``[bin] type`` of an event log tells it; the spelling is that of the format."""
+"""Kind of an image, spelled as ``[bin] type`` of an event log spells it."""
 
 _WRAPPER_MAGIC: Final = 0x466243B1.to_bytes(4, "little")
-"""Of ``__fatBinC_Wrapper_t``, which the runtime gives to the driver: it holds the address of a fatbin."""
+"""First bytes of ``__fatBinC_Wrapper_t``, which the runtime gives to the driver: it holds the address of a fatbin."""
 _WRAPPER_SIZE: Final = 24
 _PTX_SECTION: Final = re.compile(r"\.nv_debug_ptx_txt(?:\..+)?")
 """A cubin that was linked from several has a section for each of them, with a number behind a dot."""
 FATBIN_SECTIONS: Final = (".nv_fatbin", "__nv_relfatbin")
-"""Of programs and objects: fatbins as they are loaded, and those that are still to be linked."""
+"""Sections of programs and objects: fatbins as they are loaded, and those that are still to be linked."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class HeldPtx:
 
     @cached_property
     def texts(self) -> tuple[PtxText, ...]:
-        """Its modules: none if there is no PTX after all, several in a cubin that was linked. Raises ImageError."""
+        """Return its modules: none if there is no PTX, several in a cubin that was linked. Raises ImageError."""
         if self.entry is None:
             return self.known
         content = self.entry.content()
@@ -136,8 +136,9 @@ def find_ptx(image: bytes, entry: str | None = None, arch: int | None = None) ->
 
 
 def choose_ptx(held: Sequence[HeldPtx], entry: str | None = None, arch: int | None = None) -> PtxText:
-    """Of the PTX of one image, what ``find_ptx`` finds; what such a device cannot run, and what is older than that, is
-    not decompressed. Raises ImageError, which says what is missing.
+    """Return the PTX of one image that ``find_ptx`` would find; what is older or cannot run is not decompressed.
+
+    Raises ImageError, which says what is missing.
     """
     others: list[PtxText] = []
     for texts in fitting_ptx(held, arch):

@@ -135,7 +135,7 @@ _REAL_TYPES: Final = frozenset({"f16", "bf16", "f32", "f64", "e4m3x2", "e5m2x2",
 
 
 def sass_instruction_count(instruction: Instruction) -> int:
-    """About how many machine instructions are executed for an instruction of PTX."""
+    """Estimate how many SASS instructions are executed for an instruction of PTX."""
     modifiers = instruction.modifiers
     if class_of(instruction) == "other":
         converts = instruction.opcode == "cvt" and any(modifier in _REAL_TYPES for modifier in modifiers)
@@ -224,7 +224,7 @@ _SPACE_MODIFIERS: Final = frozenset(STATE_SPACES)
 
 
 def named_spaces(functions: Iterable[Function], variables: Iterable[Variable]) -> dict[int, str]:
-    """By the identity (``id``) of each such instruction the space. ``variables`` are those of the module."""
+    """Return the space of each instruction in generic form, by its ``id``. ``variables`` are those of the module."""
     of_module = _variable_spaces(variables)
     return {
         id(instruction): space

@@ -20,7 +20,7 @@ SPACE: Final = r"[ \t\r\n\f\v]"
 COMMENT: Final = r"//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/"
 TRIVIA: Final = rf"(?>{SPACE}++|{COMMENT})*+"
 STRING: Final = r'"[^"]*+"'
-"""As ptxas reads it: a backslash is an ordinary character, and a line break may be inside."""
+"""Pattern of a string in ptxas: a backslash is an ordinary character, and a line break may be inside."""
 _SOURCE_END: Final = r"[ \t]*+\.source_end[ \t\r]*+(?=\n|\Z)"
 SOURCE_TEXT: Final = rf"\.source_begin[ \t\r]*+\n(?>(?!{_SOURCE_END})[^\n]*+\n)*+(?>{_SOURCE_END}|[^\n]*+)"
 """Text of another language, from the line ``.source_begin`` to the next line ``.source_end``: any characters."""

@@ -25,7 +25,7 @@ _LEAST_ALIGNED_OPCODES: Final = frozenset({"add", "sub", "or", "xor", "mov", "cv
 
 
 def alignments(function: Function, symbols: Mapping[str, int]) -> dict[str, int]:
-    """By the name of each register that instructions write what divides its values, from 1 to ``MAX_ALIGNMENT``.
+    """Return the largest known divisor of each written register's values by name, from 1 to ``MAX_ALIGNMENT``.
 
     ``symbols`` are the alignments of variables. What loops add to a register counts each time.
     """

@@ -172,13 +172,13 @@ def register_pair(register: int) -> tuple[int, int]:
 # bits up to sm_89, and of floating-point numbers later; else three.
 
 ATOM: Final = frozenset({0x18A, 0x18B, 0x1A2})
-"""Of generic addresses: of integers (up to sm_89 of all), compare-and-swap, of floating-point numbers."""
+"""Atomics on generic addresses: integers (up to sm_89 all), compare-and-swap, floating-point numbers."""
 ATOMG: Final = frozenset({0x1A8, 0x1A9, 0x1A3})
-"""The same of global memory."""
+"""Atomics on global memory: integers (up to sm_89 all), compare-and-swap, floating-point numbers."""
 RED: Final = frozenset({0x18E, 0x1A6})
-"""Without a result, of global memory: of integers (up to sm_89 of all), and of floating-point numbers."""
+"""Reductions, without a result, on global memory: integers (up to sm_89 all), floating-point numbers."""
 ATOMS: Final = frozenset({0x18C, 0x18D})
-"""Of shared memory, with or without a result; compare-and-swap is the second."""
+"""Atomics on shared memory, with or without a result; compare-and-swap is the second."""
 
 _SWAP_OPERATIONS: Final = frozenset({0x18B, 0x1A9})
 _FLOAT_OPERATIONS: Final = frozenset({0x1A2, 0x1A3, 0x1A6})

@@ -55,7 +55,7 @@ BRANCH_TARGETS: Final = 0x34
 _BOUND_ATTRIBUTES: Final = frozenset({0x05, 0x10, 0x1E, 0x3D, 0x3F})
 """Threads of a block, at most or exactly; stack of calls; blocks of a cluster."""
 _VERSION_ATTRIBUTES: Final = frozenset({0x36, 0x37, 0x66})
-"""Of workarounds and of interfaces that the code was made for."""
+"""Attributes of workarounds and of interfaces that the code was made for."""
 _ADDRESS_ATTRIBUTES: Final = frozenset({0x1D, 0x25, 0x27, 0x29, MBARRIER_INSTRUCTIONS, 0x44, 0x46, 0x47, 0x55, 0x57})
 """Byte offsets in the kernel's code, and what the file records about the instructions there."""
 ATTRIBUTES_WITHOUT_SYMBOL: Final = (
@@ -136,7 +136,7 @@ CALLERS_BY_ADDRESS: Final = 0xFFFFFFFD
 
 @dataclass(frozen=True, slots=True)
 class CallGraph:
-    """By numbers of code sections: the symbols of what each calls by name, and those that call by an address.
+    """Calls by number of the code section: symbols that it calls by name, and sections that call by an address.
 
     ``has_addressed``: whether the module has functions that are called by their address.
     """

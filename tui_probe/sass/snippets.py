@@ -123,7 +123,7 @@ class Snippet:
     def placed(
         self, base: int, parameters_at: int, uniform: Mapping[int, int], carried: Sequence[KeptRegister]
     ) -> list[Word]:
-        """Its words in a kernel whose parameters begin at ``base`` and the probe's at ``parameters_at``.
+        """Return its words in a kernel whose parameters begin at ``base`` and the probe's at ``parameters_at``.
 
         ``uniform`` says which even register stands for each of ``uniform_pairs``; ``carried`` are those that keep what
         lives from the entry to the exits. Raises UnsupportedKernelError if the kernel is for another ABI.
@@ -254,7 +254,7 @@ def _mark_move(word: Word, numbers: Mapping[int, int], carried: Sequence[KeptReg
 
 
 def _move_word(mark: Word, to: KeptRegister, source: KeptRegister) -> Word:
-    """From one register to another, instead of a mark. A uniform one only takes what a uniform one has."""
+    """Return the move that replaces a mark. A uniform register can only be set from a uniform one."""
     opcode = _UMOV if to.is_uniform else _MOV_UNIFORM if source.is_uniform else _MOV
     move = _with_opcode(mark, opcode).with_field(16, 8, to.number).with_field(32, 8, source.number)
     move = move if to.is_uniform else move.with_field(72, 4, _ALL_BYTES)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 INFO_PREFIX: Final = ".nv.info"
 PARAMETER_BYTES: Final = 8
-"""Of a parameter that is added: each is an address or a pair of numbers."""
+"""Bytes of an added parameter: each is an address or a pair of numbers."""
 _CONSTANTS_PREFIX: Final = ".nv.constant0."
 _EXIT: Final = EXIT & 0x1FF
 _FUNCTION: Final = 2
@@ -119,7 +119,7 @@ class GraftTarget:
         return not graph.has_addressed and not own.isdisjoint(graph.by_address)
 
     def all_words(self) -> Iterator[Word]:
-        """Its instructions, and those of the functions of its module."""
+        """Yield its instructions, then those of the functions of its module."""
         yield from self.words
         for section in self.functions:
             yield from words_of(self.cubin.content(section))

@@ -99,9 +99,9 @@ _PREDICATES: Final = 0x7F
 _SETTLED_STALL: Final = 13
 """Cycles after which a predicate or a register that a fixed-latency instruction wrote can be read by any other."""
 _SHORT_STALL: Final = 8
-"""The same for values that are computed with."""
+"""Cycles after which such a value can be used in a computation."""
 _MOVE_STALL: Final = 2
-"""Between moves that do not need each other."""
+"""Cycles between moves that do not need each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ class InlineCode:
                 raise UnsupportedKernelError(because("graft-snippet", what="a branch that lanes come back from"))
 
     def placed(self, free: FreeRegisters, sources: Mapping[int, MarkValue]) -> list[Word]:
-        """Its words in a kernel. ``sources`` say what each of its marks stands for."""
+        """Return its words in a kernel. ``sources``: the value of each mark. Raises UnsupportedKernelError."""
         if free.base != self.base:
             raise UnsupportedKernelError(because("graft-base", found=free.base, expected=self.base))
         made = [
@@ -375,7 +375,7 @@ def flag_value(free: FreeRegisters) -> MarkValue:
 
 
 def least_used_barriers(words: Iterable[Word]) -> tuple[int, ...]:
-    """For each barrier of a snippet the one that stands for it: the kernel's least used first."""
+    """Return, for each barrier of a snippet, the kernel's barrier that stands for it: the least used first."""
     uses = Counter(dict.fromkeys(range(_BARRIERS), 0))
     for word in words:
         uses.update(barrier for barrier in (word.write_barrier, word.read_barrier) if barrier < _BARRIERS)
@@ -408,7 +408,7 @@ def _with_barriers(word: Word, barriers: Sequence[int]) -> Word:
 
 
 def _without_waits_for_marks(words: Sequence[Word]) -> tuple[Word, ...]:
-    """Without waits for barriers that only marks release: the kernel may have something under way behind them."""
+    """Remove waits for barriers that only marks release: pending instructions of the kernel may hold these."""
     real = 1 << _OPERAND_BARRIER
     for word in words:
         if not is_mark(word):

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from tui_probe.sass.words import Word
 
 UNIFORM_REGISTERS: Final = 63
-"""On every architecture; newer ones have more, which nothing here uses. ptxas never takes the last one: none of 21 742
-kernels of PyTorch for sm_90 names it, not even a reduction that needs all others.
+"""Usable uniform registers; newer architectures have more, which nothing here uses. ptxas never takes the last one:
+none of 21 742 kernels of PyTorch for sm_90 names it, not even a reduction that needs all others.
 """
 FIRST_FREE_UNIFORM: Final = 4
 """ptxas leaves those below unchanged, and so do we."""
 
 UNIFORM_KEPT_BY_CALLS: Final = 36
-"""From this number on functions leave them as they found them: ptxas keeps values in them across calls."""
+"""First uniform register that functions leave unchanged: ptxas keeps values in these across calls."""
 
 WIDE_FROM: Final = 100
 """The first architecture whose fields have eight bits instead of six."""

@@ -66,7 +66,8 @@ _BARRIER_SET: Final = 2
 
 
 def without_uniform(words: Sequence[Word], registers: int, arch: int) -> tuple[list[Word], int]:
-    """The same code with ordinary registers from ``registers`` on, and how many registers it needs then.
+    """Return the code with ordinary registers from ``registers`` on instead of uniform ones, and the registers it
+    needs.
 
     What has no variant keeps its uniform registers, and so does what is a descriptor of memory accesses.
     """
@@ -251,7 +252,7 @@ def _constant_load(word: Word, register: int, arch: int) -> list[Word]:
 
 
 def _as_fixed_latency(word: Word) -> Word:
-    """Of fixed latency: no barrier tells when the result is there."""
+    """Return the word with fixed latency: no barrier signals its result."""
     return word.with_stall(max(word.stall, _READY)).with_write_barrier(NO_BARRIER)
 
 

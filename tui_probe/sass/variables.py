@@ -45,7 +45,7 @@ _ADDRESS_BYTES: Final = 8
 _NO_ADDRESSES: Final = frozenset(
     {*range(0, 0x18, 4), 0x20, 0x24, 0x28, 0x2C, 0x118, 0x11C, 0x208, 0x20C, 0x358, 0x35C, *range(0x360, 0x380, 4)}
 )
-"""Below the parameters: sizes of grid and block, stack, and what goes with every access of global memory."""
+"""Offsets below the parameters: sizes of grid and block, stack, and what goes with every access of global memory."""
 _WORD_BYTES: Final = 4
 _NEVER_RETURNS: Final = "__assertfail"
 BY_ADDRESS: Final = "functions known by address"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FIRST_ARCHITECTURE: Final = 90
-"""Before it, R2UR sets a scoreboard."""
+"""First supported architecture; before it, R2UR sets a scoreboard."""
 _CS2R, _CLOCK_LOW = 0x805, 0x50 << 72
 _IADD3: Final = 0x210 | 0x07FFE0FF << 64
 _UIADD3: Final = 0x290 | 0x0FFFE000 << 64

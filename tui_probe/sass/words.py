@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WORD_BYTES: Final = 16
 NO_BARRIER: Final = 7
-"""Of 3 bits: six barriers are numbered from 0."""
+"""Value of a barrier field for no barrier: six barriers are numbered from 0."""
 ALL_BARRIERS: Final = 0x3F
 """One bit per barrier."""
 ALWAYS: Final = 7
@@ -41,7 +41,7 @@ class Word:
         return self.bits >> low & (1 << width) - 1
 
     def with_field(self, low: int, width: int, value: int) -> Word:
-        """The same word with other bits there. Raises ValueError for a value that does not fit."""
+        """Return the word with other bits there. Raises ValueError for a value that does not fit."""
         mask = (1 << width) - 1
         if not 0 <= value <= mask:
             raise ValueError(f"{value:#x} does not fit into {width} bits")
@@ -83,7 +83,7 @@ class Word:
         return self.guard == ALWAYS and self.guard_negated
 
     def guarded(self, guard: int, *, negated: bool = False) -> Word:
-        """For other lanes."""
+        """Return the word with another guard."""
         return self.with_field(12, 4, guard | negated << 3)
 
     @property
@@ -127,15 +127,17 @@ class Word:
         return self.field(116, 6)
 
     def with_stall(self, cycles: int) -> Word:
-        """With another number of cycles, and no register kept for reuse, which holds for the next instruction only."""
+        """Return the word with other stall cycles, and no register kept for reuse, which holds for the next instruction
+        only.
+        """
         return self.with_field(105, 4, cycles).with_field(122, 4, 0)
 
     def with_write_barrier(self, barrier: int) -> Word:
-        """With another barrier for its results."""
+        """Return the word with another barrier for its results."""
         return self.with_field(110, 3, barrier)
 
     def with_read_barrier(self, barrier: int) -> Word:
-        """With another barrier for its operands."""
+        """Return the word with another barrier for its operands."""
         return self.with_field(113, 3, barrier)
 
     def with_wait_mask(self, mask: int) -> Word:
@@ -315,7 +317,7 @@ def constant_offset(word: Word) -> int:
 
 
 def with_constant_offset(word: Word, offset: int) -> Word:
-    """The same word, reading another constant."""
+    """Return the word with another constant as its operand."""
     return word.with_field(*_offset_field(word), offset)
 
 

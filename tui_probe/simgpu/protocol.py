@@ -75,7 +75,7 @@ class Scalar:
 
 
 class Bytes:
-    """Its length (u32), then the bytes."""
+    """A length (u32), then the bytes."""
 
     def write(self, value: Any) -> bytes:
         return U32.write(len(value)) + bytes(value)

@@ -101,7 +101,9 @@ def _pressure(function: Function, source: str) -> int:
 
 
 def _widths(statements: Iterable[Statement]) -> dict[str, int]:
-    """By the name of a register, or what is before its number, how many of 32 bits it takes; predicates none."""
+    """Return the 32-bit registers that each register takes, by its name or the stem of its number; predicates are left
+    out.
+    """
     counts = {}
     for node in statements:
         if isinstance(node, Variable) and node.space == "reg" and node.type != "pred":
@@ -116,7 +118,7 @@ def _stem(name: str, widths: Mapping[str, int]) -> str:
 
 
 def _ranges(statements: Sequence[Statement], widths: Mapping[str, int], source: str) -> dict[str, tuple[int, int]]:
-    """By name, where each register is mentioned first and last, as places in ``statements``."""
+    """Return the first and last mention of each register, by name, as positions in ``statements``."""
     found: dict[str, tuple[int, int]] = {}
     for place, node in enumerate(statements):
         if isinstance(node, Instruction):
@@ -127,7 +129,7 @@ def _ranges(statements: Sequence[Statement], widths: Mapping[str, int], source: 
 
 
 def _loops(statements: Sequence[Statement]) -> list[tuple[int, int]]:
-    """From each label to each branch behind it that leads there, inner loops first."""
+    """Return the loops, from each label to each later branch that leads there, inner loops first."""
     labels = {node.name: place for place, node in enumerate(statements) if isinstance(node, Label)}
     candidates = [
         (labels[operand.name], place)

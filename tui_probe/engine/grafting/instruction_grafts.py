@@ -55,7 +55,9 @@ _UNIFORM_PREDICATES: Final = 7
 _MAX_ASSEMBLED: Final = 256
 """Texts whose machine code is remembered, about 10 KB each."""
 _UNIFORM_BRANCHES_FROM: Final = 80
-"""Before this architecture ptxas lets lanes meet again behind each branch, also behind ``bra.uni``."""
+"""First architecture for which ptxas lets no lanes reconverge behind ``bra.uni``; before, it does so behind each
+branch.
+"""
 _PARAMETER_ALIGNMENT: Final = 16
 """Parameters may be read two at a time, so they must lie as they will in the kernel."""
 
@@ -171,7 +173,7 @@ def _exit_code(
 
 
 def _with_exit_code(target: GraftTarget, splices: Sequence[Splice], leaving: tuple[Word, ...]) -> list[Splice]:
-    """With what is done at the exits, behind the code of a block that is nothing but an exit."""
+    """Add the exit code at each exit, after the code of a block that is nothing but an exit."""
     inside = {splice.at: splice.before for splice in splices if splice.at}
     ways_out = {at: (*inside.get(at, ()), *leaving) for at in target.exits()}
     others = [splice for splice in splices if not splice.at or splice.at not in ways_out]
@@ -255,7 +257,10 @@ def _free_registers(target: GraftTarget, code: InstructionCode) -> tuple[FreeReg
 
 
 def _predicate_numbers(target: GraftTarget, code: InstructionCode) -> dict[int, int]:
-    """For each predicate of the uniform path that snippets write one that the kernel does not."""
+    """Map each predicate of the uniform path that snippets write to one that the kernel does not use.
+
+    Raises UnsupportedKernelError if too few are free.
+    """
     wanted = sorted({number for inline in code.all for number in inline.uniform_predicates()})
     taken = lane_registers.uniform_predicates(target.all_words())
     free = [number for number in range(_UNIFORM_PREDICATES) if number not in taken]

@@ -119,7 +119,9 @@ class InstructionPtx:
         return bool(self._end or self.counted or self._waits)
 
     def site_numbers(self, place: SnippetSite) -> dict[int, int]:
-        """By mark, the numbers of a place's instruction, which its code reads: equal code serves all instructions."""
+        """Return the numbers of a place's instruction by mark. Its code reads them, so equal code serves all
+        instructions.
+        """
         numbers = self.sites.numbers(place.ptx_equivalent)
         return {Mark.FIRST_SITE + index: number for index, number in enumerate(numbers) if number is not None}
 

@@ -57,7 +57,7 @@ ARITHMETIC_FAMILIES: Final[dict[str, PtxFamily]] = {
     "HADD2": _family(_SUMS, *_HALF_TYPES),
     "HMUL2": _family(_PRODUCTS, *_HALF_TYPES),
 }
-"""By the names of instructions."""
+"""PTX equivalents by name of the SASS instruction."""
 _TYPES_OF_PRODUCTS: Final = {
     "half": ("f16", "bf16"),
     "tf32": ("tf32",),
@@ -72,7 +72,7 @@ WGMMA_FAMILIES: Final = {
     for kind, types in _TYPES_OF_PRODUCTS.items()
     if kind != "double"
 }
-"""By what they multiply."""
+"""PTX equivalents of warpgroup products by the kind of their operands."""
 _KINDS: Final = {
     "IMMA": "byte", "IGMMA": "byte", "BMMA": "bit", "BGMMA": "bit", "DMMA": "double", "QMMA": "float8",
     "QGMMA": "float8",
@@ -251,7 +251,7 @@ def find_probed_parts(probe: Probe, target: GraftTarget) -> ProbedParts:
 
 
 def site_offsets(probe: Probe, sites: Sequence[SassSite]) -> dict[str, list[int]]:
-    """For each map of sites the offsets of its instructions in the kernel's code, in bytes."""
+    """Return the byte offsets of each map's instructions in the kernel's code, by name of the map."""
     offsets: dict[str, list[int]] = {own_map.name: [] for own_map in probe.maps if own_map.level is Level.SITE}
     for site in sites:
         snippets = [place.point.before for place in site.places if place.point.before]

@@ -315,7 +315,7 @@ class SiteKernelText:
         return address, lines
 
     def _shared_address(self, facts: InstructionFacts) -> tuple[str, list[str]]:
-        """The same of an offset into shared memory, which has 32 bits."""
+        """Return the register of a shared memory address, and the lines that compute it from a 32-bit offset."""
         low, lines = self._read_mark(Mark.ADDRESS, "low")
         offset, added = self._read_mark(Mark.OFFSET, "offset")
         address = self._names.temporary("addr", "b64")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LEADING_BYTES: Final = 64
 """Bytes of parameters before those of the probe."""
 MANY_LEADING_BYTES: Final = 8192
-"""The same for kernels with such a number of parameters that they begin elsewhere on some architectures."""
+"""Leading bytes for kernels with so many parameters that these begin elsewhere on some architectures."""
 ENTRY_KERNEL: Final = "tui_probe_entry"
 EXIT_KERNEL: Final = "tui_probe_exit"
 FLAT_KERNEL: Final = "tui_probe_flat_exit"
@@ -40,7 +40,7 @@ FLAT_KERNEL: Final = "tui_probe_flat_exit"
 _VERSIONS: Final = {88: "9.0", 100: "8.6", 101: "8.6", 103: "8.8", 107: "9.4", 110: "9.0", 120: "8.7", 121: "8.8"}
 """The first version of PTX that has an architecture."""
 _DEFAULT_VERSION: Final = "8.1"
-"""Of the architectures up to sm_90 that are not in the table."""
+"""PTX version of the architectures up to sm_90 that are not in the table."""
 _NEWEST_VERSION: Final = "9.0"
 _HOPPER_ARCH: Final = 90
 _WORD: Final = re.compile(r"%[\w$]+")

@@ -97,7 +97,9 @@ class _UniformChoice:
 
     @classmethod
     def of(cls, code: InstructionCode, free: set[int], sites: int) -> _UniformChoice:
-        """Of exit code that computes in ordinary registers, where the kernel leaves too few uniform ones."""
+        """Choose uniform registers for code and sites. Exit code uses ordinary ones where the kernel leaves too few
+        uniform ones.
+        """
         try:
             choice = cls._assigned(code, free)
         except UnsupportedKernelError:  # not even the code of exits has enough

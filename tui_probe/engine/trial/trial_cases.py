@@ -208,7 +208,7 @@ def check_counts(content: bytes) -> None:
 
 
 def check_counts_of_sites(content: bytes) -> None:
-    """The same of records of instructions, which know no threads that end."""
+    """Check records of instructions, which count no threads that end."""
     _compare_counts(content, EXPECTED_INSTRUCTION_COUNTS | {"threads": 0})
 
 

@@ -219,7 +219,7 @@ class _UnitRun:
         return self.places_at(group, self.addresses(group), sizes)
 
     def places_at(self, group: ThreadGroup, address: Value, sizes: list[int]) -> list[tuple[Space, int]]:
-        """The same for other addresses."""
+        """Return the space and element of each lane's place at other addresses."""
         (part,) = self._access.parts_at(group, address)
         last = address + np.array(sizes, address.dtype) - address.dtype.type(_UNIT)
         for _ in self._access.parts_at(group, last):

@@ -142,7 +142,7 @@ class MBarriers:
         self.changes += 1
 
     def ended(self, words: Places, parity: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """For each lane when the phase of that ``parity`` of its word ended; -1 if that is not known yet."""
+        """Return, per lane, when the phase of that ``parity`` of its word ended; -1 if unknown."""
         is_over = (self._shared.view(U64)[words] >> np.uint64(PARITY_BIT)).astype(np.bool_) != parity
         times = [self._ended.get(word, 0) if over else -1 for word, over in zip(words.tolist(), is_over, strict=True)]
         return np.array(times, np.int64)

@@ -306,7 +306,7 @@ class TryWait:
         return bit.astype(np.bool_)
 
     def _limit(self, group: ThreadGroup) -> NDArray[np.int64]:
-        """For how many cycles each lane may wait."""
+        """Return for how many cycles each lane may wait."""
         if self.nanoseconds is None:
             return np.full(group.lanes.count, TRY_WAIT_CYCLES if self.waits else 0, np.int64)
         time = group.lanes.spread(self.nanoseconds.read(group.registers)).astype(np.int64)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.threads import Batch, ThreadGroup
 
 MAX_BLOCKS: Final = 16
-"""With a non-portable size, as on sm_90; each device with clusters allows 8."""
+"""Blocks of a cluster of non-portable size, as on sm_90; each device with clusters allows 8."""
 
 Extents = tuple[int, int, int]
 

@@ -205,7 +205,9 @@ def _parts(value: Value) -> tuple[Value, Value]:
 
 
 def _to_integer(written: ScalarType, read: ScalarType, integral: Callable[[Value], Any]) -> Callable[[Value], Value]:
-    """Out of range: the nearest integer of the type. NaN: 0, or the top bit where doubles or 64 bits are involved."""
+    """Return the conversion to an integer type. Out of range: its nearest integer. NaN: 0, or the top bit where doubles
+    or 64 bits are involved.
+    """
     limits = np.iinfo(written.dtype)
     above = float(limits.max) + 1.0 if written.bits == 64 else float(limits.max)
     has_top_bit = read.name == "f64" or written.bits == 64

@@ -116,7 +116,7 @@ def _rectified(value: Value) -> Value:
 
 
 def _rectified_bits(bits: Value) -> Value:
-    """The same of bfloat16."""
+    """Return the bits of bfloat16 numbers with 0 for negative ones."""
     return np.where(from_bfloat16(bits) <= 0, np.uint16(0), bits)
 
 

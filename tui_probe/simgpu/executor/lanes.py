@@ -88,7 +88,7 @@ class Lanes:
         return warp_bits(present)
 
     def ballot(self, predicate: NDArray[np.bool_]) -> NDArray[np.uint32]:
-        """For each warp of the batch, the lanes for which ``predicate`` (one per lane, or a scalar) holds."""
+        """Return, per warp of the batch, the lanes for which ``predicate`` (one per lane, or a scalar) holds."""
         present = np.zeros(self.place_count, np.bool_)
         present[self.places] = predicate
         return warp_bits(present)

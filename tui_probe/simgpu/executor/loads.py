@@ -332,7 +332,7 @@ def _launch_parameter(offset: int, kind: ScalarType, bind: Binder) -> int:
 def _build_bytes_load(
     targets: list[ResultOperand], kind: ScalarType, entity: BytesName, offset: int, bind: Binder
 ) -> Operation:
-    """From a parameter of a device function or of a call."""
+    """Build a load from a parameter of a device function or of a call."""
     bind.effects.reads.add(entity.index)
     size = kind.bytes
     _check_inside(entity, offset, size * len(targets), bind)
@@ -398,7 +398,7 @@ def store(access: Access, group: ThreadGroup, value: Value) -> None:
 
 
 def _build_bytes_store(address: Operand, elements: tuple[Operand, ...], kind: ScalarType, bind: Binder) -> Operation:
-    """Into a parameter of a call, or a result of a device function."""
+    """Build a store into a parameter of a call, or into a result of a device function."""
     if not isinstance(address, Memory) or not isinstance(address.base, Symbol):
         bind.unsupported()
     entity = bind.entity(address.base.name)

@@ -238,7 +238,7 @@ class SharedMemory(_Window):
 
 
 class ClusterMemory(SharedMemory):
-    """The same where ``cluster_size`` blocks in a row are a cluster, and reach each other's; see ``clusters``."""
+    """Shared memory where ``cluster_size`` blocks in a row are a cluster, and reach each other's; see ``clusters``."""
 
     def __init__(self, block_count: int, limit: int, cluster_size: int) -> None:
         super().__init__(block_count, limit)

@@ -93,7 +93,7 @@ class Binder:
         self.effects = Effects()
 
     def chosen_storage(self) -> dict[int, DType]:
-        """For each register that typed instructions use, the type that most of them ask for."""
+        """Return the type that most typed instructions use, by register."""
         return {index: votes.most_common(1)[0][0] for index, votes in self._votes.items()}
 
     def zero(self, index: int) -> Value | None:

@@ -134,7 +134,7 @@ def to_single(value: Value, mode: str) -> Value:
 
 
 def shortened(value: Value, dtype: DType, mode: str) -> Value:
-    """The same for any shorter type; a number that is not a double is exact."""
+    """Round to any shorter type; a number that is not a double is exact."""
     nearest: Value = value.astype(dtype)
     if mode == "rn":
         return nearest

@@ -249,7 +249,7 @@ def module_names(module: Module) -> Names:
 
 
 def aliases(module: Module) -> dict[str, str]:
-    """By each name that an ``.alias`` gives to a function, that of the function itself."""
+    """Return the name of the function behind each name that an ``.alias`` gives."""
     given = dict(alias_of(item) for item in module.items if isinstance(item, Directive) and item.name == "alias")
     return {name: given.get(target, target) for name, target in given.items()}
 

@@ -57,8 +57,9 @@ FIELDS: Final = {
     "element_stride": (104, 4, 5),
 }
 _ELEMENT_BYTES: Final = (1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)
-"""By the number of an element type in ``tensormap.replace``: u8, u16, u32, s32, u64, s64, f16, f32, f32.ftz, f64, bf16,
-tf32, tf32.ftz."""
+"""Bytes by number of an element type in ``tensormap.replace``: u8, u16, u32, s32, u64, s64, f16, f32, f32.ftz, f64,
+bf16, tf32, tf32.ftz.
+"""
 _SPANS: Final = (0, 32, 64, 128)
 """Bytes of a row that a swizzle mode exchanges pieces of."""
 _PIECE: Final = 16
@@ -170,7 +171,7 @@ class _TensorOperand:
         bind.effects.starts_block = True
 
     def tile(self, own: ThreadGroup) -> Tile:
-        """Of a group of one lane. Raises SimulationError."""
+        """Return the tile that a group of one lane copies. Raises SimulationError."""
         first = own.lanes.spread(self._map.address(own)).astype(np.uint64)
         chunks = [self._map.gathered(own, first + np.uint64(at), B128) for at in range(0, MAP_BYTES, _CHUNK)]
         tensor = TensorMap(b"".join(chunk.tobytes() for chunk in chunks))

@@ -99,7 +99,7 @@ class Batch:
 
     @cached_property
     def bulk_reads(self) -> CopyGroups:
-        """The same copies, until their sources are read."""
+        """Copies in progress whose sources are still to be read."""
         return CopyGroups(self.lanes.place_count)
 
     def lanes_of(self, places: Places) -> Lanes:
@@ -139,7 +139,7 @@ class Batch:
     def missing_members(
         self, members: Value, lanes: Lanes, here: NDArray[np.uint32] | None = None
     ) -> NDArray[np.uint32]:
-        """For each lane, the living threads that its mask names and that are not in ``here`` (or in ``lanes``)."""
+        """Return, per lane, the living threads that its mask names and that are not in ``here`` (None: ``lanes``)."""
         absent = self.alive_bits & ~(lanes.active_bits if here is None else here)
         missing: NDArray[np.uint32] = members & absent[lanes.warp]
         return missing

@@ -189,7 +189,7 @@ class Barriers:
         return released
 
     def _totals(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """By slot: threads arrived, those with a true predicate, and the latest counter of their warps."""
+        """Return by slot: threads arrived, those with a true predicate, and the latest counter of their warps."""
         arrived, latest = self._arrived.copy(), self._latest.copy()
         holding = np.zeros_like(arrived)
         counters = self._batch.counters

@@ -60,7 +60,7 @@ def _build_shuffle(instruction: Instruction, bind: Binder) -> Operation:
 
 
 def _shuffled(lanes: Lanes, mode: str, b: Value, c: Value) -> tuple[Places, Value]:
-    """For each lane, the position in the group that it reads from, and whether its source lane is in range."""
+    """Return, per lane, the position in the group that it reads from, and whether its source lane is in range."""
     key = None if b.ndim or c.ndim else (mode, int(b), int(c))
     known: tuple[Places, Value] | None = lanes.cache.get(key) if key else None
     if known is None:
@@ -71,7 +71,9 @@ def _shuffled(lanes: Lanes, mode: str, b: Value, c: Value) -> tuple[Places, Valu
 
 
 def _source_lanes(lanes: Lanes, mode: str, b: Value, c: Value) -> tuple[Places, Value]:
-    """As PTX defines it: ``c`` holds the clamp in its low bits and, from bit 8, the mask of the segment."""
+    """Return source positions as PTX defines them: ``c`` has the clamp in its low bits and, from bit 8, the segment
+    mask.
+    """
     lane = lanes.lane.astype(np.int64)
     offset = (b & np.uint32(31)).astype(np.int64)
     segment = ((c >> np.uint32(8)) & np.uint32(31)).astype(np.int64)
@@ -151,7 +153,7 @@ def _by_warp(lanes: Lanes, value: Value, fill: Any) -> Value:
 
 
 def _equal_lanes(lanes: Lanes, value: Value) -> Value:
-    """For each lane, a mask of the lanes of its warp with the same value; lanes that are not there may be in it."""
+    """Return, per lane, a mask of the lanes of its warp with the same value; absent lanes may be in it."""
     table = _by_warp(lanes, value, 0)
     equal = table[lanes.warp] == value[:, None]
     return _mask_of(equal)

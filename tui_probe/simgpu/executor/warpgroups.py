@@ -236,7 +236,7 @@ class _Tile:
 
     @property
     def pieces(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each piece its row and its place in the row, as they are in memory."""
+        """Return the row of each piece and its place in the row, as in memory."""
         if not self.transposed:
             row, place = np.divmod(np.arange(self.lines * 2), 2)
             return row, place
@@ -245,7 +245,7 @@ class _Tile:
         return row, place
 
     def offsets(self, swizzle: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Of each piece: bytes from the start, steps of the leading dimension, and steps of the stride."""
+        """Return per piece: bytes from the start, steps of the leading dimension, steps of the stride."""
         row, place = self.pieces
         across = _ACROSS[swizzle]
         inside = _PIECE * across * (row % 8)

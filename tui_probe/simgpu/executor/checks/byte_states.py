@@ -31,7 +31,7 @@ _MAX_FREED: Final = 10_000
 
 
 _MAP_NORESERVE: Final = 0x4000
-"""Of Linux; the module ``mmap`` has it from Python 3.13 on."""
+"""Flag of Linux's mmap; the module ``mmap`` has it from Python 3.13 on."""
 
 
 def sparse_bytes(count: int) -> mmap.mmap:

@@ -101,7 +101,7 @@ class Checker:
         return faults
 
     def take_texts(self, kernel: str, module: Module) -> tuple[str, ...]:
-        """The same of a launch of ``kernel``, as JSON."""
+        """Take the faults of a launch of ``kernel`` as JSON texts."""
         faults = self.take_faults()
         if not faults:
             return ()
