@@ -22,7 +22,7 @@ def exit_code(arch: int, folder: Path, *, sampled: bool) -> Snippet:
     source, binary = folder / "exit.ptx", folder / "exit.cubin"
     source.write_text(snippet_ptx(load_probe("block_sched"), arch, sampled=sampled).text)
     Assembler().assemble(source, binary, f"sm_{arch}", EXIT_KERNEL)
-    return Snippet.of(Cubin.read(binary.read_bytes()), EXIT_KERNEL, LEADING_BYTES, leaves=True)
+    return Snippet.of(Cubin.read(binary.read_bytes()), EXIT_KERNEL, LEADING_BYTES, may_exit=True)
 
 
 def disassembled(snippet: Snippet, folder: Path) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
-from tui_probe.sass.trampolines import InlineCode
+from tui_probe.sass.inline_code import InlineCode
 from tui_probe.sass.words import NO_BARRIER
 
 SUMS = """.version 7.8
@@ -40,7 +40,7 @@ def test_a_barrier_for_results_and_operands_is_still_waited_for(both: bool, tmp_
     cubin = Cubin.read(binary.read_bytes())
     if both:
         cubin = Cubin.read(with_one_barrier_for_both(cubin))
-    snippet = InlineCode.of(cubin, "snippet", 0, leaves=True)
+    snippet = InlineCode.of(cubin, "snippet", 0, may_exit=True)
     marks = {0x184, 0x188}
     released = {barrier for word in snippet.words if word.operation not in marks
                 for barrier in (word.write_barrier, word.read_barrier)} - {NO_BARRIER}  # fmt: skip

@@ -25,7 +25,7 @@ from tui_probe.sass.target import (
     branch_tables,
     jump_targets,
 )
-from tui_probe.sass.words import ALWAYS, BRANCH_CONDITION, EXIT
+from tui_probe.sass.words import ALWAYS, BRANCH_CONDITION, EXIT, operation_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
-_EXIT: Final = EXIT & 0x1FF
+_EXIT: Final = operation_of(EXIT)
 _RET: Final = 0x150
 _JUMPS_ELSEWHERE: Final = frozenset({BRA_OPERATION, _EXIT, _RET, *INDIRECT_OPERATIONS})
 """Operations behind which a warp continues only if they are conditional."""

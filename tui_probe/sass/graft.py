@@ -29,6 +29,7 @@ from tui_probe.sass.variables import SharedVariables, shared_variables
 from tui_probe.sass.words import (
     ALWAYS,
     BRA,
+    BSYNC,
     CONTROL_FLOW,
     EXIT,
     WORD_BYTES,
@@ -37,6 +38,7 @@ from tui_probe.sass.words import (
     branch_word,
     code_of,
     nop_word,
+    operation_of,
     with_moved_branch,
     without_guard,
 )
@@ -55,8 +57,8 @@ _SHORT_BASE: Final = 0x160
 _CODE_ALIGN: Final = 128
 _COUNT_SHIFT: Final = 24
 _INFO_SYMBOL: Final = (1 << _COUNT_SHIFT) - 1
-_BRA: Final = BRA & 0x1FF
-MOVABLE_OPERATIONS: Final = frozenset({_BRA, 0x141})
+_BRA: Final = operation_of(BRA)
+MOVABLE_OPERATIONS: Final = frozenset({_BRA, operation_of(BSYNC)})
 """BRA and BSYNC do elsewhere what they did: a branch is given the new distance, and lanes wait for all others at the
 same place, as they all come there by the same way.
 """
@@ -164,7 +166,7 @@ class _AppendedCode:
 
     def add(self, splice: Splice, word: Word) -> int | None:
         """Add the code of a splice around ``word``; where its ``EXIT`` is, if it is one."""
-        if word.operation == EXIT & 0x1FF:
+        if word.operation == operation_of(EXIT):
             leaving = without_guard(word).with_wait_mask(0)
             key = splice.before, leaving
             if key not in self._exits:
@@ -184,7 +186,7 @@ class _AppendedCode:
 
 def _refuse_splice(target: GraftTarget, splice: Splice, word: Word) -> None:
     at = f"{splice.at:#06x}"
-    if word.operation == EXIT & 0x1FF:
+    if word.operation == operation_of(EXIT):
         if splice.after:
             raise UnsupportedKernelError(because("graft-exits"))
         return

@@ -13,7 +13,18 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass.target import INFO_PREFIX, GraftTarget
 from tui_probe.sass.uniform_registers import named_uniform_registers, uniform_register_at
-from tui_probe.sass.words import BRA, CONTROL_FLOW, EXIT, NO_BARRIER, WORD_BYTES, branch_target
+from tui_probe.sass.words import (
+    BRA,
+    BSSY,
+    BSYNC,
+    CONTROL_FLOW,
+    EXIT,
+    MOV_UNIFORM,
+    NO_BARRIER,
+    WORD_BYTES,
+    branch_target,
+    operation_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,12 +34,8 @@ if TYPE_CHECKING:
 
 _READ_BARRIER: Final = 113
 _REUSE: Final = 122, 4
-_BRA: Final = BRA & 0x1FF
-_BSSY: Final = 0x945
-_BSYNC: Final = 0x941
+_BRA: Final = operation_of(BRA)
 _TABLES: Final = frozenset({".symtab", INFO_PREFIX})
-_COPY: Final = 0xC02
-"""MOV of a uniform register into an ordinary one."""
 _TO_UNIFORM: Final = 0x2CA
 """R2UR: an ordinary register into a uniform one."""
 _RESULT: Final = 16
@@ -91,7 +98,7 @@ def _refuse_lost_waits(target: GraftTarget, after: GraftTarget, grafted: Grafted
 
 def _changes_lanes(before: Word, now: Word) -> bool:
     """Return whether other lanes take the branch than the instruction was for."""
-    return before.operation == EXIT & 0x1FF and before.field(12, 4) != now.field(12, 4)
+    return before.operation == operation_of(EXIT) and before.field(12, 4) != now.field(12, 4)
 
 
 def _waits_more(before: Word, now: Word) -> bool:
@@ -110,13 +117,13 @@ def _refuse_added_code(target: GraftTarget, after: GraftTarget, grafted: Grafted
         at = index * WORD_BYTES
         if word.operation == _BRA and not _is_expected_target(branch_target(after.arch, at, word), at, added_end, back):
             _refuse(f"the way back at {at:#06x}")
-        if word.operation in CONTROL_FLOW and word.operation != _BRA and word.opcode not in (EXIT, _BSSY, _BSYNC):
+        if word.operation in CONTROL_FLOW and word.operation != _BRA and word.opcode not in (EXIT, BSSY, BSYNC):
             _refuse(f"the way through the added code at {at:#06x}")
         if word in checked:
             continue
         checked.add(word)
         own = word.operation not in CONTROL_FLOW and _without_operand_waits(word) not in moved
-        own = own and word.opcode != _COPY  # which reads what the instruction itself reads
+        own = own and word.opcode != MOV_UNIFORM  # which reads what the instruction itself reads
         if own and not _names_only(word, uniform, after.arch):
             _refuse(f"uniform registers at {at:#06x}")
 

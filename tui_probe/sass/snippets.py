@@ -27,10 +27,16 @@ from tui_probe.sass.uniform_registers import (
 from tui_probe.sass.uniform_replacement import without_uniform
 from tui_probe.sass.words import (
     ALL_BARRIERS,
+    BYTE_MASK,
     CONTROL_FLOW,
+    DESTINATION,
     EXIT,
+    MOV,
+    MOV_UNIFORM,
     NO_BARRIER,
     RZ,
+    SOURCE_B,
+    UNIFORM_OPERAND,
     Word,
     constant_bank,
     constant_offset,
@@ -76,9 +82,6 @@ _BARRIER_SET: Final = 2
 """Cycles until a barrier that an instruction sets can be waited for."""
 _MOVE_STALL: Final = 12
 _UMOV: Final = 0xC82
-_MOV_UNIFORM: Final = 0xC02
-_MOV: Final = 0x202
-_UNIFORM_OPERAND: Final = 91
 _ALL_BYTES: Final = 0xF
 
 
@@ -96,10 +99,10 @@ class Snippet:
     flags: tuple[Attribute, ...]
 
     @classmethod
-    def of(cls, cubin: Cubin, name: str, leading: int, *, leaves: bool) -> Snippet:
-        """The code of kernel ``name``, whose first ``leading`` bytes of parameters are not the probe's.
+    def of(cls, cubin: Cubin, name: str, leading: int, *, may_exit: bool) -> Snippet:
+        """Read the code of kernel ``name``, whose first ``leading`` bytes of parameters are not the probe's.
 
-        ``leaves`` allows lanes to leave before its end. Raises UnsupportedKernelError for code that cannot be taken.
+        ``may_exit`` allows lanes to exit before its end. Raises UnsupportedKernelError for code that cannot be grafted.
         """
         target = GraftTarget.of(cubin, name)
         _refuse_stack(cubin)
@@ -107,9 +110,9 @@ class Snippet:
         if code and code[0].rd == STACK_POINTER and _parameter_offset(code[0]) is not None:
             code = code[1:]
         for word in code:
-            _refuse(word, leaves=leaves)
+            _refuse(word, may_exit=may_exit)
         registers = target.registers
-        if leaves:
+        if may_exit:
             made, registers = without_uniform(code, registers, target.arch)
             code = tuple(made)
         flags = tuple(attribute for attribute in target.attributes if attribute.format == nv_info.FLAG_FORMAT)
@@ -231,10 +234,10 @@ def _refuse_stack(cubin: Cubin) -> None:
             raise UnsupportedKernelError(because("graft-snippet", what="a stack"))
 
 
-def _refuse(word: Word, *, leaves: bool) -> None:
+def _refuse(word: Word, *, may_exit: bool) -> None:
     if exact_uniform_fields(word) is None:
         raise UnsupportedKernelError(because("graft-snippet", what=f"the instruction {word.opcode:#05x}"))
-    if word.operation in CONTROL_FLOW and not (leaves and word.opcode == EXIT and not word.is_unconditional):
+    if word.operation in CONTROL_FLOW and not (may_exit and word.opcode == EXIT and not word.is_unconditional):
         raise UnsupportedKernelError(because("graft-snippet", what="control flow"))
     if constant_bank(word) is not None and is_indexed_constant(word):
         raise UnsupportedKernelError(because("graft-snippet", what="a constant whose place is in a register"))
@@ -255,10 +258,10 @@ def _mark_move(word: Word, numbers: Mapping[int, int], carried: Sequence[KeptReg
 
 def _move_word(mark: Word, to: KeptRegister, source: KeptRegister) -> Word:
     """Return the move that replaces a mark. A uniform register can only be set from a uniform one."""
-    opcode = _UMOV if to.is_uniform else _MOV_UNIFORM if source.is_uniform else _MOV
-    move = _with_opcode(mark, opcode).with_field(16, 8, to.number).with_field(32, 8, source.number)
-    move = move if to.is_uniform else move.with_field(72, 4, _ALL_BYTES)
-    return move.with_field(_UNIFORM_OPERAND, 1, source.is_uniform)
+    opcode = _UMOV if to.is_uniform else MOV_UNIFORM if source.is_uniform else MOV
+    move = _with_opcode(mark, opcode).with_field(*DESTINATION, to.number).with_field(*SOURCE_B, source.number)
+    move = move if to.is_uniform else move.with_field(*BYTE_MASK, _ALL_BYTES)
+    return move.with_field(*UNIFORM_OPERAND, source.is_uniform)
 
 
 def _with_opcode(word: Word, opcode: int) -> Word:

@@ -13,7 +13,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
 from tui_probe.sass.nv_info import BRANCH_TARGETS, CallGraph, read_attributes
-from tui_probe.sass.words import EXIT, WORD_BYTES, branch_target, words_of
+from tui_probe.sass.words import BRA, BSSY, BSYNC, EXIT, WORD_BYTES, branch_target, operation_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ INFO_PREFIX: Final = ".nv.info"
 PARAMETER_BYTES: Final = 8
 """Bytes of an added parameter: each is an address or a pair of numbers."""
 _CONSTANTS_PREFIX: Final = ".nv.constant0."
-_EXIT: Final = EXIT & 0x1FF
+_EXIT: Final = operation_of(EXIT)
 _FUNCTION: Final = 2
 _SET_REGISTERS: Final = 0x1C8
 """USETMAXREG, with the number in 63:32 or in a uniform register."""
@@ -190,9 +190,9 @@ def _register_count(cubin: Cubin, symbol: Symbol) -> int:
 # together again. Each group of lanes that comes to the first instruction issues all of them, once. A block that is cut
 # in two without need does no harm.
 
-BSYNC_OPERATION: Final = 0x141
-BSSY_OPERATION: Final = 0x145
-BRA_OPERATION: Final = 0x147
+BSYNC_OPERATION: Final = operation_of(BSYNC)
+BSSY_OPERATION: Final = operation_of(BSSY)
+BRA_OPERATION: Final = operation_of(BRA)
 CALL_OPERATION: Final = 0x144
 WARPSYNC_OPERATION: Final = 0x148
 INDIRECT_OPERATIONS: Final = frozenset({0x149, 0x14A, 0x14B, 0x158, 0x159})

@@ -28,6 +28,30 @@ RZ: Final = 255
 RESERVED: Final = 2
 """Registers that a kernel must have beyond the last one that it names; an instruction that names more is illegal."""
 MAX_REGISTERS: Final = 255
+BARRIER_COUNT: Final = 6
+
+BRA: Final = 0x947
+BSSY: Final = 0x945
+BSYNC: Final = 0x941
+EXIT: Final = 0x94D
+NOP: Final = 0x918
+MOV: Final = 0x202
+MOV_NUMBER: Final = 0x802
+MOV_UNIFORM: Final = 0xC02
+"""MOV of a uniform register into an ordinary one."""
+CONTROL_FLOW: Final = range(0x140, 0x160)
+"""Operations of the branch unit: branches, calls, exits, and barriers at which lanes reconverge."""
+
+GUARD: Final = 12, 4
+"""Fields as (lowest bit, width), for ``Word.field`` and ``Word.with_field``."""
+DESTINATION: Final = 16, 8
+SOURCE_A: Final = 24, 8
+SOURCE_B: Final = 32, 8
+IMMEDIATE: Final = 32, 32
+CONVERGENCE_BARRIER: Final = 16, 4
+BYTE_MASK: Final = 72, 4
+SECOND_PREDICATE: Final = 87, 3
+UNIFORM_OPERAND: Final = 91, 1
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -75,7 +99,7 @@ class Word:
     @property
     def is_unconditional(self) -> bool:
         """True if all active lanes take part."""
-        return self.field(12, 4) == ALWAYS
+        return self.field(*GUARD) == ALWAYS
 
     @property
     def never_runs(self) -> bool:
@@ -84,27 +108,27 @@ class Word:
 
     def guarded(self, guard: int, *, negated: bool = False) -> Word:
         """Return the word with another guard."""
-        return self.with_field(12, 4, guard | negated << 3)
+        return self.with_field(*GUARD, guard | negated << 3)
 
     @property
     def rd(self) -> int:
         """The first register that is written, where the instruction writes one."""
-        return self.field(16, 8)
+        return self.field(*DESTINATION)
 
     @property
     def ra(self) -> int:
         """The first register that is read."""
-        return self.field(24, 8)
+        return self.field(*SOURCE_A)
 
     @property
     def rb(self) -> int:
         """The second one, where the form has one."""
-        return self.field(32, 8)
+        return self.field(*SOURCE_B)
 
     @property
     def is_uniform_operand(self) -> bool:
         """True if an operand of an instruction of the ordinary path is a uniform register."""
-        return bool(self.field(91, 1))
+        return bool(self.field(*UNIFORM_OPERAND))
 
     @property
     def stall(self) -> int:
@@ -145,6 +169,11 @@ class Word:
         return self.with_field(116, 6, mask)
 
 
+def operation_of(opcode: int) -> int:
+    """Return the operation of an opcode, with any operands."""
+    return opcode & 0x1FF
+
+
 def words_of(code: bytes) -> list[Word]:
     """The instructions of a code section. Raises ValueError for a length that is not a multiple of 16."""
     if len(code) % WORD_BYTES:
@@ -168,7 +197,6 @@ _LATE_READERS: Final = frozenset(
     | {0x1A1, 0x1A2, 0x1A3, 0x1A6, 0x1A8, 0x1A9, 0x1AE, 0x1BD, 0x1BE}
 )
 """STSM, ST, STG, STL, STS, ATOM, ATOMS, RED, SUATOM, SUST, SURED, ATOMG, LDGSTS, STAS, REDAS."""
-_BARRIER_COUNT: Final = 6
 
 
 def with_read_barriers(words: Sequence[Word]) -> dict[int, Word]:
@@ -178,9 +206,9 @@ def with_read_barriers(words: Sequence[Word]) -> dict[int, Word]:
         for index, word in enumerate(words)
         if word.operation in _LATE_READERS and word.read_barrier == NO_BARRIER and word.write_barrier == NO_BARRIER
     ]
-    uses = Counter(dict.fromkeys(range(_BARRIER_COUNT), 0))
-    uses.update(word.write_barrier for word in words if word.write_barrier < _BARRIER_COUNT)
-    uses.update(word.read_barrier for word in words if word.read_barrier < _BARRIER_COUNT)
+    uses = Counter(dict.fromkeys(range(BARRIER_COUNT), 0))
+    uses.update(word.write_barrier for word in words if word.write_barrier < BARRIER_COUNT)
+    uses.update(word.read_barrier for word in words if word.read_barrier < BARRIER_COUNT)
     barrier = min(uses, key=lambda number: (uses[number], -number))
     return {index * WORD_BYTES: words[index].with_read_barrier(barrier) for index in open_}
 
@@ -190,12 +218,6 @@ def with_read_barriers(words: Sequence[Word]) -> dict[int, Word]:
 # The offset of a branch is a number of 4-byte units from the next instruction on, signed: 48 bits in 81:34, and from
 # sm_90 on eight bits more below those, in 23:16. Bits 90:87 hold a second predicate, PT where there is none.
 
-BRA: Final = 0x947
-EXIT: Final = 0x94D
-NOP: Final = 0x918
-CONTROL_FLOW: Final = range(0x140, 0x160)
-"""Operations of the branch unit: branches, calls, exits, and barriers at which lanes meet again."""
-
 _UNIT: Final = 4
 _OFFSET_AT: Final = 34
 _OFFSET_BITS: Final = 48
@@ -203,7 +225,8 @@ _LOW_AT: Final = 16
 _LOW_BITS: Final = 8
 _SPLIT_FROM: Final = 90
 """The first architecture whose offset has bits in 23:16 as well."""
-_SECOND_PREDICATE: Final = 87
+_SECOND_GUARD: Final = 87, 4
+"""Second predicate and its negation."""
 _YIELD: Final = 109
 _BRANCH_STALL: Final = 5
 
@@ -215,7 +238,7 @@ _LANE_TESTS: Final = frozenset({2, 3})
 
 def is_convergence_test(word: Word) -> bool:
     """Return whether a ``BRA`` asks if lanes of a mask have diverged, which only the compiler inserts."""
-    return word.operation == BRA & 0x1FF and word.field(*BRANCH_CONDITION) in _LANE_TESTS
+    return word.operation == operation_of(BRA) and word.field(*BRANCH_CONDITION) in _LANE_TESTS
 
 
 def branch_word(arch: int, at: int, target: int, like: Word | None = None) -> Word:
@@ -227,16 +250,16 @@ def branch_word(arch: int, at: int, target: int, like: Word | None = None) -> Wo
     bits = _OFFSET_BITS + (_LOW_BITS if arch >= _SPLIT_FROM else 0)
     if not -(1 << bits - 1) <= units < 1 << bits - 1:
         raise ValueError(f"a branch from {at:#x} to {target:#x} is too far")
-    word = _unguarded_word(BRA, _BRANCH_STALL).with_field(_YIELD, 1, 1).with_field(_SECOND_PREDICATE, 3, ALWAYS)
+    word = new_word(BRA, _BRANCH_STALL).with_field(_YIELD, 1, 1).with_field(*SECOND_PREDICATE, ALWAYS)
     if arch >= _SPLIT_FROM:
         word = word.with_field(_LOW_AT, _LOW_BITS, units & (1 << _LOW_BITS) - 1)
         units >>= _LOW_BITS
     word = word.with_field(_OFFSET_AT, _OFFSET_BITS, units & (1 << _OFFSET_BITS) - 1)
     if like is None:
         return word
-    if like.operation == EXIT & 0x1FF:
-        word = word.with_field(_SECOND_PREDICATE, 4, like.field(_SECOND_PREDICATE, 4))
-    return word.with_field(12, 4, like.field(12, 4)).with_wait_mask(like.wait_mask)
+    if like.operation == operation_of(EXIT):
+        word = word.with_field(*_SECOND_GUARD, like.field(*_SECOND_GUARD))
+    return word.with_field(*GUARD, like.field(*GUARD)).with_wait_mask(like.wait_mask)
 
 
 def branch_target(arch: int, at: int, word: Word) -> int:
@@ -260,7 +283,7 @@ def with_moved_branch(arch: int, word: Word, at: int, to: int) -> Word:
 
 def without_guard(word: Word) -> Word:
     """An ``EXIT`` or a branch for all lanes that come there."""
-    return word.guarded(ALWAYS).with_field(_SECOND_PREDICATE, 4, ALWAYS)
+    return word.guarded(ALWAYS).with_field(*_SECOND_GUARD, ALWAYS)
 
 
 _WIDE_UNIFORM_FROM: Final = 100
@@ -277,16 +300,17 @@ def uniform_bits(arch: int) -> int:
 
 def to_uniform_word(arch: int, to: int, source: int) -> Word:
     """``R2UR``: a uniform register gets what a lane has in an ordinary one. From sm_90 on it sets no scoreboard."""
-    word = _unguarded_word(_R2UR, _UNIFORM_READY)
+    word = new_word(_R2UR, _UNIFORM_READY)
     return word.with_field(16, uniform_bits(arch), to).with_field(24, 8, source)
 
 
 def nop_word() -> Word:
     """An instruction that does nothing, as padding behind code."""
-    return _unguarded_word(NOP, 0)
+    return new_word(NOP, 0)
 
 
-def _unguarded_word(opcode: int, stall: int) -> Word:
+def new_word(opcode: int, stall: int) -> Word:
+    """Return an instruction for all active lanes, without barriers and operands."""
     word = Word(opcode).guarded(ALWAYS).with_stall(stall)
     return word.with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)
 
@@ -296,9 +320,10 @@ ULDC: Final = 0x0B9
 LDCU: Final = 0x1AC
 CONSTANT_LOADS: Final = frozenset({LDC, ULDC, LDCU})
 
-_CONSTANT_FORMS: Final = frozenset({3, 5})
-_BANK_FIELD: Final = 54, 5
-_OFFSET_FIELD: Final = 38, 16
+CONSTANT_FORMS: Final = frozenset({3, 5})
+"""Values of ``Word.form``."""
+CONSTANT_BANK: Final = 54, 5
+CONSTANT_OFFSET: Final = 38, 16
 _LDCU_OFFSET_FIELD: Final = 37, 17
 _WIDTH_FIELD: Final = 73, 3
 _LOADED_BYTES: Final = {5: 8, 6: 16}
@@ -308,7 +333,7 @@ _MOST_BYTES: Final = 8
 
 def constant_bank(word: Word) -> int | None:
     """The bank that a word reads; None for one that reads no constant."""
-    return word.field(*_BANK_FIELD) if word.form in _CONSTANT_FORMS else None
+    return word.field(*CONSTANT_BANK) if word.form in CONSTANT_FORMS else None
 
 
 def constant_offset(word: Word) -> int:
@@ -336,4 +361,4 @@ def is_indexed_constant(word: Word) -> bool:
 
 
 def _offset_field(word: Word) -> tuple[int, int]:
-    return _LDCU_OFFSET_FIELD if word.operation == LDCU else _OFFSET_FIELD
+    return _LDCU_OFFSET_FIELD if word.operation == LDCU else CONSTANT_OFFSET

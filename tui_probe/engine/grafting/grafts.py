@@ -208,9 +208,9 @@ class Grafter:
             source.write_text(ptx.text)
             report = self._assembler.assemble(source, binary, f"sm_{arch}", EXIT_KERNEL)
             cubin = Cubin.read(binary.read_bytes())
-        entry = Snippet.of(cubin, ENTRY_KERNEL, leading, leaves=False) if ptx.has_entry else None
-        flat = Snippet.of(cubin, FLAT_KERNEL, leading, leaves=True) if ptx.has_flat else None
-        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, leading, leaves=True), flat, report)
+        entry = Snippet.of(cubin, ENTRY_KERNEL, leading, may_exit=False) if ptx.has_entry else None
+        flat = Snippet.of(cubin, FLAT_KERNEL, leading, may_exit=True) if ptx.has_flat else None
+        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, leading, may_exit=True), flat, report)
 
 
 def _with_lanes_summed(probe: Probe) -> Probe:

@@ -23,17 +23,10 @@ from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
 from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
+from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
 from tui_probe.sass.lane_registers import REGISTER_ALIGNMENT
 from tui_probe.sass.snippets import assign_uniform_registers, with_initial_wait
-from tui_probe.sass.trampolines import (
-    FreeRegisters,
-    InlineCode,
-    MarkValue,
-    flag_value,
-    least_used_barriers,
-    opening_words,
-    trampoline,
-)
+from tui_probe.sass.trampolines import flag_value, least_used_barriers, opening_words, trampoline
 from tui_probe.sass.uniform_registers import used_uniform_registers
 from tui_probe.sass.variables import BY_ADDRESS, calls_outside
 from tui_probe.sass.words import ALWAYS, MAX_REGISTERS, RESERVED, WORD_BYTES, with_read_barriers
@@ -208,7 +201,7 @@ def assemble_code(
     odd = target.first_added % _PARAMETER_ALIGNMENT
     for leading in (LEADING_BYTES + odd, MANY_LEADING_BYTES + odd):
         cubins = snippets.cubins(ptx.head, ptx.kernels(leading), target.arch)
-        code = {name: inline_code(cubin, leading, leaves=name == EXIT) for name, cubin in cubins.items()}
+        code = {name: inline_code(cubin, leading, may_exit=name == EXIT) for name, cubin in cubins.items()}
         keys = {key: code[site_kernel_name(index)] for index, key in enumerate(ptx.keys)}
         blocks = {key: code[block_kernel_name(index)] for index, key in enumerate(ptx.block_keys)}
         made = InstructionCode(ptx, code.get(ENTRY), code.get(EXIT), keys, blocks)

@@ -23,7 +23,7 @@ from tui_probe.probe_model.probe import BLOCK, FileLocation, ProbePoint, Snippet
 from tui_probe.reasons import because
 from tui_probe.sass.operations import operation_class, operation_name
 from tui_probe.sass.target import BRA_OPERATION, BSYNC_OPERATION, basic_blocks
-from tui_probe.sass.words import CONTROL_FLOW, EXIT, WORD_BYTES, branch_target
+from tui_probe.sass.words import CONTROL_FLOW, EXIT, WORD_BYTES, branch_target, operation_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _ADDITION: Final = re.compile(r"add\.[usb](32|64)\s+(%[\w$]+)\s*,\s*(%[\w$]+)\s*,\s*(\w+)\s*;")
 _PREFERRED_CLASSES: Final = frozenset({"fp32", "fp64", "fp16", "bf16", "integer", "load", "store"})
-_EXIT: Final = EXIT & 0x1FF
+_EXIT: Final = operation_of(EXIT)
 _END_COLLECTIVE: Final = 0x11B
 """Ends what a warp does as one for lanes that have parted, where no one should branch."""
 _LEAVING_OPERATIONS: Final = frozenset({0x149, 0x14A, 0x14B, BRA_OPERATION, _EXIT, 0x150, 0x158, 0x159, 0x15B})

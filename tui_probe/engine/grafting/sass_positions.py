@@ -21,8 +21,8 @@ from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
 from tui_probe.sass import accesses, operations
 from tui_probe.sass.accesses import ATOM, ATOMG, ATOMS, RED, access_of, atomic_of
+from tui_probe.sass.inline_code import MarkValue
 from tui_probe.sass.operations import operation_name
-from tui_probe.sass.trampolines import MarkValue
 from tui_probe.sass.words import ALWAYS, RZ, WORD_BYTES, is_convergence_test
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from tui_probe.binaries.cubin import Cubin
 from tui_probe.binaries.line_tables import cut_table
 from tui_probe.engine.cache import digest
 from tui_probe.sass.excerpt import KeptWholeError
+from tui_probe.sass.inline_code import InlineCode
 from tui_probe.sass.prune import prune_cubin
-from tui_probe.sass.trampolines import InlineCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,7 +91,7 @@ class SnippetStore:
             return {key: self._assemble(head, {key: text}, arch)[key] for key, text in texts.items()}
 
 
-def inline_code(cubin: Cubin, leading: int, *, leaves: bool = False) -> InlineCode:
+def inline_code(cubin: Cubin, leading: int, *, may_exit: bool = False) -> InlineCode:
     """The code of a snippet's cubin; see ``InlineCode.of``."""
     (name,) = cubin.kernels
-    return InlineCode.of(cubin, name, leading, leaves=leaves)
+    return InlineCode.of(cubin, name, leading, may_exit=may_exit)

@@ -16,9 +16,10 @@ from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
 from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
+from tui_probe.sass.inline_code import FreeRegisters, MarkValue
 from tui_probe.sass.scoreboards import wait_sites
 from tui_probe.sass.snippets import UniformAssignment, assign_uniform_registers, with_initial_wait
-from tui_probe.sass.trampolines import FreeRegisters, MarkValue, least_used_barriers, opening_words
+from tui_probe.sass.trampolines import least_used_barriers, opening_words
 from tui_probe.sass.uniform_registers import FIRST_FREE_UNIFORM, UNIFORM_REGISTERS, used_uniform_registers
 from tui_probe.sass.uniform_replacement import without_uniform
 from tui_probe.sass.variables import calls_outside
@@ -207,7 +208,7 @@ def _free_registers(target: GraftTarget, code: InstructionCode, end: int, unifor
         uniform=uniform,
         predicates={},
         barriers=least_used_barriers(words),
-        late=lane_registers.late_predicates(words),
+        predicate_barriers=lane_registers.late_predicates(words),
         convergence=convergence,
         convergence_barriers=dict(zip(barriers, others, strict=True)),
         registers=max(end, *(inline.registers for inline in code.all)) + RESERVED,
