@@ -40,17 +40,17 @@ class Kernel:
 
     @property
     def index(self) -> int:
-        """Its number in the trace: kernels are counted from 0, in the order of their first launch."""
+        """Number in the trace: kernels are counted from 0, in the order of their first launch."""
         return self._kernel.index
 
     @property
     def name(self) -> str:
-        """As the image has it, so mangled for C++."""
+        """Name in the image, mangled for C++."""
         return self._kernel.name
 
     @property
     def demangled(self) -> str:
-        """As a user reads it."""
+        """Demangled name."""
         return self._kernel.demangled
 
     @property
@@ -70,7 +70,7 @@ class Kernel:
 
     @property
     def folder(self) -> Path | None:
-        """Its folder in the trace, with PTX, machine code and ``process.log``; None if it never reached the engine."""
+        """Directory in the trace, with PTX, SASS and ``process.log``; None if the kernel never reached the engine."""
         return self._kernel.folder
 
     @property
@@ -102,17 +102,17 @@ class Kernel:
 
     @property
     def time_share(self) -> float | None:
-        """Its part of the GPU time of all timed kernels, from 0 to 1; None where it was not timed."""
+        """Share of the GPU time of all timed kernels, from 0 to 1; None if it was not timed."""
         return self._kernel.time_share
 
     @property
     def launches(self) -> Launches:
-        """Its launches, in the order of the log."""
+        """Launches, in the order of the log."""
         return Launches(self._kernel)
 
     @property
     def results(self) -> Results:
-        """Its results, the oldest first."""
+        """Results, the oldest first."""
         return Results(self._kernel)
 
     def metrics(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:

@@ -57,17 +57,17 @@ class Trace:
 
     @property
     def simulated(self) -> bool:
-        """Was it the simulated GPU? Its counts are exact; its clocks are those of a model."""
+        """True for the simulated GPU. Its counts are exact; its clocks are those of a model."""
         return self._trace.state.simulated
 
     @property
     def running(self) -> bool:
-        """Did the process still run when the trace was opened?"""
+        """True if the process was still running when the trace was opened."""
         return self._trace.state.running
 
     @property
     def exit_status(self) -> int | None:
-        """Of the process; None while it runs, where a signal ended it, and where no one knows."""
+        """Exit status of the process; None while it runs, if a signal ended it, and if it is unknown."""
         return self._trace.state.exit_status
 
     def kernel(self, name: str) -> Kernel:

@@ -33,7 +33,7 @@ _REL_ENTRY: Final = struct.Struct("<QII")
 _RELA_ENTRY: Final = struct.Struct("<QIIq")
 _FUNCTION: Final = 2
 _ENTRY_POINT: Final = 0x10
-"""Of a symbol's ``other`` byte: a kernel, not a function that kernels call."""
+"""Flag in a symbol's ``other`` byte: a kernel, not a function that kernels call."""
 _DAMAGED_TEXT: Final = "the cubin is damaged or cut off: {}; capture it again"
 _MAX_SECTION_OVERLAP: Final = 4
 """Maximum average number of sections per byte of the file: from sm_100 on some (``.nv.merc``) share theirs."""

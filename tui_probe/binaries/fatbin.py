@@ -64,7 +64,7 @@ class FatbinEntry:
         return self.image[self.start : self.end]
 
     def detached(self) -> FatbinEntry:
-        """The same entry without the rest of its image, for those who keep it longer than that."""
+        """Return the entry without the rest of its image, to be kept longer than that."""
         payload = self.payload
         return replace(self, image=payload, start=0, end=len(payload))
 

@@ -30,14 +30,14 @@ _SYMBOL: Final = struct.Struct("<IBBHQQ")
 _CODE: Final = ".text."
 _INSTRUCTION: Final = 16
 _UNIT: Final = struct.Struct("<IHI")
-"""Of a unit: bytes behind this number, version, bytes of the header behind that number."""
+"""Head of a unit: bytes behind this number, version, bytes of the header behind that number."""
 _UNIT_LENGTH: Final = 4
 _ADDRESS_FOLLOWS: Final = bytes((0, 9, _SET_ADDRESS))
 _SEQUENCE_ENDS: Final = bytes((0, 1, _END))
 
 
 class LineEntry(NamedTuple):
-    """From ``address`` of a function on, up to the next row: ``line`` of ``file``, "" where the table names none."""
+    """Row from ``address`` of a function up to the next row: ``line`` of ``file``, "" if the table names none."""
 
     address: int
     file: str
@@ -129,7 +129,7 @@ def _begin_sequences(section: bytes, program: int, end: int, begins: list[int]) 
 
 
 def _sequence_functions(sections: Mapping[str, bytes]) -> dict[int, str]:
-    """By the place of a sequence's address in ``.debug_line`` the function that it is of."""
+    """Return the function of each sequence, by the offset of its address in ``.debug_line``."""
     symbols, names = sections.get(".symtab", b""), elf.NameTable(sections.get(".strtab", b""))
     functions = {}
     for offset, number in _sequence_symbols(sections, SOURCE_SECTION).items():
@@ -141,7 +141,7 @@ def _sequence_functions(sections: Mapping[str, bytes]) -> dict[int, str]:
 
 
 def _sequence_symbols(sections: Mapping[str, bytes], name: str) -> dict[int, int]:
-    """By the place of each sequence's address in a line section the number of the symbol that it is relative to.
+    """Return the symbol number of each sequence, by the offset of its address in a line section.
 
     ptxas writes relocations with an addend for some architectures, without one (``.rel``) for others, such as sm_80.
     """

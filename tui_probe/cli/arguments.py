@@ -160,7 +160,9 @@ ADDRESS = (
     "TRACE, TRACE:KERNEL, TRACE@LAUNCH, TRACE:KERNEL@LAUNCH or a result file; TRACE is a directory or the name of a"
     " run, default the newest trace"
 )
-"""For helps: KERNEL is an index or a regular expression, LAUNCH the number of a launch of the process."""
+"""Help for trace addresses: KERNEL is an index or a regular expression, LAUNCH the number of a launch of the
+process.
+"""
 
 
 def address_of(word: str) -> Address:

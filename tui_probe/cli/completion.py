@@ -117,4 +117,4 @@ _NAMES: Final[Mapping[str, Callable[[], Iterable[str]]]] = {
     "before": _traces,
     "after": _traces,
 }
-"""By where the parser puts them."""
+"""Completers by name of the parser's destination."""

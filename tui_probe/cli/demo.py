@@ -72,5 +72,5 @@ def example(kernels: Sequence[str], launches: int, *, slow: bool) -> list[str]:
 
 
 def has_gpu() -> bool:
-    """Is there a driver with a device that works?"""
+    """Return whether there is a driver with a device that works."""
     return all(item.state == "ok" for item in driver_items())

@@ -176,6 +176,6 @@ def collected_output(partial: Path, collection: Collection) -> Path | None:
 
 
 def most_probed(traces: list[Path]) -> Path:
-    """Of several processes the one that launched most probed kernels."""
+    """Return the trace of the process that launched most probed kernels."""
     counts = {trace: exit_counts(trace) for trace in traces}
     return max(traces, key=lambda trace: (found.probed if (found := counts[trace]) else -1, trace.name))

@@ -60,7 +60,7 @@ def _a_command(name: str) -> str:
 
 
 def show(page: str) -> None:
-    """Through a pager on a terminal, which leaves short pages on the screen; else as it is."""
+    """Show a page: in a pager on a terminal, which leaves short pages on the screen; else as it is."""
     plain = "utf" not in sys.stdout.encoding.lower()
     if not on_terminal():
         put(page, ascii_only=plain)

@@ -147,7 +147,7 @@ def options_of(form: StartForm) -> RunOptions:
 
 
 def has_no_driver() -> bool:
-    """Is there no real driver? What a form stands for that was sent off before the screen had found out."""
+    """Return whether there is no real driver. A form may be submitted before the screen has found out."""
     try:
         find_driver(None, simulated=False, environment=os.environ)
     except NoDriverError:

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """By command, those with the newest runs first."""
+    """List the commands, those with the newest runs first."""
     from tui_probe.pages.trace_list import RunPage
 
     traces = listed_traces(arguments.places, arguments.most)

@@ -96,7 +96,7 @@ def _printable(text: str) -> str:
 
 
 def write_behind_output() -> None:
-    """Have stdout end where its file does: the program may have gone back in it."""
+    """Move stdout to the end of its file: the program may have gone back in it."""
     with contextlib.suppress(OSError):  # a pipe or a terminal
         os.lseek(1, 0, os.SEEK_END)
 
@@ -109,7 +109,7 @@ def discard_output() -> None:
 
 
 def let_go_of_lost_terminal() -> None:
-    """After a screen: if its terminal has hung up, our ends of it become /dev/null, as there is no one to write to."""
+    """Replace descriptors of a terminal that hung up by /dev/null, after a screen."""
     poll = select.poll()
     for descriptor in range(3):
         poll.register(descriptor, 0)  # says nothing but that it has hung up
@@ -118,7 +118,7 @@ def let_go_of_lost_terminal() -> None:
 
 
 def on_terminal() -> bool:
-    """Can a screen be shown: a terminal at every end, which can place text?"""
+    """Return whether a screen can be shown: a terminal at every end, which can place text."""
     return all(os.isatty(descriptor) for descriptor in range(3)) and os.environ.get("TERM", "dumb") != "dumb"
 
 

@@ -248,7 +248,7 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
 
 
 def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe], *, report: bool) -> tuple[int, Outcome]:
-    """Without a screen: streams passed on. Returns the exit status and what the run left, for a ``report``.
+    """Run without a screen, with streams passed on. Return the exit status and the outcome for a ``report``.
 
     Where there are too few descriptors, processes or memory to start it, the program runs without us.
     """
@@ -275,7 +275,7 @@ def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe], *, report: b
 def run_on_screen(
     options: RunOptions, probes: Sequence[ChosenProbe], arguments: argparse.Namespace
 ) -> tuple[int, Outcome]:
-    """Under the live screen. Returns the exit status and what the run left; nothing, and 0, if it continues."""
+    """Run under the live screen. Return the exit status and the outcome; 0 and an empty one if the run continues."""
     target = SupervisedTarget(options, probes)
     warn_no_trace(target.no_trace)
     received = 0
@@ -372,7 +372,7 @@ class BackgroundRuns:
         return None
 
     def end(self, received: int) -> None:
-        """At the end of the screens: those that were left continue. Wait for others, and report all.
+        """Wait for the runs that were not left to continue, after the last screen, and report all.
 
         ``received`` is the signal that ended the last screen, which is forwarded; 0 for none.
         """

@@ -164,7 +164,7 @@ def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
 USUAL_WIDTH = 100  # cells, where stdout is not a terminal
 MIN_WIDTH = 60
 HURRIED_BYTES = 16 << 20
-"""Of logs: reading more takes longer than a run that was asked to end may."""
+"""Log bytes that take no longer to read than a run may last after it was asked to end."""
 
 
 def write_report(
@@ -290,7 +290,7 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
 
 
 def wants_screen(arguments: argparse.Namespace) -> bool:
-    """Is there a terminal, and is the screen wanted on it?"""
+    """Return whether there is a terminal, and the user wants the screen on it."""
     return on_terminal() and not arguments.no_ui
 
 
@@ -320,7 +320,7 @@ def show(
 
 
 def show_session(session: Session, appearance: Appearance) -> int:
-    """The same of a session, and no word to a terminal that is gone."""
+    """Show the screen of a session and return its status; later messages skip a terminal that is gone."""
     from tui_probe import ui
 
     status = ui.run(session, appearance)

@@ -85,7 +85,7 @@ def profile_with_ncu(arguments: argparse.Namespace, command: Sequence[str]) -> i
 
 
 def refuse_hook_options(arguments: argparse.Namespace) -> None:
-    """Under ncu there is no hook: its options have no effect, so they are refused."""
+    """Refuse options of the hook with --ncu, under which there is no hook and they have no effect."""
     values = {name: getattr(arguments, name) for name in HOOK_OPTIONS}
     given = [name for name, value in values.items() if value is not None and value is not False]
     if given:

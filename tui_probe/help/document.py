@@ -163,6 +163,6 @@ class HelpDocument(Document):
         return {"topic": self.topic.name, "about": self.topic.about, "markdown": self.page}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """Its lines as they are drawn for a usual width."""
+        """Yield a header and its lines at the usual width."""
         yield ("line",)
         yield from ((plain(line[1:]),) for line in self.lines(100))

@@ -63,7 +63,7 @@ FIELDS: Final = {
 }
 """Byte offsets; every field has 64 bits, little-endian."""
 PROCESSES: Final = slice(256, 1024)
-"""Of each process its id, and the bytes and files that it has booked and not yet written."""
+"""Entries of processes: id, and the bytes and files that each has reserved and not yet written."""
 PROBES: Final = slice(1024, BYTES)
 """Bytes with the names of the run's probes, comma-separated and zero-padded."""
 BUDGETS: Final = ("trace_bytes", "result_files", "log_bytes")
@@ -253,7 +253,7 @@ def _is_sealed(descriptor: int) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """Is there such a process? One that has ended and was not waited for is."""
+    """Return whether there is such a process; one that has ended and was not waited for counts."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -297,7 +297,7 @@ class RecordingWindow:
         self._off_at = None if duration is None else max(after, 0.0) + duration
 
     def tick(self, elapsed: float) -> None:
-        """To be called now and then; ``elapsed`` is seconds since the target's start."""
+        """Switch recording when it is due. Called now and then; ``elapsed`` is seconds since the target's start."""
         if self._on_at is not None and elapsed >= self._on_at:
             self._on_at = None
             self._control.switch(True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ELF64 = b"\x7fELF\x02"
 PROGRAM_HEADERS = struct.Struct("<Q14xHH")
-"""Of an ELF header, from byte 32: where its program headers are; from byte 54 the size and the number of them."""
+"""Part of an ELF header from byte 32: offset of the program headers; from byte 54 their size and number."""
 INTERPRETER = 3
 
 

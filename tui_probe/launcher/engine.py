@@ -129,7 +129,7 @@ class Engine:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _close_socket(self) -> None:
-        """Have hooks find no one, immediately, instead of waiting for an answer."""
+        """Remove and close the socket, so that hooks fail immediately instead of waiting for an answer."""
         self.socket.unlink(missing_ok=True)
         self._listener.close()
 

@@ -34,7 +34,7 @@ UNUSABLE = 2
 _LAUNCH_SECONDS: Final = 60
 """The hook's own default of ``TUI_PROBE_ENGINE_TIMEOUT``."""
 _LAUNCH_SHARE: Final = 0.75
-"""Of the time that a launch waits for the engine, what an assembler has: the launch is to be given why it passes."""
+"""Share of a launch's wait for the engine that an assembler has: the launch must still get the reason why it passes."""
 
 
 def serve(

@@ -30,7 +30,7 @@ LOADING_VARIABLE: Final = "TUI_PROBE_LOADING"
 AUDIT: Final = "audit"
 PRELOAD: Final = "preload"
 AUDIT_LIBRARY: Final = "libtui-probe-audit.so"
-"""In the hook's directory; ``tensortrace`` and the simulated driver's server know this name."""
+"""File in the hook's directory; ``tensortrace`` and the simulated driver's server know this name."""
 
 
 def loader_variables(base: Mapping[str, str], hook: Path) -> dict[str, str]:
@@ -79,9 +79,9 @@ def _with_entry(entries: str | None, ours: str, separators: str, *, first: bool 
 VARIABLE: Final = "PYTHONPATH"
 _TENSORTRACE: Final = Path(__file__).resolve().parents[1] / "tensortrace"
 START: Final = str(_TENSORTRACE / "start")
-"""Has a ``sitecustomize`` for what begins with the program, which then runs the program's own."""
+"""Directory of a ``sitecustomize`` that starts with the program and then runs the program's own."""
 MODULES: Final = str(_TENSORTRACE / "shim")
-"""Has a module ``neutrino``, which gives way to one that is installed."""
+"""Directory of a module ``neutrino``, which gives way to an installed one."""
 
 
 def python_path(base: Mapping[str, str]) -> str | None:
@@ -147,7 +147,7 @@ class HookPaths:
     probes: Path
     cupy_cache: Path
     ending: Path
-    """Is there once the run is asked to end."""
+    """File that exists once the run is asked to end."""
     adjacent: Path
     """Takes what processes report about drivers that are loaded next to the one that the hook calls."""
     notes: Path

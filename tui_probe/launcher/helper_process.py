@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
 PR_SET_NAME = 15
-"""Of ``<linux/prctl.h>``, which Python does not offer."""
+"""Constant of ``<linux/prctl.h>``, which Python lacks."""
 ARG_START = 45  # of the fields of /proc/PID/stat that follow the program's name
 CRASHED = 1
 
@@ -83,7 +83,7 @@ class ForkedProcess:
 
 
 def run_apart(prepare: Callable[[], None], work: Callable[[], int]) -> NoReturn:
-    """In a process that was just forked: do the work, tell what goes wrong with it, and end."""
+    """Do the work in a process that was just forked, report its error, and end."""
     status = CRASHED
     try:
         prepare()
@@ -138,7 +138,7 @@ def rename(name: bytes) -> None:
 
 
 def reset_signals() -> None:
-    """As after an exec: what was caught has its usual action again, what was ignored is still ignored."""
+    """Reset signal handlers as an exec does: caught signals get their default action, ignored ones stay ignored."""
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)

@@ -20,7 +20,7 @@ MAX_RESULT_FILES = 2000
 MAX_WRITE_RATE = 256 << 20
 """Bytes per second."""
 MAX_LOG_BYTES = 128 << 20
-"""Of event.log, of all processes together."""
+"""Byte limit of event.log over all processes."""
 OUTPUT_PART, LEAST_OUTPUT = 8, 64 << 10
 SOURCES_PART, MOST_SOURCES = 16, 16 << 20
 AUTO = "auto"
@@ -28,7 +28,7 @@ ALL = "all"
 OFF = "off"
 MACHINE_CODE = (AUTO, ALL, OFF)
 ARCHITECTURES = ("sm_80", "sm_90")
-"""Of the simulated GPU."""
+"""Architectures of the simulated GPU."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class RunOptions:
 
     command: tuple[str, ...]
     probes: tuple[str, ...] = (DEFAULT_PROBE,)
-    """As a user names them: ``NAME``, ``NAME:SAMPLE``, the name of a set."""
+    """Probes as the user names them: ``NAME``, ``NAME:SAMPLE``, the name of a set."""
     trace_root: Path = Path("trace")
     kernels: str | None = None
     excluded: str | None = None
@@ -46,7 +46,7 @@ class RunOptions:
     sample: str | None = None
     benchmark: bool = False
     save_results: bool = False
-    """With ``benchmark``: also save the records of measured launches."""
+    """True to also save the records of measured launches, with ``benchmark``."""
     replay: bool = False
     """Launch a kernel again for probes that none of its launches had."""
     wait: bool = False
@@ -67,7 +67,7 @@ class RunOptions:
     checked: bool | None = None
     """Check accesses on the simulated GPU. None: what ``TUI_PROBE_SIM_CHECK`` says in the environment, else True."""
     max_trace_bytes: int = MAX_TRACE_BYTES
-    """This and the next two may be ``NO_LIMIT``; 0 leaves logs unchanged."""
+    """Byte limit of the trace. It and the next two may be ``NO_LIMIT``; 0 leaves logs unchanged."""
     min_free_disk: str | None = None
     """Space that results leave free on the trace's disk, as ``2147483648,5%``: both hold; ``0``: nothing. None: what
     ``TUI_PROBE_MIN_FREE_DISK`` says in the environment, else the hook's default."""

@@ -209,10 +209,10 @@ class InheritedStream:
         log.touch()
 
     def start(self) -> None:
-        """As for a pump."""
+        """Do nothing; a pump starts its thread here."""
 
     def copy_window_size(self) -> None:
-        """As for a pump."""
+        """Do nothing; a pump copies the terminal's size here."""
 
     def finish(self, seconds: float | None = None) -> bool:  # noqa: ARG002 - as for a pump
         """Copy what was appended. True: the stream has ended for us."""

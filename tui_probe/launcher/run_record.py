@@ -23,7 +23,7 @@ class Outcome:
     engine_failure: str | None = None
     """Reason why the engine ended before the run; None if it did not."""
     asked_to_end: bool = False
-    """By a signal: no one wants to wait for long."""
+    """True if a signal asked the run to end: nothing waits for long then."""
     no_trace: str | None = None
     """Reason why nothing was recorded; None if it could be."""
     incomplete: dict[Path, str] = field(default_factory=dict)
@@ -32,14 +32,14 @@ class Outcome:
     """Other notices for the user; run.json of each trace has them."""
 
     untraced: list[str] = field(default_factory=list)
-    """Of those, why kernels may have been launched without a trace."""
+    """Part of ``messages``: why kernels may have been launched without a trace."""
     program_failure: str | None = None
     """Failure of the program's own environment, and the usual fix; None if nothing is known."""
     lost_output: list[str] = field(default_factory=list)
-    """Of those, streams that could not be passed on whole, and why."""
+    """Part of ``messages``: streams that could not be passed on whole, and why."""
 
     def words(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the outcome for JSON."""
         return {
             "first_trace": None if self.first_trace is None else str(self.first_trace),
             "traces": [str(trace) for trace in self.traces],
@@ -56,7 +56,7 @@ class Outcome:
 
     @classmethod
     def from_words(cls, words: dict[str, Any]) -> Outcome:
-        """The same again."""
+        """Read the outcome that ``words`` returned."""
         first = words["first_trace"]
         return cls(
             first_trace=None if first is None else Path(first),

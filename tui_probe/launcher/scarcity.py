@@ -52,7 +52,7 @@ def become_program(options: RunOptions, limits: tuple[int, int]) -> NoReturn:
 
 
 def find_simulated_driver(options: RunOptions) -> None:
-    """Have the loader find the simulated driver, to which the hook leads otherwise."""
+    """Set the environment so that the loader finds the simulated driver, which the hook would load otherwise."""
     driver = find_driver(None, True, os.environ)
     folders = [str(driver.path.parent), os.environ.get("LD_LIBRARY_PATH")]
     os.environ["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)

@@ -124,7 +124,7 @@ class Session:
 
     @property
     def asked_to_end(self) -> bool:
-        """Was the target asked to end by a signal? Then nothing waits for long."""
+        """True if a signal asked the target to end: nothing waits for long then."""
         return self.target is not None and self.target.asked_to_end
 
     @property
@@ -133,7 +133,7 @@ class Session:
         return list(self._watch.found)
 
     def trace_paths(self) -> list[Path]:
-        """The same, named as the user named their root."""
+        """Paths of the traces, relative as the user named their root."""
         return [self.options.trace_root / trace.name for trace in self.traces]
 
     def _probes_for_traces(self) -> Path:

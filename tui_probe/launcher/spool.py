@@ -44,7 +44,7 @@ def root_problem(found: os.stat_result, user: int) -> str | None:
 _OWNER: Final = "owner"
 _FIRST: Final = "first"
 _START_FIELD: Final = 19
-"""Among those behind the name in ``/proc/PID/stat``: see proc(5)."""
+"""Index of the start time among the fields behind the name in ``/proc/PID/stat``: see proc(5)."""
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -183,7 +183,7 @@ class Spool:
                     folder.link(log, log.name)
 
     def copy_into(self, trace: Path) -> None:
-        """At the end of the run: whole copies where ``link_into`` could make no link."""
+        """Copy the logs into the trace at the end of the run, where ``link_into`` could make no link."""
         with TraceFolder(trace) as folder:
             for log in (self.stdout, self.stderr):
                 if not folder.has(log.name):

@@ -39,13 +39,13 @@ class SupervisedTarget:
         self.outcome = Outcome()
         """Outcome of the run, after ``wait``."""
         self.is_complete = False
-        """Has it ended, and is all of the run written?"""
+        """True once it has ended and all of the run is written."""
         self.returncode = 0
-        """As in Popen, after ``wait``."""
+        """Exit status as in Popen, after ``wait``."""
         self.runs = True
-        """Did it, when ``poll`` was called last?"""
+        """True if it ran at the last ``poll``."""
         self.is_left = False
-        """Shall it continue without us?"""
+        """True if it will continue without us."""
         self.root = options.trace_root
         """Directory of its traces, as the user named it."""
         self._lock = threading.Lock()
@@ -107,7 +107,7 @@ class SupervisedTarget:
         return returncode
 
     def wait(self, received: int = 0) -> None:
-        """After the screen: forward ``received``, a signal that ended the screen, and wait until all is complete.
+        """Forward ``received``, a signal that ended the screen (0: none), and wait until all is complete.
 
         Raises LaunchError if the process that holds the run is gone.
         """
@@ -141,7 +141,7 @@ class SupervisedTarget:
         return list(self._traces)
 
     def trace_paths(self) -> list[Path]:
-        """The same, named as the user named their root."""
+        """Paths of the traces, relative as the user named their root."""
         return [self.root / trace.name for trace in self._traces]
 
     def interrupt(self) -> None:
@@ -157,5 +157,5 @@ class SupervisedTarget:
         self._ask("group", number=signal.SIGKILL)
 
     def leave(self) -> None:
-        """It shall continue when the screen ends."""
+        """Let it continue when the screen ends."""
         self.is_left = True

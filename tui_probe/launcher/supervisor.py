@@ -165,7 +165,9 @@ class LineStream(Protocol):
 
 
 def become_supervisor(connection: socket.socket, options: RunOptions, probes: Sequence[ChosenProbe]) -> NoReturn:
-    """In a process that was just forked: hold a run, and end. The first answer is what it is, or why there is none."""
+    """Hold a run in a process that was just forked, and end. The first answer describes the run, or why there is
+    none.
+    """
     try:
         leave_terminal()
         with connection.makefile("rwb") as stream:
@@ -232,7 +234,7 @@ def description(target: DetachedTarget, session: Session) -> dict[str, Any]:
 
 
 def answer_questions(stream: LineStream, target: DetachedTarget) -> bool:
-    """Until the connection ends, or someone asks for the end of the run: True then."""
+    """Answer until the connection ends. Return True if the end of the run was requested."""
     try:
         for line in stream:
             question = json.loads(line)

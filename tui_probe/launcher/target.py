@@ -39,7 +39,7 @@ def umask_of_program() -> int | None:
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 PR_SET_PDEATHSIG = 1
-"""Of ``<linux/prctl.h>``: the signal that a process gets when its parent ends."""
+"""Constant of ``<linux/prctl.h>``: the signal that a process gets when its parent ends."""
 SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
 """Errors where there are no descriptors, memory or processes left."""
 JOB_SIGNALS = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGCONT})
@@ -71,7 +71,7 @@ class TargetProcess:
         self.process = process
         self.group = group
         self.asked_to_end = False
-        """Did it get a signal that asks it to end? Then no one wants to wait for what is left to write."""
+        """True if it got a signal that asks it to end: nothing waits for what is left to write."""
         self._ending = ending
 
     @property

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_NOTE_BYTES = 16 << 20
-"""Of the file that are read: the program may write to it, too."""
+"""Bytes of the file that are read: the program may write to it, too."""
 
 
 @dataclass

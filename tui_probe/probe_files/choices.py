@@ -128,7 +128,7 @@ class ChosenProbe:
 
     @property
     def path(self) -> Path:
-        """Its file, absolute."""
+        """Absolute path of its file."""
         return self.probe.path.absolute()
 
 

@@ -63,7 +63,7 @@ def block_times_from_warps(
 def warp_block_times_in_batches(
     start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm: NDArray[np.uint32]
 ) -> Iterator[BlockTimes]:
-    """The same, some blocks at a time, so that of a file larger than memory no more is held than is asked for."""
+    """Yield the block times of warps in batches, so that a file larger than memory is never held whole."""
     for begin in range(0, max(len(start), 1), _BLOCKS_PER_BATCH):
         place = slice(begin, begin + _BLOCKS_PER_BATCH)
         yield _batch_from_warps(start[place], elapsed[place], sm[place])
@@ -89,12 +89,12 @@ def _batch_from_warps(start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm
 
 
 def block_times_from_reduced(reduced: Reduced) -> BlockTimes:
-    """The same from what is left of a map that is reduced to a record ``start``, ``elapsed``, ``sm`` per block."""
+    """Return the block times of a map that was reduced to a record ``start``, ``elapsed``, ``sm`` per block."""
     return _batch_from_reduced(reduced, slice(None), reduced.missing)
 
 
 def reduced_block_times_in_batches(reduced: Reduced) -> Iterator[BlockTimes]:
-    """The same, some blocks at a time; the warps that are missing are reported with the first of them."""
+    """Yield the block times of reduced records in batches; missing warps are reported with the first."""
     for begin in range(0, max(len(reduced.records), 1), _BLOCKS_PER_BATCH):
         yield _batch_from_reduced(reduced, slice(begin, begin + _BLOCKS_PER_BATCH), 0 if begin else reduced.missing)
 
@@ -129,6 +129,6 @@ def slot_reuse(start: NDArray[np.uint64], end: NDArray[np.uint64], ends: NDArray
 
 
 def _empty_run_lengths(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """For each block, how many from it on start with it and last no cycle: they have ended, but not before it."""
+    """Return, per block, how many from it on start with it and last no cycle: they have ended, but not before it."""
     empty = np.concatenate(([0], np.cumsum(start == end)))
     return empty[np.searchsorted(start, start, side="right")] - empty[:-1]

@@ -21,7 +21,7 @@ _FENCE: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Of ``count`` values: ``percentiles`` are those of ``PERCENTILES``, in the values' unit."""
+    """Distribution of ``count`` values: ``percentiles`` are those of ``PERCENTILES``, in the values' unit."""
 
     count: int
     mean: float
@@ -43,12 +43,12 @@ class Distribution:
 
     @property
     def spread(self) -> float | None:
-        """As the module defines it."""
+        """Spread as the module defines it; None for a median of 0."""
         low, high = (self.percentiles[PERCENTILES.index(p)] for p in (1, 99))
         return (high - low) / self.median if self.median else None
 
     def record(self) -> dict[str, float]:
-        """As data."""
+        """Return the JSON record."""
         named = {f"p{p}": value for p, value in zip(PERCENTILES, self.percentiles, strict=True)}
         return {"count": self.count, "mean": self.mean, **named}
 

@@ -43,7 +43,7 @@ class SitesFromPtx:
         return [self._told(instruction) for instruction in self._body]
 
     def blocks(self, lines: Sequence[int]) -> list[list[SiteInstruction]]:
-        """Its basic blocks, if these are the lines on which they begin."""
+        """Return its basic blocks; none unless these are the lines on which they begin."""
         blocks = basic_blocks(self._entry) if self._entry and self._body else []
         if [block[0].span.line for block in blocks] != list(lines):
             return []
@@ -102,7 +102,7 @@ class ProbedSites(Protocol):
     """Lines are those of ``pruned.ptx``, counted from 1. What is not known is None or left out."""
 
     def instructions(self) -> Sequence[SiteInstruction]:
-        """At least those that the probe was at, in the order of the text."""
+        """Return the instructions in textual order, at least those that the probe was at."""
 
     def blocks(self, lines: Sequence[int]) -> Sequence[Sequence[SiteInstruction]]:
         """The basic blocks that a map has records for; ``lines`` are those of their first instructions, in order.
@@ -121,7 +121,9 @@ class ProbedSites(Protocol):
 
 
 def probed_sites(folder: Path | None) -> ProbedSites:
-    """Of a kernel's folder in a trace, None for none. TraceError if its ``sites.json`` is not as it should be."""
+    """Read the sites of a kernel's directory in a trace, none for None. Raises TraceError for a damaged
+    ``sites.json``.
+    """
     if folder is None:
         return _RecordedSites(())
     probes = read_sites(folder)

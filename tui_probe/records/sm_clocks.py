@@ -148,7 +148,7 @@ class ClockAlignment:
         return self.origin[place] + since * self.ns_per_cycle
 
     def clocks(self) -> ClockAxis:
-        """The same as shifts in cycles."""
+        """Clock axis with shifts in cycles."""
         shift = np.rint((self.origin - self.origin.min()) / self.ns_per_cycle).astype(np.int64)
         error = None if self.error_ns is None else int(np.ceil(self.error_ns / self.ns_per_cycle))
         return ClockAxis(shift, len(self.sms), "global timer", error, assumed_rate=self.rate_error is None)

@@ -83,7 +83,7 @@ class Tail:
     idle: float
     """Share of the SMs' cycles in the tail in which they had run out of blocks; 0 where the tail has no length."""
     lost: float
-    """The same cycles as a share of those of the whole launch."""
+    """Lost cycles as a share of those of the whole launch."""
     last_sm: int
     """The SM that ended last."""
     last_block: int
@@ -225,7 +225,7 @@ def timeline_of_blocks(
 
 
 def _number_distinct(intervals: Intervals, sample: Sample | None) -> Intervals:
-    """The same with the blocks' numbers in the grid, where they are places in a sample of it."""
+    """Return the intervals with block numbers of the grid, where they are positions in a sample of it."""
     if sample is None:
         return intervals
     return replace(intervals, block=sample.blocks.start + sample.blocks.step * intervals.block)

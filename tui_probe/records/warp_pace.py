@@ -105,7 +105,7 @@ class WarpProgress:
         return late_warps[np.argsort(-self.warps["elapsed"][late].astype(np.int64), kind="stable")]
 
     def half_done_ns(self) -> float | None:
-        """From when half of the SMs were done to the end; None where it is not known, as of a sample of blocks."""
+        """Time in ns from when half of the SMs were done to the end; None if unknown, as for a sample of blocks."""
         if self.alignment is None or self.sample is not None or not self.ran.any():
             return None
         place = np.searchsorted(self.alignment.sms, self.warps["sm"][self.ran].astype(np.int64))

@@ -34,7 +34,7 @@ _SHAPE: Final = {0: 10, 1: 10, 2: 10, 4: 10, 5: 10, 6: 10, 8: 18}
 """``X Y Z block X Y Z shared S``: where the numbers are, and the most digits of each."""
 _MAX_MAPS: Final = 32
 _TIME_DIGITS: Final = 19
-"""Of nanoseconds since 1970, until the year 2286."""
+"""Digits of nanoseconds since 1970, until the year 2286."""
 
 
 def probed_launches(block: LineBlock, left: NDArray[np.bool_]) -> LaunchColumns:

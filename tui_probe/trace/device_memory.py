@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _MEMORY: Final = re.compile(
     rb"\[mem\] (cu\w+) 0 dptr (?:0x)?([0-9a-fA-F]{1,16})(?: bytesize (\d{1,18}))?[ \r]*$", re.MULTILINE
 )
-"""Without a sign for the beginning of a line, which would make it ten times slower to find."""
+"""Pattern of a [mem] line. It does not match the beginning of a line, which would make the search ten times slower."""
 _NEWLINE: Final = ord("\n")
 _MAX_PARAMETERS_LINE: Final = 1 << 14
 """Bytes of a line of parameters that are looked at."""
@@ -193,7 +193,7 @@ def _matches(
 
 
 def _read_older(trace: Trace, path: Path, kernel: int, progress: Callable[[float], None]) -> dict[int, bytes]:
-    """The same of a log that numbers no launches: its pairs of lines are the launches that have a time, in order."""
+    """Read a log that does not number launches: its pairs of lines are the launches that have a time, in order."""
     pairs = (pair for matches in _matches(path, _OLDER_LAUNCH, progress) for pair in matches)
     timed = (launch for launch in trace.launches if launch.time_ns is not None)
     return {
@@ -290,7 +290,7 @@ def _nearest_in_time(tensors: Sequence[Tensor], time_ns: int | None) -> Iterable
 
 
 def _without_overlaps(tensors: Iterable[Tensor]) -> list[Tensor]:
-    """By ascending address those that do not overlap an earlier one; a whole replaces parts of its own memory."""
+    """Return, by address, the tensors that do not overlap an earlier one; a whole replaces parts of its own memory."""
     distinct: list[Tensor] = []
     for tensor in tensors:
         low = bisect_left(distinct, tensor.start + 1, key=lambda other: other.end)

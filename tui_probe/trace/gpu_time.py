@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.launches import TimeColumns
 
 NOT_TIMED = -1
-"""In the column ``host``: the GPU had work before the launch."""
+"""Value of the column ``host`` if the GPU had work before the launch."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class TimeSamples:
     """Index of the shape among those that the kernel is launched with; each is sampled by itself."""
     probed: NarrowColumn = field(default_factory=NarrowColumn)
     ns: NarrowColumn = field(default_factory=NarrowColumn)
-    """From the event before the launch to that behind it, less what an empty pair of events shows."""
+    """Time from the event before the launch to that behind it, less that of an empty pair of events."""
     weight: NarrowColumn = field(default_factory=NarrowColumn)
     """The launches that it stands for: those since the last sample, itself included."""
     host: NarrowColumn = field(default_factory=NarrowColumn)
@@ -59,7 +59,7 @@ class TimeSamples:
         return TimeSamples(*(column.first(least) for column in columns))
 
     def with_probed(self, launches: Collection[int | None]) -> TimeSamples:
-        """These, of the probed launches those of these numbers only."""
+        """Return the samples, of the probed launches only those of these numbers."""
         samples = self.whole()
         selected = (samples.column("probed") == 0) | np.isin(
             samples.column("launch"), [n for n in launches if n is not None]

@@ -28,7 +28,7 @@ class Graph:
     replays: int = 0
     replays_probed: int = 0
     replays_told: list[GraphReplay] = field(default_factory=list)
-    """Its probed replays, in their order."""
+    """Probed replays, in their order."""
     times: list[GraphTimed] = field(default_factory=list)
     reason: Reason | None = None
     """Reason why its replays, or the last one that was due, are not probed; None where they are."""
@@ -36,7 +36,7 @@ class Graph:
     """Number of times that its nodes were logged: once, and again after each change of them."""
     destroyed: bool = False
     _sums: dict[bool, tuple[float, float]] = field(default_factory=dict)
-    """By whether they were probed: the times of replays, weighted, and the weights."""
+    """Weighted sum of the times of replays, and sum of the weights, by whether these were probed."""
 
     @property
     def kernels(self) -> list[GraphNode]:

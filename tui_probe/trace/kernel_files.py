@@ -72,7 +72,7 @@ class KernelInfo:
     """The lines in ``pruned.ptx`` of the instructions that maps, by their index, have a record for; of a grafted kernel
     their offsets in its machine code, in bytes."""
     graft: Graft | None = None
-    """Of a kernel that was probed in its machine code; None of one that was probed in PTX."""
+    """Graft of a kernel that was probed in SASS mode; None in PTX mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ def read_process_log(path: Path) -> ProcessLog:
 
 
 def read_grown_log(path: str | Path, size: int) -> tuple[ProcessLog, int] | None:
-    """The same with the size of the file; None if that is still ``size``, or if there is no such file."""
+    """Read a log, and return it with its size; None if the size is still ``size``, or if there is no such file."""
     try:
         descriptor = plain_descriptor(path)
     except OSError:

@@ -67,7 +67,7 @@ class KernelResources(KernelStatus):
 
     @property
     def static_shared_probed(self) -> int | None:
-        """The same of the probed kernel."""
+        """Static shared memory of the probed kernel in bytes; None if unknown."""
         if self.outcome.function is not None and self.outcome.function.shared is not None:
             return self.outcome.function.shared
         return _static_shared(self.process_log.probed) if self.status == "probed" else None

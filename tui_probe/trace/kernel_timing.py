@@ -76,7 +76,7 @@ class KernelTiming(KernelIdentity):
 
     @property
     def _probed_time(self) -> GpuTime | None:
-        """The same, its probed launches those of one probe: None where they were of several."""
+        """GPU time with the probed launches of one probe only; None if they are of several probes."""
         if self.probe is None:
             return None if self.combined_probes else self.gpu_time
         if self.gpu_time is None:
@@ -87,7 +87,7 @@ class KernelTiming(KernelIdentity):
 
     @property
     def time_share(self) -> float | None:
-        """Its part of the GPU time of all timed kernels and graphs, from 0 to 1."""
+        """Share of the GPU time of all timed kernels and graphs, from 0 to 1; None if unknown."""
         time, total = self.gpu_time, self.trace.gpu_ns
         return None if time is None or total <= 0 else time.total_ns / total
 

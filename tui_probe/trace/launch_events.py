@@ -360,7 +360,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class GraphReplayed:
-    """Such a number of replays that have no line of their own."""
+    """Number of replays that have no line of their own."""
 
     graph: int
     count: int

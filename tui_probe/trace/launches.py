@@ -34,7 +34,7 @@ class _Columns:
         return type(self)(*(getattr(self, field.name)[choice] for field in fields(self)))  # type: ignore[arg-type]
 
     def followed_by(self, other: Self) -> Self:
-        """These rows, then those of ``other``."""
+        """Return these rows, then those of ``other``."""
         pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))  # type: ignore[arg-type]
         return type(self)(*map(np.concatenate, pairs))
 
@@ -88,14 +88,14 @@ class ResultColumns(_Columns):
     size: NDArray[np.uint64]
     kernel: NDArray[np.uint64]
     number: NDArray[np.uint64]
-    """Of the launch."""
+    """Number of the launch."""
 
     def __len__(self) -> int:
         return len(self.line)
 
 
 UNKNOWN: Final = -1
-"""In the columns ``number``, ``status`` and ``result``: not in the log."""
+"""Value of the columns ``number``, ``status`` and ``result`` that is not in the log."""
 CAPTURED: Final = "capturing"
 """The code of the reason of launches that were captured into a graph: they did not run."""
 NO_STREAM: Final = 0xFFFFFFFFFFFFFFFF

@@ -31,7 +31,7 @@ def decimal(eights: EightBytes, sizes: NDArray[np.int64]) -> tuple[EightBytes, N
 
 
 def hexadecimal(eights: EightBytes, sizes: NDArray[np.int64]) -> tuple[EightBytes, NDArray[np.bool_]]:
-    """The same of hexadecimal digits, small or capital."""
+    """Read numbers of up to eight hexadecimal digits, small or capital; also return which are valid."""
     own = _LAST_BYTES[sizes]
     small = eights | _repeat_byte(0x20)
     digit = _at_least(eights, 0x30) & ~_at_least(eights, 0x3A)
@@ -123,7 +123,7 @@ class ByteBlock:
     def hexadecimal(
         self, begin: NDArray[np.int64], end: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """The same of numbers of at most 16 hexadecimal digits, with or without 0x."""
+        """Read numbers of up to 16 hexadecimal digits, with or without 0x; also return which are valid."""
         return self._number(begin + 2 * self.same(begin, b"0x"), end, 16, hexadecimal, 16**8)
 
     def _number(
@@ -281,7 +281,7 @@ class LineFields:
         return list(value)
 
     def numbers_or_none(self, digits: Mapping[int, int]) -> Sequence[NDArray[np.int64]]:
-        """The same of at most 18 digits, with -1 for each that is ``-``."""
+        """Read numbers of up to 18 digits, -1 for each that is ``-``."""
         value, good = self._decimal(digits)
         positions = np.array(list(digits))
         begin = self._edges[positions] + 1

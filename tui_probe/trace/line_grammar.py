@@ -56,12 +56,12 @@ def maybe_hex(word: bytes | None) -> int | None:
 
 
 def maybe_float(word: bytes | None) -> float | None:
-    """Like ``maybe_int``, with a fraction."""
+    """Read a number with a fraction; None for ``-`` and for no word."""
     return None if word is None or word == b"-" else float(word)
 
 
 def maybe_text(word: bytes | None) -> str | None:
-    """Like ``maybe_int``, of a word."""
+    """Read a word; None for ``-`` and for no word."""
     return None if word is None or word == b"-" else text_of(word)
 
 

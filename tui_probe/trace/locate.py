@@ -73,7 +73,7 @@ def path_in_trace(root: Path, *names: str) -> Path | None:
 
 
 def path_text_in_trace(root: Path, *names: str) -> str | None:
-    """The same as a text, for thousands of files: a Path takes longer to make than a file to find."""
+    """Return a path in the trace as a text; None if it leads out. A Path takes longer to make than a file to find."""
     path = str(root)
     for name in names:
         if not name or name in (".", "..") or "/" in name or "\0" in name:
@@ -129,7 +129,9 @@ class Address:
         return f"{self.path or ''}{kernel}{launch}"
 
     def agreed(self, kernel: str | None, launch: int | None) -> Address:
-        """The same with what options say. Raises UsageError where both name a kernel or a launch, and not the same."""
+        """Return the address with the values of options. Raises UsageError if both name a kernel or a launch, and
+        differ.
+        """
         for option, mine, other in (("--kernel", self.kernel, kernel), ("--launch", self.launch, launch)):
             if None not in (mine, other) and mine != other:
                 raise UsageError(f"{option} {other} does not agree with {mine} in {self}: leave out one of them")

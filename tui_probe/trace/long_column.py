@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 _SPILL_DIRECTORY: Final = "/var/tmp"
-"""Before the system's folder for temporary files, which is often in memory."""
+"""Directory for spilled rows; the system's directory for temporary files is often in memory."""
 
 
 class Spill:
@@ -241,7 +241,7 @@ def row_numbers(spill: Spill) -> LongColumn:
 
 
 _TYPE_CODES: Final = "bhiq"
-"""Of ``array``: 1, 2, 4 and 8 bytes."""
+"""Type codes of ``array`` for 1, 2, 4 and 8 bytes."""
 _TYPE_LIMITS: Final = {code: (int(np.iinfo(code).min), int(np.iinfo(code).max)) for code in _TYPE_CODES}
 _FIRST_CAPACITY: Final = 16
 """Numbers that are added faster one by one than by NumPy."""

@@ -121,7 +121,7 @@ class KernelFacts(KernelResources, KernelTiming):
 
     @property
     def launches_probed(self) -> int:
-        """Its probed launches that ended well; of one of several probes those with a result."""
+        """Number of probed launches that ended well; under one of several probes, of those with a result."""
         return self.kernel.launches_probed if self.probe is None else len(self.result_rows)
 
     @property
@@ -151,12 +151,12 @@ class KernelFacts(KernelResources, KernelTiming):
 
     @property
     def grid(self) -> Dim3 | None:
-        """Of the last launch."""
+        """Grid of the last launch, in blocks."""
         return None if self.shape is None else self.shape[:3]
 
     @property
     def block(self) -> Dim3 | None:
-        """Of the last launch, in threads."""
+        """Block of the last launch, in threads."""
         return None if self.shape is None else self.shape[3:6]
 
     @property
@@ -170,7 +170,7 @@ class KernelFacts(KernelResources, KernelTiming):
 
     @property
     def device_bytes(self) -> int | None:
-        """The same with all else that they take on the device, where only memory was computed (``--memusage``)."""
+        """Device memory of the records and all else that they take, where only memory was computed (``--memusage``)."""
         return self._sized.device_bytes
 
     @property
@@ -195,7 +195,7 @@ class KernelFacts(KernelResources, KernelTiming):
 
     @property
     def results(self) -> list[Path]:
-        """Its result files, the oldest first. Names that lead out of the trace are left out."""
+        """Paths of its result files, the oldest first. Names that lead out of the trace are left out."""
         paths = (self.trace.results.path(row) for row in self.result_rows)
         return [path for path in paths if path is not None]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui_probe.input_limits import InputLimit
 
 _HOW: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-"""Of a pipe the open ends immediately, whether or not anybody writes to it."""
+"""Flags to open a file. A pipe opens immediately, whether or not it has a writer."""
 
 _PART: Final = 1 << 20
 
@@ -33,7 +33,7 @@ def open_plain(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def plain_descriptor(path: str | os.PathLike[str]) -> int:
-    """The same as a descriptor."""
+    """Open a plain file and return its descriptor. Raises OSError."""
     descriptor = os.open(path, _HOW)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -103,7 +103,7 @@ def text_of(data: bytes) -> str:
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""Of a FIFO the open ends immediately; ``_regular`` then refuses it."""
+"""Flags to open an existing file. A FIFO opens immediately; ``_regular`` then refuses it."""
 
 
 class TraceFolder:

@@ -161,7 +161,7 @@ def newest_traces(folders: Iterable[Path], limit: int, *, looked_at: bool = True
 
 
 class RecentTraces:
-    """The same, asked for again and again: what has not changed since is not read again."""
+    """Recent traces, for repeated calls: only changes since the last call are read."""
 
     def __init__(self, folders: Iterable[Path], limit: int) -> None:
         self._folders = tuple(folders)

@@ -219,7 +219,7 @@ class Recorder:
         self._tally.settle()
 
     def settle_many(self) -> None:
-        """The same, if such a number of wait that it is worth while."""
+        """Settle if enough launches wait to be worth one pass."""
         if self._tally.waiting > _MAX_KERNEL_INDEX:
             self._tally.settle()
 

@@ -126,7 +126,7 @@ class ResultFile:
         return self._read(at, size) if self._whole is None else self._whole[at : at + size]
 
     def head(self, at: int, size: int) -> bytes:
-        """The same as bytes, fewer at the end of the file."""
+        """Return bytes of the file, fewer at its end."""
         return self.part(at, max(min(size, self.size - at), 0)).tobytes()
 
     def unpack(self, form: struct.Struct, at: int) -> tuple[Any, ...]:

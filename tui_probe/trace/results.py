@@ -189,7 +189,7 @@ class Result:
         return self.records(index, record)[:, :, 0]
 
     def some_records(self, index: int, record: DTypeLike, first: int, last: int) -> NDArray[Any]:
-        """The same of the blocks from ``first`` to before ``last`` only, of a file that may be larger than memory."""
+        """Return the records of blocks ``first`` to before ``last`` only: the file may be larger than memory."""
         dtype, _ = self.form(index, record)
         return self.maps.blocks(index, first, last).view(dtype)
 

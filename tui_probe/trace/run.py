@@ -135,7 +135,9 @@ class State:
 
     @property
     def zero_ns(self) -> int | None:
-        """From when on times of launches are counted, in ns since 1970: the process's start, else its first launch."""
+        """Zero of launch times in ns since 1970: the process's start, else its first launch; None if there is
+        neither.
+        """
         return self.first_launch_ns if self.epoch_ns is None else self.epoch_ns
 
     @property
@@ -172,11 +174,11 @@ class Run:
 
     @property
     def graph_ns(self) -> float:
-        """Of that the time in replays of graphs beyond that of kernels that were timed one by one."""
+        """Part of it in replays of graphs, beyond kernels that were timed one by one."""
         return self._known_times()[1]
 
     def _known_times(self) -> tuple[float, float]:
-        """Of kernels that were timed, and of graphs beyond them."""
+        """Return the GPU time of timed kernels, and of graphs beyond them, in ns."""
         now = (self.state.launches, self.times_told, self.graphs.changes)
         if now != self._gpu_ns:
             times = {kernel.index: time for kernel in self.timed if (time := kernel.gpu_time) is not None}

@@ -70,7 +70,7 @@ def _mask_word(word: bytes, value: int | None) -> str:
 
 
 def mask_line(command: str) -> str:
-    """The same of words with blanks between them, as logs have them."""
+    """Mask a command whose words are separated by blanks, as in logs."""
     return " ".join(mask_words(command.split(" ")))
 
 

@@ -123,7 +123,7 @@ def read_sites(folder: Path) -> tuple[ProbeSites, ...] | None:
 
 
 def parse_sites(data: bytes, source: str = SITES_FILE) -> tuple[ProbeSites, ...]:
-    """The same of the bytes of a file; ``source`` is its name for messages."""
+    """Parse the bytes of a sites file; ``source`` is its name in messages. Raises TraceError."""
     if len(data) > SITES.most:
         raise TraceError(f"{source}: larger than {SITES.size}; without this file pruned.ptx is read in its place")
     try:

@@ -57,7 +57,7 @@ class SourceLines:
 
     @classmethod
     def of(cls, folder: Path) -> SourceLines:
-        """Of a kernel's folder, or that of one of several probes in it.
+        """Read the lines of a kernel's directory, or of one of several probes in it.
 
         Files that are missing or damaged give fewer lines, never an error.
         """

@@ -67,7 +67,7 @@ class PackedItems:
     key: NDArray[np.int64]
     reason: NDArray[np.int64]
     number: NDArray[np.int64]
-    """Of the first launch."""
+    """Number of the first launch."""
     count: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -303,7 +303,7 @@ class UnprobedTable:
         return numbers, np.repeat(of_key[place], count) if len(keys) else np.zeros(0, dtype=np.int64)
 
     def lines(self) -> list[tuple[int, ...]]:
-        """Of each packed line least and greatest launch, time, span, offset in the log and size."""
+        """Return, per packed line: min and max launch, time, span, offset in the log, size."""
         return list(zip(*self._columns.values(), strict=True))
 
     def _column(self, name: str) -> NDArray[np.int64]:

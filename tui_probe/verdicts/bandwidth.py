@@ -67,7 +67,7 @@ def read_bandwidth(path: Path) -> Bandwidth:
 
 
 def parse_bandwidth(data: bytes, path: Path) -> Bandwidth:
-    """The same of what was read, or is a part of what was read, of a file."""
+    """Parse what was read of a file, perhaps only a part. Raises ImportFileError."""
     try:
         record = parse_json(data.decode("utf-8"))
         if not isinstance(record, dict) or not isinstance(record.get("bandwidth"), list):
@@ -179,7 +179,7 @@ class Sweep:
         )
 
     def share(self, rate: MeasuredRate) -> float:
-        """Of the best."""
+        """Return the rate as a share of the best."""
         return rate.bytes_per_second / self.best.bytes_per_second
 
     @property
@@ -191,7 +191,7 @@ class Sweep:
 
     @property
     def enough(self) -> MeasuredRate:
-        """With the fewest bytes in flight on the GPU that reach ``ENOUGH`` of the best."""
+        """Rate with the fewest bytes in flight on the GPU that reaches ``ENOUGH`` of the best."""
         return min((rate for rate in self.rates if self.share(rate) >= ENOUGH), key=bytes_on_card)
 
 

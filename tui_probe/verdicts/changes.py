@@ -39,7 +39,7 @@ class ValueChange:
 
     @property
     def change(self) -> float | None:
-        """After minus before; None where one of them was not measured."""
+        """Return after minus before; None if one of them was not measured."""
         one, other = self.before.value, self.after.value
         return None if one is None or other is None else other - one
 
@@ -129,9 +129,9 @@ class KernelPair:
     """A kernel, or the launches of one shape, on both sides, with all values that at least one of them has."""
 
     name: str
-    """As it is headed, with its index; "" where there is but one pair."""
+    """Heading of the pair, with its index; "" if it is the only one."""
     index: int
-    """Of the kernel on the first side."""
+    """Index of the kernel on the first side."""
     kernel: str
     grid: Dim3 | None
     block: Dim3 | None
@@ -235,8 +235,8 @@ def value_changes(
 def _fair_change(
     change: ValueChange, before: Mapping[str, KernelValue], after: Mapping[str, KernelValue], match: KernelMatch
 ) -> ValueChange:
-    """Without a judgement where there is none: of different kernels, of what different probes cost, and of registers
-    where as many warps fit.
+    """Return the change without a judgement where none is possible: different kernels, costs of different probes,
+    and registers where as many warps fit.
     """
     filled = [side[_OCCUPANCY].value for side in (before, after) if _OCCUPANCY in side]
     as_full = len(filled) == 2 and None not in filled and filled[0] == filled[1]

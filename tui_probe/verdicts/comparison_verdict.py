@@ -96,7 +96,7 @@ def _different_kernels_text(pair: KernelPair) -> str:
 
 
 def _is_part_of_time(change: ValueChange) -> bool:
-    """Is it a part of the time or cycles that were named already?"""
+    """Return whether it is a part of the time or cycles that were named already."""
     return change.before.leads or change.before.is_time
 
 

@@ -172,7 +172,7 @@ class ResultFindings:
     """True if the result itself could not be read."""
 
     def record(self) -> dict[str, Any]:
-        """As data."""
+        """Return the JSON record."""
         return {
             "probe": None if self.probe == NO_PROBE else self.probe,
             "launch": self.launch,

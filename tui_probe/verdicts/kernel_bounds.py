@@ -40,12 +40,12 @@ class KernelBound:
     kernel: Kernel
     share: float | None
     findings: tuple[tuple[str, Finding], ...]
-    """By the probe; what stands out, else the first that its probe says."""
+    """Findings with their probe: per probe the flagged ones, else the first."""
     limited: KernelLimiter | None = None
     """The unit that limits it; None where nothing was counted that tells."""
 
     def record(self) -> dict[str, Any]:
-        """As data."""
+        """Return the JSON record."""
         return {
             "kernel": self.kernel.index,
             "share": self.share,
@@ -120,7 +120,7 @@ def _mean_cycles(kernel: Kernel) -> float | None:
 
 
 def _unsampled_values(result: AnalysedResult) -> tuple[MetricValue, ...]:
-    """Its values, none of a sample of blocks: the cycles of some are not those of a launch."""
+    """Return the values of a result; none for a sample of blocks, whose cycles are not those of a launch."""
     return () if result.sample is not None else result.metric_values
 
 

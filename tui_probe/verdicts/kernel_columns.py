@@ -84,7 +84,7 @@ TIME_TABLE_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("median", None, "median", _duration_text(_MEDIAN), rank=1),
     Column("p99", None, "p99", _duration_text(_P99), rank=2),
 )
-"""As a user reads them."""
+"""Columns of texts."""
 
 TIME_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("time_share", lambda k: k.time_share),
@@ -101,7 +101,7 @@ TIME_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("time_max_ms", _in_milliseconds(lambda time: time.shown.most_ns)),
     Column("slowdown_doubt", lambda k: k.slowdown_stderr),
 )
-"""As data: of launches without the probe, or with it where no other was timed (``time_of``)."""
+"""Columns of JSON and CSV: of launches without the probe, or with it where no other was timed (``time_of``)."""
 
 
 def shown_columns(columns: Sequence[Column[KernelFacts]], kernels: Collection[Kernel]) -> list[Column[KernelFacts]]:

@@ -82,7 +82,7 @@ class KernelSnapshot:
 
     @property
     def stands_out(self) -> bool:
-        """Does something of what was found stand out?"""
+        """True if a finding is flagged."""
         return self.finding.startswith("!")
 
     @property

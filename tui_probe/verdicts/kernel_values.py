@@ -74,7 +74,7 @@ _PAGES_BY_VALUE: Final = {
 }
 """Page with the values that every kernel has; those of probes name their own."""
 _INTEGER_FROM: Final = 100
-"""From which on a number is shown without its fraction."""
+"""Value from which on a number is shown without its fraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class KernelValue:
     leads: bool = False
     """True if a kernel is judged by it where it was measured."""
     launches: int = 1
-    """Of how many launches the value is the median."""
+    """Number of launches of which the value is the median."""
     low: float | None = None
     """The quartiles of those, where there are enough for it; between them half of the launches lie."""
     high: float | None = None

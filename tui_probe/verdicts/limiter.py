@@ -111,7 +111,7 @@ class KernelLimiter:
         return _memory_level_text(self)
 
     def record(self) -> dict[str, Any]:
-        """As data."""
+        """Return the JSON record."""
         verdict = self.verdict
         return {
             "limit": verdict.limit,
@@ -139,7 +139,7 @@ def limiter_from_results(
     bandwidth: Bandwidth | float | None = None,
     counters: NcuBytes | None = None,
 ) -> KernelLimiter | None:
-    """The same of some kernels of one name, of any traces, by given results.
+    """Return the limiter of same-named kernels, of any traces, from ``results``.
 
     ``bandwidth`` is that of memory only, or all that was measured. ``counters`` are what ncu counted.
     """

@@ -61,7 +61,7 @@ class ProbeCoverage:
     """True if shares are of GPU time; where no launch was timed they are of launches."""
     left_out: tuple[tuple[str, CoveragePart], ...]
     graphs: GraphCoverage | None = None
-    """Of GPU time, what is not in the other shares; None where no graph was timed."""
+    """Part of GPU time that is not in the other shares; None if no graph was timed."""
 
     @property
     def sentence(self) -> str:
@@ -80,7 +80,7 @@ class ProbeCoverage:
         return f"{done}; not: {'; '.join(shown)}" if shown else done
 
     def record(self) -> dict[str, Any]:
-        """The same as data; shares from 0 to 1."""
+        """Return the JSON record; shares are from 0 to 1."""
         return {
             "kernels": self.kernels,
             "kernels_probed": self.probed.kernels,
@@ -115,7 +115,7 @@ def probe_coverage(trace: Trace) -> ProbeCoverage | None:
 
 
 def _graph_coverage(trace: Trace, whole: float) -> GraphCoverage | None:
-    """Of ``whole`` nanoseconds."""
+    """Return the coverage of graphs as a share of ``whole`` nanoseconds; None if no graph was timed."""
     if not trace.graph_ns:
         return None
     indexes = {index for graph in trace.graphs for index in graph.calls if index < len(trace.kernels)}

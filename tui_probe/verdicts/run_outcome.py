@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def program_command(trace: Run) -> str:
-    """As words for a shell; COMMAND where the trace does not say."""
+    """Return the program's command, quoted for a shell; COMMAND if the trace does not have it."""
     run = trace.run_info
     command = shlex.join(run.command) if run is not None and run.command else trace.state.command
     return safe(command or "") or "COMMAND"
@@ -68,7 +68,7 @@ def budget_lines(trace: Trace) -> Iterator[str]:
 
 
 def budget_record(trace: Trace) -> dict[str, Any]:
-    """The same as data: what was reached or thinned, and of how many launches the records were kept.
+    """Return the JSON record of reached budgets and of launches whose records were saved.
 
     ``kept`` is that of the kernel that lost most launches, and in how many ``other_kernels`` not all were kept; None
     where no budget left launches out.
@@ -95,7 +95,9 @@ def budget_record(trace: Trace) -> dict[str, Any]:
 
 
 def largest_loss_text(rows: Iterable[KernelSnapshot]) -> str:
-    """Of the probed kernel that lost most launches: ``kept 64 of 20 000 launches of saxpy``; "" if none lost any."""
+    """Return the loss of the probed kernel that lost most launches, ``kept 64 of 20 000 launches of saxpy``; "" for
+    none.
+    """
     probed = (row for row in rows if row.status == "probed" and row.launches > row.results)
     worst = max(probed, key=lambda row: row.launches - row.results, default=None)
     return "" if worst is None else _kept_launches_text(worst.results, worst.launches, worst.name)
@@ -123,7 +125,7 @@ def _budget_text(budget: BudgetEvent) -> str:
 
 
 def _trace_loss_text(trace: Trace) -> str:
-    """Of the kernel that lost most launches: how many were kept."""
+    """Return how many launches were saved of the kernel that lost most; "" if none lost any."""
     cut = _kernels_with_losses(trace)
     if not cut:
         return ""
@@ -260,7 +262,7 @@ def _stop_reason(trace: Trace) -> str:
 
 
 def head_record(trace: Trace) -> dict[str, Any]:
-    """The same as data. Times are seconds since 1970; None is not known."""
+    """Return the JSON record of the run. Times are seconds since 1970; None is unknown."""
     state = trace.state
     device = state.device
     return {

@@ -23,7 +23,7 @@ class UnmeasuredProbe:
     reason: str
 
     def record(self) -> dict[str, Any]:
-        """As data."""
+        """Return the JSON record."""
         return {"probe": self.probe, "reason": self.reason}
 
 

@@ -22,14 +22,18 @@ REQUESTS_A_CLOCK: Final = 1.0
 _TENSOR_HALF: Final = {"7.0": 1024, "7.5": 1024, "8.0": 2048, "8.6": 1024, "8.9": 1024, "9.0": 4096}
 """Dense operations in half precision of the tensor cores of an SM in a clock."""
 _SHARE_OF_MMA: Final = {"9.0": 0.63}
-"""Of that, what instructions of one warp reach (mma.sync), where only those of four warps (wgmma) reach all: Luo et
-al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture (2024), table of tensor core throughput."""
+"""Share of the peak that instructions of one warp reach (mma.sync), where only those of four warps (wgmma) reach
+all: Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture (2024), table of tensor core
+throughput.
+"""
 _FP32: Final = {"7.0": 2, "7.5": 2, "8.0": 2, "8.6": 4, "8.7": 4, "8.9": 4, "9.0": 4, "10.0": 4, "12.0": 4}
 _FP64: Final = {"7.0": 1, "7.5": 1 / 16, "8.0": 1, "8.6": 1 / 16, "8.7": 1 / 16, "8.9": 1 / 16, "9.0": 2, "10.0": 2,
                 "12.0": 1 / 16}  # fmt: skip
 _HALF: Final = {"7.0": 2, "7.5": 2, "8.0": 4, "8.6": 2, "8.7": 2, "8.9": 2, "9.0": 2, "10.0": 4, "12.0": 2}
-"""Of 9.0 not the guide's 4: on an H200 a kernel of nothing but HFMA2 issued 1.96 of them a clock and SM with its pipe
-busy for 99 % of the time by Nsight Compute: 16 lanes a scheduler."""
+"""Half-precision throughput by architecture. For 9.0 it is not the guide's 4: on an H200 a kernel of nothing but
+HFMA2 issued 1.96 of them a clock and SM with its pipe busy for 99 % of the time by Nsight Compute: 16 lanes a
+scheduler.
+"""
 _MEMORIES: Final = (
     ("H200", 4.8e12, 60 << 20), ("H100 PCIe", 2.0e12, 50 << 20), ("H100 NVL", 3.9e12, 50 << 20),
     ("H100", 3.35e12, 50 << 20), ("A100-SXM4-80GB", 2.039e12, 40 << 20), ("A100 80GB", 1.935e12, 40 << 20),

@@ -124,7 +124,7 @@ def nvml_text(value: str | bytes) -> str:
 
 
 def counter_items() -> list[Item]:
-    """May this user read performance counters? tui-probe needs none; Nsight Compute does."""
+    """Check whether this user can read performance counters. tui-probe needs none; Nsight Compute does."""
     try:
         match = re.search(r"^RmProfilingAdminOnly: (\d)", COUNTER_SETTING.read_text(), re.MULTILINE)
     except OSError:
@@ -198,7 +198,7 @@ PACKAGES = (
 
 
 def hook_items() -> list[Item]:
-    """Does the hook driver load, and under the name by which programs ask for the driver?"""
+    """Check whether the hook driver loads, under the name by which programs ask for the driver."""
     try:
         hook = native_library("hook")
     except LaunchError as error:
