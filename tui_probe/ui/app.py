@@ -66,7 +66,7 @@ _AGAIN = "tui_probe.ui.rerun"
 _COMPARISON = "tui_probe.ui.screens.compare"
 """Brings all analyses: imported when there is something to compare."""
 _EVALUATION = "tui_probe.ui.screens.evaluation"
-"""So does this."""
+"""Module of the evaluation screen, also imported on first use."""
 
 
 class ProbeApp(OpenApp):
@@ -103,7 +103,7 @@ class ProbeApp(OpenApp):
 
     @property
     def target_runs(self) -> bool:
-        """Is there a target, and did it run when it was last looked at?"""
+        """True if there is a target that ran when it was last polled."""
         return self.target is not None and (self.feed.latest.running or not self.feed.latest.loaded)
 
     def on_mount(self) -> None:
@@ -125,7 +125,7 @@ class ProbeApp(OpenApp):
         self.push_screen(self._first_screen())
 
     def _show_first(self) -> None:
-        """There is something to show: not only with the next frame."""
+        """Draw now that there is something to show, instead of with the next frame."""
         if self.live.is_mounted:
             self.live.refresh_frame()
 
@@ -157,12 +157,12 @@ class ProbeApp(OpenApp):
 
     @property
     def backed_up(self) -> bool:
-        """Does the terminal lag behind? Never where there is none."""
+        """True if the terminal lags behind; False without one."""
         return isinstance(self.terminal, FrugalDriver) and self.terminal.backed_up
 
     @property
     def low_bandwidth(self) -> bool:
-        """Is less sent: as it was asked for, else while the link is slow?"""
+        """True if less is sent: as the user asked, else while the link is slow."""
         if self.appearance.low_bandwidth is not None:
             return self.appearance.low_bandwidth
         return isinstance(self.terminal, FrugalDriver) and self.terminal.link.slow
@@ -363,7 +363,7 @@ class ProbeApp(OpenApp):
 if TYPE_CHECKING:
 
     def _as_screens_see_it(app: ProbeApp) -> Application:
-        """Is all there that they ask for?"""
+        """Let mypy check that the application has all that screens use."""
         return app
 
 

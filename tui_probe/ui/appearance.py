@@ -56,7 +56,7 @@ class Appearance:
 
 
 def speaks_utf8(environment: Mapping[str, str]) -> bool:
-    """Does the locale say that the terminal takes UTF-8? A locale that is not set at all counts as modern.
+    """Return whether the locale says that the terminal takes UTF-8. A locale that is not set counts as UTF-8.
 
     Python itself sets LC_CTYPE to C.UTF-8 where it finds no locale, so that value says nothing.
     """

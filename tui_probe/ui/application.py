@@ -67,7 +67,7 @@ class Application(Protocol):
 
     @property
     def target_runs(self) -> bool:
-        """Is there a target, and did it run when it was last looked at?"""
+        """True if there is a target that ran when it was last polled."""
 
     @property
     def appearance(self) -> Appearance:
@@ -79,15 +79,15 @@ class Application(Protocol):
 
     @property
     def ascii_only(self) -> bool:
-        """Are only ASCII characters drawn?"""
+        """True if only ASCII characters are drawn."""
 
     @property
     def backed_up(self) -> bool:
-        """Does the terminal lag behind?"""
+        """True if the terminal lags behind."""
 
     @property
     def low_bandwidth(self) -> bool:
-        """Is less sent?"""
+        """True if less is sent."""
 
     def use_palette(self, name: str) -> None:
         """Draw all in other colours."""
@@ -119,4 +119,4 @@ class Application(Protocol):
     async def run_action(
         self, action: str, default_namespace: DOMNode | None = None, namespaces: Mapping[str, DOMNode] | None = None
     ) -> bool:
-        """Do what a key does."""
+        """Run the action of a key."""

@@ -54,7 +54,7 @@ def _keys_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
 
 
 def acts(row: keys.Key, screen: ViewScreen) -> bool:
-    """Does a key mean anything on what is visible?"""
+    """Return whether a key does something on what is visible."""
     if not screen.applies(row):
         return False
     if row.scope == "drawing":

@@ -92,7 +92,7 @@ class TimedFile:
         return len(text)
 
     def flush(self) -> None:
-        """So may this."""
+        """Flush the file, timed like a write."""
         with contextlib.suppress(OSError):
             self._timed(self._file.flush)
 
@@ -101,7 +101,7 @@ class TimedFile:
         return self._file.fileno()
 
     def isatty(self) -> bool:
-        """Is the file a terminal?"""
+        """Return whether the file is a terminal."""
         return self._file.isatty()
 
     def _timed(self, write: Callable[[], T]) -> T:
@@ -169,7 +169,7 @@ class _Writer:
             yield "\n"
 
     def _change(self) -> str:
-        """To the attributes that are wanted."""
+        """Return the escape sequence that changes to the wanted attributes; "" for none."""
         if self.now == self.wanted:
             return ""
         before, after = _parts(self.now), _parts(self.wanted)
@@ -201,7 +201,7 @@ _POLL = 0.05
 
 
 def give_up_later(descriptor: int, waiting: Callable[[], int | None], signal_number: int) -> None:
-    """After a while have ``descriptor`` lead nowhere, if a thread still waits in a write: ``waiting()`` is that one.
+    """Redirect ``descriptor`` to nowhere after a while, if the thread ``waiting()`` still waits in a write.
 
     ``signal_number`` must have a handler, so that it ends a write and nothing else. May be called in a handler.
     """
@@ -239,7 +239,7 @@ class FrugalDriver(OpenDriver):
     """
 
     _rows = 0
-    """Of the terminal, when it was asked last; 0 before."""
+    """Rows of the terminal at the last query; 0 before."""
 
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
@@ -294,7 +294,7 @@ class FrugalDriver(OpenDriver):
         return size
 
     def start_application_mode(self) -> None:
-        """Have all that is written timed."""
+        """Start, with all writes timed."""
         self.replace_output(self._timed)
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
@@ -315,7 +315,7 @@ class FrugalDriver(OpenDriver):
 
     @property
     def backed_up(self) -> bool:
-        """Does the terminal take output more slowly than it is written?
+        """True if the terminal takes output more slowly than it is written.
 
         Textual queues what it writes for a thread and drops nothing: a frame that is drawn now would be seen late.
         """
@@ -331,5 +331,5 @@ def _pieces(frame: str) -> Iterator[tuple[int, str]]:
 
 
 def _is_move(text: str) -> bool:
-    """Is a piece nothing but its move?"""
+    """Return whether a piece is only its cursor movement."""
     return _MOVE.fullmatch(text) is not None

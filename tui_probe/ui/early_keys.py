@@ -52,7 +52,7 @@ class EarlyKeys:
         return held
 
     def release(self) -> None:
-        """Have them pressed, if there is a table now."""
+        """Press the held keys, if there is a table now."""
         if self._held and not self.reading() and not self._pressing:
             self._pressing = True
             self.screen.call_later(self._press_all)

@@ -41,7 +41,7 @@ class EndingApp(Protocol):
 
     @property
     def target_runs(self) -> bool:
-        """Is there a target, and did it run when it was last looked at?"""
+        """True if there is a target that ran when it was last polled."""
 
     @property
     def feed(self) -> Feed:

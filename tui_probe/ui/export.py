@@ -107,7 +107,7 @@ def _write_copy(text: str) -> Path:
 
 
 def export(what: str, suffix: str, write: Callable[[Path], None], folder: Path | None = None) -> str:
-    """Have a new file written in ``folder`` (default: the current one); returns what to tell."""
+    """Write a new file in ``folder`` (default: the current one). Return the text for the user."""
     folder = folder or Path.cwd()
     stem = f"tui-probe-{what}-{time.strftime('%Y%m%d-%H%M%S')}"
     path = None

@@ -28,7 +28,7 @@ class PageTopic:
 
 
 def topic_of(view: PaneView, title: str) -> PageTopic:
-    """About a view, which is a page with a ``title`` if it has one."""
+    """Return the help topic of a view, which is a page with a ``title`` if it has one."""
     known = kind_of(view.name) if view.name in names() else None
     heading = view_heading(known.title, known.about) if known is not None and title else title or view.name.title()
     commands = view.commands()

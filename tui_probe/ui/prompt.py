@@ -24,7 +24,7 @@ _SPECIAL: Final = re.compile(r"([^\w@%+=:,./-])")
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Of a ``text`` what certainly follows (``suffix``, as a shell reads it), and the ``names`` that it may become."""
+    """Completion of a ``text``: its certain ``suffix``, as a shell reads it, and the possible ``names``."""
 
     text: str = ""
     suffix: str = ""
@@ -32,7 +32,7 @@ class Completion:
 
 
 def completion(text: str) -> Completion:
-    """Of the last word, which ends the text; nothing where that names no path, or begins with a quote that is open."""
+    """Complete the last word, which ends the text. Empty if it names no path, or begins with an open quote."""
     try:
         typed_words = shlex.split(text)
     except ValueError:

@@ -59,7 +59,7 @@ class StartForm:
     benchmark: bool = False
 
     def command_line(self) -> str:
-        """The same on the command line, without what need not be said."""
+        """Return the request as a command line, without defaults."""
         argv = ["tui-probe", "run", "-p", self.probe]
         for option, text in (("-k", self.kernels), ("--exclude", self.excluded), ("--launches", self.launches)):
             argv += [option, text] if text else []
@@ -127,12 +127,12 @@ class SameKernel:
 
     @classmethod
     def of(cls, kernel: NamedKernel, kernels: Iterable[NamedKernel]) -> SameKernel:
-        """As it is distinguished from the others of its trace."""
+        """Describe a kernel so that it differs from the others of its trace."""
         earlier = [other for other in kernels if other.name == kernel.name and other.index < kernel.index]
         return cls(kernel.name, kernel.demangled, len(earlier))
 
     def index_in(self, kernels: Iterable[NamedKernel], *, all_there: bool) -> int | None:
-        """Its index there; None as long as it may still come, or where it did not."""
+        """Return its index in another trace; None while it may still come, or if it did not."""
         known = list(kernels)
         same = [other.index for other in known if other.name == self.name]
         same = sorted(same or [other.index for other in known if other.demangled == self.demangled])

@@ -119,7 +119,7 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
 
 
 def _of_other_kernels(info: RunInfo, kernel: Kernel | None) -> Iterator[PickerItem]:
-    """Of a run that was asked to leave kernels out: those of this name where it is one of these, and all."""
+    """Yield, for a run that excluded kernels, the choices to probe this kernel, if it was one of these, and all."""
     if any(isinstance(info.options.get(key), str) for key in ("kernels", "filter")):
         if kernel is not None and kernel.status == "excluded":
             yield PickerItem("this kernel", "the same probes, on this name only", value=f"-k {kernel.name}")
@@ -127,7 +127,7 @@ def _of_other_kernels(info: RunInfo, kernel: Kernel | None) -> Iterator[PickerIt
 
 
 def _offer_without_rerun(trace: Path, error: UsageError, before: Path | None) -> RerunOffer:
-    """It cannot run from here: what can be done all the same."""
+    """Return what the user can do if the command cannot run again from here."""
     command = error.command if isinstance(error, MissingDirectoryError) else ""
     problem = _FOLDER_GONE if command else str(error).removeprefix(f"{trace}: ")  # the screen names it
     if before is None:

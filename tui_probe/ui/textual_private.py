@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 def was_stopped(message: Message) -> bool:
-    """Was ``stop`` called? Textual asks itself so before it passes a message on."""
+    """Return whether ``stop`` was called, which Textual checks before it passes a message on."""
     return message._stop_propagation
 
 
@@ -38,7 +38,7 @@ class OpenApp(App[None]):
         return self._driver
 
     async def press_bound(self, key: str, *, priority: bool = False) -> bool:
-        """Do what is bound to a key, of the bindings with priority or of the others. False if nothing is."""
+        """Run what is bound to a key, of the bindings with priority or of the others. Return False if nothing is."""
         return await self._check_bindings(key, priority=priority)
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:

@@ -26,7 +26,7 @@ NO_EARLIER = "no earlier launch has a result"
 
 
 def step_applies(row: Key, source: ViewSource | None, table: KernelTable) -> bool:
-    """Is there a kernel or launch to step to, if a key does that?"""
+    """Return whether a key that steps has a kernel or launch to step to; True for other keys."""
     step = -1 if row.id.startswith("previous") else 1
     if row.id in ("previous_kernel", "next_kernel"):
         return bool(table.shown) and 0 <= table.place + step < len(table.shown)
@@ -36,18 +36,20 @@ def step_applies(row: Key, source: ViewSource | None, table: KernelTable) -> boo
 
 
 def has_several(source: ViewSource | None) -> bool:
-    """Are there several launches to step through? Costs nothing, however many there are."""
+    """Return whether there are several launches to step through. It takes no longer for many."""
     return source is not None and (len(source.kernel.result_rows) or source.kernel.launches) > 1
 
 
 def with_newest(source: ViewSource) -> ViewSource:
-    """The same with the launch whose result is the newest now, if none was chosen; later ones do not change that."""
+    """Return the source with the launch that has the newest result now, if none was chosen. Later results do not
+    change it.
+    """
     row = _newest_row(source)
     return source if source.launch is not None or row is None else replace(source, launch=source.trace.launches[row])
 
 
 def newer_result(source: ViewSource) -> bool:
-    """Has a later launch than the one at hand a result?"""
+    """Return whether a later launch than the selected one has a result."""
     row = _newest_row(source)
     return source.launch is not None and row is not None and row > source.launch.row
 
@@ -102,7 +104,7 @@ def next_launch(source: ViewSource, step: int) -> Launch | None:
 
 
 class CurrentSelection:
-    """Of the ``snapshot`` that is shown: the process at a place, the kernel that its table has selected, a launch."""
+    """Process, kernel and launch of the shown ``snapshot`` that keys act on."""
 
     def __init__(self, table: KernelTable) -> None:
         self.table = table
@@ -111,9 +113,9 @@ class CurrentSelection:
         """The snapshot stays although the run continues."""
         self.place = 0
         self._launches: dict[int, Launch] = {}
-        """By the index of a kernel, where one was chosen that is not the newest with a result."""
+        """Selected launches by kernel index, where they are not the newest with a result."""
         self._seen: dict[tuple[Path, int], dict[str, object]] = {}
-        """By the kernel, which pages were looked at and what was seen of each."""
+        """Last view states by page name, per kernel."""
 
     @property
     def process(self) -> ProcessView | None:
@@ -122,7 +124,7 @@ class CurrentSelection:
         return processes[self.place % len(processes)] if processes else None
 
     def take_process(self, place: int) -> None:
-        """Have the process of this place at hand; behind the last one comes the first. No kernel is selected then."""
+        """Select process ``place`` modulo their number; clear the kernel."""
         self.place = place
         self.table.forget()
         self._launches.clear()
@@ -137,19 +139,19 @@ class CurrentSelection:
         return ViewSource(trace, kernel, self._launches.get(kernel.index))
 
     def take_launch(self, source: ViewSource, launch: Launch) -> None:
-        """Have this launch at hand; the newest one stays the newest, no matter what comes."""
+        """Select a launch; the newest is stored as none, so newer results replace it."""
         if newer_result(ViewSource(source.trace, source.kernel, launch)):
             self._launches[source.kernel.index] = launch
         else:
             self._launches.pop(source.kernel.index, None)
 
     def keep_launch(self, source: ViewSource) -> None:
-        """Have the launch of this source at hand, no matter what comes."""
+        """Select the launch of this source; newer results do not replace it."""
         if source.launch is not None:
             self._launches[source.kernel.index] = source.launch
 
     def step_launch(self, source: ViewSource, step: int) -> str:
-        """Have the launch ``step`` places on at hand. Returns why there is none, "" if there is."""
+        """Select the launch ``step`` positions on. Return the reason why there is none, else ""."""
         launch = next_launch(source, step)
         if launch is None:
             return NO_LATER if step > 0 else NO_EARLIER
@@ -213,7 +215,7 @@ class MarkHolder:
         self._mark: Mark | None = None
 
     def keep(self, mark: Mark) -> None:
-        """Have this marked and nothing else."""
+        """Replace the mark."""
         self._mark = mark
 
     def take(self) -> Mark | None:

@@ -52,7 +52,7 @@ class LiveTarget(Protocol):
 
     @property
     def simulated(self) -> bool:
-        """Does it run on the simulated GPU?"""
+        """True if it runs on the simulated GPU."""
 
     @property
     def started(self) -> float:
@@ -79,7 +79,7 @@ class LiveTarget(Protocol):
         """Send SIGKILL to its process group."""
 
     def leave(self) -> None:
-        """It shall continue when the screen ends."""
+        """Let it continue when the screen ends."""
 
     def trace_directories(self) -> list[Path]:
         """The trace directories that its processes have made so far, the oldest first."""
@@ -96,7 +96,7 @@ class Session:
     home: HomeSources | None = None
     """The home screen, shown instead."""
     from_home: bool = False
-    """It was opened from the home screen, which comes again behind it."""
+    """True if it was opened from the home screen, which appears again afterwards."""
     watching: bool = False
     """Someone else started the run: say so, and when it ends."""
     at: Address | None = None
@@ -227,7 +227,7 @@ class _Trace:
 
 
 def is_full(folder: Path) -> bool:
-    """Is there no room for files in it? A file system that does not tell has some."""
+    """Return whether a directory has no room for files; False where the file system does not report it."""
     try:
         room = os.statvfs(folder)
     except OSError:

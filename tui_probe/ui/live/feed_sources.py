@@ -36,7 +36,7 @@ class KernelRows:
 
     @property
     def complete(self) -> bool:
-        """Have all folders been read?"""
+        """True if all directories have been read."""
         return not self._unread
 
     def all(self) -> tuple[KernelSnapshot, ...]:
@@ -122,7 +122,7 @@ class Recording:
     on: bool
     reached: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    """Of ``run``, which raise them."""
+    """Options of ``run`` that raise the limits."""
 
 
 class RecordingSwitch:

@@ -54,7 +54,7 @@ class ScreenColumn(Generic[Row]):
 
     @property
     def title(self) -> str:
-        """Its heading."""
+        """Heading of the column."""
         return self.column.title
 
     def cell(self, row: Row) -> str:
@@ -72,7 +72,7 @@ class ScreenColumn(Generic[Row]):
 
     @property
     def flexible(self) -> bool:
-        """Can it do with less than its contents want?"""
+        """True if it can be narrower than its contents."""
         return self.column.narrow is not None or self.short is not None
 
     def min_width(self, natural: int) -> int:

@@ -172,7 +172,7 @@ class LivePages:
 
     @property
     def is_of_kernel(self) -> bool:
-        """Is the current page opened anew for each kernel?"""
+        """True if the current page is opened anew for each kernel."""
         return self.current not in self.views
 
     def tabs(self, process: ProcessView | None) -> Sequence[Tab]:

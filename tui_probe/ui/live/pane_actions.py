@@ -61,7 +61,7 @@ class PaneActions(ViewScreen):
             self.table.next_status()
 
     def _has_table(self) -> bool:
-        """Do keys go to the table? If not, it is said how they come there."""
+        """Return whether keys go to the table; if not, show which key changes that."""
         if not self.in_table:
             self.notice("this key is for the table: Tab goes there")
         return self.in_table

@@ -27,7 +27,7 @@ Known = tuple[int, int, bool]
 
 
 def doubled(now: Known, before: Known) -> bool:
-    """Is there so much more to see that charts are drawn again? While a program runs seldom, and at its end."""
+    """Return whether there is enough new data to draw charts again: rarely while a program runs, and at its end."""
     if not now[2]:
         return now != before
     return any(new > 0 and new >= 2 * old for new, old in zip(now[:2], before[:2], strict=True))
@@ -58,7 +58,7 @@ class Preview(TextView):
         self.charts: tuple[Chart, ...] = ()
 
     def look(self, process: ProcessView | None, kernel: KernelSnapshot | None, *, running: bool) -> None:
-        """Once in a frame: read what is new of the kernel that is selected."""
+        """Read new data of the selected kernel, once per frame."""
         if not self.height:
             return
         rests = kernel is not None and kernel.index == self._selected
@@ -80,7 +80,7 @@ class Preview(TextView):
         self.changed()
 
     def draw(self, width: int, height: int) -> list[Line]:
-        """As many charts as have room, then words."""
+        """Return as many charts as fit, then texts."""
         if self._of is None:
             return super().draw(width, height)
         from tui_probe.pages.kernel_detail import CHART_FRAME_ROWS, CHART_ROWS, chart_lines
@@ -99,7 +99,7 @@ class Preview(TextView):
         return lines
 
     def _cells(self, width: int) -> int:
-        """Of each chart: more than the least where no words want the room."""
+        """Return the columns of each chart: more than the minimum if no text needs the room."""
         from tui_probe.pages.kernel_detail import CHART_CELLS, CHART_COLUMNS
 
         if self.speaks or not self.charts:

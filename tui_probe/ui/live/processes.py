@@ -30,7 +30,7 @@ class ProcessSwitch:
 
     @property
     def applies(self) -> bool:
-        """Are there several?"""
+        """True if there are several."""
         return len(self.current_selection.snapshot.processes) > 1
 
     def line(self) -> Line:

@@ -26,7 +26,9 @@ FEW_RESULTS = 8
 
 
 def due(results: int, seen: int, *, running: bool) -> bool:
-    """Is a kernel with that many results to be read again? Of many only as often as they double, and at the end."""
+    """Return whether to read a kernel with ``results`` results again: many only when they have doubled, and at the
+    end.
+    """
     return results > seen and (results <= FEW_RESULTS or results >= 2 * seen or not running)
 
 

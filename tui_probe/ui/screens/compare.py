@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class SideScreen(PagedScreen):
-    """Of side ``letter``. There is no table behind it, so no other kernel to step to."""
+    """Screen of side ``letter``. It has no table behind it, so no other kernel to step to."""
 
     def __init__(self, letter: str, source: ViewSource, page: str) -> None:
         super().__init__(digit_tabs(), page, known=False)
@@ -48,7 +48,7 @@ class SideScreen(PagedScreen):
         self.take_tabs([kernel_tab(kind, key, empty=not has) for kind, key, has in pages])
 
     def page(self, name: str) -> PageSpec:
-        """About all launches, where none was compared and a page can be."""
+        """Return the page of all launches if none was compared and the page allows it, else of one."""
         kind = kind_of(name)
         return page_spec(kind, self.source if name in FIXED_PAGES or kind.grows else self._at)
 
@@ -64,7 +64,7 @@ class SideScreen(PagedScreen):
         return ((f" {self.letter} ", "head"), (f" #{kernel.index} ", "dim"), (name, "title")), ((launch, "dim"),)
 
     def run_line(self, *, brief: bool = False) -> Line:
-        """Its trace, or only whether it is simulated."""
+        """Return the name of its trace and whether it is simulated; only the latter if ``brief``."""
         trace = self.source.trace
         name = () if brief else ((trace.directory.name, "dim"),)
         return (*name, *(((" [simulated]", "simulated"),) if trace.state.simulated else ()))
@@ -97,13 +97,11 @@ class ComparisonScreen(PagedScreen):
         return ((" Comparison", "title"),), ()
 
     def seen(self, cells: int) -> str:
-        """Of both sides, cut at the end: without its letter no part could be distinguished from that of the other
-        side.
-        """
+        """Return the states of both sides, cut at the end: without its letter a part could belong to either side."""
         return clip(" · ".join(self.view.status()), cells)
 
     def action_jump(self) -> None:
-        """From a row to the page of a kernel that shows what the row is about; q comes back to the row."""
+        """Open the page of a kernel that shows what the row is about; q returns to the row."""
         lead = self._lead()
         if lead is None:
             super().action_jump()
@@ -129,7 +127,7 @@ class ComparisonScreen(PagedScreen):
         screen.notice(f"{lead.about} of {lead.letter}, on the page {kind_of(page).title}")
 
     def leave(self) -> None:
-        """To the screen before."""
+        """Return to the screen before."""
         self.app.pop_screen()
 
 

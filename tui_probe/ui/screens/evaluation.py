@@ -50,12 +50,12 @@ class EvaluationScreen(PagedScreen):
         return PageSpec(name, figure.title, lambda _: figure)
 
     def _evaluate(self, progress: Progress) -> Drawn:
-        """In the background."""
+        """Evaluate the traces, in the background."""
         self._answer = evaluate(self.evaluation, list(self.traces), progress)
         return AnswerDocument(self._answer, drawn=False)
 
     def arrive(self, view: PaneView) -> None:
-        """With the answer it is known which figures there are."""
+        """Add the tabs of charts, which the answer contains."""
         super().arrive(view)
         if self._answer is not None and not self.known:
             titles = {ANSWER.id: ANSWER.title} | {name: name for name in self._answer.drawings}
@@ -70,5 +70,5 @@ class EvaluationScreen(PagedScreen):
         return ((f" {self.evaluation}", "title"), (f"  {of}", "dim")), ()
 
     def leave(self) -> None:
-        """To the screen before."""
+        """Return to the screen before."""
         self.app.pop_screen()

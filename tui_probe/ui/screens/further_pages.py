@@ -95,7 +95,7 @@ class LetterScreen(FittedScreen[Any, LetterList]):
             self.list.take(items, place)
 
     def take(self, items: Sequence[LetterItem], place: int = 0) -> None:
-        """They are known now."""
+        """Show the items."""
         self.list.take(items, place)
         self.come()
 

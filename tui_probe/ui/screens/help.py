@@ -42,7 +42,7 @@ class TopicView(DocumentView):
         self.focused = True
 
     def forms(self) -> Mapping[str, Writer]:
-        """As it is drawn, and as it is in the package."""
+        """Return the writers of the page as text and as Markdown."""
         markdown = self.page.splitlines()
         return {
             "text": partial(write_lines, self.exported()),
@@ -83,7 +83,7 @@ class TopicScreen(ViewScreen):
         return [*keys.in_scope("help", "reading"), *own, *keys.in_scope("view")]
 
     def action_command(self, command: str) -> None:
-        """From part to part."""
+        """Move from section to section."""
         if command in self.view.commands():
             self.view.command(command)
         else:

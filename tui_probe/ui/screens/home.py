@@ -149,7 +149,7 @@ class HomeScreen(ViewScreen):
         self.enter("form")
 
     def _read_verdict(self) -> None:
-        """Of one visible run after the other. At home nothing else reads logs."""
+        """Read the verdict of the next visible run. At home nothing else reads logs."""
         trace = self.recent.unread if self._reading is None else None
         if trace is not None and not self.probe_app.backed_up:
             self._reading = trace
@@ -247,7 +247,7 @@ class HomeScreen(ViewScreen):
             super().on_key(event)
 
     def on_paste(self, event: events.Paste) -> None:
-        """So does what is pasted."""
+        """Put pasted text into the form."""
         if self.prompt is None and self.current == "form" and self.form.paste(event.text):
             event.stop()
         else:

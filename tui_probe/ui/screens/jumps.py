@@ -47,7 +47,7 @@ class HotspotJump:
         self._wanted: PageSpot | None = None
 
     def go(self, source: ViewSource | None) -> None:
-        """To the worst place of a launch, as the current page knows it, or else as its findings do."""
+        """Go to the hotspot of a launch, as the current page has it, or else its findings."""
         screen, view = self.screen, self.screen.view
         self._wanted = None
         if HOTSPOT in view.commands():
@@ -59,7 +59,7 @@ class HotspotJump:
             screen.analyses.submit((screen, HOTSPOT), partial(_find_hotspot, source), partial(self._take, view))
 
     def _take(self, view: PaneView, found: Hotspot) -> None:
-        """On the page that is shown, where it has the line or a mark of its own; else where the place is."""
+        """Move on the shown page, if it has the line or a mark of its own; else open the page of the hotspot."""
         if view is not self.screen.view:
             return
         place = found.worst or found.marked

@@ -48,7 +48,7 @@ class KernelScreen(PagedScreen):
         self.current_selection = at_hand
         self._of: ViewSource | None = None
         self._at: ViewSource | None = None
-        """The same, with the launch that was the newest when it was shown if none was chosen."""
+        """Source of the kernel; if no launch was chosen, with the one that was the newest when it was shown."""
         self._row: KernelSnapshot | None = None
 
     # -- what is shown
@@ -92,7 +92,7 @@ class KernelScreen(PagedScreen):
             self.take_tabs([kernel_tab(kind, key, source, empty=not has) for kind, key, has in pages])
 
     def page(self, name: str) -> PageSpec | None:
-        """About all launches if none was chosen, where a page can be; others are about one, and stay with it."""
+        """Return the page of all launches if none was chosen and the page allows it, else of one."""
         kind = kind_of(name)
         source = self._of if name in FIXED_PAGES or kind.grows else self._at
         return None if source is None else page_spec(kind, source)
@@ -177,7 +177,7 @@ class KernelScreen(PagedScreen):
         self._ask(self._view.marked_option() or (f"-p {self._lacking}" if self._lacking else ""))
 
     def action_probe(self) -> None:
-        """To where the probe's own file says what is at the cursor; going back returns here."""
+        """Show the probe's source for what is at the cursor; going back returns here."""
         if self.current != PROBE:
             self.jump_to(PROBE, self._view.spot() or None)
 
@@ -190,7 +190,7 @@ class KernelScreen(PagedScreen):
             self.probe_app.run_again(self._at.trace.directory, self._at.kernel.kernel, option)
 
     def leave(self) -> None:
-        """To the screen before."""
+        """Return to the screen before."""
         self._keep_seen()
         self.app.pop_screen()
 
@@ -215,12 +215,14 @@ class KernelScreen(PagedScreen):
             self.show_kernel()
 
     def _has_newer(self) -> bool:
-        """Was the newest launch asked for, and is there a newer one than what is shown?"""
+        """Return whether the newest launch was chosen and there is a newer one than the shown."""
         of, at = self._of, self.about
         return of is not None and at is not None and of.launch is None and newer_result(at)
 
     def applies(self, row: keys.Key) -> bool:
-        """There may be no other kernel or launch to step to, and nothing that was measured."""
+        """Return whether a key does something: there may be no other kernel or launch to step to, and nothing
+        measured.
+        """
         if row.id == "worst":
             return self._at is not None and self._at.kernel.status == "probed" and bool(self._at.kernel.result_rows)
         if row.id == "next_launch" and self._has_newer():

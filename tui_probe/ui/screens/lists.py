@@ -94,7 +94,7 @@ class FittedScreen(ModalScreen[Result], Generic[Result, ListKind]):
 
     @property
     def was_closed(self) -> bool:
-        """Was it closed before it had anything to show?"""
+        """True if it was closed before it had anything to show."""
         return self not in self.app.screen_stack
 
 
@@ -124,12 +124,12 @@ class TagList(FittedList):
         self._top = 0
 
     def take(self, counts: dict[str, int]) -> None:
-        """They are counted."""
+        """Show the counted tags."""
         self.counts, self.names = counts, sorted({*counts, *self.chosen})
         self.title = "Tags to show (none: all)" if self.names else "no line of this log has a tag"
 
     def fit(self, columns: int, rows: int) -> None:
-        """As many lines as there are tags, and the terminal has."""
+        """Fit the box to the tags and the terminal."""
         self.styles.width = min(INNER + 2, columns)
         self.styles.height = min(len(self.names) + 5, rows)
 
@@ -224,7 +224,7 @@ class NameList(FittedList):
         return lines[:-1]
 
     def scroll(self, step: int) -> None:
-        """By lines, where there are more than fit."""
+        """Scroll by lines, if there are more than fit."""
         room = max(1, self.size.height - 4)
         self._top = max(0, min(self._top + step, len(self._wrapped(self.size.width - 2)) - room))
         self.redraw()
@@ -372,7 +372,7 @@ class PickScreen(FittedScreen[Any, ChoiceList]):
         super().__init__(ChoiceList(title, choices, place), early=choices is None)
 
     def take(self, choices: Sequence[PickerItem]) -> None:
-        """They are known now."""
+        """Show the choices."""
         self.list.take(choices)
         self.come()
 

@@ -32,7 +32,7 @@ _MIN_PACE_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class NoView:
-    """There is no view to show: why, and whether that is a fault."""
+    """Reason why there is no view to show, and whether that is a fault."""
 
     text: str
     fault: bool = False
@@ -115,7 +115,9 @@ def _has_data(kind: ViewKind, source: ViewSource) -> bool:
 
 
 def _same_text(before: PaneView, seen: object) -> bool:
-    """Did the page that was ``seen`` show the text that the page before shows? Then its own place is the better one."""
+    """Return whether the page whose state is ``seen`` showed the same text as ``before``; its own cursor is the
+    better one then.
+    """
     if not isinstance(before, DocumentView) or not isinstance(seen, DocumentState):
         return False
     return dict(before.document.choices()) == dict(seen.choices)
@@ -169,7 +171,7 @@ class PageDesk(Desk, Protocol):
 
     @property
     def ascii_only(self) -> bool:
-        """Are only ASCII characters drawn?"""
+        """True if only ASCII characters are drawn."""
 
     @property
     def window(self) -> tuple[int, int]:
@@ -196,7 +198,7 @@ class PageOpener:
 
     @property
     def idle(self) -> bool:
-        """Is nothing being opened?"""
+        """True if nothing is being opened."""
         return self.opening is None and self.newer is None
 
     def open(self, page: PageSpec, before: PaneView) -> None:

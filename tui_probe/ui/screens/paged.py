@@ -91,7 +91,7 @@ class PagedScreen(ViewScreen):
     # -- what the screens say
 
     def begin(self) -> None:
-        """There is a terminal now: find out what pages there are, and show the first."""
+        """Find out what pages there are, and show the first. Called once there is a terminal."""
         self.show_page()
 
     @abstractmethod
@@ -100,7 +100,7 @@ class PagedScreen(ViewScreen):
 
     @abstractmethod
     def leave(self) -> None:
-        """There is nothing left to go back from: leave the screen."""
+        """Leave the screen, when there is nothing left to go back from."""
 
     @property
     def about(self) -> ViewSource | None:
@@ -147,7 +147,7 @@ class PagedScreen(ViewScreen):
 
     @property
     def ascii_only(self) -> bool:
-        """Are only ASCII characters drawn?"""
+        """True if only ASCII characters are drawn."""
         return self.probe_app.ascii_only
 
     @property
@@ -245,13 +245,13 @@ class PagedScreen(ViewScreen):
         return [*first, *drawing, *(key for key in general if self.names(key))]
 
     def names(self, key: keys.Key) -> bool:
-        """Is a key named in the line of keys, if there is room?"""
+        """Return whether the line of keys names a key, if there is room."""
         if key.id in ("search", "filter"):
             return self._view.searches if key.id == "search" else self._view.filters
         return key.id not in ("again", "probe")
 
     def applies(self, row: keys.Key) -> bool:
-        """Does the current page know a worst place?"""
+        """Return whether a key does something; for the hotspot key, whether the page has one."""
         return HOTSPOT in self._view.commands() if row.id == "worst" else super().applies(row)
 
     # -- keys
@@ -276,7 +276,7 @@ class PagedScreen(ViewScreen):
             self.leave()
 
     def action_jump(self) -> None:
-        """To the page or the screen that knows more of what is at the cursor; going back returns to this one."""
+        """Open the page or screen with more details of what is at the cursor; going back returns to this one."""
         page, spot, kernel = self._view.target_view(), self._view.target(), self._view.opened()
         if (narrowed := self._view.narrowed()) is not None:
             self.jump_history.leave(self._view, None, self.only)
@@ -313,7 +313,7 @@ class PagedScreen(ViewScreen):
         self.notice("these files name no program to run again")
 
     def action_worst(self) -> None:
-        """To the worst place of this page, or of the page that shows it."""
+        """Go to the hotspot of this page, or of the page that shows it."""
         self.hotspot_jump.go(self.about)
 
     def action_page(self, page: str) -> None:

@@ -45,7 +45,7 @@ class ViewScreen(OpenScreen[None]):
     BINDINGS = keys.bindings("view")
     AUTO_FOCUS = ""
     ASKS: ClassVar[bool] = False
-    """Is it about a program that can be run again to ask something (``action_ask``)?"""
+    """True if it is about a program that can be run again to answer a question (``action_ask``)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class ViewScreen(OpenScreen[None]):
 
     @property
     def asks(self) -> bool:
-        """Can a question be asked now, which a run answers?"""
+        """True if a question can be asked now, which a run answers."""
         snapshot = self.probe_app.feed.latest
         return self.ASKS and snapshot.loaded and not snapshot.running
 
@@ -92,7 +92,7 @@ class ViewScreen(OpenScreen[None]):
         return frozenset(key.scope for key in keys.TABLE if key.id in ids)
 
     def applies(self, row: keys.Key) -> bool:
-        """Would a key of this screen do something now?"""
+        """Return whether a key of this screen would do something now."""
         if row.id == "search":
             return self.view.searches
         if row.id == "filter":
@@ -102,7 +102,7 @@ class ViewScreen(OpenScreen[None]):
         return row.id not in ("next_match", "previous_match") or bool(self.view.searched)
 
     def on_mount(self) -> None:
-        """Have room for the word that the terminal is too small."""
+        """Mount the notice that the terminal is too small."""
         self.mount(Bar(id="small"))
         self._fit(*self.app.size)
 
@@ -118,7 +118,7 @@ class ViewScreen(OpenScreen[None]):
             widget.catch_up()
 
     def on_resize(self, event: events.Resize) -> None:
-        """On a terminal that is too small only that is said."""
+        """Fit the screen; a terminal that is too small only shows that notice."""
         self._fit(*event.size)
 
     def _fit(self, width: int, height: int) -> None:
@@ -129,7 +129,7 @@ class ViewScreen(OpenScreen[None]):
 
     @property
     def is_too_small(self) -> bool:
-        """Does the terminal have no room for more than the notice that it is too small?"""
+        """True if the terminal has room only for the notice that it is too small."""
         return self.has_class("small")
 
     def action_again(self) -> None:
@@ -239,7 +239,7 @@ class ViewScreen(OpenScreen[None]):
             self.show_hint()
 
     def on_paste(self, event: events.Paste) -> None:
-        """So does what is pasted."""
+        """Insert pasted text into the prompt."""
         if self.prompt is not None:
             event.stop()
             self.prompt.insert(event.text)
@@ -248,15 +248,15 @@ class ViewScreen(OpenScreen[None]):
     # -- keys of every view
 
     def action_move(self, step: int) -> None:
-        """By lines or rows."""
+        """Move by lines or rows."""
         self.view.move(step)
 
     def action_move_page(self, step: int) -> None:
-        """By pages."""
+        """Move by pages."""
         self.view.move_page(step)
 
     def action_move_to(self, end: int) -> None:
-        """To the start or the end."""
+        """Move to the start (0) or the end (-1)."""
         self.view.move_to(end)
 
     def action_shift(self, step: int) -> None:
@@ -271,7 +271,7 @@ class ViewScreen(OpenScreen[None]):
         self.ask("search", self.view.search)
 
     def action_next_match(self, step: int) -> None:
-        """Next or previous match."""
+        """Go to the next (1) or previous (-1) match."""
         if not self.view.searched:
             self.notice("nothing was searched for: / searches")
         self.view.next_match(step)
@@ -285,7 +285,7 @@ class ViewScreen(OpenScreen[None]):
         self.show_hint()
 
     def action_copy(self) -> None:
-        """To the clipboard and to a file."""
+        """Copy the view's text to the clipboard and to a file."""
         text = self.view.copied()
         self.tables.submit("copy", partial(copy_out, text), partial(self._copied, text))
 
@@ -305,7 +305,7 @@ class ViewScreen(OpenScreen[None]):
             self.notice("nothing here has a name that could be cut")
 
     def show_names(self, names: Sequence[str]) -> None:
-        """In front of the screen, to be copied."""
+        """Show names over the screen, to be copied."""
         self.app.push_screen(NameScreen(names), self._copy_names)
 
     def _copy_names(self, names: str | None) -> None:
@@ -313,7 +313,7 @@ class ViewScreen(OpenScreen[None]):
             self.tables.submit("copy", partial(copy_out, names), partial(self._copied, names))
 
     def action_export(self) -> None:
-        """To a new file in the current directory; asks for the form where there are several."""
+        """Write a new file in the current directory; ask for the format if there are several."""
         view = self.view
         forms = view.forms()
         if len(forms) == 1:

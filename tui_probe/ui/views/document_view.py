@@ -54,7 +54,7 @@ class DocumentView(PaneView):
         self.window = LineWindow(document)
         self.lookup = DocumentSearch(self.window, desk, self._moved, self.changed)
         self.moved = False
-        """Was the cursor ever put somewhere, so that other pages may continue there?"""
+        """True once the cursor was moved, so that other pages may continue there."""
         self._new = True
         """The cursor has not been put at its start yet."""
         self._keys: Mapping[str, str] = {}
@@ -144,17 +144,17 @@ class DocumentView(PaneView):
         self.changed()
 
     def move(self, step: int) -> None:
-        """By lines."""
+        """Move by lines."""
         self.window.place.step(step, self.count, self.window.room)
         self._moved()
 
     def move_page(self, step: int) -> None:
-        """By windows."""
+        """Move by windows."""
         self.window.place.page(step, self.count, self.window.room)
         self._moved()
 
     def move_to(self, end: int) -> None:
-        """To the start or the end."""
+        """Move to the start (0) or the end (-1)."""
         self._to(self.count - 1 if end else 0)
 
     def shift(self, step: int) -> None:
@@ -200,11 +200,11 @@ class DocumentView(PaneView):
     # -- search and filter
 
     def search(self, text: str) -> None:
-        """From the cursor on."""
+        """Search from the cursor on."""
         self.lookup.search(text)
 
     def next_match(self, step: int) -> None:
-        """Around the end, in the background."""
+        """Go to the next or previous match, around the end, in the background."""
         self.lookup.next_match(step)
 
     @property
@@ -233,7 +233,7 @@ class DocumentView(PaneView):
         return commands
 
     def command(self, command: str) -> None:
-        """Do one of the commands. The cursor stays at its line of PTX, where there is one."""
+        """Run a command. The cursor stays at its PTX line, if it has one."""
         if command in ("next", "previous"):
             self._to_anchor(1 if command == "next" else -1)
             return
@@ -298,15 +298,15 @@ class DocumentView(PaneView):
         return self.document.target(self.cursor, self._cells) if self.count else None
 
     def no_target_reason(self) -> str:
-        """As the document says of the line at the cursor."""
+        """Return the document's reason why the line at the cursor has no target."""
         return self.document.no_target_reason(self.cursor, self._cells) if self.count else ""
 
     def whole_names(self) -> Sequence[str]:
-        """As the document says."""
+        """Return the full names at the cursor."""
         return self.document.whole_names(self.cursor) if self.count else ()
 
     def narrowed(self) -> tuple[str, Any] | None:
-        """As the document says."""
+        """Return the page and the part to which the line at the cursor leads; None if there is none."""
         return self.document.narrowed(self.cursor) if self.count else None
 
     def narrow(self, only: Any) -> bool:
@@ -327,7 +327,7 @@ class DocumentView(PaneView):
         )
 
     def see(self, seen: object) -> None:
-        """The same text, lines and cursor; in another width the same spot."""
+        """Restore text, lines and cursor; in another width the same spot."""
         if isinstance(seen, DocumentState) and self.width:
             self._see(seen)
         elif isinstance(seen, DocumentState):

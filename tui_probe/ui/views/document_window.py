@@ -40,7 +40,7 @@ class ScrollPosition:
         self.fit(count, room)
 
     def step(self, step: int, count: int, room: int) -> None:
-        """By lines."""
+        """Move by lines."""
         if not self.pointed:
             self.top += step
         else:
@@ -53,14 +53,16 @@ class ScrollPosition:
         self.fit(count, room)
 
     def page(self, step: int, count: int, room: int) -> None:
-        """By windows. The cursor keeps its row; where there is no further window it goes to the end."""
+        """Move by windows. The cursor keeps its row; if there is no further window it goes to the end."""
         before, size = self.top, step * max(1, room - 1)
         self.top = max(0, min(self.top + size, count - room))
         self.cursor += self.top - before if self.top != before else size
         self.fit(count, room)
 
     def to(self, line: int, count: int, room: int, *, above: int = 3) -> None:
-        """To a line. The window stays if the line and some after it are visible, else some lines are left above it."""
+        """Move to a line. The window stays if the line and some after it are visible, else some lines are left
+        above it.
+        """
         if not self.top <= line < self.top + max(1, room - room // 4):
             self.top = line - min(above, room // 4)
         self.cursor = line
@@ -122,7 +124,7 @@ class LineWindow:
         return number - self.pinned if self.chosen is None else bisect_left(self.chosen, number)
 
     def is_hidden(self, number: int) -> bool:
-        """Does a line not pass the filter?"""
+        """Return whether the filter hides a line."""
         if self.chosen is None:
             return False
         place = bisect_left(self.chosen, number)

@@ -63,7 +63,7 @@ class DrawingView(PaneView):
         self._prepare()
 
     def _prepare(self) -> None:
-        """Have what is to be seen now computed in the background, if that takes time."""
+        """Compute what is visible now in the background, if that takes time."""
         if not self.width or not self.height:
             return
         size = (self.width, self.height)
@@ -100,7 +100,7 @@ class DrawingView(PaneView):
         return [*self.drawing.status(), *(["drawing…"] if self.busy else [])]
 
     def pinned_parts(self) -> int:
-        """As the drawing says."""
+        """Return how many parts of the drawing are pinned."""
         return self.drawing.pinned_parts()
 
     # -- keys
@@ -110,7 +110,7 @@ class DrawingView(PaneView):
         return self.drawing.commands()
 
     def command(self, command: str) -> None:
-        """Do one of the commands, if the drawing knows it."""
+        """Run a command, if the drawing has it."""
         if command in self.drawing.commands():
             self.moved = True
             if words := self.drawing.press(command):
@@ -135,7 +135,7 @@ class DrawingView(PaneView):
         self.command("right" if step > 0 else "left")
 
     def search(self, text: str) -> None:
-        """From the cursor on."""
+        """Search from the cursor on."""
         self.searched = text
         self.next_match(1)
 
@@ -164,15 +164,15 @@ class DrawingView(PaneView):
         return spot if spot.in_code else None
 
     def no_target_reason(self) -> str:
-        """As the drawing says."""
+        """Return the drawing's reason why the cursor has no target."""
         return self.drawing.no_target_reason()
 
     def seen(self) -> object:
-        """Its window, its cursor and what was chosen."""
+        """Return its window, its cursor and its choices."""
         return DrawingState(self.drawing.choices(), self.searched, self.moved)
 
     def see(self, seen: object) -> None:
-        """The same again."""
+        """Restore what ``seen`` returned."""
         if isinstance(seen, DrawingState):
             self.searched, self.moved = seen.searched, seen.moved
             if seen.choices:
@@ -193,7 +193,7 @@ class DrawingView(PaneView):
         return exists
 
     def missing_reason(self, spot: Spot) -> str:
-        """As the drawing says."""
+        """Return the drawing's reason why a spot is not shown."""
         return self.drawing.missing_reason(spot)
 
     def opened(self) -> tuple[Path, int] | None:
@@ -215,7 +215,7 @@ class DrawingView(PaneView):
 
 
 def _attempt(work: Callable[[], None]) -> str:
-    """Do the work; returns why it failed, "" if it did not."""
+    """Do the work. Return why it failed, else ""."""
     try:
         work()
     except ProbeError as error:

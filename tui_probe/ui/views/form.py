@@ -164,7 +164,7 @@ class FormView(PaneView):
         self.changed()
 
     def takes(self, key: str, character: str | None) -> bool:
-        """Is a key typed into the field at hand? Then it has done its work."""
+        """Type a key into the current field. Return whether it did something there."""
         editor = self._editor
         if editor is None or key in _LEAVING or (character is None and not editor.is_edit_key(key)):
             return False
@@ -196,7 +196,7 @@ class FormView(PaneView):
         self.changed()
 
     def click(self, row: int, column: int = 0) -> None:
-        """To the field that is pointed at."""
+        """Move to the clicked field."""
         del column
         place = row - (row > FIELDS.index("probe"))
         self.move(min(place, len(FIELDS) - 1) - self.place)
@@ -240,7 +240,7 @@ class FindingsView(TextView):
         return [(*self._head(f), (f.found, "dim"), (f"  → {f.advice}" if f.advice else "", "")) for f in self.findings]
 
     def in_full(self, width: int) -> list[Line]:
-        """As many lines as the words need."""
+        """Return the findings as texts of as many lines as they need."""
         indent = NAME_COLUMN + self._widest() + 2
         lines: list[Line] = []
         for finding in self.findings:

@@ -288,12 +288,12 @@ class LogView(PaneView):
             self.desk.logs.submit((self, "tags"), self.reader.count_tags, done)
 
     def search(self, text: str) -> None:
-        """To the first line from the window's start on that contains ``text``."""
+        """Go to the first line from the window's start on that contains ``text``."""
         self.searched, self.match = text, None
         self._find(self._top, 1)
 
     def next_match(self, step: int) -> None:
-        """To the next or previous line that contains the searched text."""
+        """Go to the next or previous line that contains the searched text."""
         self._find(self._top if self.match is None else self._match_place + step, step)
 
     def _find(self, place: int, step: int) -> None:
@@ -336,7 +336,7 @@ class LogView(PaneView):
         self.look()
 
     def move_to(self, end: int) -> None:
-        """To the start; to the end, and follow it."""
+        """Move to the start, or to the end and follow it."""
         self.follow = bool(end)
         self._top = 0
         self.look()

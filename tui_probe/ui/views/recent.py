@@ -94,7 +94,7 @@ class RecentView(PaneView):
 
     @property
     def has_older(self) -> bool:
-        """Are there older runs of the selected one's command?"""
+        """True if there are older runs of the selected one's command."""
         return self.row is not None and (self.row.runs > 1 or self.row.older)
 
     def fold(self) -> None:
@@ -127,7 +127,7 @@ class RecentView(PaneView):
         return [*lines, *[()] * (height - len(lines) - len(summary)), *summary]
 
     def _visible(self, room: int) -> list[RunRow]:
-        """As many lines as there is room for, the selected one among them."""
+        """Return as many rows as there is room for, the selected one among them."""
         room = max(1, room)
         self.top = max(0, min(max(min(self.top, self.place), self.place - room + 1), len(self._rows) - room))
         return self._rows[self.top : self.top + room]

@@ -125,7 +125,7 @@ class RangesView(GrowingView):
         self._process: ProcessView | None = None
 
     def look(self, process: ProcessView | None) -> None:
-        """Of another process no range was entered."""
+        """Show the ranges of the process; one that was entered is left if the process is another."""
         if process is None or self._process is None or process.directory != self._process.directory:
             self._only = self._left = None
         self._process = process
@@ -170,7 +170,7 @@ class RangesView(GrowingView):
         return entered
 
     def destination(self) -> tuple[str, int | None]:
-        """From the kernels of a range to their launches."""
+        """Return the page that Enter opens: the launches, for the kernels of a range."""
         return ("launches" if self._only is not None else ""), None
 
     def toggle(self, process: ProcessView | None) -> None:

@@ -67,7 +67,7 @@ class TreeView(GrowingView):
             self.changed()
 
     def lines_made(self) -> None:
-        """Have the lines of the page, which say where its rows begin."""
+        """Format the lines of the page, which determine where its rows begin."""
         if self.width:
             self.document.lines(self.width)
 

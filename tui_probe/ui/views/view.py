@@ -72,9 +72,9 @@ class PaneView:
     kind = ""
     """The scope of keys that only this kind of view has."""
     searches: bool = True
-    """It has lines or names to search."""
+    """True if it has lines or names to search."""
     filters: bool = True
-    """It has lines to filter."""
+    """True if it has lines to filter."""
     searched: str = ""
     """The last searched text."""
 
@@ -102,27 +102,27 @@ class PaneView:
         self.width, self.height = width, height
 
     def changed(self) -> None:
-        """Have it drawn again."""
+        """Request a redraw."""
         self.desk.redraw(self)
 
     def move(self, step: int) -> None:
-        """Down by lines or rows; up if negative."""
+        """Move down by lines or rows; up if negative."""
 
     def move_page(self, step: int) -> None:
-        """Down by pages; up if negative."""
+        """Move down by pages; up if negative."""
         self.move(step * max(1, self.height - 1))
 
     def move_to(self, end: int) -> None:
-        """To the start (0) or the end (-1)."""
+        """Move to the start (0) or the end (-1)."""
 
     def shift(self, step: int) -> None:
         """Right; left if negative."""
 
     def search(self, text: str) -> None:
-        """To the first line from here on that contains ``text``."""
+        """Go to the first line from here on that contains ``text``."""
 
     def next_match(self, step: int) -> None:
-        """To the next (1) or previous (-1) line that contains the searched text."""
+        """Go to the next (1) or previous (-1) line that contains the searched text."""
 
     @property
     def filter_text(self) -> str:
@@ -145,7 +145,7 @@ class PaneView:
         return {}
 
     def command(self, command: str) -> None:
-        """Do one of them."""
+        """Run a command."""
 
     def marked_option(self) -> str:
         """The option of ``tui-probe run`` that measures what is marked here; "" where nothing is."""
@@ -275,7 +275,7 @@ class TextView(PaneView):
         self._scroll(self.top + step)
 
     def move_to(self, end: int) -> None:
-        """To the start or the end."""
+        """Move to the start (0) or the end (-1)."""
         self._scroll(len(self.shown_lines()) if end else 0)
 
     def shift(self, step: int) -> None:
@@ -288,12 +288,12 @@ class TextView(PaneView):
         self.changed()
 
     def search(self, text: str) -> None:
-        """From the first visible line on."""
+        """Search from the first visible line on."""
         self.searched, self.match = text, None
         self.next_match(1)
 
     def next_match(self, step: int) -> None:
-        """Around the end."""
+        """Go to the next or previous match, around the end."""
         lines = self.shown_lines()
         if not self.searched or not lines:
             return
@@ -341,7 +341,7 @@ class TextView(PaneView):
 
 
 def contains(text: str, wanted: str) -> bool:
-    """Is ``wanted`` in ``text``? Lower case in ``wanted`` matches both cases, as in less and vim."""
+    """Return whether ``wanted`` is in ``text``. Lower case in ``wanted`` matches both cases, as in less and vim."""
     return wanted in (text if wanted != wanted.lower() else text.lower())
 
 

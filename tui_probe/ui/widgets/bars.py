@@ -50,7 +50,7 @@ def fitting(parts: Sequence[str], cells: int, leading: int = 0) -> str:
 
 
 def key_line(keys: Sequence[Key], cells: int) -> Line:
-    """As many keys with their short words as fit, in the order given; ``KEPT`` ones have their room in any case."""
+    """Return the keys with their short texts, as many as fit, in the given order; ``KEPT`` ones always have room."""
     labels = [f"{shown(key.keys[0])} {key.footer}" if key.footer else "" for key in keys]
     named: list[int] = []
     room = cells

@@ -141,7 +141,7 @@ def merged(pieces: Iterable[tuple[str, Style]]) -> list[Segment]:
 
 
 def _same_ground(one: Style, other: Style) -> bool:
-    """Do blanks look the same in both styles?"""
+    """Return whether blanks look the same in both styles."""
     lines = one.underline or one.reverse or other.underline or other.reverse
     return not lines and one.bgcolor == other.bgcolor
 

@@ -41,7 +41,7 @@ class Tab:
 
     @property
     def is_further(self) -> bool:
-        """Is it behind ``0``?"""
+        """True if it is in the list behind ``0``."""
         return not self.key.isdigit()
 
 
