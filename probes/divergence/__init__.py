@@ -80,7 +80,7 @@ def analyse(result: Result) -> Divergence:
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[Divergence]:
-    """The same by line, of ``divergence_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
+    """Return the counts by line of ``divergence_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "divergence_by_line", sites, folder)
     return counts_by_line(
         lines, SITE, lambda sums: Divergence(**sums, threads_missing=0), lanes_per_execution, lowest=True

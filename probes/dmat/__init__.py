@@ -84,7 +84,7 @@ _FLAGGED_SHARE: Final = 0.1
 
 
 def findings(of: ProbeResult, analysis: AccessTable | AccessCount) -> Iterator[Finding]:
-    """Of the table, or of the count."""
+    """Yield the findings of the table, or of the count."""
     del of
     if isinstance(analysis, AccessCount):
         yield _access_count(analysis, "")

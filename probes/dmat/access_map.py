@@ -53,7 +53,7 @@ class _PartSurvey:
     kept: int
     times: tuple[int, int]
     latest: int
-    """Of the records looked at: clocks that went round stand out, as they lie anywhere."""
+    """Latest time of the records in the sample: clocks that wrapped around are outliers, as they lie anywhere."""
     runs: NDArray[np.uint64]
 
 

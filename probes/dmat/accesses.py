@@ -155,7 +155,7 @@ class Accesses:
         ]
 
     def unwrapped(self) -> Accesses:
-        """The same, for warps that run for a long time."""
+        """Return the accesses for warps that run for a long time."""
         return replace(self, long=True)
 
 

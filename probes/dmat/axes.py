@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _GAP: Final = 2 << 20
 """Bytes that no one touched between two ranges that are not known to belong together."""
 _SMALL_GAP: Final = 64 << 10
-"""The same within an allocation."""
+"""Minimum gap within an allocation."""
 _MAX_BANDS: Final = 16
 
 
@@ -291,7 +291,7 @@ class Window:
         return replace(self, low=place - (place - self.low) * factor, high=place + (self.high - place) * factor)
 
     def moved(self, cycles: float, memory: float) -> Window:
-        """The same extent elsewhere."""
+        """Return the window with the same extent elsewhere."""
         return Window(self.start + cycles, self.end + cycles, self.low + memory, self.high + memory)
 
     def inside(self, end: float) -> Window:

@@ -104,12 +104,12 @@ class AccessTable:
 
     @property
     def requests(self) -> int:
-        """Of all instructions."""
+        """Number of requests of all instructions."""
         return sum(row.requests for row in self.rows)
 
     @property
     def sectors(self) -> int:
-        """Of all instructions."""
+        """Number of sectors of all instructions."""
         return sum(row.sectors for row in self.rows)
 
     @property
@@ -155,7 +155,7 @@ def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
 
 @dataclass(frozen=True, slots=True)
 class _Requests:
-    """Of each request its line, the lanes that made it, and the sectors that they touched."""
+    """Requests: line of each, lanes that made it, and number of sectors that they touched."""
 
     lines: LineNumbers
     lanes: NDArray[np.int64]
@@ -197,7 +197,7 @@ def _requests_of_part(part: RecordPart) -> _Requests:
 
 
 def _requests_of_whole_warps(lines: LineNumbers, sectors: NDArray[np.uint64]) -> _Requests:
-    """The same of warps whose lanes stay together: each of their records is a request.
+    """Return the requests of warps whose lanes stay together: each of their records is a request.
 
     ``lines`` has shape (warps, records), ``sectors`` (warps, lanes, records).
     """
@@ -230,7 +230,7 @@ def table_or_count(accesses: Accesses, folder: Path | None) -> AccessTable | Acc
 
 
 def sectors_of_requests(part: RecordPart) -> NDArray[np.float64]:
-    """For each record the distinct 32-byte sectors that its request touched (f8), in the order of the records."""
+    """Return, per record, the distinct 32-byte sectors that its request touched (f8), in the order of the records."""
     addresses, times, shape = part.addresses(), part.times(), part.warp_shape()
     if shape is not None and len(times):
         together = times.reshape(shape)
@@ -240,7 +240,7 @@ def sectors_of_requests(part: RecordPart) -> NDArray[np.float64]:
 
 
 def lanes_of_requests(part: RecordPart) -> NDArray[np.float64]:
-    """For each record the records of its request (f8)."""
+    """Return, per record, the records of its request (f8)."""
     times, shape = part.times(), part.warp_shape()
     if shape is not None and len(times):
         together = times.reshape(shape)
@@ -260,7 +260,7 @@ def lanes_of_requests(part: RecordPart) -> NDArray[np.float64]:
 def sectors_by_request(
     addresses: NDArray[np.uint64], times: NDArray[Any], warps: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """The same of any records, as long as all of a request are there."""
+    """Return, per record, the distinct sectors of its request, for any records if all of a request are there."""
     if not len(times):
         return np.zeros(0, dtype=np.float64)
     sectors = addresses >> _SECTOR_BITS
@@ -275,7 +275,7 @@ def sectors_by_request(
 
 
 def _sectors_of_whole_warps(sectors: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Of warps whose lanes stay together: ``sectors`` has shape (warps, lanes, records)."""
+    """Return, per record, the sectors of its request, if the lanes of warps stay together: ``sectors`` has shape (warps, lanes, records)."""
     by_request = np.sort(sectors.transpose(0, 2, 1), axis=2)
     counts = 1 + np.count_nonzero(np.diff(by_request, axis=2), axis=2)
     return np.repeat(counts[:, np.newaxis], WARP_SIZE, axis=1).astype(np.float64).reshape(-1)
@@ -297,7 +297,7 @@ def worst_access(rows: Iterable[LineAccesses]) -> tuple[LineAccesses, int] | Non
 
 
 def asked_by_lanes(code: Mapping[int, AccessLine]) -> NDArray[np.float64]:
-    """By line, the sectors that a lane's access asks for (f8); infinitely many where nothing can be wasted, or known.
+    """Return, by line, the sectors that a lane's access requests (f8); infinite if none can be excessive, or unknown.
 
     What is beyond the last line has the last value.
     """
@@ -309,12 +309,12 @@ def asked_by_lanes(code: Mapping[int, AccessLine]) -> NDArray[np.float64]:
 
 
 def moved_shares(part: RecordPart) -> NDArray[np.float64]:
-    """For each record its share of the sectors that its request moves (f8)."""
+    """Return, per record, its share of the sectors that its request moves (f8)."""
     return sectors_of_requests(part) / lanes_of_requests(part)
 
 
 def wasted_shares(part: RecordPart, asked: NDArray[np.float64]) -> NDArray[np.float64]:
-    """For each record its share of the sectors that its request wastes (f8); 0 where the records name no lines."""
+    """Return, per record, its share of the excessive sectors of its request (f8); 0 if the records name no lines."""
     lines = part.lines()
     if lines is None:
         return np.zeros(part.kept, dtype=np.float64)

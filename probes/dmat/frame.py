@@ -50,7 +50,7 @@ class FrameRequest:
 
     @property
     def counted(self) -> FrameRequest:
-        """The same, no matter what is coloured by counts only."""
+        """Request with bands, unless its colouring changes what is counted."""
         return self if self.colouring in ("sectors", "kinds") else replace(self, colouring="bands")
 
 
@@ -116,7 +116,7 @@ class Painter:
         self._asked = asked_by_lanes(code)
 
     def _kinds(self, kinds: tuple[str, ...]) -> NDArray[np.bool_]:
-        """By line, whether it is of one of the kinds."""
+        """Return, by line, whether it is of one of the kinds."""
         is_kind = np.zeros(max(self.code, default=0) + 2, dtype=np.bool_)
         is_kind[[line for line, code in self.code.items() if code.kind in kinds]] = True
         return is_kind

@@ -228,7 +228,7 @@ def _level(view: PictureState) -> str:
 
 
 def _select(view: PictureState) -> str:
-    """Of the whole grid the next instruction, or all after the last; else the next block or warp."""
+    """Select, for the whole grid, the next instruction, or all after the last; else the next block or warp."""
     blocks, per_block = view.map.accesses.start.shape
     block, warp = view.selection.block, view.selection.warp
     if block is None:

@@ -42,7 +42,7 @@ class ReadOut:
 
     @property
     def index(self) -> tuple[int, ...] | None:
-        """Of the element at that address, in a tensor that was named."""
+        """Index of the element at that address, in a tensor that was named; else None."""
         if self.band is None or self.band.tensor is None:
             return None
         return self.band.tensor.index(self.address - self.band.origin)

@@ -169,7 +169,9 @@ class Dmat(VisibleAccesses):
         return replace(spot, block=self.block_number(block), warp=warp, time=self.time, address=self.address)
 
     def go_to(self, spot: Spot) -> bool:
-        """To the access of its line and block that is nearest to its time; of no line and block to the time."""
+        """Send the cursor to the access of the spot's line and block nearest to its time. Return False if it names
+        neither.
+        """
         wanted, here = wanted_access(self, spot) if self.map.bands else None, self.spot()
         if wanted is None:
             return False

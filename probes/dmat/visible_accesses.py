@@ -100,7 +100,7 @@ class VisibleAccesses(Drawing):
     window: Window
     time: float
     address: int
-    """With ``time`` the place of the cursor."""
+    """Address of the cursor, which is at ``time``."""
     selection: Selection
     colouring: Colouring
     unit: str
@@ -160,7 +160,7 @@ class VisibleAccesses(Drawing):
 
     @property
     def cycles_per_ns(self) -> float | None:
-        """As the launch itself tells, else at the device's highest clock; None where cycles are not time."""
+        """Cycles per ns of the launch, else at the device's highest clock; None if cycles are not time."""
         khz = self.found.clock_khz
         return self.map.accesses.cycles_per_ns or (None if khz is None else khz / 1e6)
 
@@ -267,7 +267,7 @@ class VisibleAccesses(Drawing):
         return self._detail is not None and self.wish is not None and self._detail[:2] == (self.wish, patch)
 
     def _place_cursor(self, frame: Frame) -> None:
-        """On the first picture, to the cell with most accesses."""
+        """Place the cursor of the first picture at the cell with most accesses."""
         if self.time >= 0 or not frame.counts.size:
             return
         counts = frame.cell_counts

@@ -85,7 +85,7 @@ def analyse(result: Result) -> MemoryBytes:
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[MemoryBytes]:
-    """The same by line, of ``gmem_bytes_by_line``; see :func:`by_line.line_sums`. Raises TraceError.
+    """Return the counts by line of ``gmem_bytes_by_line``; see :func:`by_line.line_sums`. Raises TraceError.
 
     No line has the most bytes where those of another are not known.
     """
@@ -138,7 +138,7 @@ def findings(of: ProbeResult, found: MemoryBytes) -> Iterator[Finding]:
 
 
 def findings_by_line(of: ProbeResult, found: CountsByLine[MemoryBytes]) -> Iterator[Finding]:
-    """The same, then the line with most bytes."""
+    """Yield the findings, then the line with most bytes."""
     yield from findings(of, found.whole)
     if found.worst is not None:
         line, moved = found.worst

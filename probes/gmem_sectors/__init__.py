@@ -38,7 +38,7 @@ def _has_copies(sectors: MemorySectors, value: Any) -> bool:
 
 
 def _wasted_percent(kind: str) -> Callable[[MemorySectors], float | None]:
-    """Per cent of the sectors that no one asked for."""
+    """Return the reader of the per cent of excessive sectors."""
 
     def read(sectors: MemorySectors) -> float | None:
         share: float | None = getattr(sectors, f"wasted_of_{kind}")

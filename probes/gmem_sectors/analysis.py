@@ -90,7 +90,7 @@ class MemorySectors:
 
     @property
     def wasted_of_stores(self) -> float | None:
-        """The same of stores."""
+        """Excessive sectors of stores as a share of theirs; None if unknown."""
         return _wasted_share(self.store_sectors, self.store_ideal)
 
     @property
@@ -116,7 +116,7 @@ def analyse(result: Result) -> MemorySectors:
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[MemorySectors]:
-    """The same by line, of ``gmem_sectors_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
+    """Return the counts by line of ``gmem_sectors_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
     records = (SITE, SITE_WITH_IDEALS, SITE_WITHOUT_IDEAL)
     record = next((record for record in records if result.maps and _fits(result, record)), SITE)
     convert = _with_ideals if record is SITE else None
@@ -179,7 +179,7 @@ def is_counted(line: LineSums) -> bool:
 
 
 def requests_and_sectors(line: LineSums) -> tuple[int, int]:
-    """Of loads, stores and copies."""
+    """Return requests and sectors of loads, stores and copies."""
     kinds = ("load", "store", "copy")
     return line.total(*(f"{kind}_requests" for kind in kinds)), line.total(*(f"{kind}_sectors" for kind in kinds))
 
@@ -227,7 +227,7 @@ def _line_waste(line: LineSums, code: AccessLine | None) -> LineWaste:
 
 
 def _ideal(line: LineSums, size: int | None, requests: int, sectors: int) -> int | None:
-    """As the probe recorded; else that of 32 lanes of ``size`` bytes."""
+    """Return the ideal sectors that the probe recorded; else that of 32 lanes of ``size`` bytes; None if unknown."""
     if all(name in line.sums for name in _IDEALS):
         return line.total(*_IDEALS)
     return None if size is None else min(size * requests, sectors)

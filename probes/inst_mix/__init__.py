@@ -79,7 +79,7 @@ def analyse(result: Result) -> InstructionMix:
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[InstructionMix]:
-    """The same by line, of ``inst_mix_by_line``: the ``sums`` of a line are executions by class.
+    """Return the counts by line of ``inst_mix_by_line``: the ``sums`` of a line are executions by class.
 
     ``sites`` are the lines of the blocks, from ``kernel.info``, ``folder`` the kernel's in the trace. Raises
     TraceError, also where nothing tells the instructions of the blocks.
@@ -150,7 +150,7 @@ def findings(of: ProbeResult, found: InstructionMix) -> Iterator[Finding]:
 
 
 def findings_by_line(of: ProbeResult, found: CountsByLine[InstructionMix]) -> Iterator[Finding]:
-    """The same, then the line that is executed most."""
+    """Yield the findings, then the line that is executed most."""
     del of
     totals = found.whole
     yield from _mix(totals)

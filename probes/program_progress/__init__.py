@@ -63,7 +63,7 @@ class ProgramProgress:
 
     @property
     def cycles(self) -> int:
-        """Of all warps together."""
+        """Cycles of all warps together."""
         return self.unknown + sum(block.cycles for block in self.blocks)
 
     def where(self, cycles: int) -> NDArray[np.int64]:

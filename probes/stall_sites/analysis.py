@@ -111,7 +111,7 @@ class Stalls:
 
     @property
     def worst_share(self) -> float | None:
-        """Its part of warp life."""
+        """Share of warp life of the site with most cycles; None if there is none."""
         return ratio(self.worst.cycles, self.life) if self.worst else None
 
     @property

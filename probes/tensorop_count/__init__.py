@@ -71,7 +71,7 @@ def analyse(result: Result) -> TensorOperations:
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[TensorOperations]:
-    """The same by line, of ``tensorop_count_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
+    """Return the counts by line of ``tensorop_count_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "tensorop_count_by_line", sites, folder)
     return counts_by_line(
         lines, SITE, lambda sums: _operations(result, sums, 0), lambda line: multiply_adds_of(line) or None
@@ -89,7 +89,9 @@ def multiply_adds_of(line: LineSums) -> int:
 
 
 def _operations(result: Result, sums: dict[str, int], threads_missing: int) -> TensorOperations:
-    """From sums over lanes; TraceError if they make no whole instructions though no thread is missing."""
+    """Return the operations from sums over lanes. Raises TraceError if they are no whole instructions though no
+    thread is missing.
+    """
     counts = {}
     for name, lanes in _LANES.items():
         counts[name], remainder = divmod(sums[name], lanes)
@@ -123,7 +125,7 @@ def findings(of: ProbeResult, found: TensorOperations) -> Iterator[Finding]:
 
 
 def findings_by_line(of: ProbeResult, found: CountsByLine[TensorOperations]) -> Iterator[Finding]:
-    """The same, then the line with most."""
+    """Yield the findings, then the line with most operations."""
     yield from findings(of, found.whole)
     if found.worst is not None:
         line, multiply_adds = found.worst

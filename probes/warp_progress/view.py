@@ -152,7 +152,7 @@ class ProgressView(Drawing):
         return {name: words for name, (words, _) in _MOVES.items() if name != "unit" or self.launch.clock_khz}
 
     def press(self, command: str) -> str | None:
-        """Do one of the commands; one that means nothing here does nothing."""
+        """Run a command; one that means nothing here does nothing."""
         move = _MOVES.get(command)
         return None if move is None else move[1](self)
 
@@ -163,7 +163,7 @@ class ProgressView(Drawing):
         window.to(window.begin + (column - self._gutter + 0.5) * window.width / window.cells)
 
     def point(self, step: int) -> str | None:
-        """To the end of the next warp that stands out."""
+        """Move to the end of the next flagged warp."""
         if not len(self.late):
             return "no warp stands out"
         self.pointed = 0 if self.pointed is None else (self.pointed + step) % len(self.late)
@@ -178,7 +178,7 @@ class ProgressView(Drawing):
         return Spot(block=int(warps.block[place]), warp=int(warps.warp[place]), time=self.window.time)
 
     def go_to(self, spot: Spot) -> bool:
-        """To the end of a warp that stands out, else to the time, else to where the block ends."""
+        """Move to the end of a flagged warp, else to the time, else to where the block ends."""
         warps, late = self.paces.warps, self.late
         same = (warps.block == spot.block) & ((warps.warp == spot.warp) | (spot.warp is None))
         wanted = np.flatnonzero(same[late]) if spot.block is not None else late[:0]
@@ -196,7 +196,7 @@ class ProgressView(Drawing):
         return True
 
     def status(self) -> list[str]:
-        """At the cursor: how many warps run, and how far they have come; the warp that was pointed at."""
+        """Return the state at the cursor: how many warps run, their progress, and the warp that was pointed at."""
         parts = [f"at {units.count(round(self.window.time))}"]
         values = self.paces.at(np.array([self.window.time]))[:, 0]
         values = values[~np.isnan(values)]

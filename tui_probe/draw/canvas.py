@@ -23,7 +23,7 @@ ASCII_SHADES: Final = " .:-=+*#@"
 _BRAILLE: Final = 0x2800
 _BRAILLE_BITS: Final = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]], dtype=np.uint32)
 _SPREAD: Final = np.array([0, 4, 6, 2, 1, 5, 7, 3], dtype=np.int64)
-"""In which order the dots of a character, row by row, come where all hold the same: far apart first."""
+"""Order in which the dots of a character, row by row, are filled where all have the same count: far apart first."""
 
 
 class Canvas:
@@ -173,7 +173,7 @@ ADDRESS: Final = Unit("address", binary=True, hexadecimal=True)
 
 
 def ticks(low: float, high: float, most: int, unit: Unit) -> list[Tick]:
-    """At most ``most`` round values in [low, high], ascending; none where ``high`` is not above ``low``."""
+    """Return up to ``most`` round values in [low, high], ascending; none if ``high`` is not above ``low``."""
     if most < 1 or not high > low:
         return []
     step = _step((high - low) / most, unit)

@@ -31,7 +31,7 @@ NO_MATPLOTLIB: Final = "a PNG needs matplotlib: pip install 'tui-probe[png]', or
 _INCHES: Final = (14.0, 8.0)
 _DOTS_PER_INCH: Final = 120
 _MOST_LINES: Final = 400
-"""Of a text in a picture: more would be no picture."""
+"""Maximum lines of a text in a picture."""
 _CELL: Final = (0.085, 0.19)
 """Inches of a character cell in a PNG."""
 

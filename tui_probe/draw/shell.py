@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _WORD: Final = re.compile(r"""(?:'[^']*'|"[^"]*"|\\.|[^\s'"\\]|['"\\])+""")
-"""As it is in a command, with its quotes."""
+"""Pattern of a word of a command, with its quotes."""
 _CONTINUED: Final = " \\"
 _HANGS: Final = 4
 

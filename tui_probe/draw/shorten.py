@@ -62,7 +62,7 @@ def cut_middle(text: str, cells: int, *, more: str = "…") -> str:
 
 
 def _first_cells(text: str, cells: int) -> str:
-    """As much of the start as ``cells`` cells hold, in whole signs; no combining character is left behind."""
+    """Return as much of the start as ``cells`` cells hold, in whole signs; no combining character is left behind."""
     high = min(len(text), cells)
     if text.isascii():
         return text[:high]
@@ -74,7 +74,7 @@ def _first_cells(text: str, cells: int) -> str:
 
 
 def _last_cells(text: str, cells: int) -> str:
-    """As much of the end as ``cells`` cells hold, from the start of a sign."""
+    """Return as much of the end as ``cells`` cells hold, from the start of a sign."""
     start = max(0, len(text) - cells)
     if text.isascii():
         return text[start:]

@@ -57,7 +57,7 @@ class Spot:
         return any(value is not None for value in (self.block, self.sm, self.time))
 
     def over(self, before: Spot) -> Spot:
-        """This one, with what it does not tell as it was before: the place in the code, and that in the run."""
+        """Return this spot, with missing positions in the code or in the run from ``before``."""
         code, run = self if self.in_code else before, self if self.in_run else before
         return Spot(code.ptx, code.probed, run.block, run.warp, run.sm, run.time, run.address)
 
@@ -111,7 +111,7 @@ class BaseView(ABC):
         return {}
 
     def press(self, command: str) -> str | None:
-        """Do one of the commands; returns something to say, if there is anything."""
+        """Run a command. Return the text for the user, if there is any."""
         del command
         return None
 

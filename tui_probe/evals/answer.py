@@ -49,7 +49,7 @@ class ComparedValue:
     ours: float | None
 
     def record(self) -> dict[str, Any]:
-        """As data."""
+        """Return the JSON record."""
         return {**asdict(self.published), "ours": self.ours}
 
 
@@ -242,7 +242,7 @@ class AnswerDocument(Document):
 
 
 def without_blank_end(lines: Sequence[Line]) -> list[Line]:
-    """Without empty lines at the end."""
+    """Remove empty lines at the end."""
     end = len(lines)
     while end and not any(text.strip() for text, _ in lines[end - 1]):
         end -= 1

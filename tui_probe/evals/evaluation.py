@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from tui_probe.evals.inputs import EvaluationInput
 
 PYTHON_PLACEHOLDER: Final = "{python}"
-"""In ``Collection.argv``: the interpreter that programs run with."""
+"""Placeholder in ``Collection.argv`` for the interpreter that programs run with."""
 PROGRAMS_PLACEHOLDER: Final = "{programs}"
-"""In ``Collection.argv``: the folder of the programs."""
+"""Placeholder in ``Collection.argv`` for the directory of the programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Setting:
     """Settings of a collection: ``files`` are those that the user named, such as a study."""
 
     simulated: bool = False
-    """On the simulated GPU, where sizes must be small."""
+    """True on the simulated GPU, where sizes must be small."""
     files: tuple[Path, ...] = ()
 
 

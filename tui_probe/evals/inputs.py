@@ -54,7 +54,9 @@ class CollectedRun:
 
 
 def read_collected(folder: Path) -> dict[str, CollectedRun]:
-    """By name, in the order of the collection; empty where the folder has no record. TraceError for a broken one."""
+    """Return the runs by name, in the order of the collection; {} without a record. Raises TraceError for a damaged
+    one.
+    """
     path = folder / COLLECTED_FILE
     if not path.is_file():
         return {}
@@ -146,7 +148,7 @@ class EvaluationInput:
         return (analyse_result(source.trace, source.kernel, row) for source, row in self._rows(probes))
 
     def probe_results(self, *probes: str) -> Iterator[ProbeResult]:
-        """The same results as they were read, for timelines and views. Raises TraceError naming the file."""
+        """Yield the same results as they were read, for timelines and views. Raises TraceError naming the file."""
         return (read_result_row(source.trace, source.kernel, row) for source, row in self._rows(probes))
 
     def _rows(self, probes: tuple[str, ...]) -> Iterator[tuple[ViewSource, int]]:

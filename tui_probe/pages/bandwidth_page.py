@@ -69,7 +69,7 @@ def _percent(share: float | None, form: str = ".0%") -> str:
 
 
 def share_of_limit(rate: MeasuredRate) -> float | None:
-    """Of what the specification allows; None where it says nothing."""
+    """Return the rate as a share of what the specification allows; None if that is unknown."""
     return None if not rate.limit else rate.bytes_per_second / rate.limit
 
 

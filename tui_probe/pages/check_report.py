@@ -34,7 +34,7 @@ _MAX_NAMED: Final = 3
 
 
 def check_totals(kernels: Sequence[KernelCheck]) -> dict[str, Any]:
-    """As JSON: of kernels with the probe how many by each way, of the others how many for each reason, by its code."""
+    """Return the JSON record of totals: probed kernels by mode, others by code of the reason."""
     ways = Counter(kernel.way for kernel in kernels if kernel.status == "ok")
     record: dict[str, Any] = {"kernels": len(kernels), "ok": {way: ways[way] for way in MODES}}
     for status in ("refused", "failed"):
@@ -54,7 +54,7 @@ def check_totals_line(kernels: Sequence[KernelCheck]) -> str:
 
 
 def group_lines(kernels: Sequence[tuple[KernelCheck, ProcessLog]], arrow: str) -> Iterator[str]:
-    """Of each way and of each reason how many kernels, with some of their names."""
+    """Yield the lines of each mode and reason: number of kernels, and some of their names."""
     for way, what in _PROBED_TEXTS.items():
         group = [(kernel, log) for kernel, log in kernels if kernel.status == "ok" and kernel.way == way]
         if group:
@@ -113,7 +113,7 @@ def _kernel_names(kernels: Sequence[KernelCheck]) -> Iterator[str]:
 
 
 VERSION = 1
-"""Of the JSON; it rises when a key changes its meaning or goes."""
+"""Version of the JSON; it rises when a key changes its meaning or goes."""
 
 _NO_ASSEMBLER_NOTE = "no ptxas found: nothing is assembled, so registers and spills are unknown"
 _VERIFIED_NOTE = "it writes only its own registers and maps, and stays within its snippets"
@@ -135,8 +135,8 @@ class CheckResult:
 
 
 def check_text(check: CheckResult, arrow: str) -> str:
-    """For a user: the probe, then each kernel or, of many, what they have in common. ``arrow`` is between before
-    and after.
+    """Return the text: the probe, then each kernel or, for many, what they have in common. ``arrow`` is between
+    before and after.
     """
     lines = list(_head_lines(check))
     if len(check.kernels) > MAX_LISTED and not any(kernel.waits for kernel, _ in check.kernels):
@@ -232,7 +232,7 @@ def _field(label: str, words: str) -> str:
 
 
 def check_json(check: CheckResult) -> str:
-    """For a program. What was not assembled has ``null`` for its registers and spills."""
+    """Return the JSON text. Registers and spills of what was not assembled are ``null``."""
     tool, file = check.assembler, check.file
     record = {
         "version": VERSION,
@@ -247,7 +247,7 @@ def check_json(check: CheckResult) -> str:
 
 
 def error_json(reason: str) -> str:
-    """The same where there is nothing to tell but why."""
+    """Return the JSON text of a check without kernels, for a reason."""
     empty: dict[str, Any] = {"probe": None, "image": None, "assembler": None, "totals": None, "kernels": []}
     return dump_json({"version": VERSION, "error": reason} | empty, indent=1) + "\n"
 

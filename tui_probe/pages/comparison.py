@@ -81,7 +81,7 @@ class Comparison(Document):
         self._worst: tuple[int, str] | None = None
         self.content = TableContent("figures", self.title, CHANGE_COLUMNS, RemadeRows(lambda: self.rows))
         self._leads: dict[int, PageLink] = {}
-        """Of the lines that were made last, by their numbers."""
+        """Links of the lines that were formatted last, by line number."""
 
     @property
     def rows(self) -> list[ValueChange]:
@@ -239,7 +239,7 @@ class Comparison(Document):
         return width if self._leads else 0
 
     def begins(self, width: int) -> int:
-        """At the first row of a table."""
+        """Return the first row of a table."""
         del width
         return next((number for number in self._leads if number > len(self.sides) + 2), 0)
 

@@ -34,13 +34,13 @@ class ComparedSide:
     trace: str
     about: dict[str, str]
     kernel: str = ""
-    """With its index; "" where a whole trace is compared."""
+    """Kernel with its index; "" where a whole trace is compared."""
     launch: str = ""
     simulated: bool = False
     ending: str = ""
     """End of its program, in words."""
     source: ViewSource | None = field(default=None, repr=False, compare=False)
-    """Its kernel or launch; None where a whole trace is compared."""
+    """Kernel or launch; None where a whole trace is compared."""
     failed: bool = False
     """True if it ended with a status other than 0, by a signal, or for an unknown reason: broken off."""
 
@@ -50,7 +50,7 @@ class ComparedSide:
         return self.kernel + self._rest(self.trace)
 
     def shown(self, cells: int) -> str:
-        """Its name in that many cells: what tells kernels and traces apart stays."""
+        """Return its name in that many cells, with the parts that distinguish kernels and traces."""
         index, _, name = self.kernel.partition(" ")
         room = max(cells // 2, cells - cells_of(self._rest(self.trace))) - cells_of(index) - 1
         kernel = f"{index} {shorten(name, max(room, 1))}" if name else ""
@@ -85,7 +85,7 @@ def _conditions(trace: Trace) -> dict[str, str]:
 
 
 def traces_warning(one: Trace, other: Trace) -> str:
-    """The same of two traces."""
+    """Return the warning about two traces; "" for none."""
     return sides_warning((trace_side(one), trace_side(other)))
 
 
@@ -103,7 +103,7 @@ _SUMMARY_PAGES = ("summary",)
 
 @dataclass(frozen=True, slots=True)
 class PageLink:
-    """To the first of ``pages`` that has something to show of the kernel or launch of a side, ``A`` or ``B``."""
+    """Link to the first of ``pages`` that has something to show of the kernel or launch of side ``A`` or ``B``."""
 
     letter: str
     source: ViewSource
@@ -113,19 +113,19 @@ class PageLink:
 
 
 def change_link(pair: KernelPair, change: ValueChange) -> PageLink | None:
-    """Of a row, which has values of both sides: to the second side, since that is what came of a change."""
+    """Return the link of a row: to the second side, which is the result of the change."""
     return pair.sides and PageLink("B", pair.sides[1], change.before.pages, change.before.label)
 
 
 def pair_link(pair: KernelPair) -> PageLink | None:
-    """Of the line of a kernel: to what it is judged by, else to its summary."""
+    """Return the link of a kernel's line: to what it is judged by, else to its summary."""
     if pair.lead is not None:
         return change_link(pair, pair.lead)
     return pair.sides and PageLink("B", pair.sides[1], _SUMMARY_PAGES, "kernel")
 
 
 def kernel_link(letter: str, source: ViewSource) -> PageLink:
-    """Of a line that names a kernel of one side: to its summary."""
+    """Return the link of a line that names a kernel of one side: to its summary."""
     return PageLink(letter, source, _SUMMARY_PAGES, "kernel")
 
 

@@ -59,7 +59,7 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
         " in the last minutes.",
     ),
 }
-"""Of the home screen, of the pages of the live screen, and of the values of a comparison."""
+"""Explanations of the home screen, of pages of the live screen, and of values of a comparison."""
 
 
 def explanation(name: str) -> tuple[str, ...]:

@@ -46,14 +46,14 @@ class FieldValues:
         return [(int(self.blocks[at]), int(self.slots[at]), int(self.values[at])) for at in order]
 
     def histogram(self) -> list[tuple[float, float, int]]:
-        """From, to, and how many values; fewer bins where there are fewer whole numbers."""
+        """Return start, end and count of each bin; fewer bins if there are fewer whole numbers."""
         low, high = float(self.values.min()), float(self.values.max())
         bins = max(1, min(HISTOGRAM_BINS, int(high - low) + 1))
         counts, edges = np.histogram(self.values.astype(np.float64), bins=bins, range=(low, max(high, low + 1)))
         return [(float(a), float(b), int(n)) for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)]
 
     def record(self) -> dict[str, Any]:
-        """As data."""
+        """Return the JSON record."""
         spread = distribution(self.values.astype(np.float64))
         return {
             "map": self.map,
@@ -108,5 +108,5 @@ def field_lines(values: FieldValues, launch_text: str, width: int) -> Iterator[L
 
 
 def _short(value: float) -> str:
-    """At most 8 characters."""
+    """Format a value in up to 8 characters."""
     return units.count(round(value)) if abs(value) < 1e6 else f"{value:.3g}"

@@ -60,7 +60,7 @@ class Question:
         return tuple(kind.title for kind in kinds() if self.probe in kind.probes) if self.probe else ()
 
     def record(self) -> dict[str, Any]:
-        """As data."""
+        """Return the JSON record."""
         return {"question": self.words, "option": self.option, "pages": list(self.pages)}
 
 
@@ -96,7 +96,9 @@ def open_questions(kernel: KernelFacts, found: Sequence[ResultFindings]) -> list
 
 
 def _has_answer(kernel: ProbedKernel) -> bool:
-    """Of several probes those that have a result: a kernel that is launched once has the result of one."""
+    """Return whether a kernel has a result, or one probe only: a kernel launched once has the result of one of
+    several.
+    """
     return kernel.status == "probed" and (bool(kernel.result_rows) or not kernel.kernel.named_probes)
 
 

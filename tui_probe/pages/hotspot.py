@@ -50,7 +50,7 @@ class Hotspot:
 
 
 def find_hotspot(source: ViewSource) -> Hotspot:
-    """Of the launch at hand, or of the newest that has a result; of several probes that of the page at hand first.
+    """Find the hotspot of the selected launch, or of the newest with a result; first that of the current page's probe.
 
     Reads results.
     """

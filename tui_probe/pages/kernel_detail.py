@@ -205,7 +205,7 @@ def _time_lines(row: KernelSnapshot, cells: int) -> Iterator[Line]:
 
 
 def _slowdown_basis(row: KernelSnapshot) -> str:
-    """Of what it is the slowdown, which is seldom that of the median times."""
+    """Return the times that the slowdown is the ratio of, which are seldom the medians."""
     if not row.slowdown_pairs:
         return "ratio of the mean times, over the shapes timed both ways"
     times = f"{_milliseconds(row.time_ms)} original, {_milliseconds(row.time_probed_ms)} probed"

@@ -274,12 +274,12 @@ class KernelTotal:
 
     @property
     def median_s(self) -> float | None:
-        """Of one launch."""
+        """Time per launch in seconds; None if unknown."""
         return None if self.launched.seconds is None else self.launched.seconds / self.launched.launches
 
 
 def range_key(node: RangeNode) -> RangeKey:
-    """By which it is found again."""
+    """Return the key by which a range is found again."""
     return node.text, node.domain, node.thread, node.depth, node.start_s
 
 

@@ -66,7 +66,7 @@ class RangeNode:
         return None if self.kernel_seconds is None else self.kernel_seconds / self.times
 
     def walk(self) -> Iterator[RangeNode]:
-        """This one, then what is inside it, depth first."""
+        """Yield this node, then those inside it, depth first."""
         yield self
         for node in self.inner:
             yield from node.walk()
@@ -108,7 +108,7 @@ def without_kernels(runs: Iterable[LaunchRun], others: Iterable[LaunchRun]) -> l
 
 
 def merged_by_name(runs: Iterable[LaunchRun]) -> Iterator[LaunchRun]:
-    """The same launches as runs that do not touch, ascending."""
+    """Merge runs that overlap or touch; ascending."""
     begin: int | None = None
     end = 0
     for first, last in sorted(runs):

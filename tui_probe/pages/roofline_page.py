@@ -310,7 +310,9 @@ class RooflineChart(Drawing):
         return None if move is None or not self.shown else move[1](self)
 
     def step(self, axis: int, step: int) -> str | None:
-        """To the next kernel by operations per byte (2) or by operations per second (3)."""
+        """Select the next kernel by operations per byte (2) or by operations per second (3). Return the reason if
+        there is none.
+        """
         order = sorted(self.shown, key=lambda each: float(each[axis]))  # type: ignore[arg-type]
         place = next((i for i, each in enumerate(order) if each[1] is self.chosen), 0)
         if not 0 <= place + step < len(order):
@@ -319,12 +321,12 @@ class RooflineChart(Drawing):
         return None
 
     def end(self, place: int) -> str | None:
-        """To the kernel with the fewest (0) or most (-1) operations per byte."""
+        """Select the kernel with the fewest (0) or most (-1) operations per byte."""
         self.chosen = sorted(self.shown, key=lambda each: each[2])[place][1]
         return None
 
     def furthest(self) -> str | None:
-        """To the kernel furthest below its roof."""
+        """Select the kernel furthest below its roof. Return the text for the user."""
         shares = [(share, mark[1]) for mark in self.shown if (share := mark[1].share_of(self.roof)) is not None]
         if not shares:
             return "no kernel has a share of its roof"

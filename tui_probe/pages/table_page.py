@@ -47,10 +47,10 @@ class Only:
     key: object = None
     """Distinguishes it from others of its name: of a kernel its grid and block, of a range the range itself."""
     within: Only | None = None
-    """For a kernel: the range that it is limited to."""
+    """Range that a kernel is limited to."""
 
     def record(self) -> dict[str, Any]:
-        """As data; a range by its name, and by time and stream where that is how it is known."""
+        """Return the JSON record; a range by its name, and by time and stream if it is identified by these."""
         if self.kind == "range":
             times = {"start_ns": self.start, "end_ns": self.end, "stream": self.stream} if self.end else {}
             return {"range": self.words, **times}
@@ -78,7 +78,7 @@ class TablePage(TableContent[Row], Document):
     holds: Callable[[Row, Only], bool] | None = None
     """Predicate of rows that are left; None where no page leads here, or where ``left`` makes the page anew."""
     left: Callable[[Only | None], TablePage[Row]] | None = None
-    """The same page limited to a kernel or range, rows and counts; None where no page leads here."""
+    """Makes the same page limited to a kernel or range, rows and counts; None if no page leads here."""
     only: Only | None = None
     ordered: bool = False
     """True if the order of the rows has a meaning, so that they are not sorted otherwise."""
@@ -97,7 +97,7 @@ class TablePage(TableContent[Row], Document):
         return width if self._all else 0
 
     def begins(self, width: int) -> int:
-        """At the first row."""
+        """Return the line of the first row."""
         del width
         return self.rows_from if self.rows else 0
 

@@ -67,7 +67,7 @@ class RunVerdict:
 
     @property
     def column(self) -> str:
-        """The same for a column, what was found first: ``memory (L2) 83%, matmul``."""
+        """Text for a column, the limiter first: ``memory (L2) 83%, matmul``."""
         return f"{self.text}, {_short(self.kernel)}" if self.text else ""
 
     def against(self, before: RunVerdict, *, same_probe: bool) -> str:
@@ -211,22 +211,22 @@ class ListedRun:
 
     @property
     def command(self) -> str:
-        """Its command with secrets masked; a dash if it is not known."""
+        """Command with secrets masked; a dash if it is unknown."""
         return mask_line(self.brief.command) or "–"
 
     @property
     def verdict_text(self) -> str:
-        """Its verdict as a sentence; "" for none."""
+        """Verdict as a sentence; "" for none."""
         return "" if self.verdict is None else self.verdict.words
 
     @property
     def verdict_column(self) -> str:
-        """The same for a column; "" for none."""
+        """Verdict for a column; "" for none."""
         return "" if self.verdict is None else self.verdict.column
 
     @property
     def sentences(self) -> list[str]:
-        """Its name, its verdict and the change since the run before; those that are known."""
+        """Return its name, its verdict and the change since the run before, if known."""
         name = f"name: {safe(self.brief.name)}" if self.brief.name else ""
         change = f"{CHANGE_TITLE}: {self.change}" if self.change else ""
         return [*filter(None, (name, self.verdict_text, change))]
@@ -293,12 +293,12 @@ def _state_text(run: ListedRun) -> str:
 
 
 def _start_text(run: ListedRun) -> str:
-    """In the time zone of the user, to the second."""
+    """Format the start in the user's time zone, to the second."""
     return datetime.fromtimestamp(run.brief.when).astimezone().isoformat(" ", "seconds")[:19]
 
 
 def _kernels_text(run: ListedRun) -> str:
-    """With a plus if only the first part of the log was read."""
+    """Format the number of kernels, with a plus if only the first part of the log was read."""
     return f"{units.count(run.brief.kernels)}{'' if run.brief.all_read else '+'}"
 
 

@@ -54,11 +54,11 @@ class TreeNode:
 
     @property
     def name(self) -> str:
-        """Its own name."""
+        """Name without the path."""
         return self.path[-1]
 
     def walk(self, opened: frozenset[tuple[str, ...]] | None) -> Iterator[TreeNode]:
-        """This node, then those inside it, depth first, if they are ``opened``; None: all."""
+        """Yield this node, then those inside it, depth first, if they are ``opened``; None: all."""
         yield self
         if opened is None or self.path in opened:
             for node in self.inner:

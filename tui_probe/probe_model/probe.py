@@ -75,7 +75,7 @@ class ReducedField:
 
     @property
     def words(self) -> str:
-        """As in ``kernel.info``: ``min:u64@0:u64@0``."""
+        """Return the field as in ``kernel.info``: ``min:u64@0:u64@0``."""
         places = [self.to, self.source] + ([] if self.base is None else [self.base])
         return ":".join([self.operation, *(f"{place.type}@{place.offset}" for place in places)])
 
@@ -95,7 +95,7 @@ class Reduction:
 
     @property
     def line(self) -> str:
-        """As in ``kernel.info``: ``block record 16 min:u64@0:u64@0 span:u32@8:u32@8:u64@0``."""
+        """Return the line of ``kernel.info``: ``block record 16 min:u64@0:u64@0 span:u32@8:u32@8:u64@0``."""
         return " ".join([self.group, f"record {self.record_bytes}", *(field.words for field in self.fields)])
 
 
@@ -217,7 +217,9 @@ class Position:
     """Lines of a source file: all instructions that came from them, run by run."""
 
     def __str__(self) -> str:
-        """As in a probe file: ``ld.global``, ``attn.py:22-26``; ``kernel`` for its entry and exits."""
+        """Return the position as in a probe file: ``ld.global``, ``attn.py:22-26``; ``kernel`` for its entry and
+        exits.
+        """
         if self.source is not None:
             return str(self.source)
         unwanted = (f"!{modifier}" for modifier in self.unwanted)
@@ -339,12 +341,12 @@ class Probe:
         return any(point.lean for point in self.points)
 
     def lean_form(self) -> Probe:
-        """The same probe, with the same maps, made for kernels that have no registers to spare."""
+        """Return the probe with its snippets for kernels that have no registers to spare; the maps are the same."""
         points = tuple(replace(point, before=point.lean, lean=None) if point.lean else point for point in self.points)
         return replace(self, points=points, is_lean=True)
 
     def straight_form(self) -> Probe:
-        """The same probe without branches that only skip what would compute the same again."""
+        """Return the probe without branches that only skip recomputation of the same values."""
         return replace(self, points=tuple(point.straight() for point in self.points))
 
     @property
@@ -359,7 +361,7 @@ class Probe:
 
     @property
     def weight(self) -> Weight:
-        """As the file says; where it does not, ``heavy`` if slots have more than 64 bytes, or as many as are needed."""
+        """Weight from the file; without one, ``heavy`` if slots have more than 64 bytes, or a variable number."""
         if self.about.weight is not None:
             return self.about.weight
         return "heavy" if any(not 0 <= own_map.slot_bytes <= _MAX_LIGHT_SLOT for own_map in self.maps) else "light"

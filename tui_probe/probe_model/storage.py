@@ -86,7 +86,7 @@ class Storage:
     record_bytes: int
     cap: int
     even: bool = False
-    """In rows: where the highest bit of lane 0's last word is set, lanes 0 and 1 have saved for the warp."""
+    """True if rows mark in the highest bit of lane 0's last word that lanes 0 and 1 have saved for the warp."""
 
     @property
     def unit(self) -> int:

@@ -167,7 +167,7 @@ def _range(custom_map: CustomMap, name: str, values: NDArray[Any] | None) -> Ite
 
 
 def _undeclared_metric(key: str, label: str, value: int | None, *, shown: bool = True) -> MetricValue:
-    """Of a number whose meaning no one declared: neither more nor less of it is better."""
+    """Return the value of an undeclared metric: neither more nor less of it is better."""
     return MetricValue(Metric(key, label, over_launches="none"), value, shown)
 
 

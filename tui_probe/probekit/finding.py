@@ -83,7 +83,7 @@ class Finding:
         return not self.stands_out, -(self.gain.share if self.gain else 0.0)
 
     def record(self) -> dict[str, Any]:
-        """As data."""
+        """Return the JSON record."""
         return {
             "key": self.key,
             "words": f"{self.label}: {self.words}",

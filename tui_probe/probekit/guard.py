@@ -60,7 +60,7 @@ def _error_location(error: Exception, module: str) -> str:
 
 
 def guarded_iterator(whose: str, function: Callable[..., Any], module: str) -> Callable[..., Iterator[Any]]:
-    """The same function, whose iterator is guarded as it goes: it may be long, so it is not made into a list."""
+    """Guard a function whose iterator may be long: errors are caught as it proceeds, without making a list."""
 
     @wraps(function)
     def each(*arguments: Any) -> Iterator[Any]:
@@ -81,7 +81,7 @@ _PASSED_ERRORS: Final = ("record", "cells", "plot")
 
 
 def guarded_view(whose: str, view: View) -> View:
-    """The same view, of a class whose methods catch what its own raise.
+    """Change the class of a view to one whose methods catch what its own raise, and return the view.
 
     It stays an instance of its class: views ask whether another one is of their kind. Raises TypeError for what is no
     view.
@@ -144,7 +144,7 @@ def _error_lines(error: ProbeCodeError, width: int) -> Iterator[Line]:
 
 
 def guarded(probe: Probe) -> Probe:
-    """The same probe, for which no function raises anything but TraceError (or Cancelled, which is asked for)."""
+    """Guard a probe: its functions raise only TraceError (or Cancelled, which the user requests)."""
     whose = f"probe {probe.name}"
     lines, findings = probe.lines, probe.findings
     return replace(

@@ -54,7 +54,7 @@ class LineMeasure:
 
     @property
     def key(self) -> str:
-        """As data names it."""
+        """Key in JSON and CSV."""
         return self.name.replace(" ", "_")
 
 

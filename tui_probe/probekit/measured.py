@@ -73,7 +73,7 @@ class AnalysedResult:
     blocks: int | None = None
     sample: Sample | None = None
     metric_values: tuple[MetricValue, ...] = ()
-    """Its numbers; none where it has a problem."""
+    """Values; none if the result has a problem."""
 
     @property
     def blocks_measured(self) -> int | None:
@@ -116,7 +116,7 @@ def known_probe(kernel: KernelFacts) -> Probe:
 
 
 def probe_name(kernel: KernelFacts) -> str:
-    """Its name, known or not; that of a probe of one's own is its file's, where the trace tells."""
+    """Return the probe's name, known or not; for a custom probe that of its file, if the trace has it."""
     if kernel.combined_probes:
         return ", ".join(kernel.combined_probes)
     name = analysis_name(kernel)
@@ -205,7 +205,9 @@ BlockExtent = tuple[int, int] | None
 
 
 def result_extent(result: AnalysedResult) -> BlockExtent:
-    """Of how much of its launch a result is. One that cannot be read has no numbers, and counts as whole."""
+    """Return how many blocks of its launch a result covers, and of how many; None for all. One that cannot be read
+    counts as whole.
+    """
     if result.sample is None or result.blocks is None:
         return None
     return len(result.sample.blocks), result.blocks

@@ -95,7 +95,7 @@ class Metric:
         return self.clocked or self.unit in ("cycles", "ns")
 
     def of(self, analysis: Any) -> MetricValue:
-        """Its number in one analysis."""
+        """Return its value in an analysis. Raises AttributeError and TypeError with the metric's name."""
         try:
             value = _number(getattr(analysis, self.key) if self.read is None else self.read(analysis))
             return MetricValue(self, value, self.shown(analysis, value))
@@ -104,7 +104,7 @@ class Metric:
 
 
 def _number(value: Any) -> float | None:
-    """Of NumPy's numbers those of Python, which JSON has; None for what is not finite, such as 0 / 0."""
+    """Convert NumPy numbers to those of Python, which JSON has; None for what is not finite, such as 0 / 0."""
     if value is None or type(value) is int or isinstance(value, Offset):
         return value
     if isinstance(value, Integral):
@@ -127,12 +127,12 @@ class MetricValue:
 
     @property
     def key(self) -> str:
-        """As data names it."""
+        """Key in JSON and CSV."""
         return self.metric.key
 
     @property
     def label(self) -> str:
-        """As text names it."""
+        """Title in texts."""
         title = self.metric.title
         return title.replace("PTX line", "offset") if isinstance(self.value, Offset) else title
 

@@ -36,7 +36,7 @@ def launch_count_text(launches: int, probed: int) -> str:
 
 
 def short_launch_count_text(launches: int, probed: int) -> str:
-    """The same in at most nine cells: ``12/6.1k``."""
+    """Format the counts in up to nine cells: ``12/6.1k``."""
     launch_count = units.short_count(launches)
     return f"{units.short_count(probed)}/{launch_count}" if 0 < probed < launches else launch_count
 

@@ -137,14 +137,16 @@ def _line(trace: Trace, result: AnalysedResult) -> str:
 
 
 def spread_rows(rows: Sequence[int], most: int) -> list[int]:
-    """At most so many of them, two or more, the first and the last included."""
+    """Return up to ``most`` rows, two or more, the first and the last included."""
     if len(rows) <= most:
         return list(rows)
     return [rows[place * (len(rows) - 1) // (most - 1)] for place in range(most)]
 
 
 def metric_spreads(results: Iterable[AnalysedResult]) -> list[Spread]:
-    """Of each value that text shows and that was measured; a place has no size, and is left out."""
+    """Return the spread of each value that text shows and that was measured; positions have no size, and are left
+    out.
+    """
     found: dict[str, list[MetricValue]] = {}
     for result in results:
         for metric_value in result.metric_values:

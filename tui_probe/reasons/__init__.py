@@ -50,7 +50,7 @@ class ListedReason:
 
     @cached_property
     def older_patterns(self) -> tuple[re.Pattern[str], ...]:
-        """The same for the older sentences."""
+        """Patterns of the older sentences."""
         return tuple(self._pattern(sentence) for sentence in self.older)
 
     def _pattern(self, sentence: str) -> re.Pattern[str]:
@@ -142,7 +142,7 @@ class Reason(NamedTuple):
 
     @property
     def written(self) -> str:
-        """As it is at the end of a line of a log, an answer or ``kernel.info``: ``TEXT code CODE``."""
+        """Text at the end of a line of a log, an answer or ``kernel.info``: ``TEXT code CODE``."""
         return f"{self.text} code {self.code}" if self.code else self.text
 
     @property
@@ -164,7 +164,7 @@ class Reason(NamedTuple):
         return match.groupdict() if match else {}
 
     def shortened(self, most: int) -> Reason:
-        """The same with at most that many bytes of text in UTF-8."""
+        """Return the reason with up to ``most`` bytes of text in UTF-8."""
         data = self.text.encode("utf-8", "replace")
         return self if len(data) <= most else self._replace(text=data[:most].decode("utf-8", "ignore"))
 

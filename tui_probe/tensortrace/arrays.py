@@ -118,5 +118,4 @@ _FRAMEWORKS: Dict[str, Tuple[str, Tuple[str, ...], Optional[Reader]]] = {
     "triton": ("triton", (), None),
     "numpy": ("numpy", (), None),
 }
-"""By the package whose code is not looked into: the module that has the types, and their names there. Some have none
-of their own."""
+"""Module of the array types, and their names there, by package whose code is not inspected; some have no types."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .arrays import Array
 
 MOST_BYTES = 16 << 20
-"""Of the file of one process."""
+"""Byte limit of the file of one process."""
 _ALIASES = 8
 """Names of one address that are remembered as written: those of a caller and those of a callee take turns."""
 _TICK = 1.0

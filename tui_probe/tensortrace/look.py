@@ -66,7 +66,7 @@ def _inside(code: CodeType) -> Iterator[CodeType]:
 _SNAPSHOTS = sys.version_info < (3, 13)
 """True if ``f_locals`` is a copy that the frame keeps, and with it all its values."""
 _OPTIMIZED = 1
-"""Of ``co_flags``: a function's frame, whose variables are not a dictionary."""
+"""Bit of ``co_flags`` of a function's frame, whose variables are not a dictionary."""
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _MODULES = tuple(f"{__name__.rpartition('.')[0]}.{name}" for name in ("arrays", "calls", "lines", "look"))
@@ -76,7 +76,7 @@ _UNSHARED = 3
 """References to a dictionary that a frame, a variable and an argument have."""
 _MOST_MESSAGES = 8
 _LONGEST_MESSAGE = 300
-"""Of a failure, in characters: some errors have the values of the program in them."""
+"""Maximum characters of a failure: some errors have the values of the program in them."""
 
 
 class Look:
@@ -134,7 +134,9 @@ class Look:
             self._tell(frame.f_code, error)
 
     def _tell(self, code: CodeType, error: Exception) -> None:
-        """Have the trace say why a function's tensors are not named, once for each of the first few. Never raises."""
+        """Write the reason why a function's tensors are not named to the trace, for the first few reasons. Never
+        raises.
+        """
         try:
             message = " ".join(f"{code.co_name}: {type(error).__name__}: {error}".split())[:_LONGEST_MESSAGE]
             if message not in self._reported and len(self._reported) < _MOST_MESSAGES:

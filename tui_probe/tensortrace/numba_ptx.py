@@ -1,4 +1,4 @@
-"""Has numba-cuda keep the PTX of its kernels. Loaded by its place, and needs nothing but Python 3.8.
+"""Make numba-cuda keep the PTX of its kernels. Loaded by its place, and needs nothing but Python 3.8.
 
 Since its linker is nvJitLink, numba-cuda loads cubins, which have PTX in them only with line tables; it has no variable
 of the environment for those. So its linker is asked for them by its own argument. The machine code stays the same.
@@ -19,7 +19,7 @@ DRIVER = "numba.cuda.cudadrv.driver"
 
 
 class NumbaFinder:
-    """On ``sys.meta_path`` until numba-cuda is imported, which it never imports itself."""
+    """Finder that is on ``sys.meta_path`` until numba-cuda is imported, which it never imports itself."""
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """The spec that others find for numba-cuda's driver, so that it is changed once it was executed."""
@@ -44,7 +44,7 @@ def _then_keep_ptx(loader: Any) -> None:
 
 
 def keep_ptx(driver: ModuleType) -> None:
-    """Have each linker of the module write line tables."""
+    """Make each linker of the module write line tables."""
     for name, value in list(vars(driver).items()):
         if name.endswith("Linker") and isinstance(value, type) and "__init__" in vars(value):
             _ask_for_lines(value)

@@ -65,7 +65,7 @@ def collect(setting: Setting) -> list[Collection]:
 NAME: Final = "dmat"
 ACCESS_PROBES: Final = ("dmat", "dmat_compact")
 SAVED_PICTURES: Final = ("accesses.json.gz", "accesses.json")
-"""In a trace, instead of its results: the picture as data."""
+"""File in a trace that has the picture as data, instead of its results."""
 _AROUND: Final = (40, 8)
 """Cells around a picture, so that it has at least ``RASTER_COLUMNS`` and about ``RASTER_ROWS`` cells."""
 
@@ -81,7 +81,7 @@ class AccessWalk:
 
     @property
     def share(self) -> float | None:
-        """In use at a time, of all that is touched, from 0 to 1."""
+        """Share of the touched memory that is in use at a time, from 0 to 1; None if unknown."""
         of = self.raster
         return None if of.in_use is None or not of.touched else of.in_use / of.touched
 
@@ -138,7 +138,7 @@ def _walks(given: EvaluationInput, progress: Progress, notes: list[str]) -> Iter
 
 
 def _no_walk_reason(given: EvaluationInput) -> str:
-    """Of a kernel that was asked for, where there is one: a kernel that was not says nothing of the others."""
+    """Return why no access was recorded, of a kernel that was not excluded if there is one."""
     asked = next((kernel for kernel in given.kernels if kernel.status != "excluded"), None)
     return replace(given, kernel=None if asked is None else str(asked.index)).no_result_reason(*ACCESS_PROBES)
 

@@ -185,7 +185,7 @@ def raster_of_pages(pages: PageMap, source: str) -> Raster:
 
 
 def _address_rows(pages: NDArray[np.uint64]) -> tuple[AddressRow, ...]:
-    """At most about ``RASTER_ROWS`` rows of whole pages, none of which reaches over a gap."""
+    """Return up to about ``RASTER_ROWS`` rows of whole pages, none of which reaches over a gap."""
     addresses = pages.astype(np.int64)
     cuts = np.flatnonzero(np.diff(addresses) > _GAP) + 1
     bands = [(int(group[0]), int(group[-1]) + PAGE) for group in np.split(addresses, cuts)]
@@ -248,7 +248,7 @@ class AccessFigure(Drawing):
             yield row.band, row.start, row.end, *times, int(self.raster.counts[place, column])
 
     def plot(self, axes: Any) -> None:
-        """On matplotlib axes; darker is denser, on a logarithmic scale."""
+        """Plot on matplotlib axes; darker is denser, on a logarithmic scale."""
         shown = np.ma.masked_equal(np.log1p(self.raster.counts), 0)
         low, high = float(self.raster.edges[0]), float(self.raster.edges[-1])
         axes.imshow(shown, aspect="auto", interpolation="nearest", extent=(low, high, len(self.raster.rows), 0))
@@ -259,7 +259,7 @@ class AccessFigure(Drawing):
 
 
 def resized(counts: NDArray[np.int64], rows: int, columns: int) -> NDArray[np.int64]:
-    """The same accesses on another grid: sums where it is coarser, repeated where it is finer."""
+    """Resize counts to another grid: sums where it is coarser, repeated where it is finer."""
     return _along(_along(counts, rows, 0), columns, 1)
 
 

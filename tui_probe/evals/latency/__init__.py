@@ -38,7 +38,7 @@ PROBES: Final = ("block_sched", "gmem_bytes", "tensorop_count", "dmat")
 OPERATIONS: Final = ("attn", "gmm", "conv", "gemm")
 _KERNELS: Final = "attention_forward:matrix_product:convolve"
 _TIMES: Final = ("--times", "10")
-"""With dmat each call leaves up to 50 MB."""
+"""Number of calls: with dmat each leaves up to 50 MB."""
 _BUDGETS: Final = (
     "--no-times", "--no-source", "--max-trace-bytes", "8G", "--max-result-files", "none", "--max-write-rate", "none",
     "--max-log-bytes", "1M",
@@ -218,7 +218,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
 
 
 def _read_call_times(given: Sequence[EvaluationInput], progress: Progress) -> tuple[list[CallTimes], list[str]]:
-    """From traces, outputs and files of medians. TraceError if none has any."""
+    """Read calls and notes from traces, outputs and files of medians. Raises TraceError if none has any."""
     rows: list[CallTimes] = []
     calls, notes = [], []
     for place, one in enumerate(given):
@@ -286,7 +286,7 @@ _COLUMNS: Final[tuple[Column[CallTimes], ...]] = (
     Column("times_ncu", lambda r: r.ratio(r.ncu), "ncu times", lambda r: _times(r.ratio(r.ncu)), rank=1),
 )
 _PUBLISHED: Final[tuple[Column[CallTimes], ...]] = tuple(Column(key, attrgetter(key)) for key in KEYS)
-"""In text there is only the main table; these are for CSV."""
+"""Columns for CSV; the text has only the main table."""
 
 
 EVALUATION: Final = Evaluation(

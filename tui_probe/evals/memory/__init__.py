@@ -37,7 +37,7 @@ MODELS: Final = (
     "resnet-bs32", "sd-bs1", "mamba-bs32", "llama1b-bs32", "llama3b-bs32", "llama8b-bs32", "llama8b-bs128",
     "llama8b-bs256",
 )  # fmt: skip
-"""Of the published figure: the name and the batch."""
+"""Models of the published figure: the name and the batch."""
 _SIZED: Final = ("--memusage", "--launches", "all", "--no-times", "--no-source", "--max-trace-bytes", "64M",
                  "--max-log-bytes", "4M")  # fmt: skip
 
@@ -145,7 +145,7 @@ def _program_bytes(directory: Path) -> int | None:
 
 
 def _sizing_method(trace: Trace, kernels: Sequence[KernelFacts]) -> str:
-    """By the launches that were sized: of a run with several probes, those that stand for this one."""
+    """Return how the memory was determined, from the launches that were sized, else from all reasons."""
     largest = [kernel.largest_sized for kernel in kernels if kernel.largest_sized is not None]
     of_these = {trace.launches[row].reason_code for row in largest}
     codes = of_these or {reason.code for reason in trace.launches.reasons}

@@ -131,7 +131,7 @@ def _error_text(cost: Cost) -> str:
 
 
 def _ours(costs: Sequence[Cost]) -> dict[str, float | None]:
-    """Of the kernels that the published table has, too: means over others do not compare."""
+    """Return the means over kernels that the published table has, too: means over others do not compare."""
     published = {row.name for row in read_study(PUBLISHED_STUDY).rows}
     alike = [cost for cost in costs if cost.row.name in published]
     light = [cost for cost in alike if cost.probe not in _HEAVY]

@@ -47,7 +47,7 @@ class StudyKernel:
 
     @property
     def key(self) -> str:
-        """Its part of the names of traces."""
+        """Part of the names of its traces."""
         return re.sub(r"[^A-Za-z0-9]+", "_", self.run or self.name)
 
 
@@ -147,7 +147,7 @@ class Cost:
     kernel: str
     slowdowns: tuple[float, ...] = ()
     times_ms: tuple[float, ...] = ()
-    """Of the original."""
+    """Times of the original kernel."""
     registers: int | None = None
     registers_probed: int | None = None
     spills: int | None = None

@@ -30,7 +30,7 @@ BACKENDS = {
 
 
 def chosen_blocks(blocks: int) -> list[list[int]]:
-    """For each block of queries the blocks of keys, no one twice: its neighbours, the first, and random others."""
+    """Return, per block of queries, the distinct blocks of keys: its neighbours, the first, and random others."""
     drawn = random.Random(0)
     rows = []
     for own in range(blocks):
@@ -41,7 +41,7 @@ def chosen_blocks(blocks: int) -> list[list[int]]:
 
 
 def bigbird(q: Any, k: Any, v: Any, table: Any) -> Any:
-    """By gathering the blocks; q, k, v are (batch, heads, length, width)."""
+    """Compute attention by gathering the blocks; q, k, v are (batch, heads, length, width)."""
     q, k, v = (tensor.unflatten(2, (-1, TILE)) for tensor in (q, k, v))
     keys, values = (tensor[:, :, table].flatten(3, 4) for tensor in (k, v))
     scores = torch.matmul(q, keys.transpose(-1, -2)) * q.shape[-1] ** -0.5
@@ -99,7 +99,7 @@ def main() -> int:
 
 
 def reference(q: Any, k: Any, v: Any, *, sparse: bool) -> Any:
-    """By the CPU, which launches nothing, so that the measured launches are all there are."""
+    """Compute the result on the CPU, so that the measured launches are the only ones."""
     mask = None
     if sparse:
         blocks = torch.zeros(LENGTH // TILE, LENGTH // TILE, dtype=torch.bool)

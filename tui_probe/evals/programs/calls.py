@@ -42,7 +42,7 @@ def sums(gpu: Gpu, size: int) -> tuple[Callable[[], None], Callable[[], bool]]:
 
 
 def by_host(gpu: Gpu, launch: Callable[[], None], times: int) -> tuple[list[float], list[float]]:
-    """Until the call comes back, and until all is done."""
+    """Measure the host's time until the call returns, and until all is done, in microseconds."""
     calls, totals = [], []
     for _ in range(times):
         begin = time.perf_counter_ns()
@@ -55,7 +55,7 @@ def by_host(gpu: Gpu, launch: Callable[[], None], times: int) -> tuple[list[floa
 
 
 def by_stream(gpu: Gpu, launch: Callable[[], None], times: int, ahead: int) -> list[float]:
-    """Between two events around each call, less what two events take by themselves."""
+    """Measure the time between two events around each call, less that of two events by themselves."""
     busy = gpu.allocate(AHEAD_BYTES) if ahead else None
     pairs = [(gpu.event(), gpu.event()) for _ in range(2 * times)]
     for _ in range(ahead):

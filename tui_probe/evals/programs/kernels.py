@@ -55,7 +55,7 @@ def layer(name: str) -> bool:
 
 
 def operation(name: str) -> bool:
-    """The same of a kernel of Triton."""
+    """Launch a kernel of Triton, and return whether its result is right."""
     from kernels_triton import attention, product
 
     launch, is_right = attention(4, 32, 4096, 64) if name == "attn" else product(512, 512, 512, 8)

@@ -82,7 +82,9 @@ def attention(
     q, k, v, out, QUERIES, KEYS, scale, WIDTH: tl.constexpr, PADDED: tl.constexpr, CAUSAL: tl.constexpr,
     TILE: tl.constexpr, INNER: tl.constexpr,
 ):  # fmt: skip
-    """Of (batch * heads, length, WIDTH); softmax kept as a running maximum and sum. ``scale`` is for powers of two."""
+    """Compute attention of (batch * heads, length, WIDTH), with a running maximum and sum. ``scale`` is for powers
+    of two.
+    """
     head = tl.program_id(1).to(tl.int64)
     rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
     columns = tl.arange(0, PADDED)
@@ -141,7 +143,7 @@ def call_convolution(module: nn.Conv2d, x: Tensor) -> Tensor:
 
 
 def call_attention(query: Tensor, key: Tensor, value: Tensor, *, is_causal: bool = False) -> Tensor:
-    """As ``scaled_dot_product_attention`` of (batch, heads, length, width)."""
+    """Compute ``scaled_dot_product_attention`` of (batch, heads, length, width)."""
     query, key, value = query.contiguous(), key.contiguous(), value.contiguous()
     batch, heads, queries, width = query.shape
     out = torch.empty_like(query)
@@ -154,7 +156,7 @@ def call_attention(query: Tensor, key: Tensor, value: Tensor, *, is_causal: bool
 
 
 def by_triton(model: nn.Module) -> nn.Module:
-    """The same model, its products and ungrouped convolutions of images by the kernels above."""
+    """Replace the model's products and ungrouped convolutions of images by the kernels above."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             module.forward = _bound(call_linear, module)
@@ -198,7 +200,7 @@ def resnet() -> nn.Module:
 
 
 class Attention(nn.Module):
-    """Of an image's places to themselves, or to the tokens of a text."""
+    """Attention of an image's places to themselves, or to the tokens of a text."""
 
     def __init__(self, width: int, context: int, heads: int) -> None:
         super().__init__()
@@ -282,7 +284,7 @@ def scan(decay: Tensor, added: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Shape:
-    """Of a decoder layer."""
+    """Sizes of a decoder layer."""
 
     width: int
     heads: int

@@ -178,7 +178,7 @@ class FillTimes:
     pair: float | None
 
     def at(self, percentile: float) -> float | None:
-        """In microseconds."""
+        """Return a percentile in microseconds; None without values."""
         return float(np.percentile(self.microseconds, percentile)) if len(self.microseconds) else None
 
     @property

@@ -134,7 +134,7 @@ def plan_for(names: Sequence[str]) -> IterationPlan:
 
 
 def _sentences(group: ProgramGroup, groups: int) -> Iterator[str]:
-    """Per level the program that moves least, and the one that moves most."""
+    """Yield, per level, the program that moves least, and the one that moves most."""
     of = f"{group.name} attention, " if groups > 1 else ""
     for level, title in _LEVELS.items():
         known = {row.program: moved for row in group.rows if (moved := row.traffic.bytes[level]) is not None}

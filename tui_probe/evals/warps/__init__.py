@@ -212,7 +212,7 @@ def _progress_drawings(one: Configuration, paced: BlockSpeeds | None) -> dict[st
 
 
 def _zoomed(one: Configuration) -> Any:
-    """The same picture at the end of the slowest warp."""
+    """Return the drawing zoomed at the end of the slowest warp."""
     view = _warp_drawing(one)
     for command in ("end", "worst", *("zoom_in",) * _ZOOMS):
         view.press(command)

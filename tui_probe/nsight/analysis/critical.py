@@ -54,7 +54,7 @@ def matrix_types(ptx: str) -> dict[str, float]:
 
 
 def matrix_types_of(folder: Path | None) -> dict[str, float]:
-    """The same of a kernel's folder in a trace; empty where its PTX is not there."""
+    """Return the matrix types of a kernel's directory in a trace; {} without its PTX."""
     if folder is None:
         return {}
     try:

@@ -176,7 +176,9 @@ def metrics_of(table: NcuTable, measured: Collection[int] = ()) -> list[KernelMe
 def _times(
     times: NDArray[np.float64], weights: NDArray[np.float64], inside: NDArray[np.bool_], whole: float | None
 ) -> dict[str, float | None]:
-    """Of launches, each of which stands for ``weights``: those ``inside`` count in the share of the ``whole`` time."""
+    """Return the times of launches, which represent ``weights`` launches each; those ``inside`` count in the share
+    of ``whole``.
+    """
     spent, kept_times = _mean(times, weights), times[inside] * weights[inside]
     kept_time = None if np.isnan(kept_times).all() else float(np.nansum(kept_times))
     return {
@@ -189,7 +191,7 @@ def _times(
 
 
 def _counting(table: NcuTable, measured: Collection[int]) -> NDArray[np.bool_]:
-    """For each launch whether it counts."""
+    """Return, per launch, whether it counts."""
     chosen = {table.launches[launch].file for launch in measured}
     counts = np.array([launch.file not in chosen for launch in table.launches], dtype=np.bool_)
     counts[list(measured)] = True

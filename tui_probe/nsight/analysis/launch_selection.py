@@ -83,7 +83,7 @@ def iterations(codes: Sequence[int]) -> list[Repeat]:
 
 
 def without_overlaps(candidates: Iterable[Repeat]) -> list[Repeat]:
-    """Of parts that overlap the one with the most items, in order."""
+    """Return the repeats in order; of those that overlap, the one with the most items."""
     taken: list[Repeat] = []
     for repeat in sorted(candidates, key=lambda each: (each.start - each.end, each.start)):
         if all(repeat.end <= other.start or other.end <= repeat.start for other in taken):
@@ -214,7 +214,7 @@ def select_launches(table: NcuTable, plan: IterationPlan) -> LaunchSelection:
 
 
 def _all_kept(outcome: ShapeSelection) -> ShapeSelection:
-    """Of a file without iterations every launch counts: there are none that stand out as what is measured."""
+    """Select all launches of a file without iterations: none are distinguished as what is measured."""
     return replace(outcome, kept=len(outcome.launches), reason=f"all count: {outcome.reason}")
 
 
@@ -256,7 +256,9 @@ def _warm_up(times: int, plan: IterationPlan) -> int | None:
 
 
 def _counted_loop(session: Session, times: int, plan: IterationPlan) -> list[Loop]:
-    """Without a repeated sequence: the shapes launched ``times`` times or a multiple, in the order of launching."""
+    """Return the loop of a session without a repeated sequence: shapes launched ``times`` times or a multiple, in
+    the order of launching.
+    """
     launches: list[int] = []
     iteration: list[int] = []
     for code, count in Counter(session.codes).items():
@@ -299,7 +301,7 @@ def _kept_shape(loop: Loop, launched: int, inside: Sequence[int], kept: int) -> 
 
 
 def _grouped_count(number: int) -> str:
-    """With thin groups, as pages have it: ``12 345``."""
+    """Format a number with thin groups, as pages do: ``12 345``."""
     return f"{number:,}".replace(",", " ")
 
 

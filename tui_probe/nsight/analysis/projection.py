@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def enclosed(
     start: NDArray[np.int64], end: NDArray[np.int64], outer_start: NDArray[np.int64], outer_end: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """For each interval whether one of the outer ones begins no later and ends no earlier."""
+    """Return, per interval, whether one of the outer ones begins no later and ends no earlier."""
     if not len(outer_start):
         return np.zeros(len(start), dtype=np.bool_)
     order = np.argsort(outer_start, kind="stable")
@@ -110,7 +110,7 @@ class ProjectedRows(Sequence[ProjectedRange]):
 
     @property
     def columns(self) -> RangeColumns:
-        """The same without a row for each."""
+        """Return the ranges as columns, without an object per row."""
         own = self._columns
         others = {name: own[name] for name in ("queue", "start", "end", "level", "busy", "kernels", "graphs")}
         return RangeColumns(self._ranges.names, self._ranges.name[own["row"]], call=own["row"], **others)
@@ -315,7 +315,7 @@ def within(kernels: Kernels, ranges: HostRanges, chosen: NDArray[np.bool_]) -> N
 
 
 def innermost(kernels: Kernels, ranges: HostRanges) -> NDArray[np.int64]:
-    """For each kernel the shortest range that it belongs to, -1 if it is in none; of equal ones the last."""
+    """Return, per kernel, the shortest range that it belongs to, -1 if it is in none; of equal ones the last."""
     shortest = np.full(len(kernels), UNKNOWN, dtype=np.int64)
     longest_first = np.argsort(ranges.start - ranges.end, kind="stable")
     for rows, inside in members(kernels, ranges, longest_first):

@@ -81,14 +81,14 @@ def _calls(columns: RangeColumns) -> tuple[NDArray[Any], NDArray[np.int64]]:
 
 
 def _totals(codes: NDArray[Any], numbers: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """For each of ``count`` codes the sum of its numbers."""
+    """Return the sum of numbers per code, shape (count,)."""
     totals = np.zeros(count, dtype=np.int64)
     np.add.at(totals, codes, numbers)
     return totals
 
 
 def _outermost(rows: Sequence[ProjectedRange]) -> dict[str, tuple[int, int, int]]:
-    """For each name time, kernels and graph executions of the ranges in no other of the name; rows are by start."""
+    """Return time, kernels and graph executions by name, of ranges in no other of the name; rows are by start."""
     sums: dict[str, tuple[int, int, int]] = {}
     around: dict[tuple[str, int | None, int | None], tuple[int, int]] = {}
     for row in rows:
@@ -103,7 +103,7 @@ def _outermost(rows: Sequence[ProjectedRange]) -> dict[str, tuple[int, int, int]
 
 
 def _counted_once(kernels: Kernels, ranges: HostRanges) -> dict[str, tuple[int, int, int]]:
-    """For each name the time of the kernels in its ranges, how many these are, and graph executions among them."""
+    """Return by name the time of the kernels in its ranges, their number, and graph executions among them."""
     parts = [np.empty(0, dtype=np.int64)]
     for rows, inside in members(kernels, ranges, np.arange(len(ranges), dtype=np.int32)):
         parts.append(np.unique(ranges.name[rows].astype(np.int64) * len(kernels) + inside))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def time_covered(starts: NDArray[np.int64], ends: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each time the length of all intervals before it; where intervals overlap both count.
+    """Return, per time, the length of all intervals before it; where intervals overlap both count.
 
     ``starts`` and ``ends`` are each ascending, so an interval's end need not be where its start does.
     """
@@ -26,7 +26,7 @@ def time_covered(starts: NDArray[np.int64], ends: NDArray[np.int64], times: NDAr
 
 
 def _since(events: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each time t the sum of t − e over the events e before it."""
+    """Return, per time t, the sum of t − e over the events e before it."""
     sums = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(events)))
     counts = np.searchsorted(events, times, side="right")
     return np.asarray(counts * times - sums[counts])
@@ -150,7 +150,7 @@ class KernelTotal:
 
 
 def kernel_totals(codes: NDArray[np.int64], durations: NDArray[np.int64]) -> list[KernelTotal]:
-    """Of every code, the one that took most first. Both arrays have shape (launches,)."""
+    """Return the total of each code, the one that took most first. Both arrays have shape (launches,)."""
     if not len(codes):
         return []
     order = np.lexsort((durations, codes))

@@ -158,7 +158,7 @@ class _Numbers(dict[Any, int]):
 
 
 def _numbered(parts: Sequence[dict[Any, int]]) -> list[_Numbers]:
-    """For each file the numbers of its names in all files; the last one holds all names."""
+    """Return, per file, the numbers of its names over all files; the last one holds all names."""
     by_file: list[_Numbers] = []
     numbers: dict[Any, int] = {}
     for part in parts:
@@ -284,7 +284,7 @@ def _number_streams(kinds: Columns, copies: Columns) -> list[Stream]:
 
 
 def _kernels_in_order(rows: Columns, kinds: Columns) -> Columns:
-    """By start, end, stream and correlation."""
+    """Sort rows by start, end, stream and correlation."""
     _with_ends(rows)
     if not _ascend(rows["start"], rows["end"]):
         queue = compact(kinds["queue"])[rows["kind"]]
@@ -293,7 +293,7 @@ def _kernels_in_order(rows: Columns, kinds: Columns) -> Columns:
 
 
 def _copies_in_order(rows: Columns) -> Columns:
-    """By start and end."""
+    """Sort rows by start and end."""
     _with_ends(rows)
     if not _ascend(rows["start"], rows["end"]):
         _reorder(rows, np.lexsort([rows["end"], rows["start"]]))

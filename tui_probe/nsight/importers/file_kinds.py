@@ -152,7 +152,7 @@ def json_file(path: Path) -> JsonFile | None:
 
 
 def _start(path: Path) -> bytes:
-    """As much of the beginning as can be unpacked, from the first character on."""
+    """Return as much of the beginning as can be unpacked, from the first character on."""
     start = b""
     try:
         with unpacked(path) as file:
@@ -244,7 +244,7 @@ _NSYS_MARKS: Final = (b"Start (ns),", b"Time (%),", b"Projected Start", b"Proj S
 
 
 def tool_of(path: Path) -> Tool | None:
-    """By its suffix, else by its headings; None where neither tells. Raises ImportFileError as ``first_bytes`` does."""
+    """Return the tool by suffix, else by headings; None if unknown. Raises ImportFileError as ``first_bytes`` does."""
     if path.suffix in _SUFFIXES:
         return _SUFFIXES[path.suffix]
     if is_chrome(path):

@@ -82,7 +82,7 @@ SECTORS: Final = "memory_l2_theoretical_sectors_global"
 IDEAL: Final = "memory_l2_theoretical_sectors_global_ideal"
 _STALLED: Final = "smsp__pcsamp_warps_issue_stalled_"
 _NOT_ISSUED: Final = "_not_issued"
-"""The same samples once more, without those in which the warp issued."""
+"""Suffix of counters of the same samples without those in which the warp issued."""
 
 
 def instructions_of(action: Action, launch: int) -> list[Instruction]:

@@ -63,7 +63,7 @@ _INSTANCES: Final = re.compile(r"(\S+) [({].*[)}]")
 ABSENT: Final = frozenset({"", "n/a", "no data", "nan", "-nan", "(!) nan", "(!) n/a", "inf", "-inf"})
 """Texts of values that were not measured."""
 _LARGEST: Final = 1e30
-"""Beyond what any counter holds; sums and products of numbers up to here stay numbers."""
+"""Limit beyond any counter; sums and products of numbers up to here are finite."""
 
 
 def decimal_point(texts: Iterable[str]) -> str:

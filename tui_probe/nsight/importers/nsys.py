@@ -181,7 +181,7 @@ def _range(report: StatsReport, row: Sequence[str]) -> ProjectedRange:
 
 
 def _in_order(ranges: list[ProjectedRange]) -> list[ProjectedRange]:
-    """By start, the outer first; levels count from 0."""
+    """Sort ranges by start, the outer first; levels count from 0."""
     least = min((span.level for span in ranges), default=0)
     ranges = sorted(ranges, key=lambda span: (span.start, span.level, -span.end, span.name))
     return [replace(span, level=span.level - least) for span in ranges]

@@ -122,7 +122,7 @@ class CallsByKey:
         self._thread[places], self._start[places], self._end[places] = calls[:, 0], calls[:, 1], calls[:, 2]
 
     def _places(self, calls: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each call the place of its key, -1 if no kernel has it."""
+        """Return, per call, the position of its key, -1 if no kernel has it."""
         process, correlation = calls[:, 0] & _PROCESS, calls[:, 3]
         codes = np.searchsorted(self._processes, process).clip(max=len(self._processes) - 1)
         known = (self._processes[codes] == process) & (correlation >= 0) & (correlation < self._span)

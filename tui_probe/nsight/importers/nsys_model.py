@@ -37,7 +37,9 @@ def distinct(column: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]
 
 
 def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[list[tuple[int, ...]], NDArray[np.int32]]:
-    """The same of several columns side by side: rows in ascending order, the first column first."""
+    """Return the distinct rows of several columns, ascending, the first column first, and the position of each row
+    among them.
+    """
     rows: list[tuple[int, ...]] = [()]
     places = np.zeros(len(columns[0]), dtype=np.int32)
     for column in columns:
@@ -49,7 +51,7 @@ def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[list[tuple[int, ...]
 
 
 def ranks(texts: Sequence[str]) -> NDArray[np.int32]:
-    """For each text its place in alphabetical order."""
+    """Return the position of each text in alphabetical order."""
     places = np.empty(len(texts), dtype=np.int32)
     places[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
     return places
@@ -92,7 +94,7 @@ class SharedRows:
 
 
 def compact(column: Column) -> Column:
-    """The same integers, for reading: in 16 or 32 bits if they fit, in no memory if all are equal."""
+    """Return the integers for reading: in 16 or 32 bits if they fit, without memory if all are equal."""
     if not len(column):
         return column
     low, high = int(column.min()), int(column.max())
@@ -311,7 +313,7 @@ NO_TIME: Final = -LATEST
 
 
 def possible_times(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.bool_]:
-    """For each row whether its times can be: none beyond what a clock shows, no end before its start."""
+    """Return, per row, whether its times are possible: in the range of a clock, no end before its start."""
     return np.asarray((start > -LATEST) & (start <= end) & (end < LATEST))
 
 

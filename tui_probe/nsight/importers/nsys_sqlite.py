@@ -65,9 +65,7 @@ class Gpus:
         self._called = {(pid, cuda): gpu for pid, cuda, gpu in called if isinstance(gpu, int) and gpu != UNKNOWN}
 
     def numbers(self, processes: NDArray[Any], cuda_devices: NDArray[Any]) -> NDArray[Any]:
-        """For each CUDA device of a process (nsys' id of it) the number of the GPU, to the extent that the file
-        says.
-        """
+        """Return GPU numbers of CUDA devices of processes (nsys' ids), as far as the file has them."""
         if not self._called:
             return cuda_devices
         pairs, places = distinct_rows((processes, cuda_devices))
@@ -111,7 +109,7 @@ class Recorder:
         self._options = {str(name).rpartition(":")[2]: str(value) for name, value in options}
 
     def notes(self) -> Iterator[str]:
-        """Its messages, the first ones."""
+        """Yield its first messages, and how many more there are."""
         for text, times in [*self._messages.items()][:_SAID]:
             yield f"nsys reports: {text}" + (f" ({times} times)" if times > 1 else "")
         more = len(self._messages) - _SAID

@@ -70,7 +70,7 @@ class Tables:
         return {str(row[1]) for row in self._connection.execute(f'PRAGMA table_info("{table}")')}
 
     def expect(self, tables: Iterable[str]) -> None:
-        """These tables will be read: how far that is, is identified by their rows."""
+        """Add the rows of tables that will be read to the total of the progress."""
         for table in self.names & {*tables}:
             with suppress(sqlite3.Error, TypeError):  # a table without row numbers
                 (last,) = self._connection.execute(f'SELECT max(rowid) FROM "{table}"').fetchone()
@@ -197,7 +197,7 @@ def _refuse_changed(path: Path, before: os.stat_result) -> None:
 
 
 def narrow(column: NDArray[np.int64]) -> NDArray[Any]:
-    """The same numbers in 32 bits, if they fit."""
+    """Return the numbers in 32 bits, if they fit."""
     if not len(column):
         return column
     fits = _SMALL.min <= column.min() and column.max() <= _SMALL.max

@@ -54,7 +54,7 @@ class CriticalRow:
 
     @property
     def differences(self) -> list[str] | None:
-        """In what the two tools differ; None where there is nothing to compare."""
+        """Names of values in which the two tools differ; None if there is nothing to compare."""
         if self.other is None:
             return None
         counts = counts_that_differ(self.metrics, self.other)

@@ -60,7 +60,7 @@ class NsysSources:
     _probed: dict[str, Kernel | None] = field(default_factory=dict, repr=False)
 
     def filtered(self, only: Only | None) -> NsysSources:
-        """The same profile limited to a kernel or a range; all of it again with None."""
+        """Return the profile limited to a kernel or a range; without a limit for None."""
         other = replace(self, only=only)
         of_all = {name: value for name, value in vars(self).items() if name in _OF_ALL}
         vars(other).update(of_all)  # what is cached, and takes long
@@ -83,7 +83,7 @@ class NsysSources:
 
     @cached_property
     def innermost(self) -> NDArray[np.int64]:
-        """For each kernel the innermost range that launched it, by position; -1 if there is none."""
+        """Position of the innermost range that launched each kernel; -1 for none."""
         report = self.report
         if report.ranges is None:
             return np.full(len(report.kernels), UNKNOWN, dtype=np.int64)
@@ -119,7 +119,7 @@ class NsysSources:
 
     @cached_property
     def found(self) -> NDArray[np.bool_]:
-        """For each kernel whether it counts: the search means it, and it is what is left."""
+        """Mask of kernels that match the search and the selection."""
         return self._searched() & self._left(self.only)
 
     def _left(self, only: Only | None) -> NDArray[np.bool_]:
@@ -170,7 +170,7 @@ class NsysSources:
 
     @property
     def counts_part(self) -> bool:
-        """Does not everything count?"""
+        """True if a search or selection limits the kernels."""
         return bool(self.search) or self.only is not None
 
     def traced(self, name: str, mangled: str) -> Kernel | None:
@@ -331,7 +331,7 @@ class NsysKernelRow:
 
     @property
     def traced(self) -> Kernel | None:
-        """The same kernel in a trace."""
+        """Return the same kernel in a trace; None if there is none."""
         return self.sources.traced(self.name, self.mangled)
 
     @property

@@ -108,7 +108,7 @@ def probed_lines(kernels: Iterable[Sequence[ProbedAccess]]) -> dict[CountedLine,
 def counts_of_lines(
     lines: Sequence[SourceCounts], kernels: Sequence[Sequence[ProbedAccess]]
 ) -> list[ProbedCounts | None]:
-    """For each line the counts of the same line of the same kernel."""
+    """Return, per line, the counts of the same line of the same kernel."""
     probed = probed_lines(kernels)
     partner = _partners(lines, kernels)
     return [probed.get(_place(counts, partner)) for counts in lines]
@@ -117,8 +117,8 @@ def counts_of_lines(
 def counts_of_instructions(
     instructions: Sequence[SourceCounts], kernels: Sequence[Sequence[ProbedAccess]]
 ) -> list[ProbedCounts | None]:
-    """For each SASS instruction the counts of the same access: by its offset where the probe was in SASS, else the only
-    access of its kind in its line, both in SASS and in PTX.
+    """Return, per SASS instruction, the counts of the same access: by its offset if the probe was in SASS, else the
+    only access of its kind in its line, both in SASS and in PTX.
     """
     partner = _partners(instructions, kernels)
     by_offset: dict[Hashable, ProbedCounts] = {}
@@ -147,7 +147,7 @@ def _place(counts: SourceCounts, partner: Mapping[str, str]) -> CountedLine:
 
 
 def _partners(rows: Iterable[SourceCounts], kernels: Iterable[Sequence[ProbedAccess]]) -> dict[str, str]:
-    """For each kernel of a report that of the traces; tools write names of kernels differently."""
+    """Map each kernel of a report to that of the traces; tools write names of kernels differently."""
     ours, others = {counts.shape.kernel for counts in rows}, {accesses[0].place.kernel for accesses in kernels}
     pairs = match_kernels(sorted(ours), sorted(others), lambda kernel: Shape(kernel, None, None))
     return {kernel: other or "" for kernel, other in pairs if kernel is not None}
@@ -179,7 +179,7 @@ class SourceRow:
 
     @property
     def differences(self) -> list[str] | None:
-        """In what the two tools differ; None where there is nothing to compare."""
+        """Names of counts in which the two tools differ; None if there is nothing to compare."""
         if self.probed is None:
             return None
         pairs = {name: (getattr(self.counts, name), getattr(self.probed, name)) for name in ProbedCounts._fields}

@@ -122,7 +122,7 @@ def lanes_of(
 
 
 def _lane_order(kernels: Kernels, queue: int) -> tuple[int, ...]:
-    """In the order of GPUs, of processes on them, and of streams."""
+    """Return the sort key of a lane: GPU, process on it, stream."""
     stream = kernels.streams[queue]
     return stream.device, stream.process, stream.context, stream.number
 
@@ -295,7 +295,7 @@ class StreamTimeline(Drawing):
         return None
 
     def find(self, text: str, step: int) -> bool:
-        """By start, then by lane; ranges and kernels alike."""
+        """Find the next match by start, then by lane; ranges and kernels alike."""
         names = search_names({name for lane in self.lanes for name in lane.names_shown}, text)
         places = sorted((start, line) for line, lane in enumerate(self.lanes) for start in lane.starts_of(names))
         if not places:

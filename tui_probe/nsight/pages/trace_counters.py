@@ -92,7 +92,7 @@ def _ratio(part: float, whole: float) -> float | None:
 
 
 def counters_of(table: NcuTable) -> Callable[[Kernel], NcuBytes | None]:
-    """For a kernel of a trace what the table has of the same kernel, by its name or its function.
+    """Return a function from a kernel of a trace to the table's bytes of the same kernel, by its name or its function.
 
     Bytes are means over launches; None where the table does not have the kernel.
     """

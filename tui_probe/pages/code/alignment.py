@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LineChange = Literal["same", "renamed", "added", "removed", "changed"]
 """``renamed``: the same but for the numbers of registers, addresses and constants."""
 MAX_LINES: Final = 40_000
-"""Of both texts together, beyond which lines are not matched by what they say."""
+"""Lines of both texts together beyond which lines are not matched by their text."""
 PARAMETER: Final = "parameter"
 _LOOKAHEAD: Final = 64
 _SAME_START: Final = 0.5

@@ -114,7 +114,7 @@ class DiffLines:
 
     @property
     def can_fold(self) -> bool:
-        """Is there an unchanged run that is worth folding?"""
+        """True if there is an unchanged run that is worth folding."""
         return bool(self._runs)
 
     def lines(self, cells: int, head: Sequence[Line] = (), margin: MeasureMargin | None = None) -> LazyLines:
@@ -138,7 +138,7 @@ class DiffLines:
         return self._place(next((number for number, pair in enumerate(self.pairs) if pair.left == left), None), cells)
 
     def place_of_right(self, right: int, cells: int) -> int | None:
-        """The same of a line of ``right``."""
+        """Return the row of a line of ``right``; None if it is not shown."""
         return self._place(next((number for number, pair in enumerate(self.pairs) if pair.right == right), None), cells)
 
     def _place(self, number: int | None, cells: int) -> int | None:
@@ -239,7 +239,7 @@ class DiffLines:
         return " " * self._digits if place is None else f"{place + 1:>{self._digits}}"
 
     def _begins(self, number: int) -> bool:
-        """Is a pair the first of a run of one kind and one owner?"""
+        """Return whether a pair is the first of a run of one kind and one owner."""
         pair = self.pairs[number]
         before = self.pairs[number - 1] if number else None
         return before is None or (before.change, before.owner) != (pair.change, pair.owner)

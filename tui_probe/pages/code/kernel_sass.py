@@ -61,17 +61,17 @@ class KernelSass:
 
     @property
     def known(self) -> bool:
-        """Is it known of any instruction from which line of PTX it came?"""
+        """True if the PTX line of some instruction is known."""
         return self.graft is None and any(line is not None for line in self.origins["pruned"])
 
 
 def has_both_sides(kernel: KernelFacts) -> bool:
-    """Is the machine code of the pruned and of the probed kernel in the trace?"""
+    """Return whether the trace has the SASS of the pruned and of the probed kernel."""
     return all(kernel.file(name) is not None for name in SASS_FILES)
 
 
 def has_original(kernel: KernelFacts) -> bool:
-    """Is the image that the program loaded in the trace, and more than PTX text?"""
+    """Return whether the trace has the image that the program loaded, and this is more than PTX text."""
     path = kernel.file(ORIGINAL_SIDE)
     if path is None:
         return False
@@ -212,7 +212,7 @@ SASS_PAGE_HINT: Final = "the page SASS shows its machine code"
 
 
 def has_only_sass(kernel: KernelFacts) -> bool:
-    """Is there machine code of a kernel in the trace, and no PTX?"""
+    """Return whether the trace has SASS of a kernel, and no PTX."""
     return not any(kernel.file(name) for name in _PTX_FILES) and (has_both_sides(kernel) or has_original(kernel))
 
 

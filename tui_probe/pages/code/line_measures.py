@@ -264,7 +264,7 @@ def columns(lines: LineSpec, found: LineRows) -> list[MeasureColumn]:
 
 
 def _idle(row: Mapping[str, LineValue]) -> bool:
-    """Was the line never executed? Then all that was counted is 0."""
+    """Return whether the line was never executed: then all its counts are 0."""
     numbers = [value for value in row.values() if _is_number(value)]
     return bool(numbers) and not any(numbers)
 

@@ -75,7 +75,7 @@ class SassLine:
 
     @property
     def address(self) -> str | None:
-        """In hexadecimal; None of a label."""
+        """Address in hexadecimal; None for a label."""
         address = self.code.addresses[self.place]
         return None if address is None else f"{address:#06x}"
 

@@ -129,7 +129,7 @@ _PREPARING: Final = ("LDC", "ULDC", "BSSY", "BSYNC", "BMOV", "BREAK", "WARPSYNC"
 
 
 def ptx_lines(cubin: Path, code: SassCode) -> list[int | None]:
-    """For each line of ``code`` the line of the PTX that ``cubin`` was assembled from, counted from 1.
+    """Return, per line of ``code``, the line of the PTX that ``cubin`` was assembled from, counted from 1.
 
     None for all where the file has no such table, or code of several functions, whose addresses are alike.
     """
@@ -148,7 +148,7 @@ def ptx_lines(cubin: Path, code: SassCode) -> list[int | None]:
 
 
 def instruction_purposes(code: SassCode, lines: Sequence[int | None]) -> list[int | None]:
-    """The same, of the one instruction of each line of PTX that does what the line says; None of all others.
+    """Return the PTX line of the one instruction that does what that line says; None for all other instructions.
 
     A line that was unrolled or split has several, none of which did what was measured of the line.
     """
@@ -163,6 +163,6 @@ def instruction_purposes(code: SassCode, lines: Sequence[int | None]) -> list[in
 
 
 def _purpose(text: str) -> bool:
-    """Is an instruction what a line of PTX is there for, and not what that needs?"""
+    """Return whether an instruction does what its PTX line says, instead of preparing it."""
     opcode = next((word for word in text.split() if not word.startswith("@")), "")
     return line_class(text) in _INSTRUCTION_PURPOSES and not opcode.startswith(_PREPARING)

@@ -67,7 +67,7 @@ class DiffView(Document):
         return self.text.lines(width, self._head(width), self._margin(width))
 
     def begins(self, width: int) -> int:
-        """Below the numbers."""
+        """Return the first line behind the counts."""
         return len(self._head(width))
 
     def gutter(self, width: int) -> int:
@@ -91,7 +91,7 @@ class DiffView(Document):
         return [*(self.measures.words(line) if self.measures else []), *([source] if source else [])]
 
     def ptx_line(self, number: int, width: int) -> int | None:
-        """Of the pruned text; of a folded run its first line."""
+        """Return the line of the pruned text; for a folded run its first line."""
         place = number - len(self._head(width))
         left = self.text.pair_at(place, width).left if place >= 0 else None
         return None if left is None else left + 1

@@ -52,7 +52,7 @@ class LaunchRow:
 MAX_LISTED: Final = 1000
 """Launches that text has a line for each of."""
 LISTED_AT_ENDS: Final = 100
-"""Of more launches it has so many of the first and as many of the newest."""
+"""Launches listed at each end, the first and the newest, if there are more."""
 
 
 def launch_rows(trace: Trace) -> Iterator[LaunchRow]:
@@ -306,7 +306,7 @@ class Launches(Document):
         return {"order": self.order, "reversed": self.reversed}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """The same one."""
+        """Restore the order."""
         self.order, self.reversed = choices["order"], choices["reversed"]
         self._sort()
 

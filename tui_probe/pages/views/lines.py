@@ -94,7 +94,7 @@ class LinesView(Document):
         return _CODE_HEADINGS if self.measured.rows else 1
 
     def counted(self) -> int:
-        """Without the notes."""
+        """Number of rows, without the notes."""
         return len(self.measured.rows)
 
     def gutter(self, width: int) -> int:
@@ -102,7 +102,7 @@ class LinesView(Document):
         return width
 
     def ptx_line(self, number: int, width: int) -> int | None:
-        """Of a row that is of a line."""
+        """Return the PTX line of a row; None for other lines."""
         place = number - self.pinned(width)
         return self.measured.rows[place].line or None if 0 <= place < len(self.measured.rows) else None
 

@@ -60,11 +60,11 @@ class ProbeFilePart:
 
     @property
     def at_kernel(self) -> bool:
-        """Is it at the entry and the exits of the kernel?"""
+        """True if it is at the entry and the exits of the kernel."""
         return self.point is not None and any(position.is_kernel for position in self.point.positions)
 
     def has(self, *, before: bool) -> bool:
-        """Does it put lines before its places, or behind them?"""
+        """Return whether it puts lines before its positions, or behind them."""
         snippets = None if self.point is None else (self.point.after, self.point.before)
         return snippets is not None and snippets[before] is not None
 

@@ -96,7 +96,7 @@ class PtxView(Document):
 
     @property
     def _aligned(self) -> bool:
-        """Is it known which lines of the text shown are lines of the pruned one, under other numbers?"""
+        """True if lines of the shown text are known as lines of the pruned one, under other numbers."""
         return self.variant == "probed" and bool(self._pairs)
 
     def _margin(self, width: int) -> MeasureMargin:
@@ -120,7 +120,7 @@ class PtxView(Document):
         )
 
     def _begins(self, number: int) -> bool:
-        """Is a line of the probed text the first of a run that one probe inserted?"""
+        """Return whether a line of the probed text is the first of a run that one probe inserted."""
         pair, before = self._pairs[number], self._pairs.get(number - 1)
         return pair.change == "added" and (before is None or (before.change, before.owner) != ("added", pair.owner))
 
@@ -143,7 +143,7 @@ class PtxView(Document):
         return [*(self._measured.words(line) if self._measured else []), *([source] if source else [])]
 
     def ptx_line(self, number: int, width: int) -> int | None:
-        """Of lines that are not the probe's."""
+        """Return the line of the pruned text; None for a line of the probe."""
         number -= self.pinned(width)
         return self._pruned_line(number) if number >= 0 else None
 
@@ -155,7 +155,7 @@ class PtxView(Document):
         return Spot.of_line(line)
 
     def target(self, number: int, width: int) -> Spot | None:
-        """Of lines that were measured."""
+        """Return the spot of a line that was measured, else None."""
         line = self.ptx_line(number, width)
         return Spot.of_line(line) if line is not None and self._measured and self._measured.words(line) else None
 
@@ -202,7 +202,7 @@ class PtxView(Document):
         return columns[self.shown].marked if columns else None
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
-        """In the text that is shown; None in the original."""
+        """Return the line of the shown text; None in the original."""
         place = self._index_of(ptx_line)
         return None if place is None else place + self.pinned(width)
 
@@ -254,7 +254,7 @@ class PtxView(Document):
         return {"variant": self.variant, "measure": column_key(self.measures, self.shown)}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """The same ones, where this kernel has them."""
+        """Restore variant and measure, if this kernel has them."""
         self.variant = choices["variant"] if choices["variant"] in self.texts else self.variant
         self.shown = column_index(self.measures, choices["measure"], self.shown)
 

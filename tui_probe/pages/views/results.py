@@ -228,7 +228,7 @@ class CustomResults(CountTable):
         return lines
 
     def record(self) -> dict[str, Any]:
-        """With the values of each field."""
+        """Return the JSON record with the values of each field."""
         return {**super().record(), "values": [values.record() for values in self.values]}
 
 

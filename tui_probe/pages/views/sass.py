@@ -59,7 +59,7 @@ class SassOriginal(Document):
         return LazyLines(len(self.code.lines), self._line, self._head())
 
     def begins(self, width: int) -> int:
-        """Below the counts."""
+        """Return the first line behind the counts."""
         del width
         return len(self._head())
 
@@ -145,7 +145,7 @@ class SassView(Document):
         return MeasureMargin(MeasureColumn(measure.of, values), set(), width)
 
     def begins(self, width: int) -> int:
-        """Below the counts."""
+        """Return the first line behind the counts."""
         return len(self._head(width))
 
     def gutter(self, width: int) -> int:
@@ -338,7 +338,7 @@ class SassView(Document):
 
 
 def _has_measures(measures: LineMeasures, lines: Sequence[int | None]) -> bool:
-    """Was anything measured of any of these lines?"""
+    """Return whether any of these lines has a measured value."""
     return any(line in measure.values for measure in measures.columns for line in lines)
 
 

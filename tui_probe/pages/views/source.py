@@ -279,7 +279,7 @@ class SourceView(Document):
         return {"folded": self.folded, "measure": measure, "marked": self._marked}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """The same, if it was measured."""
+        """Restore folding, measure and mark."""
         if choices["folded"] != self.folded:
             self.press("fold")
         self.shown = column_index(self.measures, choices["measure"], self.shown)

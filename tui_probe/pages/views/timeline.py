@@ -114,7 +114,7 @@ class TimelineView(ShownRows):
         return commands(self)
 
     def press(self, command: str) -> str | None:
-        """Do one of the commands; one that means nothing here does nothing."""
+        """Run a command; one that means nothing here does nothing."""
         move = TIMELINE_MOVES.get(command)
         return None if move is None or self.rows is None else move[1](self)
 

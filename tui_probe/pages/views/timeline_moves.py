@@ -131,7 +131,9 @@ def _go_to_last(rows: TimelineRows, tail: Tail | None) -> tuple[int, float] | No
 
 
 def _at_longest(view: Moved, rows: TimelineRows, longest: int, last: tuple[int, float]) -> bool:
-    """Was the cursor sent to the longest? The block that ends last may be the same, at another time."""
+    """Return whether the cursor is at the longest block because it was sent there. The block that ends last may be
+    the same, at another time.
+    """
     return view.sent_to(rows) == longest and last != (longest, view.window.time)
 
 

@@ -176,7 +176,7 @@ class ShownRows(Drawing):
         return replace(self._spot_of(rows, index), time=self.window.time)
 
     def go_to(self, spot: Spot) -> bool:
-        """To the block, at the time if it runs then; without a block to the time, in the row of the SM."""
+        """Move to the block, at the time if it runs then; without a block to the time, in the row of the SM."""
         rows = self.rows
         if rows is None or not spot.in_run:
             return False
@@ -231,6 +231,6 @@ class ShownRows(Drawing):
         self._shown = None
 
     def take_over(self, before: View) -> None:
-        """Without the marks: they measure that launch."""
+        """Take over the window, without the marks: they measure that launch."""
         super().take_over(before)
         self.marks = []

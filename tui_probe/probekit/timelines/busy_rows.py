@@ -79,10 +79,12 @@ def _sums(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 MEDIAN_TOLERANCE: Final = 0.1
-"""Up to this part of the median more or less counts as about the median."""
+"""Part of the median by which a duration may differ and still counts as about the median."""
 ROLES: Final = ("soft", "hue0", "hue1", "bad")
 STROKES: Final = "─━══"
-"""Of what is shorter than the median, about as long, longer, and of what stands out, which has a ``!``, too."""
+"""Strokes of durations that are shorter than the median, about as long, longer, and flagged; these have a ``!``,
+too.
+"""
 OUTLIER_GRADE: Final = 3
 
 
@@ -103,7 +105,7 @@ class LengthGrades:
 
 
 def length_grades(cycles: NDArray[Any]) -> LengthGrades:
-    """Of some durations; of none such that nothing stands out."""
+    """Return the grades for some durations; without any, nothing is flagged."""
     spread = distribution(cycles)
     return LengthGrades(0.0, float("inf")) if spread is None else LengthGrades(spread.median, spread.fence)
 

@@ -67,7 +67,7 @@ class Window:
         self._settle()
 
     def take_over(self, before: Window) -> None:
-        """The same stretch of time, unless that was everything, and the same place of the cursor in it."""
+        """Take over the stretch of time, unless that was everything, and the cursor's position in it."""
         self.cells, self.height = before.cells, before.height
         self.width = before.width if before.width < before.longest else self.longest
         self.begin, self.time = before.begin, before.time
@@ -118,7 +118,7 @@ class Window:
         self.top = min(self.line, max(self.top, self.line - self.height + 1))
 
     def set_lines(self, lines: int, line: int, above: int | None = None) -> None:
-        """There are other lines now, and the cursor is on one of them, with that many visible above it: half of all."""
+        """Set the number of lines and the cursor's line, with ``above`` lines visible above it; None: half of all."""
         self.lines, self.line = lines, 0
         self.top = max(line - (self.height // 2 if above is None else above), 0)
         self.line = line

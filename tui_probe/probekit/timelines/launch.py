@@ -23,7 +23,7 @@ class LaunchTimeline:
     which: str
     """``launch 7 of #2``."""
     name: str
-    """Of the kernel, as a user reads it."""
+    """Demangled name of the kernel."""
     simulated: bool
     clock_khz: int | None
     clock_words: str = "the device's highest clock"
@@ -57,7 +57,7 @@ class LaunchTimeline:
         return parts + [f"{units.counted(count, noun)} {why} left out" for count, noun, why in counts if count]
 
     def record(self) -> dict[str, Any]:
-        """As data; shares and cycles as :mod:`tui_probe.records.timeline` defines them."""
+        """Return the JSON record; shares and cycles as :mod:`tui_probe.records.timeline` defines them."""
         timeline = self.timeline
         return {
             "simulated": self.simulated,

@@ -48,7 +48,7 @@ def watch_tensors(package):
 
 def start():
     # type: () -> None
-    """Do what the run asks for."""
+    """Start what the run asks for."""
     package = os.path.dirname(FOLDER)
     attempt("numba-cuda is not asked to keep its PTX", lambda: keep_ptx(os.path.join(package, "numba_ptx.py")))
     if os.environ.get("TUI_PROBE_TENSORS") == "1":
@@ -57,7 +57,7 @@ def start():
 
 def attempt(lost, step):
     # type: (str, Callable[[], None]) -> None
-    """Do a step. If it fails, the program runs without it, and its trace says what is lost, and why."""
+    """Run a step. If it fails, the program runs without it, and its trace names what is missing, and why."""
     try:
         step()
     except Exception as error:  # noqa: BLE001 - after any error the program runs
