@@ -123,7 +123,7 @@ class LaunchError(ProbeError):
 
 
 class NoDriverError(LaunchError):
-    """There is no CUDA driver on this machine."""
+    """CUDA driver that is missing on this machine."""
 
 
 class ControlError(ProbeError):

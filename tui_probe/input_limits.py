@@ -75,7 +75,9 @@ def markdown_table() -> str:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """As ``json.loads``. Raises ValueError for all that is not JSON, and for what nests deeper than Python follows."""
+    """Parse as ``json.loads``. Raises ValueError for all that is not JSON, and for what nests deeper than Python
+    follows.
+    """
     try:
         return json.loads(text)
     except RecursionError:
@@ -83,12 +85,13 @@ def parse_json(text: str | bytes) -> Any:
 
 
 _KEY_PART: Final = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.){0,64}+"|'[^'\n]{0,64}+')[ \t]{0,64}+"""
-"""Of quoted parts the short ones: there are few of the others in a file, and a search for their ends costs time."""
+"""Pattern of the short quoted parts: a file has few others, and a search for their ends takes time."""
 _LONG_KEY: Final = re.compile(rf"(?<![\w-])(?:{_KEY_PART}\.[ \t]{{0,64}}+){{{TOML_KEY.most}}}")
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """As ``tomllib.loads``. Raises ValueError for all that is not TOML, nests too deep, or has a key of too many parts.
+    """Parse as ``tomllib.loads``. Raises ValueError for all that is not TOML, nests too deep, or has a key of too many
+    parts.
 
     The time that ``tomllib`` takes for a key grows with the square of its parts.
     """

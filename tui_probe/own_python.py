@@ -44,7 +44,7 @@ def leave_settings_to_program() -> None:
 
 
 def find_package_again() -> None:
-    """After such a start: find this package where it was, and others of PYTHONPATH behind all that are installed."""
+    """Find this package where it was after such a start, and others of PYTHONPATH behind all that are installed."""
     place = os.path.dirname(os.path.dirname(_MAIN))
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path += [path for path in (place, *given) if path and path not in sys.path]

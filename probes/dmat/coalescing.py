@@ -275,7 +275,7 @@ def sectors_by_request(
 
 
 def _sectors_of_whole_warps(sectors: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Return, per record, the sectors of its request, if the lanes of warps stay together: ``sectors`` has shape (warps, lanes, records)."""
+    """Count the sectors of each record's request if warps stay together; ``sectors``: (warps, lanes, records)."""
     by_request = np.sort(sectors.transpose(0, 2, 1), axis=2)
     counts = 1 + np.count_nonzero(np.diff(by_request, axis=2), axis=2)
     return np.repeat(counts[:, np.newaxis], WARP_SIZE, axis=1).astype(np.float64).reshape(-1)
