@@ -50,6 +50,8 @@ _ALTERNATIVES: Final[dict[type[ast.AST], str]] = {
 }
 _CALLS: Final = ", ".join(f"{name}()" for name in SPECIAL)
 _ALLOWED_EXPRESSIONS: Final = "an expression holds numbers, names, operators, comparisons and the calls of the language"
+MAX_ITERATIONS: Final = 1024
+"""Maximum iterations of a loop, and of nested loops together: a probe runs at each of its positions in each thread."""
 
 
 class ExpressionBuilder:
@@ -209,10 +211,6 @@ def _low_word(expression: Expression) -> Expression:
     if isinstance(expression, Number):
         return Number(expression.value & MAX_U32)
     return expression if fits_32_bits(expression) else LowWord(expression)
-
-
-MAX_ITERATIONS: Final = 1024
-"""Maximum iterations of a loop, and of nested loops together: a probe runs at each of its positions in each thread."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 MAX_U64: Final = (1 << 64) - 1
 MAX_U32: Final = (1 << 32) - 1
+Bits: TypeAlias = Literal[32, 64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +102,6 @@ COMPARISONS: Final[dict[type[ast.cmpop], Relation]] = {
     ast.GtE: Relation("ge", "lt", lambda a, b: a >= b),
 }
 OPPOSITE: Final = {relation.ptx: relation.opposite for relation in COMPARISONS.values()}
-
-
-Bits: TypeAlias = Literal[32, 64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,14 @@ _LEVELS: Final = ("warp", "thread", "site")
 _TYPES: Final = ("array", "dynamic")
 _MAP_EXAMPLE: Final = '@Map(level="warp", type="array", size=16, cap=1)'
 _PROBE_EXAMPLE: Final = '@probe(pos="kernel", level="warp", before=True)'
+TYPE_BITS: Final[dict[str, Bits]] = {"u64": 64, "u32": 32}
+RESERVED_NAMES: Final = frozenset({*HELPER_NAMES, *SPECIAL, *TYPE_BITS, "Map", "probe", "range", "CALLBACK"})
+_IMPORTABLE: Final = ("tui_probe.dsl", "tui_probe.dsl.language", "__future__")
+_ABOUT_KEYS: Final = ("measures", "unit", "cost", "checked")
+_ALLOWED_STATEMENTS: Final = (
+    "a probe file holds imports from tui_probe.dsl, constants (N = 4), registers (start: u64 = 0), "
+    "@Map classes and @probe functions"
+)
 
 
 def read_map(node: ast.ClassDef, source: ProbeSource) -> DeclaredMap:
@@ -155,17 +163,6 @@ def _one_of(node: ast.AST, key: str, value: _Value | None, known: Sequence[str],
         what = f"is {value!r}: it must be" if value is not None else "is missing: give"
         raise source.error(node, f"{key} {what} {' or '.join(repr(word) for word in known)}")
     return str(value)
-
-
-TYPE_BITS: Final[dict[str, Bits]] = {"u64": 64, "u32": 32}
-RESERVED_NAMES: Final = frozenset({*HELPER_NAMES, *SPECIAL, *TYPE_BITS, "Map", "probe", "range", "CALLBACK"})
-
-_IMPORTABLE: Final = ("tui_probe.dsl", "tui_probe.dsl.language", "__future__")
-_ABOUT_KEYS: Final = ("measures", "unit", "cost", "checked")
-_ALLOWED_STATEMENTS: Final = (
-    "a probe file holds imports from tui_probe.dsl, constants (N = 4), registers (start: u64 = 0), "
-    "@Map classes and @probe functions"
-)
 
 
 def read_program(source: ProbeSource) -> Program:

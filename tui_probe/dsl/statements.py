@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from tui_probe.dsl.expressions import Bits
     from tui_probe.dsl.program import DeclaredMap, ProbeFunction, Program
 
+_ALTERNATIVES: Final[dict[type[ast.stmt], str]] = {
+    ast.While: "a loop needs a bound: write 'for i in range(4):'",
+    ast.Return: "a probe function ends at its last line: put what follows under 'if' or 'else'",
+    ast.Break: "a loop runs to its end: put what follows under 'if'",
+    ast.Continue: "a loop runs to its end: put what follows under 'if'",
+}
+_ALLOWED_STATEMENTS: Final = "a function holds assignments, if, for, pass, X.save(…), X.add(…) and X.locate()"
+
 
 class Saver:
     """Compiles the saves of one function. ``saved`` are the maps that it saved in."""
@@ -193,15 +201,6 @@ class Saver:
 
 def _is_plain(expression: Expression) -> bool:
     return isinstance(expression, Number | Variable | Special | Operand)
-
-
-_ALTERNATIVES: Final[dict[type[ast.stmt], str]] = {
-    ast.While: "a loop needs a bound: write 'for i in range(4):'",
-    ast.Return: "a probe function ends at its last line: put what follows under 'if' or 'else'",
-    ast.Break: "a loop runs to its end: put what follows under 'if'",
-    ast.Continue: "a loop runs to its end: put what follows under 'if'",
-}
-_ALLOWED_STATEMENTS: Final = "a function holds assignments, if, for, pass, X.save(…), X.add(…) and X.locate()"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 APPENDED_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _MODE: Final = 0o666
+EMPTY_KERNEL_DIRECTORY: Final = "empty"
+"""Directory of the empty kernel: the engine fills it, the hook reads it."""
+CACHE_LIMIT: Final = 1 << 30
+"""Bytes that the cache may take."""
+_MAGIC: Final = b"tui-probe cache 1\n"
+_DIGEST_BYTES: Final = 32
+_SUFFIX: Final = ".entry"
+_UNFINISHED: Final = ".unfinished"
+_ABANDONED_SECONDS: Final = 3600.0  # seconds after which an unfinished file has no writer any more
+_TRIMS_PER_LIMIT: Final = 16  # parts of the limit that may be written before the next look at the whole
 
 
 def open_file(path: Path, how: int) -> int:
@@ -113,10 +123,6 @@ def _unfinished_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.{threading.get_native_id()}")
 
 
-EMPTY_KERNEL_DIRECTORY: Final = "empty"
-"""Directory of the empty kernel: the engine fills it, the hook reads it."""
-
-
 def default_cache_directory(what: str = "kernels") -> Path | None:
     """``$XDG_CACHE_HOME/tui-probe/WHAT``, else below ``~/.cache``; None where there is no home."""
     chosen = os.environ.get("XDG_CACHE_HOME", "")
@@ -126,17 +132,6 @@ def default_cache_directory(what: str = "kernels") -> Path | None:
         except RuntimeError:
             return None
     return Path(chosen) / "tui-probe" / what
-
-
-CACHE_LIMIT: Final = 1 << 30
-"""Bytes that the cache may take."""
-
-_MAGIC: Final = b"tui-probe cache 1\n"
-_DIGEST_BYTES: Final = 32
-_SUFFIX: Final = ".entry"
-_UNFINISHED: Final = ".unfinished"
-_ABANDONED_SECONDS: Final = 3600.0  # seconds after which an unfinished file has no writer any more
-_TRIMS_PER_LIMIT: Final = 16  # parts of the limit that may be written before the next look at the whole
 
 
 @dataclass(frozen=True, slots=True)

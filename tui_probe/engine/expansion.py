@@ -60,6 +60,12 @@ _NOT_SAMPLED: Final = "0xffffffff"
 """Place of a block outside of the sample: larger than any place in it."""
 _SHORT_SNIPPET: Final = 3
 """Instructions that cost no more than a branch around them."""
+_NAME: Final = re.compile(NAME)
+_WIDE_SPECIAL_REGISTERS: Final = frozenset({"%clock64", "%globaltimer", "%gridid", "%current_graph_exec"})
+_VECTOR_BYTES: Final = 16
+"""Bytes of the widest store of a lane, ``v4.u32`` or ``v2.u64``."""
+_STREAMING: Final = ".cs"
+"""Records are written once and not read: they are the first to leave the cache, before what the kernel uses."""
 
 
 class Sampling:
@@ -118,14 +124,6 @@ class Sampling:
 
     def _unless_outside(self, line: str) -> str:
         return f"@!{self._outside()} {line}" if line.startswith("red.") else line
-
-
-_NAME: Final = re.compile(NAME)
-_WIDE_SPECIAL_REGISTERS: Final = frozenset({"%clock64", "%globaltimer", "%gridid", "%current_graph_exec"})
-_VECTOR_BYTES: Final = 16
-"""Bytes of the widest store of a lane, ``v4.u32`` or ``v2.u64``."""
-_STREAMING: Final = ".cs"
-"""Records are written once and not read: they are the first to leave the cache, before what the kernel uses."""
 
 
 class Expander:

@@ -39,6 +39,14 @@ NONFINITE_KINDS: Final = {"f16": 1, "bf16": 2, "f32": 3, "f64": 4}
 NONFINITE_HELPERS: Final = frozenset({"NONFINITE", "VALUE", "KIND"})
 _MAX_BITS: Final = 64
 _EXPONENT_MASKS: Final = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0_0000_0000_0000}
+_OPERANDS: Final = {"OUT": 0, "IN1": 1, "IN2": 2, "IN3": 3}
+_STORES: Final = frozenset({"st", "wmma"})
+_SPACES: Final = ("global", "shared", "local", "const", "param")
+_OFFSETS: Final = frozenset({"shared", "local"})
+"""The state spaces whose variables have an address of their own there, which is not their generic address."""
+TYPE_BITS: Final = {name: size * 8 for name, size in TYPE_BYTES.items()}
+_ADDRESSES: Final = (Memory, Element)
+_INNER_FIELDS: Final = ("base", "index", "first", "second", "operand")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +128,6 @@ def _number_lines(register: str, elements: Elements, kind: str, held: int, names
 
 def _low_bits(register: str, width: int) -> list[str]:
     return [f"and.b32 {register}, {register}, 65535;"] if width == 16 else []
-
-
-_OPERANDS: Final = {"OUT": 0, "IN1": 1, "IN2": 2, "IN3": 3}
-_STORES: Final = frozenset({"st", "wmma"})
-_SPACES: Final = ("global", "shared", "local", "const", "param")
-_OFFSETS: Final = frozenset({"shared", "local"})
-"""The state spaces whose variables have an address of their own there, which is not their generic address."""
-TYPE_BITS: Final = {name: size * 8 for name, size in TYPE_BYTES.items()}
 
 
 @dataclass(slots=True)
@@ -297,10 +297,6 @@ class Helpers:
         if "bulk" in self._instruction.modifiers or TYPE_BITS.get(kind) != 32:
             return HelperValue(size, "b32")
         return HelperValue(fourth, "b32", [], frozenset({fourth}))
-
-
-_ADDRESSES: Final = (Memory, Element)
-_INNER_FIELDS: Final = ("base", "index", "first", "second", "operand")
 
 
 def _operand_registers(operand: Operand) -> Iterator[str]:

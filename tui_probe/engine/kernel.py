@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
     from tui_probe.ptx.tree import Instruction, Location, Module, Span
 
+INSERTED_MARK: Final = "// tui-probe: "
+"""Begins the comment at the end of every inserted line."""
+REPLACED_MARK: Final = INSERTED_MARK + "instead of: "
+"""Begins the comment at the end of a line that replaces an original one, quoted behind it."""
+_REST_OF_LINE: Final = re.compile(r"[ \t]*(?://[^\n]*)?(?=\n|\Z)")
+
 
 class UnusedNames:
     """Makes the names of inserted registers, labels and parameters for one PTX text."""
@@ -79,14 +85,6 @@ class UnusedNames:
 def _candidate_prefixes() -> Iterator[str]:
     yield "tp_"
     yield from (f"tp{number}_" for number in count())
-
-
-INSERTED_MARK: Final = "// tui-probe: "
-"""Begins the comment at the end of every inserted line."""
-REPLACED_MARK: Final = INSERTED_MARK + "instead of: "
-"""Begins the comment at the end of a line that replaces an original one, quoted behind it."""
-
-_REST_OF_LINE: Final = re.compile(r"[ \t]*(?://[^\n]*)?(?=\n|\Z)")
 
 
 def mark_lines(lines: Iterable[str], name: str) -> list[str]:

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 LoadKind: TypeAlias = Literal["bin", "ptx"]
 MachineCode: TypeAlias = Literal["auto", "all", "off"]
 """Kernels without PTX that are probed in SASS. Of closed libraries the hook asks with ``all`` only."""
+_MAX_IMAGE_BYTES: Final = 256 << 20
+_MAX_ASSEMBLIES: Final = 256
+"""Kernels whose assemblies are remembered: the probes of one ask for it at about the same time."""
+PRUNED_FILE: Final = "pruned.bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,6 @@ class PrepareOptions:
     """Kernels without PTX that are probed in SASS; the hook leaves out closed libraries."""
     most_assembled: int | None = None
     """Snippets of a kernel whose PTX is assembled; one with more gets them in SASS if it can. None: always PTX."""
-
-
-_MAX_IMAGE_BYTES: Final = 256 << 20
 
 
 @dataclass(slots=True)
@@ -119,11 +120,6 @@ class Originals:
         """Let go of the images used longest ago, except the last."""
         while len(self._images) > 1 and sum(image.size for image in self._images.values()) > _MAX_IMAGE_BYTES:
             self._images.popitem(last=False)
-
-
-_MAX_ASSEMBLIES: Final = 256
-"""Kernels whose assemblies are remembered: the probes of one ask for it at about the same time."""
-PRUNED_FILE: Final = "pruned.bin"
 
 
 class PrunedAssemblies:

@@ -38,6 +38,17 @@ _NO_PTX_HINT: Final = "compile with PTX in it, such as -gencode arch=compute_90,
 _ARGUMENT_LIST: Final = re.compile(r"[<(].*", re.DOTALL)
 _MAX_SUGGESTED: Final = 3
 _MAX_LISTED: Final = 5
+_MAX_CONCURRENT: Final = 4
+_BATCH_SIZE: Final = 64
+"""Kernels whose files are there at the same time, where they do not stay."""
+_PROGRESS_SECONDS: Final = 0.25
+"""Minimum time between two progress texts."""
+_DRIVER_ASSEMBLED: Final = "probed.ptx"
+_COMPLAINT: Final = re.compile(
+    r"ptxas (?!\d[\d.]*: )\S.*?/probed\.ptx, line (?P<line>\d+); (?:error|fatal) *: (?P<words>.+)"
+)
+_MAX_COMPLAINTS: Final = 4
+_ADDED_INSTRUCTIONS: Final = re.compile(r"^\[graft\] added (\d+) instructions", re.MULTILINE)
 
 
 def select_kernels(
@@ -136,19 +147,6 @@ def _no_kernel_reason(file: KernelFile, arch: int | None) -> str:
     if arch and not any(image.fits(arch) for image in file.images):
         return f"it has no kernel for a GPU of sm_{arch}, but {held}"
     return f"there is no kernel in it, in {held}"
-
-
-_MAX_CONCURRENT: Final = 4
-_BATCH_SIZE: Final = 64
-"""Kernels whose files are there at the same time, where they do not stay."""
-_PROGRESS_SECONDS: Final = 0.25
-"""Minimum time between two progress texts."""
-_DRIVER_ASSEMBLED: Final = "probed.ptx"
-_COMPLAINT: Final = re.compile(
-    r"ptxas (?!\d[\d.]*: )\S.*?/probed\.ptx, line (?P<line>\d+); (?:error|fatal) *: (?P<words>.+)"
-)
-_MAX_COMPLAINTS: Final = 4
-_ADDED_INSTRUCTIONS: Final = re.compile(r"^\[graft\] added (\d+) instructions", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from tui_probe.reasons import Reason
 
 _PRINTERS: Final = frozenset({"vprintf", "__assertfail"})
+_REFERENCE_TYPES: Final = frozenset({"texref", "samplerref", "surfref"})
+_MATH_TABLE_PREFIX: Final = "__cudart_"
 
 
 def is_only_printed(kernel: Kernel, name: str) -> bool:
@@ -90,10 +92,6 @@ def _operand_names(operands: Sequence[Operand]) -> Iterator[str]:
                 yield from _operand_names((index,))
             case Vector(elements):
                 yield from _operand_names(elements)
-
-
-_REFERENCE_TYPES: Final = frozenset({"texref", "samplerref", "surfref"})
-_MATH_TABLE_PREFIX: Final = "__cudart_"
 
 
 @dataclass(frozen=True, slots=True)

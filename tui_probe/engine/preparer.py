@@ -59,6 +59,14 @@ $end:
 	ret;
 }
 """
+_MAX_CONCURRENT_KERNELS = 4
+SAMPLED_FOLDER = "sampled"
+"""Subdirectory of a probe's directory for the form that measures only some blocks."""
+MAX_ASSEMBLED: Final = 250
+"""Snippets of a kernel whose PTX is assembled with the fused probe, where kernels are not waited for without end:
+with 1100 of them ptxas takes 2 s or more, and the graft into SASS 0.3 s.
+"""
+_LATE: Final = Answer.refusal("skipped", because("being-prepared"))
 
 
 class Preparer:
@@ -169,18 +177,6 @@ def _log_answer(log: ProcessLog, outcome: Literal["skipped", "failed"], reason: 
     except OSError as error:
         reason = reason._replace(text=f"{reason.text} (process.log: {error.strerror})")
     return Answer.refusal(outcome, reason)
-
-
-_MAX_CONCURRENT_KERNELS = 4
-SAMPLED_FOLDER = "sampled"
-"""Subdirectory of a probe's directory for the form that measures only some blocks."""
-
-
-MAX_ASSEMBLED: Final = 250
-"""Snippets of a kernel whose PTX is assembled with the fused probe, where kernels are not waited for without end:
-with 1100 of them ptxas takes 2 s or more, and the graft into SASS 0.3 s.
-"""
-_LATE: Final = Answer.refusal("skipped", because("being-prepared"))
 
 
 def _known(answer: Answer) -> Future[Answer]:

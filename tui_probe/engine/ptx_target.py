@@ -100,6 +100,12 @@ setp.ne.u32 {again}, {left}, 0;
 @{again} bra {label};
 mov.b32 {target}, {result};
 """
+_LOCKSTEP_BELOW: Final = 70
+"""First architecture whose lanes do not run in lockstep; before, ``shfl`` and ``vote`` need no members."""
+_SYNC_ONLY_FROM: Final = (6, 4)
+"""First PTX version in which ``shfl`` and ``vote`` exist with ``.sync`` only for sm_70 and later."""
+_OLDEST_RAISED: Final = (3, 0)
+_TARGET: Final = re.compile(r"sm_([0-9]+)([a-z]?)")
 
 
 def can_substitute(instruction: Instruction) -> bool:
@@ -206,13 +212,6 @@ _NEEDS: Final = {
 """PTX version and architecture by opcode, or by opcode and modifier; others are as old as any PTX that is assembled
 today.
 """
-
-_LOCKSTEP_BELOW: Final = 70
-"""First architecture whose lanes do not run in lockstep; before, ``shfl`` and ``vote`` need no members."""
-_SYNC_ONLY_FROM: Final = (6, 4)
-"""First PTX version in which ``shfl`` and ``vote`` exist with ``.sync`` only for sm_70 and later."""
-_OLDEST_RAISED: Final = (3, 0)
-_TARGET: Final = re.compile(r"sm_([0-9]+)([a-z]?)")
 
 
 @dataclass(frozen=True, slots=True)

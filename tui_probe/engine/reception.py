@@ -23,6 +23,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+PROTOCOL: Final = "1"
+HELLO: Final = f"hello\t{PROTOCOL}\n"
+_MAX_LINE: Final = 1 << 20
+_TRANSIENT_ERRORS: Final = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ECONNABORTED, errno.EINTR}
+)
+"""Errors of ``accept`` that end, mostly when other connections do."""
+_ACCEPT_PAUSE: Final = 0.05
+"""Seconds before the next try."""
+_MAX_REASON_LENGTH: Final = 500
+
 
 def listen_at(path: Path) -> socket.socket:
     """A socket that takes connections as soon as ``path`` exists. Raises LaunchError if it cannot be made there."""
@@ -36,17 +47,6 @@ def listen_at(path: Path) -> socket.socket:
         listener.close()
         raise LaunchError(f"{path}: the engine's socket cannot be made: {error.strerror or error}") from error
     return listener
-
-
-PROTOCOL: Final = "1"
-HELLO: Final = f"hello\t{PROTOCOL}\n"
-_MAX_LINE: Final = 1 << 20
-_TRANSIENT_ERRORS: Final = frozenset(
-    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ECONNABORTED, errno.EINTR}
-)
-"""Errors of ``accept`` that end, mostly when other connections do."""
-_ACCEPT_PAUSE: Final = 0.05
-"""Seconds before the next try."""
 
 
 class Listener(Protocol):
@@ -170,9 +170,6 @@ def _skip_rest(lines: BinaryIO, line: bytes) -> None:
     """Read a line that is too long to its end, so that what follows is read as the next request."""
     while line and not line.endswith(b"\n"):
         line = lines.readline(_MAX_LINE)
-
-
-_MAX_REASON_LENGTH: Final = 500
 
 
 @dataclass(frozen=True, slots=True)

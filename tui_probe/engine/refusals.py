@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 #
 # A test compares it with what the engine does to cubins of all of them.
 
+_TABLE_HEAD: Final = (
+    "| Architecture | GPUs | PTX mode | SASS: entry, exit | SASS: counts | SASS: records | SASS: blocks |",
+    "|---|---|---|---|---|---|---|",
+)
+_ACTIVEMASK_VERSION: Final = (6, 2)
+_MAX_NAMED: Final = 4
+"""Positions that are named; the others are counted."""
+
 
 class ArchitectureSupport(NamedTuple):
     """Features that SASS mode supports on an architecture (90), and ``gpus`` that have it, "" where none is known."""
@@ -52,10 +60,6 @@ ARCHITECTURE_SUPPORT: Final = (
     ArchitectureSupport(121, "GB10"),
 )
 _OLDEST_ARCHITECTURE: Final = ARCHITECTURE_SUPPORT[0].arch
-_TABLE_HEAD: Final = (
-    "| Architecture | GPUs | PTX mode | SASS: entry, exit | SASS: counts | SASS: records | SASS: blocks |",
-    "|---|---|---|---|---|---|---|",
-)
 
 
 def architecture_table() -> str:
@@ -83,9 +87,6 @@ def refuse_architecture(arch: int) -> None:
         raise UnsupportedKernelError(because("graft-architecture", gpu=f"sm_{arch}"))
 
 
-_ACTIVEMASK_VERSION: Final = (6, 2)
-
-
 def refuse_unsupported(kernel: Kernel, probe: Probe) -> None:
     """Raise UnsupportedKernelError, with its line, for a kernel that ``probe`` cannot be in."""
     _refuse_module(kernel.module, probe)
@@ -97,10 +98,6 @@ def _refuse_module(module: Module, probe: Probe) -> None:
     if any(own_map.level is not Level.THREAD for own_map in probe.maps) and module.version < _ACTIVEMASK_VERSION:
         version = ".".join(map(str, module.version))
         raise UnsupportedKernelError(because("no-activemask", version=version))
-
-
-_MAX_NAMED: Final = 4
-"""Positions that are named; the others are counted."""
 
 
 def is_for_instructions(probe: Probe) -> bool:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _INLINED: Final = re.compile(r"\binlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})")
 _MAX_DEPTH: Final = 64
 """Calls within calls."""
+SiteKind: TypeAlias = Literal["instruction", "block", "loop"]
+_MAX_CACHED_KINDS: Final = 4096
 
 
 class SiteSources:
@@ -203,9 +205,6 @@ def _locations_in(body: Sequence[Statement]) -> list[Location]:
     return locations
 
 
-SiteKind: TypeAlias = Literal["instruction", "block", "loop"]
-
-
 @dataclass(slots=True)
 class NotedSite:
     """An instruction that points are at, or the first one of a basic block or loop, as it is in ``pruned.ptx``.
@@ -261,9 +260,6 @@ class SiteNotes:
                 name: [places[id(instruction)] for instruction in instructions]
                 for name, instructions in records.items()
             }
-
-
-_MAX_CACHED_KINDS: Final = 4096
 
 
 def site_file(probe: str, kernel: Kernel, notes: SiteNotes, image: bytes) -> str:

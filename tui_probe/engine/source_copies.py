@@ -54,6 +54,9 @@ _GENERATED: Final = re.compile(r"torchinductor_|ipykernel_|tmp\w*_?triton")
 """Folders of compilers in that for temporary files."""
 _EDITABLE: Final = re.compile(r"""['"](/[^'"]+)['"]""")
 _ENVIRONMENTS: Final = ("VIRTUAL_ENV", "CONDA_PREFIX")
+MAX_COPIED_BYTES: Final = 16 << 20
+"""Bytes."""
+_READABLE_MODE: Final = 0o444
 
 
 class SourcePolicy:
@@ -128,11 +131,6 @@ def _link_targets(path: Path) -> Iterator[Path]:
         yield from (Path(line) for line in text.splitlines() if line.startswith("/"))
     else:
         yield from map(Path, _EDITABLE.findall(text))
-
-
-MAX_COPIED_BYTES: Final = 16 << 20
-"""Bytes."""
-_READABLE_MODE: Final = 0o444
 
 
 class SourceCopies:

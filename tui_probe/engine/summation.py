@@ -52,6 +52,10 @@ _WARP_REGISTERS: Final = frozenset(
     | {"%gridid", "%warpid", "%nwarpid"}
 )
 _REGISTER_NAME: Final = re.compile(r"%[A-Za-z_$][\w$.]*")
+_REDUX_VERSION = (7, 0)
+"""The first version of PTX that has ``redux``."""
+REDUX_FROM = 80
+"""The first architecture that has ``redux``."""
 
 
 def saves_uniform_values(probe: Probe) -> bool:
@@ -76,12 +80,6 @@ def _is_snippet_uniform(probe: Probe, snippet: Snippet) -> bool:
         elif isinstance(statement, Save):
             names += [value for value in statement.values if value.startswith("%")]
     return all(word in probe.registers or word in _WARP_REGISTERS for word in names)
-
-
-_REDUX_VERSION = (7, 0)
-"""The first version of PTX that has ``redux``."""
-REDUX_FROM = 80
-"""The first architecture that has ``redux``."""
 
 
 def can_reduce(module: Module) -> bool:

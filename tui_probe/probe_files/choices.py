@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
     from tui_probe.probe_model.probe import Map, Probe, ProbePoint
 
+MAX_PROBES: Final = 16
+"""Probes of one run."""
+_SAMPLE: Final = re.compile(r"1/(?P<one_in>\d+)|(?P<first>\d+)-(?P<last>\d+)|(?P<blocks>\d+)")
+_NAME: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,198}")
+
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
@@ -90,13 +95,6 @@ def _saved_text(own_map: Map) -> str:
     return (
         saved if reduction is None else f"{reduction.record_bytes} bytes per {reduction.group}, with --detail {saved}"
     )
-
-
-MAX_PROBES: Final = 16
-"""Probes of one run."""
-
-_SAMPLE: Final = re.compile(r"1/(?P<one_in>\d+)|(?P<first>\d+)-(?P<last>\d+)|(?P<blocks>\d+)")
-_NAME: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,198}")
 
 
 @dataclass(frozen=True, slots=True)

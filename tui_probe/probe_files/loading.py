@@ -27,6 +27,7 @@ DEFAULT_PROBE: Final = "survey"
 PROBE_SUFFIXES: Final = (".toml", ".py")
 MAIN_STEM: Final = "probe"
 """The file that makes a folder a probe."""
+_PYTHON_SUFFIX: Final = ".py"
 
 
 def built_in_directory() -> Path:
@@ -99,9 +100,6 @@ def installed_directories() -> dict[str, Path]:
 def installed_files() -> dict[str, Path]:
     """The files of probes that other packages bring, by name."""
     return {name: file for folder in installed_directories().values() for name, file in probe_files_in(folder).items()}
-
-
-_PYTHON_SUFFIX: Final = ".py"
 
 
 def built_in_names() -> list[str]:

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _ENCODER: Final = toml.TomlEncoder()
+ProbeLanguage = Literal["python", "toml"]
+_LOCATION_PREFIX: Final = re.compile(r"^[^:]*, line \d+: ")
+_PROBE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TEMPLATES: Final[dict[ProbeLanguage, tuple[str, str]]] = {
+    "python": (".py", PYTHON_TEMPLATE),
+    "toml": (".toml", TOML_TEMPLATE),
+}
 
 
 def to_toml(text: str, path: str = "probe.py") -> str:
@@ -55,16 +62,6 @@ def _dump_string(value: str) -> str:
 
 
 _ENCODER.dump_funcs[str] = _dump_string
-
-
-ProbeLanguage = Literal["python", "toml"]
-
-_LOCATION_PREFIX: Final = re.compile(r"^[^:]*, line \d+: ")
-_PROBE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TEMPLATES: Final[dict[ProbeLanguage, tuple[str, str]]] = {
-    "python": (".py", PYTHON_TEMPLATE),
-    "toml": (".toml", TOML_TEMPLATE),
-}
 
 
 def probe_template(name: str, language: ProbeLanguage, position: str) -> tuple[str, str]:

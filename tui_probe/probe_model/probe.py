@@ -38,6 +38,8 @@ REDUCTION_GROUPS: Final[tuple[ReductionGroup, ...]] = ("warp", "block", "launch"
 REDUCTION_OPERATIONS: Final[tuple[ReductionOperation, ...]] = ("sum", "min", "max", "first", "same", "span")
 
 FIELD_BYTES: Final[dict[FieldType, int]] = {"u64": 8, "u32": 4}
+FUSED_NAME: Final = "fused"
+"""Name of the directory of the fused probe: of a kernel with all counting probes of a run at the same time."""
 
 
 class Level(Enum):
@@ -372,10 +374,6 @@ class Probe:
             if candidate.name == name:
                 return candidate
         raise KeyError(name)
-
-
-FUSED_NAME: Final = "fused"
-"""Name of the directory of the fused probe: of a kernel with all counting probes of a run at the same time."""
 
 
 def fused_places(probes: Sequence[Probe | None]) -> tuple[int, ...]:

@@ -38,6 +38,8 @@ MAPS: dict[str, Any] = {}
 PROBES: dict[str, dict[str, Any]] = {}
 UNKNOWN = 0xFFFFFFFF
 Array = Any  # numpy.ndarray
+Header = namedtuple("Header", "gridDimX gridDimY gridDimZ blockDimX blockDimY blockDimZ sharedMemBytes numProbes")
+Section = namedtuple("Section", "size warpDiv offset")
 
 
 @dataclass
@@ -80,10 +82,6 @@ def read(path: str) -> Result:
     for name in maps:
         result.written[name] = which_were_written(result.maps, name, marks.get(name))
     return result
-
-
-Header = namedtuple("Header", "gridDimX gridDimY gridDimZ blockDimX blockDimY blockDimZ sharedMemBytes numProbes")
-Section = namedtuple("Section", "size warpDiv offset")
 
 
 def parse(path: str) -> tuple[Any, list[Any], dict[str, Any]]:

@@ -37,6 +37,20 @@ _LEVELS: Final[dict[str, int]] = {
 _DOUBLE: Final = frozenset(sign for sign in _LEVELS if len(sign) == 2)
 PRODUCT: Final = 10
 """The level of products: what binds closer than a sum."""
+_COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_REALS: Final[dict[str, Callable[[float, float], float]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
 
 
 class NotConstantError(Exception):
@@ -81,20 +95,6 @@ _ARITHMETIC: Final[dict[str, Callable[[int, int], int]]] = {
     "&": operator.and_,
     "|": operator.or_,
     "^": operator.xor,
-}
-_COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-_REALS: Final[dict[str, Callable[[float, float], float]]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
 }
 
 

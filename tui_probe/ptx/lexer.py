@@ -30,6 +30,12 @@ NUMBER: Final = (
     r"(?>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]++U?|0[bB][01]++U?"
     r"|[0-9]++\.[0-9]*+(?:[eE][+-]?[0-9]++)?|[0-9]++[eE][+-]?[0-9]++|[0-9]++U?)"
 )
+_TOKEN: Final = re.compile(
+    rf"{TRIVIA}(?:({NAME})|({DOTTED})|({NUMBER})|({STRING})|(?!/\*)([^ \t\r\n\f\v\"]))",
+)
+_TRIVIA: Final = re.compile(TRIVIA)
+_MOST_DIGITS: Final = 18
+"""Decimal digits that surely fit into 64 bits."""
 
 
 class TokenKind(IntEnum):
@@ -60,15 +66,7 @@ class Token(NamedTuple):
         return self.start + len(self.text)
 
 
-_TOKEN: Final = re.compile(
-    rf"{TRIVIA}(?:({NAME})|({DOTTED})|({NUMBER})|({STRING})|(?!/\*)([^ \t\r\n\f\v\"]))",
-)
-_TRIVIA: Final = re.compile(TRIVIA)
 _KINDS: Final = (TokenKind.NAME, *TokenKind)
-
-
-_MOST_DIGITS: Final = 18
-"""Decimal digits that surely fit into 64 bits."""
 
 
 def whole_number(digits: str, line: int) -> int:

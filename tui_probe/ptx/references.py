@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _NAME: Final = re.compile(NAME)
+_FILE_NUMBER: Final = re.compile(rf"(?:\.loc|\.loc_intermediate|\.file|inlined_at){TRIVIA}([0-9]+)")
+_INLINED_NAME: Final = re.compile(rf"function_name{TRIVIA}({NAME})")
+_DEBUG_OPTION: Final = re.compile(rf"{TRIVIA},{TRIVIA}debug(?![A-Za-z0-9_$])")
+_COMMENT: Final = re.compile(COMMENT)
+_STRING_LABEL: Final = re.compile(rf"({NAME})\s*:")
 
 
 def names_in(text: str) -> set[str]:
@@ -139,13 +144,6 @@ def _names_in_operand(operand: Operand) -> set[str]:
         case _:
             return set()
     return set().union(*map(_names_in_operand, inner))
-
-
-_FILE_NUMBER: Final = re.compile(rf"(?:\.loc|\.loc_intermediate|\.file|inlined_at){TRIVIA}([0-9]+)")
-_INLINED_NAME: Final = re.compile(rf"function_name{TRIVIA}({NAME})")
-_DEBUG_OPTION: Final = re.compile(rf"{TRIVIA},{TRIVIA}debug(?![A-Za-z0-9_$])")
-_COMMENT: Final = re.compile(COMMENT)
-_STRING_LABEL: Final = re.compile(rf"({NAME})\s*:")
 
 
 def find_entry(module: Module, entry: str) -> Function:

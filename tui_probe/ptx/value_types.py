@@ -60,6 +60,7 @@ _ARITHMETIC: Final = frozenset(
 _MOVE_OPCODES: Final = frozenset({"mov", "shfl"})
 _MATRICES: Final = ("mma", "mma_async")
 _UNDECIDED: Final = "undecided"
+_SPECIAL: Final = frozenset({"%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%warpid", "%smid", "%clock", "%clock64"})
 
 
 class ValueTypes:
@@ -226,9 +227,6 @@ def _writes_shared_otherwise(instruction: Instruction) -> bool:
     if instruction.opcode == "st":
         return not {"global", "local", "param"}.intersection(_spaces(instruction))
     return instruction.opcode in ("cp", "atom", "red") and "shared" in _spaces(instruction)
-
-
-_SPECIAL: Final = frozenset({"%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%warpid", "%smid", "%clock", "%clock64"})
 
 
 def _nodes(body: Iterable[Statement]) -> Iterator[Instruction | Label]:

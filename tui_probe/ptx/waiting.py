@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 EdgeSide: TypeAlias = Literal["before", "taken", "behind"]
 
 _IDLE_OPCODES: Final = frozenset({"bra", "mov", "selp", "slct", "cvt", "nanosleep", "vote", "activemask"})
+_STRONG_MODIFIERS: Final = frozenset({"volatile", "relaxed", "acquire", "mmio", "cg", "cv"})
+_BLOCK_SPACES: Final = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param", "const"})
+_PROXY_MODIFIERS: Final = frozenset({"proxy", "mbarrier_init"})
+"""Fences that order a block's own accesses of different kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +179,6 @@ def _operand_registers(operands: Iterable[Operand]) -> Iterator[str]:
                 yield from _operand_registers([first, second])
             case Vector(elements):
                 yield from _operand_registers(elements)
-
-
-_STRONG_MODIFIERS: Final = frozenset({"volatile", "relaxed", "acquire", "mmio", "cg", "cv"})
-_BLOCK_SPACES: Final = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param", "const"})
-_PROXY_MODIFIERS: Final = frozenset({"proxy", "mbarrier_init"})
-"""Fences that order a block's own accesses of different kinds."""
 
 
 def blocks_may_wait(functions: Iterable[Function]) -> bool:

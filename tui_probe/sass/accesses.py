@@ -27,6 +27,39 @@ if TYPE_CHECKING:
 
     from tui_probe.sass.words import Word
 
+LD: Final = 0x180
+LDG: Final = 0x181
+ST: Final = 0x185
+STG: Final = 0x186
+LDS: Final = 0x184
+STS: Final = 0x188
+LDGSTS: Final = 0x1AE
+BULK_COPIES: Final = range(0x1B4, 0x1BC)
+"""UTMALDG, UTMASTG, UBLKCP and their kin."""
+_EXTENDED: Final = 72
+_WIDE: Final = 90
+_UNIFORM: Final = 91
+_DESCRIPTOR: Final = 76
+_SIZE_AT, _SIZE_BITS = 73, 3
+_SIZES: Final[tuple[int, ...]] = (1, 1, 2, 2, 4, 8, 16)
+_COPY_SIZE_AT, _COPY_SIZE_BITS = 74, 2
+_COPY_SIZES: Final = (4, 8, 16)
+_NEW_COPIES_FROM: Final = 100
+_OFFSET_AT, _OFFSET_BITS = 40, 24
+_LONG_OFFSET_AT, _LONG_OFFSET_BITS = 32, 32
+_COPY_OFFSET_AT, _COPY_OFFSET_BITS = 32, 12
+_COPY_PREDICATE: Final = 87
+_ZERO_FILL: Final = 82
+_UNIFORM_AT: Final = {LD: 32, LDG: 32, LDS: 32, ST: 64, STG: 64, STS: 64, LDGSTS: 64}
+_SHARED: Final = frozenset({LDS, STS})
+_SHARED_FORMS: Final = {LDS: frozenset({4}), STS: frozenset({1, 4})}
+_SCALE_AT, _SCALE_BITS = 78, 2
+_SCALES: Final = (0, 2, 3, 4)
+_DESCRIPTORS_FROM: Final = 80
+"""The first architecture whose accesses of global memory have a descriptor."""
+_WIDE_FIELDS_FROM: Final = 100
+"""The first architecture whose fields of uniform registers have eight bits instead of six."""
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -56,41 +89,6 @@ class MemoryAccess:
     bytes: int
     reads: int = ALWAYS
     shortened: bool = False
-
-
-LD: Final = 0x180
-LDG: Final = 0x181
-ST: Final = 0x185
-STG: Final = 0x186
-LDS: Final = 0x184
-STS: Final = 0x188
-LDGSTS: Final = 0x1AE
-BULK_COPIES: Final = range(0x1B4, 0x1BC)
-"""UTMALDG, UTMASTG, UBLKCP and their kin."""
-
-_EXTENDED: Final = 72
-_WIDE: Final = 90
-_UNIFORM: Final = 91
-_DESCRIPTOR: Final = 76
-_SIZE_AT, _SIZE_BITS = 73, 3
-_SIZES: Final[tuple[int, ...]] = (1, 1, 2, 2, 4, 8, 16)
-_COPY_SIZE_AT, _COPY_SIZE_BITS = 74, 2
-_COPY_SIZES: Final = (4, 8, 16)
-_NEW_COPIES_FROM: Final = 100
-_OFFSET_AT, _OFFSET_BITS = 40, 24
-_LONG_OFFSET_AT, _LONG_OFFSET_BITS = 32, 32
-_COPY_OFFSET_AT, _COPY_OFFSET_BITS = 32, 12
-_COPY_PREDICATE: Final = 87
-_ZERO_FILL: Final = 82
-_UNIFORM_AT: Final = {LD: 32, LDG: 32, LDS: 32, ST: 64, STG: 64, STS: 64, LDGSTS: 64}
-_SHARED: Final = frozenset({LDS, STS})
-_SHARED_FORMS: Final = {LDS: frozenset({4}), STS: frozenset({1, 4})}
-_SCALE_AT, _SCALE_BITS = 78, 2
-_SCALES: Final = (0, 2, 3, 4)
-_DESCRIPTORS_FROM: Final = 80
-"""The first architecture whose accesses of global memory have a descriptor."""
-_WIDE_FIELDS_FROM: Final = 100
-"""The first architecture whose fields of uniform registers have eight bits instead of six."""
 
 
 def access_of(word: Word, arch: int) -> MemoryAccess | None:

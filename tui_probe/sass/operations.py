@@ -71,22 +71,6 @@ _HALF_OPERATIONS: Final = frozenset({0x030, 0x031, 0x032, 0x033, 0x034, 0x035, 0
 _IS_BFLOAT: Final = 85
 _TEXTURES: Final = range(0x160, 0x178)
 """Loads through textures, whose names no one needs here."""
-
-
-def operation_name(word: Word, arch: int) -> str:
-    """The name up to the first dot, ``HFMA2``; "" for an operation that is not known."""
-    if word.operation in _CHANGED_NAMES:
-        before, first, since = _CHANGED_NAMES[word.operation]
-        return since if arch >= first else before
-    return _OPERATION_NAMES.get(word.operation, "")
-
-
-def operation_class(word: Word, arch: int) -> str:
-    """The class of an instruction; ``other`` for one that is not known."""
-    work = _CLASSES.get(operation_name(word, arch), "load" if word.operation in _TEXTURES else "other")
-    return "bf16" if work == "fp16" and word.operation in _HALF_OPERATIONS and word.field(_IS_BFLOAT, 1) else work
-
-
 _WARP: Final = 32
 _HMMA, _IMMA, _BMMA, _DMMA, _QMMA = 0x03C, 0x037, 0x03D, 0x03F, 0x07A
 _SHAPES: Final[dict[int, tuple[tuple[int, ...], dict[tuple[int, ...], int]]]] = {
@@ -119,6 +103,36 @@ _NEVER_SET: Final = {_IMMA: (73, 77, 79)}
 _TF32: Final = 58
 PRODUCT_OPERATIONS: Final = frozenset({*_SHAPES, _DMMA, _HGMMA, _QGMMA}) | _UNKNOWN_PRODUCTS
 _FIRST_WIDE_DMMA: Final = 90
+_ACCESS_NAMES: Final = {
+    accesses.LD: "LD",
+    accesses.LDG: "LDG",
+    accesses.LDS: "LDS",
+    accesses.ST: "ST",
+    accesses.STG: "STG",
+    accesses.STS: "STS",
+    accesses.LDGSTS: "LDGSTS",
+    **dict.fromkeys(ATOM, "ATOM"),
+    **dict.fromkeys(ATOMG, "ATOMG"),
+    **dict.fromkeys(RED, "REDG"),
+    **PRODUCT_NAMES,
+}
+_GLOBAL_FROM: Final = 90
+_WIDE_SUFFIXES: Final = {8: ".64", 16: ".128"}
+_NARROW_SUFFIXES: Final = {1: ".8", 2: ".16"}
+
+
+def operation_name(word: Word, arch: int) -> str:
+    """The name up to the first dot, ``HFMA2``; "" for an operation that is not known."""
+    if word.operation in _CHANGED_NAMES:
+        before, first, since = _CHANGED_NAMES[word.operation]
+        return since if arch >= first else before
+    return _OPERATION_NAMES.get(word.operation, "")
+
+
+def operation_class(word: Word, arch: int) -> str:
+    """The class of an instruction; ``other`` for one that is not known."""
+    work = _CLASSES.get(operation_name(word, arch), "load" if word.operation in _TEXTURES else "other")
+    return "bf16" if work == "fp16" and word.operation in _HALF_OPERATIONS and word.field(_IS_BFLOAT, 1) else work
 
 
 class MatrixProduct(NamedTuple):
@@ -141,24 +155,6 @@ def matrix_product(word: Word, arch: int) -> MatrixProduct:
     if not products or any(word.field(bit, 1) for bit in _NEVER_SET.get(word.operation, ())):
         raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
     return MatrixProduct(products // _WARP, of_group=False)
-
-
-_ACCESS_NAMES: Final = {
-    accesses.LD: "LD",
-    accesses.LDG: "LDG",
-    accesses.LDS: "LDS",
-    accesses.ST: "ST",
-    accesses.STG: "STG",
-    accesses.STS: "STS",
-    accesses.LDGSTS: "LDGSTS",
-    **dict.fromkeys(ATOM, "ATOM"),
-    **dict.fromkeys(ATOMG, "ATOMG"),
-    **dict.fromkeys(RED, "REDG"),
-    **PRODUCT_NAMES,
-}
-_GLOBAL_FROM: Final = 90
-_WIDE_SUFFIXES: Final = {8: ".64", 16: ".128"}
-_NARROW_SUFFIXES: Final = {1: ".8", 2: ".16"}
 
 
 def mnemonic(word: Word, arch: int) -> str:

@@ -62,6 +62,14 @@ STORE_MARK: Final = 0x188
 MARK_STEP: Final = 0x1000
 """Bytes between the addresses of two marks; the lowest number is 1."""
 _ADDRESS_OFFSET: Final = 40, 24
+STACK_POINTER: Final = 1
+_STORES: Final = frozenset({0x185, 0x186, 0x18E, 0x1A6, 0x1A8, 0x1A9, 0x18A, 0x18B, 0x1A1, 0x1A2, 0x1A3})
+_OPERAND_BARRIER: Final = 5
+_BARRIER_SET: Final = 2
+"""Cycles until a barrier that an instruction sets can be waited for."""
+_MOVE_STALL: Final = 12
+_UMOV: Final = 0xC82
+_ALL_BYTES: Final = 0xF
 
 
 def is_mark(word: Word) -> bool:
@@ -72,17 +80,6 @@ def is_mark(word: Word) -> bool:
 def mark_number(word: Word) -> int:
     """Return the number of a mark."""
     return word.field(*_ADDRESS_OFFSET) // MARK_STEP
-
-
-STACK_POINTER: Final = 1
-
-_STORES: Final = frozenset({0x185, 0x186, 0x18E, 0x1A6, 0x1A8, 0x1A9, 0x18A, 0x18B, 0x1A1, 0x1A2, 0x1A3})
-_OPERAND_BARRIER: Final = 5
-_BARRIER_SET: Final = 2
-"""Cycles until a barrier that an instruction sets can be waited for."""
-_MOVE_STALL: Final = 12
-_UMOV: Final = 0xC82
-_ALL_BYTES: Final = 0xF
 
 
 @dataclass(frozen=True, slots=True)

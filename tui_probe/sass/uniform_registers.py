@@ -64,6 +64,32 @@ _TENSOR_COPIES: Final = range(0x1B4, 0x1BC)
 _LONG: Final = 8
 _QUAD: Final = 4
 _PAIR: Final = 2
+_SOURCES_OF_UNIFORM: Final[Mapping[int, tuple[int, ...]]] = {
+    0x082: (_RB,),  # UMOV
+    0x086: (),  # VOTEU
+    0x087: (_RA, _RB),  # USEL
+    0x090: (_RA, _RB, _RC),  # UIADD3
+    0x091: (_RA, _RB, _RC),  # ULEA
+    0x092: (_RA, _RB, _RC),  # ULOP3
+    0x096: (_RA, _RB, _RC),  # UPRMT
+    0x097: (_RA, _RB, _RC),  # UIADD3.64
+    0x099: (_RA, _RB, _RC),  # USHF
+    0x0A4: (_RA, _RB, _RC),  # UIMAD
+    0x0A5: (_RA, _RB, _RC),  # UIMAD.WIDE
+    0x0B9: (),  # ULDC
+    0x0BD: (_RB,),  # UFLO
+    0x0BF: (_RB,),  # UPOPC
+    0x0CB: (),  # CS2UR
+}
+UNIFORM_MEMORY_FIELDS: Final[Mapping[int, int]] = {
+    0x181: _RB, 0x184: _RB, 0x186: _RC, 0x188: _RC, 0x18E: _RC, 0x1A8: _RC,
+}  # fmt: skip
+"""LDG, LDS, STG, STS, RED, ATOMG: where their uniform register is."""
+_OPERATIONS_WITHOUT_UNIFORM: Final = frozenset(
+    {0x119, 0x118, 0x11A, 0x14D, 0x005, 0x182, 0x147, 0x189, 0x191, 0x192, 0x1A1, 0x1AA, 0x1AF}
+)
+"""S2R, NOP, DEPBAR, EXIT, CS2R, LDC, BRA, SHFL, ERRBAR, MEMBAR, MATCH, QSPC, LDGDEPBAR: without any, unless bit 91 says
+that they have one."""
 
 
 def used_uniform_registers(words: Iterable[Word], arch: int) -> frozenset[int]:
@@ -126,34 +152,6 @@ def uniform_register_at(word: Word, at: int, arch: int) -> int:
 
 def _field_bits(arch: int) -> int:
     return 8 if arch >= WIDE_FROM else 6
-
-
-_SOURCES_OF_UNIFORM: Final[Mapping[int, tuple[int, ...]]] = {
-    0x082: (_RB,),  # UMOV
-    0x086: (),  # VOTEU
-    0x087: (_RA, _RB),  # USEL
-    0x090: (_RA, _RB, _RC),  # UIADD3
-    0x091: (_RA, _RB, _RC),  # ULEA
-    0x092: (_RA, _RB, _RC),  # ULOP3
-    0x096: (_RA, _RB, _RC),  # UPRMT
-    0x097: (_RA, _RB, _RC),  # UIADD3.64
-    0x099: (_RA, _RB, _RC),  # USHF
-    0x0A4: (_RA, _RB, _RC),  # UIMAD
-    0x0A5: (_RA, _RB, _RC),  # UIMAD.WIDE
-    0x0B9: (),  # ULDC
-    0x0BD: (_RB,),  # UFLO
-    0x0BF: (_RB,),  # UPOPC
-    0x0CB: (),  # CS2UR
-}
-UNIFORM_MEMORY_FIELDS: Final[Mapping[int, int]] = {
-    0x181: _RB, 0x184: _RB, 0x186: _RC, 0x188: _RC, 0x18E: _RC, 0x1A8: _RC,
-}  # fmt: skip
-"""LDG, LDS, STG, STS, RED, ATOMG: where their uniform register is."""
-_OPERATIONS_WITHOUT_UNIFORM: Final = frozenset(
-    {0x119, 0x118, 0x11A, 0x14D, 0x005, 0x182, 0x147, 0x189, 0x191, 0x192, 0x1A1, 0x1AA, 0x1AF}
-)
-"""S2R, NOP, DEPBAR, EXIT, CS2R, LDC, BRA, SHFL, ERRBAR, MEMBAR, MATCH, QSPC, LDGDEPBAR: without any, unless bit 91 says
-that they have one."""
 
 
 def exact_uniform_fields(word: Word) -> tuple[int, ...] | None:

@@ -73,6 +73,20 @@ _IN_ORDER: Final = {
     **dict.fromkeys(("MUFU", "F2F", "F2I", "I2F", "FRND"), "math"),
 }
 """Queues whose results arrive in order, so that ptxas gives only the last of several a scoreboard."""
+_DEPBAR: Final = 0x11A
+_WARPGROUP: Final = 0x1C5
+_BAR, _BAR_MODE, _ARRIVES_ONLY = 0x11D, (77, 3), 1
+_WARPGROUP_WAITS: Final = 80, 1
+_UCGABAR, _UCGABAR_WAIT_FORM = 0x1C7, 6
+_ALWAYS_WAIT: Final = {0x192: "fence", 0x1AB: "fence", 0x15D: "sleep"}
+"""MEMBAR, ERRBAR, NANOSLEEP."""
+_DEPBAR_BARRIER: Final = 44, 3
+_GROUP_COUNT: Final = 38, 6
+_PRODUCTS: Final = frozenset({0x1F0, 0x1F1, 0x1F2, 0x1F3})
+"""HGMMA, IGMMA, BGMMA, QGMMA."""
+_PRODUCT_GROUP: Final = 84, 3
+_FIRST_GROUP: Final = 0
+"""Scoreboard ``gsb0``, which the last product of a group sets; the others name 7."""
 
 
 def produced_class(word: Word, arch: int) -> str:
@@ -90,21 +104,6 @@ def in_order_queue(word: Word, arch: int) -> str | None:
 
 
 # Instructions that hold a warp without a wait mask.
-
-_DEPBAR: Final = 0x11A
-_WARPGROUP: Final = 0x1C5
-_BAR, _BAR_MODE, _ARRIVES_ONLY = 0x11D, (77, 3), 1
-_WARPGROUP_WAITS: Final = 80, 1
-_UCGABAR, _UCGABAR_WAIT_FORM = 0x1C7, 6
-_ALWAYS_WAIT: Final = {0x192: "fence", 0x1AB: "fence", 0x15D: "sleep"}
-"""MEMBAR, ERRBAR, NANOSLEEP."""
-_DEPBAR_BARRIER: Final = 44, 3
-_GROUP_COUNT: Final = 38, 6
-_PRODUCTS: Final = frozenset({0x1F0, 0x1F1, 0x1F2, 0x1F3})
-"""HGMMA, IGMMA, BGMMA, QGMMA."""
-_PRODUCT_GROUP: Final = 84, 3
-_FIRST_GROUP: Final = 0
-"""Scoreboard ``gsb0``, which the last product of a group sets; the others name 7."""
 
 
 def own_wait(word: Word) -> str | None:

@@ -35,14 +35,32 @@ if TYPE_CHECKING:
 
 PtxFamily = tuple[Instruction, ...]
 """PTX instructions that a SASS instruction may stem from; it counts as the first."""
+_PAIRS, _SUMS, _PRODUCTS = ("fma", "mad"), ("add", "sub"), ("mul",)
+_HALF_TYPES: Final = ("f16x2", "f16", "bf16x2", "bf16")
+_TYPES_OF_PRODUCTS: Final = {
+    "half": ("f16", "bf16"),
+    "tf32": ("tf32",),
+    "double": ("f64",),
+    "byte": ("s8", "u8", "s4", "u4"),
+    "bit": ("b1",),
+    "float8": ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1"),
+}
+_KINDS: Final = {
+    "IMMA": "byte", "IGMMA": "byte", "BMMA": "bit", "BGMMA": "bit", "DMMA": "double", "QMMA": "float8",
+    "QGMMA": "float8",
+}  # fmt: skip
+_HMMA_TYPE, _TF32 = (82, 3), 2
+_HGMMA_TF32: Final = 58
+MATRIX_MOVES: Final = {0x03B: "ldmatrix", 0x044: "stmatrix"}
+"""LDSM, STSM."""
+_MATRIX_COUNT_FIELD: Final = 72, 2
+_MATRIX_COUNTS: Final = ("x1", "x2", "x4")
 
 
 def _family(opcodes: Iterable[str], *types: str, of: tuple[str, ...] = ()) -> PtxFamily:
     return tuple(Instruction(opcode, (*of, type_), (), MADE_UP) for type_ in types for opcode in opcodes)
 
 
-_PAIRS, _SUMS, _PRODUCTS = ("fma", "mad"), ("add", "sub"), ("mul",)
-_HALF_TYPES: Final = ("f16x2", "f16", "bf16x2", "bf16")
 ARITHMETIC_FAMILIES: Final[dict[str, PtxFamily]] = {
     "FFMA": _family(_PAIRS, "f32"),
     "FADD": _family(_SUMS, "f32"),
@@ -58,14 +76,6 @@ ARITHMETIC_FAMILIES: Final[dict[str, PtxFamily]] = {
     "HMUL2": _family(_PRODUCTS, *_HALF_TYPES),
 }
 """PTX equivalents by name of the SASS instruction."""
-_TYPES_OF_PRODUCTS: Final = {
-    "half": ("f16", "bf16"),
-    "tf32": ("tf32",),
-    "double": ("f64",),
-    "byte": ("s8", "u8", "s4", "u4"),
-    "bit": ("b1",),
-    "float8": ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1"),
-}
 MMA_FAMILIES: Final = {kind: _family(("mma",), *types, of=("sync",)) for kind, types in _TYPES_OF_PRODUCTS.items()}
 WGMMA_FAMILIES: Final = {
     kind: _family(("wgmma",), *types, of=("mma_async", "sync"))
@@ -73,16 +83,6 @@ WGMMA_FAMILIES: Final = {
     if kind != "double"
 }
 """PTX equivalents of warpgroup products by the kind of their operands."""
-_KINDS: Final = {
-    "IMMA": "byte", "IGMMA": "byte", "BMMA": "bit", "BGMMA": "bit", "DMMA": "double", "QMMA": "float8",
-    "QGMMA": "float8",
-}  # fmt: skip
-_HMMA_TYPE, _TF32 = (82, 3), 2
-_HGMMA_TF32: Final = 58
-MATRIX_MOVES: Final = {0x03B: "ldmatrix", 0x044: "stmatrix"}
-"""LDSM, STSM."""
-_MATRIX_COUNT_FIELD: Final = 72, 2
-_MATRIX_COUNTS: Final = ("x1", "x2", "x4")
 
 
 def arithmetic_family(word: Word, arch: int) -> PtxFamily | None:

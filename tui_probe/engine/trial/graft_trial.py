@@ -65,6 +65,10 @@ cvt.u64.u32 %wide, %elapsed;
 sub.u64 %start, %end, %wide;
 SAVE [ trial ] {%start, %elapsed, %smid};
 """
+_MAJOR: Final = 75
+"""CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR."""
+_MINOR: Final = 76
+"""CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR."""
 
 
 class _OptionalPart(NamedTuple):
@@ -229,12 +233,6 @@ def check_warp_records(content: bytes) -> None:
     for start, elapsed, sm, _ in records:
         if not start or not elapsed or sm >= MAX_SMS:
             raise TrialFailedError(f"a warp's record cannot be true: start {start}, {elapsed} cycles, SM {sm}")
-
-
-_MAJOR: Final = 75
-"""CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR."""
-_MINOR: Final = 76
-"""CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR."""
 
 
 class CudaContext(CudaDevice):
