@@ -29,6 +29,11 @@ from tui_probe.errors import SimulationError
 # Everything is little-endian; ``protocol`` documents the messages.
 
 MessageT = TypeVar("MessageT")
+VERSION: Final = 5
+SOCKET_DESCRIPTOR: Final = 3
+MEMORY_DESCRIPTOR: Final = 4
+"""The first numbers behind the standard streams; the driver in ``hook/simgpu`` puts the files there."""
+Dimensions: TypeAlias = tuple[int, int, int]
 
 
 class MessageReader:
@@ -166,14 +171,6 @@ def unpack(kind: type[MessageT], content: bytes) -> MessageT:
     message = _record(kind).read(reader)
     reader.finish()
     return cast("MessageT", message)
-
-
-VERSION: Final = 5
-SOCKET_DESCRIPTOR: Final = 3
-MEMORY_DESCRIPTOR: Final = 4
-"""The first numbers behind the standard streams; the driver in ``hook/simgpu`` puts the files there."""
-
-Dimensions: TypeAlias = tuple[int, int, int]
 
 
 class Status(IntEnum):

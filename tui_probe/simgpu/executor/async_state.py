@@ -38,6 +38,8 @@ WORD_BYTES: Final = 8
 _EXPECTED_BIT: Final = 20
 _BYTES_BIT: Final = 40
 _BYTES_BITS: Final = 21
+MAX_TRACKED_GROUPS: Final = 32
+"""Groups that are distinguished; a wait can leave fewer than these pending."""
 
 
 @dataclass(slots=True)
@@ -146,10 +148,6 @@ class MBarriers:
         is_over = (self._shared.view(U64)[words] >> np.uint64(PARITY_BIT)).astype(np.bool_) != parity
         times = [self._ended.get(word, 0) if over else -1 for word, over in zip(words.tolist(), is_over, strict=True)]
         return np.array(times, np.int64)
-
-
-MAX_TRACKED_GROUPS: Final = 32
-"""Groups that are distinguished; a wait can leave fewer than these pending."""
 
 
 class CopyGroups:

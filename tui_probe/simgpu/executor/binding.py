@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 Build: TypeAlias = "Callable[[Instruction, Binder], Operation]"
 
 _INTEGER_PAIRS: Final = frozenset({"u16x2", "s16x2"})
+_TEXTURE_OPCODES: Final = frozenset({"tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep"})
+_COLOR_SELECTORS: Final = dict(zip("rgba", "xyzw", strict=True))
+BoundItem: TypeAlias = "LabelMark | BoundStep"
 
 
 def _arithmetic_builder(opcode: str) -> Build:
@@ -139,10 +142,6 @@ def _filled(group: ThreadGroup, chosen: Places, old: Value | None, new: Value) -
     return filled
 
 
-_TEXTURE_OPCODES: Final = frozenset({"tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep"})
-_COLOR_SELECTORS: Final = dict(zip("rgba", "xyzw", strict=True))
-
-
 @dataclass(frozen=True, slots=True)
 class LabelMark:
     """A label, by its key."""
@@ -168,9 +167,6 @@ class BoundStep:
     line: int
     cycles: int
     length: int = 1
-
-
-BoundItem: TypeAlias = "LabelMark | BoundStep"
 
 
 def bind_function(

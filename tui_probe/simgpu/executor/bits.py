@@ -34,6 +34,25 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.threads import ThreadGroup
 
 _U32: Final = TYPES["u32"]
+# What compilers ask for most, in fewer steps.
+_KNOWN_TABLES: Final[dict[int, Callable[[Value, Value, Value], Value]]] = {
+    0x80: lambda a, b, c: a & b & c,
+    0x96: lambda a, b, c: a ^ b ^ c,
+    0xFE: lambda a, b, c: a | b | c,
+    0xE8: lambda a, b, c: (a & b) | (a & c) | (b & c),
+    0xF8: lambda a, b, c: a | (b & c),
+    0xEA: lambda a, b, c: (a & b) | c,
+}
+_PERMUTE_MODES: Final = {
+    "f4e": (0x3210, 0x4321, 0x5432, 0x6543),
+    "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
+    "rc8": (0x0000, 0x1111, 0x2222, 0x3333),
+    "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ecr": (0x0000, 0x1110, 0x2210, 0x3210),
+    "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
+}
+_ONES: Final = np.array([byte.bit_count() for byte in range(256)], U8)
+_REVERSED: Final = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], U8)
 
 
 def _logical(function: Callable[..., Value], count: int = 3) -> Callable[[Instruction, Binder], Operation]:
@@ -148,17 +167,6 @@ def lookup3(table: int) -> Callable[[Value, Value, Value], Value]:
     return _KNOWN_TABLES.get(table, apply)
 
 
-# What compilers ask for most, in fewer steps.
-_KNOWN_TABLES: Final[dict[int, Callable[[Value, Value, Value], Value]]] = {
-    0x80: lambda a, b, c: a & b & c,
-    0x96: lambda a, b, c: a ^ b ^ c,
-    0xFE: lambda a, b, c: a | b | c,
-    0xE8: lambda a, b, c: (a & b) | (a & c) | (b & c),
-    0xF8: lambda a, b, c: a | (b & c),
-    0xEA: lambda a, b, c: (a & b) | c,
-}
-
-
 def _build_permute(instruction: Instruction, bind: Binder) -> Operation:
     """``prmt.b32{.mode} d, a, b, selector``."""
     mode = next((modifier for modifier in instruction.modifiers if modifier != "b32"), "")
@@ -176,16 +184,6 @@ def permute_bytes(a: Value, b: Value, selector: Value) -> Value:
         sign = np.where(byte & np.uint32(0x80), np.uint32(0xFF), np.uint32(0))
         result = result | (np.where(nibble & np.uint32(8), sign, byte) << np.uint32(8 * number))
     return result
-
-
-_PERMUTE_MODES: Final = {
-    "f4e": (0x3210, 0x4321, 0x5432, 0x6543),
-    "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
-    "rc8": (0x0000, 0x1111, 0x2222, 0x3333),
-    "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
-    "ecr": (0x0000, 0x1110, 0x2210, 0x3210),
-    "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
-}
 
 
 def permute_mode(mode: str) -> Callable[[Value, Value, Value], Value]:
@@ -255,10 +253,6 @@ def count_ones(value: Value) -> Value:
     bytes_ = value.reshape((*value.shape, 1)).view(U8)
     ones: Value = _ONES[bytes_].sum(axis=-1, dtype=U32)
     return ones
-
-
-_ONES: Final = np.array([byte.bit_count() for byte in range(256)], U8)
-_REVERSED: Final = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], U8)
 
 
 def reverse_bits(value: Value) -> Value:

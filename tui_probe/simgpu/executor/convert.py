@@ -40,6 +40,13 @@ if TYPE_CHECKING:
 
 _NAN: Final = np.uint8(0x7F)
 _HALF_NAN: Final = np.uint16(0x7FFF)
+_ROUND_TO_INTEGER: Final[dict[str, Callable[[Value], Any]]] = {
+    "rni": np.rint,
+    "rzi": np.trunc,
+    "rmi": np.floor,
+    "rpi": np.ceil,
+}
+_ROUNDINGS: Final = frozenset({"rn", "rz", "rm", "rp", "rna"})
 
 
 class Fp8Format:
@@ -115,15 +122,6 @@ def build_from_fp8(instruction: Instruction, written: ScalarType, read: ScalarTy
         return join_words([finished(number.decoded(codes)) for codes in split_words(pair, U8)], U32)
 
     return bind.pure(convert, bind.target(target, written), bind.source(source, read))
-
-
-_ROUND_TO_INTEGER: Final[dict[str, Callable[[Value], Any]]] = {
-    "rni": np.rint,
-    "rzi": np.trunc,
-    "rmi": np.floor,
-    "rpi": np.ceil,
-}
-_ROUNDINGS: Final = frozenset({"rn", "rz", "rm", "rp", "rna"})
 
 
 def conversion(written: ScalarType, read: ScalarType, modifiers: tuple[str, ...]) -> Callable[[Value], Value]:

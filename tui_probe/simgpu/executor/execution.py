@@ -40,6 +40,8 @@ GroupPosition: TypeAlias = tuple[int, tuple[int, ...], int]
 
 _MAX_POLL_ROUNDS: Final = 1000
 """Rounds of groups that poll in a loop while others try an mbarrier, before these give up."""
+MAX_THREADS: Final = 1024
+"""Threads of a block, on every device."""
 
 
 class Scheduler:
@@ -167,10 +169,6 @@ class Scheduler:
 
 def _turn(groups: list[ThreadGroup]) -> int:
     return min(group.turn for group in groups)
-
-
-MAX_THREADS: Final = 1024
-"""Threads of a block, on every device."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,18 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.operations import Operation
 
 DIRECTED: Final = frozenset({"rz", "rm", "rp"})
+# How many operands an instruction has, the target included, if not three.
+_OPERANDS: Final = dict.fromkeys(("neg", "abs", "sqrt", "rcp", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh"), 2) | {
+    "fma": 4
+}
+_TESTS: Final[dict[str, Callable[[Value], Any]]] = {
+    "finite": np.isfinite,
+    "infinite": np.isinf,
+    "number": lambda value: ~np.isnan(value),
+    "notanumber": np.isnan,
+    "normal": lambda value: np.isfinite(value) & (np.abs(value) >= np.finfo(value.dtype).tiny),
+    "subnormal": lambda value: (value != 0) & (np.abs(value) < np.finfo(value.dtype).tiny),
+}
 
 
 def _minimum(a: Value, b: Value) -> Value:
@@ -240,12 +252,6 @@ def _on_pairs(opcode: str, kind: ScalarType, modifiers: tuple[str, ...]) -> Call
     return compute
 
 
-# How many operands an instruction has, the target included, if not three.
-_OPERANDS: Final = dict.fromkeys(("neg", "abs", "sqrt", "rcp", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh"), 2) | {
-    "fma": 4
-}
-
-
 def build(instruction: Instruction, bind: Binder) -> Operation:
     """``add|sub|mul|fma|…{.rounding}{.ftz}{.sat}.type d, a, …``."""
     kind = last_type(instruction)
@@ -253,16 +259,6 @@ def build(instruction: Instruction, bind: Binder) -> Operation:
     target, *sources = operands_of(instruction, _OPERANDS.get(opcode, 3))
     function = arithmetic(opcode, kind, instruction.modifiers)
     return bind.pure(function, bind.target(target, kind), *(bind.source(source, kind) for source in sources))
-
-
-_TESTS: Final[dict[str, Callable[[Value], Any]]] = {
-    "finite": np.isfinite,
-    "infinite": np.isinf,
-    "number": lambda value: ~np.isnan(value),
-    "notanumber": np.isnan,
-    "normal": lambda value: np.isfinite(value) & (np.abs(value) >= np.finfo(value.dtype).tiny),
-    "subnormal": lambda value: (value != 0) & (np.abs(value) < np.finfo(value.dtype).tiny),
-}
 
 
 def _build_test(instruction: Instruction, bind: Binder) -> Operation:

@@ -48,6 +48,35 @@ _SPACES: Final[dict[str, Callable[[Batch], Space]]] = {
 }
 _WINDOW_SPACES: Final = {1: "shared", 2: "local", 3: "param"}
 _GLOBAL_WINDOW: Final = GLOBAL_START // WINDOW_BYTES
+STATE_SPACES: Final = frozenset({"global", "shared", "local", "const", "param"})
+_MODIFIERS: Final = STATE_SPACES | frozenset(
+    [
+        "weak",
+        "volatile",
+        "relaxed",
+        "acquire",
+        "release",
+        "mmio",
+        "cta",
+        "cluster",
+        "gpu",
+        "sys",
+        "ca",
+        "cg",
+        "cs",
+        "lu",
+        "cv",
+        "wb",
+        "wt",
+        "nc",
+        "unified",
+        "v2",
+        "v4",
+        "v8",
+    ]
+)
+# What may wait for another thread's store.
+_POLLING: Final = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 
 
 class LaneAccess(NamedTuple):
@@ -181,37 +210,6 @@ class Access(PointerAccess):
             yield single
         else:
             yield from self.parts_at(group, self.address(group))
-
-
-STATE_SPACES: Final = frozenset({"global", "shared", "local", "const", "param"})
-_MODIFIERS: Final = STATE_SPACES | frozenset(
-    [
-        "weak",
-        "volatile",
-        "relaxed",
-        "acquire",
-        "release",
-        "mmio",
-        "cta",
-        "cluster",
-        "gpu",
-        "sys",
-        "ca",
-        "cg",
-        "cs",
-        "lu",
-        "cv",
-        "wb",
-        "wt",
-        "nc",
-        "unified",
-        "v2",
-        "v4",
-        "v8",
-    ]
-)
-# What may wait for another thread's store.
-_POLLING: Final = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 
 
 def state_space(instruction: Instruction) -> str:

@@ -48,6 +48,9 @@ _LANE: Final = np.arange(WARP_SIZE)
 # Lanes form eight groups of four.
 _ROW: Final = _LANE // 4
 _QUAD: Final = _LANE % 4
+_SHAPES: Final = frozenset(
+    {"m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m8n8k4"},
+)
 
 
 def check_whole_warps(group: ThreadGroup, line: int) -> None:
@@ -160,11 +163,6 @@ def accumulator_of(registers: int, kind: ScalarType) -> Fragment:
 
 def _elements(operand: Operand) -> tuple[Operand, ...]:
     return operand.elements if isinstance(operand, Vector) else (operand,)
-
-
-_SHAPES: Final = frozenset(
-    {"m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m8n8k4"},
-)
 
 
 def _build_multiply(instruction: Instruction, bind: Binder) -> Operation:

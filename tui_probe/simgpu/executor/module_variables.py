@@ -15,6 +15,9 @@ from tui_probe.simgpu.executor.scope import name_inside, natural_align
 if TYPE_CHECKING:
     from tui_probe.ptx.tree import Module
 
+_REFERENCES: Final = ("texref", "samplerref", "surfref")
+_SYMBOL: Final = re.compile(r"(?:generic\(\s*([\w$%]+)\s*\)|([A-Za-z_$%][\w$]*))(?:\s*([+-])\s*(\w+))?")
+
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
@@ -56,10 +59,6 @@ def _is_placed(node: object) -> TypeGuard[Variable]:
     if not isinstance(node, Variable) or node.space not in ("global", "const"):
         return False
     return node.linkage != "extern" and node.type not in _REFERENCES
-
-
-_REFERENCES: Final = ("texref", "samplerref", "surfref")
-_SYMBOL: Final = re.compile(r"(?:generic\(\s*([\w$%]+)\s*\)|([A-Za-z_$%][\w$]*))(?:\s*([+-])\s*(\w+))?")
 
 
 def _module_variable(variable: Variable, name: str) -> ModuleVariable:

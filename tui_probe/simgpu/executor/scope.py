@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from tui_probe.ptx.tree import Module, Statement
 
+# The offset of a shared variable without extent: where the static ones end, which is known at the end.
+DYNAMIC = -1
+
 
 @dataclass(frozen=True, slots=True)
 class RegisterName:
@@ -75,9 +78,6 @@ class SharedName:
 
 
 Entity: TypeAlias = RegisterName | AddressName | SharedName | GlobalName | BytesName | LabelName | FunctionName
-
-# The offset of a shared variable without extent: where the static ones end, which is known at the end.
-DYNAMIC = -1
 
 
 class Names:

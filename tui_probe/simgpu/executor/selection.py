@@ -56,6 +56,7 @@ _COMBINES: Final[dict[str, Callable[..., Any]]] = {
     "or": np.logical_or,
     "xor": np.logical_xor,
 }
+_WINDOWS: Final = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAMETER_WINDOW, "global": 0, "const": 0}
 
 
 def _ordered_not_equal(a: Value, b: Value) -> Value:
@@ -200,9 +201,6 @@ COMPARISON_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]
     "setp": _build_set_predicate,
     "set": _build_set,
 }
-
-
-_WINDOWS: Final = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAMETER_WINDOW, "global": 0, "const": 0}
 
 
 def _unchanged(value: Value) -> Value:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.threads import ThreadGroup
 
 RegisterReader: TypeAlias = "Callable[[ThreadGroup], Value]"
+# Those that PTX has and this device does not.
+UNKNOWN_SPECIAL_REGISTERS: Final = re.compile(r"%pm\d(_64)?|%reserved_smem_.*|%current_graph_exec")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +184,6 @@ def _rank_in_cluster(group: ThreadGroup) -> Value:
 
 def _block(group: ThreadGroup) -> tuple[int, int, int]:
     return group.batch.launch.block
-
-
-# Those that PTX has and this device does not.
-UNKNOWN_SPECIAL_REGISTERS: Final = re.compile(r"%pm\d(_64)?|%reserved_smem_.*|%current_graph_exec")
 
 
 def _vectors() -> dict[str, SpecialRegister]:

@@ -65,6 +65,13 @@ _SPANS: Final = (0, 32, 64, 128)
 _PIECE: Final = 16
 _MAX_TILE_BYTES: Final = 256 << 10
 """Bytes: more than there is shared memory."""
+_HINTS: Final = ("tile", "L2::cache_hint")
+_INTO_SHARED: Final = (
+    ("shared::cluster", "global", "mbarrier::complete_tx::bytes"),
+    ("shared::cta", "global", "mbarrier::complete_tx::bytes"),
+)
+_OUT_OF_SHARED: Final = ("global", "shared::cta", "bulk_group")
+_CHUNK: Final = 16
 
 
 @dataclass(frozen=True)
@@ -137,14 +144,6 @@ def _entries(raw: bytes, start: int, size: int, count: int) -> list[int]:
     return [int.from_bytes(raw[start + size * n : start + size * (n + 1)], "little") for n in range(count)]
 
 
-_HINTS: Final = ("tile", "L2::cache_hint")
-_INTO_SHARED: Final = (
-    ("shared::cluster", "global", "mbarrier::complete_tx::bytes"),
-    ("shared::cta", "global", "mbarrier::complete_tx::bytes"),
-)
-_OUT_OF_SHARED: Final = ("global", "shared::cta", "bulk_group")
-
-
 def build_tensor_copy(instruction: Instruction, bind: Binder) -> Operation:
     """``cp.async.bulk.tensor.dim.shared::….global….mbarrier::complete_tx::bytes [to], [map, {…}], [mbarrier]`` and
     ``cp.async.bulk.tensor.dim.global.shared::cta….bulk_group [map, {…}], [from]``.
@@ -177,9 +176,6 @@ class _TensorOperand:
         tensor = TensorMap(b"".join(chunk.tobytes() for chunk in chunks))
         places = [int(own.lanes.spread(coordinate.read(own.registers))[0]) for coordinate in self._coordinates]
         return tensor.tile(places)
-
-
-_CHUNK: Final = 16
 
 
 def _build_load(to: Operand, box: _TensorOperand, word: Operand, bind: Binder) -> Operation:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 BARRIER_COUNT: Final = 16
 """Barriers of a block, by the PTX ISA."""
+MAX_TRIES: Final = 10_000
+"""Failed rounds of all threads, with no change of any mbarrier, that count as a deadlock."""
 
 
 @dataclass(slots=True)
@@ -251,10 +253,6 @@ class Barriers:
         for barrier, group in self._in_warp:
             message = f"deadlock at bar.warp.sync, line {barrier.line}: {self._batch.describe(group.lanes, 0)} waits"
             raise DeadlockError(message)
-
-
-MAX_TRIES: Final = 10_000
-"""Failed rounds of all threads, with no change of any mbarrier, that count as a deadlock."""
 
 
 @dataclass(slots=True)

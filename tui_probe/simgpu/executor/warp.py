@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.threads import ThreadGroup
 
 _U32: Final = TYPES["u32"]
+_REDUCTIONS: Final[dict[str, tuple[Any, Callable[[np.dtype[Any]], int]]]] = {
+    "add": (np.add, lambda _: 0),
+    "min": (np.minimum, lambda dtype: int(np.iinfo(dtype).max)),
+    "max": (np.maximum, lambda dtype: int(np.iinfo(dtype).min)),
+    "and": (np.bitwise_and, lambda _: 0xFFFFFFFF),
+    "or": (np.bitwise_or, lambda _: 0),
+    "xor": (np.bitwise_xor, lambda _: 0),
+}
 
 
 def _members(operand: Operand, bind: Binder) -> SourceOperand:
@@ -163,16 +171,6 @@ def _mask_of(table: Value) -> Value:
     """Booleans of shape (lanes, 32) as one word per lane."""
     result: Value = np.packbits(table, axis=1, bitorder="little").view(np.dtype("<u4"))[:, 0]
     return result
-
-
-_REDUCTIONS: Final[dict[str, tuple[Any, Callable[[np.dtype[Any]], int]]]] = {
-    "add": (np.add, lambda _: 0),
-    "min": (np.minimum, lambda dtype: int(np.iinfo(dtype).max)),
-    "max": (np.maximum, lambda dtype: int(np.iinfo(dtype).min)),
-    "and": (np.bitwise_and, lambda _: 0xFFFFFFFF),
-    "or": (np.bitwise_or, lambda _: 0),
-    "xor": (np.bitwise_xor, lambda _: 0),
-}
 
 
 def _build_reduction(instruction: Instruction, bind: Binder) -> Operation:

@@ -58,6 +58,14 @@ if TYPE_CHECKING:
 # n·l on, from the beginning again where a fragment has more room than its matrix has elements.
 
 _WMMA_SHAPE: Final = re.compile(r"m(\d+)n(\d+)k(\d+)")
+_WGMMA_SHAPE: Final = re.compile(r"m64n(\d+)k(\d+)")
+_ROWS: Final = 16
+"""Rows of A and D that a warp has."""
+_WARPS: Final = 4
+_PIECE: Final = 16
+"""Bytes that stay side by side in shared memory."""
+_ACROSS: Final = {0: 1, 1: 8, 2: 4, 3: 2}
+"""Pieces of a row by the descriptor's bits 62 and 63: no swizzle, or 128, 64, 32 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,16 +219,6 @@ def _build_multiply(instruction: Instruction, bind: Binder) -> Operation:
 
 
 WMMA_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"wmma": _build_wmma}
-
-
-_WGMMA_SHAPE: Final = re.compile(r"m64n(\d+)k(\d+)")
-_ROWS: Final = 16
-"""Rows of A and D that a warp has."""
-_WARPS: Final = 4
-_PIECE: Final = 16
-"""Bytes that stay side by side in shared memory."""
-_ACROSS: Final = {0: 1, 1: 8, 2: 4, 3: 2}
-"""Pieces of a row by the descriptor's bits 62 and 63: no swizzle, or 128, 64, 32 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
