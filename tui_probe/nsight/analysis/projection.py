@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.nsys_model import Column, HostRanges, Kernels
 
+_AT_ONCE: Final = 1 << 16
+"""Pairs of ranges and kernels that are made at a time."""
+_MADE_AT_ONCE: Final = 4096
+_TIMES: Final = ("start", "end")
+"""Columns from which a time before them may be subtracted: they have 64 bits."""
+_COLUMNS: Final = ("row", "queue", "start", "end", "kernels", "level", "busy", "graphs")
+
 
 def enclosed(
     start: NDArray[np.int64], end: NDArray[np.int64], outer_start: NDArray[np.int64], outer_end: NDArray[np.int64]
@@ -75,10 +82,6 @@ def _by_place(rows: Sequence[ProjectedRange]) -> dict[Hashable, list[int]]:
 if TYPE_CHECKING:
     Pairs: TypeAlias = tuple[NDArray[Any], NDArray[np.int32]]
     """Ranges and kernels in them, by position: one entry per pair."""
-
-_AT_ONCE: Final = 1 << 16
-"""Pairs of ranges and kernels that are made at a time."""
-_MADE_AT_ONCE: Final = 4096
 
 
 class ProjectedRows(Sequence[ProjectedRange]):
@@ -163,11 +166,6 @@ def range_columns(rows: Sequence[ProjectedRange]) -> RangeColumns:
         for place, row in enumerate(rows)
     ]  # fmt: skip
     return RangeColumns([*names], *np.array(entries, dtype=np.int64).reshape(-1, 9).T)
-
-
-_TIMES: Final = ("start", "end")
-"""Columns from which a time before them may be subtracted: they have 64 bits."""
-_COLUMNS: Final = ("row", "queue", "start", "end", "kernels", "level", "busy", "graphs")
 
 
 def project(

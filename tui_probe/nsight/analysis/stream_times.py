@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.nsys_model import Copies, Kernels
 
+GapCause = Literal["copy", "host", "other"]
+GAP_CAUSES: Final[tuple[GapCause | None, ...]] = (None, "copy", "host", "other")
+GAP_CAUSE_TEXTS: Final[dict[GapCause, str]] = {
+    "copy": "a copy took most of it",
+    "host": "launched late by the host",
+    "other": "launched in time, waited",
+}
+
 
 def time_covered(starts: NDArray[np.int64], ends: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return, per time, the length of all intervals before it; where intervals overlap both count.
@@ -30,15 +38,6 @@ def _since(events: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.in
     sums = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(events)))
     counts = np.searchsorted(events, times, side="right")
     return np.asarray(counts * times - sums[counts])
-
-
-GapCause = Literal["copy", "host", "other"]
-GAP_CAUSES: Final[tuple[GapCause | None, ...]] = (None, "copy", "host", "other")
-GAP_CAUSE_TEXTS: Final[dict[GapCause, str]] = {
-    "copy": "a copy took most of it",
-    "host": "launched late by the host",
-    "other": "launched in time, waited",
-}
 
 
 @dataclass(frozen=True, slots=True)

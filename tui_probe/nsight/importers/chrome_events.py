@@ -40,6 +40,13 @@ _MOST: Final = (1 << 31) - 1
 _REMEMBERED: Final = 1 << 14
 _WIDTHS: Final = ("b", "h", "i", "q")
 """Typecodes of integers, the narrowest first."""
+_TIMES: Final = ("start", "length")
+QUEUE: Final = ("device", "context", "stream")
+SHAPE: Final = ("grid x", "grid y", "grid z", "block x", "block y", "block z")
+LAUNCH: Final = (*SHAPE, "registers", "shared")
+_EVENTS: Final = "traceEvents"
+_TELLING: Final = 4096
+"""Events between two reports of progress."""
 
 
 class IntegerRows:
@@ -88,12 +95,6 @@ class _Distinct:
             self._count += 1
             self.rows.add(*values)
         return place
-
-
-_TIMES: Final = ("start", "length")
-QUEUE: Final = ("device", "context", "stream")
-SHAPE: Final = ("grid x", "grid y", "grid z", "block x", "block y", "block z")
-LAUNCH: Final = (*SHAPE, "registers", "shared")
 
 
 class Collector:
@@ -293,11 +294,6 @@ def _sides(value: object) -> tuple[int, int, int]:
         return (UNKNOWN, UNKNOWN, UNKNOWN)
     sides = tuple(_natural_number(side) for side in value)
     return (sides[0], sides[1], sides[2]) if min(sides) > 0 else (UNKNOWN, UNKNOWN, UNKNOWN)
-
-
-_EVENTS: Final = "traceEvents"
-_TELLING: Final = 4096
-"""Events between two reports of progress."""
 
 
 def read_events(path: Path, number: int, progress: Callable[[float], object]) -> Collector:

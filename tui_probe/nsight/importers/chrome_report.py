@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.nsys_model import Column
 
+_AT_ONCE: Final = 1 << 16
+"""Calls that are looked up at a time."""
+_THREAD_BITS: Final = 24
+"""Bits of a thread's number below that of its process."""
+_KINDS: Final = ("kernels", "kinds", "copies", "calls", "ranges")
+
 
 def scopes(kernels: Kernels, path: NDArray[np.int64], paths: Sequence[tuple[str, ...]]) -> list[ProjectedRange]:
     """The ranges, by start, the outer first. ``path`` gives for each kernel its scopes, by position in ``paths``."""
@@ -94,11 +100,6 @@ if TYPE_CHECKING:
     Columns = dict[str, NDArray[Any]]
     Calls = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
     """Thread, start and end of calls."""
-
-_AT_ONCE: Final = 1 << 16
-"""Calls that are looked up at a time."""
-_THREAD_BITS: Final = 24
-"""Bits of a thread's number below that of its process."""
 
 
 def report_of(files: Sequence[str], parts: Sequence[Collector]) -> NsysReport:
@@ -167,9 +168,6 @@ def _numbered(parts: Sequence[dict[Any, int]]) -> list[_Numbers]:
         own_numbers.own = np.array(compact(own))
         by_file.append(own_numbers)
     return by_file
-
-
-_KINDS: Final = ("kernels", "kinds", "copies", "calls", "ranges")
 
 
 def _read(part: Collector, names: _Numbers, paths: _Numbers, *, several: bool) -> dict[str, Columns]:

@@ -29,6 +29,34 @@ _AT_ONCE: Final = 1 << 20
 _SPACE: Final = " \t\r\n"
 _AFTER_NUMBER: Final = 64
 """Signs behind a value by which it is known to be whole: a number may continue in what is not read yet."""
+JsonKind = Literal["chrome", "bandwidth", "report", "proton", "other"]
+_SCHEMAS: Final = "tui-probe."
+_HEAD: Final = 3
+"""Members behind the schema of a document of tui-probe: version, page, trace."""
+_LOOKED_AT: Final = 1 << 16
+_CHROME_MARKS: Final = (b'"traceEvents"', b'"ph"', b'"deviceProperties"')
+Tool = Literal["ncu", "nsys", "chrome"]
+SQLITE_MARK: Final = b"SQLite format 3\0"
+_SUFFIXES: Final[dict[str, Tool]] = {
+    ".ncu-rep": "ncu", ".nsys-rep": "nsys", ".qdrep": "nsys", ".sqlite": "nsys",
+}  # fmt: skip
+_HEAD_BYTES: Final = 1 << 18
+_NCU_MARKS: Final = (b'"ID","Process ID"', b"ID,Process ID", b"==PROF==", b"==ERROR==")
+_NSYS_MARKS: Final = (b"Start (ns),", b"Time (%),", b"Projected Start", b"Proj Start (ns)", b"Total Time")
+_OTHER_COMMAS: Final = (b"ID;Process ID", b"ID\tProcess ID")
+_NSYS_OTHER_COMMAS: Final = tuple(
+    mark + comma
+    for mark in (b"Start (ns)", b"Time (%)", b"Total Time (ns)", b"Projected Start (ns)")
+    for comma in (b";", b"\t")
+)
+"""Headings as a spreadsheet may save them."""
+_REPORTS: Final = (".nsys-rep", ".qdrep")
+_PTX: Final = re.compile(rb"^\s*\.version\s+\d+\.\d+\s+\.target\s+sm_", re.MULTILINE)
+_TOOL_FILES: Final[dict[Tool, str]] = {
+    "ncu": "a file of Nsight Compute",
+    "nsys": "a file of Nsight Systems",
+    "chrome": "a Chrome trace",
+}
 
 
 class Truncated(Exception):  # noqa: N818 - not an error where a part is enough
@@ -119,12 +147,6 @@ class JsonStream:
         return bool(data)
 
 
-JsonKind = Literal["chrome", "bandwidth", "report", "proton", "other"]
-_SCHEMAS: Final = "tui-probe."
-_HEAD: Final = 3
-"""Members behind the schema of a document of tui-probe: version, page, trace."""
-_LOOKED_AT: Final = 1 << 16
-_CHROME_MARKS: Final = (b'"traceEvents"', b'"ph"', b'"deviceProperties"')
 _UNREADABLE: Final = (OSError, EOFError, ValueError, RecursionError, zlib.error, Truncated)
 
 
@@ -233,16 +255,6 @@ def _is_directory(name: str) -> bool:
         return False
 
 
-Tool = Literal["ncu", "nsys", "chrome"]
-SQLITE_MARK: Final = b"SQLite format 3\0"
-_SUFFIXES: Final[dict[str, Tool]] = {
-    ".ncu-rep": "ncu", ".nsys-rep": "nsys", ".qdrep": "nsys", ".sqlite": "nsys",
-}  # fmt: skip
-_HEAD_BYTES: Final = 1 << 18
-_NCU_MARKS: Final = (b'"ID","Process ID"', b"ID,Process ID", b"==PROF==", b"==ERROR==")
-_NSYS_MARKS: Final = (b"Start (ns),", b"Time (%),", b"Projected Start", b"Proj Start (ns)", b"Total Time")
-
-
 def tool_of(path: Path) -> Tool | None:
     """Return the tool by suffix, else by headings; None if unknown. Raises ImportFileError as ``first_bytes`` does."""
     if path.suffix in _SUFFIXES:
@@ -254,22 +266,6 @@ def tool_of(path: Path) -> Tool | None:
         return "nsys"
     ncu, nsys = (any(mark in start for mark in marks) for marks in (_NCU_MARKS, _NSYS_MARKS))
     return None if ncu == nsys else "ncu" if ncu else "nsys"
-
-
-_OTHER_COMMAS: Final = (b"ID;Process ID", b"ID\tProcess ID")
-_NSYS_OTHER_COMMAS: Final = tuple(
-    mark + comma
-    for mark in (b"Start (ns)", b"Time (%)", b"Total Time (ns)", b"Projected Start (ns)")
-    for comma in (b";", b"\t")
-)
-"""Headings as a spreadsheet may save them."""
-_REPORTS: Final = (".nsys-rep", ".qdrep")
-_PTX: Final = re.compile(rb"^\s*\.version\s+\d+\.\d+\s+\.target\s+sm_", re.MULTILINE)
-_TOOL_FILES: Final[dict[Tool, str]] = {
-    "ncu": "a file of Nsight Compute",
-    "nsys": "a file of Nsight Systems",
-    "chrome": "a Chrome trace",
-}
 
 
 def mismatch(path: Path, asked: Tool) -> str | None:

@@ -32,6 +32,13 @@ _PACKED: Final = {
 """First bytes of packed files, and the command that unpacks them."""
 _TRIED: Final = 1 << 16
 """Bytes that are unpacked to see whether a file is cut off."""
+_TELLING: Final = 1000
+"""Lines between two words of how far reading is."""
+_ENCODING_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 
 
 @contextmanager
@@ -73,15 +80,6 @@ def _gzip_problem(path: Path) -> str:
     except (OSError, ValueError, zlib.error):
         return "damaged"
     return ""
-
-
-_TELLING: Final = 1000
-"""Lines between two words of how far reading is."""
-_ENCODING_MARKS: Final = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 
 
 def lines_of(path: Path, progress: Callable[[float], object] = lambda _: None) -> Iterator[str]:

@@ -29,6 +29,7 @@ _SPELLINGS: Final = {
 _LARGEST: Final = float(1 << 62)
 _NO_NUMBER: Final = 3
 """Cells from which on a line without any number is one of headings."""
+_SUMMED: Final = ("Total Time", "Instances")
 
 
 class ReportKind(NamedTuple):
@@ -48,7 +49,6 @@ _RANGES: Final = ReportKind(
     frozenset({"Name", "Projected Start", "Projected Duration", "Lvl"}),
     ("Projected Start", "Projected Duration"),
 )
-_SUMMED: Final = ("Total Time", "Instances")
 _SUMS: Final = ReportKind(
     "cuda_gpu_kern_sum", frozenset({*_SUMMED, "Name"}), _SUMMED, frozenset({"GridXYZ", "Category", "Source", "Range"})
 )

@@ -38,6 +38,16 @@ _MESSAGE: Final = re.compile(r"==(ERROR|WARNING|PROF)== ?(.*)")
 _LONGEST_ROW: Final = 64
 """Lines that one row may go over, where a cell holds ends of lines."""
 HEADING: Final = "Kernel Name"
+NO_PERMISSION: Final = "ERR_NVGPUCTRPERM"
+HOW_TO_GET_PERMISSION: Final = (
+    "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM): run ncu as root, or have the driver"
+    " loaded with NVreg_RestrictProfilingToAdminUsers=0. Probes count requests, sectors, bytes and"
+    " tensor operations without it: tui-probe probes lists them"
+)
+COLD_CACHE: Final = (
+    "cold caches: unless it ran with --cache-control none, ncu flushes all caches before each pass of each launch, so"
+    " DRAM traffic is that of a launch that finds nothing in L2"
+)
 
 
 @dataclass(slots=True)
@@ -130,18 +140,6 @@ def _heading_start(text: str) -> int:
     positions = (text.find(first) for first in ('"ID",', '"Process ID",', '"Device Name",', "ID,", "Process ID,"))
     starts = [start for start in positions if start >= 0]
     return min(starts, default=0)
-
-
-NO_PERMISSION: Final = "ERR_NVGPUCTRPERM"
-HOW_TO_GET_PERMISSION: Final = (
-    "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM): run ncu as root, or have the driver"
-    " loaded with NVreg_RestrictProfilingToAdminUsers=0. Probes count requests, sectors, bytes and"
-    " tensor operations without it: tui-probe probes lists them"
-)
-COLD_CACHE: Final = (
-    "cold caches: unless it ran with --cache-control none, ncu flushes all caches before each pass of each launch, so"
-    " DRAM traffic is that of a launch that finds nothing in L2"
-)
 
 
 def read_ncu(paths: Sequence[Path | str], progress: Callable[[float], object] = lambda _: None) -> NcuTable:

@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 
 _EXTENT: Final = re.compile(r"\D*(\d{1,10})\D+(\d{1,10})\D+(\d{1,10})\D*")
 _DIGITS: Final = 18
+_Block: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]"
+"""Launches, metrics and texts, one entry per value."""
+IDENTITY: Final = frozenset({
+    "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size",
+    "Grid Size", "Device", "Device Name", "CC", "Invocations",
+})  # fmt: skip
+"""Headings of cells that say which launch a row is of."""
+_NVTX: Final = ("Domain:Push/Pop_Range", "Domain:Start/Stop_Range")
+RAW_SECTION: Final = "raw"
+NO_METRICS: Final = np.empty(0, dtype=np.int32)
 
 
 class Codes(dict[str, int]):
@@ -34,10 +44,6 @@ class Codes(dict[str, int]):
     def __missing__(self, text: str) -> int:
         self[text] = code = len(self)
         return code
-
-
-_Block: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]"
-"""Launches, metrics and texts, one entry per value."""
 
 
 class ValueRows:
@@ -134,16 +140,6 @@ def parse_extent(text: str) -> Extent | None:
     match = _EXTENT.fullmatch(text)
     sides = [parse_count(side) for side in match.groups()] if match is not None else [None]
     return None if None in sides else (sides[0] or 0, sides[1] or 0, sides[2] or 0)
-
-
-IDENTITY: Final = frozenset({
-    "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size",
-    "Grid Size", "Device", "Device Name", "CC", "Invocations",
-})  # fmt: skip
-"""Headings of cells that say which launch a row is of."""
-_NVTX: Final = ("Domain:Push/Pop_Range", "Domain:Start/Stop_Range")
-RAW_SECTION: Final = "raw"
-NO_METRICS: Final = np.empty(0, dtype=np.int32)
 
 
 class Layout(Protocol):

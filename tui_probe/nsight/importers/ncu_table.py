@@ -26,6 +26,14 @@ _TIMES: Final = {
 _PREFIXES: Final = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
 _COUNTED: Final = frozenset({"byte", "hz", "inst", "sector", "cycle", "warp", "thread", "block", "request", "flop"})
 _SPELLINGS: Final = {"bytes": "byte", "b": "byte", "cycles": "cycle", "sectors": "sector", "insts": "inst"}
+_NUMBER: Final = re.compile(r"[+-]?\d[\d.,'’ \u00a0\u202f_]*(?:[eE][+-]?\d+)?")
+_BLANK_SEPARATORS: Final = str.maketrans("", "", "'’ \u00a0\u202f_")
+_INSTANCES: Final = re.compile(r"(\S+) [({].*[)}]")
+ABSENT: Final = frozenset({"", "n/a", "no data", "nan", "-nan", "(!) nan", "(!) n/a", "inf", "-inf"})
+"""Texts of values that were not measured."""
+_LARGEST: Final = 1e30
+"""Limit beyond any counter; sums and products of numbers up to here are finite."""
+Extent: TypeAlias = tuple[int, int, int]
 
 
 @lru_cache(maxsize=4096)
@@ -55,15 +63,6 @@ def _part(text: str) -> tuple[str, float]:
     if without_prefix in _COUNTED and lower[0] in _PREFIXES:
         return without_prefix, _PREFIXES[lower[0]]
     return text, 1.0
-
-
-_NUMBER: Final = re.compile(r"[+-]?\d[\d.,'’ \u00a0\u202f_]*(?:[eE][+-]?\d+)?")
-_BLANK_SEPARATORS: Final = str.maketrans("", "", "'’ \u00a0\u202f_")
-_INSTANCES: Final = re.compile(r"(\S+) [({].*[)}]")
-ABSENT: Final = frozenset({"", "n/a", "no data", "nan", "-nan", "(!) nan", "(!) n/a", "inf", "-inf"})
-"""Texts of values that were not measured."""
-_LARGEST: Final = 1e30
-"""Limit beyond any counter; sums and products of numbers up to here are finite."""
 
 
 def decimal_point(texts: Iterable[str]) -> str:
@@ -113,9 +112,6 @@ def parse_number(text: str, point: str = ".") -> float | None:
     except ValueError:
         return None
     return value if abs(value) <= _LARGEST else None
-
-
-Extent: TypeAlias = tuple[int, int, int]
 
 
 class NcuLaunch(NamedTuple):

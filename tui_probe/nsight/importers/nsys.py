@@ -44,6 +44,8 @@ _HOW_TO_MAKE: Final = (
 _MOST: Final = 2.0**62
 _KERNEL: Final = "CUDA_KERNEL"
 """The category of kernels in a summary of all operations."""
+_SUMS: Final = ("cuda_gpu_kern_sum", "cuda_gpu_kern_gb_sum", "cuda_gpu_sum")
+"""Summaries of the same kernels; the first that is there counts."""
 
 
 def read_csv(paths: Sequence[Path], progress: Callable[[float], object] = lambda _: None) -> NsysReport:
@@ -71,10 +73,6 @@ def read_csv(paths: Sequence[Path], progress: Callable[[float], object] = lambda
     chosen = next((rows for rows in map(sums.get, _SUMS) if rows), [])
     notes = tuple(_notes(kernels, projected, chosen))
     return NsysReport(tuple(map(str, paths)), kernels, copies, None, projected, {}, chosen, notes)
-
-
-_SUMS: Final = ("cuda_gpu_kern_sum", "cuda_gpu_kern_gb_sum", "cuda_gpu_sum")
-"""Summaries of the same kernels; the first that is there counts."""
 
 
 def _once(path: Path, kind: str, seen: set[str]) -> None:

@@ -17,6 +17,20 @@ _DENSE: Final = 1 << 20
 """Numbers that differ by less are looked up in a table, which is quicker than to sort them."""
 _WIDE: Final = 4
 """Bytes of a number in which a difference of this size fits."""
+UNKNOWN: Final = -1
+Column: TypeAlias = NDArray[Any]
+"""Integers, of 32 bits where all of a column fit."""
+_THREAD_BITS: Final = 24
+_ID: Final = (1 << 24) - 1
+_WIDTHS: Final = ((np.int16, (1 << 15) - 1), (np.int32, (1 << 31) - 1), (np.int64, 1 << 63))
+"""Types with the number that entries stay below, so that a difference to -1 fits, too."""
+_UNNAMED: Final = 1 << 38
+"""Marks a process without a system id in the file."""
+_FILES: Final = (_UNNAMED >> _THREAD_BITS) - 1
+LATEST: Final = 1 << 62
+"""Ns from which on a time is none: 146 years, and half of what a column holds, so that no difference overflows."""
+NO_TIME: Final = -LATEST
+"""Stands for a time that a row does not have."""
 
 
 def distinct(column: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -57,13 +71,6 @@ def ranks(texts: Sequence[str]) -> NDArray[np.int32]:
     return places
 
 
-UNKNOWN: Final = -1
-Column: TypeAlias = NDArray[Any]
-"""Integers, of 32 bits where all of a column fit."""
-_THREAD_BITS: Final = 24
-_ID: Final = (1 << 24) - 1
-
-
 class Stream(NamedTuple):
     """A CUDA stream. Its number counts in its context, the context's in its process; -1 is not known."""
 
@@ -101,10 +108,6 @@ def compact(column: Column) -> Column:
     if low == high:
         return np.broadcast_to(column[0], len(column))
     return column.astype(next(kind for kind, most in _WIDTHS if -most <= low and high < most), copy=False)
-
-
-_WIDTHS: Final = ((np.int16, (1 << 15) - 1), (np.int32, (1 << 31) - 1), (np.int64, 1 << 63))
-"""Types with the number that entries stay below, so that a difference to -1 fits, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,11 +263,6 @@ def thread_number(process: int, thread: int) -> int:
     return process << _THREAD_BITS | thread & _ID
 
 
-_UNNAMED: Final = 1 << 38
-"""Marks a process without a system id in the file."""
-_FILES: Final = (_UNNAMED >> _THREAD_BITS) - 1
-
-
 def process_in_file(file: int, process: object, place: int) -> int:
     """A number for a process of one of several files, since two files may have processes of the same id.
 
@@ -304,12 +302,6 @@ def empty_kernels() -> Kernels:
 def empty_copies() -> Copies:
     none = np.empty(0, dtype=np.int64)
     return Copies(none, none, none)
-
-
-LATEST: Final = 1 << 62
-"""Ns from which on a time is none: 146 years, and half of what a column holds, so that no difference overflows."""
-NO_TIME: Final = -LATEST
-"""Stands for a time that a row does not have."""
 
 
 def possible_times(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.bool_]:

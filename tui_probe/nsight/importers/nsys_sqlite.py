@@ -65,7 +65,7 @@ class Gpus:
         self._called = {(pid, cuda): gpu for pid, cuda, gpu in called if isinstance(gpu, int) and gpu != UNKNOWN}
 
     def numbers(self, processes: NDArray[Any], cuda_devices: NDArray[Any]) -> NDArray[Any]:
-        """Return GPU numbers of CUDA devices of processes (nsys' ids), as far as the file has them."""
+        """Return GPU numbers of CUDA devices of processes (nsys' ids); the id where the file has no number."""
         if not self._called:
             return cuda_devices
         pairs, places = distinct_rows((processes, cuda_devices))

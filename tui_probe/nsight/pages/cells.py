@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from tui_probe.nsight.analysis.kernel_groups import Shape
     from tui_probe.nsight.importers.nsys_model import Stream
 
+_OF_KERNELS: Final = frozenset({"kernel", "after_name", "before_name"})
+"""The columns that hold them."""
+_KERNEL_PART: Final = 1 / 3
+_TEXT_PART: Final = 1 / 3
+"""Parts of a table's width."""
+_FILE_CELLS: Final = 14
+"""Cells of a file in the label of a stream."""
+
 
 def mean_count(value: float | None) -> str:
     """A mean of counts: whole where it is whole, else with a decimal."""
@@ -87,15 +95,6 @@ def short_names(paths: Sequence[str]) -> list[str]:
     return [name if names.count(name) == 1 else path for name, path in zip(names, paths, strict=True)]
 
 
-_OF_KERNELS: Final = frozenset({"kernel", "after_name", "before_name"})
-"""The columns that hold them."""
-
-
-_KERNEL_PART: Final = 1 / 3
-_TEXT_PART: Final = 1 / 3
-"""Parts of a table's width."""
-
-
 def shorten_names(
     columns: Iterable[Column[Row]], names: Iterable[str], part: float = _KERNEL_PART
 ) -> tuple[Column[Row], ...]:
@@ -122,10 +121,6 @@ def shape_columns(columns: Iterable[Column[Row]], shapes: Iterable[tuple[str, Sh
         other = seen.setdefault((file, shape.kernel), shape)
         several |= {side for side in ("grid", "block") if getattr(other, side) != getattr(shape, side)}
     return tuple(replace(column, rank=0) if column.key in several else column for column in columns)
-
-
-_FILE_CELLS: Final = 14
-"""Cells of a file in the label of a stream."""
 
 
 class ProcessNames:

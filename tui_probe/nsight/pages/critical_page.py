@@ -31,6 +31,22 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.ncu_table import NcuTable
 
+_MAY_LACK: Final = {
+    **{
+        name: name
+        for name in ("verdict", "compute", "memory", "bound", "issued", "dram_bytes_per_second", "operations_per_byte")
+    },
+    "compared": "differences",
+}
+"""Columns that are left out of tables in which they would be empty, and whose values tell that."""
+PROBES: Final = "probes"
+_NEEDED: Final = {
+    "compute": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    "memory": "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
+}
+"""Metrics without which there is no bound."""
+_TYPE_FROM: Final = "collect regex:sm__ops_path_tensor_src.*, or add a trace with tensor operations counted"
+
 
 @dataclass(frozen=True, slots=True)
 class CriticalRow:
@@ -101,16 +117,6 @@ def _intensity(row: CriticalRow) -> str:
     return units.NOT_MEASURED if value is None else f"{value:.1f}"
 
 
-_MAY_LACK: Final = {
-    **{
-        name: name
-        for name in ("verdict", "compute", "memory", "bound", "issued", "dram_bytes_per_second", "operations_per_byte")
-    },
-    "compared": "differences",
-}
-"""Columns that are left out of tables in which they would be empty, and whose values tell that."""
-
-
 def _tensor_text(row: CriticalRow) -> str:
     if row.metrics.tensor_operations is not None:
         return f"{mean_count(row.metrics.tensor_operations)} ops"
@@ -164,15 +170,6 @@ CRITICAL_COLUMNS: Final[tuple[Column[CriticalRow], ...]] = (
     Column("differences", lambda r: r.differences, nested=True),
     Column("compared", title="other tool", text=_compared, right=False, narrow=12, rank=1),
 )  # fmt: skip
-
-
-PROBES: Final = "probes"
-_NEEDED: Final = {
-    "compute": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-    "memory": "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
-}
-"""Metrics without which there is no bound."""
-_TYPE_FROM: Final = "collect regex:sm__ops_path_tensor_src.*, or add a trace with tensor operations counted"
 
 
 @dataclass(frozen=True, slots=True)

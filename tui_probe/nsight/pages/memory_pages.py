@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 _NAMED: Final = 3
 """Kernels of an iteration that are named."""
 _TITLES: Final[dict[Level, str]] = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
+_VERDICTS: Final[dict[SectorMatch, str]] = {
+    "equal": "equal",
+    "with row sums": "with row sums",
+    "within": "{ratio:.2f} ×",
+    "below": "{ratio:.2f} ×, not all of it",
+    "above": "{ratio:.2f} ×, above one sector per element",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,15 +170,6 @@ TRAFFIC_COLUMNS: Final[tuple[Column[TrafficRow], ...]] = (
     *_level_columns("l2"),
     *_level_columns("l1"),
 )  # fmt: skip
-
-
-_VERDICTS: Final[dict[SectorMatch, str]] = {
-    "equal": "equal",
-    "with row sums": "with row sums",
-    "within": "{ratio:.2f} ×",
-    "below": "{ratio:.2f} ×, not all of it",
-    "above": "{ratio:.2f} ×, above one sector per element",
-}
 
 
 @dataclass(frozen=True, slots=True)

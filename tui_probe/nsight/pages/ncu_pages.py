@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.ncu_table import Extent, Metric, NcuLaunch, NcuTable
 
+_METRIC_PART: Final = 1 / 4
+"""Part of a table's width for a kernel next to its metrics."""
+
 
 @dataclass(frozen=True, slots=True)
 class NcuReport:
@@ -188,10 +191,6 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelRow], ...]] = (
         narrow=16, shorten=shorten,
     ),
 )  # fmt: skip
-
-
-_METRIC_PART: Final = 1 / 4
-"""Part of a table's width for a kernel next to its metrics."""
 
 
 @dataclass(frozen=True, slots=True)

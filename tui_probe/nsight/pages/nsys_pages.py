@@ -50,6 +50,39 @@ MAX_TEXT_ROWS: Final = 10_000
 """Rows of a page in text: more are for programs, which read CSV or JSON."""
 _MAX_INDENT: Final = 16
 """Levels of ranges that are indented."""
+SUM_COLUMNS: Final[tuple[Column[KernelSum], ...]] = (
+    Column("launches", lambda r: r.launches, "launches", lambda r: units.count(r.launches)),
+    Column("total_ns", lambda r: r.total, "total", lambda r: nanoseconds(r.total)),
+    Column("median_ns", lambda r: r.median, "median", lambda r: nanoseconds(r.median)),
+    Column("least_ns", lambda r: r.least, "least", lambda r: nanoseconds(r.least), rank=1),
+    Column("most_ns", lambda r: r.most, "most", lambda r: nanoseconds(r.most), rank=1),
+    Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, False, narrow=20, shorten=shorten),
+    Column("mean_ns", lambda r: r.mean, "mean", lambda r: nanoseconds(r.mean), rank=1),
+    Column("grid", lambda r: r.grid, "grid", lambda r: units.extent(r.grid), rank=2),
+    Column("block", lambda r: r.block, "block", lambda r: units.extent(r.block), rank=2),
+)
+TOTAL_COLUMNS: Final[tuple[Column[TotalRow], ...]] = (
+    Column("share", lambda r: r.total.share, "share", lambda r: units.share(r.total.share)),
+    Column("total_ns", lambda r: r.total.total, "total", lambda r: nanoseconds(r.total.total)),
+    Column("launches", lambda r: r.total.launches, "launches", lambda r: units.count(r.total.launches)),
+    Column("mean_ns", lambda r: r.total.mean, "mean", lambda r: nanoseconds(round(r.total.mean))),
+    Column("median_ns", lambda r: r.total.median, "median", lambda r: nanoseconds(round(r.total.median)), rank=2),
+    Column("p99_ns", lambda r: r.total.p99, "p99", lambda r: nanoseconds(r.total.p99), rank=1),
+    Column("most_ns", lambda r: r.total.most, "most", lambda r: nanoseconds(r.total.most), rank=3),
+    Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, False, narrow=20, shorten=shorten),
+)
+RANGE_SUM_COLUMNS: Final[tuple[Column[RangeSum], ...]] = (
+    Column("share", lambda r: r.share, "share", lambda r: units.share(r.share)),
+    Column("total_ns", lambda r: r.total, "in kernels", lambda r: nanoseconds(r.total)),
+    Column("calls", lambda r: r.calls, "calls", lambda r: units.count(r.calls)),
+    Column("mean_ns", lambda r: r.mean, "mean", lambda r: nanoseconds(r.mean)),
+    Column("p99_ns", lambda r: r.p99, "p99", lambda r: nanoseconds(r.p99), rank=1),
+    Column("kernels", lambda r: r.kernels, "kernels", lambda r: units.count(r.kernels)),
+    Column("graphs", lambda r: r.graphs, "graphs", lambda r: units.count(r.graphs), rank=1),
+    Column("range", lambda r: r.name, "range", lambda r: r.name, False, narrow=20),
+)
+_SHORT_CAUSES: Final[dict[GapCause, str]] = {"copy": "copy", "host": "launched late", "other": "waited"}
+"""Causes in a column; the lines above the table have them in full."""
 
 
 def kernels_page(sources: NsysSources) -> TablePage[Any]:
@@ -163,18 +196,6 @@ NSYS_KERNEL_COLUMNS: Final[tuple[Column[NsysKernelRow], ...]] = (
     Column("graph", lambda r: _known(r.graph)),
 )
 
-SUM_COLUMNS: Final[tuple[Column[KernelSum], ...]] = (
-    Column("launches", lambda r: r.launches, "launches", lambda r: units.count(r.launches)),
-    Column("total_ns", lambda r: r.total, "total", lambda r: nanoseconds(r.total)),
-    Column("median_ns", lambda r: r.median, "median", lambda r: nanoseconds(r.median)),
-    Column("least_ns", lambda r: r.least, "least", lambda r: nanoseconds(r.least), rank=1),
-    Column("most_ns", lambda r: r.most, "most", lambda r: nanoseconds(r.most), rank=1),
-    Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, False, narrow=20, shorten=shorten),
-    Column("mean_ns", lambda r: r.mean, "mean", lambda r: nanoseconds(r.mean), rank=1),
-    Column("grid", lambda r: r.grid, "grid", lambda r: units.extent(r.grid), rank=2),
-    Column("block", lambda r: r.block, "block", lambda r: units.extent(r.block), rank=2),
-)
-
 
 @dataclass(frozen=True, slots=True)
 class TotalRow:
@@ -210,18 +231,6 @@ def totals_page(sources: NsysSources) -> TablePage[Any]:
 
 def _launches(row: TotalRow) -> tuple[str, Only]:
     return "kernels", Only("kernel", row.name)
-
-
-TOTAL_COLUMNS: Final[tuple[Column[TotalRow], ...]] = (
-    Column("share", lambda r: r.total.share, "share", lambda r: units.share(r.total.share)),
-    Column("total_ns", lambda r: r.total.total, "total", lambda r: nanoseconds(r.total.total)),
-    Column("launches", lambda r: r.total.launches, "launches", lambda r: units.count(r.total.launches)),
-    Column("mean_ns", lambda r: r.total.mean, "mean", lambda r: nanoseconds(round(r.total.mean))),
-    Column("median_ns", lambda r: r.total.median, "median", lambda r: nanoseconds(round(r.total.median)), rank=2),
-    Column("p99_ns", lambda r: r.total.p99, "p99", lambda r: nanoseconds(r.total.p99), rank=1),
-    Column("most_ns", lambda r: r.total.most, "most", lambda r: nanoseconds(r.total.most), rank=3),
-    Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, False, narrow=20, shorten=shorten),
-)
 
 
 def _range_columns(sources: NsysSources) -> Sequence[Column[ProjectedRange]]:
@@ -322,18 +331,6 @@ def _of_name(row: RangeSum) -> tuple[str, Only]:
     return "totals", Only("range", row.name, key=row.name)
 
 
-RANGE_SUM_COLUMNS: Final[tuple[Column[RangeSum], ...]] = (
-    Column("share", lambda r: r.share, "share", lambda r: units.share(r.share)),
-    Column("total_ns", lambda r: r.total, "in kernels", lambda r: nanoseconds(r.total)),
-    Column("calls", lambda r: r.calls, "calls", lambda r: units.count(r.calls)),
-    Column("mean_ns", lambda r: r.mean, "mean", lambda r: nanoseconds(r.mean)),
-    Column("p99_ns", lambda r: r.p99, "p99", lambda r: nanoseconds(r.p99), rank=1),
-    Column("kernels", lambda r: r.kernels, "kernels", lambda r: units.count(r.kernels)),
-    Column("graphs", lambda r: r.graphs, "graphs", lambda r: units.count(r.graphs), rank=1),
-    Column("range", lambda r: r.name, "range", lambda r: r.name, False, narrow=20),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class GapRow:
     """A gap and the kernels around it."""
@@ -392,8 +389,6 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
     )
 
 
-_SHORT_CAUSES: Final[dict[GapCause, str]] = {"copy": "copy", "host": "launched late", "other": "waited"}
-"""Causes in a column; the lines above the table have them in full."""
 GAP_COLUMNS: Final[tuple[Column[GapRow], ...]] = (
     Column("start_ns", lambda r: r.gap.start, "start", lambda r: moment(r.gap.start)),
     Column("length_ns", lambda r: r.gap.length, "gap", lambda r: nanoseconds(r.gap.length)),

@@ -43,6 +43,9 @@ _MAX_NAMES: Final = 6
 _OF_ALL: Final = ("projected", "projected_counts", "innermost")
 _NAME_CELLS: Final = 40
 """Cells for the name of the kernel or range that the profile is limited to."""
+Row = TypeVar("Row")
+_AT_ONCE: Final = 4096
+"""Rows that are made at a time: numbers of a list are far quicker to ask for than those of an array."""
 
 
 @dataclass
@@ -255,11 +258,6 @@ def ranges_searched(sources: NsysSources) -> list[str] | None:
     if not sources.search:
         return None
     return list(dict.fromkeys(row.name for row in sources.projected if row.name in sources.ranges_meant))
-
-
-Row = TypeVar("Row")
-_AT_ONCE: Final = 4096
-"""Rows that are made at a time: numbers of a list are far quicker to ask for than those of an array."""
 
 
 @dataclass(frozen=True, slots=True)

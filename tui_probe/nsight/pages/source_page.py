@@ -33,6 +33,32 @@ _KINDS: Final = {
     "cp": "copy", "LDGSTS": "copy",
 }  # fmt: skip
 """Accesses by the first word of their opcode in PTX or SASS."""
+_TOLERANCE: Final = 0.5
+"""Means of counts that differ by less are equal."""
+_NO_COUNTERS: Final = (
+    "no counters of instructions: only reports have them, recorded with --set full or --section SourceCounters:"
+    " ncu -o FILE --set full --import-source yes COMMAND"
+)
+_LINE_OPTIONS: Final = (
+    "build the program with nvcc -lineinfo, and record it with ncu -o FILE --set full --import-source yes COMMAND"
+)
+_COUNTS: Final[tuple[Column[SourceRow], ...]] = (
+    Column("samples", lambda r: r.counts.samples, "stalls", lambda r: mean_count(r.counts.samples)),
+    Column("stall_reason", lambda r: r.counts.reason, "why", lambda r: r.counts.reason or "", False, rank=2, narrow=10),
+    Column("executed", lambda r: r.counts.executed, "executed", lambda r: mean_count(r.counts.executed), rank=1),
+    Column("requests", lambda r: r.counts.requests, "requests", lambda r: mean_count(r.counts.requests), rank=1),
+    Column("sectors", lambda r: r.counts.sectors, "sectors", lambda r: mean_count(r.counts.sectors)),
+    Column("ideal", lambda r: r.counts.ideal, "ideal", lambda r: mean_count(r.counts.ideal), rank=1),
+    Column("stalls", lambda r: dict(r.counts.stalls), nested=True),
+)
+_KERNEL: Final[tuple[Column[SourceRow], ...]] = (
+    Column("grid", lambda r: r.counts.shape.grid, "grid", lambda r: units.extent(r.counts.shape.grid), rank=5),
+    Column("block", lambda r: r.counts.shape.block, "block", lambda r: units.extent(r.counts.shape.block), rank=5),
+    Column(
+        "kernel", lambda r: r.counts.shape.kernel, "kernel", lambda r: r.counts.shape.kernel, False,
+        narrow=14, shorten=shorten,
+    ),
+)  # fmt: skip
 
 
 class CountedLine(NamedTuple):
@@ -153,17 +179,6 @@ def _partners(rows: Iterable[SourceCounts], kernels: Iterable[Sequence[ProbedAcc
     return {kernel: other or "" for kernel, other in pairs if kernel is not None}
 
 
-_TOLERANCE: Final = 0.5
-"""Means of counts that differ by less are equal."""
-_NO_COUNTERS: Final = (
-    "no counters of instructions: only reports have them, recorded with --set full or --section SourceCounters:"
-    " ncu -o FILE --set full --import-source yes COMMAND"
-)
-_LINE_OPTIONS: Final = (
-    "build the program with nvcc -lineinfo, and record it with ncu -o FILE --set full --import-source yes COMMAND"
-)
-
-
 @dataclass(frozen=True, slots=True)
 class SourceRow:
     """A line or an instruction; ``probed`` is None where no trace knows the line."""
@@ -247,23 +262,6 @@ def _compared(row: SourceRow) -> str:
     return "" if differences is None else f"≠ {', '.join(differences)}" if differences else "same"
 
 
-_COUNTS: Final[tuple[Column[SourceRow], ...]] = (
-    Column("samples", lambda r: r.counts.samples, "stalls", lambda r: mean_count(r.counts.samples)),
-    Column("stall_reason", lambda r: r.counts.reason, "why", lambda r: r.counts.reason or "", False, rank=2, narrow=10),
-    Column("executed", lambda r: r.counts.executed, "executed", lambda r: mean_count(r.counts.executed), rank=1),
-    Column("requests", lambda r: r.counts.requests, "requests", lambda r: mean_count(r.counts.requests), rank=1),
-    Column("sectors", lambda r: r.counts.sectors, "sectors", lambda r: mean_count(r.counts.sectors)),
-    Column("ideal", lambda r: r.counts.ideal, "ideal", lambda r: mean_count(r.counts.ideal), rank=1),
-    Column("stalls", lambda r: dict(r.counts.stalls), nested=True),
-)
-_KERNEL: Final[tuple[Column[SourceRow], ...]] = (
-    Column("grid", lambda r: r.counts.shape.grid, "grid", lambda r: units.extent(r.counts.shape.grid), rank=5),
-    Column("block", lambda r: r.counts.shape.block, "block", lambda r: units.extent(r.counts.shape.block), rank=5),
-    Column(
-        "kernel", lambda r: r.counts.shape.kernel, "kernel", lambda r: r.counts.shape.kernel, False,
-        narrow=14, shorten=shorten,
-    ),
-)  # fmt: skip
 _PROBED: Final[tuple[Column[SourceRow], ...]] = (
     Column(
         "probe_requests", lambda r: r.probed and r.probed.requests, "by probe",

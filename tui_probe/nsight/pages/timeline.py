@@ -38,6 +38,15 @@ if TYPE_CHECKING:
 
 Kind = Literal["kernels", "ranges"]
 _NAME_CELLS = 60
+_AROUND: Final = 3
+"""Lines that are not lanes: a head, the axis and its labels."""
+_CELLS_A_BAR: Final = 3
+_GUTTER: Final = 30
+_HUES: Final = 6
+_CLOCK: Final = ("time of", "capture")
+"""Label next to the axis, however little room there is in the head."""
+_NOTHING: Final = "nothing to show"
+_PLOT_CELLS: Final = 1200
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,17 +159,6 @@ def _range_lanes(ranges: RangeColumns, places: NDArray[np.int32] | None, origin:
         own = places[levels == level]
         times = (ranges.start[own] - origin, ranges.end[own] - origin)
         yield Lane("ranges", f"  ranges {level}", *times, ranges.names, ranges.name[own])
-
-
-_AROUND: Final = 3
-"""Lines that are not lanes: a head, the axis and its labels."""
-_CELLS_A_BAR: Final = 3
-_GUTTER: Final = 30
-_HUES: Final = 6
-_CLOCK: Final = ("time of", "capture")
-"""Label next to the axis, however little room there is in the head."""
-_NOTHING: Final = "nothing to show"
-_PLOT_CELLS: Final = 1200
 
 
 class StreamTimeline(Drawing):
