@@ -27,6 +27,8 @@ SUFFIXES = {
     "text": "txt", "CSV": "csv", "JSON": "json", "Markdown": "md", "SVG": "svg", "PNG": "png", "Perfetto": "json",
 }  # fmt: skip
 KEYS = {"text": "t", "CSV": "c", "JSON": "j", "Markdown": "m", "SVG": "s", "PNG": "p", "Perfetto": "f"}
+LARGEST_CLIPBOARD = 74_994
+"""Bytes whose OSC 52 sequence is shorter than 100 000 bytes, the least that terminals are known to take."""
 
 
 def write_lines(lines: Callable[[], Iterable[str]], path: Path) -> None:
@@ -78,10 +80,6 @@ def _forms(name: str, view: View, source: ViewSource | None, cells: int, rows: i
 
 def _ignore_count(write: Callable[[Path], int], path: Path) -> None:
     write(path)
-
-
-LARGEST_CLIPBOARD = 74_994
-"""Bytes whose OSC 52 sequence is shorter than 100 000 bytes, the least that terminals are known to take."""
 
 
 def copy_out(text: str) -> str:

@@ -38,6 +38,36 @@ PLACES = (
     ("app", "view", "help", "reading", "drawing"),
 )
 """Scopes that hold together: in none of these may a key mean two things."""
+PAGE_NAMES = ("Summary", "Source", "PTX", "Diff", "SASS", "Lines", "Timeline", "Launches", "Log")
+"""Titles of the pages of the digits."""
+LETTER_NAMES = {
+    "all_lines": "lines of all kernels",
+    "stderr": "standard error of the program",
+    "phases": "phases of kernels (kept for a coming version)",
+    "gpu": "load, memory, clocks of the GPUs",
+    "graphs": "CUDA graphs",
+    "ranks": "ranks of a run (kept for a coming version)",
+    "latency": "latency: cost of a probe, waits, times of blocks",
+    "ranges": "NVTX ranges",
+    "stdout": "standard output of the program",
+    "probe": "file of the probe",
+    "results": "results as recorded",
+    "stalls": "stalls by line",
+    "tree": "program, ranges, kernels, lines with time and share",
+    "events": "event.log",
+    "explain": "walk through the trace",
+}
+"""Contents of the pages behind letters."""
+_OTHER_NAMES = {
+    "solidus": "slash",
+    "reverse_solidus": "backslash",
+    "commercial_at": "at",
+    "hyphen_minus": "minus",
+    "plus_sign": "plus",
+    "low_line": "underscore",
+}
+"""Signs that Textual names otherwise than Unicode does."""
+_NAMED = ("delete", "insert", "backspace", *(f"f{number}" for number in range(1, 13)))
 
 
 @dataclass(frozen=True)
@@ -149,37 +179,6 @@ TABLE = (
     Key("topics", ("t",), "topics", "reading", "help pages: formats, the probe language, the glossary", "topics"),
 )  # fmt: skip
 
-PAGE_NAMES = ("Summary", "Source", "PTX", "Diff", "SASS", "Lines", "Timeline", "Launches", "Log")
-"""Titles of the pages of the digits."""
-LETTER_NAMES = {
-    "all_lines": "lines of all kernels",
-    "stderr": "standard error of the program",
-    "phases": "phases of kernels (kept for a coming version)",
-    "gpu": "load, memory, clocks of the GPUs",
-    "graphs": "CUDA graphs",
-    "ranks": "ranks of a run (kept for a coming version)",
-    "latency": "latency: cost of a probe, waits, times of blocks",
-    "ranges": "NVTX ranges",
-    "stdout": "standard output of the program",
-    "probe": "file of the probe",
-    "results": "results as recorded",
-    "stalls": "stalls by line",
-    "tree": "program, ranges, kernels, lines with time and share",
-    "events": "event.log",
-    "explain": "walk through the trace",
-}
-"""Contents of the pages behind letters."""
-
-_OTHER_NAMES = {
-    "solidus": "slash",
-    "reverse_solidus": "backslash",
-    "commercial_at": "at",
-    "hyphen_minus": "minus",
-    "plus_sign": "plus",
-    "low_line": "underscore",
-}
-"""Signs that Textual names otherwise than Unicode does."""
-
 
 def _name_of(sign: str) -> str:
     name = unicodedata.name(sign).lower().replace("-", "_").replace(" ", "_")
@@ -201,7 +200,6 @@ _SHOWN = {
     "left": "←",
     "right": "→",
 }
-_NAMED = ("delete", "insert", "backspace", *(f"f{number}" for number in range(1, 13)))
 
 
 def shown(key: str, character: str | None = None) -> str:

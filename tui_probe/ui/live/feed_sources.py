@@ -23,6 +23,10 @@ AT_ONCE = 100
 """Folders read together with the log: more than a screen has lines."""
 LEAST_CHANGE = 5e-4
 """A share that changed by less is not shown anew: every launch changes those of all kernels."""
+BUDGET_NAMES = {"trace_bytes": "trace", "result_files": "result files", "log_bytes": "log"}
+BUDGET_OPTIONS = {name: f"--max-{name.replace('_', '-')}" for name in BUDGET_NAMES}
+RETURN_INTERVAL = 120.0
+"""Seconds after which it is given back again."""
 
 
 class KernelRows:
@@ -111,10 +115,6 @@ def _verdicts(found: FindingSummary) -> tuple[str, str, str]:
     return found.words, found.limiter, found.worst_line
 
 
-BUDGET_NAMES = {"trace_bytes": "trace", "result_files": "result files", "log_bytes": "log"}
-BUDGET_OPTIONS = {name: f"--max-{name.replace('_', '-')}" for name in BUDGET_NAMES}
-
-
 @dataclass(frozen=True)
 class Recording:
     """State of recording, and the names of the budgets that are exhausted."""
@@ -160,10 +160,6 @@ def page_at(trace: Path) -> ControlPage | None:
         return None if path is None else ControlPage.open(path)
     except ControlError:
         return None
-
-
-RETURN_INTERVAL = 120.0
-"""Seconds after which it is given back again."""
 
 
 def return_free_memory() -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 HISTORY = 240
 """Samples per GPU: those of the last four minutes."""
 SAMPLE_INTERVAL = 1.0
+LABEL_CELLS = 14
+ENDED_TEXT = "Load, memory, clocks, temperature and power are shown only while the program runs."
 
 
 @dataclass(frozen=True)
@@ -136,12 +138,6 @@ class GpuSampler:
         for history, sample in zip(self._loads, samples, strict=False):
             history.append(sample.load)
         self.latest = GpuView(samples, tuple(tuple(history) for history in self._loads), "")
-
-
-LABEL_CELLS = 14
-
-
-ENDED_TEXT = "Load, memory, clocks, temperature and power are shown only while the program runs."
 
 
 def device_lines(devices: Sequence[Device], cells: int, *, simulated: bool) -> list[Line]:

@@ -29,6 +29,27 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 GAP = 2
+GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "excluded": "·", "pending": "◌"}
+STATUSES = ("probed", "skipped", "failed", "excluded")
+TIMED = ("slowdown", "time_ms")
+"""Columns that only a benchmark fills, unless launches were timed."""
+SAMPLED = ("share", "median", "p99", "trend")
+"""Columns that sampled times of launches fill."""
+UNREAD = "…"
+BAR_CELLS = 6
+_LIMITER_CELLS = 10
+"""Cells of the limiter in short."""
+_WORDS_FROM = 100
+"""Columns of a table from which on a status has its word."""
+_EMPTY = (NOT_MEASURED, "")
+_MEMORY_LEVEL: Final = re.compile(r"memory \((.*)\)(.*)")
+_REPORT_COLUMNS: Final = {column.key: column for column in cast("tuple[Column[KernelSnapshot], ...]", KERNEL_COLUMNS)}
+"""Columns of the reports by key: a snapshot has the attributes of a kernel that they read."""
+DATA_COLUMNS: tuple[Column[KernelSnapshot], ...] = tuple(
+    replace(column, value=lambda row: row.results) if column.key == "results" else column
+    for column in _REPORT_COLUMNS.values()
+)
+"""The columns of the reports for data. A row has the number of its result files, not the list."""
 
 
 @dataclass(frozen=True)
@@ -130,22 +151,6 @@ def arranged_positions(
     return known + [i for i in shown if values[i] is None]
 
 
-GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "excluded": "·", "pending": "◌"}
-STATUSES = ("probed", "skipped", "failed", "excluded")
-TIMED = ("slowdown", "time_ms")
-"""Columns that only a benchmark fills, unless launches were timed."""
-SAMPLED = ("share", "median", "p99", "trend")
-"""Columns that sampled times of launches fill."""
-UNREAD = "…"
-BAR_CELLS = 6
-_LIMITER_CELLS = 10
-"""Cells of the limiter in short."""
-_WORDS_FROM = 100
-"""Columns of a table from which on a status has its word."""
-_EMPTY = (NOT_MEASURED, "")
-_MEMORY_LEVEL: Final = re.compile(r"memory \((.*)\)(.*)")
-
-
 def _status_glyph(row: KernelSnapshot) -> str:
     return FAILURE_MARK if row.failures else GLYPHS.get(row.status, " ")
 
@@ -153,10 +158,6 @@ def _status_glyph(row: KernelSnapshot) -> str:
 def status_text(row: KernelSnapshot) -> str:
     """The status as a glyph and a word."""
     return f"{_status_glyph(row)} {row.status}"
-
-
-_REPORT_COLUMNS: Final = {column.key: column for column in cast("tuple[Column[KernelSnapshot], ...]", KERNEL_COLUMNS)}
-"""Columns of the reports by key: a snapshot has the attributes of a kernel that they read."""
 
 
 def _of_folder(key: str) -> Column[KernelSnapshot]:
@@ -331,10 +332,3 @@ def _for_width(cells: int, column: ScreenColumn[KernelSnapshot], limiter_cells: 
         cells -= limiter_cells
         return replace(column, min_cells=column.min_cells + max(0, min(cells - 62, 14)) + max(0, cells - 80) // 4)
     return column
-
-
-DATA_COLUMNS: tuple[Column[KernelSnapshot], ...] = tuple(
-    replace(column, value=lambda row: row.results) if column.key == "results" else column
-    for column in _REPORT_COLUMNS.values()
-)
-"""The columns of the reports for data. A row has the number of its result files, not the list."""

@@ -31,6 +31,32 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
 READING_TEXT = "reading the folder of this kernel"
+DIGITS = (
+    Tab("kernel", "Summary", "Sum", "1"),
+    Tab("source", "Source", "Src", "2"),
+    Tab("ptx", "PTX", "PTX", "3"),
+    Tab("diff", "Diff", "Diff", "4"),
+    Tab("sass", "SASS", "SASS", "5"),
+    Tab("lines", "Lines", "Lines", "6"),
+    Tab("timeline", "Timeline", "Time", "7"),
+    Tab("launches", "Launches", "Launch", "8"),
+    Tab("process", "Log", "Log", "9"),
+)
+"""Pages of the selected kernel."""
+_RUN_PAGES = (
+    ("all_lines", "All lines", "lines of all kernels, those first that waste or wait most"),
+    ("stderr", "stderr", "standard error of the program"),
+    ("gpu", "GPU", "load, memory, clocks, temperature and power of the GPUs"),
+    ("graphs", "Graphs", "CUDA graphs: nodes over time, replays"),
+    ("ranges", "Ranges", "NVTX ranges and the kernels launched in them"),
+    ("stdout", "stdout", "standard output of the program"),
+    ("results", "Results", "values that the probe recorded, a line per finished launch"),
+    ("tree", "Tree", "where the GPU time goes: program, ranges, kernels, lines"),
+    ("events", "event.log", "log of the hook driver"),
+)
+RUN = tuple(Tab(name, title, title, LETTERS[name], about=about) for name, title, about in _RUN_PAGES)
+"""Pages of the whole run."""
+PAGE_KEYS = keys_of((*DIGITS, *RUN))
 
 
 def _finding_lines(each: ResultFindings, cells: int) -> list[Line]:
@@ -108,34 +134,6 @@ class GpuPage(TextView):
             self.lines += (
                 gpu_lines(self.gpus, cells, ascii_only=self.ascii_only) if self.running else ended_lines(cells)
             )
-
-
-DIGITS = (
-    Tab("kernel", "Summary", "Sum", "1"),
-    Tab("source", "Source", "Src", "2"),
-    Tab("ptx", "PTX", "PTX", "3"),
-    Tab("diff", "Diff", "Diff", "4"),
-    Tab("sass", "SASS", "SASS", "5"),
-    Tab("lines", "Lines", "Lines", "6"),
-    Tab("timeline", "Timeline", "Time", "7"),
-    Tab("launches", "Launches", "Launch", "8"),
-    Tab("process", "Log", "Log", "9"),
-)
-"""Pages of the selected kernel."""
-_RUN_PAGES = (
-    ("all_lines", "All lines", "lines of all kernels, those first that waste or wait most"),
-    ("stderr", "stderr", "standard error of the program"),
-    ("gpu", "GPU", "load, memory, clocks, temperature and power of the GPUs"),
-    ("graphs", "Graphs", "CUDA graphs: nodes over time, replays"),
-    ("ranges", "Ranges", "NVTX ranges and the kernels launched in them"),
-    ("stdout", "stdout", "standard output of the program"),
-    ("results", "Results", "values that the probe recorded, a line per finished launch"),
-    ("tree", "Tree", "where the GPU time goes: program, ranges, kernels, lines"),
-    ("events", "event.log", "log of the hook driver"),
-)
-RUN = tuple(Tab(name, title, title, LETTERS[name], about=about) for name, title, about in _RUN_PAGES)
-"""Pages of the whole run."""
-PAGE_KEYS = keys_of((*DIGITS, *RUN))
 
 
 class LivePages:

@@ -23,6 +23,8 @@ FINDING_PORTION = 0.1
 """Seconds of reading in a tick, or one kernel that takes longer."""
 FEW_RESULTS = 8
 """Results up to which a kernel is read again with each that comes."""
+RESULT_PORTION = 0.1
+"""Seconds of reading after which lines are shown."""
 
 
 def due(results: int, seen: int, *, running: bool) -> bool:
@@ -86,10 +88,6 @@ class KernelFindings:
             self.tell(process, found)
         else:
             self._done, self._ran = process, running
-
-
-RESULT_PORTION = 0.1
-"""Seconds of reading after which lines are shown."""
 
 
 def next_kernels(

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 _NAME_CELLS: Final = 24
 """Cells of a kernel's name."""
+WARN_AFTER = 5.0
+"""Seconds in which kernels are launched and none is meant, after which the state of a running program says so."""
+_FILTER_CELLS: Final = 30
+"""Cells of what was asked for."""
 
 
 def elapsed_line(snapshot: Snapshot, now: float) -> Line:
@@ -132,13 +136,6 @@ def why_empty(snapshot: Snapshot) -> str:
     if snapshot.running:
         return "waiting for the first kernel"
     return "no kernel was launched; 0 o and 0 e show the program's output (interactive programs need --no-ui)"
-
-
-WARN_AFTER = 5.0
-"""Seconds in which kernels are launched and none is meant, after which the state of a running program says so."""
-
-_FILTER_CELLS: Final = 30
-"""Cells of what was asked for."""
 
 
 class KernelFilterWarning:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.ui.views.view import PaneView
 
+METRICS_PAGE = Tab("figures", "Metrics", "Metrics", "1")
+
 
 class SideScreen(PagedScreen):
     """Screen of side ``letter``. It has no table behind it, so no other kernel to step to."""
@@ -80,9 +82,6 @@ class SideScreen(PagedScreen):
     def leave(self) -> None:
         """Back to the comparison."""
         self.app.pop_screen()
-
-
-METRICS_PAGE = Tab("figures", "Metrics", "Metrics", "1")
 
 
 class ComparisonScreen(PagedScreen):

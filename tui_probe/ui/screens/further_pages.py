@@ -28,6 +28,8 @@ _KEYS: Line = (
     ("Esc", "key"),
     (" back", "dim"),
 )
+_TITLES = {"process": "Log"}
+"""Titles of tabs that are shorter than those of their pages."""
 
 
 @dataclass(frozen=True)
@@ -112,10 +114,6 @@ class LetterScreen(FittedScreen[Any, LetterList]):
             item = next((item for item in menu.items if item.letter and item.letter == event.character), None)
             if item is not None:
                 self.dismiss(item.value)
-
-
-_TITLES = {"process": "Log"}
-"""Titles of tabs that are shorter than those of their pages."""
 
 
 def digit_tabs() -> list[Tab]:

@@ -30,6 +30,29 @@ if TYPE_CHECKING:
 # Textual has a widget for Markdown. Measured at 200×50, it sends 27 KB for a page and 13 to 15 KB for each line that
 # it scrolls by; these lines take 12 KB and, while the cursor moves, 0.3 KB.
 
+_NAMES = 18
+_WIDEST = 110
+_ENTRY, _KEY = 24, 7
+"""Cells of a key with its word on the first page, and of the key."""
+_EVERYWHERE = ("app", "view")
+_IN_FULL_ONLY = ("tabs", "log", "ranges", "help", "reading")
+_MOVES = "↑ ↓ ← → or h j k l   PgUp PgDn   Home End or g G"
+_WORDS = {
+    "process": "next process",
+    "processes": "all processes",
+    "record": "recording",
+    "previous_kernel": "previous kernel",
+    "previous_launch": "previous launch",
+    "next_match": "next match",
+    "previous_match": "previous match",
+    "copy": "copy",
+    "whole_names": "whole names",
+    "reverse": "reverse",
+    "status": "status filter",
+    "back": "back",
+}
+"""Words of keys that the line of keys does not name."""
+
 
 class TopicView(DocumentView):
     """A page of help in a pane."""
@@ -120,30 +143,6 @@ def show_topic(app: App[None], topic: Topic) -> None:
         app.switch_screen(TopicScreen(topic))
     else:
         app.push_screen(TopicScreen(topic))
-
-
-_NAMES = 18
-_WIDEST = 110
-_ENTRY, _KEY = 24, 7
-"""Cells of a key with its word on the first page, and of the key."""
-_EVERYWHERE = ("app", "view")
-_IN_FULL_ONLY = ("tabs", "log", "ranges", "help", "reading")
-_MOVES = "↑ ↓ ← → or h j k l   PgUp PgDn   Home End or g G"
-_WORDS = {
-    "process": "next process",
-    "processes": "all processes",
-    "record": "recording",
-    "previous_kernel": "previous kernel",
-    "previous_launch": "previous launch",
-    "next_match": "next match",
-    "previous_match": "previous match",
-    "copy": "copy",
-    "whole_names": "whole names",
-    "reverse": "reverse",
-    "status": "status filter",
-    "back": "back",
-}
-"""Words of keys that the line of keys does not name."""
 
 
 class HelpView(TextView):

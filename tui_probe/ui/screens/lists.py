@@ -23,6 +23,19 @@ if TYPE_CHECKING:
     from tui_probe.ui.views.log import LogView
 
 Result = TypeVar("Result")
+INNER = 36
+KEYS: Line = (
+    ("Space", "key"),
+    (" toggle  ", "dim"),
+    ("Enter", "key"),
+    (" show  ", "dim"),
+    ("a", "key"),
+    (" all", "dim"),
+)
+NAMES_WIDEST, NAMES_MARGIN = 120, 4
+WIDEST, MARGIN = 110, 2
+DETAIL_LINES = 4
+NO_MATCH = "nothing here has all these words: Backspace takes the last letter back"
 
 
 class FittedList(LinesWidget, can_focus=True):
@@ -96,19 +109,6 @@ class FittedScreen(ModalScreen[Result], Generic[Result, ListKind]):
     def was_closed(self) -> bool:
         """True if it was closed before it had anything to show."""
         return self not in self.app.screen_stack
-
-
-INNER = 36
-
-
-KEYS: Line = (
-    ("Space", "key"),
-    (" toggle  ", "dim"),
-    ("Enter", "key"),
-    (" show  ", "dim"),
-    ("a", "key"),
-    (" all", "dim"),
-)
 
 
 class TagList(FittedList):
@@ -199,9 +199,6 @@ def choose_tags(app: App[None], log: LogView) -> None:
     log.count_tags(menu.take)
 
 
-NAMES_WIDEST, NAMES_MARGIN = 120, 4
-
-
 class NameList(FittedList):
     """Each name in as many lines as it needs."""
 
@@ -249,11 +246,6 @@ class NameScreen(FittedScreen["str | None", NameList]):
             self.list.scroll(1 if event.key in ("down", "j") else -1)
         else:
             self.dismiss("\n".join(map(safe, self.list.names)) if event.key == "y" else None)
-
-
-WIDEST, MARGIN = 110, 2
-DETAIL_LINES = 4
-NO_MATCH = "nothing here has all these words: Backspace takes the last letter back"
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _MIN_PACE_SECONDS = 1.0
 """Seconds in which a page that has just begun need not report anything new."""
+_BAR = 30
 
 
 @dataclass(frozen=True)
@@ -121,9 +122,6 @@ def _same_text(before: PaneView, seen: object) -> bool:
     if not isinstance(before, DocumentView) or not isinstance(seen, DocumentState):
         return False
     return dict(before.document.choices()) == dict(seen.choices)
-
-
-_BAR = 30
 
 
 class OpeningView(PaneView):

@@ -92,7 +92,7 @@ class ViewScreen(OpenScreen[None]):
         return frozenset(key.scope for key in keys.TABLE if key.id in ids)
 
     def applies(self, row: keys.Key) -> bool:
-        """Return whether a key of this screen would do something now."""
+        """Return whether a key of this screen does something now."""
         if row.id == "search":
             return self.view.searches
         if row.id == "filter":

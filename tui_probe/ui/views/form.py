@@ -28,6 +28,11 @@ ROWS = len(FIELDS) + 1
 """Lines of the form: one per field, and one more about the probe."""
 _TAKING = ("right", "end", "ctrl+e")
 _LEAVING = ("escape", "enter", "up", "down", "tab", "shift+tab")
+GLYPHS = {"ok": ("✔", "good"), "optional": ("○", "dim"), "warn": ("!", "warn"), "missing": ("✘", "bad")}
+ORDER = ("missing", "warn", "optional", "ok")
+_FINE = ("ok", "optional")
+NAME_COLUMN = 3
+"""Cells of the glyph."""
 
 
 class FormView(PaneView):
@@ -204,13 +209,6 @@ class FormView(PaneView):
     def copied(self) -> str:
         """The command line that does the same."""
         return self.form.command_line()
-
-
-GLYPHS = {"ok": ("✔", "good"), "optional": ("○", "dim"), "warn": ("!", "warn"), "missing": ("✘", "bad")}
-ORDER = ("missing", "warn", "optional", "ok")
-_FINE = ("ok", "optional")
-NAME_COLUMN = 3
-"""Cells of the glyph."""
 
 
 class FindingsView(TextView):

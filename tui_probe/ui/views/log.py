@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _TAG = re.compile(rb"^\[[a-z][a-z_-]{0,30}\]", re.MULTILINE)
+_TAGGED = re.compile(r"\[[a-z][a-z_-]{0,30}\]")
+_FAILURE = re.compile(r"\b(failed|fail|error|fatal|Traceback|Exception|skipped|dropped(?! 0\b))\b")
 
 
 @dataclass(frozen=True)
@@ -147,10 +149,6 @@ class LogReader:
 def needle_of(text: str) -> Needle:
     """``text`` literally; lower case matches both cases."""
     return Needle.of(text, ignore_case=text == text.lower())
-
-
-_TAGGED = re.compile(r"\[[a-z][a-z_-]{0,30}\]")
-_FAILURE = re.compile(r"\b(failed|fail|error|fatal|Traceback|Exception|skipped|dropped(?! 0\b))\b")
 
 
 def log_line(text: str) -> Line:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from tui_probe.ui.export import Writer
 
+SIDE_STEP = 8
+
 
 def cursor_sign(focused: bool) -> str:
     """Return the start of the cursor's line: a bar in the pane with the keys, a thin one in any other."""
@@ -223,9 +225,6 @@ class PaneView:
     def forms(self) -> Mapping[str, Writer]:
         """The forms in which it can be written to a file."""
         return {"text": partial(write_text, self.exported())}
-
-
-SIDE_STEP = 8
 
 
 class TextView(PaneView):

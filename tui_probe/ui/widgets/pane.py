@@ -25,6 +25,8 @@ _CORNERS = {
     "middle": (("├", "┤"), ("┣", "┫")),
     "bottom": (("╰", "╯"), ("┗", "┛")),
 }
+WHEEL = 3
+"""Lines that the mouse wheel moves by."""
 
 
 def frame_role(focused: bool) -> str:
@@ -89,10 +91,6 @@ class FrameEdge(LinesWidget):
         """The line."""
         del height
         return [edge_line(self.left, self.right, width, focused=self.focused, edge=self.edge)]
-
-
-WHEEL = 3
-"""Lines that the mouse wheel moves by."""
 
 
 class Pane(LinesWidget):
