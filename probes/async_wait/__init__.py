@@ -36,6 +36,23 @@ SITE: Final = site_dtype("waited", "waits")
 """Record of ``async_wait`` per site."""
 KINDS: Final = {"mbarrier": "mbarrier", "cp.async.bulk": "bulk", "cp.async": "cp_async", "wgmma": "wgmma"}
 """Kinds of waits by the start of the opcode; the first match counts."""
+_TITLES: Final = {
+    "mbarrier": "at mbarriers",
+    "bulk": "for bulk copies",
+    "cp_async": "for cp.async",
+    "wgmma": "for wgmma",
+}
+WAITS: Final = count_kind(
+    "waits",
+    "Waits",
+    "cycles that warps waited for copies, mbarriers and wgmma",
+    (
+        "Cycles from reaching a wait to coming through, summed over warps: at mbarriers, for groups of cp.async and of"
+        " bulk copies, for wgmma. Little is good: then copies and products are there when warps ask for them. A wait"
+        " takes some tens of cycles even where all is there already.",
+    ),
+    order=60,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +90,6 @@ def of_line(line: LineSums) -> AsyncWaits:
     """The waits at one place."""
     kind = kind_of(line.opcode)
     return AsyncWaits(**line.sums, by_kind={kind: line.sums["waited"]} if kind else {})
-
-
-_TITLES: Final = {
-    "mbarrier": "at mbarriers",
-    "bulk": "for bulk copies",
-    "cp_async": "for cp.async",
-    "wgmma": "for wgmma",
-}
 
 
 def _waited_for(kind: str) -> Callable[[AsyncWaits], int | None]:
@@ -153,19 +162,6 @@ def notes(found: CountsByLine[AsyncWaits]) -> list[str]:
         return ["newest launch: no warp waited for asynchronous work"]
     mean = f"{found.whole.cycles_per_wait or 0:.0f}"
     return [f"newest launch: {units.counted(found.whole.waits, 'wait')} by warps, {mean} cycles each on average"]
-
-
-WAITS: Final = count_kind(
-    "waits",
-    "Waits",
-    "cycles that warps waited for copies, mbarriers and wgmma",
-    (
-        "Cycles from reaching a wait to coming through, summed over warps: at mbarriers, for groups of cp.async and of"
-        " bulk copies, for wgmma. Little is good: then copies and products are there when warps ask for them. A wait"
-        " takes some tens of cycles even where all is there already.",
-    ),
-    order=60,
-)
 
 
 PROBES: Final = (

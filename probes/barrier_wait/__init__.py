@@ -51,6 +51,14 @@ REDUCED: Final = sums_dtype(RECORD, "longest")
 """Record of a reduced launch: sums, and the longest wait of one warp."""
 SITE: Final = site_dtype("waited", "barriers")
 """Record of ``barrier_wait_by_line`` per barrier."""
+METRICS: Final = (
+    Metric("barriers", "barriers"),
+    Metric("cycles_per_barrier", "cycles per barrier", better="lower", over_launches="mean", clocked=True),
+    Metric("waited", "waited", "cycles", better="lower"),
+    Metric("longest", "most of a warp", "cycles", better="lower", over_launches="largest", shown=where_known),
+)
+BY_LINE: Final = metrics_by_line(METRICS, "most cycles")
+_LABELS: Final = ("one warp", "one barrier")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +101,6 @@ def of_line(line: LineSums) -> BarrierWaits:
 
 def _whole_of_sums(sums: dict[str, int]) -> BarrierWaits:
     return BarrierWaits(**sums, longest=None, threads_missing=0)
-
-
-METRICS: Final = (
-    Metric("barriers", "barriers"),
-    Metric("cycles_per_barrier", "cycles per barrier", better="lower", over_launches="mean", clocked=True),
-    Metric("waited", "waited", "cycles", better="lower"),
-    Metric("longest", "most of a warp", "cycles", better="lower", over_launches="largest", shown=where_known),
-)
-BY_LINE: Final = metrics_by_line(METRICS, "most cycles")
 
 
 def findings(of: ProbeResult, found: BarrierWaits) -> Iterator[Finding]:
@@ -153,9 +152,6 @@ LINES: Final = LineSpec(
     "cycles",
     _rows,
 )
-
-
-_LABELS: Final = ("one warp", "one barrier")
 
 
 def waits(of: ProbeResult, progress: Progress) -> Waits:

@@ -31,6 +31,11 @@ _EXCLUDED_COUNTS: Final = (
     ("blocks_missing", "blocks without a record"),
     ("blocks_astray", "blocks that changed SM"),
 )
+_FLAGGED_SHARE: Final = 0.05
+"""The part of a launch from which on what scheduling costs stands out."""
+_SCHEDULING_ADVICE: Final = "launch fewer, longer blocks: let each block loop over several tiles"
+_FLAGGED_RATIO: Final = 1.25
+"""Times the median from which on the slowest block is worth a look."""
 
 
 def _cycles(name: str) -> Metric:
@@ -54,13 +59,6 @@ METRICS: Final = (
     ),
     *(Metric(key, words, shown=where_any) for key, words in _EXCLUDED_COUNTS),
 )
-
-
-_FLAGGED_SHARE: Final = 0.05
-"""The part of a launch from which on what scheduling costs stands out."""
-_SCHEDULING_ADVICE: Final = "launch fewer, longer blocks: let each block loop over several tiles"
-_FLAGGED_RATIO: Final = 1.25
-"""Times the median from which on the slowest block is worth a look."""
 
 
 def findings(of: ProbeResult, schedule: BlockSchedule) -> Iterator[Finding]:

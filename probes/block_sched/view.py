@@ -46,6 +46,11 @@ RUNNING, SCHEDULING, IDLE = "█", "▒", "░"
 LEGEND: Final = f"{RUNNING} running, {SCHEDULING} scheduling, {IDLE} ramp-up and ramp-down"
 _SM_COLUMNS: Final = ("SM", "blocks", "slots", *SLOT_TIME_LABELS.values())
 _MIN_BAR_CELLS: Final = 10
+_CYCLE_COLUMNS: Final = {**SLOT_TIME_LABELS, "span": "span"}
+_COUNT_COLUMNS: Final = ("warps_missing", "blocks_missing", "blocks_astray")
+_ROLES: Final = {RUNNING: "hue0", SCHEDULING: "hue1", IDLE: "dim"}
+_CHART_ROWS: Final = 12
+_MAX_CHART_CELLS: Final = 120
 
 
 def schedule_line(schedule: BlockSchedule) -> str:
@@ -118,10 +123,6 @@ def _joined(texts: list[str] | tuple[str, ...], widths: list[int]) -> str:
     return "  ".join(pad(text, cells, right=True) for text, cells in zip(texts, widths, strict=True))
 
 
-_CYCLE_COLUMNS: Final = {**SLOT_TIME_LABELS, "span": "span"}
-_COUNT_COLUMNS: Final = ("warps_missing", "blocks_missing", "blocks_astray")
-
-
 def _kernels(trace: Trace) -> list[KernelFacts]:
     """Launches with results of this probe."""
     kernels = chain.from_iterable(kernel.by_probe() for kernel in trace.kernels)
@@ -189,11 +190,6 @@ _REPORT_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
 """Cycles are means over the slots of an SM, and for a whole launch over SMs; ``sms`` has a list, one number per SM."""
 
 REPORT: Final = TracePage("blocks", _open_report)
-
-
-_ROLES: Final = {RUNNING: "hue0", SCHEDULING: "hue1", IDLE: "dim"}
-_CHART_ROWS: Final = 12
-_MAX_CHART_CELLS: Final = 120
 
 
 class Blocks(Document):

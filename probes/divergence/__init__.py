@@ -50,6 +50,18 @@ RECORD: Final = np.dtype(
 """Record of ``divergence`` per warp: sums over its lanes."""
 SITE: Final = site_dtype("branches", "branch_lanes", "accesses", "access_lanes")
 """Record of ``divergence_by_line`` per instruction."""
+METRICS: Final = (
+    Metric("branches", "branches"),
+    Metric("lanes_per_branch", "lanes per branch", better="higher", over_launches="mean"),
+    Metric("accesses", "accesses"),
+    Metric("lanes_per_access", "lanes per access", better="higher", over_launches="mean"),
+    Metric("branch_lanes", "lanes at branches", shown=never),
+    Metric("access_lanes", "lanes at accesses", shown=never),
+)
+BY_LINE: Final = metrics_by_line(METRICS, "fewest lanes")
+_FLAGGED_SHARE: Final = 0.1
+"""The part of all lanes from which on idle ones stand out."""
+_ADVICE: Final = "let the threads of a warp take one branch: sort the work, or branch by warp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,22 +108,6 @@ def lanes_per_execution(line: LineSums) -> float | None:
     """Mean number of active lanes of one line; None if it was never executed."""
     executions, lanes = executions_and_lanes(line)
     return ratio(lanes, executions)
-
-
-METRICS: Final = (
-    Metric("branches", "branches"),
-    Metric("lanes_per_branch", "lanes per branch", better="higher", over_launches="mean"),
-    Metric("accesses", "accesses"),
-    Metric("lanes_per_access", "lanes per access", better="higher", over_launches="mean"),
-    Metric("branch_lanes", "lanes at branches", shown=never),
-    Metric("access_lanes", "lanes at accesses", shown=never),
-)
-BY_LINE: Final = metrics_by_line(METRICS, "fewest lanes")
-
-
-_FLAGGED_SHARE: Final = 0.1
-"""The part of all lanes from which on idle ones stand out."""
-_ADVICE: Final = "let the threads of a warp take one branch: sort the work, or branch by warp"
 
 
 def findings(of: ProbeResult, found: Divergence) -> Iterator[Finding]:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from .coalescing import LineAccesses
 
+_FLAGGED_SHARE: Final = 0.1
+"""The part of all sectors from which on what is wasted stands out."""
+
 
 def _sectors_per_request(table: AccessTable) -> float | None:
     return ratio(table.sectors, table.requests)
@@ -77,10 +80,6 @@ METRICS: Final = (*_TABLE_METRICS, *_COUNT_METRICS[1:])
 def dmat_metrics(analysis: AccessTable | AccessCount) -> tuple[MetricValue, ...]:
     """Metrics of a table or a count, those that it has."""
     return metric_values(_TABLE_METRICS if isinstance(analysis, AccessTable) else _COUNT_METRICS, analysis)
-
-
-_FLAGGED_SHARE: Final = 0.1
-"""The part of all sectors from which on what is wasted stands out."""
 
 
 def findings(of: ProbeResult, analysis: AccessTable | AccessCount) -> Iterator[Finding]:

@@ -32,6 +32,21 @@ _SECTOR_BITS: Final = np.uint64(5)
 _LONG_CYCLES: Final = 1 << 31
 NO_TIMES: Final = (1 << 62, -1)
 """The times of a part without accesses."""
+MAX_RECOUNTED_RECORDS: Final = 4 << 20
+"""Records that are counted anew for each picture."""
+_SAMPLE: Final = 64
+_SAMPLE_TIME_SHARE: Final = 0.15
+"""The part of the time that the sample takes."""
+_COLUMNS, _ROWS = 1024, 512
+_END_MARGIN: Final = 1.05
+"""Largest delay of the last access after that of the sample."""
+_MAX_GRANULES: Final = MAX_TABLE_ENTRIES // 2
+"""Maximum rows of the smallest size in the span of all ranges: half, since rows extend beyond the ends of ranges."""
+_MARGIN: Final = 64 << 10
+_MAX_CYCLES: Final = 1 << 48
+"""Cycles: more than a day."""
+_MAX_ADDRESS: Final = 1 << 57
+"""End of GPU addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,23 +141,6 @@ def merged_runs(runs: NDArray[np.uint64]) -> NDArray[np.uint64]:
     ends = np.maximum.accumulate(runs[:, 1])
     begins = np.append(True, runs[1:, 0] > ends[:-1])
     return _fewer(np.stack((runs[begins, 0], ends[np.append(begins[1:], True)]), axis=1))
-
-
-MAX_RECOUNTED_RECORDS: Final = 4 << 20
-"""Records that are counted anew for each picture."""
-_SAMPLE: Final = 64
-_SAMPLE_TIME_SHARE: Final = 0.15
-"""The part of the time that the sample takes."""
-_COLUMNS, _ROWS = 1024, 512
-_END_MARGIN: Final = 1.05
-"""Largest delay of the last access after that of the sample."""
-_MAX_GRANULES: Final = MAX_TABLE_ENTRIES // 2
-"""Maximum rows of the smallest size in the span of all ranges: half, since rows extend beyond the ends of ranges."""
-_MARGIN: Final = 64 << 10
-_MAX_CYCLES: Final = 1 << 48
-"""Cycles: more than a day."""
-_MAX_ADDRESS: Final = 1 << 57
-"""End of GPU addresses."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,16 @@ if TYPE_CHECKING:
     from .frame import Colouring, Frame, FrameRequest, Painter
     from .readout import ReadOut
 
+_ZOOM: Final = 0.5
+_PAGE: Final = 0.5
+_LIMIT_REACHED: Final = "zoom limit reached"
+COLOURINGS: Final[dict[Colouring, str]] = {
+    "bands": "one colour per band, dots for density",
+    "density": "one colour, shades for density",
+    "sectors": "wasted sectors",
+    "kinds": "loads and stores",
+}
+
 
 class PictureState(Protocol):
     """The window, the cursor, the choices, and the picture that is shown."""
@@ -62,16 +72,6 @@ class PictureState(Protocol):
 
 if TYPE_CHECKING:
     Move = Callable[[PictureState], str | None]
-
-_ZOOM: Final = 0.5
-_PAGE: Final = 0.5
-_LIMIT_REACHED: Final = "zoom limit reached"
-COLOURINGS: Final[dict[Colouring, str]] = {
-    "bands": "one colour per band, dots for density",
-    "density": "one colour, shades for density",
-    "sectors": "wasted sectors",
-    "kinds": "loads and stores",
-}
 
 
 def _along(cells: int) -> Move:

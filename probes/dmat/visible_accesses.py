@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from .frame import CellDetail, Colouring
     from .moves import PictureState
 
+LINES_AROUND: Final = 4
+"""Lines around the picture, without those of what is under the cursor: a head, the axis, its labels, the legend."""
+_WIDE_CELLS: Final = 110
+"""Cells from which on two lines hold what is under the cursor; else there are three."""
+MIN_SIZE: Final = (40, 10)
+"""Cells and lines that a picture needs."""
+
 
 @dataclass(frozen=True, slots=True)
 class WantedAccess:
@@ -79,14 +86,6 @@ def moved_into_view(window: Window, end: float, time: float, place: float) -> Wi
     if not window.low <= place < window.high:
         window = window.moved(0, place - (window.low + window.high) / 2)
     return window.inside(end)
-
-
-LINES_AROUND: Final = 4
-"""Lines around the picture, without those of what is under the cursor: a head, the axis, its labels, the legend."""
-_WIDE_CELLS: Final = 110
-"""Cells from which on two lines hold what is under the cursor; else there are three."""
-MIN_SIZE: Final = (40, 10)
-"""Cells and lines that a picture needs."""
 
 
 def lines_below(width: int) -> int:

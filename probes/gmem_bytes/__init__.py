@@ -52,6 +52,16 @@ RECORD: Final = np.dtype(
 """Record of ``gmem_bytes`` per warp."""
 SITE: Final = site_dtype(*_SIZES, "tensor_loads", "tensor_stores")
 """Record of ``gmem_bytes_by_line`` per instruction."""
+MEMORY: Final = count_kind(
+    "memory",
+    "Memory",
+    "bytes of global memory that each launch read and wrote",
+    (
+        "Bytes that executed instructions asked for, per launch, before any cache. Divided by the time of the original"
+        " they give the bandwidth that the kernel asks for, not what DRAM moves.",
+    ),
+    order=70,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,18 +181,6 @@ def notes(found: MemoryBytes) -> list[str]:
     if found.tensor_loads or found.tensor_stores:
         text += "; copies by tensor map state no size, so the sum is unknown"
     return [text]
-
-
-MEMORY: Final = count_kind(
-    "memory",
-    "Memory",
-    "bytes of global memory that each launch read and wrote",
-    (
-        "Bytes that executed instructions asked for, per launch, before any cache. Divided by the time of the original"
-        " they give the bandwidth that the kernel asks for, not what DRAM moves.",
-    ),
-    order=70,
-)
 
 
 PROBES: Final = (

@@ -31,6 +31,24 @@ if TYPE_CHECKING:
 
     from .analysis import MemorySectors
 
+SECTOR: Final = 32
+_COALESCED: Final = 4
+"""Sectors of a request whose 32 lanes take 4 bytes each, side by side: more may be waste."""
+_FLAGGED_SHARE: Final = 0.1
+"""The part of all sectors from which on what is wasted stands out."""
+_SECTORS_SCALE: Final = "coalesced: 4 sectors for 4 bytes per lane, 8 for 8 and 16 for 16; worst: 32, one per lane"
+SECTORS: Final = count_kind(
+    "sectors",
+    "Sectors",
+    "requests to global memory and sectors per request, by launch",
+    (
+        "A request is one load or store that a warp executes with at least one active lane; a sector is 32 bytes. 4"
+        " sectors per request mean 4 bytes per lane, side by side; 32 mean that each lane is in a sector of its own."
+        " ncu counts the same way.",
+    ),
+    order=80,
+)
+
 
 def _has_copies(sectors: MemorySectors, value: Any) -> bool:
     del value
@@ -81,13 +99,6 @@ METRICS: Final = (
     Metric("generic_accesses", "generic accesses of threads left out", shown=where_any),
 )
 BY_LINE: Final = metrics_by_line(METRICS, "most sectors per request")
-
-
-SECTOR: Final = 32
-_COALESCED: Final = 4
-"""Sectors of a request whose 32 lanes take 4 bytes each, side by side: more may be waste."""
-_FLAGGED_SHARE: Final = 0.1
-"""The part of all sectors from which on what is wasted stands out."""
 
 
 def findings(of: ProbeResult, sectors: MemorySectors) -> Iterator[Finding]:
@@ -170,27 +181,11 @@ LINES: Final = LineSpec(
 )
 
 
-_SECTORS_SCALE: Final = "coalesced: 4 sectors for 4 bytes per lane, 8 for 8 and 16 for 16; worst: 32, one per lane"
-
-
 def notes(sectors: MemorySectors) -> list[str]:
     """Loads and stores of the newest launch, and what their numbers mean."""
     ratios = (("load", sectors.sectors_per_load), ("store", sectors.sectors_per_store))
     sentences = [f"a {name} touches {ratio:.2f} sectors of 32 B" for name, ratio in ratios if ratio is not None]
     return [*sentences, _SECTORS_SCALE] if sentences else []
-
-
-SECTORS: Final = count_kind(
-    "sectors",
-    "Sectors",
-    "requests to global memory and sectors per request, by launch",
-    (
-        "A request is one load or store that a warp executes with at least one active lane; a sector is 32 bytes. 4"
-        " sectors per request mean 4 bytes per lane, side by side; 32 mean that each lane is in a sector of its own."
-        " ncu counts the same way.",
-    ),
-    order=80,
-)
 
 
 PROBES: Final = (

@@ -52,6 +52,7 @@ RECORD: Final = np.dtype([(name, "<u4") for name in (*CLASSES, "threads")])
 """Record of ``inst_mix`` per warp."""
 SITE: Final = site_dtype("entered")
 """Record of ``inst_mix_by_line`` per basic block."""
+_NAMED_CLASSES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +139,6 @@ METRICS: Final = (
     *map(_share_metric, (*FLOATING, "tensor")),
 )
 BY_LINE: Final = metrics_by_line(METRICS, "executed most")
-
-
-_NAMED_CLASSES: Final = 4
 
 
 def findings(of: ProbeResult, found: InstructionMix) -> Iterator[Finding]:

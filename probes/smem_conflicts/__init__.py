@@ -44,6 +44,17 @@ RECORD: Final = np.dtype([(name, "<u4") for name in ("accesses", "passes", "conf
 """Record of ``smem_conflicts`` per warp."""
 SITE: Final = site_dtype("accesses", "passes", "conflicts")
 """Record of ``smem_conflicts_by_line`` per instruction."""
+METRICS: Final = (
+    Metric("accesses", "accesses"),
+    Metric("passes_per_access", "passes per access", better="lower", over_launches="mean"),
+    Metric("conflicts", "conflicts", "passes", better="lower"),
+    Metric("degree", "conflict degree", better="lower", over_launches="mean"),
+    Metric("passes", "passes", better="lower", quantity="shared wavefronts", shown=never),
+)
+BY_LINE: Final = metrics_by_line(METRICS, "highest degree")
+_FLAGGED_SHARE: Final = 0.1
+"""The part of all passes from which on what conflicts take stands out."""
+_ADVICE: Final = "pad rows by one element, or swizzle columns, so that lanes use different banks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +94,6 @@ def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = No
 def of_line(line: LineSums) -> BankConflicts:
     """The conflicts of one line."""
     return BankConflicts(**line.sums, threads_missing=0)
-
-
-METRICS: Final = (
-    Metric("accesses", "accesses"),
-    Metric("passes_per_access", "passes per access", better="lower", over_launches="mean"),
-    Metric("conflicts", "conflicts", "passes", better="lower"),
-    Metric("degree", "conflict degree", better="lower", over_launches="mean"),
-    Metric("passes", "passes", better="lower", quantity="shared wavefronts", shown=never),
-)
-BY_LINE: Final = metrics_by_line(METRICS, "highest degree")
-
-
-_FLAGGED_SHARE: Final = 0.1
-"""The part of all passes from which on what conflicts take stands out."""
-_ADVICE: Final = "pad rows by one element, or swizzle columns, so that lanes use different banks"
 
 
 def findings(of: ProbeResult, found: BankConflicts) -> Iterator[Finding]:

@@ -42,6 +42,7 @@ METRICS: Final = (
     Metric("share", "of warp life", better="lower", over_launches="mean"),
     Metric("worst_share", "worst wait, of warp life", better="lower", over_launches="mean"),
 )
+_QUESTION: Final = Question("stalls", "where do warps wait, how long, and for what?", 15, also="latency scoreboard")
 
 
 def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
@@ -128,7 +129,6 @@ LINES: Final = LineSpec(
     _rows,
 )
 
-_QUESTION: Final = Question("stalls", "where do warps wait, how long, and for what?", 15, also="latency scoreboard")
 
 PROBES: Final = tuple(
     Probe(

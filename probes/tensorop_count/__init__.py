@@ -46,6 +46,14 @@ RECORD: Final = np.dtype(
 SITE: Final = site_dtype("multiply_adds", "mma", "wmma", "wgmma")
 """Record of ``tensorop_count_by_line`` per instruction: sums over lanes."""
 _LANES: Final = {"mma": 32, "wmma": 32, "wgmma": 128}
+METRICS: Final = (
+    Metric("operations", "operations", quantity="tensor operations"),
+    Metric("multiply_adds", "multiply-adds"),
+    Metric("mma", "mma", shown=where_any),
+    Metric("wmma", "wmma", shown=where_any),
+    Metric("wgmma", "wgmma", shown=where_any),
+)
+BY_LINE: Final = metrics_by_line(METRICS, "most multiply-adds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +106,6 @@ def _operations(result: Result, sums: dict[str, int], threads_missing: int) -> T
         if remainder and not threads_missing:
             raise TraceError(f"{result.path}: {sums[name]} lanes executed {name}, no multiple of {lanes}")
     return TensorOperations(sums["multiply_adds"], **counts, threads_missing=threads_missing)
-
-
-METRICS: Final = (
-    Metric("operations", "operations", quantity="tensor operations"),
-    Metric("multiply_adds", "multiply-adds"),
-    Metric("mma", "mma", shown=where_any),
-    Metric("wmma", "wmma", shown=where_any),
-    Metric("wgmma", "wgmma", shown=where_any),
-)
-BY_LINE: Final = metrics_by_line(METRICS, "most multiply-adds")
 
 
 def findings(of: ProbeResult, found: TensorOperations) -> Iterator[Finding]:

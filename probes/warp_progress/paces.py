@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from tui_probe.records.timeline import Intervals
     from tui_probe.records.warp_pace import WarpProgress
 
+DOTS: Final = (4, 2)
+"""Dots of a cell: rows, columns."""
+_LEVELS: Final = 8
+_WARPS_AT_A_TIME: Final = 256
+"""Warps that are put into the picture at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class PaceLines:
@@ -84,13 +90,6 @@ def pace_lines(progress: WarpProgress, warps: Intervals) -> PaceLines:
     arrived = np.cumsum(place == 1)
     count = arrived - arrived[offsets[:-1]][owner]
     return PaceLines(warps, loop.line, time, count, offsets, int((reached > room).sum()))
-
-
-DOTS: Final = (4, 2)
-"""Dots of a cell: rows, columns."""
-_LEVELS: Final = 8
-_WARPS_AT_A_TIME: Final = 256
-"""Warps that are put into the picture at a time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,9 @@ RECORD: Final = np.dtype(
 )
 """Record of the probe per warp: sums over its lanes."""
 _WARP, _WARPS_OF_WGMMA = 32, 128
+_SECTOR: Final = 32
+_FLAGGED_SHARE: Final = 0.1
+"""The part of all sectors from which on what is wasted stands out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +138,6 @@ METRICS: Final = (
     _sum_metric("instructions", "issued instructions", "instructions", "lower"),
     Metric("unsized", "copies by tensor map", read=_sum_reader("unsized"), shown=where_any),
 )
-
-
-_SECTOR: Final = 32
-_FLAGGED_SHARE: Final = 0.1
-"""The part of all sectors from which on what is wasted stands out."""
 
 
 def findings(of: ProbeResult, found: UnitDemand) -> Iterator[Finding]:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _ASCII = " .:-=+*%#"
+_SIGNS: Final = "█▒░▌▄"
+"""Fills of parts, distinct without colour."""
+_LONGEST_LABEL: Final = 32
+_LEAST_BAR: Final = 10
 
 
 def column_chart(
@@ -48,12 +52,6 @@ def row_bar(share: float, cells: int) -> str:
     """A part of 1 as a bar in ``cells`` cells, in halves; a value above 0 has at least half a cell."""
     halves = max(1, round(2 * cells * min(share, 1.0))) if share > 0 else 0
     return ("█" * (halves // 2) + "▌" * (halves % 2)).ljust(cells)
-
-
-_SIGNS: Final = "█▒░▌▄"
-"""Fills of parts, distinct without colour."""
-_LONGEST_LABEL: Final = 32
-_LEAST_BAR: Final = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,9 @@ _BRAILLE: Final = 0x2800
 _BRAILLE_BITS: Final = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]], dtype=np.uint32)
 _SPREAD: Final = np.array([0, 4, 6, 2, 1, 5, 7, 3], dtype=np.int64)
 """Order in which the dots of a character, row by row, are filled where all have the same count: far apart first."""
+_DECIMAL_STEPS: Final = (1, 2, 5, 10)
+_MOST_DECIMALS: Final = 9
+"""A nanosecond among seconds."""
 
 
 class Canvas:
@@ -121,11 +124,6 @@ def halftone(counts: NDArray[Any], top: float | None = None) -> NDArray[np.uint3
     np.put_along_axis(dots, order, np.arange(8) < graded[:, :, np.newaxis], axis=2)
     dots &= parts > 0
     return braille(dots.reshape(rows, cells, 4, 2).transpose(0, 2, 1, 3).reshape(counts.shape))
-
-
-_DECIMAL_STEPS: Final = (1, 2, 5, 10)
-_MOST_DECIMALS: Final = 9
-"""A nanosecond among seconds."""
 
 
 class Tick(NamedTuple):

@@ -22,6 +22,12 @@ TITLES: Final = ("least", "median", "90 %", "99 %", "most")
 _LABEL: Final = 16
 _CELLS: Final = 9
 _BINS: Final = 16
+_MARKER: Final = "•"
+"""One that has a sign in ASCII."""
+_POINTS: Final = 400
+_MARKS: Final = 5
+_ONE_AT_A_TIME: Final = threading.Lock()
+"""plotext draws on one value of the whole process."""
 
 
 def percentiles(values: Sequence[float]) -> list[float] | None:
@@ -48,14 +54,6 @@ def _histogram(values: Sequence[float]) -> str:
         return "all alike"
     counts, _ = np.histogram(data, bins=_BINS)
     return column_chart([int(n) if n else None for n in counts], _BINS, high=float(counts.max()))[0]
-
-
-_MARKER: Final = "•"
-"""One that has a sign in ASCII."""
-_POINTS: Final = 400
-_MARKS: Final = 5
-_ONE_AT_A_TIME: Final = threading.Lock()
-"""plotext draws on one value of the whole process."""
 
 
 def cdf_chart(values: NDArray[Any], cells: int, rows: int, label: str) -> list[str]:

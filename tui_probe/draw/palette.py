@@ -22,6 +22,13 @@ ALIASES = {
     "finished": "good",
     "simulated": "note",
 }
+_WITHOUT_GROUND = {
+    "title": "bold",
+    "head": "bold",
+    "tab_idle": "bold underline",
+    "idle": "bold",
+    "cursor": "reverse",
+}
 
 
 @dataclass(frozen=True)
@@ -136,13 +143,6 @@ DISTINCT = Palette(
 )
 """Black, and eight hues of the 256-colour table that are as far apart as can be for eyes of every kind."""
 
-_WITHOUT_GROUND = {
-    "title": "bold",
-    "head": "bold",
-    "tab_idle": "bold underline",
-    "idle": "bold",
-    "cursor": "reverse",
-}
 
 ANSI = Palette(
     name="ansi",

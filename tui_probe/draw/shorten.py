@@ -23,6 +23,10 @@ _JOINER = "\u200d"
 _WHOLE = 24
 """Cells in which a function has its name, as a rule, and no arguments."""
 _OPEN = {"<": ">", "(": ")", "[": "]", "{": "}"}
+_GAP = 2
+_DOT = " · "
+_USUAL = 24
+"""Cells of a name that are enough to distinguish it from others."""
 
 
 def shorten(name: str, cells: int, *, more: str = "…") -> str:
@@ -264,12 +268,6 @@ def _without_namespaces(text: str, cells: int) -> str:
     starts = [match.end() for match in re.finditer("::", text) if depths[match.start()] == 0]
     fitting = (start for start in starts if width(text[start:]) <= cells)
     return text[next(fitting, starts[-1] if starts else 0) :]
-
-
-_GAP = 2
-_DOT = " · "
-_USUAL = 24
-"""Cells of a name that are enough to distinguish it from others."""
 
 
 def draw_head(canvas: Canvas, title: str, launch: str, kernel: str, totals: str, role: str = "dim") -> None:

@@ -21,6 +21,11 @@ _MINOR: Final = 3
 """Rank from which on columns give way to readable ones."""
 _CACHE_SIZE: Final = 20_000
 """Rows up to which their texts are kept from measuring to writing; of more they are made again."""
+_ENTITY: Final = re.compile(r"&(?=#?\w+;)")
+_BACKTICKS: Final = re.compile("`+")
+SCHEMA: Final = "tui-probe.report"
+SCHEMA_VERSION: Final = 2
+"""Version of all documents of that schema, and of views."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +207,6 @@ def _share_out(left: int, widths: dict[int, int], wanted: Mapping[int, int]) -> 
 
 def _readable(column: Column[Row], natural: int, cells: int) -> int:
     return min(natural, int(column.readable * cells))
-
-
-_ENTITY: Final = re.compile(r"&(?=#?\w+;)")
-_BACKTICKS: Final = re.compile("`+")
-SCHEMA: Final = "tui-probe.report"
-SCHEMA_VERSION: Final = 2
-"""Version of all documents of that schema, and of views."""
 
 
 def as_record(columns: Sequence[Column[Row]], row: Row) -> dict[str, Any]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 NOT_MEASURED = "–"
 _TELLING = 0.02
 """The share that says how long the rest will take."""
+_BUDGET_UNITS = {"T": 1 << 40, "G": 1 << 30, "M": 1 << 20, "K": 1 << 10}
 
 
 def size(count: float | None) -> str:
@@ -23,9 +24,6 @@ def size(count: float | None) -> str:
         if count < 999.5 or unit == "TB":
             break
     return f"{count:.{_decimals(count)}f} {unit}"
-
-
-_BUDGET_UNITS = {"T": 1 << 40, "G": 1 << 30, "M": 1 << 20, "K": 1 << 10}
 
 
 def budget(count: int) -> str:

@@ -18,6 +18,24 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
 
+Item = TypeVar("Item")
+Progress: TypeAlias = "Callable[[float], None]"
+"""Called with the share done, 0 to 1, now and then. It raises ``Cancelled`` where no one waits any more."""
+COMMANDS: Final[Mapping[str, str]] = {
+    "left": "cursor left", "right": "cursor right", "up": "cursor up", "down": "cursor down",
+    "page_left": "window left", "page_right": "window right", "page_up": "window up", "page_down": "window down",
+    "zoom_in": "zoom in about the cursor, along time", "zoom_out": "zoom out along time",
+    "zoom_in_rows": "zoom in across rows", "zoom_out_rows": "zoom out across rows", "fit": "show everything",
+    "start": "cursor to the start", "end": "cursor to the end",
+    "next": "to the next event", "previous": "to the previous event", "worst": "to the worst place",
+    "mark": "mark; a second mark measures what is between", "colour": "next colouring", "level": "next level of detail",
+    "unit": "next unit of the axis", "select": "next selection (SM, block)", "order": "next order of rows",
+    "order_back": "previous order of rows",
+    "reverse": "reverse the order", "fold": "fold what did not change, or unfold it",
+}  # fmt: skip
+"""Every command that a view may answer to; the key table binds each to keys."""
+View: TypeAlias = "Document | Drawing"
+
 
 @dataclass(frozen=True, slots=True)
 class Spot:
@@ -66,11 +84,6 @@ class Spot:
         if self.probed is not None or other.probed is not None:
             return self.probed == other.probed
         return any(mine[0] in theirs for mine, theirs in ((self.ptx, other.ptx), (other.ptx, self.ptx)) if mine)
-
-
-Item = TypeVar("Item")
-Progress: TypeAlias = "Callable[[float], None]"
-"""Called with the share done, 0 to 1, now and then. It raises ``Cancelled`` where no one waits any more."""
 
 
 class Cancelled(Exception):  # noqa: N818 - no error: someone went on to another view
@@ -283,21 +296,6 @@ class Document(BaseView):
         return None
 
 
-COMMANDS: Final[Mapping[str, str]] = {
-    "left": "cursor left", "right": "cursor right", "up": "cursor up", "down": "cursor down",
-    "page_left": "window left", "page_right": "window right", "page_up": "window up", "page_down": "window down",
-    "zoom_in": "zoom in about the cursor, along time", "zoom_out": "zoom out along time",
-    "zoom_in_rows": "zoom in across rows", "zoom_out_rows": "zoom out across rows", "fit": "show everything",
-    "start": "cursor to the start", "end": "cursor to the end",
-    "next": "to the next event", "previous": "to the previous event", "worst": "to the worst place",
-    "mark": "mark; a second mark measures what is between", "colour": "next colouring", "level": "next level of detail",
-    "unit": "next unit of the axis", "select": "next selection (SM, block)", "order": "next order of rows",
-    "order_back": "previous order of rows",
-    "reverse": "reverse the order", "fold": "fold what did not change, or unfold it",
-}  # fmt: skip
-"""Every command that a view may answer to; the key table binds each to keys."""
-
-
 class Drawing(BaseView):
     """Something with axes that fills its window."""
 
@@ -359,6 +357,3 @@ class Drawing(BaseView):
     @abstractmethod
     def plot(self, axes: Any) -> None:
         """Draw on matplotlib axes, for a PNG."""
-
-
-View: TypeAlias = "Document | Drawing"

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Drawing, View
 
 _PUBLISHED_FILE: Final = Path(__file__).with_name("published.toml")
+_DRAWING_ROWS: Final = 18
+_WIDEST_DRAWING: Final = 120
+_LABEL: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +176,6 @@ class Answer:
 
     def __repr__(self) -> str:
         return f"<Answer of {self.name}: tables {', '.join(self.tables)}; drawings {', '.join(self.drawings)}>"
-
-
-_DRAWING_ROWS: Final = 18
-_WIDEST_DRAWING: Final = 120
-_LABEL: Final = 10
 
 
 class AnswerDocument(Document):

@@ -23,6 +23,8 @@ PYTHON_PLACEHOLDER: Final = "{python}"
 """Placeholder in ``Collection.argv`` for the interpreter that programs run with."""
 PROGRAMS_PLACEHOLDER: Final = "{programs}"
 """Placeholder in ``Collection.argv`` for the directory of the programs."""
+FOLDER: Final = Path(__file__).parent
+PROGRAMS_FOLDER: Final = FOLDER / "programs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,6 @@ class Evaluation:
         return f"tui-probe eval {self.name} --run"
 
 
-FOLDER: Final = Path(__file__).parent
-
-
 @cache
 def evaluation_names() -> tuple[str, ...]:
     """The names of all, sorted; nothing is imported."""
@@ -104,9 +103,6 @@ def evaluation_named(name: str) -> Evaluation:
 def evaluations() -> list[Evaluation]:
     """All of them, by name."""
     return [evaluation_named(name) for name in evaluation_names()]
-
-
-PROGRAMS_FOLDER: Final = FOLDER / "programs"
 
 
 def bundled_traces(evaluation: Evaluation) -> Path | None:

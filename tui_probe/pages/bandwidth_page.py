@@ -58,6 +58,23 @@ SWEEP_EXPLANATION: Final = (
     " more warps), within the limits of shared memory and registers; a kernel with many blocks needs little per"
     " block.",
 )
+_BAR_GROUPS: Final = {
+    "On the device": ("memory_read", "memory_write", "memory_copy", "driver_copy", "l2_read", "to_shared"),
+    "Between host and device": (
+        "host_to_device_pinned", "device_to_host_pinned", "host_to_device_pageable", "device_to_host_pageable",
+    ),
+    "Disk": ("disk_write", "disk_read"),
+}  # fmt: skip
+"""Figures that have one scale."""
+_NAME_WIDTH: Final = 28
+_MIN_BAR: Final = 10
+_CELL_WIDTH: Final = 9
+_BAR_CELLS: Final = 20
+_CURVE_ROWS: Final = 12
+_AXIS_CELLS: Final = 11
+_SIGNS: Final = "abcdefghijklmnopqrstuvwxyz"
+_TOP: Final = 7
+"""The last of the roles ramp0 … ramp7."""
 
 
 def _in_flight_text(rate: MeasuredRate) -> str:
@@ -126,18 +143,6 @@ def device_record(card: GpuCard | None) -> dict[str, Any] | None:
     }
 
 
-_BAR_GROUPS: Final = {
-    "On the device": ("memory_read", "memory_write", "memory_copy", "driver_copy", "l2_read", "to_shared"),
-    "Between host and device": (
-        "host_to_device_pinned", "device_to_host_pinned", "host_to_device_pageable", "device_to_host_pageable",
-    ),
-    "Disk": ("disk_write", "disk_read"),
-}  # fmt: skip
-"""Figures that have one scale."""
-_NAME_WIDTH: Final = 28
-_MIN_BAR: Final = 10
-
-
 class BandwidthBars(Document):
     """One bar per value; those of one part of the machine have one scale, and a mark at what is specified."""
 
@@ -199,15 +204,6 @@ class BandwidthBars(Document):
 def _end_text(rate: MeasuredRate) -> str:
     share = share_of_limit(rate)
     return units.rate(rate.bytes_per_second) + ("" if share is None else f" {share:4.0%}")
-
-
-_CELL_WIDTH: Final = 9
-_BAR_CELLS: Final = 20
-_CURVE_ROWS: Final = 12
-_AXIS_CELLS: Final = 11
-_SIGNS: Final = "abcdefghijklmnopqrstuvwxyz"
-_TOP: Final = 7
-"""The last of the roles ramp0 … ramp7."""
 
 
 class SweepPage(Document):

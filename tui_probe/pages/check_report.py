@@ -31,6 +31,12 @@ MAX_LISTED: Final = 20
 MODES: Final[dict[ProbeMode, str]] = {"ptx": "PTX", "graft": "machine code"}
 _PROBED_TEXTS: Final[dict[ProbeMode, str]] = {"ptx": "probed in PTX", "graft": "grafted"}
 _MAX_NAMED: Final = 3
+VERSION = 1
+"""Version of the JSON; it rises when a key changes its meaning or goes."""
+_NO_ASSEMBLER_NOTE = "no ptxas found: nothing is assembled, so registers and spills are unknown"
+_VERIFIED_NOTE = "it writes only its own registers and maps, and stays within its snippets"
+_HEADINGS: Final = ("offset", "SASS", "source", "loops", "waits for", "producers")
+_MOST_PRODUCERS: Final = 3
 
 
 def check_totals(kernels: Sequence[KernelCheck]) -> dict[str, Any]:
@@ -110,13 +116,6 @@ def _kernel_names(kernels: Sequence[KernelCheck]) -> Iterator[str]:
         yield f"             {demangle(kernel.name)}"
     if len(kernels) > _MAX_NAMED:
         yield f"             and {count(len(kernels) - _MAX_NAMED)} more"
-
-
-VERSION = 1
-"""Version of the JSON; it rises when a key changes its meaning or goes."""
-
-_NO_ASSEMBLER_NOTE = "no ptxas found: nothing is assembled, so registers and spills are unknown"
-_VERIFIED_NOTE = "it writes only its own registers and maps, and stays within its snippets"
 
 
 @dataclass(frozen=True)
@@ -299,10 +298,6 @@ def _kernel_record(check: CheckResult, kernel: KernelCheck, log: ProcessLog) -> 
         "target": kernel.target or None,
         "waits": kernel.waits and wait_record(kernel.waits),
     }
-
-
-_HEADINGS: Final = ("offset", "SASS", "source", "loops", "waits for", "producers")
-_MOST_PRODUCERS: Final = 3
 
 
 def wait_lines(waits: KernelWaits) -> Iterator[str]:

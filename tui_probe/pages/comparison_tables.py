@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import KernelFacts, Trace
     from tui_probe.verdicts.kernel_values import KernelValue
 
+_SUMMARY_PAGES = ("summary",)
+_GAP: Final = 2
+_MIN_NAME_WIDTH: Final = 12
+"""Cells that a name has at least."""
+_NO_BREAK_SPACE: Final = "\u00a0"
+_ROLES: Final = {"better": "good", "worse": "warn", "mixed": "warn"}
+
 
 @dataclass(frozen=True, slots=True)
 class ComparedSide:
@@ -98,9 +105,6 @@ def sides_warning(sides: tuple[ComparedSide, ComparedSide]) -> str:
     return f"{' and '.join(failed)} failed: A {before.ending}, B {after.ending}; what follows may be of less work"
 
 
-_SUMMARY_PAGES = ("summary",)
-
-
 @dataclass(frozen=True, slots=True)
 class PageLink:
     """Link to the first of ``pages`` that has something to show of the kernel or launch of side ``A`` or ``B``."""
@@ -150,12 +154,6 @@ def _missing(name: str, source: ViewSource) -> str | None:
 
 if TYPE_CHECKING:
     Row = TypeVar("Row")
-
-_GAP: Final = 2
-_MIN_NAME_WIDTH: Final = 12
-"""Cells that a name has at least."""
-_NO_BREAK_SPACE: Final = "\u00a0"
-_ROLES: Final = {"better": "good", "worse": "warn", "mixed": "warn"}
 
 
 def _leading_text(pair: KernelPair, text: Callable[[ValueChange], str]) -> str:

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from tui_probe.trace.launch_shape import Shape
     from tui_probe.trace.model import Trace
 
+LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
+    Column("line", lambda r: r.number, "line", lambda r: str(r.number)),
+    Column("tag", lambda r: r.tag),
+    Column("text", lambda r: r.text, "text", lambda r: r.text, False, 0, 20),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
@@ -42,13 +48,6 @@ def log_rows(trace: Trace) -> Iterator[LogRow]:
             text = printable(line)
             tag, _, text_after_tag = text.partition("]")
             yield LogRow(number, tag[1:] if tag.startswith("[") and text_after_tag else None, text)
-
-
-LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
-    Column("line", lambda r: r.number, "line", lambda r: str(r.number)),
-    Column("tag", lambda r: r.tag),
-    Column("text", lambda r: r.text, "text", lambda r: r.text, False, 0, 20),
-)
 
 
 def log_content(trace: Trace) -> TableContent[LogRow]:

@@ -34,6 +34,13 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import KernelFacts, ProbedKernel, Trace
     from tui_probe.verdicts.findings import ResultFindings
 
+LABEL_WIDTH: Final = 16
+_SIMULATED: Final = " (simulated: cycles are those of a model)"
+_MAX_QUESTIONS: Final = 5
+_OPTION_WIDTH: Final = 27
+_QUESTION_WIDTH: Final = 46
+_FINDING_FIELDS: Final = ("key", "words", "page", "ptx_line", "stands_out")
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -124,13 +131,6 @@ def _pruned_ptx(kernel: KernelFacts) -> str | None:
     if path is None or path.stat().st_size > PTX_TEXT.most:
         return None
     return read_within(path, PTX_TEXT).decode("utf-8", "replace")
-
-
-LABEL_WIDTH: Final = 16
-_SIMULATED: Final = " (simulated: cycles are those of a model)"
-_MAX_QUESTIONS: Final = 5
-_OPTION_WIDTH: Final = 27
-_QUESTION_WIDTH: Final = 46
 
 
 def findings_lines(found: ResultFindings, cells: int, keys: Mapping[str, str] | None = None) -> list[Line]:
@@ -317,8 +317,6 @@ def summary_head(trace: Trace, progress: Progress = no_progress) -> dict[str, An
 def _finding_field(name: str) -> Any:
     return lambda row: None if row.finding is None else row.finding.record()[name]
 
-
-_FINDING_FIELDS: Final = ("key", "words", "page", "ptx_line", "stands_out")
 
 FINDING_COLUMNS: Final[Sequence[Column[FindingRow]]] = (
     Column("kernel", lambda r: r.kernel.index, "#", lambda r: str(r.kernel.index)),

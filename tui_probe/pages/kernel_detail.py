@@ -39,6 +39,18 @@ TWO_COLUMNS = 130
 NAME_LINES = 2
 """Lines of the name above everything; a longer one is whole at the end of the page."""
 _GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "excluded": "·", "pending": "◌"}
+_MORE_IS_BETTER = ("blocks per SM", "occupancy")
+CHART_CELLS: Final = 60
+"""Cells of a chart at least."""
+CHART_COLUMNS: Final = 120
+"""Columns of its values, and its cells at most."""
+CHART_ROWS: Final = 3
+"""Rows of a chart at least."""
+CHART_FRAME_ROWS: Final = 2
+"""A title above it, and an axis below."""
+MIN_TIMES: Final = 8
+"""Timed launches from which on there is something to see of how they differ."""
+_HIGHEST_PART: Final = 0.99
 
 
 def detail_lines(
@@ -138,9 +150,6 @@ def cost_lines(row: KernelSnapshot) -> list[Line]:
     return lines
 
 
-_MORE_IS_BETTER = ("blocks per SM", "occupancy")
-
-
 def _difference(before: float | None, after: float | None, label: str) -> str:
     if before is None or after is None:
         return ""
@@ -233,19 +242,6 @@ def _time_with_error(ns: float, doubt_ns: float | None) -> str:
 
 def _milliseconds(value: float | None) -> str:
     return units.NOT_MEASURED if value is None else units.duration(value / 1e3)
-
-
-CHART_CELLS: Final = 60
-"""Cells of a chart at least."""
-CHART_COLUMNS: Final = 120
-"""Columns of its values, and its cells at most."""
-CHART_ROWS: Final = 3
-"""Rows of a chart at least."""
-CHART_FRAME_ROWS: Final = 2
-"""A title above it, and an axis below."""
-MIN_TIMES: Final = 8
-"""Timed launches from which on there is something to see of how they differ."""
-_HIGHEST_PART: Final = 0.99
 
 
 @dataclass(frozen=True, slots=True)

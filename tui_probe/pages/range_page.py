@@ -36,6 +36,45 @@ NO_RANGES_TEXT: Final = (
 )
 _MAX_DEPTH: Final = 16
 _NAME_WIDTH: Final = 60
+_TEXT: Final[Column[RangeLine]] = Column(
+    "text", lambda r: r.text.strip(), "range and kernels", lambda r: r.text, False, narrow=24
+)
+_DOMAIN: Final[Column[RangeLine]] = Column(
+    "domain", lambda r: r.node.domain, "domain", lambda r: "" if r.launched else r.node.domain or "", False, rank=4
+)
+_THREAD: Final[Column[RangeLine]] = Column(
+    "thread", lambda r: r.node.thread, "thread", lambda r: "" if r.launched else str(r.node.thread or "all"), rank=5
+)
+_LAUNCHES: Final[Column[RangeLine]] = Column(
+    "launches", lambda r: r.launches, "launches", lambda r: units.count(r.launches)
+)
+_PROBED: Final[Column[RangeLine]] = Column(
+    "probed", lambda r: r.probed, "probed", lambda r: units.count(r.probed), rank=2
+)
+_IN_KERNELS: Final[Column[RangeLine]] = Column(
+    "kernel_seconds", lambda r: r.kernel_seconds, "in kernels", lambda r: units.duration(r.kernel_seconds)
+)
+_HOST_TIME: Final[Column[RangeLine]] = Column(
+    "seconds", lambda r: r.seconds, "host time", lambda r: "" if r.launched else units.duration(r.seconds)
+)
+_SHARE: Final[Column[RangeLine]] = Column("share", lambda r: r.share, "share", lambda r: units.share(r.share), rank=1)
+RangeKey = tuple[str, str | None, int | None, int, float | None]
+"""Identity of a range while the trace grows: text, domain, thread, depth and start."""
+TOTALS_ABOUT: Final = (
+    "The kernels launched in the range and in its inner ranges, each once, the one that takes most time first. The time"
+    " of a kernel is launches × its median, as it was timed anywhere in the run; the share is that of the time of all"
+    " kernels of the range, – where one of them was not timed.",
+    "Enter shows the launches of a kernel; q goes back to the ranges.",
+)
+TOTALS_COLUMNS: Final[tuple[Column[KernelTotal], ...]] = (
+    Column("share", lambda r: r.share, "share", lambda r: units.share(r.share)),
+    Column("seconds", lambda r: r.launched.seconds, "total", lambda r: units.duration(r.launched.seconds)),
+    Column("launches", lambda r: r.launched.launches, "launches", lambda r: units.count(r.launched.launches)),
+    Column("probed", lambda r: r.launched.probed, "probed", lambda r: units.count(r.launched.probed), rank=2),
+    Column("median_s", lambda r: r.median_s, "median", lambda r: units.duration(r.median_s), rank=1),
+    Column("kernel", lambda r: r.launched.kernel if r.kernel else None, "#", lambda r: units.count(r.launched.kernel)),
+    Column("demangled", lambda r: r.name, "kernel", lambda r: r.name, False, narrow=20, shorten=shorten),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,31 +216,9 @@ def _kernel_records(trace: Trace, node: RangeNode) -> list[dict[str, Any]]:
     ]
 
 
-_TEXT: Final[Column[RangeLine]] = Column(
-    "text", lambda r: r.text.strip(), "range and kernels", lambda r: r.text, False, narrow=24
-)
-_DOMAIN: Final[Column[RangeLine]] = Column(
-    "domain", lambda r: r.node.domain, "domain", lambda r: "" if r.launched else r.node.domain or "", False, rank=4
-)
-_THREAD: Final[Column[RangeLine]] = Column(
-    "thread", lambda r: r.node.thread, "thread", lambda r: "" if r.launched else str(r.node.thread or "all"), rank=5
-)
-_LAUNCHES: Final[Column[RangeLine]] = Column(
-    "launches", lambda r: r.launches, "launches", lambda r: units.count(r.launches)
-)
-_PROBED: Final[Column[RangeLine]] = Column(
-    "probed", lambda r: r.probed, "probed", lambda r: units.count(r.probed), rank=2
-)
-_IN_KERNELS: Final[Column[RangeLine]] = Column(
-    "kernel_seconds", lambda r: r.kernel_seconds, "in kernels", lambda r: units.duration(r.kernel_seconds)
-)
-_HOST_TIME: Final[Column[RangeLine]] = Column(
-    "seconds", lambda r: r.seconds, "host time", lambda r: "" if r.launched else units.duration(r.seconds)
-)
 _START: Final[Column[RangeLine]] = Column(
     "start_s", lambda r: r.start_s, "start (s)", lambda r: "" if r.launched else _start_text(r.start_s), rank=3
 )
-_SHARE: Final[Column[RangeLine]] = Column("share", lambda r: r.share, "share", lambda r: units.share(r.share), rank=1)
 
 MERGED_RANGE_COLUMNS: Final[tuple[Column[RangeLine], ...]] = (
     Column("kind", _role),
@@ -248,16 +265,6 @@ def _name_as_recorded(line: RangeLine) -> str:
 
 def _start_text(value: float | None) -> str:
     return NOT_MEASURED if value is None else f"{value:.6f}"
-
-
-RangeKey = tuple[str, str | None, int | None, int, float | None]
-"""Identity of a range while the trace grows: text, domain, thread, depth and start."""
-TOTALS_ABOUT: Final = (
-    "The kernels launched in the range and in its inner ranges, each once, the one that takes most time first. The time"
-    " of a kernel is launches × its median, as it was timed anywhere in the run; the share is that of the time of all"
-    " kernels of the range, – where one of them was not timed.",
-    "Enter shows the launches of a kernel; q goes back to the ranges.",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,14 +323,3 @@ def _total_rows(trace: Trace, node: RangeNode) -> list[KernelTotal]:
 
 def _kernel_names(line: KernelTotal) -> tuple[str, ...]:
     return (line.name,)
-
-
-TOTALS_COLUMNS: Final[tuple[Column[KernelTotal], ...]] = (
-    Column("share", lambda r: r.share, "share", lambda r: units.share(r.share)),
-    Column("seconds", lambda r: r.launched.seconds, "total", lambda r: units.duration(r.launched.seconds)),
-    Column("launches", lambda r: r.launched.launches, "launches", lambda r: units.count(r.launched.launches)),
-    Column("probed", lambda r: r.launched.probed, "probed", lambda r: units.count(r.launched.probed), rank=2),
-    Column("median_s", lambda r: r.median_s, "median", lambda r: units.duration(r.median_s), rank=1),
-    Column("kernel", lambda r: r.launched.kernel if r.kernel else None, "#", lambda r: units.count(r.launched.kernel)),
-    Column("demangled", lambda r: r.name, "kernel", lambda r: r.name, False, narrow=20, shorten=shorten),
-)

@@ -41,6 +41,29 @@ ROOFLINE_NOTE: Final = (
     " caches. Operations are those of matrix instructions, else those on fp32, fp64 and fp16; the peak is that of"
     " tensor cores, dense half precision at the highest clock."
 )
+ROOFLINE_ABOUT: Final = (
+    "A kernel is limited by the unit that reaches 60 % utilization or more: memory, tensor cores, the pipes of fp32,"
+    " fp64 or fp16, or issue slots. If none does, the limiter is latency: its warps wait for each other, for memory or"
+    " for blocks; or the launch is too small for the GPU, or so short that launching it takes as long.",
+    "Counts are those of instructions, before caches. Memory’s share is therefore “at most” (≤), and more than 100 %"
+    " where caches serve part. Whether it is DRAM or L2 follows from the memory that the launch can touch, or from ncu"
+    " (--ncu FILE.csv); otherwise it is memory without a level. Other shares are minimum values.",
+    "The roof is the machine's limit: left of the ridge memory bandwidth × operations per byte, right of it the tensor"
+    " cores. A kernel on the slanted part gets faster only with fewer bytes per operation: larger tiles, fused kernels,"
+    " smaller types. A kernel without operations has no place in the chart.",
+)
+_NAME_WIDTH: Final = 48
+_MOVES: Final[dict[str, tuple[str, Callable[[RooflineChart], str | None]]]] = {
+    "left": ("to the kernel with fewer operations per byte", lambda view: view.step(2, -1)),
+    "right": ("to the kernel with more operations per byte", lambda view: view.step(2, 1)),
+    "up": ("to the next faster kernel", lambda view: view.step(3, 1)),
+    "down": ("to the next slower kernel", lambda view: view.step(3, -1)),
+    "next": ("to the kernel with more operations per byte", lambda view: view.step(2, 1)),
+    "previous": ("to the kernel with fewer operations per byte", lambda view: view.step(2, -1)),
+    "start": ("to the kernel with the fewest operations per byte", lambda view: view.end(0)),
+    "end": ("to the kernel with the most operations per byte", lambda view: view.end(-1)),
+    "worst": ("to the kernel furthest below its roof", lambda view: view.furthest()),
+}
 
 
 def roofline_columns(points: Sequence[RooflinePoint], roof: Roof) -> tuple[Column[RooflinePoint], ...]:
@@ -227,20 +250,6 @@ def verdict_lines(points: Sequence[RooflinePoint], cells: int) -> Iterator[str]:
             yield from hang_line(head + words, cells)
 
 
-ROOFLINE_ABOUT: Final = (
-    "A kernel is limited by the unit that reaches 60 % utilization or more: memory, tensor cores, the pipes of fp32,"
-    " fp64 or fp16, or issue slots. If none does, the limiter is latency: its warps wait for each other, for memory or"
-    " for blocks; or the launch is too small for the GPU, or so short that launching it takes as long.",
-    "Counts are those of instructions, before caches. Memory’s share is therefore “at most” (≤), and more than 100 %"
-    " where caches serve part. Whether it is DRAM or L2 follows from the memory that the launch can touch, or from ncu"
-    " (--ncu FILE.csv); otherwise it is memory without a level. Other shares are minimum values.",
-    "The roof is the machine's limit: left of the ridge memory bandwidth × operations per byte, right of it the tensor"
-    " cores. A kernel on the slanted part gets faster only with fewer bytes per operation: larger tiles, fused kernels,"
-    " smaller types. A kernel without operations has no place in the chart.",
-)
-_NAME_WIDTH: Final = 48
-
-
 def no_points_text() -> str:
     """Say what to do where no kernel has a place."""
     probe = probe_measuring_all(LIMITER_QUANTITIES)
@@ -378,16 +387,3 @@ class RooflineChart(Drawing):
         for sign, _, x, y in self.shown:
             axes.plot([x], [y], "o")
             axes.annotate(sign, (x, y))
-
-
-_MOVES: Final[dict[str, tuple[str, Callable[[RooflineChart], str | None]]]] = {
-    "left": ("to the kernel with fewer operations per byte", lambda view: view.step(2, -1)),
-    "right": ("to the kernel with more operations per byte", lambda view: view.step(2, 1)),
-    "up": ("to the next faster kernel", lambda view: view.step(3, 1)),
-    "down": ("to the next slower kernel", lambda view: view.step(3, -1)),
-    "next": ("to the kernel with more operations per byte", lambda view: view.step(2, 1)),
-    "previous": ("to the kernel with fewer operations per byte", lambda view: view.step(2, -1)),
-    "start": ("to the kernel with the fewest operations per byte", lambda view: view.end(0)),
-    "end": ("to the kernel with the most operations per byte", lambda view: view.end(-1)),
-    "worst": ("to the kernel furthest below its roof", lambda view: view.furthest()),
-}

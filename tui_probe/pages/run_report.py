@@ -31,6 +31,7 @@ TITLE: Final = "Where to look first"
 MAX_LOSSES: Final = 8
 _MIN_FLAGGED_SHARE: Final = 0.1
 _NAME_CELLS: Final = 32
+LIMITERS = "Which kernels matter, and what bounds each"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,6 @@ def _loss_lines(loss: Loss, cells: int) -> Iterator[str]:
     question = next((asked for asked in all_questions() if finding.asks and asked.key == finding.asks), None)
     if finding.stands_out and question is not None:
         yield from hang_line(f"      {question.words} run {question.option}", cells)
-
-
-LIMITERS = "Which kernels matter, and what bounds each"
 
 
 def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seconds: float | None = None) -> str:

@@ -42,6 +42,17 @@ _NAME_WIDTH: Final = 24
 _MAX_KERNELS: Final = 20
 _SAME_TIME_SHARE: Final = 0.01
 """Times that differ by less are called the same."""
+_FIELD_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "kernel": (str,),
+    "text": (str,),
+    "limit": (str, type(None)),
+    "share": (float, type(None)),
+    "milliseconds": (float, type(None)),
+}
+VERSION: Final = 1
+CHANGE_TITLE: Final = "against the run before"
+_BELOW_ROW: Final = ("verdict", "change")
+"""Columns that are lines of their own in the report, as the trace is, since their texts are sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +182,6 @@ def _verdict_of_directory(directory: Path) -> RunVerdict:
         return RunVerdict()
 
 
-_FIELD_TYPES: Final[dict[str, tuple[type, ...]]] = {
-    "kernel": (str,),
-    "text": (str,),
-    "limit": (str, type(None)),
-    "share": (float, type(None)),
-    "milliseconds": (float, type(None)),
-}
-
-
 def _verdict_from_record(kept: object, stamp: list[int]) -> RunVerdict | None:
     """A verdict as the file has it; None where it is of another state of the trace, or is none."""
     if not isinstance(kept, dict) or kept.get("stamp") != stamp:
@@ -195,10 +197,6 @@ def _saved_records() -> dict[str, Any]:
     except ValueError:
         return {}
     return records if isinstance(records, dict) else {}
-
-
-VERSION: Final = 1
-CHANGE_TITLE: Final = "against the run before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,8 +315,6 @@ RUN_COLUMNS: Final[tuple[Column[ListedRun], ...]] = (
     Column("trace", lambda run: str(run.brief.directory)),
     Column("name", lambda run: run.brief.name),
 )  # fmt: skip
-_BELOW_ROW: Final = ("verdict", "change")
-"""Columns that are lines of their own in the report, as the trace is, since their texts are sentences."""
 
 
 class RunPage:

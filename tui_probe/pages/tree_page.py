@@ -36,6 +36,19 @@ MAX_LINES: Final = 5
 """Lines of a kernel in the tree."""
 _NAME_CELLS: Final = 60
 Level = Literal["program", "range", "kernel", "line"]
+_NAME: Final[Column[TreeNode]] = Column(
+    "name", lambda n: n.name, "program › range › kernel › line", lambda n: n.name, False, 0, 24
+)
+_COLUMNS: Final[tuple[Column[TreeNode], ...]] = (
+    Column("level", lambda n: n.level),
+    Column("depth", lambda n: len(n.path) - 1),
+    Column("share", lambda n: n.share, "share", lambda n: units.share(n.share)),
+    Column("seconds", lambda n: n.seconds, "time", lambda n: units.duration(n.seconds)),
+    Column("launches", lambda n: n.launches, "launches", lambda n: units.count(n.launches) if n.launches else ""),
+    Column("kernel", lambda n: n.kernel),
+    Column("line", lambda n: n.line),
+    Column("note", lambda n: n.note or None, "", lambda n: n.note, False, 1, 12),
+)
 
 
 @dataclass(slots=True)
@@ -195,18 +208,3 @@ def _indented(node: TreeNode, opened: frozenset[tuple[str, ...]] | None) -> str:
 
 def _has_values(rows: Sequence[TreeNode], column: Column[TreeNode]) -> bool:
     return column.key not in ("share", "seconds") or any(column.value and column.value(row) is not None for row in rows)
-
-
-_NAME: Final[Column[TreeNode]] = Column(
-    "name", lambda n: n.name, "program › range › kernel › line", lambda n: n.name, False, 0, 24
-)
-_COLUMNS: Final[tuple[Column[TreeNode], ...]] = (
-    Column("level", lambda n: n.level),
-    Column("depth", lambda n: len(n.path) - 1),
-    Column("share", lambda n: n.share, "share", lambda n: units.share(n.share)),
-    Column("seconds", lambda n: n.seconds, "time", lambda n: units.duration(n.seconds)),
-    Column("launches", lambda n: n.launches, "launches", lambda n: units.count(n.launches) if n.launches else ""),
-    Column("kernel", lambda n: n.kernel),
-    Column("line", lambda n: n.line),
-    Column("note", lambda n: n.note or None, "", lambda n: n.note, False, 1, 12),
-)

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from tui_probe.trace.source_lines import SourceLine
 
 Value = int | float | str | None
+_OPCODE_PARTS: Final = 2
+"""Parts of an opcode in a line about it."""
+MAX_NOTABLE_LINES: Final = 3
+"""Lines of a kernel that a probe names: with more, the page of lines is easier to read."""
+UNCOALESCED_ADVICE: Final = "let neighboring threads access neighboring elements, or stage tiles in shared memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +100,6 @@ class Finding:
             **self.values,
             **({"advice": self.advice} if self.advice and self.stands_out else {}),
         }
-
-
-_OPCODE_PARTS: Final = 2
-"""Parts of an opcode in a line about it."""
-MAX_NOTABLE_LINES: Final = 3
-"""Lines of a kernel that a probe names: with more, the page of lines is easier to read."""
-UNCOALESCED_ADVICE: Final = "let neighboring threads access neighboring elements, or stage tiles in shared memory"
 
 
 def notable_lines(ranked: Iterable[Finding], *, much: bool) -> Iterator[Finding]:

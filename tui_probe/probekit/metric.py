@@ -12,14 +12,6 @@ from tui_probe.trace.kernel_files import Offset
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-
-def require_one_of(choices: Any, value: object, what: str) -> None:
-    """Raises ValueError, with what there is, for a value that is none of a Literal's."""
-    known = get_args(choices)
-    if value not in known:
-        raise ValueError(f"{what} is {value!r}; there are {', '.join(map(repr, known))}")
-
-
 Better = Literal["lower", "higher", "neither"]
 OverLaunches = Literal["sum", "mean", "largest", "none"]
 Quantity = Literal[
@@ -29,6 +21,13 @@ Quantity = Literal[
     "memory instructions", "instructions", "sectors", "shared requests", "shared wavefronts", "footprint",
     "tensor operations as half", "wgmma instructions", "fp32 operations", "fp64 operations", "fp16 operations",
 ]  # fmt: skip
+
+
+def require_one_of(choices: Any, value: object, what: str) -> None:
+    """Raises ValueError, with what there is, for a value that is none of a Literal's."""
+    known = get_args(choices)
+    if value not in known:
+        raise ValueError(f"{what} is {value!r}; there are {', '.join(map(repr, known))}")
 
 
 def always(analysis: Any, value: float | None) -> bool:

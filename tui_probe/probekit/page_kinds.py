@@ -24,6 +24,8 @@ DRAWN_PAGES: Final = ("timeline",)
 TRACE_PAGES: Final = ("kernels", "summary", "launches", "results", "ranges", "graphs", "events", "tree")
 """Pages of a whole trace."""
 RESERVED_PAGES: Final = frozenset((*FIXED_PAGES, *SHARED_PAGES, *TRACE_PAGES))
+Format = Literal["table", "json", "csv", "md"]
+FORMATS: Final[tuple[Format, ...]] = ("table", "json", "csv", "md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,3 @@ class PageSet:
 
     title: str
     pages: Sequence[LazyPage]
-
-
-Format = Literal["table", "json", "csv", "md"]
-FORMATS: Final[tuple[Format, ...]] = ("table", "json", "csv", "md")

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tui_probe.trace.result_file import Sample
     from tui_probe.trace.results import Result
 
+DETAIL_ADVICE: Final = "run with --detail"
+"""Advice for a reduced result that does not have the requested value."""
+
 
 def probed_launches_text(launches: int, probed: int) -> str:
     """``12 of 6 060 launches probed`` where only some were, else ``8 launches (8 probed)``."""
@@ -70,10 +73,6 @@ def _nearest(trace: Trace, kernel: Kernel, number: int) -> list[int]:
     before = [other for other in numbers if other < number]
     after = [other for other in numbers if other > number]
     return [*([max(before)] if before else []), *([min(after)] if after else [])]
-
-
-DETAIL_ADVICE: Final = "run with --detail"
-"""Advice for a reduced result that does not have the requested value."""
 
 
 def record_counts_text(result: Result) -> str:

@@ -45,6 +45,26 @@ OF_PAIRS: Final = "ratio of pairs"
 """Slowdowns, each of two launches: their median is seldom the ratio of the median times."""
 _LABEL: Final = 14
 _CELLS: Final = 9
+MAX_LISTED_RESULTS: Final = 8
+"""Results of a kernel that have a line each."""
+MAX_READ_PER_KERNEL: Final = 32
+"""Results that are read where there are more: reading all may take minutes, and the spread is much the same."""
+MAX_READ_IN_ALL: Final = 512
+MIN_READ_PER_KERNEL: Final = 3
+"""Minimum number of results per kernel if many kernels share those that are read."""
+_COLUMNS: Final[tuple[Column[Spread], ...]] = (
+    Column("figure", None, "", lambda s: s.least.label, False),
+    Column("least", None, "least", lambda s: metric_text(s.least)),
+    Column("median", None, "median", lambda s: metric_text(s.median)),
+    Column("most", None, "most", lambda s: metric_text(s.most)),
+)
+_NEWEST: Final = 1000
+_DATA_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
+    Column("blocks", lambda result: result.blocks),
+    Column("blocks_measured", lambda result: result.blocks_measured),
+    Column("threads_missing", lambda result: result.threads_missing),
+    Column("problem", lambda result: result.problem),
+)
 
 
 def distribution_head(label: str = "") -> Line:
@@ -61,15 +81,6 @@ def distribution_row(label: str, found: Distribution, show: Callable[[float], st
     """One distribution; ``show`` makes a value of it into at most 8 characters."""
     values = (found.percentiles[PERCENTILES.index(percentile)] for percentile in _SHOWN)
     return ((pad(label, _LABEL), "dim"), ("".join(pad(show(value), _CELLS, right=True) for value in values), ""))
-
-
-MAX_LISTED_RESULTS: Final = 8
-"""Results of a kernel that have a line each."""
-MAX_READ_PER_KERNEL: Final = 32
-"""Results that are read where there are more: reading all may take minutes, and the spread is much the same."""
-MAX_READ_IN_ALL: Final = 512
-MIN_READ_PER_KERNEL: Final = 3
-"""Minimum number of results per kernel if many kernels share those that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,17 +172,6 @@ def _spread(metric_values: list[MetricValue]) -> Spread:
         replace(metric_values[0], value=value) for value in (values[0], median_low(values), values[-1])
     )
     return Spread(least, median, most)
-
-
-_COLUMNS: Final[tuple[Column[Spread], ...]] = (
-    Column("figure", None, "", lambda s: s.least.label, False),
-    Column("least", None, "least", lambda s: metric_text(s.least)),
-    Column("median", None, "median", lambda s: metric_text(s.median)),
-    Column("most", None, "most", lambda s: metric_text(s.most)),
-)
-
-
-_NEWEST: Final = 1000
 
 
 class CountTable(Document):
@@ -283,12 +283,6 @@ _LAUNCH_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
     Column("result", lambda result: f"result/{result.file}"),
 )
 _SAMPLED_COLUMN: Final[Column[AnalysedResult]] = Column("sampled", None, "blocks", _blocks_of)
-_DATA_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
-    Column("blocks", lambda result: result.blocks),
-    Column("blocks_measured", lambda result: result.blocks_measured),
-    Column("threads_missing", lambda result: result.threads_missing),
-    Column("problem", lambda result: result.problem),
-)
 
 
 def count_kind(name: str, title: str, about: str, explanation: tuple[str, ...], order: int) -> ViewKind:

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 PRODUCT: Final = '{"product": '
 """Start of a line that has a product."""
+_UNPROBED: Final = ("-k", "no kernel of this name", "--launches", "0", "--no-times", "--no-source",
+                   "--max-trace-bytes", "1M", "--max-log-bytes", "1M")  # fmt: skip
+NAME: Final = "bandwidth"
+_PUBLISHED_PRODUCTS: Final = {"product_100k": (700, 100_000), "product_400k": (700, 400_000)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +86,6 @@ def read_products(text: str, path: Path) -> Iterator[Product]:
             raise TraceError(f"{path}: a line of products cannot be read ({error}): collect it again") from error
 
 
-_UNPROBED: Final = ("-k", "no kernel of this name", "--launches", "0", "--no-times", "--no-source",
-                   "--max-trace-bytes", "1M", "--max-log-bytes", "1M")  # fmt: skip
-
-
 def collect(_: Setting) -> list[Collection]:
     """Both write JSON, which is what is kept. The simulated GPU has no bandwidth."""
     measure = (PYTHON_PLACEHOLDER, "-m", "tui_probe", "bandwidth", "--auto", "--format", "json")
@@ -100,10 +100,6 @@ def collect(_: Setting) -> list[Collection]:
             keeps="output",
         ),
     ]
-
-
-NAME: Final = "bandwidth"
-_PUBLISHED_PRODUCTS: Final = {"product_100k": (700, 100_000), "product_400k": (700, 400_000)}
 
 
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:

@@ -69,6 +69,13 @@ _METRICS: Final = ",".join(
         "gpu__time_duration.sum",
     )
 )
+NAME: Final = "critical"
+_OMITTED_COLUMNS: Final = ("program", "origin", "grid", "block")
+"""Columns of the pages that say what the program's name says, or little."""
+Row = TypeVar("Row")
+_NAME_COLUMN: Final[Column[ProgramRow[Any]]] = Column(
+    "program", lambda of: of.program.name, "program", lambda of: of.program.name, False, narrow=10
+)
 
 
 def collect(setting: Setting) -> list[Collection]:
@@ -163,12 +170,6 @@ def programs_of_inputs(given: Sequence[EvaluationInput]) -> list[Program]:
     return list(programs.values())
 
 
-NAME: Final = "critical"
-_OMITTED_COLUMNS: Final = ("program", "origin", "grid", "block")
-"""Columns of the pages that say what the program's name says, or little."""
-Row = TypeVar("Row")
-
-
 @dataclass(frozen=True, slots=True)
 class ProgramRow(Generic[Row]):
     """A row of a page, and the program that it is of."""
@@ -247,9 +248,6 @@ def _expected_sectors(of: ProgramRow[SectorRow]) -> int | None:
     return None if of.row.tensor is None else of.row.tensor.sectors
 
 
-_NAME_COLUMN: Final[Column[ProgramRow[Any]]] = Column(
-    "program", lambda of: of.program.name, "program", lambda of: of.program.name, False, narrow=10
-)
 _EXPECTED_COLUMN: Final[Column[ProgramRow[SectorRow]]] = Column(
     "expected_sectors", _expected_sectors, "expected", lambda of: units.count(_expected_sectors(of)), rank=1
 )

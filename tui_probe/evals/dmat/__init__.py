@@ -41,6 +41,22 @@ _OPTIONS: Final = (
     "--max-result-files", "1", "--max-probe-memory", "16G", "--max-host-memory", "4G", "--max-write-rate", "none",
 )  # fmt: skip
 """The first launch; a block in 16 shows the same walk in a sixteenth of the space."""
+NAME: Final = "dmat"
+ACCESS_PROBES: Final = ("dmat", "dmat_compact")
+SAVED_PICTURES: Final = ("accesses.json.gz", "accesses.json")
+"""File in a trace that has the picture as data, instead of its results."""
+_AROUND: Final = (40, 8)
+"""Cells around a picture, so that it has at least ``RASTER_COLUMNS`` and about ``RASTER_ROWS`` cells."""
+_BANDS: Final[tuple[Column[dict[str, Any]], ...]] = (
+    Column("run", lambda r: r["run"], "run", lambda r: r["run"], False, narrow=12),
+    Column("band", lambda r: r["band"], "band", lambda r: r["band"], False),
+    Column("shape", lambda r: r["shape"], "tensor", lambda r: r["shape"] or NOT_MEASURED, False, 1),
+    Column("bytes", lambda r: r["bytes"], "size", lambda r: size_words(r["bytes"])),
+    Column("accesses", lambda r: r["accesses"], "accesses", lambda r: units.count(r["accesses"])),
+    Column(
+        "share", lambda r: r["share"], "share", lambda r: NOT_MEASURED if r["share"] is None else f"{r['share']:.1%}"
+    ),
+)
 
 
 def collect(setting: Setting) -> list[Collection]:
@@ -60,14 +76,6 @@ def collect(setting: Setting) -> list[Collection]:
         )
         for name, (kernel, words) in runs.items()
     ]  # fmt: skip
-
-
-NAME: Final = "dmat"
-ACCESS_PROBES: Final = ("dmat", "dmat_compact")
-SAVED_PICTURES: Final = ("accesses.json.gz", "accesses.json")
-"""File in a trace that has the picture as data, instead of its results."""
-_AROUND: Final = (40, 8)
-"""Cells around a picture, so that it has at least ``RASTER_COLUMNS`` and about ``RASTER_ROWS`` cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,18 +221,6 @@ def _bands(walk: AccessWalk) -> Iterator[dict[str, Any]]:
             "accesses": accesses,
             "share": accesses / of.kept if of.kept else None,
         }
-
-
-_BANDS: Final[tuple[Column[dict[str, Any]], ...]] = (
-    Column("run", lambda r: r["run"], "run", lambda r: r["run"], False, narrow=12),
-    Column("band", lambda r: r["band"], "band", lambda r: r["band"], False),
-    Column("shape", lambda r: r["shape"], "tensor", lambda r: r["shape"] or NOT_MEASURED, False, 1),
-    Column("bytes", lambda r: r["bytes"], "size", lambda r: size_words(r["bytes"])),
-    Column("accesses", lambda r: r["accesses"], "accesses", lambda r: units.count(r["accesses"])),
-    Column(
-        "share", lambda r: r["share"], "share", lambda r: NOT_MEASURED if r["share"] is None else f"{r['share']:.1%}"
-    ),
-)
 
 
 EVALUATION: Final = Evaluation(

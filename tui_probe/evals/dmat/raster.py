@@ -38,6 +38,13 @@ _HEAD: Final = struct.Struct("<QQ")
 _ENTRIES: Final = tuple(np.dtype([("page", "<u8"), ("count", count)]) for count in ("<u4", "<u8"))
 _STEP: Final = 1 << 14
 """Clocks between two words of progress."""
+RASTER_COLUMNS: Final = 240
+RASTER_ROWS: Final = 120
+_GAP: Final = 2 << 20
+"""Bytes between two pages that are not known to belong together."""
+_LEFT: Final = 14
+_BELOW: Final = 3
+_HUES: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +100,6 @@ def _groups(
     clock = np.repeat(np.array(times, "u8"), np.array(sizes, "i8"))
     by_clock = np.argsort(clock, kind="stable")
     return PageMap(clock[by_clock], entries["page"][by_clock], entries["count"][by_clock].astype("u8"))
-
-
-RASTER_COLUMNS: Final = 240
-RASTER_ROWS: Final = 120
-_GAP: Final = 2 << 20
-"""Bytes between two pages that are not known to belong together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +196,6 @@ def _address_rows(pages: NDArray[np.uint64]) -> tuple[AddressRow, ...]:
         for number, (low, high) in enumerate(bands)
         for start in range(low, high, size)
     )
-
-
-_LEFT: Final = 14
-_BELOW: Final = 3
-_HUES: Final = 6
 
 
 class AccessFigure(Drawing):

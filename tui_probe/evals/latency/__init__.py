@@ -44,6 +44,15 @@ _BUDGETS: Final = (
     "--max-log-bytes", "1M",
 )  # fmt: skip
 _METRICS: Final = "dram__bytes.sum,lts__t_bytes.sum,l1tex__t_bytes.sum,gpu__time_duration.sum"
+KEYS: Final = ("probe", "original", "ncu", "neutrino", "prologue", "kernel", "epilogue")
+"""The columns of a file of medians."""
+_HEADINGS: Final = 4096
+"""Bytes of a file in which its headings are looked for."""
+TimingMethod = Literal["original", "probed", "ncu"]
+NAME: Final = "latency"
+_PARTS: Final = ("prologue", "kernel", "epilogue", "ncu")
+_PUBLISHED: Final[tuple[Column[CallTimes], ...]] = tuple(Column(key, attrgetter(key)) for key in KEYS)
+"""Columns for CSV; the text has only the main table."""
 
 
 def collect(setting: Setting) -> list[Collection]:
@@ -64,13 +73,6 @@ def _runs(
         options = ("-p", probe, "-k", kernels, "--launches", "all", *_BUDGETS)
         yield Collection(probe, argv, options, modules)
     yield Collection("ncu", argv, ("--ncu", _METRICS), modules, ("ncu",), gpu=True, keeps="output")
-
-
-KEYS: Final = ("probe", "original", "ncu", "neutrino", "prologue", "kernel", "epilogue")
-"""The columns of a file of medians."""
-_HEADINGS: Final = 4096
-"""Bytes of a file in which its headings are looked for."""
-TimingMethod = Literal["original", "probed", "ncu"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +204,6 @@ def _median(calls: list[Calls], operation: str, how: TimingMethod) -> float | No
     return next((call.total for call in calls if (call.operation, call.how) == (operation, how)), None)
 
 
-NAME: Final = "latency"
-_PARTS: Final = ("prologue", "kernel", "epilogue", "ncu")
-
-
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """Every probed run next to the original and ncu."""
     rows, notes = _read_call_times(given, progress)
@@ -285,8 +283,6 @@ _COLUMNS: Final[tuple[Column[CallTimes], ...]] = (
     Column("times", lambda r: r.ratio(r.neutrino), "times", lambda r: _times(r.ratio(r.neutrino))),
     Column("times_ncu", lambda r: r.ratio(r.ncu), "ncu times", lambda r: _times(r.ratio(r.ncu)), rank=1),
 )
-_PUBLISHED: Final[tuple[Column[CallTimes], ...]] = tuple(Column(key, attrgetter(key)) for key in KEYS)
-"""Columns for CSV; the text has only the main table."""
 
 
 EVALUATION: Final = Evaluation(

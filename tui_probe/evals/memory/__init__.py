@@ -40,6 +40,10 @@ MODELS: Final = (
 """Models of the published figure: the name and the batch."""
 _SIZED: Final = ("--memusage", "--launches", "all", "--no-times", "--no-source", "--max-trace-bytes", "64M",
                  "--max-log-bytes", "4M")  # fmt: skip
+_PROGRAM_SIZE: Final = re.compile(rb"^max memory:.*?(\d{1,18})[ \r]*$", re.MULTILINE)
+_SKIPPED_REASONS: Final = ("switched-off", "outside-range", "not-selected", "not-chosen", "excluded")
+SIZED, COUNTED, PROBED = "sized", "counted", "probed"
+NAME: Final = "memory"
 
 
 def collect(setting: Setting) -> list[Collection]:
@@ -60,11 +64,6 @@ def collect(setting: Setting) -> list[Collection]:
         )
         for model in MODELS
     ]
-
-
-_PROGRAM_SIZE: Final = re.compile(rb"^max memory:.*?(\d{1,18})[ \r]*$", re.MULTILINE)
-_SKIPPED_REASONS: Final = ("switched-off", "outside-range", "not-selected", "not-chosen", "excluded")
-SIZED, COUNTED, PROBED = "sized", "counted", "probed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +151,6 @@ def _sizing_method(trace: Trace, kernels: Sequence[KernelFacts]) -> str:
     if "only-counted" in codes:
         return COUNTED
     return SIZED if "only-sized" in codes else PROBED
-
-
-NAME: Final = "memory"
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,9 @@ _SIMULATED: Final = Study(
     ),
     ("block_sched", "gmem_bytes"),
 )
+NAME: Final = "overhead"
+_HEAVY: Final = ("dmat",)
+"""Probes that record every access; the published means of light ones are without them."""
 
 
 def collect(setting: Setting) -> list[Collection]:
@@ -90,11 +93,6 @@ def _run(rows: Sequence[StudyKernel], probe: str, repeat: int) -> Collection:
     modules = tuple(dict.fromkeys(word for row in rows for word in row.modules))
     tools = tuple(dict.fromkeys(word for row in rows for word in row.tools))
     return Collection(name, first.command, ("-p", probe, *chosen, *_BENCHMARK), modules, tools)
-
-
-NAME: Final = "overhead"
-_HEAVY: Final = ("dmat",)
-"""Probes that record every access; the published means of light ones are without them."""
 
 
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:

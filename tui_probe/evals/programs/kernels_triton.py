@@ -15,6 +15,10 @@ import triton.language as tl
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+FILL_BLOCK_SIZE, FILL_WARPS = 128, 8
+"""The published configuration of ``fill_persistent``."""
+Operation = tuple["Callable[[], Any]", "Callable[[], bool]"]
+
 
 @triton.jit
 def attention_forward(q, k, v, out, length, scale, WIDTH: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr):
@@ -125,18 +129,11 @@ def block_sparse_attention(
     tl.store(out + head + rows[:, None] * WIDTH + columns[None, :], (result / total[:, None]).to(tl.float16))
 
 
-FILL_BLOCK_SIZE, FILL_WARPS = 128, 8
-"""The published configuration of ``fill_persistent``."""
-
-
 @triton.jit
 def fill_persistent(output, elements, BLOCK_SIZE: tl.constexpr, NUM_SMS: tl.constexpr):
     for block in range(tl.program_id(0), tl.cdiv(elements, BLOCK_SIZE), NUM_SMS):
         offsets = block * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
         tl.store(output + offsets, tl.zeros([BLOCK_SIZE], dtype=tl.float16), mask=offsets < elements)
-
-
-Operation = tuple["Callable[[], Any]", "Callable[[], bool]"]
 
 
 def half(*shape: int) -> Any:

@@ -36,6 +36,15 @@ if TYPE_CHECKING:
 _ALL: Final = ("plain", "memset", "persistent")
 _KERNELS: Final = "fill_:FillFunctor"
 _BUDGETS: Final = ("--no-source", "--max-trace-bytes", "64M", "--max-log-bytes", "1M")
+NAME: Final = "scheduling"
+PROBE: Final = "block_sched"
+PUBLISHED_BLOCKS: Final = 32768
+"""Blocks of the fill that the published figures are of."""
+_PERCENTILES: Final = {"p0": "least", "p25": "25 %", "p50": "median", "p75": "75 %", "p99": "99 %", "p100": "most"}
+_SM_COLUMNS: Final[tuple[Column[dict[str, Any]], ...]] = tuple(
+    Column(key, itemgetter(key))
+    for key in ("trace", "launch", "sm", "blocks", "slots", "running", "scheduling", "ramp", "tail", "share")
+)
 
 
 def collect(setting: Setting) -> list[Collection]:
@@ -59,12 +68,6 @@ def collect(setting: Setting) -> list[Collection]:
         *own,
         Collection("durations", (*program, "--times", times, *_ALL), unprobed),
     ]
-
-
-NAME: Final = "scheduling"
-PROBE: Final = "block_sched"
-PUBLISHED_BLOCKS: Final = 32768
-"""Blocks of the fill that the published figures are of."""
 
 
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
@@ -158,8 +161,6 @@ def _ours(schedule: Schedule) -> dict[str, float | None]:
 
 # -- over SMs
 
-_PERCENTILES: Final = {"p0": "least", "p25": "25 %", "p50": "median", "p75": "75 %", "p99": "99 %", "p100": "most"}
-
 
 def _spread_rows(schedules: Sequence[Schedule]) -> list[dict[str, Any]]:
     rows = []
@@ -180,10 +181,6 @@ _SPREAD_COLUMNS: Final[tuple[Column[dict[str, Any]], ...]] = (
     Column("launch", itemgetter("launch"), "launch", itemgetter("launch"), False, 1),
     Column("figure", itemgetter("figure"), "cycles", itemgetter("figure"), False),
     *(_percentile(key, title) for key, title in _PERCENTILES.items()),
-)
-_SM_COLUMNS: Final[tuple[Column[dict[str, Any]], ...]] = tuple(
-    Column(key, itemgetter(key))
-    for key in ("trace", "launch", "sm", "blocks", "slots", "running", "scheduling", "ramp", "tail", "share")
 )
 
 

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from tui_probe.evals.inputs import EvaluationInput
     from tui_probe.probekit.measured import AnalysedResult
 
+_WHOLE_SPREAD: Final = (5, 95)
+PLAIN_FILL: Final = "plain"
+"""The way that others are compared with."""
+
 
 class BlockSchedule(Protocol):
     """Schedule of one launch, from the probe's analysis, which defines the cycles. Arrays have one element per SM."""
@@ -158,11 +162,6 @@ def sm_rows(schedule: Schedule) -> list[dict[str, Any]]:
         }
         for share, *row in zip(shares.tolist(), *(column.tolist() for column in columns), strict=True)
     ]
-
-
-_WHOLE_SPREAD: Final = (5, 95)
-PLAIN_FILL: Final = "plain"
-"""The way that others are compared with."""
 
 
 @dataclass(frozen=True, slots=True)

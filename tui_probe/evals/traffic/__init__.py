@@ -38,6 +38,9 @@ SPARSE_IMPLEMENTATIONS: Final = ("bigbird_torch", "bigbird_triton")
 WARM_UP, RUNS = 3, 5
 """Calls of the programs."""
 _METRICS: Final = "dram__bytes.sum,lts__t_bytes.sum,l1tex__t_bytes.sum,gpu__time_duration.sum"
+NAME: Final = "traffic"
+_SPARSE: Final = "sparse"
+_LEVELS: Final[dict[Level, str]] = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
 
 
 def collect(setting: Setting) -> list[Collection]:
@@ -49,11 +52,6 @@ def collect(setting: Setting) -> list[Collection]:
         )
         for way in (IMPLEMENTATIONS[:1] if setting.simulated else IMPLEMENTATIONS)
     ]  # fmt: skip
-
-
-NAME: Final = "traffic"
-_SPARSE: Final = "sparse"
-_LEVELS: Final[dict[Level, str]] = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
 
 
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:

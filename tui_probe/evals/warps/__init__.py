@@ -46,6 +46,14 @@ if TYPE_CHECKING:
     from tui_probe.probekit.probe_results import ProbeResult
 
 _OPTIONS: Final = ("-k", "accumulate", "--launches", "all", "--no-times", "--no-source", "--max-trace-bytes", "64M")
+NAME: Final = "warps"
+_MOST_CURVES: Final = 64
+_ZOOMS: Final = 3
+_PICKLES: Final = (".pkl", ".pickle")
+_SPEED: Final = Unit("speed", whole=False)
+_SPEED_COLUMNS: Final[tuple[Column[dict[str, Any]], ...]] = tuple(
+    Column(key, itemgetter(key)) for key in ("block", "progress", "speed")
+)
 
 
 def collect(setting: Setting) -> list[Collection]:
@@ -57,13 +65,6 @@ def collect(setting: Setting) -> list[Collection]:
         Collection("shared_sched", (*program, "shared"), ("-p", LIFETIMES, *_OPTIONS)),
         Collection("shared_acc", (*program, "shared"), ("-p", PROGRESS, *_OPTIONS)),
     ]
-
-
-NAME: Final = "warps"
-_MOST_CURVES: Final = 64
-_ZOOMS: Final = 3
-_PICKLES: Final = (".pkl", ".pickle")
-_SPEED: Final = Unit("speed", whole=False)
 
 
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
@@ -249,11 +250,6 @@ def _rows_of_speeds(paced: BlockSpeeds) -> list[dict[str, Any]]:
         for block, row in zip(paced.block.tolist(), paced.speed.tolist(), strict=True)
         for progress, speed in zip(paced.progress.tolist(), row, strict=True)
     ]
-
-
-_SPEED_COLUMNS: Final[tuple[Column[dict[str, Any]], ...]] = tuple(
-    Column(key, itemgetter(key)) for key in ("block", "progress", "speed")
-)
 
 
 EVALUATION: Final = Evaluation(

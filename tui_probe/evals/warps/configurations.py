@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 LIFETIMES: Final = "block_sched"
 PROGRESS: Final = "warp_progress"
+_STEPS: Final = 32
+"""Parts of the iterations over which speeds are averaged: of single iterations they would be noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +118,6 @@ CONFIGURATION_COLUMNS: Final[tuple[Column[Configuration], ...]] = (
     Column("spread", lambda r: r.spread, "spread", lambda r: percent(r.spread)),
     Column("span", lambda r: r.span, "launch", lambda r: units.count(r.span), rank=3),
 )
-
-
-_STEPS: Final = 32
-"""Parts of the iterations over which speeds are averaged: of single iterations they would be noise."""
 
 
 @dataclass(frozen=True, slots=True)

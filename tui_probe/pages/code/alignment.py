@@ -25,6 +25,8 @@ PARAMETER: Final = "parameter"
 _LOOKAHEAD: Final = 64
 _SAME_START: Final = 0.5
 _PARAMETER: Final = re.compile(r"\s*\.param \.u(?:32|64) tp_\w+,?\s*")
+_REGISTER: Final = re.compile(r"%([a-z_]+)\d+")
+_SASS: Final = re.compile(r"\b(UR|UP|R|P|B|SB)\d+\b|0x[0-9a-f]+|/\*[0-9a-f]+\*/|\.L_x_\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +118,6 @@ class _MarkedWalk:
         yield from (LinePair(i, None, "removed") for i in range(left, match))
         self._left = match + 1
         yield LinePair(match, right, "same" if self._pruned[match] == line else "changed", "")
-
-
-_REGISTER: Final = re.compile(r"%([a-z_]+)\d+")
-_SASS: Final = re.compile(r"\b(UR|UP|R|P|B|SB)\d+\b|0x[0-9a-f]+|/\*[0-9a-f]+\*/|\.L_x_\d+")
 
 
 def normalised_ptx(line: str) -> str:

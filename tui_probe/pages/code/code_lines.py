@@ -36,6 +36,17 @@ _TOKENS: Final = re.compile(
     re.VERBOSE,
 )
 _TOKEN_ROLES: Final = {"comment": "dim", "directive": "code_type", "label": "head", "number": "code_number"}
+SIDE_BY_SIDE_WIDTH: Final = 100
+"""Cells from which on the texts are next to each other."""
+WITH_SOURCE_WIDTH: Final = 140
+"""Cells from which on there is room for a line's place in the source."""
+CONTEXT_LINES: Final = 3
+"""Unchanged lines that are shown around a change."""
+_SOURCE_CELLS: Final = 24
+_UNCHANGED: Final = ("same", "renamed")
+_CHANGE_SIGNS: Final = {"same": " ", "renamed": "·", "added": "+", "removed": "-", "changed": "~"}
+_DIFF_TOKEN: Final = re.compile(r"[\w$%.]+|\s+|.")
+_WHOLE, _LEFT, _RIGHT = range(3)
 
 
 def read_lines(path: Path) -> list[str]:
@@ -76,19 +87,6 @@ def colored_code(text: str, role: str = "") -> tuple[Span, ...]:
         done = match.end()
     spans.append((text[done:], role))
     return tuple(span for span in spans if span[0])
-
-
-SIDE_BY_SIDE_WIDTH: Final = 100
-"""Cells from which on the texts are next to each other."""
-WITH_SOURCE_WIDTH: Final = 140
-"""Cells from which on there is room for a line's place in the source."""
-CONTEXT_LINES: Final = 3
-"""Unchanged lines that are shown around a change."""
-_SOURCE_CELLS: Final = 24
-_UNCHANGED: Final = ("same", "renamed")
-_CHANGE_SIGNS: Final = {"same": " ", "renamed": "·", "added": "+", "removed": "-", "changed": "~"}
-_DIFF_TOKEN: Final = re.compile(r"[\w$%.]+|\s+|.")
-_WHOLE, _LEFT, _RIGHT = range(3)
 
 
 class DiffLines:

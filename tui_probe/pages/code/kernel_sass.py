@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 SASS_FILES: Final = ("pruned.bin", "probed.bin")
 ORIGINAL_SIDE: Final = "original.bin"
 _HEAD: Final = 1 << 16
+_PTX_FILES: Final = ("original.ptx", "pruned.ptx", "probed.ptx")
+SASS_PAGE_HINT: Final = "the page SASS shows its machine code"
 
 
 @dataclass(frozen=True)
@@ -205,10 +207,6 @@ def _probed_lines(kernel: KernelFacts) -> dict[int, LinePair]:
     if alignment is None or not alignment.exact:
         return {}
     return {pair.right: pair for pair in alignment.pairs if pair.right is not None}
-
-
-_PTX_FILES: Final = ("original.ptx", "pruned.ptx", "probed.ptx")
-SASS_PAGE_HINT: Final = "the page SASS shows its machine code"
 
 
 def has_only_sass(kernel: KernelFacts) -> bool:

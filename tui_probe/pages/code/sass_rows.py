@@ -18,6 +18,26 @@ if TYPE_CHECKING:
 LABEL_CELLS: Final = 14
 _COUNT_CELLS: Final = 9
 ORIGINAL: Final = "original"
+_CLASS_COLUMN: Final[Column[InstructionCount]] = Column("class", None, "instructions", lambda row: row.label, False)
+ORIGINAL_COUNT_COLUMNS: Final[tuple[Column[InstructionCount], ...]] = (
+    _CLASS_COLUMN,
+    Column(ORIGINAL, lambda row: row.before, ORIGINAL, lambda row: str(row.before)),
+)
+COUNT_COLUMNS: Final[tuple[Column[InstructionCount], ...]] = (
+    _CLASS_COLUMN,
+    Column("pruned", lambda row: row.before, "pruned", lambda row: str(row.before)),
+    Column("probed", lambda row: row.after, "probed", lambda row: str(row.after)),
+    Column("change", None, "change", lambda row: row.change),
+)
+_SIDE: Final[Column[SassLine]] = Column("side", lambda row: row.side)
+_ADDRESS: Final[Column[SassLine]] = Column("address", lambda row: row.address)
+_CLASS: Final[Column[SassLine]] = Column("class", lambda row: line_class(row.code.lines[row.place]))
+_SOURCE: Final[Column[SassLine]] = Column("source", lambda row: row.code.sources[row.place] or None)
+_TEXT: Final[Column[SassLine]] = Column("text", lambda row: row.text)
+_CHANGE: Final[Column[SassLine]] = Column("change", lambda row: row.change)
+_OWNER: Final[Column[SassLine]] = Column("probe", lambda row: row.owner or None)
+_PTX_LINE: Final[Column[SassLine]] = Column("ptx_line", lambda row: row.ptx_line)
+ORIGINAL_COLUMNS: Final = (_SIDE, _ADDRESS, _CLASS, _SOURCE, _TEXT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +52,6 @@ class InstructionCount:
     def change(self) -> str:
         """``+3``, or ``same``."""
         return f"{self.after - self.before:+}" if self.after != self.before else "same"
-
-
-_CLASS_COLUMN: Final[Column[InstructionCount]] = Column("class", None, "instructions", lambda row: row.label, False)
-ORIGINAL_COUNT_COLUMNS: Final[tuple[Column[InstructionCount], ...]] = (
-    _CLASS_COLUMN,
-    Column(ORIGINAL, lambda row: row.before, ORIGINAL, lambda row: str(row.before)),
-)
-COUNT_COLUMNS: Final[tuple[Column[InstructionCount], ...]] = (
-    _CLASS_COLUMN,
-    Column("pruned", lambda row: row.before, "pruned", lambda row: str(row.before)),
-    Column("probed", lambda row: row.after, "probed", lambda row: str(row.after)),
-    Column("change", None, "change", lambda row: row.change),
-)
 
 
 def count_lines(columns: Sequence[Column[InstructionCount]], rows: Iterable[InstructionCount]) -> Iterator[Line]:
@@ -83,17 +90,6 @@ class SassLine:
     def text(self) -> str:
         """The instruction or label."""
         return self.code.lines[self.place].strip()
-
-
-_SIDE: Final[Column[SassLine]] = Column("side", lambda row: row.side)
-_ADDRESS: Final[Column[SassLine]] = Column("address", lambda row: row.address)
-_CLASS: Final[Column[SassLine]] = Column("class", lambda row: line_class(row.code.lines[row.place]))
-_SOURCE: Final[Column[SassLine]] = Column("source", lambda row: row.code.sources[row.place] or None)
-_TEXT: Final[Column[SassLine]] = Column("text", lambda row: row.text)
-_CHANGE: Final[Column[SassLine]] = Column("change", lambda row: row.change)
-_OWNER: Final[Column[SassLine]] = Column("probe", lambda row: row.owner or None)
-_PTX_LINE: Final[Column[SassLine]] = Column("ptx_line", lambda row: row.ptx_line)
-ORIGINAL_COLUMNS: Final = (_SIDE, _ADDRESS, _CLASS, _SOURCE, _TEXT)
 
 
 def diff_columns(measured: Sequence[str]) -> list[Column[SassLine]]:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _LABEL: Final = 12
 _REGISTERS: Final = re.compile(r"\s*\.reg\s+\.(\w+)\s+([^;]+);")
+_KEYS: Final = ("change", "probe", "pruned_line", "probed_line", "source")
+_TEXTS: Final = ("pruned", "probed")
 
 
 class DiffView(Document):
@@ -206,10 +208,6 @@ class DiffView(Document):
             source = None if pair.left is None else self._source_of(pair.left) or None
             values = self.measures.row(None if pair.left is None else pair.left + 1) if self.measures else []
             yield (pair.change, pair.owner or None, *numbers, source, *values, left, right)
-
-
-_KEYS: Final = ("change", "probe", "pruned_line", "probed_line", "source")
-_TEXTS: Final = ("pruned", "probed")
 
 
 def added_registers(lines: Sequence[str]) -> dict[str, list[str]]:

@@ -56,6 +56,9 @@ _KERNEL_FILES: Final = (
     ("kernel.info", "what the hook has to know of it"),
     ("process.log", "how it was prepared, and what the assembler said"),
 )
+_WIDEST: Final = 120
+"""Cells of a line, which are wrapped when the page is opened: its text reads files."""
+_PARAGRAPH: Final = "  "
 
 
 def walk_lines(trace: Trace, cells: int, kernel: KernelFacts | None = None) -> Iterator[str]:
@@ -181,11 +184,6 @@ def _best_kernel(trace: Trace) -> Kernel | None:
     kernels = list(trace.kernels)
     with_results = (kernel for kernel in kernels if kernel.result_rows)
     return next(with_results, next((kernel for kernel in kernels if kernel.folder is not None), None))
-
-
-_WIDEST: Final = 120
-"""Cells of a line, which are wrapped when the page is opened: its text reads files."""
-_PARAGRAPH: Final = "  "
 
 
 class TraceWalk(Document):

@@ -33,6 +33,16 @@ if TYPE_CHECKING:
     from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import Kernel, Trace
 
+MAX_LISTED: Final = 1000
+"""Launches that text has a line for each of."""
+LISTED_AT_ENDS: Final = 100
+"""Launches listed at each end, the first and the newest, if there are more."""
+_GAP: Final = 2
+_SAMPLE: Final = 200
+"""Rows at each end whose cells say how wide the columns are."""
+LAUNCH_ORDERS: Final = ("launch", "blocks", "threads per block", "probe memory", "outcome")
+_OF_KERNEL: Final = ("kernel", "name", "demangled")
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchRow:
@@ -47,12 +57,6 @@ class LaunchRow:
     """The probe that made the result, of several in the run."""
     place: GraphPosition | None = None
     """The node of a graph that it was, in which replay."""
-
-
-MAX_LISTED: Final = 1000
-"""Launches that text has a line for each of."""
-LISTED_AT_ENDS: Final = 100
-"""Launches listed at each end, the first and the newest, if there are more."""
 
 
 def launch_rows(trace: Trace) -> Iterator[LaunchRow]:
@@ -156,12 +160,6 @@ LAUNCH_COLUMNS: Final[tuple[Column[LaunchRow], ...]] = (
 """``status`` is the driver's answer to a probed launch (0 success), ``time_s`` seconds since the epoch of the trace."""
 
 
-_GAP: Final = 2
-_SAMPLE: Final = 200
-"""Rows at each end whose cells say how wide the columns are."""
-LAUNCH_ORDERS: Final = ("launch", "blocks", "threads per block", "probe memory", "outcome")
-
-
 @dataclass(frozen=True, slots=True)
 class LaunchLine(LaunchRow):
     """A launch of this kernel. ``parameters`` are its words in the log, None where it was not probed."""
@@ -186,7 +184,6 @@ def _parameters_text(row: LaunchLine) -> str:
     return units.NOT_MEASURED if row.parameters is None else row.parameters.decode("ascii", "replace")
 
 
-_OF_KERNEL: Final = ("kernel", "name", "demangled")
 COLUMNS: Final[tuple[Column[LaunchLine], ...]] = (
     *cast("tuple[Column[LaunchLine], ...]", tuple(column for column in LAUNCH_COLUMNS if column.key not in _OF_KERNEL)),
     Column("parameters", _values, "parameters (hex)", _parameters_text, False, 8, 20),

@@ -38,6 +38,13 @@ if TYPE_CHECKING:
 
 _CODE_HEADINGS: Final = 3
 _CODE: Final = 24
+MAX_LINES_SHOWN: Final = 40
+"""Lines of the text; data has all."""
+LINES_ABOUT: Final = (
+    "Every line of code for which a probe measured something, in the newest result of each kernel. Each is ranked by"
+    " the first metric of its probe, waste before use; its share is of all lines of all kernels, by the same probe.",
+    "Enter goes to the line in the code of its kernel, and q comes back. Page 6 has the lines of one kernel.",
+)
 
 
 class LinesView(Document):
@@ -182,10 +189,6 @@ KIND: Final = ViewKind(
 )
 
 
-MAX_LINES_SHOWN: Final = 40
-"""Lines of the text; data has all."""
-
-
 @dataclass(frozen=True, slots=True)
 class KernelLine:
     """A line of a kernel: its ``value`` of what its probe tells first, ``name``, and its share of all kernels'."""
@@ -291,13 +294,6 @@ def no_lines_text() -> str:
     return (
         f"No probe of this trace reports single lines: run with -p {probe_names_where(lambda probe: probe.lines)[0]}."
     )
-
-
-LINES_ABOUT: Final = (
-    "Every line of code for which a probe measured something, in the newest result of each kernel. Each is ranked by"
-    " the first metric of its probe, waste before use; its share is of all lines of all kernels, by the same probe.",
-    "Enter goes to the line in the code of its kernel, and q comes back. Page 6 has the lines of one kernel.",
-)
 
 
 def line_page(trace: Trace, progress: Progress = no_progress) -> TablePage[KernelLine]:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 _HEADING: Final = re.compile(r"\s*\[+\s*([\w.\"'-]+)\s*\]+")
 _OF_MAP: Final = re.compile(r"\btp_(?:map|cap)_(\w+)")
+_COLUMNS: Final = ("probe", "line", "table", "sites", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +188,6 @@ def _match(path: Path, points: Mapping[str, ProbePoint], found: dict[str, set[in
             instruction.span.line for instruction in body if any(matches(position, instruction) for position in wanted)
         }
         found.setdefault(name, set()).update(lines)
-
-
-_COLUMNS: Final = ("probe", "line", "table", "sites", "text")
 
 
 class ProbeSource(Document):

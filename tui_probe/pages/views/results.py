@@ -48,18 +48,17 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import KernelFacts, ProbedKernel, Trace
 
+MAX_LISTED: Final = 2
+"""Results of a kernel that have a line each in the report of a run."""
+MAX_READ: Final = 12
+"""Results of a kernel that are read for the spread of its values there."""
+
 
 class MetricRow(NamedTuple):
     """One value of one result; no value where the result has a problem."""
 
     result: AnalysedResult
     metric_value: MetricValue | None
-
-
-MAX_LISTED: Final = 2
-"""Results of a kernel that have a line each in the report of a run."""
-MAX_READ: Final = 12
-"""Results of a kernel that are read for the spread of its values there."""
 
 
 def run_results_lines(trace: Trace, cells: int, seconds: float | None = None) -> Iterator[str]:

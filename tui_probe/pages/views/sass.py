@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import KernelFacts
 
+_SHOWN_SIDES: Final = ("diff", "probed", "pruned")
+
 
 class SassOriginal(Document):
     """The code of one kernel out of its image, with the source lines that it carries."""
@@ -95,9 +97,6 @@ class SassOriginal(Document):
     def cells(self) -> Iterator[Sequence[object]]:
         """One row per line; a label has no address and no class."""
         return self.content.cells()
-
-
-_SHOWN_SIDES: Final = ("diff", "probed", "pruned")
 
 
 class SassView(Document):

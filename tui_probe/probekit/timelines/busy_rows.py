@@ -21,6 +21,15 @@ from tui_probe.records.distribution import distribution
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+MEDIAN_TOLERANCE: Final = 0.1
+"""Part of the median by which a duration may differ and still counts as about the median."""
+ROLES: Final = ("soft", "hue0", "hue1", "bad")
+STROKES: Final = "─━══"
+"""Strokes of durations that are shorter than the median, about as long, longer, and flagged; these have a ``!``,
+too.
+"""
+OUTLIER_GRADE: Final = 3
+
 
 class BusyRows:
     """Intervals in rows 0 to ``rows`` - 1, prepared for questions about any window of time.
@@ -76,16 +85,6 @@ def _sums(values: NDArray[np.int64]) -> NDArray[np.int64]:
     sums = np.zeros(len(values) + 1, dtype=np.int64)
     np.cumsum(values, out=sums[1:])
     return sums
-
-
-MEDIAN_TOLERANCE: Final = 0.1
-"""Part of the median by which a duration may differ and still counts as about the median."""
-ROLES: Final = ("soft", "hue0", "hue1", "bad")
-STROKES: Final = "─━══"
-"""Strokes of durations that are shorter than the median, about as long, longer, and flagged; these have a ``!``,
-too.
-"""
-OUTLIER_GRADE: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
