@@ -12,6 +12,13 @@ import tomllib
 from typing import Any, Final, NamedTuple
 
 _UNITS: Final = ((20, "GiB"), (10, "MiB"), (0, "KiB"))
+_ERROR: Final = "an error"
+_REST_IGNORED: Final = "the rest is not read"
+_EXTRACT: Final = "cuobjdump -xelf all -xptx all"
+BYTES_PER_ROW: Final = 4
+"""Bytes that a row of an sqlite table takes at least: with more rows than that, its pages are linked in a circle."""
+_KEY_PART: Final = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.){0,64}+"|'[^'\n]{0,64}+')[ \t]{0,64}+"""
+"""Pattern of the short quoted parts: a file has few others, and a search for their ends takes time."""
 
 
 class InputLimit(NamedTuple):
@@ -33,10 +40,6 @@ class InputLimit(NamedTuple):
         kib = self.most >> 10
         return next(f"{kib >> shift} {unit}" for shift, unit in _UNITS if kib >> shift << shift == kib and kib >> shift)
 
-
-_ERROR: Final = "an error"
-_REST_IGNORED: Final = "the rest is not read"
-_EXTRACT: Final = "cuobjdump -xelf all -xptx all"
 
 KERNEL_FILE: Final = InputLimit("a file of kernels", 2 << 30, _ERROR, f"extract its kernels with {_EXTRACT}")
 UNPACKED_IMAGES: Final = InputLimit("unpacked images of a fatbin, plus 64 bytes per byte of it", 64 << 20, _ERROR)
@@ -63,8 +66,6 @@ PROBE_FILE: Final = InputLimit("a probe file, a set of probes, a study or settin
 TOML_KEY: Final = InputLimit("parts of one key or header in TOML", 16, "an error that names the line")
 JSON_VALUE: Final = InputLimit("one event of a Chrome trace", 16 << 20, _ERROR)
 SQLITE_VALUE: Final = InputLimit("one value of an sqlite export", 16 << 20, _ERROR)
-BYTES_PER_ROW: Final = 4
-"""Bytes that a row of an sqlite table takes at least: with more rows than that, its pages are linked in a circle."""
 LIMITS: Final = tuple(limit for limit in tuple(globals().values()) if isinstance(limit, InputLimit))
 
 
@@ -84,8 +85,6 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("it nests too deep") from None
 
 
-_KEY_PART: Final = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.){0,64}+"|'[^'\n]{0,64}+')[ \t]{0,64}+"""
-"""Pattern of the short quoted parts: a file has few others, and a search for their ends takes time."""
 _LONG_KEY: Final = re.compile(rf"(?<![\w-])(?:{_KEY_PART}\.[ \t]{{0,64}}+){{{TOML_KEY.most}}}")
 
 

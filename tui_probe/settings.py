@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 PALETTES = ("dark", "light", "ansi", "distinct", "plain")
 MACHINE_CODE = ("auto", "all", "off")
 KEYS = "keys"
+_SIZE = r"\d+(\.\d+)?\s*[KMGT]?(I?B)?"
+_LAUNCHES = re.compile(r"auto|all|\d+(-\d+)?(,\d+(-\d+)?)*")
+_WORDS = {str: "a text", Path: "a text", bool: "true or false", dict: "a table"}
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,6 @@ class Setting:
     example: str
 
 
-_SIZE = r"\d+(\.\d+)?\s*[KMGT]?(I?B)?"
 LIMITS = (
     Setting("max_trace_bytes", str, "`1G`", "`--max-trace-bytes` of `run`: what a run may leave on disk",
             'max_trace_bytes = "4G"'),
@@ -109,8 +111,6 @@ SETTINGS = (
     Setting(KEYS, dict, "as listed under Keys", "keys of a command in the key table, by its id: one key, or a list",
             '[keys]\nsort = "ctrl+s"'),
 )  # fmt: skip
-_LAUNCHES = re.compile(r"auto|all|\d+(-\d+)?(,\d+(-\d+)?)*")
-_WORDS = {str: "a text", Path: "a text", bool: "true or false", dict: "a table"}
 
 
 def settings_path(environment: Mapping[str, str] | None = None) -> Path:

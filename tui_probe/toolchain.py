@@ -24,6 +24,8 @@ _ARCHITECTURE: Final = re.compile(r"'sm_(\d+)[af]?'")
 _VERSION_SECONDS: Final = 2
 """A tool prints its version in hundredths of a second; one that hangs delays the search for tools once."""
 _silent_tools: Final[set[Path]] = set()
+NVDISASM_HINT: Final = "install the wheel nvidia-cuda-nvdisasm, or set CUDA_HOME to a CUDA toolkit"
+_DISASSEMBLY_SECONDS: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +111,6 @@ def _ask_version(path: Path, _modified: int) -> Tool | None:
         return None
     release = int(match[1]), int(match[2])
     return Tool(path, release, match[3] or f"{match[1]}.{match[2]}")
-
-
-NVDISASM_HINT: Final = "install the wheel nvidia-cuda-nvdisasm, or set CUDA_HOME to a CUDA toolkit"
-_DISASSEMBLY_SECONDS: Final = 120
 
 
 def find_disassembler() -> Tool | None:

@@ -45,6 +45,7 @@ TRANSFER_BYTES: Final = 256 << 20
 L2_PASSES: Final = 32
 TARGET_SECONDS: Final = 2e-3
 """A timed launch should take about this long: the launch itself takes a few millionths."""
+CHUNK: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +210,6 @@ def _word_count(size: int) -> Argument:
 
 def _u32(value: int) -> Argument:
     return ctypes.c_uint32(value)
-
-
-CHUNK: Final = 8 << 20
 
 
 def measure_disk(folder: Path, size: int, repeats: int) -> Iterator[Rate]:

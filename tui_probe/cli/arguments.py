@@ -33,6 +33,16 @@ if TYPE_CHECKING:
     from tui_probe.settings import Settings
     from tui_probe.trace.model import Trace
 
+SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+ADDRESS = (
+    "TRACE, TRACE:KERNEL, TRACE@LAUNCH, TRACE:KERNEL@LAUNCH or a result file; TRACE is a directory or the name of a"
+    " run, default the newest trace"
+)
+"""Help for trace addresses: KERNEL is an index or a regular expression, LAUNCH the number of a launch of the
+process.
+"""
+
 
 @cache
 def user_settings() -> Settings:
@@ -63,10 +73,6 @@ def warn_about_settings() -> None:
     """A line on stderr for each."""
     for problem in setting_problems():
         warn(problem)
-
-
-SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def size(text: str) -> int:
@@ -154,15 +160,6 @@ def run_name(text: str) -> str:
     if not is_run_name(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a name; use up to 64 letters, digits and . _ - + = ,")
     return text
-
-
-ADDRESS = (
-    "TRACE, TRACE:KERNEL, TRACE@LAUNCH, TRACE:KERNEL@LAUNCH or a result file; TRACE is a directory or the name of a"
-    " run, default the newest trace"
-)
-"""Help for trace addresses: KERNEL is an index or a regular expression, LAUNCH the number of a launch of the
-process.
-"""
 
 
 def address_of(word: str) -> Address:

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import argparse
 
+GROUPS = ("runs", "pages", "probes", "start")
+"""Groups of commands that ``tui-probe --help`` only names."""
+READS_RESULTS = ("list", "watch", "open", "report", "show", "explain", "import", "compare", "eval", "roofline")
+"""Commands that show results of probes, so they take ``--probe`` for one that is not installed."""
+
 
 class Command(Protocol):
     """Functions of the module of a subcommand."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
     def run(self, arguments: argparse.Namespace) -> int: ...
-
-
-GROUPS = ("runs", "pages", "probes", "start")
-"""Groups of commands that ``tui-probe --help`` only names."""
 
 
 @dataclass(frozen=True)
@@ -54,5 +55,3 @@ COMMANDS = {
     "demo": Entry("demo", "profile a bundled example, without a GPU on the simulated one", "start", needs_hook=True),
     "completion": Entry("completion", "print the completion code for bash, zsh or fish", "start"),
 }
-READS_RESULTS = ("list", "watch", "open", "report", "show", "explain", "import", "compare", "eval", "roofline")
-"""Commands that show results of probes, so they take ``--probe`` for one that is not installed."""

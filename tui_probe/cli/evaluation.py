@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     Named = TypeVar("Named")
 
+NAME = 14
+
 
 def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
     """Write it in the form that was asked for; returns the exit status."""
@@ -121,9 +123,6 @@ def _write_pictures(answer: Answer, arguments: argparse.Namespace) -> int:
             return ExitStatus.FAILED
         put(str(file))
     return ExitStatus.OK
-
-
-NAME = 14
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
 
+NARROWEST: Final = 40
+SHORTEST: Final = 5
+MOST_CELLS: Final = 1_000_000
+"""Columns times lines of a drawing."""
+PROGRESS_INTERVAL = 0.5
+"""Seconds of silence at first, and between two messages."""
+
 
 class ExitStatus(IntEnum):
     """Exit statuses that scripts can distinguish."""
@@ -122,12 +129,6 @@ def on_terminal() -> bool:
     return all(os.isatty(descriptor) for descriptor in range(3)) and os.environ.get("TERM", "dumb") != "dumb"
 
 
-NARROWEST: Final = 40
-SHORTEST: Final = 5
-MOST_CELLS: Final = 1_000_000
-"""Columns times lines of a drawing."""
-
-
 def speaks_utf8(stream: TextIO) -> bool:
     """Return whether any character can be written; data is always UTF-8, tables are what the terminal can show."""
     return "utf" in (stream.encoding or "").lower()
@@ -178,10 +179,6 @@ def check_drawing_size(columns: int, height: int) -> None:
             f"--width {columns} --height {height}: a drawing has at most {MOST_CELLS:,} characters, such as"
             " 1000 by 1000; --do zoom_in shows a part in more detail"
         )
-
-
-PROGRESS_INTERVAL = 0.5
-"""Seconds of silence at first, and between two messages."""
 
 
 class Progress:

@@ -61,6 +61,8 @@ if TYPE_CHECKING:
 CALLBACK_SECONDS: Final = 600.0
 """Seconds that one result may take."""
 _HOOKS: Final = ("callback", "CALLBACK", "analyze_hook")
+HURRIED_REPORT = 0.3
+"""Seconds in which the report of a run that was asked to end reads results."""
 
 
 class NamedCallback(NamedTuple):
@@ -211,10 +213,6 @@ def _picture_arguments(page: PageEntry, trace: Path) -> Namespace:
         page=page.name, png=trace / f"{page.name}.png", perfetto=None, svg=None, do="", ascii=False, width=None,
         height=None, format="text", quiet=not stderr_is_terminal(),
     )  # fmt: skip
-
-
-HURRIED_REPORT = 0.3
-"""Seconds in which the report of a run that was asked to end reads results."""
 
 
 def profile(options: RunOptions, arguments: argparse.Namespace) -> int:

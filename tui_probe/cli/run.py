@@ -27,6 +27,22 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.run_info import RunInfo
 
+TEXTS: Final = {
+    "kernel": "kernels", "exclude": "filter", "launches": "launches", "sample": "sample", "nvtx": "nvtx",
+    "machine_code": "machine_code", "min_free_disk": "min_free_disk",
+}  # fmt: skip
+"""Options that are texts, and what run.json calls them."""
+WHICH_KERNELS: Final = ("kernel", "exclude")
+"""Options that select kernels: a new selection replaces all of the former one."""
+NUMBERS: Final = {
+    "after": "after", "duration": "for", "max_trace_bytes": "max_trace_bytes", "max_result_files": "max_result_files",
+    "max_log_bytes": "max_log_bytes", "max_write_rate": "max_write_rate", "max_probe_memory": "max_probe_memory",
+    "max_host_memory": "max_host_memory",
+}  # fmt: skip
+SWITCHES: Final = ("benchmark", "save_results", "memusage", "replay", "wait", "detail", "capture_range", "tensors")
+PROBE_MODES: Final = ("benchmark", "save_results", "memusage")
+"""Options of the use of a probe: dropped if another probe is given."""
+
 
 def confirm_command(trace: Path, folder: Path, command: str) -> None:
     """Show the command whole, and ask on the terminal. UsageError where it is not to run, or no one can be asked."""
@@ -43,23 +59,6 @@ def confirm_command(trace: Path, folder: Path, command: str) -> None:
     sys.stderr.flush()
     if sys.stdin.readline().strip() != "yes":
         raise UsageError(f"{trace}: its command was not run")
-
-
-TEXTS: Final = {
-    "kernel": "kernels", "exclude": "filter", "launches": "launches", "sample": "sample", "nvtx": "nvtx",
-    "machine_code": "machine_code", "min_free_disk": "min_free_disk",
-}  # fmt: skip
-"""Options that are texts, and what run.json calls them."""
-WHICH_KERNELS: Final = ("kernel", "exclude")
-"""Options that select kernels: a new selection replaces all of the former one."""
-NUMBERS: Final = {
-    "after": "after", "duration": "for", "max_trace_bytes": "max_trace_bytes", "max_result_files": "max_result_files",
-    "max_log_bytes": "max_log_bytes", "max_write_rate": "max_write_rate", "max_probe_memory": "max_probe_memory",
-    "max_host_memory": "max_host_memory",
-}  # fmt: skip
-SWITCHES: Final = ("benchmark", "save_results", "memusage", "replay", "wait", "detail", "capture_range", "tensors")
-PROBE_MODES: Final = ("benchmark", "save_results", "memusage")
-"""Options of the use of a probe: dropped if another probe is given."""
 
 
 def take_again(arguments: argparse.Namespace) -> Path:

@@ -37,6 +37,15 @@ if TYPE_CHECKING:
     from tui_probe.ui.live.feed import Session
     from tui_probe.ui.requests import RerunRequest
 
+MAX_REPORTS: Final = 4
+"""Traces that each have a report of their own; of more, one of each command has, and that many commands."""
+MAX_LISTED: Final = 8
+"""Traces of a run that are reported one by one, and commands that are."""
+USUAL_WIDTH = 100  # cells, where stdout is not a terminal
+MIN_WIDTH = 60
+HURRIED_BYTES = 16 << 20
+"""Log bytes that take no longer to read than a run may last after it was asked to end."""
+
 
 def stderr_is_terminal() -> bool:
     """True if stderr is a terminal."""
@@ -85,12 +94,6 @@ def _missing_trace(outcome: Outcome, first: Path, most_named: int) -> str:
         return f"the command launched no kernel: there is no {first}"
     others = " ".join(map(str, traces)) if len(traces) <= most_named else f"{len(traces)} traces, one is {traces[-1]}"
     return f"there is no {first}: the command itself launched no kernel; its children did: {others}"
-
-
-MAX_REPORTS: Final = 4
-"""Traces that each have a report of their own; of more, one of each command has, and that many commands."""
-MAX_LISTED: Final = 8
-"""Traces of a run that are reported one by one, and commands that are."""
 
 
 class TraceAnnouncer:
@@ -159,12 +162,6 @@ def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
         remaining = sum(len(group.traces) for group in groups[MAX_LISTED:])
         yield f"  {remaining:>5} of {units.counted(len(groups) - MAX_LISTED, 'other command')}"
     yield f"  all of them: {safe(str(traces[0].parent))}; the report of another: tui-probe report TRACE"
-
-
-USUAL_WIDTH = 100  # cells, where stdout is not a terminal
-MIN_WIDTH = 60
-HURRIED_BYTES = 16 << 20
-"""Log bytes that take no longer to read than a run may last after it was asked to end."""
 
 
 def write_report(

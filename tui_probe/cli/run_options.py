@@ -47,6 +47,12 @@ HOOK_OPTIONS = (
     "max_host_memory",
     "after", "duration", "nvtx", "tensors", "driver", "sim", "sim_arch", "no_check", "name",
 )  # fmt: skip
+USAGE = "tui-probe run [options] [--] COMMAND..."
+MAIN_OPTIONS = (
+    "-p", "-k", "--name", "--launches", "--machine-code", "--benchmark", "--between", "--after", "--for", "--no-ui",
+    "--sim",
+)  # fmt: skip
+"""The options that ``run --help`` shows."""
 
 
 def add_ncu_options(parser: argparse.ArgumentParser) -> None:
@@ -124,14 +130,6 @@ def report_ncu_log(log: Path, wanted: Sequence[str], arguments: argparse.Namespa
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
     put(("", *page_lines(page, "table", width=text_width(), ascii_only=plain)))
     inform(f"other pages: tui-probe import ncu {shell_word(log)} --page kernels")
-
-
-USAGE = "tui-probe run [options] [--] COMMAND..."
-MAIN_OPTIONS = (
-    "-p", "-k", "--name", "--launches", "--machine-code", "--benchmark", "--between", "--after", "--for", "--no-ui",
-    "--sim",
-)  # fmt: skip
-"""The options that ``run --help`` shows."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

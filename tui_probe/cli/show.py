@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
 
 LABEL = 12
+SCOPE = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +257,6 @@ def _unknown_probe(address: Address) -> str | None:
         return None
     advice = next(filter(None, map(unknown_probe_advice, trace.kernels)), None)
     return advice and f"Pages of its own may be missing: {advice}"
-
-
-SCOPE = 15
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

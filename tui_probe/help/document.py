@@ -44,6 +44,8 @@ _ROLES: Final = {
     "markdown.hr": "rule",
 }
 """Rich's names of the parts of a page -> roles of our palettes."""
+_ENTRY = re.compile(r"^\*\*(?P<terms>[^*]+)\*\*: (?P<words>.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+_GUTTER = 2
 
 
 class _Heading(Heading):
@@ -99,9 +101,6 @@ def _role(style: Style | None) -> str:
     return str(role)
 
 
-_ENTRY = re.compile(r"^\*\*(?P<terms>[^*]+)\*\*: (?P<words>.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
-
-
 def glossary_entries(page: str) -> Mapping[str, str]:
     """The paragraph of each term of the page, as Markdown; two words for one thing have the same."""
     paragraphs = {}
@@ -119,9 +118,6 @@ def glossary_entry(page: str, term: str) -> str:
         if form in known:
             return known[form] + "\n"
     raise HelpError(f"the glossary has no {term!r}{did_you_mean(word, known, 3)}")
-
-
-_GUTTER = 2
 
 
 class HelpDocument(Document):

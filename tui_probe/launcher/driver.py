@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 
 LIBRARY = "libcuda.so.1"
 REINSTALL = "reinstall it: pip install --force-reinstall tui-probe; of a clone: pip install ."
+ELF_MACHINE = {"x86_64": 62, "aarch64": 183}
+USUAL_FOLDERS = (
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/lib/wsl/lib",
+    "/usr/local/nvidia/lib64",
+    "/run/opengl-driver/lib",
+)
+OWN_LIBRARY_LIMIT = 8 << 20
+"""Larger files are not searched for our own marks: the real driver has tens of MB, our libraries below 1 MB."""
 
 
 def native_library(kind: Literal["hook", "sim"]) -> Path:
@@ -44,20 +56,6 @@ def package_path() -> str:
     folders = [folder.absolute() for folder in package_folders()]
     # Folders of other names hold the package or its compiled part, and cannot be imported as tui_probe.
     return os.pathsep.join(dict.fromkeys(str(folder.parent) for folder in folders if folder.name == "tui_probe"))
-
-
-ELF_MACHINE = {"x86_64": 62, "aarch64": 183}
-USUAL_FOLDERS = (
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/usr/lib64",
-    "/usr/lib",
-    "/usr/lib/wsl/lib",
-    "/usr/local/nvidia/lib64",
-    "/run/opengl-driver/lib",
-)
-OWN_LIBRARY_LIMIT = 8 << 20
-"""Larger files are not searched for our own marks: the real driver has tens of MB, our libraries below 1 MB."""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,12 @@ AUDIT: Final = "audit"
 PRELOAD: Final = "preload"
 AUDIT_LIBRARY: Final = "libtui-probe-audit.so"
 """File in the hook's directory; ``tensortrace`` and the simulated driver's server know this name."""
+VARIABLE: Final = "PYTHONPATH"
+_TENSORTRACE: Final = Path(__file__).resolve().parents[1] / "tensortrace"
+START: Final = str(_TENSORTRACE / "start")
+"""Directory of a ``sitecustomize`` that starts with the program and then runs the program's own."""
+MODULES: Final = str(_TENSORTRACE / "shim")
+"""Directory of a module ``neutrino``, which gives way to an installed one."""
 
 
 def loader_variables(base: Mapping[str, str], hook: Path) -> dict[str, str]:
@@ -74,14 +80,6 @@ def _with_entry(entries: str | None, ours: str, separators: str, *, first: bool 
     if not given:
         return ours
     return f"{ours}:{given}" if first else f"{given}:{ours}"
-
-
-VARIABLE: Final = "PYTHONPATH"
-_TENSORTRACE: Final = Path(__file__).resolve().parents[1] / "tensortrace"
-START: Final = str(_TENSORTRACE / "start")
-"""Directory of a ``sitecustomize`` that starts with the program and then runs the program's own."""
-MODULES: Final = str(_TENSORTRACE / "shim")
-"""Directory of a module ``neutrino``, which gives way to an installed one."""
 
 
 def python_path(base: Mapping[str, str]) -> str | None:

@@ -29,6 +29,8 @@ OFF = "off"
 MACHINE_CODE = (AUTO, ALL, OFF)
 ARCHITECTURES = ("sm_80", "sm_90")
 """Architectures of the simulated GPU."""
+NAME: Final = "tui-probe"
+_PYTHON: Final = re.compile(r"python[\d.]*")
 
 
 @dataclass(frozen=True)
@@ -149,10 +151,6 @@ class RunOptions:
 def limit_in_json(limit: int) -> int | None:
     """A limit in JSON; None where there is none."""
     return None if limit == NO_LIMIT else limit
-
-
-NAME: Final = "tui-probe"
-_PYTHON: Final = re.compile(r"python[\d.]*")
 
 
 def why_not_itself(command: Sequence[str]) -> str:

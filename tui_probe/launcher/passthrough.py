@@ -36,6 +36,8 @@ BLOCK = 1 << 16
 """Capacity of a pipe on Linux: one read takes all that a writer can have left in it."""
 OWN_LINE = b"[info] trace in "
 """Begins our line that precedes what the target writes to a file."""
+READER_LIMIT = 0.3
+"""Seconds that a run which was asked to end waits for those who read its output and do not."""
 
 
 class Pump:
@@ -276,10 +278,6 @@ def streams_for(
     if os.path.sameopenfile(stdout, stderr):
         return [stream(stdout, stdout_log, before_stderr)]
     return [stream(stdout, stdout_log, lambda: None), stream(stderr, stderr_log, before_stderr)]
-
-
-READER_LIMIT = 0.3
-"""Seconds that a run which was asked to end waits for those who read its output and do not."""
 
 
 def run_with_passthrough(session: Session, meanwhile: Callable[[], object] = lambda: None) -> int:

@@ -10,6 +10,8 @@ from typing import Any
 from tui_probe.input_limits import parse_json
 from tui_probe.trace.plain_file import TraceFolder
 
+_FILE = "run.json"
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -71,9 +73,6 @@ class Outcome:
             lost_output=words["lost_output"],
             program_failure=words["program_failure"],
         )
-
-
-_FILE = "run.json"
 
 
 def add_message(trace: Path, text: str) -> None:

@@ -16,6 +16,15 @@ from tui_probe.errors import LaunchError
 from tui_probe.trace.plain_file import TraceFolder
 
 _ELSEWHERE = "name a folder of your own with --tracedir"
+_OWNER: Final = "owner"
+_FIRST: Final = "first"
+_START_FIELD: Final = 19
+"""Index of the start time among the fields behind the name in ``/proc/PID/stat``: see proc(5)."""
+_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+NAME = ".run-"
+_START = "start"
+_NOTES = "notes"
+NO_WRITING = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.ENOENT})
 
 
 def check_trace_root(root: Path) -> None:
@@ -39,13 +48,6 @@ def root_problem(found: os.stat_result, user: int) -> str | None:
     if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
         return "all users may write to the folder, and could put links instead of your files"
     return None
-
-
-_OWNER: Final = "owner"
-_FIRST: Final = "first"
-_START_FIELD: Final = 19
-"""Index of the start time among the fields behind the name in ``/proc/PID/stat``: see proc(5)."""
-_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 def start_of(pid: int) -> str | None:
@@ -106,12 +108,6 @@ def _remove_first_trace(folder: Path) -> None:
         name = (folder / _FIRST).read_text()
         if "/" not in name:
             (folder.parent / name).rmdir()
-
-
-NAME = ".run-"
-_START = "start"
-_NOTES = "notes"
-NO_WRITING = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.ENOENT})
 
 
 def living_runs(trace_root: Path) -> list[int]:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     from .options import RunOptions
 
+OUTPUT_SECONDS = 0.5
+"""Seconds after the end of the target in which the last of its output is awaited."""
+
 
 class OutputLog:
     """Copies what is written to ``target_end`` to the end of ``log``.
@@ -71,10 +74,6 @@ class OutputLog:
             return self._process.wait(seconds) == 0
         except subprocess.TimeoutExpired:
             return True
-
-
-OUTPUT_SECONDS = 0.5
-"""Seconds after the end of the target in which the last of its output is awaited."""
 
 
 class DetachedTarget:

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 _OWNER_BITS: Final = 0o700
 """Never masked in our own process: a umask of 0777 would make traces that we could not write ourselves."""
 _umask_of_user: list[int] = []
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+PR_SET_PDEATHSIG = 1
+"""Constant of ``<linux/prctl.h>``: the signal that a process gets when its parent ends."""
+SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+"""Errors where there are no descriptors, memory or processes left."""
+JOB_SIGNALS = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGCONT})
+"""Signals that terminals, shells and schedulers send to a whole job."""
+ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+"""Signals that ask a program to end; it may handle them and save its work first."""
 
 
 def keep_owner_access() -> None:
@@ -35,17 +44,6 @@ def keep_owner_access() -> None:
 def umask_of_program() -> int | None:
     """The umask that programs get: the user's. None where ours was not changed."""
     return _umask_of_user[0] if _umask_of_user else None
-
-
-NOT_FOUND, NOT_EXECUTABLE = 127, 126
-PR_SET_PDEATHSIG = 1
-"""Constant of ``<linux/prctl.h>``: the signal that a process gets when its parent ends."""
-SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
-"""Errors where there are no descriptors, memory or processes left."""
-JOB_SIGNALS = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGCONT})
-"""Signals that terminals, shells and schedulers send to a whole job."""
-ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-"""Signals that ask a program to end; it may handle them and save its work first."""
 
 
 class SignalScope(Enum):

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 MAX_NOTE_BYTES = 16 << 20
 """Bytes of the file that are read: the program may write to it, too."""
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+TRACE_NAME = re.compile(rf"({'|'.join(MONTHS)})\d\d_\d{{6}}_(?P<pid>\d+)[\w.+-]*", re.ASCII)
+BLOCK: Final = 512
+"""Unit of ``st_blocks``, no matter what the file system's own block is."""
+LAUNCHER_FILES: Final = ("run.json", "read.py", "tensor.trace")
+SOURCE_FOLDER: Final = "source"
 
 
 @dataclass
@@ -54,10 +60,6 @@ class RunNotes:
                     yield int(pid), word, text
 
 
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-TRACE_NAME = re.compile(rf"({'|'.join(MONTHS)})\d\d_\d{{6}}_(?P<pid>\d+)[\w.+-]*", re.ASCII)
-
-
 def stamp_of(seconds: float) -> str:
     """``<Mon>DD_HHMMSS`` of a time since the epoch, local, in English in any locale."""
     moment = time.localtime(seconds)
@@ -87,12 +89,6 @@ class TraceWatch:
         new = [trace for trace in traces if trace not in self.found]
         self.found += new
         return new
-
-
-BLOCK: Final = 512
-"""Unit of ``st_blocks``, no matter what the file system's own block is."""
-LAUNCHER_FILES: Final = ("run.json", "read.py", "tensor.trace")
-SOURCE_FOLDER: Final = "source"
 
 
 def disk_bytes(paths: Iterable[Path]) -> int:

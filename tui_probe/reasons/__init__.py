@@ -25,6 +25,18 @@ PARAMETER_KINDS: Final = {
 _LIST_FILE: Final = Path(__file__).with_name("reasons.def")
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
+_WRITTEN: Final = re.compile(r"(.*) code ([a-z0-9-]+)", re.DOTALL)
+_LINE: Final = re.compile(r"line (\d+): ")
+_BREAKS: Final = re.compile(r"[\r\n\t]+")
+_OF_ERRNO: Final = {
+    ENOSPC: "disk-full",
+    EDQUOT: "disk-full",
+    EACCES: "not-permitted",
+    EPERM: "not-permitted",
+    EROFS: "not-permitted",
+    EFBIG: "file-limit",
+    ENOMEM: "host-memory",
+}
 
 
 @dataclass(frozen=True)
@@ -115,20 +127,6 @@ def _text(node: ast.expr) -> str:
         case ast.Constant(str(text)):
             return text
     raise ValueError(f"reasons.def, line {node.lineno}: a text in quotes was expected")
-
-
-_WRITTEN: Final = re.compile(r"(.*) code ([a-z0-9-]+)", re.DOTALL)
-_LINE: Final = re.compile(r"line (\d+): ")
-_BREAKS: Final = re.compile(r"[\r\n\t]+")
-_OF_ERRNO: Final = {
-    ENOSPC: "disk-full",
-    EDQUOT: "disk-full",
-    EACCES: "not-permitted",
-    EPERM: "not-permitted",
-    EROFS: "not-permitted",
-    EFBIG: "file-limit",
-    ENOMEM: "host-memory",
-}
 
 
 class Reason(NamedTuple):

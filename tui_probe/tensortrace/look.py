@@ -21,6 +21,20 @@ if TYPE_CHECKING:
 # for what the program calls. They are marked as code that is to be left unchanged; the program's is not.
 
 _EVALUATOR = "torch._C._dynamo.eval_frame"
+_SNAPSHOTS = sys.version_info < (3, 13)
+"""True if ``f_locals`` is a copy that the frame keeps, and with it all its values."""
+_OPTIMIZED = 1
+"""Bit of ``co_flags`` of a function's frame, whose variables are not a dictionary."""
+_PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_MODULES = tuple(f"{__name__.rpartition('.')[0]}.{name}" for name in ("arrays", "calls", "lines", "look"))
+_PASSING = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+"""Code whose variables hold one element after another; so do functions that dataclasses and the like make."""
+_UNSHARED = 3
+"""References to a dictionary that a frame, a variable and an argument have."""
+_MOST_MESSAGES = 8
+_LONGEST_MESSAGE = 300
+"""Maximum characters of a failure: some errors have the values of the program in them."""
 
 
 def skip_compilation(modules: List[ModuleType]) -> bool:
@@ -61,22 +75,6 @@ def _inside(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _inside(constant)
-
-
-_SNAPSHOTS = sys.version_info < (3, 13)
-"""True if ``f_locals`` is a copy that the frame keeps, and with it all its values."""
-_OPTIMIZED = 1
-"""Bit of ``co_flags`` of a function's frame, whose variables are not a dictionary."""
-_PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_MODULES = tuple(f"{__name__.rpartition('.')[0]}.{name}" for name in ("arrays", "calls", "lines", "look"))
-_PASSING = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
-"""Code whose variables hold one element after another; so do functions that dataclasses and the like make."""
-_UNSHARED = 3
-"""References to a dictionary that a frame, a variable and an argument have."""
-_MOST_MESSAGES = 8
-_LONGEST_MESSAGE = 300
-"""Maximum characters of a failure: some errors have the values of the program in them."""
 
 
 class Look:

@@ -35,6 +35,14 @@ _SHAPE: Final = {0: 10, 1: 10, 2: 10, 4: 10, 5: 10, 6: 10, 8: 18}
 _MAX_MAPS: Final = 32
 _TIME_DIGITS: Final = 19
 """Digits of nanoseconds since 1970, until the year 2286."""
+_FOLDER_LINE: Final = b"[probe] rename "
+_KERNEL_LINE: Final = b"[kernel] "
+_KERNEL_FIELDS: Final = {3: 18, 5: 18, 7: 18, 9: 18}
+"""``INDEX WORD registers R local L shared S blocks B``: where the values are, and the most digits of each."""
+_PROBED_FUNCTION: Final = b"probed-function"
+_PROBE_MODE: Final = re.compile(rb"way (\S+)")
+_KERNEL_WORDS: Final = (_PROBED_FUNCTION, *PREPARE_RESULTS)
+_TIME_LINE = b"[time] launch "
 
 
 def probed_launches(block: LineBlock, left: NDArray[np.bool_]) -> LaunchColumns:
@@ -203,14 +211,6 @@ def saved_results(block: LineBlock, left: NDArray[np.bool_]) -> ResultColumns:
     return columns.part(fields.good)
 
 
-_FOLDER_LINE: Final = b"[probe] rename "
-_KERNEL_LINE: Final = b"[kernel] "
-_KERNEL_FIELDS: Final = {3: 18, 5: 18, 7: 18, 9: 18}
-"""``INDEX WORD registers R local L shared S blocks B``: where the values are, and the most digits of each."""
-_PROBED_FUNCTION: Final = b"probed-function"
-_PROBE_MODE: Final = re.compile(rb"way (\S+)")
-
-
 class KernelLines:
     """Reads ``[kernel]`` and ``[probe] rename`` lines into a recorder; ``read_line`` gets those of another form."""
 
@@ -275,12 +275,6 @@ def _probe_mode(text: bytes) -> ProbeMode | None:
     """``way WAY``, and what a later version may say behind it."""
     match = _PROBE_MODE.match(text)
     return None if match is None else PROBE_MODES.get(match[1])
-
-
-_KERNEL_WORDS: Final = (_PROBED_FUNCTION, *PREPARE_RESULTS)
-
-
-_TIME_LINE = b"[time] launch "
 
 
 def gpu_times(block: LineBlock, left: NDArray[np.bool_]) -> TimeColumns:

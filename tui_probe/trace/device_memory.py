@@ -34,6 +34,9 @@ _MEMORY: Final = re.compile(
 _NEWLINE: Final = ord("\n")
 _MAX_PARAMETERS_LINE: Final = 1 << 14
 """Bytes of a line of parameters that are looked at."""
+_OLDER_LAUNCH: Final = re.compile(
+    rb"^\[exec\] (\d{1,19}) param ([^\n]*)\n\[exec\] grid \d+ \d+ \d+ block \d+ \d+ \d+ shared \d+\s*$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -152,11 +155,6 @@ class _LiveAllocations:
             if size > 0 and (not allocations or start >= allocations[-1].end):
                 allocations.append(Allocation(start, size))
         return tuple(allocations)
-
-
-_OLDER_LAUNCH: Final = re.compile(
-    rb"^\[exec\] (\d{1,19}) param ([^\n]*)\n\[exec\] grid \d+ \d+ \d+ block \d+ \d+ \d+ shared \d+\s*$", re.MULTILINE
-)
 
 
 def read_parameters(trace: Trace, kernel: int, progress: Callable[[float], None]) -> dict[int, bytes]:

@@ -51,6 +51,18 @@ from tui_probe.trace.plain_file import text_of
 if TYPE_CHECKING:
     from tui_probe.trace.line_grammar import Match, Readers
 
+_MEMORY: Final = r"(cu\w+) {CODE} dptr {POINTER}(?: bytesize {COUNT})?"
+_EXIT: Final = "launches {COUNT} probed {COUNT} dropped {COUNT} reason (.*)"
+_BUDGETS: Final = ("trace-bytes", "result-files", "log-bytes", "share", "write-rate")
+_BUDGET: Final = f"({'|'.join(_BUDGETS)})" + r" (reached|thins) limit {COUNT} used (\d{1,18}): (.*)"
+_NVTX: Final = (
+    r"range {COUNT} in {COUNT} thread {COUNT} start {NS} end (\d{1,19}|-) "
+    r"launches (\d{1,18}(?:-\d{1,18})?(?:,\d{1,18}(?:-\d{1,18})?)*) domain (\S+) text (.*)"
+)
+_CALLBACK: Final[Readers] = {
+    b"*": ((Pattern(r"(subproc|succeed|failed)(?: (.*))?"), lambda m: Callback(m[1].decode(), text_of(m[2] or b""))),)
+}
+
 
 def _command(m: Match) -> Event:
     """The text is as long as the line says: older systems write what lay behind it in memory, too."""
@@ -84,18 +96,6 @@ def _budget(m: Match) -> Event:
     return BudgetEvent(text_of(m[1]), m[2] == b"reached", int(m[3]), int(m[4]), text_of(m[5]))
 
 
-_MEMORY: Final = r"(cu\w+) {CODE} dptr {POINTER}(?: bytesize {COUNT})?"
-
-_EXIT: Final = "launches {COUNT} probed {COUNT} dropped {COUNT} reason (.*)"
-
-_BUDGETS: Final = ("trace-bytes", "result-files", "log-bytes", "share", "write-rate")
-_BUDGET: Final = f"({'|'.join(_BUDGETS)})" + r" (reached|thins) limit {COUNT} used (\d{1,18}): (.*)"
-
-_NVTX: Final = (
-    r"range {COUNT} in {COUNT} thread {COUNT} start {NS} end (\d{1,19}|-) "
-    r"launches (\d{1,18}(?:-\d{1,18})?(?:,\d{1,18}(?:-\d{1,18})?)*) domain (\S+) text (.*)"
-)
-
 _INIT: Final[Readers] = {
     b"pid": ((Pattern("pid {INDEX}"), lambda m: ProcessStarted(int(m[1]))),),
     b"cmd": ((Pattern("cmd {COUNT} (.*)"), _command),),
@@ -111,9 +111,6 @@ _INIT: Final[Readers] = {
     **dict.fromkeys((b"lost", b"python"), TROUBLE),
 }
 
-_CALLBACK: Final[Readers] = {
-    b"*": ((Pattern(r"(subproc|succeed|failed)(?: (.*))?"), lambda m: Callback(m[1].decode(), text_of(m[2] or b""))),)
-}
 
 READERS: Final[dict[bytes, Readers]] = {
     b"[init]": _INIT,

@@ -48,6 +48,9 @@ _ANYWHERE: Final = (
     b"[node] ",
 )  # fmt: skip
 """Lines that say the same wherever they be among launches."""
+_HEAD: Final = 1 << 14
+_ASSEMBLING: Final = 60.0
+"""Seconds after which a kernel's assembler is no longer waited for."""
 
 
 class BulkReader:
@@ -118,11 +121,6 @@ class BulkReader:
             self._recorder.ended_launches(launches)
         if len(results):
             self._recorder.saved_results(results)
-
-
-_HEAD: Final = 1 << 14
-_ASSEMBLING: Final = 60.0
-"""Seconds after which a kernel's assembler is no longer waited for."""
 
 
 class TraceFollower:

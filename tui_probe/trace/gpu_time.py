@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 NOT_TIMED = -1
 """Value of the column ``host`` if the GPU had work before the launch."""
+_MIN_SAMPLES: Final = 3
+"""Samples of a shape that hold nothing of the host, next to which those that hold some are not needed."""
 
 
 @dataclass(slots=True)
@@ -161,10 +163,6 @@ def weighted_times(samples: TimeSamples, *, probed: bool) -> tuple[NDArray[np.fl
     """The samples that values of a kind are of: ns, and the launches each stands for. There must be some."""
     strata = _Strata(samples.whole(), 0)
     return strata.taken(int(probed))
-
-
-_MIN_SAMPLES: Final = 3
-"""Samples of a shape that hold nothing of the host, next to which those that hold some are not needed."""
 
 
 class _Strata:

@@ -19,6 +19,24 @@ if TYPE_CHECKING:
     from tui_probe.reasons import Reason
     from tui_probe.trace.launch_shape import Level
 
+_LEVELS: Final[dict[str, Level]] = {"0": "thread", "1": "warp"}
+_READER, _READER_END = "# BEGIN OF GENERATED CODE", "# END OF GENERATED CODE"
+"""Markers around the text in process.log that is a program that reads results."""
+_VARIANT = re.compile(r"\b(pruned|probed)\.(?:ptx|s|asm|bin)\b")
+_TOOL_OUTPUT = re.compile(r"\s|ptxas +(?:info|warning|error|fatal)\b|ptxas .*, line \d+;")
+_REGISTERS = re.compile(r"Used (\d{1,6}) registers")
+_SPILLS = re.compile(r"(\d{1,9}) bytes stack frame, (\d{1,9}) bytes spill stores, (\d{1,9}) bytes spill loads")
+_SHARED = re.compile(r"(\d{1,9})(?:\+\d+)? bytes smem")
+_CONSTANT = re.compile(r"(\d{1,9}) bytes cmem\[0\]")
+_ERROR = re.compile(r"^ptxas .*\b(?:fatal|error)\s*:|^ptxas (?:fatal|error)")
+_LOG_STATUS = re.compile(r"^\[(?:failed|skipped)\] (.+)")
+_EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Warning|Interrupt|Exit|NotFound|Expired)\b(?::|$)")
+_FAILURE_WORDS = (
+    "error", "fatal", "[failed]", "[skipped]", "Error", "Exception", "Warning", "Interrupt", "Exit", "NotFound",
+    "Expired",
+)  # fmt: skip
+"""One of these is in every line that names the reason of a failure."""
+
 
 class Offset(int):
     """Bytes from the beginning of a kernel's machine code, where of a kernel in PTX a line would stand."""
@@ -34,9 +52,6 @@ def short_position(line: int) -> str:
 def long_position(line: int) -> str:
     """``PTX line 32``; of machine code ``offset 0x0150``."""
     return f"offset {line:#06x}" if isinstance(line, Offset) else f"PTX line {line}"
-
-
-_LEVELS: Final[dict[str, Level]] = {"0": "thread", "1": "warp"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,24 +212,6 @@ def read_grown_log(path: str | Path, size: int) -> tuple[ProcessLog, int] | None
         os.close(descriptor)
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return parse_process_log(lines), status.st_size
-
-
-_READER, _READER_END = "# BEGIN OF GENERATED CODE", "# END OF GENERATED CODE"
-"""Markers around the text in process.log that is a program that reads results."""
-_VARIANT = re.compile(r"\b(pruned|probed)\.(?:ptx|s|asm|bin)\b")
-_TOOL_OUTPUT = re.compile(r"\s|ptxas +(?:info|warning|error|fatal)\b|ptxas .*, line \d+;")
-_REGISTERS = re.compile(r"Used (\d{1,6}) registers")
-_SPILLS = re.compile(r"(\d{1,9}) bytes stack frame, (\d{1,9}) bytes spill stores, (\d{1,9}) bytes spill loads")
-_SHARED = re.compile(r"(\d{1,9})(?:\+\d+)? bytes smem")
-_CONSTANT = re.compile(r"(\d{1,9}) bytes cmem\[0\]")
-_ERROR = re.compile(r"^ptxas .*\b(?:fatal|error)\s*:|^ptxas (?:fatal|error)")
-_LOG_STATUS = re.compile(r"^\[(?:failed|skipped)\] (.+)")
-_EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Warning|Interrupt|Exit|NotFound|Expired)\b(?::|$)")
-_FAILURE_WORDS = (
-    "error", "fatal", "[failed]", "[skipped]", "Error", "Exception", "Warning", "Interrupt", "Exit", "NotFound",
-    "Expired",
-)  # fmt: skip
-"""One of these is in every line that names the reason of a failure."""
 
 
 def parse_process_log(lines: list[str]) -> ProcessLog:

@@ -19,6 +19,23 @@ if TYPE_CHECKING:
 
 Status = Literal["pending", "probed", "skipped", "failed", "excluded"]
 """``pending``: being prepared, or the log ends before that."""
+_ERROR_NAMES: Final = {
+    1: "CUDA_ERROR_INVALID_VALUE",
+    2: "CUDA_ERROR_OUT_OF_MEMORY",
+    98: "CUDA_ERROR_INVALID_DEVICE_FUNCTION",
+    201: "CUDA_ERROR_INVALID_CONTEXT",
+    400: "CUDA_ERROR_INVALID_HANDLE",
+    700: "CUDA_ERROR_ILLEGAL_ADDRESS",
+    701: "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+    702: "CUDA_ERROR_LAUNCH_TIMEOUT",
+    709: "CUDA_ERROR_CONTEXT_IS_DESTROYED",
+    710: "CUDA_ERROR_ASSERT",
+    715: "CUDA_ERROR_ILLEGAL_INSTRUCTION",
+    716: "CUDA_ERROR_MISALIGNED_ADDRESS",
+    719: "CUDA_ERROR_LAUNCH_FAILED",
+    720: "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
+}
+_ENDED_CONTEXT: Final = " ended the GPU context"
 
 
 @dataclass(slots=True)
@@ -118,25 +135,6 @@ class KernelStatus(KernelIdentity):
     def matched_nothing(self) -> bool:
         """True if it was probed, and has none of the instructions or lines that the probe is for."""
         return self.status == "probed" and self.reason_code == "matched-nothing"
-
-
-_ERROR_NAMES: Final = {
-    1: "CUDA_ERROR_INVALID_VALUE",
-    2: "CUDA_ERROR_OUT_OF_MEMORY",
-    98: "CUDA_ERROR_INVALID_DEVICE_FUNCTION",
-    201: "CUDA_ERROR_INVALID_CONTEXT",
-    400: "CUDA_ERROR_INVALID_HANDLE",
-    700: "CUDA_ERROR_ILLEGAL_ADDRESS",
-    701: "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
-    702: "CUDA_ERROR_LAUNCH_TIMEOUT",
-    709: "CUDA_ERROR_CONTEXT_IS_DESTROYED",
-    710: "CUDA_ERROR_ASSERT",
-    715: "CUDA_ERROR_ILLEGAL_INSTRUCTION",
-    716: "CUDA_ERROR_MISALIGNED_ADDRESS",
-    719: "CUDA_ERROR_LAUNCH_FAILED",
-    720: "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
-}
-_ENDED_CONTEXT: Final = " ended the GPU context"
 
 
 def ended_context(failures: Sequence[str]) -> bool:

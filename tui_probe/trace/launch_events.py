@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 PrepareResult: TypeAlias = Literal["probed", "skipped", "failed", "excluded"]
 ProbeMode: TypeAlias = Literal["ptx", "graft"]
 """Form of a probe in a kernel: in its PTX, which was assembled anew, or grafted into its SASS."""
+GraphChange: TypeAlias = Literal["untwinned", "passed", "given back", "destroyed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,9 +328,6 @@ class UnlistedLaunches:
 
     kernel: int
     launches: int
-
-
-GraphChange: TypeAlias = Literal["untwinned", "passed", "given back", "destroyed"]
 
 
 @dataclass(frozen=True, slots=True)

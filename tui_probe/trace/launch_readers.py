@@ -76,6 +76,48 @@ PREPARE_RESULTS: Final[dict[bytes, PrepareResult]] = {
 
 PROBE_MODES: Final[dict[bytes | None, ProbeMode]] = {b"ptx": "ptx", b"graft": "graft"}
 """Forms of a probe in a kernel, by their words in the log."""
+_PROBED_FUNCTION: Final = (
+    r"{INDEX} probed-function registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE}(?: way (\S+))?"
+)
+_PREPARED: Final = (
+    "{INDEX} (probed|skipped|failed|filtered) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
+    r"name (\S*)(?: reason (.*))?"
+)
+_PROBING: Final = (
+    "{INDEX} (probed|skipped|failed) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
+    r"probe (\S+) reason (.*)"
+)
+IMAGES: Final[Readers] = {
+    b"type": ((Pattern(r"type (\w+),? size {COUNT}"), lambda m: Image(text_of(m[1]), int(m[2]))),)
+}
+_LAUNCH: Final = "grid {SHAPE}(?: kernel {INDEX} launch {COUNT}(?: stream {POINTER})?)?"
+_BACKUP: Final = "backup {SHAPE}(?: kernel {INDEX} launch {COUNT}(?: time {NS})?(?: reason (.*))?)?"
+_BENCHMARK: Final = (
+    "prologue {MS} kernel {MS} epilogue {MS} original {MS} impact {MS} {CODE}(?: kernel {INDEX} launch {COUNT})?"
+)
+_TIME: Final = "launch {COUNT} kernel {INDEX} key {INDEX} (original|probed) ns {COUNT} for {COUNT}(?: host {COUNT})?"
+_FAULTS: Final = "70[02]|71[04-9]"
+"""Errors of kernels, which a context does not survive. Others are of programs that end or reset theirs."""
+COUNTS: Final[Readers] = {b"size:": ((Pattern("size: {COUNT}"), lambda m: SlotsCounted(int(m[1]))),)}
+_GRAPH_CHANGES: Final[dict[bytes, GraphChange]] = {
+    b"untwinned": "untwinned", b"passed": "passed", b"twin given back": "given back", b"destroyed": "destroyed",
+}  # fmt: skip
+_GRAPH_NODE: Final = (
+    r"{INDEX} {INDEX} ([a-z-]{1,20}) in {MAYBE} after (-|\d{1,9}(?:,\d{1,9})*)(?!\S)"
+    r"(?: bytes {COUNT})?(?: kernel {INDEX} grid {SHAPE} captured {MAYBE})?"
+)
+_COUNTS: Final = r"(-|\d{1,9}x\d{1,9}(?:,\d{1,9}x\d{1,9})*)(?!\S)"
+_GRAPH_REPLAY: Final = "{INDEX} replay {COUNT} time {NS} launch {COUNT} count {INDEX} probed " + _COUNTS
+REPLAY_TIMES: Final[Readers] = {
+    b"graph": (
+        (
+            Pattern("graph {INDEX} replay {COUNT} (probed|original) ns {COUNT} for {COUNT} call {COUNT}( idle)?"),
+            lambda m: GraphTimed(
+                int(m[1]), int(m[2]), m[3] == b"probed", int(m[4]), int(m[5]), int(m[6]), m[7] is not None
+            ),
+        ),
+    ),
+}
 
 
 def _function_resources(*words: bytes) -> FunctionResources:
@@ -117,20 +159,6 @@ def _engine_answer(m: Match) -> Event:
     outcome = {b"succeed": "ok"}.get(m[1], m[1].decode())
     return EngineAnswer(outcome, reason_of((m[2] or b"").strip() or None))
 
-
-_PROBED_FUNCTION: Final = (
-    r"{INDEX} probed-function registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE}(?: way (\S+))?"
-)
-
-_PREPARED: Final = (
-    "{INDEX} (probed|skipped|failed|filtered) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
-    r"name (\S*)(?: reason (.*))?"
-)
-
-_PROBING: Final = (
-    "{INDEX} (probed|skipped|failed) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
-    r"probe (\S+) reason (.*)"
-)
 
 MODULES: Final[Readers] = {
     b"*": (
@@ -190,10 +218,6 @@ PREPARATION: Final[Readers] = {
 }
 
 
-IMAGES: Final[Readers] = {
-    b"type": ((Pattern(r"type (\w+),? size {COUNT}"), lambda m: Image(text_of(m[1]), int(m[2]))),)
-}
-
 KERNELS: Final[Readers] = {
     b"*": ((Pattern(_PREPARED), _kernel_prepared), (Pattern(_PROBED_FUNCTION), _probed_function))
 }
@@ -239,19 +263,6 @@ def _unshaped_group(m: Match) -> Event:
 def _packed(m: Match) -> Event:
     return PackedLine(m.string) if match_line(m.string) else Unknown(m.string)
 
-
-_LAUNCH: Final = "grid {SHAPE}(?: kernel {INDEX} launch {COUNT}(?: stream {POINTER})?)?"
-
-_BACKUP: Final = "backup {SHAPE}(?: kernel {INDEX} launch {COUNT}(?: time {NS})?(?: reason (.*))?)?"
-
-_BENCHMARK: Final = (
-    "prologue {MS} kernel {MS} epilogue {MS} original {MS} impact {MS} {CODE}(?: kernel {INDEX} launch {COUNT})?"
-)
-
-_TIME: Final = "launch {COUNT} kernel {INDEX} key {INDEX} (original|probed) ns {COUNT} for {COUNT}(?: host {COUNT})?"
-
-_FAULTS: Final = "70[02]|71[04-9]"
-"""Errors of kernels, which a context does not survive. Others are of programs that end or reset theirs."""
 
 LAUNCHES: Final[Readers] = {
     b"grid": (
@@ -306,7 +317,6 @@ LAUNCHES: Final[Readers] = {
     ),
 }
 
-COUNTS: Final[Readers] = {b"size:": ((Pattern("size: {COUNT}"), lambda m: SlotsCounted(int(m[1]))),)}
 
 BENCHMARKS: Final[Readers] = {
     b"prologue": ((Pattern(_BENCHMARK), _benchmark),),
@@ -360,19 +370,6 @@ def _graph_changed(m: Match) -> Event:
     return GraphChanged(int(graph), _GRAPH_CHANGES[what], reason_of(reason))
 
 
-_GRAPH_CHANGES: Final[dict[bytes, GraphChange]] = {
-    b"untwinned": "untwinned", b"passed": "passed", b"twin given back": "given back", b"destroyed": "destroyed",
-}  # fmt: skip
-
-_GRAPH_NODE: Final = (
-    r"{INDEX} {INDEX} ([a-z-]{1,20}) in {MAYBE} after (-|\d{1,9}(?:,\d{1,9})*)(?!\S)"
-    r"(?: bytes {COUNT})?(?: kernel {INDEX} grid {SHAPE} captured {MAYBE})?"
-)
-
-_COUNTS: Final = r"(-|\d{1,9}x\d{1,9}(?:,\d{1,9}x\d{1,9})*)(?!\S)"
-
-_GRAPH_REPLAY: Final = "{INDEX} replay {COUNT} time {NS} launch {COUNT} count {INDEX} probed " + _COUNTS
-
 GRAPHS: Final[Readers] = {
     b"*": (
         (
@@ -386,14 +383,3 @@ GRAPHS: Final[Readers] = {
 }
 
 NODES: Final[Readers] = {b"*": ((Pattern(_GRAPH_NODE), _graph_node),)}
-
-REPLAY_TIMES: Final[Readers] = {
-    b"graph": (
-        (
-            Pattern("graph {INDEX} replay {COUNT} (probed|original) ns {COUNT} for {COUNT} call {COUNT}( idle)?"),
-            lambda m: GraphTimed(
-                int(m[1]), int(m[2]), m[3] == b"probed", int(m[4]), int(m[5]), int(m[6]), m[7] is not None
-            ),
-        ),
-    ),
-}

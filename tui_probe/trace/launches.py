@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.launch_shape import Dim3, Shape
 
+UNKNOWN: Final = -1
+"""Value of the columns ``number``, ``status`` and ``result`` that is not in the log."""
+CAPTURED: Final = "capturing"
+"""The code of the reason of launches that were captured into a graph: they did not run."""
+NO_STREAM: Final = 0xFFFFFFFFFFFFFFFF
+_MAX_REASONS: Final = 4096
+BLOCK: Final = 1 << 12
+"""Rows that go to the file together."""
+_NO_REASON: Final = (None, None)
+_RESULT_NAME = re.compile(r"(0|[1-9]\d{0,11})\.(\d{6})\.bin")
+
 
 class _Columns:
     """Arrays of the same length, to be cut together."""
@@ -92,17 +103,6 @@ class ResultColumns(_Columns):
 
     def __len__(self) -> int:
         return len(self.line)
-
-
-UNKNOWN: Final = -1
-"""Value of the columns ``number``, ``status`` and ``result`` that is not in the log."""
-CAPTURED: Final = "capturing"
-"""The code of the reason of launches that were captured into a graph: they did not run."""
-NO_STREAM: Final = 0xFFFFFFFFFFFFFFFF
-_MAX_REASONS: Final = 4096
-BLOCK: Final = 1 << 12
-"""Rows that go to the file together."""
-_NO_REASON: Final = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,9 +326,6 @@ def _stream_code(stream: int | None) -> int:
 
 def _known(value: int) -> int | None:
     return None if value == UNKNOWN else value
-
-
-_RESULT_NAME = re.compile(r"(0|[1-9]\d{0,11})\.(\d{6})\.bin")
 
 
 class ResultTable:

@@ -18,6 +18,19 @@ if TYPE_CHECKING:
 # of the whole. The arrays of bytes are used up: what is worked out takes their place.
 
 EightBytes: TypeAlias = "NDArray[np.uint64]"
+_LAST_BYTES: Final = np.array([0] + [((1 << 8 * n) - 1) << (64 - 8 * n) for n in range(1, 9)], dtype=np.uint64)
+"""The last so many of eight bytes."""
+_PAIRS: Final = tuple(
+    (np.uint64(bits), np.uint64(mask))
+    for bits, mask in ((8, 0x00FF00FF00FF00FF), (16, 0x0000FFFF0000FFFF), (32, 0xFFFFFFFF))
+)
+BEFORE: Final = 8
+BEHIND: Final = 32
+"""Bytes that have to be before and behind those that are looked at."""
+WIDEST: Final = 256
+"""Bytes of a line that can be looked at."""
+_NEWLINE: Final = ord("\n")
+_BLANK: Final = ord(" ")
 
 
 def decimal(eights: EightBytes, sizes: NDArray[np.int64]) -> tuple[EightBytes, NDArray[np.bool_]]:
@@ -64,20 +77,10 @@ def _at_least(eights: EightBytes, byte: int) -> EightBytes:
 
 
 _HIGH_BITS: Final = _repeat_byte(0x80)
-_LAST_BYTES: Final = np.array([0] + [((1 << 8 * n) - 1) << (64 - 8 * n) for n in range(1, 9)], dtype=np.uint64)
-"""The last so many of eight bytes."""
-_PAIRS: Final = tuple(
-    (np.uint64(bits), np.uint64(mask))
-    for bits, mask in ((8, 0x00FF00FF00FF00FF), (16, 0x0000FFFF0000FFFF), (32, 0xFFFFFFFF))
-)
 
 
 if TYPE_CHECKING:
     Digits = Callable[[EightBytes, NDArray[np.int64]], tuple[EightBytes, NDArray[np.bool_]]]
-
-BEFORE: Final = 8
-BEHIND: Final = 32
-"""Bytes that have to be before and behind those that are looked at."""
 
 
 class ByteBlock:
@@ -166,11 +169,6 @@ def groups_begin_with(eights: EightBytes, part: bytes) -> NDArray[np.bool_]:
     return same
 
 
-WIDEST: Final = 256
-"""Bytes of a line that can be looked at."""
-_NEWLINE: Final = ord("\n")
-
-
 class LineBlock:
     """``text`` ends in a newline; ``starts`` and ``ends`` (i8) are the offsets of its lines, which go by number."""
 
@@ -210,9 +208,6 @@ class LineBlock:
         rows = np.ndarray((len(self.text),), f"V{width}", self._padded, offset=BEFORE, strides=(1,))
         windows: NDArray[np.uint8] = rows[starts].view(np.uint8).reshape(-1, width)
         return windows
-
-
-_BLANK: Final = ord(" ")
 
 
 class LineFields:

@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+SLICE: Final = 2 << 20
+STEP: Final = 64
+"""One in that many lines is marked."""
+LONGEST_SHOWN: Final = 64 << 10
+"""Bytes of a line that are handed out."""
+_FIRST_LOOK: Final = 1 << 14
+_NEWLINE: Final = ord("\n")
+
 
 @dataclass(frozen=True, slots=True)
 class Needle:
@@ -70,15 +78,6 @@ class Needle:
             if end + 1 >= len(data):
                 return
             position = end + 1
-
-
-SLICE: Final = 2 << 20
-STEP: Final = 64
-"""One in that many lines is marked."""
-LONGEST_SHOWN: Final = 64 << 10
-"""Bytes of a line that are handed out."""
-_FIRST_LOOK: Final = 1 << 14
-_NEWLINE: Final = ord("\n")
 
 
 class LogIndex:

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 _SPILL_DIRECTORY: Final = "/var/tmp"
 """Directory for spilled rows; the system's directory for temporary files is often in memory."""
+_KERNEL_BLOCK: Final = 1 << 10
+_TYPE_CODES: Final = "bhiq"
+"""Type codes of ``array`` for 1, 2, 4 and 8 bytes."""
+_TYPE_LIMITS: Final = {code: (int(np.iinfo(code).min), int(np.iinfo(code).max)) for code in _TYPE_CODES}
+_FIRST_CAPACITY: Final = 16
+"""Numbers that are added faster one by one than by NumPy."""
 
 
 class Spill:
@@ -87,9 +93,6 @@ def _write_whole(file: int, piece: bytes, place: int) -> bool:
         written = os.pwrite(file, view, place)
         view, place = view[written:], place + written
     return True
-
-
-_KERNEL_BLOCK: Final = 1 << 10
 
 
 class LongColumn(Sequence[int]):
@@ -238,13 +241,6 @@ class LongColumn(Sequence[int]):
 def row_numbers(spill: Spill) -> LongColumn:
     """Row numbers of one kernel: small blocks, since there may be thousands of kernels."""
     return LongColumn("I", spill, _KERNEL_BLOCK)
-
-
-_TYPE_CODES: Final = "bhiq"
-"""Type codes of ``array`` for 1, 2, 4 and 8 bytes."""
-_TYPE_LIMITS: Final = {code: (int(np.iinfo(code).min), int(np.iinfo(code).max)) for code in _TYPE_CODES}
-_FIRST_CAPACITY: Final = 16
-"""Numbers that are added faster one by one than by NumPy."""
 
 
 class NarrowColumn:

@@ -30,6 +30,9 @@ _ENDING = re.compile(rb"^\[exit\] (status|signal) (\d{1,3})$", re.MULTILINE)
 _COUNTS = re.compile(rb"^\[exit\] launches (\d{1,20}) probed (\d{1,20}) dropped (\d{1,20})", re.MULTILINE)
 TAIL = 1 << 12
 """Bytes of its end, which says how the process ended."""
+_NAME: Final = re.compile(r"\w[\w.+=,-]{0,63}")
+_MAX_TRACES: Final = 2000
+"""Traces in which a name is looked for, the newest first."""
 
 
 @dataclass(frozen=True)
@@ -214,11 +217,6 @@ def remember(trace: Path) -> None:
         return
     lines = [str(path), *(str(known) for known in remembered() if known != path)][:REMEMBERED]
     write_state("recent", "".join(f"{line}\n" for line in lines))
-
-
-_NAME: Final = re.compile(r"\w[\w.+=,-]{0,63}")
-_MAX_TRACES: Final = 2000
-"""Traces in which a name is looked for, the newest first."""
 
 
 def is_run_name(text: str) -> bool:

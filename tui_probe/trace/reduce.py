@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from tui_probe.trace.launch_shape import Shape
     from tui_probe.trace.recorder import Recorder
 
+_MAX_TROUBLES: Final = 100
+
 
 class OlderKernels:
     """Follows one function at a time, as the single-threaded logs of that time do.
@@ -130,9 +132,6 @@ class OlderKernels:
         self._functions[function] = kernel
         self._trace.kernels.add(kernel)
         return kernel
-
-
-_MAX_TROUBLES: Final = 100
 
 
 class Reducer:

@@ -41,6 +41,8 @@ _GROUPS: Final[dict[int, ReductionGroup]] = {1: "warp", 2: "block", 3: "launch"}
 _HEAD: Final = 8
 _MISSING: Final = 8
 """Bytes."""
+SMALL_FILE: Final = 8 << 20
+"""Bytes of a file that is read once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +94,6 @@ def read_reduced(marks: NDArray[np.uint8], blocks: int, threads: int, record: np
     )
     records = marks[_HEAD:at].view(record).reshape(shape)
     return Reduced(group, records, saved, mixed, int(marks[-_MISSING:].view("<u8")[0]))
-
-
-SMALL_FILE: Final = 8 << 20
-"""Bytes of a file that is read once."""
 
 
 class ResultFile:

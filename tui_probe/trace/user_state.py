@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.run_info import RunInfo
 
+VIEWS_FILE: Final = "places.json"
+MAX_VIEWS: Final = 200
+"""Traces that are remembered, those left last."""
+
 
 def state_file(name: str) -> Path:
     """A file of tui-probe."""
@@ -55,11 +59,6 @@ def append_state(name: str, text: str) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a", encoding="utf-8", errors="surrogateescape") as end:
             end.write(text)
-
-
-VIEWS_FILE: Final = "places.json"
-MAX_VIEWS: Final = 200
-"""Traces that are remembered, those left last."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,11 @@ _KNOWN_UNPROBED: Final = frozenset(
     ("launches", "blocks", "threads", "registers", "spills", "shared", "blocks_per_sm", "occupancy")
 )
 """Figures of the launch and of the compiled kernel, which no run has to measure."""
+_MAX_NAMED: Final = 2
+"""Figures that are named; of more it is said how many."""
+_VERDICT_ORDER: Final = ("better", "worse", "mixed", "differs", "about the same", "same")
+_NAME_WIDTH: Final = 32
+_LAUNCHES_KEY: Final = ("blocks", "threads")
 
 
 def measured_on_both(change: ValueChange) -> bool:
@@ -48,13 +53,6 @@ def unmeasured_text(letters: str, unmatched: Collection[str], *, traces: bool, u
 
 def _is_measured(value: KernelValue) -> bool:
     return value.value is not None and not value.of_probe and value.key not in _KNOWN_UNPROBED
-
-
-_MAX_NAMED: Final = 2
-"""Figures that are named; of more it is said how many."""
-_VERDICT_ORDER: Final = ("better", "worse", "mixed", "differs", "about the same", "same")
-_NAME_WIDTH: Final = 32
-_LAUNCHES_KEY: Final = ("blocks", "threads")
 
 
 def pair_verdict(pair: KernelPair, unmeasured: str = "") -> str:

@@ -53,6 +53,14 @@ _REAL_GPUS: Final = {"8.0": ("an A100", 108), "9.0": ("an H100", 132)}
 """The GPU that a simulated one of a compute capability stands for, and its SMs."""
 _GRID_ADVICE: Final = "launch more blocks, each with less work, until every SM has several"
 _SPILL_ADVICE: Final = "split the kernel, unroll less, or allow more registers (__launch_bounds__, -maxrregcount)"
+_CACHE_SIZE: Final = 64
+NO_PROBE: Final = "(no probe)"
+"""Name of the source of findings from launches and the assembler's log."""
+_SAMPLE_KEY: Final = "sample"
+"""The finding that names the blocks that all others are about."""
+MAX_UNASKED_BYTES: Final = 32 << 20
+"""Bytes of a result up to which it is read for a line in a table, unasked."""
+FLAG: Final = "! "
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +155,6 @@ def _spill_finding(kernel: KernelFacts) -> Iterator[Finding]:
         yield Finding("spills", "spills", text, stands_out=True, values={"spill_bytes": spilled}, advice=_SPILL_ADVICE)
 
 
-_CACHE_SIZE: Final = 64
-NO_PROBE: Final = "(no probe)"
-"""Name of the source of findings from launches and the assembler's log."""
-_SAMPLE_KEY: Final = "sample"
-"""The finding that names the blocks that all others are about."""
 _cache: dict[tuple[str, int, int], ResultFindings] = {}
 """Last findings, by the result's file, its time, and how many launches had been timed."""
 
@@ -270,11 +273,6 @@ def _sample_finding(of: ProbeResult) -> Iterator[Finding]:
         yield Finding(
             _SAMPLE_KEY, "sample", f"{sampled_blocks_text(sample)}: findings are of these blocks only", values=values
         )
-
-
-MAX_UNASKED_BYTES: Final = 32 << 20
-"""Bytes of a result up to which it is read for a line in a table, unasked."""
-FLAG: Final = "! "
 
 
 def key_findings(trace: Trace, kernel: KernelFacts) -> tuple[tuple[str, Finding], ...]:

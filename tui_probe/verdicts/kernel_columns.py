@@ -34,6 +34,8 @@ _REPLACED_KEYS: Final = ("time_ms",)
 """Columns that they stand for in tables."""
 _MIN_ERROR_SHOWN: Final = 5e-4
 """A standard error below this share is not worth its room."""
+FAILURE_MARK: Final = "✘"
+"""Marks a kernel with failures, next to its status."""
 
 
 def share_text(kernel: KernelFacts) -> str:
@@ -122,10 +124,6 @@ def time_notes(kernels: Iterable[Kernel]) -> list[str]:
     """Return the notes on the times in a table."""
     times = [kernel.gpu_time for kernel in kernels if kernel.gpu_time is not None]
     return [PROBED_NOTE] * any(time.only_probed for time in times)
-
-
-FAILURE_MARK: Final = "✘"
-"""Marks a kernel with failures, next to its status."""
 
 
 def shape_text(dim: Dim3 | None, *, varies: bool) -> str:

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 TREND_LAUNCHES = 8
 """Launches whose times a row has."""
+_COMPUTED_FIELDS = ("results", "device", "folder", "read", "trend", "files", "finding", "limiter", "worst_line")
+_FOLDER_FIELDS = (
+    "registers_pruned", "registers_probed", "spills_pruned", "spills_probed", "shared", "static_shared",
+    "static_shared_probed", "probe_reason",
+)  # fmt: skip
+_NO_FOLDER_FIELDS = dict.fromkeys(_FOLDER_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +102,8 @@ class KernelSnapshot:
         return None if self.probe_reason is None else self.probe_reason.code
 
 
-_COMPUTED_FIELDS = ("results", "device", "folder", "read", "trend", "files", "finding", "limiter", "worst_line")
 _COPIED_FIELDS = [name for name in KernelSnapshot.__slots__ if name not in _COMPUTED_FIELDS]
-_FOLDER_FIELDS = (
-    "registers_pruned", "registers_probed", "spills_pruned", "spills_probed", "shared", "static_shared",
-    "static_shared_probed", "probe_reason",
-)  # fmt: skip
 _LOG_FIELDS = [name for name in _COPIED_FIELDS if name not in _FOLDER_FIELDS]
-_NO_FOLDER_FIELDS = dict.fromkeys(_FOLDER_FIELDS)
 
 
 def kernel_snapshot(kernel: KernelFacts, device: Device | None) -> KernelSnapshot:

@@ -31,6 +31,20 @@ _MAX_WARPS = {
     "7.0": 64, "7.2": 64, "7.5": 32, "8.0": 64, "8.6": 48, "8.7": 48, "8.9": 48, "9.0": 64, "10.0": 64, "10.3": 64,
     "11.0": 48, "12.0": 48, "12.1": 48,
 }  # fmt: skip
+MAX_RESULTS: Final = 20
+"""Results of a kernel whose median is taken, the newest ones."""
+_MIN_FOR_QUARTILES: Final = 4
+"""Launches from which on their quartiles tell how much they vary."""
+_PAGES_BY_VALUE: Final = {
+    **dict.fromkeys(("launches", "blocks", "threads"), ("launches",)),
+    **dict.fromkeys(("registers", "spills"), ("sass", "diff")),
+    **dict.fromkeys(("registers_probed", "spills_probed"), ("diff", "sass")),
+    **dict.fromkeys(("shared", "blocks_per_sm", "occupancy", "probe_bytes"), ("summary",)),
+    **dict.fromkeys(("time_ms", "time_probed_ms", "slowdown"), ("launches", "summary")),
+}
+"""Page with the values that every kernel has; those of probes name their own."""
+_INTEGER_FROM: Final = 100
+"""Value from which on a number is shown without its fraction."""
 
 
 def warps_per_block(block: Dim3) -> int:
@@ -59,22 +73,6 @@ def metric_pages(probe: Probe, metric: Metric) -> tuple[str, ...]:
     drawn += ["latency"] if probe.waits is not None else []
     both = [*drawn, *lines] if metric.is_time else [*lines, *drawn]
     return tuple(dict.fromkeys([*named, *both, "launches"]))
-
-
-MAX_RESULTS: Final = 20
-"""Results of a kernel whose median is taken, the newest ones."""
-_MIN_FOR_QUARTILES: Final = 4
-"""Launches from which on their quartiles tell how much they vary."""
-_PAGES_BY_VALUE: Final = {
-    **dict.fromkeys(("launches", "blocks", "threads"), ("launches",)),
-    **dict.fromkeys(("registers", "spills"), ("sass", "diff")),
-    **dict.fromkeys(("registers_probed", "spills_probed"), ("diff", "sass")),
-    **dict.fromkeys(("shared", "blocks_per_sm", "occupancy", "probe_bytes"), ("summary",)),
-    **dict.fromkeys(("time_ms", "time_probed_ms", "slowdown"), ("launches", "summary")),
-}
-"""Page with the values that every kernel has; those of probes name their own."""
-_INTEGER_FROM: Final = 100
-"""Value from which on a number is shown without its fraction."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,15 @@ _LIBRARIES: Final = {
     "npp": "NPP", "nvinfer": "TensorRT",
 }  # fmt: skip
 """Closed libraries by the beginnings of their files' names without ``lib``, and of their kernels' names."""
+_ADVICE_BY_STATUS = {
+    "excluded": "It was left out by --kernel or --exclude. Run again without them to probe it.",
+    "pending": "It is being prepared: pruned, probed and assembled.",
+    "failed": "The original kernel ran in its place, with its own results. process.log says what went wrong.",
+    "skipped": "The original kernel ran. event.log has the lines around its first launch.",
+}
+_MAX_NAMED = 4
+NO_MATCH_NOTE = "Kernels in which the probe matched nothing"
+REMARKS = "Remarks on probed kernels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +182,6 @@ def percent(share: float) -> str:
     return f"{floor(share * 1000) / 10:.1f}%"
 
 
-_ADVICE_BY_STATUS = {
-    "excluded": "It was left out by --kernel or --exclude. Run again without them to probe it.",
-    "pending": "It is being prepared: pruned, probed and assembled.",
-    "failed": "The original kernel ran in its place, with its own results. process.log says what went wrong.",
-    "skipped": "The original kernel ran. event.log has the lines around its first launch.",
-}
-
-
 def kernel_advice(status: str, why: Reason | None) -> str:
     """Return the advice on a kernel of this status; "" for a probed one.
 
@@ -192,9 +193,6 @@ def kernel_advice(status: str, why: Reason | None) -> str:
     return advice or _ADVICE_BY_STATUS.get(status, "")
 
 
-_MAX_NAMED = 4
-
-
 class NamedKernel(Protocol):
     """A kernel, or a row of one."""
 
@@ -202,10 +200,6 @@ class NamedKernel(Protocol):
     def demangled(self) -> str: ...
     @property
     def status(self) -> str: ...
-
-
-NO_MATCH_NOTE = "Kernels in which the probe matched nothing"
-REMARKS = "Remarks on probed kernels"
 
 
 def unprobed_lines(trace: Trace, cells: int) -> list[str]:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.limiter import NcuBytes
     from tui_probe.verdicts.utilization import LimiterVerdict
 
+_FLOAT_QUANTITIES = ("fp32 operations", "fp64 operations", "fp16 operations")
+
 
 @dataclass(frozen=True, slots=True)
 class Roof:
@@ -97,9 +99,6 @@ class RooflinePoint:
             return None
         limit = roof.at(self.intensity)
         return None if not limit else self.operations_per_second / limit
-
-
-_FLOAT_QUANTITIES = ("fp32 operations", "fp64 operations", "fp16 operations")
 
 
 def roofline_points(

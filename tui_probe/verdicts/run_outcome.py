@@ -24,6 +24,26 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Run, Trace
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
+BUDGET_OPTIONS: Final = {
+    "trace-bytes": "--max-trace-bytes",
+    "result-files": "--max-result-files",
+    "log-bytes": "--max-log-bytes",
+    "share": "--max-trace-bytes",
+    "write-rate": "--max-write-rate",
+}
+_BUDGET_REASONS: Final = ("trace-full", "results-full", "trace-share", "write-rate")
+SIMULATED_NOTE: Final = "simulated GPU: clocks and cycles come from a model, and nothing here is a time"
+NO_PTXAS_NOTE: Final = (
+    "no ptxas: spills are unknown, and registers are those that the driver reports; install the wheel"
+    " nvidia-cuda-nvcc, or set CUDA_HOME to a CUDA toolkit"
+)
+_UNSAVED_REASON: Final = "the process was killed or exited past its exit handlers (help limits)"
+_STOP_EVENTS: Final = ("save-paused ", "save-resumed ")
+_LABEL_WIDTH: Final = 10
+_MIN_WIDTH: Final = 20
+_KERNEL_NAME_WIDTH: Final = 40
+"""Cells of a kernel's name within a sentence."""
+
 
 def program_command(trace: Run) -> str:
     """Return the program's command, quoted for a shell; COMMAND if the trace does not have it."""
@@ -45,18 +65,6 @@ def measuring_command(trace: Trace) -> str:
     options = ["-p", unmeasured.probe] if run.options.get("replay") else ["--replay", *named]
     simulated = ["--sim"] * trace.state.simulated
     return f"tui-probe run {safe(shlex.join([*simulated, *options]))} -- {program_command(trace)}"
-
-
-BUDGET_OPTIONS: Final = {
-    "trace-bytes": "--max-trace-bytes",
-    "result-files": "--max-result-files",
-    "log-bytes": "--max-log-bytes",
-    "share": "--max-trace-bytes",
-    "write-rate": "--max-write-rate",
-}
-
-
-_BUDGET_REASONS: Final = ("trace-full", "results-full", "trace-share", "write-rate")
 
 
 def budget_lines(trace: Trace) -> Iterator[str]:
@@ -147,19 +155,6 @@ def _lost_launches(kernel: Kernel) -> int:
     reason = kernel.stated_reason
     possible = kernel.status == "probed" or (reason is not None and reason.code in _BUDGET_REASONS)
     return kernel.launches - kernel.launches_saved if possible else 0
-
-
-SIMULATED_NOTE: Final = "simulated GPU: clocks and cycles come from a model, and nothing here is a time"
-NO_PTXAS_NOTE: Final = (
-    "no ptxas: spills are unknown, and registers are those that the driver reports; install the wheel"
-    " nvidia-cuda-nvcc, or set CUDA_HOME to a CUDA toolkit"
-)
-_UNSAVED_REASON: Final = "the process was killed or exited past its exit handlers (help limits)"
-_STOP_EVENTS: Final = ("save-paused ", "save-resumed ")
-_LABEL_WIDTH: Final = 10
-_MIN_WIDTH: Final = 20
-_KERNEL_NAME_WIDTH: Final = 40
-"""Cells of a kernel's name within a sentence."""
 
 
 def head_lines(trace: Trace, cells: int | None = None) -> list[str]:

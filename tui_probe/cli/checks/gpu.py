@@ -24,6 +24,32 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ANSWER_SECONDS = 60  # seconds; a driver may take ten to wake many GPUs
+ASK_DRIVER = """
+import ctypes, json, sys
+driver = ctypes.CDLL(sys.argv[1])
+version, count, name = ctypes.c_int(), ctypes.c_int(), ctypes.c_char_p()
+driver.cuDriverGetVersion(ctypes.byref(version))
+status = driver.cuInit(0)
+if status:
+    driver.cuGetErrorString(status, ctypes.byref(name))
+else:
+    driver.cuDeviceGetCount(ctypes.byref(count))
+print(json.dumps({"version": version.value, "status": status, "devices": count.value,
+                  "text": (name.value or b"unknown error").decode()}))
+"""
+COUNTER_SETTING = Path("/proc/driver/nvidia/params")
+WITHOUT_GPU = "use the simulated GPU: tui-probe run --sim, tui-probe demo"
+WITHOUT_PTXAS = f"registers and spills will be missing, and the driver assembles; {PTXAS_HINT}"
+# What must hold for the hook to stand in for the driver: a second load by name gives the library that is there.
+ASK_HOOK = """
+import ctypes, json, sys
+hook = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
+print(json.dumps({"same": ctypes.CDLL("libcuda.so.1")._handle == hook._handle, "cuInit": hasattr(hook, "cuInit")}))
+"""
+PACKAGES = (
+    *("textual", "rich", "numpy", "plotext", "toml", "nvidia-ml-py", "lz4", "argcomplete"),
+    *(("zstandard",) if sys.version_info < (3, 14) else ()),  # its own module reads zstd frames from 3.14 on
+)
 
 
 def ask_library(program: str, *arguments: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -46,23 +72,6 @@ def ask_library(program: str, *arguments: str, environment: Mapping[str, str] | 
     except ValueError:
         return {"error": (result.stderr.strip().splitlines() or ["no answer"])[-1]}
     return answer if isinstance(answer, dict) else {"error": "no answer"}
-
-
-ASK_DRIVER = """
-import ctypes, json, sys
-driver = ctypes.CDLL(sys.argv[1])
-version, count, name = ctypes.c_int(), ctypes.c_int(), ctypes.c_char_p()
-driver.cuDriverGetVersion(ctypes.byref(version))
-status = driver.cuInit(0)
-if status:
-    driver.cuGetErrorString(status, ctypes.byref(name))
-else:
-    driver.cuDeviceGetCount(ctypes.byref(count))
-print(json.dumps({"version": version.value, "status": status, "devices": count.value,
-                  "text": (name.value or b"unknown error").decode()}))
-"""
-COUNTER_SETTING = Path("/proc/driver/nvidia/params")
-WITHOUT_GPU = "use the simulated GPU: tui-probe run --sim, tui-probe demo"
 
 
 def driver_items() -> list[Item]:
@@ -144,9 +153,6 @@ def counter_items() -> list[Item]:
     ]
 
 
-WITHOUT_PTXAS = f"registers and spills will be missing, and the driver assembles; {PTXAS_HINT}"
-
-
 def tool_items() -> list[Item]:
     return [
         cuda_tool("ptxas", WITHOUT_PTXAS, "missing"),
@@ -183,18 +189,6 @@ def version_of(tool: Path) -> str:
         return "does not run"
     match = re.search(r"\d+\.\d+[\w.-]*", result.stdout)
     return match[0] if match else "unknown version"
-
-
-# What must hold for the hook to stand in for the driver: a second load by name gives the library that is there.
-ASK_HOOK = """
-import ctypes, json, sys
-hook = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
-print(json.dumps({"same": ctypes.CDLL("libcuda.so.1")._handle == hook._handle, "cuInit": hasattr(hook, "cuInit")}))
-"""
-PACKAGES = (
-    *("textual", "rich", "numpy", "plotext", "toml", "nvidia-ml-py", "lz4", "argcomplete"),
-    *(("zstandard",) if sys.version_info < (3, 14) else ()),  # its own module reads zstd frames from 3.14 on
-)
 
 
 def hook_items() -> list[Item]:

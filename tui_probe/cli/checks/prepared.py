@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 NO_HOME = "there is no home directory, and XDG_CACHE_HOME is not set"
 WITHOUT_CACHE = "every run prepares its kernels again; set XDG_CACHE_HOME to a directory of your own"
+SASS_ITEM: Final = "machine code"
+_MAX_NAMED: Final = 3
+_OUTCOME: Final = re.compile(r"(?P<driver>[\d.]+)-(?P<arch>sm_\d+)-\w+\.json")
+_NOT_YET: Final = "SASS self-test not run yet; it runs on first use"
 
 
 def cache_items() -> list[Item]:
@@ -59,12 +63,6 @@ def clear_cache() -> str:
 def usage_text(usage: CacheUsage) -> str:
     """``12 entries, 3.4 MB``."""
     return f"{usage.entries} {'entry' if usage.entries == 1 else 'entries'}, {size(usage.size)}"
-
-
-SASS_ITEM: Final = "machine code"
-_MAX_NAMED: Final = 3
-_OUTCOME: Final = re.compile(r"(?P<driver>[\d.]+)-(?P<arch>sm_\d+)-\w+\.json")
-_NOT_YET: Final = "SASS self-test not run yet; it runs on first use"
 
 
 def machine_code_items() -> list[Item]:

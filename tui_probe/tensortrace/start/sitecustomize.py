@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from typing import Any, Callable, List  # noqa: F401
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+# A process without the hook has no trace: the program let go of it, or it is the simulated GPU.
+LOADED_BY = os.environ.get("LD_PRELOAD", "") + os.environ.get("LD_AUDIT", "")
 
 
 def load(name, path, folders):
@@ -112,8 +114,6 @@ def run_next():
 
 
 sys.path[:] = [path for path in sys.path if os.path.abspath(path) != FOLDER]
-# A process without the hook has no trace: the program let go of it, or it is the simulated GPU.
-LOADED_BY = os.environ.get("LD_PRELOAD", "") + os.environ.get("LD_AUDIT", "")
 if sys.version_info >= (3, 8) and ("libcuda.so.1" in LOADED_BY or "libtui-probe-audit.so" in LOADED_BY):
     start()
 if sys.version_info >= (3, 4):
