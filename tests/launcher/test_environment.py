@@ -19,6 +19,7 @@ from tui_probe.launcher.environment import (
     faulted_kernels,
     framework_settings,
     graft_faults_file,
+    program_path,
     target_environment,
 )
 from tui_probe.launcher.options import RunOptions
@@ -199,3 +200,20 @@ def test_kernels_excluded_after_context_failure(tmp_path: Path) -> None:
 def test_wait_lets_launches_wait_for_their_kernels() -> None:
     assert environment({}, wait=True)["TUI_PROBE_PATIENT"] == "1"
     assert "TUI_PROBE_PATIENT" not in environment({})
+
+
+@pytest.mark.parametrize(
+    ("directory", "expected"),
+    [("archive-v0", "/venv/bin:/usr/bin:{own}"), ("environments-v2", "/venv/bin:/usr/bin:{own}"), ("builds-v0", None)],
+)
+def test_program_path_finds_users_python_under_uvx(directory: str, expected: str | None, tmp_path: Path) -> None:
+    """``uvx`` puts the environment of tui-probe first; that of ``uv run --with`` in builds-v0 is theirs."""
+    prefix = tmp_path / directory / "4gi-kolFGkzRXFs2"
+    own = f"{prefix}/bin"
+    (tmp_path / "CACHEDIR.TAG").touch()
+    result = program_path(f"{own}:/venv/bin:/usr/bin", prefix)
+    assert result == (expected and expected.format(own=own))
+
+
+def test_program_path_keeps_environments_that_are_not_in_a_cache(tmp_path: Path) -> None:
+    assert program_path("/opt/archive-v0/venv/bin:/usr/bin", tmp_path / "archive-v0" / "venv") is None

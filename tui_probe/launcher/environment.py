@@ -302,7 +302,28 @@ def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) ->
 
 
 def python_settings(base: Mapping[str, str]) -> list[Setting]:
-    """Return the settings of PYTHONPATH, with the package's entries before and after the user's."""
-    path = python_path(base)
+    """Return the settings of PYTHONPATH, with the package's entries before and after the user's, and of PATH."""
+    path, programs = python_path(base), program_path(base.get("PATH", ""), Path(sys.prefix))
     reason = "numba-cuda keeps PTX in its cubins; --tensors names tensors; programs that import neutrino find it"
-    return [Setting(VARIABLE, path, reason)] if path is not None else []
+    settings = [] if path is None else [Setting(VARIABLE, path, reason)]
+    if programs is not None:
+        settings.append(Setting("PATH", programs, "uvx puts tui-probe's own environment first; python is the user's"))
+    return settings
+
+
+UVX_DIRECTORIES: Final = ("archive-v", "environments-v")
+"""In uv's cache: the environments of ``uvx``. Those of ``uv run --with`` are elsewhere, and are the user's."""
+CACHE_MARK: Final = "CACHEDIR.TAG"
+
+
+def program_path(path: str, prefix: Path) -> str | None:
+    """Return PATH for the program if ``prefix`` is an environment that ``uvx`` made for tui-probe, else None.
+
+    ``uvx`` puts that environment first, so ``uvx tui-probe run -- python train.py`` would find a Python without the
+    user's packages. It comes last here: ``uvx --with`` may have added programs that are nowhere else.
+    """
+    if not prefix.parent.name.startswith(UVX_DIRECTORIES) or not (prefix.parent.parent / CACHE_MARK).is_file():
+        return None
+    own = str(prefix / "bin")
+    others = [entry for entry in path.split(os.pathsep) if entry != own]
+    return os.pathsep.join([*others, own])
