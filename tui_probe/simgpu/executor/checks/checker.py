@@ -286,7 +286,7 @@ class BatchChecks:
             self._report_races(access, launch.races(search, allocation, writes=access.kind.writes))
 
     def _check_shared(self, access: CheckedAccess, chosen: slice | Value) -> None:
-        """What no store left a stamp at is not initialised."""
+        """Check memory whose bytes are initialised where a store has left a stamp."""
         search = self._search(access, chosen, self._shared(access.space), self.order.floor)
         if access.kind.reads and (unstored := search.unstored()).any():
             self._report("uninitialized", access, int(np.argmax(unstored)), _count(unstored, access))
