@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from tui_probe.api.traces import Trace, evaluate
     from tui_probe.api.traces import open_trace as open  # noqa: A004 - tui_probe.open, as gzip.open
     from tui_probe.errors import ChoiceError, ProbeError, TraceError
+    from tui_probe.verdicts.kernel_findings import KernelFinding as Finding
 
 __all__ = [
     "ChoiceError",
+    "Finding",
     "Kernel",
     "Launch",
     "ProbeError",
@@ -44,6 +46,7 @@ __all__ = [
 
 _PLACES: Final = {
     "ChoiceError": ("tui_probe.errors", "ChoiceError"),
+    "Finding": ("tui_probe.verdicts.kernel_findings", "KernelFinding"),
     "Kernel": ("tui_probe.api.kernels", "Kernel"),
     "Launch": ("tui_probe.api.results", "Launch"),
     "ProbeError": ("tui_probe.errors", "ProbeError"),

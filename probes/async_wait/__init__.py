@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
+from tui_probe.probekit.evidence import counted, timed
 from tui_probe.probekit.finding import Finding
 from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, longest_waits, ranked_rows
 from tui_probe.probekit.metric import Metric, metrics_by_line, where_known
@@ -99,9 +100,17 @@ def _waited_for(kind: str) -> Callable[[AsyncWaits], int | None]:
 _LAUNCH_METRICS: Final = (
     Metric("waits", "waits"),
     Metric("cycles_per_wait", "cycles per wait", better="lower", over_launches="mean", clocked=True),
-    Metric("waited", "waited", "cycles", better="lower"),
+    Metric("waited", "waited", "cycles", better="lower", standalone_title="waited for copies", of_work=True),
     *(
-        Metric(f"waited_{kind}", _TITLES[kind], "cycles", better="lower", read=_waited_for(kind), shown=where_known)
+        Metric(
+            f"waited_{kind}",
+            _TITLES[kind],
+            "cycles",
+            better="lower",
+            read=_waited_for(kind),
+            shown=where_known,
+            of_work=True,
+        )
         for kind in KINDS.values()
     ),
 )
@@ -113,7 +122,7 @@ def findings(of: ProbeResult, found: CountsByLine[AsyncWaits]) -> Iterator[Findi
     if found.worst is not None:
         line = found.worst[0]
         mean = of_line(line).cycles_per_wait
-        values = {"cycles_per_wait": mean}
+        values = {"cycles_per_wait": timed(mean)}
         yield longest_waits("worst_wait", "longest waits", line, found.whole.waited, mean, values)
     yield _all_waits(of, found.whole)
 
@@ -123,7 +132,7 @@ def _all_waits(of: ProbeResult, found: AsyncWaits) -> Finding:
     if found.waits:
         mean = cycles_text(found.cycles_per_wait or 0, of.clock_khz)
         text = f"{units.count(found.waits)} by warps, {mean} each on average"
-    values = {"waited": found.waited, "waits": found.waits}
+    values = {"waited": timed(found.waited), "waits": counted(found.waits)}
     return Finding("async_waits", "waits", text, "", values=values)
 
 

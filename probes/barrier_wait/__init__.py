@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.draw import units
+from tui_probe.probekit.evidence import counted, timed
 from tui_probe.probekit.finding import Finding
 from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, longest_waits, ranked_rows
 from tui_probe.probekit.metric import Metric, metrics_by_line, where_known
@@ -54,8 +55,17 @@ SITE: Final = site_dtype("waited", "barriers")
 METRICS: Final = (
     Metric("barriers", "barriers"),
     Metric("cycles_per_barrier", "cycles per barrier", better="lower", over_launches="mean", clocked=True),
-    Metric("waited", "waited", "cycles", better="lower"),
-    Metric("longest", "most of a warp", "cycles", better="lower", over_launches="largest", shown=where_known),
+    Metric("waited", "waited", "cycles", better="lower", standalone_title="waited at barriers", of_work=True),
+    Metric(
+        "longest",
+        "most of a warp",
+        "cycles",
+        better="lower",
+        over_launches="largest",
+        shown=where_known,
+        standalone_title="waited at barriers, most of a warp",
+        of_work=True,
+    ),
 )
 BY_LINE: Final = metrics_by_line(METRICS, "most cycles")
 _LABELS: Final = ("one warp", "one barrier")
@@ -113,7 +123,7 @@ def findings_by_line(of: ProbeResult, found: CountsByLine[BarrierWaits]) -> Iter
     if found.worst is not None:
         line = found.worst[0]
         mean = of_line(line).cycles_per_barrier
-        values = {"cycles_per_barrier": mean}
+        values = {"cycles_per_barrier": timed(mean)}
         yield longest_waits("worst_barrier", "worst barrier", line, found.whole.waited, mean, values)
     yield _all_barriers(of, found.whole, "", "")
 
@@ -123,7 +133,11 @@ def _all_barriers(of: ProbeResult, found: BarrierWaits, page: str, asks: str) ->
     if found.barriers:
         mean = cycles_text(found.cycles_per_barrier or 0, of.clock_khz)
         text = f"{units.count(found.barriers)} warp arrivals, average wait {mean}"
-    values = {"waited": found.waited, "barriers": found.barriers, "longest": found.longest}
+    values = {
+        "waited": timed(found.waited),
+        "barriers": counted(found.barriers),
+        "longest": timed(found.longest),
+    }
     return Finding("barriers", "barriers", text, page, asks=asks, values=values)
 
 

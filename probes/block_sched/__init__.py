@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
+from tui_probe.probekit.evidence import SHARE, derived, timed
 from tui_probe.probekit.finding import Finding, Gain
 from tui_probe.probekit.metric import Metric, where_any
 from tui_probe.probekit.probe import Probe, Question, of_result
@@ -34,6 +35,8 @@ _EXCLUDED_COUNTS: Final = (
 _FLAGGED_SHARE: Final = 0.05
 """The part of a launch from which on what scheduling costs stands out."""
 _SCHEDULING_ADVICE: Final = "launch fewer, longer blocks: let each block loop over several tiles"
+_IDEAL_PARTS: Final = {"scheduling": 0.0, "tail": 0.0}
+"""Parts of the time of slots without any loss."""
 _FLAGGED_RATIO: Final = 1.25
 """Times the median from which on the slowest block is worth a look."""
 
@@ -78,7 +81,10 @@ def _slots(of: ProbeResult, schedule: BlockSchedule) -> Finding:
     one_wave = schedule.is_one_wave
     text = f"{_one_wave_text(schedule)}; {cycles}" if one_wave else f"{_slot_shares_text(parts)} of {cycles}"
     much = parts["scheduling"] > _FLAGGED_SHARE
-    values = {**parts, "cycles": schedule.span}
+    values = {
+        **{name: timed(part, SHARE, _IDEAL_PARTS.get(name)) for name, part in parts.items()},
+        "cycles": timed(schedule.span),
+    }
     lost = schedule.scheduling + schedule.tail
     gain = Gain(lost, span, "cycles") if lost > 0 else None
     return Finding("slots", "block slots", text, "blocks", stands_out=much, values=values, gain=gain,
@@ -108,7 +114,8 @@ def _slowest_block(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
     if lengths.most > lengths.least:
         text = f"{name(int(blocks.block[worst]))} on SM {blocks.sm[worst]}, {times:.2f}× the median of "
         text += cycles_text(lengths.median, of.clock_khz)
-    values = {"block": int(blocks.block[worst]), "cycles": int(blocks.duration[worst]), "median": lengths.median}
+    cycles = timed(int(blocks.duration[worst]), ideal=lengths.median)
+    values = {"block": derived(int(blocks.block[worst])), "cycles": cycles, "median": timed(lengths.median)}
     label = "slowest block" if lengths.most > lengths.least else "blocks"
     late = lengths.most > max(lengths.fence, _FLAGGED_RATIO * lengths.median)
     asks = "stragglers" if late else ""
@@ -124,7 +131,7 @@ def _waves(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
     waves = timeline.grid_blocks / (at_once * of.sms)
     blocks = units.counted(timeline.grid_blocks, "block")
     text = f"{waves:.2f}: {blocks}, {at_once} at the same time on each of {of.sms} SMs"
-    yield Finding("waves", "waves", text, values={"waves": waves})
+    yield Finding("waves", "waves", text, values={"waves": derived(waves, "waves")})
 
 
 PROBES: Final = (

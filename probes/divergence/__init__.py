@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.probekit.evidence import counted, derived
 from tui_probe.probekit.finding import Finding, Gain, brief_text, line_place, notable_lines
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, metrics_by_line, never
@@ -51,10 +52,10 @@ RECORD: Final = np.dtype(
 SITE: Final = site_dtype("branches", "branch_lanes", "accesses", "access_lanes")
 """Record of ``divergence_by_line`` per instruction."""
 METRICS: Final = (
-    Metric("branches", "branches"),
-    Metric("lanes_per_branch", "lanes per branch", better="higher", over_launches="mean"),
-    Metric("accesses", "accesses"),
-    Metric("lanes_per_access", "lanes per access", better="higher", over_launches="mean"),
+    Metric("branches", "branches", standalone_title="branches of warps"),
+    Metric("lanes_per_branch", "lanes per branch", better="higher", over_launches="mean", ideal=lambda _: WARP_SIZE),
+    Metric("accesses", "accesses", standalone_title="memory accesses of warps"),
+    Metric("lanes_per_access", "lanes per access", better="higher", over_launches="mean", ideal=lambda _: WARP_SIZE),
     Metric("branch_lanes", "lanes at branches", shown=never),
     Metric("access_lanes", "lanes at accesses", shown=never),
 )
@@ -132,7 +133,7 @@ def _line_lanes(line: LineSums, lanes: int) -> Finding:
     """``lanes`` are those of all executions of the kernel."""
     idle, mean = _idle_lanes(line), lanes_per_execution(line)
     text = f"{line_place(line)}, {mean or 0:.1f} of {WARP_SIZE} lanes active"
-    values = {"lanes_per_execution": mean, "idle_lanes": idle}
+    values = {"lanes_per_execution": derived(mean, "lanes", WARP_SIZE), "idle_lanes": counted(idle, "lanes", 0)}
     return Finding("worst_line", "idle lanes", text, "lines", line.line, idle > _FLAGGED_SHARE * lanes, values=values,
                    gain=Gain(idle, lanes, "lanes"), advice=_ADVICE,
                    brief=brief_text(line.opcode, f"{mean or 0:.1f} of {WARP_SIZE} lanes"))  # fmt: skip
@@ -149,7 +150,10 @@ def _active_lanes(found: Divergence, asks: str) -> Finding:
     executions, lanes = found.branches + found.accesses, found.branch_lanes + found.access_lanes
     much = lanes < (1 - _FLAGGED_SHARE) * WARP_SIZE * executions
     asks = asks if lanes < WARP_SIZE * executions else ""
-    values = {"lanes_per_branch": found.lanes_per_branch, "lanes_per_access": found.lanes_per_access}
+    values = {
+        "lanes_per_branch": derived(found.lanes_per_branch, "lanes", WARP_SIZE),
+        "lanes_per_access": derived(found.lanes_per_access, "lanes", WARP_SIZE),
+    }
     text = ", ".join(parts) or "no branch and no access was executed"
     return Finding("lanes", "active lanes", text, stands_out=much, asks=asks, values=values)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
+from tui_probe.probekit.evidence import SHARE, counted, derived
 from tui_probe.probekit.finding import UNCOALESCED_ADVICE, Finding, Gain, brief_text, place
 from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec, ShareValue
 from tui_probe.probekit.metric import Metric, metric_values, where_known
@@ -34,6 +35,18 @@ def _sectors_per_request(table: AccessTable) -> float | None:
     return ratio(table.sectors, table.requests)
 
 
+def _ideal_per_request(table: AccessTable) -> float | None:
+    """The fewest sectors per request; None where a row does not tell."""
+    ideals = [row.ideal for row in table.rows]
+    known = [ideal for ideal in ideals if ideal is not None]
+    return ratio(sum(known), table.requests) if len(known) == len(ideals) else None
+
+
+def _ideal_of_worst(table: AccessTable) -> float | None:
+    worst = table.worst
+    return None if worst is None or worst.ideal is None else ratio(worst.ideal, worst.requests)
+
+
 def _worst_line(table: AccessTable) -> int | None:
     return table.worst.line if table.worst else None
 
@@ -52,12 +65,13 @@ def _where_incomplete(table: AccessTable, value: Any) -> bool:
 
 
 _TABLE_METRICS: Final = (
-    Metric("accesses", "accesses"),
-    Metric("kept", "kept", shown=_where_incomplete),
-    Metric("requests", "requests", better="lower"),
-    Metric("sectors", "sectors", better="lower"),
+    Metric("accesses", "accesses", standalone_title="accesses of threads"),
+    Metric("kept", "kept", shown=_where_incomplete, standalone_title="accesses kept"),
+    Metric("requests", "requests", better="lower", of_work=True, standalone_title="requests of loads and stores"),
+    Metric("sectors", "sectors", better="lower", of_work=True, standalone_title="sectors of loads and stores"),
     Metric(
-        "sectors_per_request", "sectors per request", better="lower", over_launches="mean", read=_sectors_per_request
+        "sectors_per_request", "sectors per request", better="lower", over_launches="mean", read=_sectors_per_request,
+        of_work=True, ideal=_ideal_per_request,
     ),
     Metric("footprint", "touched", "B", over_launches="mean", quantity="footprint", shown=where_known, page="dmat"),
     Metric(
@@ -66,11 +80,11 @@ _TABLE_METRICS: Final = (
     ),
     Metric(
         "worst_sectors_per_request", "with", better="lower", over_launches="largest", read=_worst_value,
-        shown=where_known,
+        shown=where_known, of_work=True, ideal=_ideal_of_worst, standalone_title="most sectors per request of a line",
     ),
 )  # fmt: skip
 _COUNT_METRICS: Final = (
-    Metric("accesses", "accesses"),
+    Metric("accesses", "accesses", standalone_title="accesses of threads"),
     Metric("accesses_per_thread", "per thread", over_launches="mean", read=_per_thread),
     Metric("capacity", "records per thread", over_launches="largest"),
 )
@@ -101,7 +115,7 @@ def findings_of_compact(of: ProbeResult, analysis: AccessTable | AccessCount) ->
 
 def _access_count(count: AccessCount, asks: str) -> Finding:
     text = f"{units.count(count.accesses)}, at most {units.count(count.capacity)} kept per thread"
-    return Finding("accesses", "accesses", text, "dmat", asks=asks, values={"accesses": count.accesses})
+    return Finding("accesses", "accesses", text, "dmat", asks=asks, values={"accesses": counted(count.accesses)})
 
 
 def _worst_access(table: AccessTable) -> Iterator[Finding]:
@@ -122,10 +136,10 @@ def _worst_access(table: AccessTable) -> Iterator[Finding]:
         opcode, f"{units.tenths(worst.sectors_per_request or 0.0)} sectors, ideal {units.tenths(needed)}"
     )
     values = {
-        "sectors_per_request": worst.sectors_per_request,
-        "used": worst.used,
-        "sectors_needed": needed,
-        "wasted_share": wasted / sectors,
+        "sectors_per_request": derived(worst.sectors_per_request, "sectors", needed),
+        "used": derived(worst.used, SHARE, 1),
+        "sectors_needed": derived(needed, "sectors"),
+        "wasted_share": derived(wasted / sectors, SHARE, 0),
     }
     gain = Gain(SECTOR * wasted, SECTOR * sectors, "B")
     much = wasted > _FLAGGED_SHARE * sectors
@@ -145,7 +159,8 @@ def _all_accesses(table: AccessTable) -> Finding:
         text += f", {sectors / requests:.1f} sectors per request"
     if table.kept != table.accesses:
         text += f"; kept: the first {units.count(table.capacity)} of each thread, {units.count(table.kept)} in all"
-    values = {"accesses": table.accesses, "kept": table.kept, "requests": requests, "sectors": sectors}
+    numbers = {"accesses": table.accesses, "kept": table.kept, "requests": requests, "sectors": sectors}
+    values = {name: counted(number) for name, number in numbers.items()}
     return Finding("accesses", "accesses", text, "dmat", values=values)
 
 

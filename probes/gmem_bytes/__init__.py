@@ -9,6 +9,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.probekit.evidence import counted, timed
 from tui_probe.probekit.finding import Finding, percent, place
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, share_text
 from tui_probe.probekit.metric import Metric, metrics_by_line, where_any
@@ -120,13 +121,51 @@ def _parts_of_written(found: MemoryBytes, value: Any) -> bool:
 
 
 METRICS: Final = (
-    Metric("read", "read", "B", better="lower", quantity="bytes read"),
-    Metric("written", "written", "B", better="lower", quantity="bytes written"),
-    Metric("loaded", "by loads", "B", better="lower", shown=_parts_of_read),
-    Metric("stored", "by stores", "B", better="lower", shown=_parts_of_written),
-    Metric("copied", "by cp.async", "B", better="lower", shown=where_any),
-    Metric("bulk_loaded", "by bulk loads", "B", better="lower", shown=where_any),
-    Metric("bulk_stored", "by bulk stores", "B", better="lower", shown=where_any),
+    Metric(
+        "read", "read", "B", better="lower", quantity="bytes read", of_work=True, standalone_title="global memory read"
+    ),
+    Metric(
+        "written",
+        "written",
+        "B",
+        better="lower",
+        quantity="bytes written",
+        of_work=True,
+        standalone_title="global memory written",
+    ),
+    Metric(
+        "loaded", "by loads", "B", better="lower", shown=_parts_of_read, of_work=True, standalone_title="read by loads"
+    ),
+    Metric(
+        "stored",
+        "by stores",
+        "B",
+        better="lower",
+        shown=_parts_of_written,
+        of_work=True,
+        standalone_title="written by stores",
+    ),
+    Metric(
+        "copied", "by cp.async", "B", better="lower", shown=where_any, of_work=True, standalone_title="read by cp.async"
+    ),
+    Metric(
+        "bulk_loaded",
+        "by bulk loads",
+        "B",
+        better="lower",
+        shown=where_any,
+        of_work=True,
+        standalone_title="read by bulk loads",
+    ),
+    Metric(
+        "bulk_stored",
+        "by bulk stores",
+        "B",
+        better="lower",
+        shown=where_any,
+        of_work=True,
+        standalone_title="written by bulk stores",
+    ),
     Metric("tensor_loads", "tensor-map loads", shown=where_any),
     Metric("tensor_stores", "tensor-map stores", shown=where_any),
 )
@@ -143,7 +182,7 @@ def findings(of: ProbeResult, found: MemoryBytes) -> Iterator[Finding]:
         text += f": {units.size(speed)}/s in the original's {units.duration(of.timed_ms * 1e-3)}"
     elif read is None or written is None:
         text += "; copies by tensor map state no size"
-    values = {"read": read, "written": written, "bytes_per_second": speed}
+    values = {"read": counted(read, "B"), "written": counted(written, "B"), "bytes_per_second": timed(speed, "B/s")}
     yield Finding("bytes", "bytes", text, "memory", values=values)
 
 
@@ -154,7 +193,7 @@ def findings_by_line(of: ProbeResult, found: CountsByLine[MemoryBytes]) -> Itera
         line, moved = found.worst
         total = (found.whole.read or 0) + (found.whole.written or 0)
         text = f"{place(line.line, line.source, line.opcode)}, {units.size(moved)}, {percent(moved, total)} of all"
-        values = {"bytes": int(moved)}
+        values = {"bytes": counted(int(moved), "B")}
         yield Finding("most_bytes", "most bytes", text, "lines", line.line, values=values)
 
 

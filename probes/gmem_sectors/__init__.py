@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.units import NOT_MEASURED, tenths
+from tui_probe.probekit.evidence import SHARE, counted, derived
 from tui_probe.probekit.finding import UNCOALESCED_ADVICE, Finding, Gain, brief_text, line_place, notable_lines
 from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, metrics_by_line, never, where_any, where_known
@@ -65,13 +67,25 @@ def _wasted_percent(kind: str) -> Callable[[MemorySectors], float | None]:
     return read
 
 
+def _ideal_per_load(sectors: MemorySectors) -> float | None:
+    return None if sectors.load_ideal is None else ratio(sectors.load_ideal, sectors.load_requests)
+
+
+def _ideal_per_store(sectors: MemorySectors) -> float | None:
+    return None if sectors.store_ideal is None else ratio(sectors.store_ideal, sectors.store_requests)
+
+
 METRICS: Final = (
-    Metric("load_requests", "load requests", better="lower", quantity="load requests"),
-    Metric("load_sectors", "load sectors", better="lower", quantity="load sectors"),
-    Metric("sectors_per_load", "sectors per load", better="lower", over_launches="mean"),
-    Metric("store_requests", "store requests", better="lower", quantity="store requests"),
-    Metric("store_sectors", "store sectors", better="lower", quantity="store sectors"),
-    Metric("sectors_per_store", "sectors per store", better="lower", over_launches="mean"),
+    Metric("load_requests", "load requests", better="lower", quantity="load requests", of_work=True),
+    Metric("load_sectors", "load sectors", better="lower", quantity="load sectors", of_work=True,
+           ideal=attrgetter("load_ideal")),
+    Metric("sectors_per_load", "sectors per load", better="lower", over_launches="mean", of_work=True,
+           ideal=_ideal_per_load),
+    Metric("store_requests", "store requests", better="lower", quantity="store requests", of_work=True),
+    Metric("store_sectors", "store sectors", better="lower", quantity="store sectors", of_work=True,
+           ideal=attrgetter("store_ideal")),
+    Metric("sectors_per_store", "sectors per store", better="lower", over_launches="mean", of_work=True,
+           ideal=_ideal_per_store),
     Metric("load_ideal", "of loads, ideal", better="neither", shown=never),
     Metric(
         "wasted_of_loads",
@@ -80,6 +94,7 @@ METRICS: Final = (
         better="lower",
         over_launches="mean",
         read=_wasted_percent("loads"),
+        ideal=lambda _: 0,
         shown=where_known,
     ),
     Metric("store_ideal", "of stores, ideal", better="neither", shown=never),
@@ -90,14 +105,16 @@ METRICS: Final = (
         better="lower",
         over_launches="mean",
         read=_wasted_percent("stores"),
+        ideal=lambda _: 0,
         shown=where_known,
     ),
-    Metric("copy_requests", "requests of these by cp.async", better="lower", shown=_has_copies),
-    Metric("copy_sectors", "sectors of these by cp.async", better="lower", shown=_has_copies),
-    Metric("sectors_per_copy", "sectors per cp.async", better="lower", over_launches="mean", shown=_has_copies),
+    Metric("copy_requests", "requests of these by cp.async", better="lower", shown=_has_copies, of_work=True),
+    Metric("copy_sectors", "sectors of these by cp.async", better="lower", shown=_has_copies, of_work=True),
+    Metric("sectors_per_copy", "sectors per cp.async", better="lower", over_launches="mean", shown=_has_copies,
+           of_work=True),
     Metric("matrix_accesses", "wmma loads and stores left out", shown=where_any),
     Metric("generic_accesses", "generic accesses of threads left out", shown=where_any),
-)
+)  # fmt: skip
 BY_LINE: Final = metrics_by_line(METRICS, "most sectors per request")
 
 
@@ -122,7 +139,11 @@ def _line_waste(line: LineSums, sectors: int) -> Finding:
     mean, needed = ratio(touched, requests), ratio(ideal, requests) or 0.0
     text = f"{line_place(line)}, {mean or 0:.1f} sectors per request, ideal {tenths(needed)}"
     brief = brief_text(line.opcode, f"{tenths(mean or 0.0)} sectors, ideal {tenths(needed)}")
-    values = {"sectors_per_request": mean, "sectors_needed": needed, "wasted_share": wasted / sectors}
+    values = {
+        "sectors_per_request": derived(mean, "sectors", needed),
+        "sectors_needed": derived(needed, "sectors"),
+        "wasted_share": derived(wasted / sectors, SHARE, 0),
+    }
     much = wasted > _FLAGGED_SHARE * sectors
     gain = Gain(SECTOR * wasted, SECTOR * sectors, "B")
     return Finding("worst_access", "uncoalesced", text, "lines", line.line, much, values=values, gain=gain,
@@ -141,7 +162,12 @@ def _sectors(counts: MemorySectors, asks: str) -> Iterator[Finding]:
         wasted = None if ideal is None else sectors - ideal
         text += "" if ideal is None else f", ideal {tenths(ideal / requests)}" if wasted else ", the minimum"
         more = asks if (mean > _COALESCED if wasted is None else wasted > 0) else ""
-        values = {"requests": requests, "sectors": sectors, "sectors_per_request": mean, "ideal_sectors": ideal}
+        values = {
+            "requests": counted(requests),
+            "sectors": counted(sectors, ideal=ideal),
+            "sectors_per_request": derived(mean, "sectors", None if ideal is None else ideal / requests),
+            "ideal_sectors": counted(ideal),
+        }
         gain = Gain(SECTOR * wasted, SECTOR * sectors, "B") if wasted and asks else None
         much = bool(asks) and wasted is not None and wasted > _FLAGGED_SHARE * sectors
         yield Finding(f"{name}s", f"{name}s", text, "sectors", stands_out=much, asks=more, values=values, gain=gain)

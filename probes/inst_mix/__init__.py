@@ -9,6 +9,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.errors import TraceError
+from tui_probe.probekit.evidence import SHARE, counted, derived
 from tui_probe.probekit.finding import Finding, percent, place
 from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, ranked_rows
 from tui_probe.probekit.metric import Metric, metrics_by_line, where_any
@@ -115,7 +116,8 @@ def _count_metric(name: str) -> Metric:
         return found.executed[name]
 
     quantity = cast("Quantity", f"{name} instructions" if name in FLOATING else "")
-    return Metric(name, name, quantity=quantity, read=read, shown=where_any)
+    title = f"{name} instructions"
+    return Metric(name, name, quantity=quantity, read=read, shown=where_any, standalone_title=title)
 
 
 def _share_metric(name: str) -> Metric:
@@ -134,7 +136,7 @@ def _where_executed(name: str) -> Callable[[Any, Any], bool]:
 
 
 METRICS: Final = (
-    Metric("total", "instructions", better="lower"),
+    Metric("total", "instructions", better="lower", standalone_title="executed instructions", of_work=True),
     *map(_count_metric, CLASSES),
     *map(_share_metric, (*FLOATING, "tensor")),
 )
@@ -159,7 +161,7 @@ def findings_by_line(of: ProbeResult, found: CountsByLine[InstructionMix]) -> It
         text = (
             f"{place(line.line, line.source, line.opcode)}, {part} of all {'fp64 ' if len(kinds) == 1 else ''}executed"
         )
-        values = {"executed": line.total(*kinds)}
+        values = {"executed": counted(line.total(*kinds))}
         yield Finding("most_executed", "executed most", text, "lines", line.line, values=values)
 
 
@@ -167,12 +169,13 @@ def _mix(found: InstructionMix) -> Iterator[Finding]:
     largest = sorted(found.executed.items(), key=lambda pair: -pair[1])[:_NAMED_CLASSES]
     parts = ", ".join(f"{name} {percent(number, found.total)}" for name, number in largest if number)
     text = f"{units.count(found.total)} of warps: {parts}"
-    yield Finding("mix", "instructions", text, values={"total": found.total, **found.executed})
+    values = {name: counted(number) for name, number in {"total": found.total, **found.executed}.items()}
+    yield Finding("mix", "instructions", text, values=values)
     arithmetic = [f"{name} {part:.0%}" for name in FLOATING if (part := found.share(name))]
     if arithmetic:
         doubles = found.share("fp64") or 0.0
         asks = "tensor cores" if found.executed["tensor"] and not doubles else ""
-        values = {f"{name}_share": found.share(name) for name in (*FLOATING, "tensor")}
+        values = {f"{name}_share": derived(found.share(name), SHARE) for name in (*FLOATING, "tensor")}
         text = f"{', '.join(arithmetic)} of the floating-point arithmetic"
         yield Finding("arithmetic", "arithmetic", text, stands_out=doubles > 0, asks=asks, values=values)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.errors import TraceError
+from tui_probe.probekit.evidence import counted
 from tui_probe.probekit.finding import Finding, place
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, where_any, where_known
@@ -149,14 +150,16 @@ def _unchecked_count(found: NanCheck) -> int:
 
 
 METRICS: Final = (
-    Metric("stores", "stores of NaN or infinity", better="lower"),
+    Metric("stores", "stores of NaN or infinity", better="lower", standalone_title="stores of NaN or infinity",
+           ideal=lambda _: 0),
     Metric("first_line", "first at PTX line", place=True, over_launches="none", read=_first_line, shown=where_known),
     Metric("first_block_x", "in block x", place=True, over_launches="none", read=_first_block, shown=where_known),
     Metric("first_thread_x", "thread x", place=True, over_launches="none", read=_first_thread, shown=where_known),
     Metric(
-        "unchecked", "store instructions not looked at", over_launches="largest", read=_unchecked_count, shown=where_any
+        "unchecked", "store instructions not looked at", over_launches="largest", read=_unchecked_count,
+        shown=where_any, standalone_title="store instructions not looked at",
     ),
-)
+)  # fmt: skip
 
 
 def findings(of: ProbeResult, found: NanCheck) -> Iterator[Finding]:
@@ -165,15 +168,15 @@ def findings(of: ProbeResult, found: NanCheck) -> Iterator[Finding]:
     first = found.first
     if first is None:
         text = "no NaN and no infinity was stored"
-        yield Finding("stores", "stores", text, "lines", values={"stores": found.stores})
+        yield Finding("stores", "stores", text, "lines", values={"stores": counted(found.stores, ideal=0)})
     else:
         where = f"block ({','.join(map(str, first.block))}) thread ({','.join(map(str, first.thread))})"
         text = f"{first.words} stored at {place(first.line, first.source)} by {where}"
-        values = {"address": first.address, "stores": found.stores}
+        values = {"address": counted(first.address), "stores": counted(found.stores, ideal=0)}
         yield Finding("first", f"first {first.words.split()[0]}", text, "lines", first.line, True, values=values,
-                      brief=f"{first.words} stored")  # fmt: skip
+                      brief=f"{first.words} stored", wrong_result=True)  # fmt: skip
         text = f"{units.count(found.stores)} of NaN or infinity, counted by warp"
-        yield Finding("stores", "stores", text, "lines", values={"stores": found.stores})
+        yield Finding("stores", "stores", text, "lines", values={"stores": counted(found.stores, ideal=0)})
     if found.unchecked:
         text = f"{units.counted(len(found.unchecked), 'store instruction')}: unknown value type"
         yield Finding("unchecked", "not looked at", text, "lines", found.unchecked[0].line)

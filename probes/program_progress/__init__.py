@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
+from tui_probe.probekit.evidence import SHARE, counted, timed
 from tui_probe.probekit.finding import Finding, percent, place
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, share_text
 from tui_probe.probekit.metric import Metric, where_any
@@ -175,11 +176,12 @@ def findings(of: ProbeResult, found: ProgramProgress) -> Iterator[Finding]:
             f"from {place(first.line, first.source)} on, {percent(first.cycles, found.cycles)} of all warps' cycles, "
         )
         text += f"{units.count(round(first.cycles_per_visit or 0))} cycles per visit"
-        values = {"share": first.cycles / found.cycles if found.cycles else None, "visits": first.visits}
+        share = first.cycles / found.cycles if found.cycles else None
+        values = {"share": timed(share, SHARE), "visits": counted(first.visits)}
         yield Finding("hottest", "most time", text, "lines", first.line, values=values)
     if found.unknown:
         text = f"{percent(found.unknown, found.cycles)} of the time: warps entered more blocks than were kept"
-        yield Finding("unknown", "not known", text, "lines", values={"unknown": found.unknown})
+        yield Finding("unknown", "not known", text, "lines", values={"unknown": timed(found.unknown)})
 
 
 def _rows(of: ProbeResult, found: ProgramProgress) -> LineRows:

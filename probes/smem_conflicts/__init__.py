@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.draw import units
+from tui_probe.probekit.evidence import counted, derived
 from tui_probe.probekit.finding import Finding, Gain, brief_text, line_place, notable_lines, percent
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, metrics_by_line, never
@@ -45,11 +46,34 @@ RECORD: Final = np.dtype([(name, "<u4") for name in ("accesses", "passes", "conf
 SITE: Final = site_dtype("accesses", "passes", "conflicts")
 """Record of ``smem_conflicts_by_line`` per instruction."""
 METRICS: Final = (
-    Metric("accesses", "accesses"),
-    Metric("passes_per_access", "passes per access", better="lower", over_launches="mean"),
-    Metric("conflicts", "conflicts", "passes", better="lower"),
-    Metric("degree", "conflict degree", better="lower", over_launches="mean"),
-    Metric("passes", "passes", better="lower", quantity="shared wavefronts", shown=never),
+    Metric("accesses", "accesses", standalone_title="shared memory accesses"),
+    Metric(
+        "passes_per_access",
+        "passes per access",
+        better="lower",
+        over_launches="mean",
+        of_work=True,
+        ideal=lambda found: ratio(found.passes - found.conflicts, found.accesses),
+    ),
+    Metric("conflicts", "conflicts", "passes", better="lower", standalone_title="bank conflicts", of_work=True),
+    Metric(
+        "degree",
+        "conflict degree",
+        better="lower",
+        over_launches="mean",
+        standalone_title="bank conflict degree",
+        ideal=lambda _: 1,
+    ),
+    Metric(
+        "passes",
+        "passes",
+        better="lower",
+        quantity="shared wavefronts",
+        shown=never,
+        standalone_title="shared memory wavefronts",
+        of_work=True,
+        ideal=lambda found: found.passes - found.conflicts,
+    ),
 )
 BY_LINE: Final = metrics_by_line(METRICS, "highest degree")
 _FLAGGED_SHARE: Final = 0.1
@@ -117,7 +141,7 @@ def _line_conflicts(line: LineSums, passes: int) -> Finding:
     counts = of_line(line)
     text = f"{line_place(line)}, {counts.degree or 0:.1f} times the passes needed"
     text += f", {percent(counts.conflicts, passes)} of all passes lost"
-    values = {"degree": counts.degree, "conflicts": counts.conflicts}
+    values = {"degree": derived(counts.degree, ideal=1), "conflicts": counted(counts.conflicts, "passes", 0)}
     much = counts.conflicts > _FLAGGED_SHARE * passes
     gain = Gain(counts.conflicts, passes, "cycles")
     return Finding("worst_access", "bank conflicts", text, "lines", line.line, much, values=values, gain=gain,
@@ -132,7 +156,11 @@ def _conflicts(found: BankConflicts, asks: str) -> Finding:
             f"{percent(found.conflicts, found.passes)} from bank conflicts" if found.conflicts else "no bank conflicts"
         )
     much = found.conflicts > _FLAGGED_SHARE * found.passes
-    values = {"accesses": found.accesses, "passes": found.passes, "conflicts": found.conflicts}
+    values = {
+        "accesses": counted(found.accesses),
+        "passes": counted(found.passes, ideal=found.passes - found.conflicts),
+        "conflicts": counted(found.conflicts, "passes", 0),
+    }
     asks = asks if found.conflicts else ""
     gain = Gain(found.conflicts, found.passes, "cycles") if found.conflicts else None
     return Finding("shared_memory", "shared memory", text, stands_out=much, asks=asks, values=values, gain=gain)

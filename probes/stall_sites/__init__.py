@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
+from tui_probe.probekit.evidence import SHARE, counted, timed
 from tui_probe.probekit.finding import Finding, brief_text, percent
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, ShareValue
 from tui_probe.probekit.metric import Metric
@@ -38,9 +39,23 @@ _REMEDIES: Final = {
 
 
 METRICS: Final = (
-    Metric("waited", "waited", "cycles", better="lower"),
-    Metric("share", "of warp life", better="lower", over_launches="mean"),
-    Metric("worst_share", "worst wait, of warp life", better="lower", over_launches="mean"),
+    Metric("waited", "waited", "cycles", better="lower", standalone_title="measured waits", of_work=True),
+    Metric(
+        "share",
+        "of warp life",
+        better="lower",
+        over_launches="mean",
+        clocked=True,
+        standalone_title="measured waits, of warp life",
+    ),
+    Metric(
+        "worst_share",
+        "worst wait, of warp life",
+        better="lower",
+        over_launches="mean",
+        clocked=True,
+        standalone_title="longest wait, of warp life",
+    ),
 )
 _QUESTION: Final = Question("stalls", "where do warps wait, how long, and for what?", 15, also="latency scoreboard")
 
@@ -51,9 +66,9 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
     worst = found.worst
     if worst is not None and found.life:
         values = {
-            "share": found.worst_share,
-            "cycles": worst.cycles,
-            "passes": worst.passes,
+            "share": timed(found.worst_share, SHARE, 0),
+            "cycles": timed(worst.cycles),
+            "passes": counted(worst.passes),
             "class": worst.wait.kind if worst.wait else None,
             "producer_offset": worst.wait.producers[0].line if worst.wait and worst.wait.producers else None,
         }
@@ -71,7 +86,8 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
     issuing = max(0, found.life - found.waited)
     text = f"{percent(found.waited, found.life)} of warp life at {units.counted(len(found.sites), 'SASS instruction')}"
     text += f", {percent(issuing, found.life)} issuing, or held by something else"
-    yield Finding("stalls", "measured waits", text, "stalls", values={"waited": found.waited, "life": found.life})
+    values = {"waited": timed(found.waited), "life": timed(found.life)}
+    yield Finding("stalls", "measured waits", text, "stalls", values=values)
 
 
 def _wait_text(site: StallSite, life: int) -> str:

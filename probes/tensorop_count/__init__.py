@@ -9,6 +9,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.errors import TraceError
+from tui_probe.probekit.evidence import counted, timed
 from tui_probe.probekit.finding import Finding, percent, place
 from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, ranked_rows
 from tui_probe.probekit.metric import Metric, metrics_by_line, where_any
@@ -47,7 +48,7 @@ SITE: Final = site_dtype("multiply_adds", "mma", "wmma", "wgmma")
 """Record of ``tensorop_count_by_line`` per instruction: sums over lanes."""
 _LANES: Final = {"mma": 32, "wmma": 32, "wgmma": 128}
 METRICS: Final = (
-    Metric("operations", "operations", quantity="tensor operations"),
+    Metric("operations", "operations", quantity="tensor operations", standalone_title="tensor operations"),
     Metric("multiply_adds", "multiply-adds"),
     Metric("mma", "mma", shown=where_any),
     Metric("wmma", "wmma", shown=where_any),
@@ -118,7 +119,10 @@ def findings(of: ProbeResult, found: TensorOperations) -> Iterator[Finding]:
         if of.timed_ms:
             speed = found.operations / (of.timed_ms * 1e-3)
             text += f": {speed / 1e12:.3g} TFLOP/s in the original's {units.duration(of.timed_ms * 1e-3)}"
-    values = {"operations": found.operations, "operations_per_second": speed}
+    values = {
+        "operations": counted(found.operations),
+        "operations_per_second": timed(speed, "1/s"),
+    }
     yield Finding("operations", "tensor cores", text, values=values)
 
 

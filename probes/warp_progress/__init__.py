@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
+from tui_probe.probekit.evidence import SHARE, counted, timed
 from tui_probe.probekit.finding import Finding, place
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, where_known
@@ -128,14 +129,19 @@ def _slowest_warp(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
     late = found.stragglers()
     spread = "" if lengths.spread is None else f", spread {lengths.spread:.0%} (1–99 %)"
     text = f"{units.count(lengths.count)}, median {cycles_text(lengths.median, of.clock_khz)}{spread}"
-    values = {"warps": lengths.count, "median": lengths.median, "spread": lengths.spread, "stragglers": len(late)}
+    values = {
+        "warps": counted(lengths.count),
+        "median": timed(lengths.median),
+        "spread": timed(lengths.spread, SHARE),
+        "stragglers": timed(len(late), "", 0),
+    }
     yield Finding("warps", "warps", text, "progress", values=values)
     if len(late):
         block, warp = (int(number) for number in late[0])
         times = float(found.warps["elapsed"][block, warp]) / lengths.median
         block = of.result.blocks[block]
         text = f"{units.count(len(late))}, the slowest block {block} warp {warp}: {times:.2f}× the median warp"
-        values = {"block": block, "warp": warp, "times_median": times}
+        values = {"block": counted(block), "warp": counted(warp), "times_median": timed(times, "", 1)}
         asks = "hot code"
         yield Finding("stragglers", "stragglers", text, "progress", None, True, asks, values, block=block, warp=warp)
 
@@ -147,7 +153,10 @@ def _main_loop(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
     known = probed_sites(of.kernel.folder)
     text = f"{place(loop.line, known.following(loop.line))}, {units.counted(loop.iterations, 'iteration')} of "
     text += cycles_text(loop.cycles_per_iteration, of.clock_khz)
-    values = {"iterations": loop.iterations, "cycles_per_iteration": loop.cycles_per_iteration}
+    values = {
+        "iterations": counted(loop.iterations),
+        "cycles_per_iteration": timed(loop.cycles_per_iteration),
+    }
     yield Finding("main_loop", "main loop", text, "lines", loop.line, values=values)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.draw import units
+from tui_probe.probekit.evidence import counted
 from tui_probe.probekit.finding import Finding, Gain
 from tui_probe.probekit.metric import Metric, where_any
 from tui_probe.probekit.probe import Probe, Question, of_result
@@ -106,8 +107,18 @@ def analyse(result: Result) -> UnitDemand:
     return UnitDemand(sums.totals, sums.threads_missing)
 
 
-def _sum_metric(name: str, title: str, quantity: Quantity = "", better: Better = "neither") -> Metric:
-    return Metric(name, title, better=better, quantity=quantity, read=_sum_reader(name), shown=where_any)
+def _sum_metric(
+    name: str,
+    title: str,
+    quantity: Quantity = "",
+    better: Better = "neither",
+    ideal: Callable[[UnitDemand], int] | None = None,
+) -> Metric:
+    """A sum over all warps, which grows with the work."""
+    return Metric(
+        name, title, better=better, quantity=quantity, read=_sum_reader(name), shown=where_any, ideal=ideal,
+        of_work=better != "neither",
+    )  # fmt: skip
 
 
 def _sum_reader(name: str) -> Callable[[UnitDemand], int]:
@@ -115,16 +126,35 @@ def _sum_reader(name: str) -> Callable[[UnitDemand], int]:
 
 
 METRICS: Final = (
-    Metric("read", "read", "B", better="lower", quantity="bytes read"),
-    Metric("written", "written", "B", better="lower", quantity="bytes written"),
-    Metric("sectors", "sectors", better="lower", quantity="sectors"),
+    Metric(
+        "read", "read", "B", better="lower", quantity="bytes read", of_work=True, standalone_title="global memory read"
+    ),
+    Metric(
+        "written",
+        "written",
+        "B",
+        better="lower",
+        quantity="bytes written",
+        of_work=True,
+        standalone_title="global memory written",
+    ),
+    Metric(
+        "sectors",
+        "sectors",
+        better="lower",
+        quantity="sectors",
+        of_work=True,
+        standalone_title="sectors of loads, stores and atomics",
+    ),
     _sum_metric("load_requests", "load requests", better="lower"),
-    _sum_metric("load_sectors", "load sectors", better="lower"),
+    _sum_metric("load_sectors", "load sectors", better="lower", ideal=_sum_reader("load_ideal")),
     _sum_metric("store_requests", "store requests", better="lower"),
-    _sum_metric("store_sectors", "store sectors", better="lower"),
+    _sum_metric("store_sectors", "store sectors", better="lower", ideal=_sum_reader("store_ideal")),
     _sum_metric("atomic_requests", "atomic requests", better="lower"),
     _sum_metric("atomic_sectors", "atomic sectors", better="lower"),
-    Metric("shared_requests", "shared requests", better="lower", quantity="shared requests", shown=where_any),
+    Metric(
+        "shared_requests", "shared requests", better="lower", quantity="shared requests", shown=where_any, of_work=True
+    ),
     Metric("tensor_operations", "tensor operations", quantity="tensor operations", shown=where_any),
     Metric("tensor_as_half", "as half", quantity="tensor operations as half", shown=where_any),
     Metric("wgmma", "wgmma", quantity="wgmma instructions", shown=where_any),
@@ -149,7 +179,7 @@ def findings(of: ProbeResult, found: UnitDemand) -> Iterator[Finding]:
 
 def _memory(found: UnitDemand) -> Iterator[Finding]:
     read, written, sectors = found.read, found.written, found.sectors
-    values = {"read": read, "written": written, "sectors": sectors}
+    values = {"read": counted(read, "B"), "written": counted(written, "B"), "sectors": counted(sectors)}
     text = f"{units.size(read)} read, {units.size(written)} written"
     if read is None or written is None or sectors is None:
         yield Finding("asked", "memory", f"{text}; copies by tensor map state no size", values=values)
@@ -159,8 +189,9 @@ def _memory(found: UnitDemand) -> Iterator[Finding]:
     text += f", in {units.counted(sectors, 'sector')} of 32 B"
     if plain and wasted > _FLAGGED_SHARE * plain * _SECTOR:
         text += ", more than they need"
-        yield Finding("asked", "memory", text, stands_out=True, asks="coalescing",
-                      values=values | {"wasted_bytes": wasted}, gain=Gain(wasted, plain * _SECTOR, "B"))  # fmt: skip
+        lost = {"wasted_bytes": counted(wasted, "B", 0)}
+        yield Finding("asked", "memory", text, stands_out=True, asks="coalescing", values=lost | values,
+                      gain=Gain(wasted, plain * _SECTOR, "B"))  # fmt: skip
     else:
         yield Finding("asked", "memory", text, values=values)
 
@@ -168,15 +199,16 @@ def _memory(found: UnitDemand) -> Iterator[Finding]:
 def _arithmetic(found: UnitDemand) -> Iterator[Finding]:
     kinds = {"tensor": found.tensor_operations, "fp32": found.sums["fp32_operations"],
              "fp64": found.sums["fp64_operations"], "fp16": found.sums["half_operations"]}  # fmt: skip
+    values = {name: counted(number) for name, number in kinds.items()}
     parts = [f"{units.count(number)} {name}" for name, number in kinds.items() if number]
     if not parts:
-        yield Finding("operations", "operations", "no floating-point operation was executed", values=kinds)
+        yield Finding("operations", "operations", "no floating-point operation was executed", values=values)
         return
     text = f"{', '.join(parts)} operations"
     moved = None if found.read is None or found.written is None else found.read + found.written
     if moved:
         text += f", {sum(kinds.values()) / moved:.3g} per byte asked for"
-    yield Finding("operations", "operations", text, values=kinds)
+    yield Finding("operations", "operations", text, values=values)
 
 
 PROBES: Final = (

@@ -24,7 +24,8 @@ def test_the_package() -> None:
     assert (outcome.attempted > 4, outcome.failed) == (True, 0)
 
 
-def test_the_page() -> None:
-    page = Path(tui_probe.__file__).parent / "help" / "python-api.md"
+@pytest.mark.parametrize(("name", "examples"), [("python-api", 10), ("json", 5)])
+def test_the_page(name: str, examples: int) -> None:
+    page = Path(tui_probe.__file__).parent / "help" / f"{name}.md"
     outcome = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
-    assert (outcome.attempted > 10, outcome.failed) == (True, 0)
+    assert (outcome.attempted > examples, outcome.failed) == (True, 0)

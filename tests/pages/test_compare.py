@@ -143,7 +143,8 @@ def test_markdown(name: str, capfd: pytest.CaptureFixture[str]) -> None:
 def test_every_difference_that_was_planted_is_found(capfd: pytest.CaptureFixture[str]) -> None:
     record = document(capfd, "before", "after")
     assert record["verdict"].startswith(
-        "6 kernels in both in 8 shapes: 2 better, 2 worse, 4 same; the largest change: matmul"
+        "fixed: matmul: spills, spill bytes 32 B → none, ideal 0 B; 6 kernels in both in 8 shapes: 2 better, 2 worse,"
+        " 4 same; 6 findings remaining; the largest change: matmul"
     )
     kernels = {
         (kernel["kernel"].partition("(")[0], *(kernel["grid"] or [None])[:1]): kernel for kernel in record["kernels"]
@@ -163,15 +164,15 @@ def test_every_difference_that_was_planted_is_found(capfd: pytest.CaptureFixture
 
 @pytest.mark.usefixtures("pair")
 def test_the_first_line_says_what_it_comes_to(capfd: pytest.CaptureFixture[str]) -> None:
-    first, second = told(capfd, "before:matmul", "after:matmul", "--width", "80").splitlines()[:2]
-    assert first == " B is faster: time 1.00 ms → 500 µs (-50.0%); better: spilled bytes 32 → 0"
-    assert second == " (-100.0%)", "more registers are not worse where as many warps fit"
+    first, second = told(capfd, "before:matmul", "after:matmul", "--width", "200").splitlines()[:2]
+    assert first == (" fixed: spills, spill bytes 32 B → none, ideal 0 B; B is faster: time 1.00 ms → 500 µs (-50.0%)")
+    assert second == "", "more registers are not worse where as many warps fit"
     simulated = told(capfd, "simulated/before:matmul", "simulated/after:matmul", "--width", "200").splitlines()[0]
-    assert simulated.startswith(" B is better: spilled bytes"), "cycles of a simulated GPU do not count"
+    assert simulated.startswith(" fixed: spills, spill bytes"), "cycles of a simulated GPU are no reason"
     other = told(capfd, "before:matmul", ":softmax", "--figures", "spills").splitlines()
     assert other[0] == " different kernels, so neither is better"
     same = told(capfd, "before:copy", ":copy", "--width", "80").splitlines()
-    assert same[0] == " B is as fast as A: time 100 µs → 100 µs"
+    assert same[0] == " B is as fast as A: time 100 µs → 100 µs; 1 finding remaining"
     assert " A and B are the same" in same
 
 
@@ -252,7 +253,9 @@ def test_failed_program_is_reported_before_the_verdict(
     before, after = write_pair(tmp_path)
     sides = str(before), write_ending(after, **ended)
     warning = f"B's program failed: A exit status 0, B {words}"
-    assert told(capfd, *sides, "--width", "120").startswith(f" {warning}; what follows may be of less work\n 6 kernels")
+    assert told(capfd, *sides, "--width", "120").startswith(
+        f" {warning}; what follows may be of less work\n fixed: matmul"
+    )
     assert told(capfd, *sides, "--format", "md").startswith(f"**{warning}")
     record = document(capfd, *sides)
     assert record["warning"].startswith(warning)
@@ -307,7 +310,9 @@ def test_uncompared_results_are_reported(capfd: pytest.CaptureFixture[str]) -> N
 
 def test_traces_of_two_probes_are_not_called_better_or_worse(capfd: pytest.CaptureFixture[str]) -> None:
     lines = told(capfd, str(SIMULATED / "block_sched"), str(SIMULATED / "gmem_sectors"), "--width", "100").splitlines()
-    assert lines[0] == " 1 kernel in both in 3 shapes: 3 same", "what a probe costs says nothing of the program"
+    assert lines[0] == " 1 kernel in both in 3 shapes: 3 same; 1 finding remaining", (
+        "what a probe costs says nothing of the program"
+    )
     assert " the probe differs: block_sched, and gmem_sectors" in lines
     values_of_a = " A only  running cycles 4 323 · scheduling cycles 551"
     assert any(line.startswith(values_of_a) for line in lines)
@@ -315,7 +320,7 @@ def test_traces_of_two_probes_are_not_called_better_or_worse(capfd: pytest.Captu
     (registers,) = [line.split() for line in lines if line.startswith(" registers, probed")]
     assert registers[-1].endswith("%"), "what different probes need is neither better nor worse"
     kernels = str(H200 / "dmat"), str(H200 / "demo")
-    assert "matmul           6×6→8×8  16×16  blocks" in told(capfd, *kernels, "--width", "100")
+    assert "matmul           6×6→8×8  16×16  idle SMs" in told(capfd, *kernels, "--width", "100")
 
 
 def test_a_narrow_table_keeps_the_share_and_the_verdict() -> None:
@@ -369,13 +374,13 @@ def test_nothing_measured_is_no_pass(capfd: pytest.CaptureFixture[str], tmp_path
     measured = write_run(tmp_path / "measured", measured=True)
     for sides, words in (((one, other), "either run"), ((one, measured), "A"), ((measured, other), "B")):
         reason = f"nothing was measured by {words}"
-        assert told(capfd, *sides, "--width", "120").startswith(f" {reason}; 2 kernels in both\n")
-        assert document(capfd, *sides)["verdict"] == f"{reason}; 2 kernels in both"
+        assert told(capfd, *sides, "--width", "120").startswith(f" {reason}; 2 kernels in both; 2 findings remaining\n")
+        assert document(capfd, *sides)["verdict"] == f"{reason}; 2 kernels in both; 2 findings remaining"
         assert main(["compare", *sides, "--fail-if-worse", "5"]) == 5
         assert f"no verdict: {reason}" in capfd.readouterr().err
         assert main(["compare", *sides, "--fail-if-worse", "5", "--figures", "blocks"]) == 0, "it was asked for"
         capfd.readouterr()
-    assert told(capfd, f"{one}:copy", f"{other}:copy").startswith(" nothing was measured of either\n")
+    assert told(capfd, f"{one}:copy", f"{other}:copy").startswith(" nothing was measured of either;")
 
 
 def test_results_that_cannot_be_read_are_not_nothing_measured(

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.recorded import H200, unpacked
-from tui_probe.pages.run_report import TITLE, Loss, first_look, ranked_losses, run_report
+from tui_probe.pages.run_report import TITLE, first_look, ranked_losses, run_report
 from tui_probe.probekit.finding import Finding, Gain
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.kernel_bounds import KernelBound, kernel_bounds
+from tui_probe.verdicts.kernel_findings import KernelFinding
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +57,9 @@ def line_finding(part: float, *, stands_out: bool = True) -> Finding:
 
 
 def bound(kernel: Kernel, share: float | None, *findings: tuple[str, Finding]) -> KernelBound:
-    return KernelBound(kernel, share, findings)
+    return KernelBound(
+        kernel, share, tuple(KernelFinding(kernel, finding, probe, share=share) for probe, finding in findings)
+    )
 
 
 def test_losses_rank_by_share_of_kernel_times_share_of_run(trace: Trace) -> None:
@@ -76,7 +79,9 @@ def test_unflagged_loss_of_a_large_kernel_ranks_above_a_flagged_one_of_a_small_k
     assert [loss.kernel for loss in ranked_losses([flagged, quiet])] == [large, small]
     unsized = bound(small, 0.04, ("a", Finding("tail", "tail", "long", stands_out=True)))
     assert [loss.kernel for loss in ranked_losses([unsized, quiet])] == [large, small]
-    assert [loss.kernel for loss in ranked_losses([bound(large, 0.96, unsized.findings[0]), flagged])] == [large, small]
+    assert [
+        loss.kernel for loss in ranked_losses([bound(large, 0.96, ("a", unsized.findings[0].finding)), flagged])
+    ] == [large, small]
 
 
 def test_losses_name_each_loss_once(trace: Trace) -> None:
@@ -84,6 +89,8 @@ def test_losses_name_each_loss_once(trace: Trace) -> None:
     total = Finding("all", "all", "in all", stands_out=True)
     asking = Finding("memory", "memory", "more than needed", stands_out=True, asks="coalescing")
     found = (("gmem_sectors_by_line", located), ("gmem_sectors_by_line", total), ("what_limits", asking))
-    assert ranked_losses([bound(kernel, 1.0, *found)]) == [Loss(kernel, 1.0, located)]
+    assert ranked_losses([bound(kernel, 1.0, *found)]) == [
+        KernelFinding(kernel, located, "gmem_sectors_by_line", share=1.0)
+    ]
     lines = first_look(trace, [bound(kernel, 1.0, found[2])], 100)
     assert lines[1].strip() == "which accesses are not coalesced? run -p gmem_sectors_by_line"

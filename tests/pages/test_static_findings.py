@@ -49,7 +49,7 @@ def test_grid_that_fills_more_has_no_finding(tmp_path: Path) -> None:
 
 def test_grid_of_the_usual_launch_decides(tmp_path: Path) -> None:
     (finding,) = found(tmp_path, (4, 1, 1), (4, 1, 1), (4, 1, 1), (4096, 1, 1))
-    assert finding.values["blocks"] == 4
+    assert finding.numbers["blocks"] == 4
     assert found(tmp_path / "large", (4096, 1, 1), (4096, 1, 1), (4, 1, 1)) == []
 
 

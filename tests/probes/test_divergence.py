@@ -74,5 +74,5 @@ def test_fewer_active_lanes_are_a_step_back(tmp_path: Path, capfd: pytest.Captur
     before, after = (str(tmp_path / name) for name in ("before", "after"))
     assert main(["compare", before, after, "--fail-if-worse", "5%"]) == 1
     worse = [line for line in capfd.readouterr().err.splitlines() if "worse by more" in line]
-    assert worse == ["tui-probe: worse by more than 5%: gather: lanes per branch 32 → 8 (-75.0%)"]
+    assert worse == ["tui-probe: worse by more than 5%: gather: lanes per branch 32 → 8 (-75.0%), ideal 32"]
     assert main(["compare", after, before, "--fail-if-worse", "5%"]) == 0

@@ -84,7 +84,7 @@ def test_the_strided_store_is_the_worst_access(traces: dict[str, Trace], probe: 
     worst = found_of(traces, probe).worst
     assert worst is not None
     assert (worst.key, worst.line, worst.stands_out) == ("worst_access", 32, True)
-    assert worst.values["sectors_per_request"] == 8
+    assert worst.numbers["sectors_per_request"] == 8
     assert "strided_store.cu:4" in worst.words
 
 

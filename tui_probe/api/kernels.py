@@ -15,6 +15,7 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import as_record
 from tui_probe.probekit.measured import analyse_results
 from tui_probe.verdicts.kernel_columns import KERNEL_COLUMNS, shown_columns
+from tui_probe.verdicts.kernel_findings import kernel_findings
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.launch_events import ProbeMode
     from tui_probe.trace.model import Kernel as TracedKernel
     from tui_probe.trace.model import Status, Trace
+    from tui_probe.verdicts.kernel_findings import KernelFinding
 
 _NAME: Final = 60
 """Cells of a kernel's name in its ``repr``."""
@@ -35,8 +37,9 @@ _NAME: Final = 60
 class Kernel:
     """One kernel: the outcome of it, its launches, and what its probe measured. What was not measured is None."""
 
-    def __init__(self, kernel: TracedKernel) -> None:
+    def __init__(self, kernel: TracedKernel, trace: Trace) -> None:
         self._kernel = kernel
+        self._trace = trace
 
     @property
     def index(self) -> int:
@@ -122,6 +125,10 @@ class Kernel:
         """
         return metrics_of(self._kernel)
 
+    def findings(self) -> list[KernelFinding]:
+        """All findings by its newest results, the most valuable first, with its limiter and what was not measured."""
+        return kernel_findings(self._trace, self._kernel)
+
     def to_dict(self) -> dict[str, Any]:
         """The fields of ``tui-probe report --format json``, of plain types."""
         return as_record(KERNEL_COLUMNS, self._kernel)
@@ -136,7 +143,7 @@ class Kernels(Sequence[Kernel], TableSequence):
     """The kernels of a trace, or those of them that were named, by their index."""
 
     def __init__(self, trace: Trace, chosen: Container[int] | None = None) -> None:
-        self._kernels = [Kernel(kernel) for kernel in trace.kernels if chosen is None or kernel.index in chosen]
+        self._kernels = [Kernel(kernel, trace) for kernel in trace.kernels if chosen is None or kernel.index in chosen]
 
     def __len__(self) -> int:
         return len(self._kernels)

@@ -16,7 +16,9 @@ from tui_probe.probekit.registry import add_folder
 from tui_probe.probekit.view_target import kernels_named
 from tui_probe.trace.follow import open_trace as follow_trace
 from tui_probe.trace.locate import parse_address
-from tui_probe.verdicts.kernel_columns import coverage_record
+from tui_probe.verdicts.kernel_columns import whole_run_record
+from tui_probe.verdicts.run_brief import MAX_CHARS, run_brief
+from tui_probe.verdicts.run_findings import run_findings
 from tui_probe.verdicts.run_outcome import head_lines, head_record
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from tui_probe.evals.answer import Answer
     from tui_probe.trace.model import Trace as FollowedTrace
+    from tui_probe.verdicts.kernel_findings import KernelFinding
 
 
 class Trace:
@@ -80,11 +83,22 @@ class Trace:
         what = f"several kernels have {name!r} in their names" if matches else f"no kernel has {name!r} in its name"
         raise ChoiceError(f"{self.path}: {what}; there are: {among}")
 
+    def findings(self) -> list[KernelFinding]:
+        """The losses of its kernels with the largest shares, their limiters, and what was not measured."""
+        chosen = {kernel.index for kernel in self.kernels}
+        return [finding for finding in run_findings(self._trace).findings if finding.kernel.index in chosen]
+
+    def brief(self, max_chars: int = MAX_CHARS) -> str:
+        """Return the verdict on each kernel, the worst lines and what to measure next in at most ``max_chars``
+        characters.
+        """
+        return run_brief(self._trace).text(max_chars)
+
     def to_dict(self) -> dict[str, Any]:
         """The document of ``tui-probe report --format json``, of plain types. None is not measured."""
         kernels = [kernel.to_dict() for kernel in self.kernels]
         head = {"schema": SCHEMA, "version": SCHEMA_VERSION, "page": "kernels", **head_record(self._trace)}
-        return {**head, **coverage_record(self._trace), "kernels": kernels}
+        return {**head, **whole_run_record(self._trace), "kernels": kernels}
 
     def __repr__(self) -> str:
         state = self._trace.state

@@ -17,6 +17,7 @@ from tui_probe.pages.comparison_tables import (
     change_link,
     changed_values,
     comparison_table,
+    finding_rows,
     heading_rows,
     kernel_link,
     kernel_side,
@@ -38,6 +39,7 @@ from tui_probe.verdicts.comparison_verdict import (
     unmeasured,
     unmeasured_text,
 )
+from tui_probe.verdicts.finding_changes import finding_changes
 from tui_probe.verdicts.kernel_matching import match_shapes, match_traces
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.pages.comparison_tables import ComparedSide, PageLink
     from tui_probe.trace.model import Trace
+    from tui_probe.verdicts.finding_changes import FindingChange
     from tui_probe.verdicts.kernel_matching import KernelMatch
 
 _NO_KERNEL_TEXT: Final = "to compare kernels of other names, name one on both sides: TRACE:KERNEL"
@@ -96,10 +99,25 @@ class Comparison(Document):
             raise ChoiceError(f"no value is {', '.join(unknown)}; there are {', '.join(known) or 'none'}")
         self._chosen = True
         pairs = [
-            replace(pair, changes=[change for change in pair.changes if change.before.key in keys])
-            for pair in self.pairs
+            replace(pair, changes=[*map(_as_asked, _of_keys(pair.changes, keys))], findings=()) for pair in self.pairs
         ]
         self.pairs = sorted(pairs, key=lambda pair: pair.place)
+
+    @property
+    def findings(self) -> list[FindingChange]:
+        """The findings of all kernels, the largest loss first; none where values were asked for by name."""
+        return sorted((change for pair in self.pairs for change in pair.findings), key=lambda change: change.order)
+
+    def worse_findings(self, limit: float) -> list[FindingChange]:
+        """New findings, and remaining ones whose loss grew by more than ``limit``, a share.
+
+        Those that follow from the clock of a simulated GPU are none.
+        """
+        grown = (
+            change for change in self.findings
+            if change.outcome == "new" or (change.outcome == "remaining" and (change.growth or 0.0) > limit)
+        )  # fmt: skip
+        return [change for change in grown if change.trend == "worse" and not change.shown.is_simulated]
 
     def worse(self, limit: float) -> list[ValueChange]:
         """The values of the program that are worse by more than ``limit``, a share; from 0 anything is more."""
@@ -199,6 +217,10 @@ class Comparison(Document):
                 self._leads[len(lines)] = kernel_link(letter, side.source)
             lines.append(((f" {letter}  ", "head"), (side.shown(width - 5), "")))
         lines += [((f" {words}", "warn"),) for note in self.notes for words in wrap(note, width - 2)]
+        findings = list(finding_rows(self.findings, self.pairs, width))
+        if findings:
+            self._lead(len(lines) + 2, (link for _, link in findings))
+            lines += [(), ((" findings", "head"),), *(line for line, _ in findings)]
         cut = shorten_apart(pair.kernel for pair in self.pairs)
         if len(self.pairs) > 1 and any(pair.lead is not None for pair in self.pairs):  # else it is empty
             self._lead(len(lines) + 2, map(pair_link, self.pairs))
@@ -257,6 +279,7 @@ class Comparison(Document):
             "only_before": [source.kernel.demangled for source in self.unmatched["A"]],
             "only_after": [source.kernel.demangled for source in self.unmatched["B"]],
             "figures": [*self.content.records()],
+            "findings": [change.record() for change in self.findings],
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
@@ -276,6 +299,10 @@ class Comparison(Document):
             yield f"{letter}: `{side.name}`  "
         for note in self.notes:
             yield f"{note}  "
+        if self.findings:
+            yield ""
+        for change in self.findings:
+            yield f"- {change.outcome}: `{change.text}`"
         for pair in self.pairs:
             yield ""
             if pair.name:
@@ -286,6 +313,16 @@ class Comparison(Document):
             yield ""
             for source in kernels:
                 yield f"- only in {letter}: `{source.kernel.demangled}`"
+
+
+def _of_keys(changes: Iterable[ValueChange], keys: Collection[str]) -> Iterator[ValueChange]:
+    return (change for change in changes if change.before.key in keys)
+
+
+def _as_asked(change: ValueChange) -> ValueChange:
+    """Return the change of a value that was asked for by name, which is judged even if it is an amount of work."""
+    before, after = (replace(side, of_work=False) for side in (change.before, change.after))
+    return replace(change, before=before, after=after)
 
 
 def compare_sources(one: ViewSource, other: ViewSource, progress: Progress) -> Comparison:
@@ -318,6 +355,7 @@ def _kernel_pair(match: KernelMatch, progress: Progress, *, only_pair: bool = Fa
     named = "" if only_pair else kernel.demangled
     problems: dict[str, None] = {}
     changes = value_changes(match, progress, problems, named)
+    findings = finding_changes(match, named)
     return KernelPair(
         name,
         kernel.index,
@@ -329,6 +367,7 @@ def _kernel_pair(match: KernelMatch, progress: Progress, *, only_pair: bool = Fa
         tuple(problems),
         match.different,
         (match.one, match.other),
+        findings,
     )
 
 

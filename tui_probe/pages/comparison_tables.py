@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle, shorten
-from tui_probe.draw.spans import pad, wrap
+from tui_probe.draw.spans import hang_line, pad, wrap
 from tui_probe.draw.spans import width as cells_of
 from tui_probe.draw.table import Column, cell, fitted_cell, in_tables, layout
 from tui_probe.errors import ProbeError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.launch_shape import Dim3
     from tui_probe.trace.model import KernelFacts, Trace
+    from tui_probe.verdicts.finding_changes import FindingChange
     from tui_probe.verdicts.kernel_values import KernelValue
 
 _SUMMARY_PAGES = ("summary",)
@@ -31,6 +32,7 @@ _GAP: Final = 2
 _MIN_NAME_WIDTH: Final = 12
 """Cells that a name has at least."""
 _NO_BREAK_SPACE: Final = "\u00a0"
+_OUTCOME_CELLS: Final = 11
 _ROLES: Final = {"better": "good", "worse": "warn", "mixed": "warn"}
 
 
@@ -157,7 +159,17 @@ if TYPE_CHECKING:
 
 
 def _leading_text(pair: KernelPair, text: Callable[[ValueChange], str]) -> str:
-    return "" if pair.lead is None else text(pair.lead)
+    return "" if pair.lead is None or _is_judged_by_findings(pair) else text(pair.lead)
+
+
+def _is_judged_by_findings(pair: KernelPair) -> bool:
+    """Return whether its verdict follows from findings only."""
+    return any(change.trend for change in pair.findings) and (pair.lead is None or not pair.lead.counts)
+
+
+def _subject_text(pair: KernelPair) -> str:
+    """Return the metric that a kernel is judged by, else its largest finding."""
+    return pair.findings[0].label if _is_judged_by_findings(pair) else _leading_text(pair, lambda c: c.before.label)
 
 
 OVERVIEW_COLUMNS: Final[tuple[Column[KernelPair], ...]] = (
@@ -167,7 +179,7 @@ OVERVIEW_COLUMNS: Final[tuple[Column[KernelPair], ...]] = (
     Column("verdict", lambda p: p.verdict),
     Column(
         "figure", lambda p: None if p.lead is None else p.lead.before.key,
-        "metric", lambda p: _leading_text(p, lambda c: c.before.label), False, narrow=12,
+        "metric", _subject_text, False, narrow=12,
     ),
     Column("before", None, "A", lambda p: _leading_text(p, lambda c: c.before.text), rank=1),
     Column("after", None, "B", lambda p: _leading_text(p, lambda c: c.after.text), rank=1),
@@ -213,10 +225,28 @@ def pair_lines(pair: KernelPair, width: int, cut: Callable[[str, int], str]) -> 
     if pair.name:
         yield ((f" {_heading(pair, width - 2, cut)}", "title"),)
     spread = any(change.before.spread is not None or change.after.spread is not None for change in differ)
-    shown = [column for column in CHANGE_COLUMNS if spread or column.key != "spread"]
+    ideals = any(change.ideal_text for change in differ)
+    hidden = {key for key, known in (("spread", spread), ("ideal", ideals)) if not known}
+    shown = [column for column in CHANGE_COLUMNS if column.key not in hidden]
     yield from comparison_table(shown, differ, width, lambda change: change.verdict) if differ else ()
     for head, values in (("same", same), ("A only", before), ("B only", after)):
         yield from _value_list_lines(head, values, width)
+
+
+def finding_rows(
+    changes: Sequence[FindingChange], pairs: Sequence[KernelPair], width: int
+) -> Iterator[tuple[Line, PageLink | None]]:
+    """Yield the lines of the findings, an outcome before each, with the page of B, or of A if B lacks it."""
+    sides = {id(change): pair.sides for pair in pairs for change in pair.findings}
+    for change in changes:
+        both = sides.get(id(change))
+        at_end = change.after is not None or change.outcome == "fixed"
+        page = change.shown.finding.page or "summary"
+        link = PageLink("B" if at_end else "A", both[int(at_end)], (page, *_SUMMARY_PAGES), "finding") if both else None
+        for number, text in enumerate(hang_line(change.text, width - _OUTCOME_CELLS - 2)):
+            head = "" if number else change.outcome
+            role = _ROLES.get(change.trend, "dim")
+            yield ((f" {pad(head, _OUTCOME_CELLS)}", role), (text, "")), link
 
 
 def _value_list_lines(head: str, values: Sequence[KernelValue], width: int) -> Iterator[Line]:

@@ -20,6 +20,7 @@ from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.registry import all_probes, probe_named
 from tui_probe.trace.plain_file import read_within
 from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe
+from tui_probe.verdicts.kernel_findings import findings_of_result
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter, limiter_texts
 from tui_probe.verdicts.probe_coverage import kernel_advice
 from tui_probe.verdicts.run_outcome import program_command
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from tui_probe.probekit.probe import Probe
     from tui_probe.trace.model import KernelFacts, ProbedKernel, Trace
     from tui_probe.verdicts.findings import ResultFindings
+    from tui_probe.verdicts.kernel_findings import KernelFinding
+    from tui_probe.verdicts.limiter import KernelLimiter
 
 LABEL_WIDTH: Final = 16
 _SIMULATED: Final = " (simulated: cycles are those of a model)"
@@ -249,14 +252,23 @@ class FindingRow(NamedTuple):
     kernel: KernelFacts
     found: ResultFindings | None
     finding: Finding | None
+    limiter: KernelLimiter | None = None
+
+    @property
+    def located(self) -> KernelFinding | None:
+        """The finding with its kernel, launch and probe."""
+        if self.found is None or self.finding is None:
+            return None
+        return findings_of_result(self.kernel, self.found, self.kernel.time_share, [self.finding])[0]
 
 
 def finding_rows(trace: Trace, progress: Progress = no_progress) -> Iterator[FindingRow]:
     """The findings of all kernels; a kernel without any has only its row."""
     for kernel in with_progress(trace.kernels, progress):
+        limiter = kernel_limiter(kernel)
         for found in findings_by_probe(ViewSource(trace, kernel)) or (None,):
             for finding in found.findings if found and found.findings else (None,):
-                yield FindingRow(kernel, found, finding)
+                yield FindingRow(kernel, found, finding, limiter)
 
 
 def summary_content(trace: Trace, progress: Progress = no_progress) -> TableContent[FindingRow]:
@@ -330,7 +342,12 @@ FINDING_COLUMNS: Final[Sequence[Column[FindingRow]]] = (
     Column("problem", lambda r: r.found.problem if r.found else None),
     *(Column(name, _finding_field(name)) for name in _FINDING_FIELDS),
     Column("finding", None, "finding", lambda r: r.finding.record()["words"] if r.finding else "–", False),
-    Column("values", lambda r: dict(r.finding.values) if r.finding else None, nested=True),
+    Column("values", lambda r: r.finding.numbers if r.finding else None, nested=True),
     Column("reason_code", lambda r: r.kernel.reason_code),
+    Column("limiter", lambda r: r.limiter.limit if r.limiter else None),
+    Column("limiter_text", lambda r: r.limiter.words if r.limiter else None),
+    Column("file", lambda r: r.located.location["file"] if r.located else None),
+    Column("line", lambda r: r.located.location["line"] if r.located else None),
+    Column("data", lambda r: r.located.record() if r.located else None, nested=True),
 )
-"""JSON and CSV have one row per finding; ``values`` are its numbers by name, in JSON only."""
+"""JSON and CSV have one row per finding; ``values`` are its numbers by name, ``data`` the whole, in JSON only."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.draw.char_budget import first_records
 from tui_probe.draw.csv_output import csv_lines
 from tui_probe.draw.spans import to_ascii
-from tui_probe.draw.table import as_json, as_markdown
+from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION, as_json, as_markdown
 from tui_probe.draw.view import no_progress
 from tui_probe.errors import UsageError, did_you_mean
 from tui_probe.pages.event_log import log_content
@@ -146,6 +147,19 @@ def report_lines(
         return csv_lines(content.cells())
     lines = _markdown(trace, content) if form == "md" else _text_lines(trace, content, width, headed=kind.headed)
     return map(to_ascii, lines) if ascii_only else lines
+
+
+def report_document(
+    trace: Trace, page: str, chars: int, progress: Progress = no_progress
+) -> tuple[dict[str, Any], int]:
+    """Return a page as a document with the rows that may fit into ``chars`` characters, and the number of other rows.
+
+    Raises UsageError for a page that there is not.
+    """
+    content = _trace_page(page).open(trace, progress)
+    records, beyond = first_records(content.records(), chars)
+    head = {"schema": SCHEMA, "version": SCHEMA_VERSION, "page": page}
+    return {**head, **head_record(trace), **content.fields(), page: records}, beyond
 
 
 def page_names() -> tuple[str, ...]:

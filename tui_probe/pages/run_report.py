@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -12,67 +11,30 @@ from tui_probe.draw.spans import hang_line, to_ascii
 from tui_probe.draw.table import safe
 from tui_probe.pages.findings_page import all_questions
 from tui_probe.pages.views.results import run_results_lines
-from tui_probe.probekit.registry import probe_named
-from tui_probe.probekit.timelines.findings import IDLE_SMS_KEY
-from tui_probe.verdicts.findings import GRID_KEY, finding_text
+from tui_probe.verdicts.findings import finding_text
 from tui_probe.verdicts.kernel_bounds import bounds_section, kernel_bounds
 from tui_probe.verdicts.kernel_columns import kernel_table
+from tui_probe.verdicts.kernel_findings import losses_of
 from tui_probe.verdicts.probe_coverage import NO_MATCH_NOTE, REMARKS, no_match_lines, remark_lines, unprobed_lines
 from tui_probe.verdicts.run_outcome import head_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tui_probe.probekit.finding import Finding
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import Trace
     from tui_probe.verdicts.kernel_bounds import KernelBound
+    from tui_probe.verdicts.kernel_findings import KernelFinding
 
 TITLE: Final = "Where to look first"
 MAX_LOSSES: Final = 8
-_MIN_FLAGGED_SHARE: Final = 0.1
 _NAME_CELLS: Final = 32
 LIMITERS = "Which kernels matter, and what bounds each"
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """A finding of a kernel that costs time, or that is about a line; ``share`` is that of the kernel in the run."""
-
-    kernel: Kernel
-    share: float | None
-    finding: Finding
-
-    @property
-    def order(self) -> tuple[float, bool, float]:
-        """Sort key: the part of the run's GPU time that the finding may be about, the largest first.
-
-        That is its share of the kernel times the kernel's of the run. Where no kernel has a share all count the same.
-        A flagged finding of no known size counts as the smallest that most probes flag.
-        """
-        share = 1.0 if self.share is None else self.share
-        flagged = self.finding.stands_out
-        part = self.finding.gain.share if self.finding.gain else _MIN_FLAGGED_SHARE if flagged else 0.0
-        return -share * part, not flagged, -share
-
-
-def ranked_losses(bounds: Sequence[KernelBound]) -> list[Loss]:
+def ranked_losses(bounds: Sequence[KernelBound]) -> list[KernelFinding]:
     """All losses of the kernels, the largest first."""
-    losses = (Loss(bound.kernel, bound.share, finding) for bound in bounds for finding in _losses_of(bound))
+    losses = (loss for bound in bounds for loss in losses_of(bound.findings))
     return sorted(losses, key=lambda loss: loss.order)
-
-
-def _losses_of(bound: KernelBound) -> Iterator[Finding]:
-    """The findings of a kernel, each loss once: one about a line stands for those about the kernel as a whole."""
-    notable = [(probe, finding) for probe, finding in bound.findings if finding.stands_out or finding.line]
-    located = {probe for probe, finding in notable if finding.line}
-    probes = filter(None, map(probe_named, located))
-    answered = {probe.question.key for probe in probes if probe.question is not None}
-    by_grid = any(finding.key == GRID_KEY for _, finding in notable)
-    for probe, finding in notable:
-        if by_grid and finding.key == IDLE_SMS_KEY:
-            continue
-        if finding.line or (probe not in located and finding.asks not in answered):
-            yield finding
 
 
 def first_look(trace: Trace, bounds: Sequence[KernelBound], cells: int) -> list[str]:
@@ -85,7 +47,7 @@ def first_look(trace: Trace, bounds: Sequence[KernelBound], cells: int) -> list[
     return lines
 
 
-def _loss_lines(loss: Loss, cells: int) -> Iterator[str]:
+def _loss_lines(loss: KernelFinding, cells: int) -> Iterator[str]:
     kernel, finding = loss.kernel, loss.finding
     mark = "!" if finding.stands_out else " "
     share = "" if loss.share is None else f" {loss.share:>4.0%}"

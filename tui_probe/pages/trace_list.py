@@ -49,6 +49,7 @@ _FIELD_TYPES: Final[dict[str, tuple[type, ...]]] = {
     "share": (float, type(None)),
     "milliseconds": (float, type(None)),
 }
+SCHEMA: Final = "tui-probe.list"
 VERSION: Final = 1
 CHANGE_TITLE: Final = "against the run before"
 _BELOW_ROW: Final = ("verdict", "change")
@@ -342,8 +343,9 @@ class RunPage:
             yield from _command_lines(runs, cells)
 
     def record(self) -> dict[str, Any]:
-        """``{"version": 1, "commands": [{"command", "runs": [{"when", "state", …}]}]}``; times are Unix times."""
+        """``{"schema", "version", "commands": [{"command", "runs": [{"when", …}]}]}``; times are Unix times."""
         return {
+            "schema": SCHEMA,
             "version": VERSION,
             "commands": [
                 {

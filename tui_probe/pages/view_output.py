@@ -58,9 +58,14 @@ def page_head(name: str, source: ViewSource | None) -> dict[str, Any]:
     }
 
 
+def view_document(name: str, source: ViewSource | None, view: View) -> dict[str, Any]:
+    """Return a view as a document; ``data`` is its content, None what was not measured."""
+    return {**page_head(name, source), "data": view.record()}
+
+
 def json_lines(name: str, source: ViewSource | None, view: View) -> Iterator[str]:
-    """Yield one document; ``data`` is the content of the view, None what was not measured."""
-    yield dump_json({**page_head(name, source), "data": view.record()}, indent=1)
+    """Yield the document of a view as JSON."""
+    yield dump_json(view_document(name, source, view), indent=1)
 
 
 def csv_of_view(view: View) -> Iterator[str]:

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.draw.view import Spot
+from tui_probe.probekit.evidence import evidence_of, numbers_of
 from tui_probe.trace.kernel_files import Offset, short_position
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from tui_probe.probekit.evidence import Evidence, Number
     from tui_probe.records.counter_sums import LineSums
     from tui_probe.trace.source_lines import SourceLine
 
-Value = int | float | str | None
 _OPCODE_PARTS: Final = 2
 """Parts of an opcode in a line about it."""
 MAX_NOTABLE_LINES: Final = 3
@@ -52,13 +53,15 @@ class Gain:
 @dataclass(frozen=True, slots=True)
 class Finding:
     """``label`` and ``words`` are for people, ``key`` and ``values`` for programs; a value not measured is None.
+    ``values`` are numbers by the names of their metrics, of which the first with an ideal is the one to compare.
 
     ``page`` is the view that shows it, ``line`` the line of ``pruned.ptx`` that it is about, counted from 1, or an
     ``Offset``; ``block``, ``warp``, ``sm`` and ``time`` in cycles are there where it is about one. What ``stands_out``
     costs time, and is where to look first. ``brief`` is a finding about a line for a table cell, without its place.
     ``asks`` is the question whose probe tells more about it, "" for none.
     ``gain`` is what mending it could save at most, in the same unit for all findings of a probe. ``advice`` is what to
-    change in the program, "" where nothing general helps.
+    change in the program, "" where nothing general helps. ``wrong_result`` is true if it is about results, such as NaN,
+    and not about time.
     """
 
     key: str
@@ -68,7 +71,7 @@ class Finding:
     line: int | None = None
     stands_out: bool = False
     asks: str = ""
-    values: Mapping[str, Value] = field(default_factory=dict)
+    values: Mapping[str, Number | Evidence] = field(default_factory=dict)
     gain: Gain | None = None
     block: int | None = None
     warp: int | None = None
@@ -76,6 +79,17 @@ class Finding:
     time: float | None = None
     advice: str = ""
     brief: str = ""
+    wrong_result: bool = False
+
+    @property
+    def evidence(self) -> dict[str, Evidence]:
+        """Its values with units, ideals and provenance."""
+        return evidence_of(self.values)
+
+    @property
+    def numbers(self) -> dict[str, Number]:
+        """Its values without them."""
+        return numbers_of(self.values)
 
     @property
     def spot(self) -> Spot:
@@ -97,7 +111,7 @@ class Finding:
             **({"offset": self.line} if isinstance(self.line, Offset) else {}),
             "stands_out": self.stands_out,
             **({} if self.gain is None else {"gain_at_most": self.gain.most, "gain_unit": self.gain.unit}),
-            **self.values,
+            **self.numbers,
             **({"advice": self.advice} if self.advice and self.stands_out else {}),
         }
 

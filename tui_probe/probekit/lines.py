@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tui_probe.draw import units
+from tui_probe.probekit.evidence import timed
 from tui_probe.probekit.finding import Finding, percent, place
 from tui_probe.probekit.metric import Better, require_one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from tui_probe.probekit.finding import Value
+    from tui_probe.probekit.evidence import Evidence
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.records.counter_sums import LineSums
     from tui_probe.trace.source_lines import SourceLine
@@ -119,9 +120,9 @@ def ranked_rows(
 
 
 def longest_waits(
-    key: str, label: str, line: LineSums, whole: int, per_wait: float | None, values: Mapping[str, Value]
+    key: str, label: str, line: LineSums, whole: int, per_wait: float | None, values: Mapping[str, Evidence]
 ) -> Finding:
     """The place where warps waited longest: its share of ``whole``, the cycles of all, and the cycles per wait."""
     text = f"{place(line.line, line.source, line.opcode)}, {percent(line.sums['waited'], whole)} of all waiting, "
     text += f"{units.count(round(per_wait or 0))} cycles per wait"
-    return Finding(key, label, text, "lines", line.line, values={"waited": line.sums["waited"], **values})
+    return Finding(key, label, text, "lines", line.line, values={"waited": timed(line.sums["waited"]), **values})

@@ -65,6 +65,9 @@ class Metric:
     cycles, no matter what its unit; those of a simulated GPU are not time. ``read`` takes it from an analysis: None
     where it was not measured. Without ``read`` it is the attribute of that ``key``. What is not finite was not
     measured.
+    A metric ``of_work`` grows with the amount of work, such as bytes read: less is better only for the same work, so a
+    comparison does not judge it unless it is asked for by its key. ``ideal`` takes the value without any loss from an
+    analysis, None where it is not known; then the metric is judged by what it has in excess.
     ``standalone_title`` names it among metrics of other probes; empty: its key in words. ``page`` is the view that
     shows it, where that is not to be seen from what it is: time in drawings, counts by line.
     """
@@ -81,6 +84,8 @@ class Metric:
     shown: Callable[[Any, float | None], bool] = always
     standalone_title: str = ""
     page: str = ""
+    of_work: bool = False
+    ideal: Callable[[Any], float | None] | None = None
 
     def __post_init__(self) -> None:
         """Raises ValueError for what is none of the words that there are."""
@@ -97,7 +102,8 @@ class Metric:
         """Return its value in an analysis. Raises AttributeError and TypeError with the metric's name."""
         try:
             value = _number(getattr(analysis, self.key) if self.read is None else self.read(analysis))
-            return MetricValue(self, value, self.shown(analysis, value))
+            ideal = None if self.ideal is None else _number(self.ideal(analysis))
+            return MetricValue(self, value, self.shown(analysis, value), ideal)
         except (AttributeError, TypeError) as error:
             raise type(error)(f"metric {self.key}: {error}") from error
 
@@ -123,6 +129,7 @@ class MetricValue:
     metric: Metric
     value: float | None
     shown: bool = True
+    ideal: float | None = None
 
     @property
     def key(self) -> str:
@@ -156,11 +163,16 @@ def metrics_by_line(metrics: Iterable[Metric], words: str) -> tuple[Metric, ...]
 
 def _metrics_of_whole(metrics: Iterable[Metric]) -> Iterator[Metric]:
     for metric in metrics:
-        yield replace(metric, read=_read_whole(metric), shown=_shown_in_whole(metric))
+        ideal = None if metric.ideal is None else _ideal_of_whole(metric.ideal)
+        yield replace(metric, read=_read_whole(metric), shown=_shown_in_whole(metric), ideal=ideal)
 
 
 def _read_whole(metric: Metric) -> Callable[[Any], float | None]:
     return lambda analysis: metric.of(analysis.whole).value
+
+
+def _ideal_of_whole(ideal: Callable[[Any], float | None]) -> Callable[[Any], float | None]:
+    return lambda analysis: ideal(analysis.whole)
 
 
 def _shown_in_whole(metric: Metric) -> Callable[[Any, float | None], bool]:

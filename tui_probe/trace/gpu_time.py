@@ -76,6 +76,13 @@ class TimeSamples:
         column: NarrowColumn = getattr(self, name)
         return column.numbers()
 
+    @property
+    def mean_ns(self) -> float:
+        """The mean of all samples by the launches that they stand for: no shapes, probed or not; there must be some."""
+        host = self.column("host")  # the column that is extended last
+        taken = _filled_part(self.column("ns")[: len(host)], host)
+        return float(np.average(taken, weights=np.maximum(self.column("weight")[: len(host)], 1)))
+
     def last(self, count: int, *, probed: bool) -> tuple[float, ...]:
         """Device times of the last ``count`` probed, or original, launches that were timed, in ns."""
         host = self.column("host")  # the column that is extended last

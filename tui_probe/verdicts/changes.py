@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column
+from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.verdicts.kernel_values import launch_values, probe_values
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.launch_shape import Dim3
+    from tui_probe.verdicts.finding_changes import FindingChange
     from tui_probe.verdicts.kernel_matching import KernelMatch
     from tui_probe.verdicts.kernel_values import KernelValue
 
@@ -49,9 +51,20 @@ class ValueChange:
         return None if self.change is None or not self.before.value else self.change / self.before.value
 
     @property
+    def compared(self) -> tuple[float | None, float | None]:
+        """The numbers that are judged: in parts of their ideals where both have one, else as they are."""
+        excess = self.before.excess, self.after.excess
+        return (self.before.value, self.after.value) if None in excess else excess
+
+    @property
+    def has_ideals(self) -> bool:
+        """True if it is judged by its ideals."""
+        return None not in (self.before.excess, self.after.excess) or self.before.ideal == self.after.ideal == 0
+
+    @property
     def size(self) -> float:
         """Size in powers of two, alike for twice and half; infinite from or to 0, 0 if it is not known."""
-        one, other = self.before.value, self.after.value
+        one, other = self.compared
         if one is None or other is None or one == other:
             return 0.0
         return abs(log2(other / one)) if one > 0 and other > 0 else inf
@@ -71,15 +84,17 @@ class ValueChange:
 
     @property
     def judged(self) -> bool:
-        """True if it was measured on both sides, and less or more of it is better."""
-        return self.change is not None and "neither" not in (self.before.better, self.after.better)
+        """True if it was measured on both sides, and less or more of it is better: of an amount of work neither."""
+        known = self.change is not None and "neither" not in (self.before.better, self.after.better)
+        return known and (self.has_ideals or not self.before.of_work)
 
     @property
     def verdict(self) -> str:
         """``better`` or ``worse``; "" where it is neither, or changed by no more than launches vary."""
-        if not self.change or not self.judged or self.within_noise:
+        one, other = self.compared
+        if one is None or other is None or one == other or not self.judged or self.within_noise:
             return ""
-        return "better" if (self.change < 0) == (self.before.better == "lower") else "worse"
+        return "better" if (other < one) == (self.before.better == "lower") else "worse"
 
     @property
     def counts(self) -> bool:
@@ -105,7 +120,17 @@ class ValueChange:
     def words(self) -> str:
         """``registers per thread 32 → 15 (-53.1%)``."""
         share = f" ({self.share_text})" if self.share_text else ""
-        return f"{self.before.label} {self.before.text} → {self.after.text}{share}"
+        return f"{self.before.label} {self.before.text} → {self.after.text}{share}{self._ideal_words}"
+
+    @property
+    def ideal_text(self) -> str:
+        """``4``, ``4 → 8`` where the ideals differ; "" if they are not known."""
+        one, other = self.before.ideal_text, self.after.ideal_text
+        return one if one == other or not other else f"{one or NOT_MEASURED} → {other}"
+
+    @property
+    def _ideal_words(self) -> str:
+        return f", ideal {self.ideal_text}" if self.ideal_text else ""
 
     @property
     def text(self) -> str:
@@ -144,6 +169,8 @@ class KernelPair:
     """True if the two are not the same kernel, so that neither is better."""
     sides: tuple[ViewSource, ViewSource] | None = field(default=None, repr=False, compare=False)
     """The kernel or launch of each side, to continue from."""
+    findings: Sequence[FindingChange] = ()
+    """The findings that are flagged on one side at least."""
 
     @property
     def _of_program(self) -> list[ValueChange]:
@@ -161,8 +188,14 @@ class KernelPair:
         return next(timed, None) or next(iter(self._of_program), None)
 
     @property
-    def place(self) -> tuple[int, float]:
-        """Sort key: the largest change first."""
+    def place(self) -> tuple[int, float, int, float]:
+        """Sort key: the largest loss first, then the largest change."""
+        losses = [change.loss_order[1] for change in self.findings if change.trend]
+        return int(not losses), min(losses, default=0.0), *self.lead_place
+
+    @property
+    def lead_place(self) -> tuple[int, float]:
+        """Sort key by the value that it is judged by."""
         lead = self.lead
         if lead is None or self.verdict == "same":
             return 3, 0.0
@@ -170,16 +203,20 @@ class KernelPair:
 
     @property
     def verdict(self) -> str:
-        """``better`` or ``worse`` by its lead; ``mixed`` where that is as it was or unknown, and others are not;
-        ``differs``, ``about the same``, ``same``.
+        """``better`` or ``worse`` by its findings and its time, else by its other values; ``mixed`` where these
+        disagree, or others change and time does not; ``differs``, ``about the same``, ``same``.
         """
         lead = self.lead
+        timed = lead is not None and _is_leading(lead)
+        speed = lead.verdict if lead is not None and timed and lead.counts else ""
+        judging = (each for each in self.findings if not speed or each.outcome in ("fixed", "new"))
+        if verdicts := {speed, *(finding.trend for finding in judging)} - {""}:
+            return "mixed" if len(verdicts) > 1 else next(iter(verdicts))
         if lead is None or not self._of_program:
             return "same"
-        others = [change for change in self.changes if change.counts and not change.before.leads]
-        if lead.before.leads:
-            return lead.verdict if lead.counts else "mixed" if others else "about the same"
-        verdicts = {change.verdict for change in self.changes if change.counts}
+        verdicts = {change.verdict for change in self.changes if change.counts and not change.before.leads}
+        if timed:
+            return "mixed" if verdicts else "about the same"
         return "mixed" if len(verdicts) > 1 else next(iter(verdicts), "differs")
 
 
@@ -201,9 +238,12 @@ CHANGE_COLUMNS: Final[tuple[Column[ValueChange], ...]] = (
     ),
     Column("launches", lambda c: [c.before.launches, c.after.launches], nested=True),
     Column("within_noise", lambda c: c.within_noise),
+    Column("ideal", None, "ideal", lambda c: c.ideal_text, rank=3),
     Column("verdict", lambda c: c.verdict or None, "", lambda c: "noise" if c.within_noise else c.verdict, False),
+    Column("ideals", lambda c: [c.before.ideal, c.after.ideal], nested=True),
 )
-"""``share`` is the change in parts of the first; ``verdict`` is null where neither is better."""
+"""``share`` is the change in parts of the first; ``verdict`` is null where neither is better; ``ideals`` are the values
+without any loss, by which a metric that has them is judged."""
 
 
 def _spread_text(change: ValueChange) -> str:
@@ -238,7 +278,7 @@ def _fair_change(
     """Return the change without a judgement where none is possible: different kernels, costs of different probes,
     and registers where as many warps fit.
     """
-    filled = [side[_OCCUPANCY].value for side in (before, after) if _OCCUPANCY in side]
+    filled = [value.value for side in (before, after) for value in side.values() if value.key == _OCCUPANCY]
     as_full = len(filled) == 2 and None not in filled and filled[0] == filled[1]
     of_others = change.before.of_probe and match.probes_differ
     if match.different or of_others or (change.before.key == _REGISTERS and as_full):
@@ -255,4 +295,4 @@ def _values_by_key(
         values += launch_values(source)
     if match.seen:
         values += probe_values(source, progress, problems, match.shape)
-    return {value.key: value for value in values}
+    return {f"{value.key} {value.label}": value for value in values}

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from tui_probe.verdicts.changes import KernelPair, ValueChange
+    from tui_probe.verdicts.finding_changes import FindingChange, Outcome
     from tui_probe.verdicts.kernel_values import KernelValue
 
 _KNOWN_UNPROBED: Final = frozenset(
@@ -61,24 +62,56 @@ def pair_verdict(pair: KernelPair, unmeasured: str = "") -> str:
     ``unmeasured`` says, first, that a side measured nothing.
     """
     first = [unmeasured] if unmeasured else []
-    return "; ".join(
-        [*first, *([_different_kernels_text(pair)] if pair.different else _same_kernel_texts(pair, unmeasured))]
-    )
+    texts = [_different_kernels_text(pair)] if pair.different else _same_kernel_texts(pair, unmeasured)
+    rest = outcome_texts(pair.findings, _UNCHANGED)
+    return "; ".join([*first, *outcome_texts(pair.findings, _CHANGED), *texts, *rest])
+
+
+_CHANGED: Final[tuple[Outcome, ...]] = ("fixed", "new")
+_UNCHANGED: Final[tuple[Outcome, ...]] = ("remaining", "unknown")
+
+
+def outcome_texts(changes: Sequence[FindingChange], outcomes: Sequence[Outcome]) -> list[str]:
+    """``fixed: idle SMs, idle sms 87 → none and 2 more``: each outcome with its largest finding; none without any."""
+    texts = []
+    for outcome in outcomes:
+        same = [change for change in changes if change.outcome == outcome]
+        if same and outcome == "unknown":
+            texts.append(f"{units.counted(len(same), 'finding')} measured on one side only")
+        elif same and outcome == "remaining":
+            changed = f", {same[0].trend}: {same[0].text}" if same[0].trend else ""
+            texts.append(f"{units.counted(len(same), 'finding')} remaining{changed}")
+        elif same:
+            more = f" and {len(same) - 1} more" if len(same) > 1 else ""
+            texts.append(f"{outcome}: {same[0].text}{more}")
+    return texts
+
+
+def _model_text(pair: KernelPair) -> str:
+    """Return the change of the cycles of a model, which are no time and judge nothing; "" for none, or for time."""
+    lead = next((change for change in pair.changes if change.before.leads and change.change), None)
+    return "" if lead is None or lead.judged or pair.different else f"by the model {lead.words}"
 
 
 def _same_kernel_texts(pair: KernelPair, unmeasured: str) -> list[str]:
     lead = pair.lead
-    timed = lead is not None and lead.before.leads
+    timed = lead is not None and lead.before.leads and lead.judged
     parts = [f"{_speed_text(lead)}: {lead.words}"] if lead is not None and timed else []
+    covered = {change.shown.finding.key for change in pair.findings}
     for verdict in ("better", "worse"):
         judged = [
             change
             for change in pair.changes
-            if change.counts and change.verdict == verdict and not (timed and _is_part_of_time(change))
+            if change.counts
+            and change.verdict == verdict
+            and change.before.key not in covered
+            and not (timed and _is_part_of_time(change))
         ]
         if judged:
             parts.append(f"{'' if parts else 'B is '}{verdict}: {_changes_text(judged)}")
-    if not parts and not unmeasured:
+    if model := _model_text(pair):
+        parts.append(model)
+    if not parts and not unmeasured and not pair.findings:
         differ = sum(bool(change.change) for change in pair.changes)
         parts.append("no value got better or worse" + (f", {differ} differ" if differ else ""))
     launches = [change for change in pair.changes if change.before.key in _LAUNCHES_KEY and change.change]
@@ -118,9 +151,18 @@ def traces_verdict(
 
     ``unmeasured`` says, first, that a side measured nothing: then nothing is called the same.
     """
-    parts = [*([unmeasured] if unmeasured else []), _matched_text(pairs, kernels, unmeasured)]
-    if pairs and (lead := pairs[0].lead) is not None and lead.change:
-        parts.append(f"the largest change: {shorten(pairs[0].kernel, _NAME_WIDTH)}, {lead.words}")
+    findings = sorted((change for pair in pairs for change in pair.findings), key=lambda change: change.order)
+    parts = [unmeasured] * bool(unmeasured) + outcome_texts(findings, _CHANGED)
+    parts += [_matched_text(pairs, kernels, unmeasured), *outcome_texts(findings, _UNCHANGED)]
+    largest = min(
+        (pair for pair in pairs if pair.lead is not None and pair.lead.counts),
+        key=lambda pair: pair.lead_place, default=None,
+    )  # fmt: skip
+    covered = set() if largest is None else {change.shown.finding.key for change in largest.findings}
+    if largest is not None and largest.lead is not None and largest.lead.before.key not in covered:
+        parts.append(f"the largest change: {shorten(largest.kernel, _NAME_WIDTH)}, {largest.lead.words}")
+    elif model := next(filter(None, map(_model_text, pairs)), ""):
+        parts.append(model)
     parts += [f"{count} only in {letter}" for letter, count in (("A", only_before), ("B", only_after)) if count]
     return "; ".join(parts)
 

@@ -14,6 +14,7 @@ from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
+from tui_probe.probekit.evidence import SHARE, Evidence, counted, derived
 from tui_probe.probekit.finding import Finding, Gain, opcode_class
 from tui_probe.probekit.measured import extent_text, first_value, line_range_probe
 from tui_probe.probekit.page_kinds import ViewSource
@@ -29,6 +30,7 @@ from tui_probe.verdicts.simulator_findings import simulator_findings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tui_probe.probekit.evidence import Provenance
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.model import KernelFacts, Trace
 
@@ -43,12 +45,14 @@ if TYPE_CHECKING:
 # is judged by the SMs of such a GPU as well.
 
 GRID_KEY: Final = "grid"
+SPILLS_KEY: Final = "spills"
 _MIN_IDLE_SMS: Final = 0.1
 """The part of SMs without a block from which on the grid stands out."""
 _MAX_FILL: Final = 0.25
 """The part of the resident blocks up to which a grid stands out that reaches all SMs."""
 _GRIDS_READ: Final = 64
 """Launches whose grids are read where they differ, evenly spread."""
+_OWN_GPU: Final = "the GPU"
 _REAL_GPUS: Final = {"8.0": ("an A100", 108), "9.0": ("an H100", 132)}
 """The GPU that a simulated one of a compute capability stands for, and its SMs."""
 _GRID_ADVICE: Final = "launch more blocks, each with less work, until every SM has several"
@@ -103,7 +107,7 @@ def grid_fills(kernel: KernelFacts) -> Iterator[GridFill]:
     blocks, device = _usual_blocks(kernel), kernel.trace.state.device
     if blocks is None or device is None or not device.sms or kernel.status == "excluded":
         return
-    yield GridFill(blocks, "the GPU", device.sms, kernel.blocks_per_sm)
+    yield GridFill(blocks, _OWN_GPU, device.sms, kernel.blocks_per_sm)
     if kernel.trace.state.simulated and device.capability in _REAL_GPUS:
         yield GridFill(blocks, *_REAL_GPUS[device.capability], None)
 
@@ -132,11 +136,23 @@ def _grid_finding(kernel: KernelFacts) -> Iterator[Finding]:
     if not notable:
         return
     worst = max(notable, key=lambda fill: fill.idle_share)
-    values = {"blocks": worst.blocks, "sms": worst.sms, "resident_blocks_per_sm": worst.resident, "fill": worst.fill}
     gain = Gain(round(worst.idle_share * worst.sms), worst.sms, "SMs") if worst.leaves_sms_idle else None
     text = "; ".join(_fill_text(fill) for fill in notable[::-1])
-    yield Finding(GRID_KEY, "idle SMs" if worst.leaves_sms_idle else "small grid", text, stands_out=True, values=values,
-                  gain=gain, advice=_GRID_ADVICE)  # fmt: skip
+    yield Finding(GRID_KEY, "idle SMs" if worst.leaves_sms_idle else "small grid", text, stands_out=True,
+                  values=_fill_values(worst), gain=gain, advice=_GRID_ADVICE)  # fmt: skip
+
+
+def _fill_values(fill: GridFill) -> dict[str, Evidence]:
+    """Return the numbers of a grid; those of a GPU that it did not run on are modelled."""
+    provenance: Provenance = "counted" if fill.gpu == _OWN_GPU else "modelled"
+    idle = {"idle_sms": Evidence(round(fill.idle_share * fill.sms), "SMs", 0, provenance)}
+    return {
+        **(idle if fill.leaves_sms_idle else {}),
+        "blocks": counted(fill.blocks),
+        "sms": Evidence(fill.sms, "SMs", None, provenance),
+        "resident_blocks_per_sm": counted(fill.resident),
+        "fill": derived(fill.fill, SHARE, 1),
+    }
 
 
 def _fill_text(fill: GridFill) -> str:
@@ -152,7 +168,14 @@ def _spill_finding(kernel: KernelFacts) -> Iterator[Finding]:
     spilled = kernel.spills_pruned
     if spilled:
         text = f"{units.size(spilled)} stored and loaded per thread, in addition to {kernel.registers_pruned} registers"
-        yield Finding("spills", "spills", text, stands_out=True, values={"spill_bytes": spilled}, advice=_SPILL_ADVICE)
+        yield Finding(
+            SPILLS_KEY,
+            "spills",
+            text,
+            stands_out=True,
+            values={"spill_bytes": counted(spilled, "B", 0)},
+            advice=_SPILL_ADVICE,
+        )
 
 
 _cache: dict[tuple[str, int, int], ResultFindings] = {}
@@ -184,9 +207,14 @@ class ResultFindings:
             "findings": [finding.record() for finding in self.findings],
         }
 
+    @property
+    def sampled(self) -> bool:
+        """True if it is of some blocks only."""
+        return any(finding.key == _SAMPLE_KEY for finding in self.findings)
+
     def of_blocks(self, finding: Finding) -> Finding:
         """The text of one of them by itself: with the blocks that it is about, if not all."""
-        sample = next((other.values for other in self.findings if other.key == _SAMPLE_KEY), None)
+        sample = next((other.numbers for other in self.findings if other.key == _SAMPLE_KEY), None)
         if sample is None or finding.key == _SAMPLE_KEY:
             return finding
         blocks, measured = (sample[name] for name in ("blocks", "blocks_measured"))
@@ -238,10 +266,11 @@ def findings_by_probe(source: ViewSource) -> list[ResultFindings]:
     One where the run had one probe, none where there is no result. Last come those that need no probe, if any.
     """
     results = (launch_findings(of_probe) for of_probe in source.by_probe())
-    return [*(result for result in results if result is not None), *_unprobed_findings(source.kernel)]
+    return [*(result for result in results if result is not None), *unprobed_findings(source.kernel)]
 
 
-def _unprobed_findings(kernel: KernelFacts) -> Iterator[ResultFindings]:
+def unprobed_findings(kernel: KernelFacts) -> Iterator[ResultFindings]:
+    """Yield the findings that need no probe, if there are any."""
     findings = tuple(static_findings(kernel))
     if findings:
         yield ResultFindings(NO_PROBE, None, False, findings)
@@ -269,22 +298,14 @@ def _sample_finding(of: ProbeResult) -> Iterator[Finding]:
     """Say that all of it is about some blocks only, if so."""
     sample = of.result.sample
     if sample is not None:
-        values = {"blocks": of.result.header.blocks, "blocks_measured": len(sample.blocks)}
+        values = {"blocks": counted(of.result.header.blocks), "blocks_measured": counted(len(sample.blocks))}
         yield Finding(
             _SAMPLE_KEY, "sample", f"{sampled_blocks_text(sample)}: findings are of these blocks only", values=values
         )
 
 
-def key_findings(trace: Trace, kernel: KernelFacts) -> tuple[tuple[str, Finding], ...]:
-    """Return the flagged findings of each probe in its newest result, else its first. Large results are not read."""
-    results = (launch_findings(of_probe) for of_probe in ViewSource(trace, kernel).by_probe()
-               if result_bytes(of_probe) <= MAX_UNASKED_BYTES)  # fmt: skip
-    read = (result for result in results if result is not None)
-    return tuple((result.probe, finding) for result in (*read, *_unprobed_findings(kernel))
-                 for finding in _best_findings(result))  # fmt: skip
-
-
-def _best_findings(found: ResultFindings) -> list[Finding]:
+def best_findings(found: ResultFindings) -> list[Finding]:
+    """Return the flagged findings of a result, else the first."""
     best = [finding for finding in found.findings if finding.stands_out] or list(found.findings[:1])
     return [found.of_blocks(finding) for finding in best]
 
@@ -335,7 +356,7 @@ def summarize_findings(trace: Trace, kernel: KernelFacts) -> FindingSummary:
 def _ranked_findings(results: Sequence[ResultFindings]) -> list[Finding]:
     """The best findings of all results: flagged ones first, those of a line before others."""
     return sorted(
-        (finding for result in results for finding in _best_findings(result)),
+        (finding for result in results for finding in best_findings(result)),
         key=lambda finding: (not finding.stands_out, not (finding.stands_out and finding.line)),
     )
 

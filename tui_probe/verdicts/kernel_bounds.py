@@ -5,32 +5,26 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from itertools import islice
-from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import hang_line
 from tui_probe.draw.table import safe
-from tui_probe.probekit.measured import analyse_result, known_probe
-from tui_probe.verdicts.findings import NO_PROBE, finding_text, key_findings
+from tui_probe.verdicts.findings import finding_text
+from tui_probe.verdicts.kernel_findings import key_findings
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter, limiter_texts
+from tui_probe.verdicts.run_findings import GPU_TIME, ranked_kernels
 from tui_probe.verdicts.unmeasured import unmeasured_probes, unmeasured_texts, unused_probes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator
 
-    from tui_probe.probekit.finding import Finding
-    from tui_probe.probekit.measured import AnalysedResult
-    from tui_probe.probekit.metric import MetricValue
     from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.verdicts.kernel_findings import KernelFinding
     from tui_probe.verdicts.limiter import KernelLimiter
 
-_RESULTS_AVERAGED: Final = 5
-"""Results of a kernel whose mean is taken."""
 _MAX_KERNELS: Final = 20
-_GPU_TIME: Final = "GPU time"
-_LAUNCH_CYCLES: Final = "launch cycles"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +33,8 @@ class KernelBound:
 
     kernel: Kernel
     share: float | None
-    findings: tuple[tuple[str, Finding], ...]
-    """Findings with their probe: per probe the flagged ones, else the first."""
+    findings: tuple[KernelFinding, ...]
+    """Of each probe the flagged ones, else the first."""
     limited: KernelLimiter | None = None
     """The unit that limits it; None where nothing was counted that tells."""
 
@@ -50,9 +44,7 @@ class KernelBound:
             "kernel": self.kernel.index,
             "share": self.share,
             "limited_by": None if self.limited is None else self.limited.record(),
-            "findings": [
-                {"probe": None if probe == NO_PROBE else probe, **finding.record()} for probe, finding in self.findings
-            ],
+            "findings": [{"probe": of_probe.probe or None, **of_probe.finding.record()} for of_probe in self.findings],
             "not_measured_by": [probe.record() for probe in unmeasured_probes(self.kernel)],
         }
 
@@ -75,53 +67,13 @@ def kernel_bounds(trace: Trace, seconds: float | None = None) -> RunBounds:
     Without times shares are of the cycles that a probe counted. Reading ends after that many ``seconds``.
     """
     latest = None if seconds is None else time.monotonic() + seconds
-    if any(kernel.time_share is not None for kernel in trace.kernels):
-        kernels = [kernel for kernel in trace.kernels if kernel.result_rows or kernel.time_share is not None]
-        of, shares = _GPU_TIME, [kernel.time_share for kernel in kernels]
-    else:
-        kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
-        of, shares = _shares_of_cycles(kernels, latest)
-    ranked = sorted(zip(kernels, shares, strict=True), key=lambda pair: -(pair[1] or 0.0))
+    ranked = ranked_kernels(trace, latest)
     bounds = [
-        KernelBound(kernel, share, key_findings(trace, kernel), kernel_limiter(kernel))
-        for kernel, share in islice(ranked, _MAX_KERNELS)
+        KernelBound(kernel, share, key_findings(trace, kernel, share), kernel_limiter(kernel))
+        for kernel, share in islice(ranked.kernels, _MAX_KERNELS)
         if latest is None or time.monotonic() < latest
     ]
-    return RunBounds(of, bounds, len(ranked) - len(bounds))
-
-
-def _shares_of_cycles(kernels: Sequence[Kernel], latest: float | None) -> tuple[str, list[float | None]]:
-    """Shares of cycles; none where not all kernels have some, or reading them takes until after ``latest``."""
-    in_time = (kernel for kernel in kernels if latest is None or time.monotonic() < latest)
-    cycles = [_mean_cycles(kernel) for kernel in in_time]
-    cycles += [None] * (len(kernels) - len(cycles))
-    totals = [None if each is None else each * kernel.launches for each, kernel in zip(cycles, kernels, strict=True)]
-    known = [total for total in totals if total is not None]
-    if len(known) < len(kernels) or not sum(known):
-        return "", [None] * len(kernels)
-    return _LAUNCH_CYCLES, [total / sum(known) for total in known]
-
-
-def _mean_cycles(kernel: Kernel) -> float | None:
-    """The mean cycles of its newest launches, where one of its probes counts them in all blocks."""
-    for probed in kernel.by_probe():
-        if any(metric.quantity == _LAUNCH_CYCLES for metric in known_probe(probed).metrics):
-            newest = (
-                analyse_result(probed.trace, probed, row)
-                for row in islice(reversed(probed.result_rows), _RESULTS_AVERAGED)
-            )
-            values = [
-                f.value for result in newest for f in _unsampled_values(result) if f.metric.quantity == _LAUNCH_CYCLES
-            ]
-            known = [value for value in values if value is not None]
-            if known:
-                return fmean(known)
-    return None
-
-
-def _unsampled_values(result: AnalysedResult) -> tuple[MetricValue, ...]:
-    """Return the values of a result; none for a sample of blocks, whose cycles are not those of a launch."""
-    return () if result.sample is not None else result.metric_values
+    return RunBounds(ranked.of, bounds, len(ranked.kernels) - len(bounds))
 
 
 def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:
@@ -134,7 +86,7 @@ def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:
     lines += [f"limits: instructions {source}" for source in sources if source]
     if run.kernels and not run.of:
         lines.append(f"no shares: {_no_shares_reason(trace)}")
-    elif run.of == _GPU_TIME:
+    elif run.of == GPU_TIME:
         graphs = ", and of graphs that were replayed" if trace.graph_ns else ""
         lines.append(f"shares of GPU time, of all kernels that were timed{graphs}")
     elif run.of:
@@ -163,8 +115,8 @@ def _bound_lines(bound: KernelBound, cells: int, unused: Collection[str]) -> Ite
             yield from hang_line(("      limited by: " if not place else "        ") + words, cells)
     if not kernel.result_rows:
         yield from hang_line(f"      no result: {safe(kernel.reason or kernel.status)}", cells)
-    for _, finding in bound.findings:
-        if not finding.stands_out and finding.values and not any(finding.values.values()):
+    for finding in (of_probe.finding for of_probe in bound.findings):
+        if not finding.stands_out and finding.values and not any(finding.numbers.values()):
             continue  # nothing of the kind was executed
         mark = "!" if finding.stands_out else " "
         yield from hang_line(f"    {mark} {finding.label}: {finding_text(kernel, finding)}", cells)

@@ -16,6 +16,7 @@ from tui_probe.probekit.record_counts import launch_count_text
 from tui_probe.verdicts.kernel_failures import located_failures
 from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 from tui_probe.verdicts.probe_coverage import probe_coverage
+from tui_probe.verdicts.run_findings import run_findings
 from tui_probe.verdicts.unmeasured import unmeasured_probes
 
 if TYPE_CHECKING:
@@ -240,6 +241,11 @@ def coverage_record(trace: Trace) -> dict[str, Any]:
     return {"covered": None if part is None else part.record()}
 
 
+def whole_run_record(trace: Trace) -> dict[str, Any]:
+    """Return the fields of the document of all kernels that are about the run: its probed share, its findings."""
+    return {**coverage_record(trace), **run_findings(trace).record()}
+
+
 def kernel_content(trace: Trace) -> TableContent[KernelFacts]:
     """Return the page of all kernels, those that take most of the GPU time first."""
     return TableContent(
@@ -248,7 +254,7 @@ def kernel_content(trace: Trace) -> TableContent[KernelFacts]:
         shown_columns(KERNEL_COLUMNS, trace.kernels),
         by_time_share(trace.kernels),
         report=partial(kernel_table, trace),
-        slow_extra=partial(coverage_record, trace),
+        slow_extra=partial(whole_run_record, trace),
     )
 
 

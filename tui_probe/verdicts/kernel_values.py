@@ -97,6 +97,10 @@ class KernelValue:
     high: float | None = None
     pages: tuple[str, ...] = ()
     """The pages of a kernel that show it, the best one first."""
+    of_work: bool = False
+    """True if it grows with the amount of work, so that neither more nor less is better by itself."""
+    ideal: float | None = None
+    """The value without any loss; None if it is not known."""
 
     @property
     def spread(self) -> float | None:
@@ -104,6 +108,16 @@ class KernelValue:
         if self.low is None or self.high is None or not self.value:
             return None
         return (self.high - self.low) / 2 / abs(self.value)
+
+    @property
+    def excess(self) -> float | None:
+        """The value in parts of its ideal; None without an ideal, and where that is 0."""
+        return self.value / self.ideal if self.value is not None and self.ideal else None
+
+    @property
+    def ideal_text(self) -> str:
+        """The ideal as it is shown; "" if it is not known."""
+        return "" if self.ideal is None else self.show(self.ideal)
 
     @property
     def text(self) -> str:
@@ -184,7 +198,8 @@ def probe_values(
     sources = source.by_probe()
     for place, one in enumerate(sources):
         for kernel_value in _values_of_probe(one, _part_of_progress(progress, place, len(sources)), problems, shape):
-            values.setdefault(kernel_value.key, kernel_value)  # of several probes that count it the first
+            # Of several probes that count the same, the first.
+            values.setdefault(f"{kernel_value.key} {kernel_value.label}", kernel_value)
     yield from values.values()
 
 
@@ -202,7 +217,7 @@ def _values_of_probe(
             row for row in reversed(source.kernel.result_rows) if shape in (None, result_shape(source.trace, row))
         )
         rows = list(islice(of_shape, MAX_RESULTS))
-    seen: dict[str, tuple[KernelValue, list[float]]] = {}
+    seen: dict[str, tuple[KernelValue, list[float], list[float]]] = {}
     results = []
     for place, row in enumerate(rows):
         progress(place / len(rows))
@@ -214,9 +229,12 @@ def _values_of_probe(
     for result in taken:
         for kernel_value in _values_of_result(source, result):
             if kernel_value.value is not None:
-                seen.setdefault(kernel_value.key, (kernel_value, []))[1].append(kernel_value.value)
-    for kernel_value, values in seen.values():
-        yield median_over_launches(kernel_value, values)
+                _, values, ideals = seen.setdefault(kernel_value.key, (kernel_value, [], []))
+                values.append(kernel_value.value)
+                ideals += [] if kernel_value.ideal is None else [kernel_value.ideal]
+    for kernel_value, values, ideals in seen.values():
+        ideal = median(ideals) if len(ideals) == len(values) else None
+        yield median_over_launches(replace(kernel_value, ideal=ideal), values)
 
 
 def _excluded_text(taken: int, known: int, extent: BlockExtent) -> str:
@@ -250,4 +268,7 @@ def _value_of_metric(measurement: Measurement, *, simulated: bool) -> KernelValu
 
     better: Better = "neither" if simulated and metric.is_time else metric.better
     leads = metric.quantity == "launch cycles"
-    return KernelValue(metric.key, label, measurement.value, show, better, is_time=metric.is_time, leads=leads)
+    return KernelValue(
+        metric.key, label, measurement.value, show, better, is_time=metric.is_time, leads=leads,
+        of_work=metric.of_work, ideal=measurement.ideal,
+    )  # fmt: skip

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.measured import AnalysedResult
     from tui_probe.probekit.metric import Quantity
     from tui_probe.trace.model import KernelFacts, Run
+    from tui_probe.verdicts.utilization import UnitUtilization
 
 RESULTS_AVERAGED: Final = 5
 """Results of a kernel whose mean is taken, of each probe that counts any of it."""
@@ -96,6 +97,11 @@ class KernelLimiter:
         return None if self.verdict.limit is None else _limiter_name(self.verdict)
 
     @property
+    def relative(self) -> tuple[UnitUtilization, ...]:
+        """The need of each unit relative to the largest, where no time was measured."""
+        return relative_demand(self.demand, self.machine)
+
+    @property
     def words(self) -> str:
         """``memory (L2): 83% of what it can carry``, or why no unit limits, and the longest wait."""
         return _verdict_sentence(self) + (f"; {self.cause}" if self.cause else "")
@@ -149,6 +155,7 @@ def limiter_from_results(
         demand = replace(demand, dram=counters.dram, l2=counters.l2)
     if device is None or not _has_counts(demand):
         return None
+    demand = replace(demand, reach=_reachable_bytes(kernels[0]))
     simulated = any(kernel.trace.state.simulated for kernel in kernels)
     file = bandwidth if not isinstance(bandwidth, float) else None
     machine = peak_rates(device, file, simulated=simulated)
@@ -265,7 +272,6 @@ def _demand(results: Sequence[AnalysedResult], kernels: Sequence[KernelFacts]) -
         tensor=_first_known(means.get("tensor operations as half"), means.get("tensor operations")),
         wgmma=means.get("wgmma instructions"),
         footprint=means.get("footprint"),
-        reach=_reachable_bytes(kernels[0]),
     )
 
 

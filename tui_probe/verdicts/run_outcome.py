@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.shell import shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import safe
@@ -50,6 +51,18 @@ def program_command(trace: Run) -> str:
     run = trace.run_info
     command = shlex.join(run.command) if run is not None and run.command else trace.state.command
     return safe(command or "") or "COMMAND"
+
+
+_MAX_COMMAND: Final = 200
+"""Characters of a program's command up to which it is written out; a longer one is named by its trace."""
+
+
+def probing_command(trace: Run, probe: str) -> str:
+    """``tui-probe run -p PROBE -- COMMAND``: the program of a trace with another probe."""
+    command = program_command(trace)
+    if len(command) > _MAX_COMMAND:
+        return f"tui-probe run -p {probe} --again {shell_word(trace.directory)}"
+    return f"tui-probe run{' --sim' if trace.state.simulated else ''} -p {probe} -- {command}"
 
 
 def measuring_command(trace: Trace) -> str:

@@ -12,6 +12,7 @@ from tui_probe.draw.table import safe
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from tui_probe.reasons import Reason
     from tui_probe.trace.model import Kernel, KernelFacts, ProbedKernel, Run, Trace
 
 
@@ -21,6 +22,8 @@ class UnmeasuredProbe:
 
     probe: str
     reason: str
+    code: str = "other-probes"
+    """The code of the reason; ``other-probes`` where its launches had other probes of the run."""
 
     def record(self) -> dict[str, Any]:
         """Return the JSON record."""
@@ -32,7 +35,7 @@ def unmeasured_probes(kernel: KernelFacts) -> list[UnmeasuredProbe]:
     if not _saves_results(kernel.trace) or kernel.status != "probed":
         return []
     return [
-        UnmeasuredProbe(name, _unserved_reason(one))
+        UnmeasuredProbe(name, _unserved_reason(one), _reason_code(one))
         for name, one in kernel.kernel.named_probes.items()
         if one.status == "probed" and not one.result_rows and not one.matched_nothing
     ]
@@ -83,9 +86,19 @@ def _kernel_reason(kernel: Kernel, name: str) -> str:
     return f"not probed with it: {reason}" if reason else "not probed with it"
 
 
+def _reason_code(probed: ProbedKernel) -> str:
+    stated = _stated_reason(probed)
+    return (stated and stated.code) or "other-probes"
+
+
+def _stated_reason(probed: ProbedKernel) -> Reason | None:
+    """Return the reason in the log why it was neither fused with others nor replayed."""
+    return probed.kernel.replay_obstacle or probed.alternation_reason
+
+
 def _unserved_reason(probed: ProbedKernel) -> str:
     """Return the reason for which no launch had the probe: why it was not fused with others, or not replayed."""
-    launches, stated = probed.launches, probed.kernel.replay_obstacle or probed.alternation_reason
+    launches, stated = probed.launches, _stated_reason(probed)
     why = f": {stated.text}" if stated else ""
     if launches < len(probed.kernel.named_probes):
         times = "once" if launches == 1 else f"{launches} times"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.draw import units
+from tui_probe.probekit.evidence import SHARE, counted, timed
 from tui_probe.probekit.finding import Finding, Gain, percent
 from tui_probe.probekit.probe import Waits
 from tui_probe.probekit.record_counts import sampled_blocks_text
@@ -33,7 +34,11 @@ def tail_finding(timeline: Timeline, asks: str) -> Iterator[Finding]:
     text = f"SMs go idle in the last {percent(found.cycles, span)} of the launch"
     text += f" (SM {found.last_sm} ends last); {percent(found.lost, 1)} of SM time lost"
     much = found.lost > _NOTABLE_SHARE
-    values = {"tail_share": found.cycles / span, "lost_share": found.lost, "tail_start": found.start}
+    values = {
+        "lost_share": timed(found.lost, SHARE, 0),
+        "tail_share": timed(found.cycles / span, SHARE, 0),
+        "tail_start": timed(found.start),
+    }
     yield Finding(
         "tail", "tail", text, "timeline", stands_out=much, asks=asks if much else "", values=values,
         block=found.last_block, sm=found.last_sm, time=found.start, gain=Gain(found.lost * span, span, "cycles"),
@@ -46,7 +51,7 @@ def idle_sms_findings(timeline: Timeline) -> Iterator[Finding]:
     idle = timeline.idle_sms
     if idle and timeline.sample is None:
         text = f"{len(idle)} of {units.counted(len(timeline.sms), 'SM')} ran no block"
-        values = {"idle_sms": len(idle), "sms": len(timeline.sms)}
+        values = {"idle_sms": counted(len(idle), "SMs", 0), "sms": counted(len(timeline.sms), "SMs")}
         yield Finding(IDLE_SMS_KEY, "idle SMs", text, "timeline", stands_out=True, values=values, sm=idle[0])
 
 

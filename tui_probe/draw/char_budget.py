@@ -1,0 +1,174 @@
+"""Output of at most a number of characters: lines and documents keep what comes first, and say what is left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.printable import dump_json, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+OMITTED: Final = "omitted"
+"""Field of a document that was cut: the number of rows and characters left out, and the command that shows all."""
+_MIN_TEXT: Final = 40
+"""Characters that a cut text keeps."""
+_MAX_TEXTS: Final = 50
+"""Texts of a document that are cut; what is then too long are its fields."""
+_SMALL_LIST: Final = 4
+"""Entries of a list that is one value, such as a grid, and is never cut."""
+
+
+def fit_lines(lines: Iterable[str], chars: int, command: str) -> Iterator[str]:
+    """Yield the first lines that have at most ``chars`` characters together, with their line breaks.
+
+    If some are left out, the last line says how many, and names the ``command`` that shows all.
+    """
+    texts = (printable(text) for piece in lines for text in piece.removesuffix("\n").split("\n"))
+    kept: list[str] = []
+    size, left_out = 0, 0
+    for text in texts:
+        if left_out or size + len(text) + 1 > chars:
+            left_out += 1
+        else:
+            kept.append(text)
+            size += len(text) + 1
+    while left_out and size + len(_rest_line(left_out, command)) + 1 > chars and kept:
+        size -= len(kept.pop()) + 1
+        left_out += 1
+    yield from kept
+    if left_out:
+        yield _rest_line(left_out, command)[: max(chars - 1, 0)]
+
+
+def _rest_line(count: int, command: str) -> str:
+    return f"{units.counted(count, 'line')} omitted; all: {command}"
+
+
+def fit_rows(rows: Iterable[str], chars: int) -> tuple[list[str], int]:
+    """Return the first rows that have at most ``chars`` characters with their line breaks, and the number of others."""
+    kept: list[str] = []
+    size, left_out = 0, 0
+    for row in rows:
+        size += len(row.removesuffix("\n")) + 1
+        if size > chars:
+            left_out += 1
+        else:
+            kept.append(row.removesuffix("\n"))
+    return kept, left_out
+
+
+def first_records(records: Iterable[dict[str, Any]], chars: int) -> tuple[list[dict[str, Any]], int]:
+    """Return the records that may fit into a document of ``chars`` characters, and the number of others.
+
+    Records are read one by one, so that those of a large page are never held.
+    """
+    rest = iter(records)
+    kept: list[dict[str, Any]] = []
+    size = 0
+    for record in rest:
+        kept.append(record)
+        size += len(dump_json(record))
+        if size > chars:
+            break
+    return kept, sum(1 for _ in rest)
+
+
+def fit_document(
+    document: dict[str, Any], chars: int, command: str, *, keep: Collection[str] = (), beyond: int = 0
+) -> str:
+    """Return a document as JSON of at most ``chars`` characters.
+
+    Lists lose their last entries, the largest list first, those of the fields ``keep`` after all others; then long
+    texts are cut, then the largest fields dropped. What was cut is in the field ``omitted``: the number of rows by the
+    path of their list, the names of fields, and the ``command`` that shows all. ``beyond`` rows of the last field were
+    left out before.
+    """
+    copy = _copied(document)
+    rows: dict[str, int] = {next(reversed(document)): beyond} if beyond else {}
+    fields: list[str] = []
+    note = {"rows": rows, "fields": fields, "command": command}
+    if beyond or len(dump_json(copy)) > chars:
+        copy[OMITTED] = note
+        _cut_lists(copy, chars, rows, keep)
+        _cut_texts(copy, chars)
+        _drop_fields(copy, chars, fields)
+    return dump_json(copy)
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy in which every list and object is new."""
+    if isinstance(value, dict):
+        return {key: _copied(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_copied(entry) for entry in value]
+    return value
+
+
+def _cut_lists(document: dict[str, Any], chars: int, rows: dict[str, int], keep: Collection[str]) -> None:
+    """Take entries from the ends of lists until the document fits, from the largest list first."""
+    for kept_longest in (False, True):
+        while (excess := len(dump_json(document)) - chars) > 0:
+            lists = {
+                path: entries for path, entries in _lists(document) if (path.partition(".")[0] in keep) == kept_longest
+            }
+            if not lists:
+                break
+            path = max(lists, key=lambda name: len(dump_json(lists[name])))
+            rows[path] = rows.get(path, 0) + _shorten_list(lists[path], excess)
+
+
+def _lists(value: dict[str, Any], path: str = "") -> Iterator[tuple[str, list[Any]]]:
+    """Yield the lists of a document that may be cut, by their paths; those in entries of a list are cut with these."""
+    for key, entry in value.items():
+        name = f"{path}.{key}" if path else str(key)
+        if name == OMITTED:
+            continue
+        if isinstance(entry, list) and entry and (len(entry) > _SMALL_LIST or isinstance(entry[0], (dict, list))):
+            yield name, entry
+        elif isinstance(entry, dict):
+            yield from _lists(entry, name)
+
+
+def _shorten_list(entries: list[Any], excess: int) -> int:
+    """Remove the last entries that have ``excess`` characters together, at least one; their number."""
+    removed, count = 0, 0
+    while entries and (removed < excess or not count):
+        removed += len(dump_json(entries.pop())) + 2
+        count += 1
+    return count
+
+
+def _cut_texts(document: dict[str, Any], chars: int) -> None:
+    """Cut the longest texts until the document fits, or none is long."""
+    for _ in range(_MAX_TEXTS):
+        excess = len(dump_json(document)) - chars
+        texts = [place for place in _texts(document) if len(place[0][place[1]]) > _MIN_TEXT]
+        if excess <= 0 or not texts:
+            return
+        holder, key = max(texts, key=lambda place: len(place[0][place[1]]))
+        room = max(_MIN_TEXT, len(holder[key]) - excess - 1)
+        holder[key] = holder[key][: room - 1] + "…"
+
+
+def _texts(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the object or list that holds a text, and its key in that."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, entry in entries:
+        if isinstance(entry, str):
+            yield value, key
+        elif key != OMITTED:
+            yield from _texts(entry)
+
+
+def _drop_fields(document: dict[str, Any], chars: int, fields: list[str]) -> None:
+    """Drop the largest fields, all but schema, version and note, until the document fits; at last the command."""
+    while len(dump_json(document)) > chars:
+        names = [name for name in document if name not in ("schema", "version", OMITTED)]
+        if not names:
+            document[OMITTED] = {"rows": {}, "fields": [], "command": None}
+            return
+        largest = max(names, key=lambda name: len(dump_json(document[name])))
+        fields.append(largest)
+        del document[largest]

@@ -1,0 +1,290 @@
+"""Changes of findings between baseline and candidate: fixed, remaining or new, each against its ideal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import safe
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.probekit.evidence import SHARE
+from tui_probe.probekit.timelines.findings import IDLE_SMS_KEY
+from tui_probe.verdicts.findings import GRID_KEY, NO_PROBE, SPILLS_KEY, findings_by_probe, grid_fills
+from tui_probe.verdicts.kernel_findings import findings_of_result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tui_probe.probekit.evidence import Evidence
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.verdicts.kernel_findings import KernelFinding
+    from tui_probe.verdicts.kernel_matching import KernelMatch
+
+Outcome = Literal["fixed", "remaining", "new", "unknown"]
+_FIXED_PART: Final = 0.5
+"""Part of the loss up to which a finding that is not flagged any more is fixed: values vary about the flag's limit."""
+_NEW_TIMES: Final = 1.5
+"""Times the loss from which on a finding that was not flagged before is new."""
+_HIDDEN_SHARE: Final = 0.1
+"""Part of all of A up to which a loss at a line was not flagged there."""
+_NOTABLE: Final = 0.01
+_NAME_WIDTH: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class FindingChange:
+    """A finding of one kernel on both sides. ``before`` or ``after`` is None where that side has no such finding.
+
+    ``unknown`` is the outcome where the probe of the finding has no result on the other side: absence is no fix.
+    ``kernel`` names it where several kernels are compared.
+    """
+
+    outcome: Outcome
+    before: KernelFinding | None
+    after: KernelFinding | None
+    kernel: str = ""
+
+    @property
+    def shown(self) -> KernelFinding:
+        """The finding as the candidate has it, else as the baseline had it."""
+        finding = self.after or self.before
+        assert finding is not None
+        return finding
+
+    @property
+    def label(self) -> str:
+        """The kind of the finding, of the side on which it is flagged."""
+        return (self.shown if self.outcome == "new" else self.before or self.shown).finding.label
+
+    @property
+    def position(self) -> str:
+        """``a.cu:4``, ``a.cu:4 → a.cu:6`` where the line moved; "" for the whole kernel."""
+        places = [side.position for side in (self.before, self.after) if side is not None]
+        return " → ".join(dict.fromkeys(filter(None, places)))
+
+    @property
+    def trend(self) -> str:
+        """``better`` or ``worse``: of a remaining finding by its loss; "" if that is the same, or unknown."""
+        if self.outcome != "remaining":
+            return {"fixed": "better", "new": "worse"}.get(self.outcome, "")
+        return "" if self.growth is None or abs(self.growth) < _NOTABLE else "worse" if self.growth > 0 else "better"
+
+    @property
+    def growth(self) -> float | None:
+        """Growth of the loss in parts of the former loss; None where one of them is not known, or was 0.
+
+        A faster kernel has larger shares of what stayed the same, a larger grid more of what each block loses: so both
+        the share and the amount have to grow, or to shrink.
+        """
+        growths = [growth for loss in (_lost_share, _lost_amount) if (growth := self._growth_of(loss)) is not None]
+        if not growths:
+            return self._growth_of(_distance)
+        return min(growths, key=abs) if min(growths) * max(growths) > 0 else 0.0
+
+    def _growth_of(self, loss: Callable[[KernelFinding], float | None]) -> float | None:
+        one, other = (None if side is None else loss(side) for side in (self.before, self.after))
+        return other / one - 1 if one and other is not None else None
+
+    @property
+    def words(self) -> str:
+        """``sectors per request 32.0 → 4.0, ideal 4.0``; "" if the finding has no number."""
+        metric = next((name for side in (self.before, self.after) if side and (name := _main_metric(side))), "")
+        one, other = (None if side is None else side.finding.evidence.get(metric) for side in (self.before, self.after))
+        known = one or other
+        if known is None:
+            return ""
+        absent = NOT_MEASURED if self.outcome == "unknown" else "none"
+        values = [absent if each is None else number_text(each.value, each.unit) for each in (one, other)]
+        ideals = dict.fromkeys(number_text(each.ideal, each.unit) for each in (one, other) if each is not None)
+        ideal = f", ideal {' → '.join(ideals)}" if known.ideal is not None else ""
+        unit = "" if known.unit in ("", SHARE, "B") or known.unit.lower() in metric.split("_") else f" {known.unit}"
+        last = 0 if other is None else 1
+        values[last] += unit
+        return f"{metric.replace('_', ' ')} {values[0]} → {values[1]}{ideal}"
+
+    @property
+    def text(self) -> str:
+        """``matmul: uncoalesced at a.cu:4, sectors per request 32.0 → 4.0, ideal 4.0``."""
+        kernel = f"{shorten(safe(self.kernel), _NAME_WIDTH)}: " if self.kernel else ""
+        place = f" at {self.position}" if self.position else ""
+        words = f", {self.words}" if self.words else ""
+        return f"{kernel}{self.label}{place}{words}"
+
+    @property
+    def loss_order(self) -> tuple[bool, float, bool, float]:
+        """Sort key: that of the worse side."""
+        return min(side.order for side in (self.before, self.after) if side is not None)
+
+    @property
+    def order(self) -> tuple[bool, bool, tuple[bool, float, bool, float]]:
+        """Sort key: what changed, then what remains, then what is not known, the largest loss first."""
+        return self.outcome == "unknown", not self.trend, self.loss_order
+
+    def record(self) -> dict[str, Any]:
+        """As data."""
+        return {
+            "outcome": self.outcome,
+            "trend": self.trend or None,
+            "kernel": self.kernel or None,
+            "text": self.text,
+            "growth": self.growth,
+            "before": None if self.before is None else self.before.record(),
+            "after": None if self.after is None else self.after.record(),
+        }
+
+
+def number_text(value: float | str | None, unit: str) -> str:
+    """Return a number of evidence: ``32.0``, ``1 024``, ``50%``."""
+    if value is None or isinstance(value, str):
+        return value or NOT_MEASURED
+    if unit == SHARE:
+        return f"{value:.0%}"
+    if unit == "B":
+        return units.size(value)
+    return units.count(round(value)) if float(value).is_integer() or abs(value) >= 100 else f"{value:.1f}"
+
+
+def finding_changes(match: KernelMatch, kernel: str = "") -> list[FindingChange]:
+    """Return the changes of the findings that are flagged on one side at least, the largest loss first.
+
+    None of different kernels, and of the launches of one shape: findings are about the newest launch. Reads results.
+    """
+    if match.different or match.shape is not None:
+        return []
+    before, after = _measured_findings(match.one), _measured_findings(match.other)
+    changes = []
+    for key in _keys([*before.findings, *after.findings]):
+        one, other = (_of_key(side.findings, key) for side in (before, after))
+        for former, latter in _paired(one, other):
+            outcome = _outcome(former, latter, one, key in before, key in after)
+            if outcome is not None:
+                changes.append(FindingChange(outcome, former, latter, kernel))
+    return sorted(changes, key=lambda change: change.order)
+
+
+def _keys(findings: Sequence[KernelFinding]) -> list[tuple[str, str]]:
+    """Return probe and key of the findings of both sides, each loss once: a line stands for its kernel, the grid for
+    the SMs that it leaves idle.
+    """
+    flagged = [each for each in findings if each.finding.stands_out]
+    located = {each.probe for each in flagged if each.finding.line}
+    by_grid = any(each.finding.key == GRID_KEY for each in flagged)
+    return list(dict.fromkeys(
+        (each.probe, each.finding.key) for each in findings
+        if not (by_grid and each.finding.key == IDLE_SMS_KEY)
+        and (each.finding.line or each.finding.wrong_result or each.probe not in located)
+    ))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """Findings of one side, and the probes that have a readable result there."""
+
+    source: ViewSource
+    findings: list[KernelFinding]
+    probes: frozenset[str]
+
+    def __contains__(self, key: tuple[str, str]) -> bool:
+        """True if the finding of this probe and key would be known on this side."""
+        probe, name = key
+        if probe:
+            return probe in self.probes
+        kernel = self.source.kernel
+        known = {GRID_KEY: next(grid_fills(kernel), None) is not None, SPILLS_KEY: kernel.spills_pruned is not None}
+        return known.get(name, True)
+
+
+def _measured_findings(source: ViewSource) -> _Measured:
+    results = findings_by_probe(source)
+    probes = frozenset(result.probe for result in results if not result.problem and result.probe != NO_PROBE)
+    return _Measured(source, [each for result in results for each in findings_of_result(source.kernel, result)], probes)
+
+
+def _of_key(findings: Sequence[KernelFinding], key: tuple[str, str]) -> list[KernelFinding]:
+    return [each for each in findings if (each.probe, each.finding.key) == key]
+
+
+def _paired(
+    before: Sequence[KernelFinding], after: Sequence[KernelFinding]
+) -> Iterator[tuple[KernelFinding | None, KernelFinding | None]]:
+    """Yield the findings of one key that are the same on both sides: those at one line, then those of one opcode in one
+    file, since an edit moves lines, then those of whole kernels.
+    """
+    left = list(after)
+    unmatched = []
+    for former in before:
+        same = next((latter for latter in left if latter.position == former.position), None)
+        if same is None:
+            unmatched.append(former)
+        else:
+            left.remove(same)
+            yield former, same
+    for former in unmatched:
+        moved = next((latter for latter in left if _instruction(latter) == _instruction(former)), None)
+        if moved is not None:
+            left.remove(moved)
+        yield former, moved
+    yield from ((None, latter) for latter in left)
+
+
+def _instruction(finding: KernelFinding) -> tuple[str, str]:
+    """Return the file and the opcode of a finding about a line."""
+    source = finding.source
+    return source.file if source else "", finding.finding.words.partition(" ")[0]
+
+
+def _outcome(
+    before: KernelFinding | None,
+    after: KernelFinding | None,
+    baseline: Sequence[KernelFinding],
+    measured_before: bool,
+    measured_after: bool,
+) -> Outcome | None:
+    """Return the outcome of a finding; None if it is flagged on neither side. ``baseline`` are A's of its key."""
+    was, is_flagged = (side is not None and side.finding.stands_out for side in (before, after))
+    if was and not is_flagged:
+        if not measured_after:
+            return "unknown"
+        part = None if before is None or after is None else FindingChange("remaining", before, after).growth
+        return "remaining" if part is not None and 1 + part > _FIXED_PART else "fixed"
+    if is_flagged and not was:
+        if not measured_before:
+            return "unknown"
+        growth = None if before is None or after is None else FindingChange("remaining", before, after).growth
+        small = growth is not None and 1 + growth < _NEW_TIMES
+        return "remaining" if small or (after is not None and _was_hidden(after, baseline)) else "new"
+    return "remaining" if was else None
+
+
+def _was_hidden(after: KernelFinding, baseline: Sequence[KernelFinding]) -> bool:
+    """Return whether a loss at a line is so small a part of all of A that A would not have flagged it."""
+    wholes = [gain.whole for each in baseline if each.finding.stands_out and (gain := each.finding.gain) and gain.whole]
+    gain = after.finding.gain
+    return gain is not None and after.finding.line is not None and any(gain.most <= _HIDDEN_SHARE * w for w in wholes)
+
+
+def _main_metric(finding: KernelFinding) -> str:
+    """Return the first metric with an ideal and a number, else the first with a number; "" for none."""
+    numbers = {name: each for name, each in finding.finding.evidence.items() if isinstance(each.value, (int, float))}
+    return next((name for name, each in numbers.items() if each.ideal is not None), next(iter(numbers), ""))
+
+
+def _lost_share(finding: KernelFinding) -> float | None:
+    """Return the loss of a finding as a part of the whole; None if that is not known."""
+    gain = finding.finding.gain
+    return gain.share if gain is not None and gain.whole else None
+
+
+def _lost_amount(finding: KernelFinding) -> float | None:
+    """Return the loss of a finding in its unit."""
+    return None if finding.finding.gain is None else finding.finding.gain.most
+
+
+def _distance(finding: KernelFinding) -> float | None:
+    """Return the distance of the main number of a finding from its ideal; None without one."""
+    main: Evidence | None = finding.finding.evidence.get(_main_metric(finding))
+    if main is None or main.ideal is None or not isinstance(main.value, (int, float)):
+        return None
+    return abs(main.value - main.ideal)
