@@ -27,7 +27,7 @@ SHORT: Final = {
     "tui_probe/simgpu/__main__.py": "entry point",
     "tui_probe/cli/explain.py": "one module per command",
     "tui_probe/cli/new_probe.py": "one module per command",
-    "tui_probe/cli/report.py": "one module per command",
+    "tui_probe/cli/schema.py": "one module per command",
     "tui_probe/evals/programs/gpu.py": "loads what programs may not import",
     "tui_probe/evals/programs/products.py": "a program of its own",
     "tui_probe/tensortrace/shim/neutrino/utils/tensortrace.py": "a name that programs import",

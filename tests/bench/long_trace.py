@@ -39,10 +39,14 @@ class LongTrace:
         return self.directory / "event.log"
 
     def write(self) -> None:
-        (self.directory / "kernel").mkdir(parents=True)
-        (self.directory / "result").mkdir()
+        self.write_log()
         for index in range(self.kernels):
             self._folder(index)
+
+    def write_log(self) -> None:
+        """Write the log without the kernels' folders, which take longer."""
+        (self.directory / "kernel").mkdir(parents=True)
+        (self.directory / "result").mkdir()
         with self.log.open("w") as log:
             log.writelines(self._text())
 

@@ -23,6 +23,7 @@ from tui_probe.help import document, topics
 from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.probe_model.probe import Level
 from tui_probe.ptx.instruction_facts import CLASSES
+from tui_probe.schemas import read_schema
 from tui_probe.settings import read_settings
 from tui_probe.simgpu.executor.model import COPY_BYTES_PER_CYCLE, COPY_LATENCY, COSTS, TRY_WAIT_CYCLES, Machine
 from tui_probe.simgpu.protocol import REQUESTS, Status
@@ -113,6 +114,18 @@ def test_run_json_lists_every_key() -> None:
         record = json.loads(path.read_text())
         assert set(record) <= set(example)
         assert set(record) | set(record["options"]) | set(record["driver"]) <= listed
+
+
+def test_json_page_shows_a_finding_of_the_schema() -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="a test dependency: pip install -e '.[dev]'")
+    (example,) = blocks("json", "json")
+    schema = read_schema("finding")
+    jsonschema.validate(json.loads(example), schema)
+    assert set(json.loads(example)) == set(schema["properties"])
+    page = help_page("json")
+    assert all(
+        f"`{word}`" in page for field in ("severity", "confidence") for word in schema["properties"][field]["enum"]
+    )
 
 
 def test_the_engine_answers_as_the_page_says(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ COMMANDS = {
     "watch": Entry("watch", "attach to an active run from another terminal", "runs"),
     "ctl": Entry("ctl", "switch recording of an active run, change its budgets", "runs"),
     "show": Entry("show", "print one page of a kernel or trace as text, data or a picture", "pages"),
+    "schema": Entry("schema", "print the JSON Schema of a document", "pages"),
     "explain": Entry("explain", "walk through a trace: files, log, one kernel, one result", "pages"),
     "roofline": Entry("roofline", "place kernels on the roofline of the GPU", "pages"),
     "eval": Entry("evaluation", "answer questions that need several traces", "pages"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tui_probe.errors import ChoiceError
 
 from .arguments import address_of, open_address
+from .char_budget import add_budget_option, fitted, fitted_document, max_chars
 from .output import (
     ExitStatus,
     Progress,
@@ -52,8 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-if-worse",
         type=percent,
         metavar="X%",
-        help="exit with status 1 if a metric of B is worse by more than X%%, and list them on stderr; the cost of the"
-        " probe is ignored",
+        help="exit with status 1 if B has a new finding, or a loss or a time of B is worse by more than X%%, and list"
+        " these on stderr; amounts of work, such as instructions, count only if --figures names them, the cost of the"
+        " probe never",
     )
     parser.add_argument("--figures", metavar="KEY,…", help="compare only these metrics, e.g. span_cycles,registers")
     parser.add_argument("--view", metavar="VIEW", help="draw both side by side, e.g. timeline, instead of metrics")
@@ -61,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--height", type=height_option, metavar="N", default=24, help="lines of a drawing; default %(default)s"
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
+    add_budget_option(parser)
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument(
         "--width", type=width_option, metavar="N", help="width of tables; default: the terminal's, or 120"
@@ -101,10 +104,12 @@ def report_regressions(comparison: Comparison, limit: float) -> int:
     if len(unknown) == len(comparison.rows):
         warn("error: nothing to compare: no metric was measured on both sides")
         return ExitStatus.FAILED
-    worse = comparison.worse(limit)
+    worse, findings = comparison.worse(limit), comparison.worse_findings(limit)
+    for finding in findings:
+        warn(f"{finding.outcome if finding.outcome == 'new' else 'worse'} finding: {finding.text}")
     for change in worse:
         warn(f"worse by more than {100 * limit:.4g}%: {change.text}")
-    if worse:
+    if worse or findings:
         return ExitStatus.FAILED
     if why := comparison.not_judged:
         warn(f"no verdict: {why}")
@@ -188,19 +193,23 @@ def open_source(trace: Trace, address: Address) -> ViewSource:
 
 def comparison_lines(comparison: Comparison, arguments: argparse.Namespace) -> Iterator[str]:
     """The lines of the form that was asked for."""
-    from tui_probe.draw.table import as_json
+    from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION, as_json
     from tui_probe.pages.view_output import csv_of_view, text_lines, view_lines
 
     if arguments.format != "table" and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     if arguments.format == "json":
         record = comparison.record()
+        if max_chars(arguments) is not None:
+            document = {"schema": SCHEMA, "version": SCHEMA_VERSION, "page": "compare", **record}
+            return iter([fitted_document(document, arguments, keep=("findings",))])
         rows = record.pop("figures")
         return as_json({"page": "compare", **record}, "figures", rows)
     if arguments.format == "csv":
         _warn_of(comparison.warning)
-        return csv_of_view(comparison)
+        return fitted(csv_of_view(comparison), arguments, csv=True)
     if arguments.format == "md":
-        return comparison.markdown()
+        return fitted(comparison.markdown(), arguments)
     width = arguments.width or max(40, shutil.get_terminal_size((120, 24)).columns)
-    return text_lines(view_lines(comparison, width, None, ascii_only=arguments.ascii or not speaks_utf8(sys.stdout)))
+    plain = arguments.ascii or not speaks_utf8(sys.stdout)
+    return fitted(text_lines(view_lines(comparison, width, None, ascii_only=plain)), arguments)

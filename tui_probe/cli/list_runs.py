@@ -11,6 +11,7 @@ from tui_probe.errors import TraceError
 from tui_probe.trace.recent import recent_traces
 
 from .arguments import count, trace_dir, traces_of_name
+from .char_budget import add_budget_option, fitted, fitted_document, max_chars
 from .output import ExitStatus, Progress, put
 from .run_display import MIN_WIDTH, USUAL_WIDTH
 
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-n", "--most", type=count, default=DEFAULT_LIMIT, metavar="N", help="the newest N; default %(default)s"
     )
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default %(default)s")
+    add_budget_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,9 +46,10 @@ def run(arguments: argparse.Namespace) -> int:
     traces = listed_traces(arguments.places, arguments.most)
     page = RunPage(traces, verdicts_of(traces))
     if arguments.format == "json":
-        put(dump_json(page.record(), indent=1))
+        limited = max_chars(arguments) is not None
+        put(fitted_document(page.record(), arguments) if limited else dump_json(page.record(), indent=1))
     elif page.commands:
-        put(page.lines(max(MIN_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)))
+        put(fitted(page.lines(max(MIN_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)), arguments))
     else:
         put("no traces yet: tui-probe run -- COMMAND, or try the example with tui-probe demo")
     return ExitStatus.OK

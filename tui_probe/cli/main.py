@@ -112,7 +112,7 @@ def dispatch(argv: list[str], begin: SameKernel | None = None) -> int:
     if options.command_name is None:
         parser.print_help()
         return ExitStatus.OK
-    options.begin = begin
+    options.begin, options.argv = begin, argv
     register_probes(getattr(options, "probe_folders", []))
     status = load_command(options.command_name).run(options)
     return status if getattr(options, "again_asked", None) is None else run_again(options, argv)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import io
+import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
+from tui_probe.errors import UsageError
 from tui_probe.probekit.page_kinds import FORMATS
 
 from .arguments import ADDRESS, address_of, trace_folder_of, traces_of_name
-from .output import ExitStatus, width_option
-from .run_display import write_report
+from .char_budget import add_budget_option, fitted, max_chars
+from .output import ExitStatus, put, speaks_utf8, width_option
+from .run_display import MAX_REPORTS, traces_to_report, write_report
 from .show import page_by_name, write_page
 
 if TYPE_CHECKING:
     import argparse
+
+    from tui_probe.trace.locate import Address
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " kernel, the summary",
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
+    parser.add_argument(
+        "--brief", action="store_true",
+        help="write the verdict on each kernel by share of time, its worst lines, and what to measure next, in at most"
+             " 4000 characters",
+    )  # fmt: skip
+    add_budget_option(parser)
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument(
         "--width", type=width_option, metavar="N",
@@ -35,9 +48,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the report or the page; nothing else goes to stdout."""
     address = address_of(arguments.trace)
+    if arguments.brief:
+        return write_brief(address, arguments)
     if arguments.page is None and arguments.format == "table" and address.is_whole:
         traces = traces_of_name(arguments.trace) or (trace_folder_of(address),)
-        write_report(traces, arguments.ascii, width=arguments.width)
+        write_report(traces, arguments.ascii, width=arguments.width, fit=partial(fitted, arguments=arguments))
         return ExitStatus.OK
     name = arguments.page or ("kernels" if address.is_whole else "summary")
     return write_page(page_by_name(name, address), address, arguments)
+
+
+def write_brief(address: Address, arguments: argparse.Namespace) -> int:
+    """Write the brief of a run; several traces of one run share the characters, and JSON is of one trace."""
+    from tui_probe.trace.follow import open_trace
+    from tui_probe.verdicts.run_brief import MAX_CHARS, run_brief
+
+    if arguments.format not in ("table", "json") or arguments.page is not None or not address.is_whole:
+        raise UsageError("--brief is text or JSON of a whole run: leave out KERNEL and --page; --format table or json")
+    chars = max_chars(arguments) or MAX_CHARS
+    if arguments.format == "json":
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
+        put(run_brief(open_trace(trace_folder_of(address))).document(chars - 1))
+        return ExitStatus.OK
+    traces = traces_to_report(traces_of_name(arguments.trace) or (trace_folder_of(address),))[:MAX_REPORTS]
+    plain = arguments.ascii or not speaks_utf8(sys.stdout)
+    for directory in traces:
+        put(run_brief(open_trace(directory)).text(chars // len(traces), ascii_only=plain))
+    return ExitStatus.OK

@@ -26,7 +26,7 @@ from .arguments import user_settings, warn_about_settings
 from .output import Progress, discard_output, inform, let_go_of_lost_terminal, on_terminal, put, shell_word, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from tui_probe.launcher.run_record import Outcome
@@ -165,28 +165,36 @@ def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
 
 
 def write_report(
-    traces: Sequence[Path], ascii_only: bool, seconds: float | None = None, width: int | None = None
+    traces: Sequence[Path],
+    ascii_only: bool,
+    seconds: float | None = None,
+    width: int | None = None,
+    fit: Callable[[Iterable[str]], Iterable[str]] = iter,
 ) -> None:
     """Write the report of each trace, of many traces that of one per command, and a command that compares.
 
-    Results are read for at most ``seconds`` in all; None: no limit. Raises TraceError.
+    Results are read for at most ``seconds`` in all; None: no limit. ``fit`` selects lines. Raises TraceError.
     """
+    from tui_probe.draw.spans import to_ascii
     from tui_probe.pages.run_report import run_report
     from tui_probe.trace.follow import open_trace
 
     width = width or max(MIN_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)
     plain = ascii_only or "utf" not in sys.stdout.encoding.lower()
-    put(group_lines(traces, width), ascii_only=plain)
-    if len(traces) > MAX_REPORTS:
-        put("")
-    traces = traces_to_report(traces)
-    share = None if seconds is None else seconds / len(traces)
-    for number, directory in enumerate(traces):
-        with Progress() as reading:
-            trace = open_trace(directory, reading)
-        report = run_report(trace, width=width, ascii_only=plain, seconds=share)
-        put(f"\n{report}" if number else report)
-    _write_comparison_hint(traces[0])
+    reported = traces_to_report(traces)
+    share = None if seconds is None else seconds / len(reported)
+
+    def reports() -> Iterator[str]:
+        yield from (to_ascii(line) if plain else line for line in group_lines(traces, width))
+        yield from [""] * (len(traces) > MAX_REPORTS)
+        for number, directory in enumerate(reported):
+            with Progress() as reading:
+                trace = open_trace(directory, reading)
+            report = run_report(trace, width=width, ascii_only=plain, seconds=share)
+            yield f"\n{report}" if number else report
+
+    put(fit(reports()))
+    _write_comparison_hint(reported[0])
     sys.stdout.flush()
 
 

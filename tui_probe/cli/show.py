@@ -14,6 +14,7 @@ from tui_probe.errors import ProbeError, UsageError
 from tui_probe.trace.locate import parse_address
 
 from .arguments import ADDRESS, address_of, open_address, trace_folder_of, traces_of_name
+from .char_budget import add_budget_option, fitted, fitted_document, max_chars
 from .output import (
     ExitStatus,
     Progress,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 LABEL = 12
 SCOPE = 15
+FINDINGS_FIELDS = ("findings", "data")
+"""Fields of documents that --max-chars cuts last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,19 +125,23 @@ def files_of(arguments: argparse.Namespace) -> PictureFiles:
 
 def _write_lines(kind: ViewKind, choice: ViewTarget, view: View, arguments: argparse.Namespace) -> None:
     from tui_probe.draw.table import fenced
-    from tui_probe.pages.view_output import csv_of_view, json_lines, text_lines
+    from tui_probe.pages.view_output import csv_of_view, json_lines, text_lines, view_document
 
-    if arguments.format in ("json", "csv"):
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(encoding="utf-8")
-        output = csv_of_view(view) if arguments.format == "csv" else json_lines(kind.name, choice.source, view)
+    if arguments.format in ("json", "csv") and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    limited = max_chars(arguments) is not None
+    if arguments.format == "csv":
+        put(fitted(csv_of_view(view), arguments, csv=True))
+    elif arguments.format == "json" and limited:
+        put(fitted_document(view_document(kind.name, choice.source, view), arguments, keep=FINDINGS_FIELDS))
+    elif arguments.format == "json":
+        put(json_lines(kind.name, choice.source, view))
     elif arguments.format == "md":
-        output = iter(fenced(text_lines(_view_lines(view, arguments))))
+        put(fitted(fenced(text_lines(_view_lines(view, arguments))), arguments))
+    elif limited:
+        put(fitted(text_lines(_view_lines(view, arguments)), arguments))
     else:
-        lines = _view_lines(view, arguments)
-        put_coloured(lines)
-        return
-    put(output)
+        put_coloured(_view_lines(view, arguments))
 
 
 def _view_lines(view: View, arguments: argparse.Namespace) -> Iterator[Line]:
@@ -211,18 +218,23 @@ def write_page(page: PageEntry, address: Address, arguments: argparse.Namespace)
 
 
 def _write_trace_page(page: PageEntry, trace: Trace, arguments: argparse.Namespace) -> int:
-    from tui_probe.pages.page_registry import report_lines
+    from tui_probe.pages.page_registry import report_document, report_lines
 
     form: Format = "table" if arguments.format == "text" else arguments.format
     plain = arguments.ascii or (form == "table" and not speaks_utf8(sys.stdout))
     if form != "table" and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
+    chars = max_chars(arguments)
     with Progress() as reading:
+        if form == "json" and chars is not None:
+            document, beyond = report_document(trace, page.name, chars, reading)
+            put(fitted_document(document, arguments, keep=FINDINGS_FIELDS, beyond=beyond))
+            return ExitStatus.OK
         lines = report_lines(
             trace, page.name, form,
             width=table_width(arguments), ascii_only=plain, progress=reading,
         )  # fmt: skip
-        put(reading.before(lines))
+        put(reading.before(fitted(lines, arguments, csv=form == "csv")))
     return ExitStatus.OK
 
 
@@ -280,6 +292,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument("--explain", action="store_true", help="explain how to read the page; TRACE may be omitted")
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="default %(default)s")
+    add_budget_option(parser)
     parser.add_argument("--png", type=Path, metavar="FILE", help="write a picture (needs matplotlib)")
     parser.add_argument(
         "--perfetto", type=Path, metavar="FILE", help="write trace events of timeline or launches for ui.perfetto.dev"
@@ -293,9 +306,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     name, word = arguments.page, arguments.trace
     if name is None:
-        return list_pages(None)
+        return list_pages(None, arguments)
     if word is None and find_page(name) is None and names_a_trace(name):
-        return list_pages(open_address(address_of(name)))
+        return list_pages(open_address(address_of(name)), arguments)
     address = address_of(word or "")
     page = page_by_name(name, address)
     if word is None and arguments.explain:
@@ -323,13 +336,13 @@ def explain(page: PageEntry, arguments: argparse.Namespace) -> int:
     return ExitStatus.OK
 
 
-def list_pages(trace: Trace | None) -> int:
+def list_pages(trace: Trace | None, arguments: argparse.Namespace) -> int:
     """Every page, what it is of and what it shows, or what it has to show of a trace."""
     from tui_probe.pages.page_registry import all_pages
 
     if trace is None:
-        put(f"{page.name:<{LABEL}}{page.scope:<{SCOPE}}{page.about}" for page in all_pages())
-        put("\ntui-probe show TRACE lists those that a trace has.")
+        pages = [f"{page.name:<{LABEL}}{page.scope:<{SCOPE}}{page.about}" for page in all_pages()]
+        put(fitted([*pages, "", "tui-probe show TRACE lists those that a trace has."], arguments))
     else:
-        put(page_descriptions(trace))
+        put(fitted(page_descriptions(trace), arguments))
     return ExitStatus.OK

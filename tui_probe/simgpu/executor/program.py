@@ -275,8 +275,6 @@ class FunctionEnd:
             if returns and group.frames:
                 _return(group)
                 return group
-            if group.batch.checks is not None:
-                group.batch.checks.retired(group.lanes, group.block)
             group.batch.retire(group.lanes)
             return None
 

@@ -115,11 +115,13 @@ def _has_data(kind: ViewKind, source: ViewSource) -> bool:
         return False
 
 
-def _same_text(before: PaneView, state: object) -> bool:
-    """Return whether a page in this state showed the same text as ``before``; its own cursor is the better one then."""
-    if not isinstance(before, DocumentView) or not isinstance(state, DocumentState):
+def _same_text(before: PaneView, seen: object) -> bool:
+    """Return whether the page whose state is ``seen`` showed the same text as ``before``; its own cursor is the
+    better one then.
+    """
+    if not isinstance(before, DocumentView) or not isinstance(seen, DocumentState):
         return False
-    return dict(before.document.choices()) == dict(state.choices)
+    return dict(before.document.choices()) == dict(seen.choices)
 
 
 class OpeningView(PaneView):
@@ -198,7 +200,7 @@ class PageOpener:
         return self.opening is None and self.newer is None
 
     def open(self, page: PageSpec, before: PaneView) -> None:
-        """Open a page; a view of the same name that was shown ``before`` gives it its cursor."""
+        """Open a page; a view of the same name that was seen ``before`` gives it its place."""
         self.give_up()
         self.opening = opening = Opening(page)
         self.desk.analyses.submit((self, "open"), opening.run, partial(self._opened, opening, before))
@@ -212,11 +214,11 @@ class PageOpener:
             return
         view = self._hosting(opening.page, result)
         if isinstance(view, DocumentView | DrawingView):
-            state = self.left.get(view.name)
-            if before.name == view.name and not isinstance(before, MessageView) and not _same_text(before, state):
+            seen = self.left.get(view.name)
+            if before.name == view.name and not isinstance(before, MessageView) and not _same_text(before, seen):
                 view.resume(before)
-            elif state is not None:
-                view.restore(state)
+            elif seen is not None:
+                view.see(seen)
         size = self.desk.window
         if isinstance(view, DrawingView) and all(size):
             # What was there stays until the drawing is ready: an empty page in between would be sent, too.
@@ -243,7 +245,7 @@ class PageOpener:
         return DrawingView(self.desk, page.name, result, page.source, ascii_only=self.desk.ascii_only)
 
     def read_again(self, page: PageSpec, view: DocumentView) -> None:
-        """Read a visible page again, in the background; its cursor stays."""
+        """Read a page that is visible anew; until that is done it stays as it is, and its place does then, too."""
         self.newer = newer = Opening(page)
         self.desk.analyses.submit((self, "newer"), newer.run, partial(self._take_newer, newer, view))
 
@@ -262,13 +264,13 @@ class PageOpener:
         self.opening = self.newer = None
 
     def close(self) -> None:
-        """Stop opening pages for good."""
+        """No one waits for anything any more."""
         self.give_up()
         self.closed = True
 
-    def states(self) -> dict[str, object]:
+    def seen(self) -> dict[str, object]:
         """Return the saved state of each page, for when it is opened again."""
-        return {**self.left, **{name: view.state() for name, view in self.kept.items()}}
+        return {**self.left, **{name: view.seen() for name, view in self.kept.items()}}
 
     def forget(self, left: Mapping[str, object]) -> None:
         """Drop all pages: the screen shows something else now, whose saved state is ``left``."""

@@ -1,0 +1,46 @@
+"""JSON Schemas of the documents that tui-probe writes: a file per document, and findings, which several contain.
+
+A document may have more fields than its schema names: fields are added without a new version. A version changes if a
+field is removed or means something else.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from tui_probe.errors import UsageError, did_you_mean
+
+_FOLDER: Final = Path(__file__).parent
+_SHARED: Final = "finding"
+_CUT_MARK: Final = "omitted"
+
+
+def schema_names() -> tuple[str, ...]:
+    """The names of the documents."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.json")))
+
+
+def read_schema(name: str) -> dict[str, Any]:
+    """Return the schema of a document, complete in itself. Raises UsageError if there is none of this name.
+
+    A document that was cut to a number of characters (``omitted``) may lack any field but those that are left.
+    """
+    if name not in schema_names():
+        near = did_you_mean(name, schema_names()) or f"; there are {', '.join(schema_names())}"
+        raise UsageError(f"there is no schema {name!r}{near}")
+    schema = _read(name)
+    if _CUT_MARK in schema["properties"]:
+        schema["if"] = {"not": {"required": [_CUT_MARK]}}
+        schema["then"] = {"required": schema.pop("required")}
+    if f"{_SHARED}.json" not in json.dumps(schema):
+        return schema
+    shared = _read(_SHARED)
+    linked: dict[str, Any] = json.loads(json.dumps(schema).replace(f'"{_SHARED}.json"', f'"#/$defs/{_SHARED}"'))
+    return {**linked, "$defs": {_SHARED: {key: value for key, value in shared.items() if not key.startswith("$")}}}
+
+
+def _read(name: str) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return schema
