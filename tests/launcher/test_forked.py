@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tui_probe.launcher.helper_process import CRASHED, ForkedProcess
+from tui_probe.launcher.helper_process import CRASHED, ForkedProcess, argument_memory
 
 from .test_signals import command_line, wait_for_end
 
@@ -131,3 +131,10 @@ sys.stdin.read()
         end = os.pidfd_open(int(pid))
         process.kill()
         wait_for_end(end)
+
+
+def test_argument_memory_is_0_where_stat_ends_early() -> None:
+    """As under qemu-user, whose line has 44 fields; the program's name may have spaces and parentheses."""
+    fields = [b"S", *(b"%d" % number for number in range(4, 53))]
+    assert argument_memory(b"7 (a) b) " + b" ".join(fields)) == (48, 49)
+    assert argument_memory(b"7 (a) b) " + b" ".join(fields[:42])) == (0, 0)

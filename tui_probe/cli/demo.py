@@ -26,6 +26,8 @@ TIMED_LAUNCHES = 6
 """Per kernel: on a GPU some run unprobed and are timed; a screen has something to show."""
 SIMULATED_LAUNCHES = 2
 """Per kernel: one for the counting probes of the default set, which are one probe, and one for ``block_sched``."""
+MIN_FREE_DISK = "32M"
+"""The trace of all kernels has 1 MB; the temporary directory of a container may be smaller than a run's default."""
 SLOWLY = "--slow"  # so that there is something to watch
 
 
@@ -57,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         save_results=True,
         detail=wants_detail(arguments),
         simulated=simulated,
+        min_free_disk=MIN_FREE_DISK,
     )
     status = profile(options, arguments)
     where = shell_word(root)

@@ -131,10 +131,18 @@ def close_all_but(kept: Collection[int]) -> None:
 
 def rename(name: bytes) -> None:
     """Write a command line over the launcher's, which names the program: ``pkill -f`` shall find the program only."""
-    fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
-    start, end = int(fields[ARG_START]), int(fields[ARG_START + 1])
-    if 0 < start < end:  # 0 where the system does not tell
+    start, end = argument_memory(Path("/proc/self/stat").read_bytes())
+    if 0 < start < end:
         ctypes.memmove(start, name[: end - start - 1].ljust(end - start, b"\0"), end - start)
+
+
+def argument_memory(stat: bytes) -> tuple[int, int]:
+    """Return the addresses at which the command line begins and ends, out of ``/proc/PID/stat``.
+
+    Both are 0 where the system does not state them: emulators and sandboxes end the line earlier, or write zeros.
+    """
+    fields = stat.rpartition(b")")[2].split()
+    return (int(fields[ARG_START]), int(fields[ARG_START + 1])) if len(fields) > ARG_START + 1 else (0, 0)
 
 
 def reset_signals() -> None:

@@ -173,8 +173,8 @@ class StreamTimeline(Drawing):
         self.title = "Timeline of streams"
         self.sources = sources
         self.files = "  ".join(short_names(sources.report.files))
-        shown = sources.found
-        self.lanes, self.origin, span = lanes_of(sources.report, sources.ranges_found, shown)
+        shown = sources.matching
+        self.lanes, self.origin, span = lanes_of(sources.report, sources.matching_ranges, shown)
         self.about = _found_words(sources, shown)
         self.window = Window(float(max(span, 1)), max(len(self.lanes), 1))
         self.marks: list[float] = []
@@ -348,7 +348,7 @@ def _found_words(sources: NsysSources, found: NDArray[np.bool_]) -> list[str]:
     if not sources.search:
         return []
     kernels = found_text(sources, int(found.sum()), len(found), "kernel")
-    ranges = found_text(sources, len(sources.ranges_found), len(sources.projected), "range")
+    ranges = found_text(sources, len(sources.matching_ranges), len(sources.projected), "range")
     return [f"“{sources.search}”: {kernels}, {ranges}"]
 
 

@@ -72,7 +72,8 @@ def build_barrier(instruction: Instruction, bind: Binder) -> Control:
     number: Operand = operands[0] if operands else Immediate("0")
     count = bind.source(operands[1], TYPES["u32"]) if len(operands) > 1 else None
     arrives_only = modifiers[0] == "arrive"
-    barrier = Barrier(bind.source(number, TYPES["u32"]), count, arrives_only, reduction, bind.line)
+    is_aligned = instruction.opcode == "bar" or "aligned" in instruction.modifiers
+    barrier = Barrier(bind.source(number, TYPES["u32"]), count, arrives_only, reduction, bind.line, is_aligned)
     return BarrierArrival(lambda barriers, group: barriers.arrive(barrier, group))
 
 

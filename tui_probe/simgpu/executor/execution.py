@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from tui_probe.errors import SimulationError
-from tui_probe.simgpu.executor.checks.checker import LaunchChecks
+from tui_probe.simgpu.executor.checks.divergence import CodeBlock
 from tui_probe.simgpu.executor.clusters import blocks_in_order, checked_cluster
 from tui_probe.simgpu.executor.faults import DeadlockError
 from tui_probe.simgpu.executor.memory import ParameterMemory
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.simgpu.executor.checks.checker import Checker
+    from tui_probe.simgpu.executor.checks.checker import Checker, LaunchChecks
     from tui_probe.simgpu.executor.kernel import Kernel
     from tui_probe.simgpu.executor.memory import DeviceMemory
     from tui_probe.simgpu.executor.operations import SourceOperand
@@ -211,7 +211,11 @@ def execute(
     launch.cluster = cluster if any(cluster) else kernel.cluster
     if any(launch.cluster):
         checked_cluster(kernel.name, launch.cluster, grid)
-    checks = None if checker is None else LaunchChecks(checker, kernel.name, launch, kernel.layout.least_access)
+    checks = (
+        None
+        if checker is None
+        else checker.launch_checks(kernel.name, launch, kernel.layout.least_access, _code(kernel.program))
+    )
     run = _LaunchRun(kernel, launch, machine, memory, start_cycle, checks)
     try:
         with np.errstate(all="ignore"):
@@ -223,6 +227,10 @@ def execute(
     finally:
         if checks is not None:
             checks.end()
+
+
+def _code(program: Program) -> list[CodeBlock]:
+    return [CodeBlock(block.line, block.successors, bool(block.operations)) for block in program.blocks]
 
 
 def _checked_launch(

@@ -275,6 +275,8 @@ class FunctionEnd:
             if returns and group.frames:
                 _return(group)
                 return group
+            if group.batch.checks is not None:
+                group.batch.checks.retired(group.lanes, group.block)
             group.batch.retire(group.lanes)
             return None
 

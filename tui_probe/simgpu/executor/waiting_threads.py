@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.simgpu.executor.checks.divergence import WaitingLanes
 from tui_probe.simgpu.executor.clusters import ClusterBarriers
 from tui_probe.simgpu.executor.faults import DeadlockError
 from tui_probe.simgpu.executor.scalars import BOOL, U32, Value, scalar
@@ -53,6 +54,7 @@ class Barrier:
     arrives_only: bool
     reduction: Reduction | None
     line: int
+    is_aligned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class _BarrierWait:
     slot: Places
     holds: NDArray[np.bool_]
     count: NDArray[np.int64] | None
+    time: int = 0
 
     def needed(self) -> NDArray[np.int64]:
         """Return the number of threads that must arrive, for each lane."""
@@ -87,7 +90,12 @@ class _BarrierWait:
     def without(self, gone: NDArray[np.bool_]) -> _BarrierWait:
         """Return the group without the lanes ``gone``."""
         count = None if self.count is None else self.count[~gone]
-        return _BarrierWait(self.barrier, self.group, self.slot[~gone], self.holds[~gone], count)
+        return _BarrierWait(self.barrier, self.group, self.slot[~gone], self.holds[~gone], count, self.time)
+
+    def checked(self) -> WaitingLanes:
+        """The lanes, for a check."""
+        lanes, line = self.group.lanes, self.barrier.line
+        return WaitingLanes(line, self.count is None, self.slot, lanes, self.group.block, self.time)
 
 
 class Barriers:
@@ -130,7 +138,8 @@ class Barriers:
         reduction = barrier.reduction
         holds = lanes.spread(reduction.predicate.read(group.registers) if reduction else scalar(0, BOOL))
         count = None if barrier.count is None else lanes.spread(barrier.count.read(group.registers)).astype(np.int64)
-        self._waiting.append(_BarrierWait(barrier, group, slot, holds, count))
+        time = checks.clock.now if checks is not None else 0
+        self._waiting.append(_BarrierWait(barrier, group, slot, holds, count, time))
         return None
 
     def _all_here(self, barrier: Barrier, group: ThreadGroup) -> bool:
@@ -167,6 +176,9 @@ class Barriers:
             done.append(complete)
         if not opened.any():
             return []
+        if self._batch.checks is not None:
+            aligned = [waiting.checked() for waiting in self._waiting if waiting.barrier.is_aligned]
+            self._batch.checks.barriers_open(aligned, opened)
         released = []
         still = []
         for waiting, complete in zip(self._waiting, done, strict=True):

@@ -60,13 +60,13 @@ def _newest_row(source: ViewSource) -> int | None:
 
 
 def launch_rows(source: ViewSource) -> list[int]:
-    """The rows of a kernel's launches that can be stepped through: those with results, or all if there are none."""
+    """Return the rows of a kernel's launches that can be stepped through: those with results, or all without any."""
     results = source.trace.results
     with_results = (results.launch(row) for row in source.kernel.result_rows)
     return sorted({row for row in with_results if row is not None}) or list(source.kernel.rows)
 
 
-def launch_words(source: ViewSource, *, brief: bool = False) -> str:
+def launch_text(source: ViewSource, *, brief: bool = False) -> str:
     """Describe the shown launch and its position: ``launch 3 (1st of 8 of this kernel), the only one with a result``.
 
     The number is what pages call the launch and what ``KERNEL@LAUNCH`` takes: it counts from 0 through the process. The
@@ -91,12 +91,12 @@ def launch_words(source: ViewSource, *, brief: bool = False) -> str:
 
 
 def next_launch(source: ViewSource, step: int) -> Launch | None:
-    """The launch ``step`` places from the one at hand (the newest, if none was chosen); None beyond the ends."""
+    """Return the launch ``step`` positions from the selected one (else the newest); None beyond the ends."""
     rows = launch_rows(source)
-    here = len(rows) - 1
+    current = len(rows) - 1
     if source.launch is not None:
-        here = next((place for place in range(len(rows) - 1, -1, -1) if rows[place] <= source.launch.row), 0)
-    place = here + step
+        current = next((place for place in range(len(rows) - 1, -1, -1) if rows[place] <= source.launch.row), 0)
+    place = current + step
     if not 0 <= place < len(rows):
         return None
     launch: Launch = source.trace.launches[rows[place]]
@@ -110,27 +110,27 @@ class CurrentSelection:
         self.table = table
         self.snapshot = Snapshot()
         self.paused = False
-        """The snapshot stays although the run continues."""
+        """True if the snapshot stays although the run continues."""
         self.place = 0
         self._launches: dict[int, Launch] = {}
         """Selected launches by kernel index, where they are not the newest with a result."""
-        self._seen: dict[tuple[Path, int], dict[str, object]] = {}
+        self._page_states: dict[tuple[Path, int], dict[str, object]] = {}
         """Last view states by page name, per kernel."""
 
     @property
     def process(self) -> ProcessView | None:
-        """The process that is shown."""
+        """The shown process; None without any."""
         processes = self.snapshot.processes
         return processes[self.place % len(processes)] if processes else None
 
-    def take_process(self, place: int) -> None:
+    def select_process(self, place: int) -> None:
         """Select process ``place`` modulo their number; clear the kernel."""
         self.place = place
         self.table.forget()
         self._launches.clear()
 
     def source(self) -> ViewSource | None:
-        """The selected kernel and its launch; None where no kernel is selected or known."""
+        """Return the selected kernel and its launch; None if no kernel is selected or known."""
         process, row = self.process, self.table.kernel
         trace = process.trace if process else None
         kernel = trace.kernels.get(row.index) if trace is not None and row is not None else None
@@ -138,14 +138,14 @@ class CurrentSelection:
             return None
         return ViewSource(trace, kernel, self._launches.get(kernel.index))
 
-    def take_launch(self, source: ViewSource, launch: Launch) -> None:
+    def select_launch(self, source: ViewSource, launch: Launch) -> None:
         """Select a launch; the newest is stored as none, so newer results replace it."""
         if newer_result(ViewSource(source.trace, source.kernel, launch)):
             self._launches[source.kernel.index] = launch
         else:
             self._launches.pop(source.kernel.index, None)
 
-    def keep_launch(self, source: ViewSource) -> None:
+    def pin_launch(self, source: ViewSource) -> None:
         """Select the launch of this source; newer results do not replace it."""
         if source.launch is not None:
             self._launches[source.kernel.index] = source.launch
@@ -155,31 +155,28 @@ class CurrentSelection:
         launch = next_launch(source, step)
         if launch is None:
             return NO_LATER if step > 0 else NO_EARLIER
-        self.take_launch(source, launch)
+        self.select_launch(source, launch)
         return ""
 
-    def keep_seen(self, source: ViewSource, seen: dict[str, object]) -> None:
-        """Remember what was seen of the pages of a kernel, for when someone comes back to it."""
-        self._seen[_kernel_of(source)] = seen
+    def save_page_states(self, source: ViewSource, states: dict[str, object]) -> None:
+        """Save the states of a kernel's pages, for when the user returns to it."""
+        self._page_states[_kernel_key(source)] = states
 
-    def seen(self, source: ViewSource) -> dict[str, object]:
-        """Return the saved state of a kernel's pages."""
-        return self._seen.get(_kernel_of(source), {})
+    def page_states(self, source: ViewSource) -> dict[str, object]:
+        """Return the saved states of a kernel's pages, by name."""
+        return self._page_states.get(_kernel_key(source), {})
 
-    def launch_words(self) -> str:
+    def selection_text(self) -> str:
         """Describe the selected kernel and launch: ``#3: launch 5 (2nd of 8 of this kernel)``."""
         source = self.source()
-        return "" if source is None else f"#{source.kernel.index}: {launch_words(source)}"
+        return "" if source is None else f"#{source.kernel.index}: {launch_text(source)}"
 
 
-def _kernel_of(source: ViewSource) -> tuple[Path, int]:
+def _kernel_key(source: ViewSource) -> tuple[Path, int]:
     return source.trace.directory, source.kernel.index
 
 
-# The kernel or launch that is marked to be compared with another.
-#
-# A screen ends with the trace that it shows, and with the run that is run again: what is marked outlives it, for as
-# long as the program runs.
+# A screen ends with its trace, and when its run is run again; the mark of a comparison lives as long as the program.
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +200,7 @@ class Mark:
 
 
 def mark_of(source: ViewSource) -> Mark:
-    """The mark of a kernel or launch."""
+    """Return the mark of a kernel or launch."""
     launch = None if source.launch is None else source.launch.row
     return Mark(source.trace.directory.absolute(), source.kernel.index, launch)
 
@@ -225,4 +222,4 @@ class MarkHolder:
 
 
 MARKED = MarkHolder()
-"""The one of the program."""
+"""Mark holder of the program."""

@@ -119,7 +119,7 @@ class InitialPlace:
             desk.notice(target)
         elif target is not None:
             desk.table.select(target.kernel.index)
-            desk.current_selection.keep_launch(target)
+            desk.current_selection.pin_launch(target)
             desk.show_screen_of_kernel()
 
     def _addressed(self) -> ViewSource | str | None:

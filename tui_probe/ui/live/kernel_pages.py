@@ -43,9 +43,9 @@ class KernelPages:
         if source is None:
             self.desk.arrive(MessageView(self.desk, name, "no kernel is selected"))
             return
-        self.keep_seen()
+        self.save_states()
         if self._of is None or _subject("", self._of) != _subject("", source):
-            self.opener.forget(self.selection.seen(source))
+            self.opener.forget(self.selection.page_states(source))
         self._of, self._subject = source, _subject(name, source)
         if name in self.opener.kept:
             self.desk.arrive(self.opener.kept[name])
@@ -58,10 +58,10 @@ class KernelPages:
         """Take a page that is open now."""
         self.view = view
 
-    def keep_seen(self) -> None:
-        """Remember what was seen of the pages of the kernel."""
+    def save_states(self) -> None:
+        """Save the states of the kernel's pages."""
         if self._of is not None:
-            self.selection.keep_seen(self._of, self.opener.seen())
+            self.selection.save_page_states(self._of, self.opener.states())
 
 
 def _subject(name: str, source: ViewSource) -> _Subject:

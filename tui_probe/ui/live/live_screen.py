@@ -444,7 +444,7 @@ class LiveScreen(PaneActions):
         elif self.table.kernel is None:
             self.notice("no kernel is selected")
         else:
-            self.pages.of_kernel.keep_seen()
+            self.pages.of_kernel.save_states()
             self.show_screen_of_kernel(self.current if self.pages.is_of_kernel else "")
 
     def show_screen_of_kernel(self, page: str = "", line: int | None = None) -> None:
@@ -479,7 +479,7 @@ class LiveScreen(PaneActions):
         """Previous or next launch of the selected kernel, for its screen."""
         source = self.current_selection.source()
         problem = self.current_selection.step_launch(source, step) if source is not None else "no kernel is selected"
-        self.notice(problem or f"{self.current_selection.launch_words()}; Enter shows it")
+        self.notice(problem or f"{self.current_selection.selection_text()}; Enter shows it")
 
     def action_compare(self) -> None:
         """Mark the kernel at hand, or compare it with the one that was marked."""

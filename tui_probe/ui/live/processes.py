@@ -43,7 +43,7 @@ class ProcessSwitch:
 
     def show(self, place: int) -> None:
         """Show the process of this place; behind the last one comes the first."""
-        self.current_selection.take_process(place)
+        self.current_selection.select_process(place)
         self.changed()
 
     def next(self) -> None:

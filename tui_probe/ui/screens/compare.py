@@ -12,7 +12,7 @@ from tui_probe.pages.comparison_tables import linked_page
 from tui_probe.pages.paired_drawings import open_pair, shared_drawings
 from tui_probe.pages.views import FIXED_PAGES, keys_of_pages, kind_of
 from tui_probe.trace.follow import open_trace
-from tui_probe.ui.live.current_selection import launch_words, with_newest
+from tui_probe.ui.live.current_selection import launch_text, with_newest
 from tui_probe.ui.live.kernel_table import names_of
 from tui_probe.ui.screens.further_pages import digit_tabs, kernel_tab
 from tui_probe.ui.screens.page_opening import PageSpec, page_spec, pages_of
@@ -61,7 +61,7 @@ class SideScreen(PagedScreen):
 
     def title_line(self, cells: int) -> tuple[Line, Line]:
         """The side, the kernel and its trace; which launch is shown."""
-        kernel, launch = self.source.kernel, launch_words(self.about, brief=True)
+        kernel, launch = self.source.kernel, launch_text(self.about, brief=True)
         name = shorten(kernel.demangled, max(10, cells - len(launch) - 16))
         return ((f" {self.letter} ", "head"), (f" #{kernel.index} ", "dim"), (name, "title")), ((launch, "dim"),)
 

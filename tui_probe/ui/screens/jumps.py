@@ -107,7 +107,7 @@ class JumpHistory:
 
     def leave(self, view: PaneView, spot: Spot | None, only: object = None) -> None:
         """Remember a page; the one that is shown next is to show this place, if one is given."""
-        self.steps.append((view.name, view.seen()))
+        self.steps.append((view.name, view.state()))
         self.onlys.append(only)
         self._to, self._back = spot, None
 
@@ -123,7 +123,7 @@ class JumpHistory:
         to, back = self._to, self._back
         self._to = self._back = None
         if back is not None and back[0] == view.name:
-            view.see(back[1])
+            view.restore(back[1])
             return
         wanted = at if to is None else to
         if wanted and not view.land(wanted, exactly=to is not None):

@@ -13,7 +13,7 @@ from tui_probe.draw.view import Spot
 from tui_probe.pages.views import FIXED_PAGES, kind_of
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.ui import keys
-from tui_probe.ui.live.current_selection import has_several, launch_words, newer_result, step_applies, with_newest
+from tui_probe.ui.live.current_selection import has_several, launch_text, newer_result, step_applies, with_newest
 from tui_probe.ui.live.kernel_table import names_of
 from tui_probe.ui.live.state_line import elapsed_line
 from tui_probe.ui.screens.further_pages import digit_tabs, kernel_tab
@@ -60,22 +60,22 @@ class KernelScreen(PagedScreen):
 
     def show_kernel(self) -> None:
         """Show the page of the kernel or launch that is at hand now, at the place of the one before."""
-        self._keep_seen()
+        self._save_states()
         self.jump_history.clear()
         self.known = False
         before, self._row = self._row, self.current_selection.table.kernel
         self._of = self.current_selection.source()
-        self.opener.forget({} if self._of is None else self.current_selection.seen(self._of))
+        self.opener.forget({} if self._of is None else self.current_selection.page_states(self._of))
         self.spot = self._spot_in_launch() if _same(before, self._row) else Spot()
         self._at = None if self._of is None else with_newest(self._of)
         if self._of is not None:
             self.tables.submit((self, "pages"), partial(pages_of, self._of), partial(self._take_pages, self._of))
         self.show_page()
 
-    def _keep_seen(self) -> None:
-        """Anyone who comes back to this kernel finds its pages as they are now."""
+    def _save_states(self) -> None:
+        """Save the states of the kernel's pages, for when the user returns to it."""
         if self._of is not None:
-            self.current_selection.keep_seen(self._of, self.opener.seen())
+            self.current_selection.save_page_states(self._of, self.opener.states())
 
     def _spot_in_launch(self) -> Spot:
         """Return the spot, without parts that mean nothing in another launch of the kernel."""
@@ -134,9 +134,9 @@ class KernelScreen(PagedScreen):
         newer = f", {keys.key_of('next_launch')} newer" if self._has_newer() else ""
         status = (f"✘ {kernel.status}", "failed") if kernel.failures else (kernel.status, kernel.status)
         room = cells - len(status[0]) - len(newer) - 10
-        launch = launch_words(source)
+        launch = launch_text(source)
         if width(kernel.demangled) + width(launch) > room:
-            launch = launch_words(source, brief=True)
+            launch = launch_text(source, brief=True)
         right: Line = ((launch, "dim"), (newer, "accent"), ("  ", ""), status)
         name = shorten(kernel.demangled, max(10, room - width(launch)))
         return ((f" #{kernel.index} ", "dim"), (name, "title")), right
@@ -191,7 +191,7 @@ class KernelScreen(PagedScreen):
 
     def leave(self) -> None:
         """Return to the screen before."""
-        self._keep_seen()
+        self._save_states()
         self.app.pop_screen()
 
     def action_step_kernel(self, step: int) -> None:

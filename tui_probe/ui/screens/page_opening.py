@@ -115,13 +115,11 @@ def _has_data(kind: ViewKind, source: ViewSource) -> bool:
         return False
 
 
-def _same_text(before: PaneView, seen: object) -> bool:
-    """Return whether the page whose state is ``seen`` showed the same text as ``before``; its own cursor is the
-    better one then.
-    """
-    if not isinstance(before, DocumentView) or not isinstance(seen, DocumentState):
+def _same_text(before: PaneView, state: object) -> bool:
+    """Return whether a page in this state showed the same text as ``before``; its own cursor is the better one then."""
+    if not isinstance(before, DocumentView) or not isinstance(state, DocumentState):
         return False
-    return dict(before.document.choices()) == dict(seen.choices)
+    return dict(before.document.choices()) == dict(state.choices)
 
 
 class OpeningView(PaneView):
@@ -200,7 +198,7 @@ class PageOpener:
         return self.opening is None and self.newer is None
 
     def open(self, page: PageSpec, before: PaneView) -> None:
-        """Open a page; a view of the same name that was seen ``before`` gives it its place."""
+        """Open a page; a view of the same name that was shown ``before`` gives it its cursor."""
         self.give_up()
         self.opening = opening = Opening(page)
         self.desk.analyses.submit((self, "open"), opening.run, partial(self._opened, opening, before))
@@ -214,11 +212,11 @@ class PageOpener:
             return
         view = self._hosting(opening.page, result)
         if isinstance(view, DocumentView | DrawingView):
-            seen = self.left.get(view.name)
-            if before.name == view.name and not isinstance(before, MessageView) and not _same_text(before, seen):
+            state = self.left.get(view.name)
+            if before.name == view.name and not isinstance(before, MessageView) and not _same_text(before, state):
                 view.resume(before)
-            elif seen is not None:
-                view.see(seen)
+            elif state is not None:
+                view.restore(state)
         size = self.desk.window
         if isinstance(view, DrawingView) and all(size):
             # What was there stays until the drawing is ready: an empty page in between would be sent, too.
@@ -245,7 +243,7 @@ class PageOpener:
         return DrawingView(self.desk, page.name, result, page.source, ascii_only=self.desk.ascii_only)
 
     def read_again(self, page: PageSpec, view: DocumentView) -> None:
-        """Read a page that is visible anew; until that is done it stays as it is, and its place does then, too."""
+        """Read a visible page again, in the background; its cursor stays."""
         self.newer = newer = Opening(page)
         self.desk.analyses.submit((self, "newer"), newer.run, partial(self._take_newer, newer, view))
 
@@ -264,13 +262,13 @@ class PageOpener:
         self.opening = self.newer = None
 
     def close(self) -> None:
-        """No one waits for anything any more."""
+        """Stop opening pages for good."""
         self.give_up()
         self.closed = True
 
-    def seen(self) -> dict[str, object]:
+    def states(self) -> dict[str, object]:
         """Return the saved state of each page, for when it is opened again."""
-        return {**self.left, **{name: view.seen() for name, view in self.kept.items()}}
+        return {**self.left, **{name: view.state() for name, view in self.kept.items()}}
 
     def forget(self, left: Mapping[str, object]) -> None:
         """Drop all pages: the screen shows something else now, whose saved state is ``left``."""

@@ -191,7 +191,7 @@ class PagedScreen(ViewScreen):
     def arrive(self, view: PaneView) -> None:
         """A page that was asked for is open: show it, at the place that was jumped to."""
         self.host(view)
-        view.narrow(self.only)
+        view.select_part(self.only)
         self.jump_history.arrive(view, self.spot)
         self.hotspot_jump.arrive(view)
 
@@ -269,7 +269,7 @@ class PagedScreen(ViewScreen):
             self._go(page)
         elif self.only is not None:
             self.only = None
-            self._view.narrow(None)
+            self._view.select_part(None)
             self.notice("all is shown again")
             self.show_bars()
         else:
@@ -278,10 +278,10 @@ class PagedScreen(ViewScreen):
     def action_jump(self) -> None:
         """Open the page or screen with more details of what is at the cursor; going back returns to this one."""
         page, spot, kernel = self._view.target_view(), self._view.target(), self._view.opened()
-        if (narrowed := self._view.narrowed()) is not None:
+        if (part := self._view.part_at_cursor()) is not None:
             self.jump_history.leave(self._view, None, self.only)
-            self.only = narrowed[1]
-            self._go(narrowed[0])
+            self.only = part[1]
+            self._go(part[0])
         elif kernel is not None:
             if problem := self.probe_app.live.open_kernel(*kernel):
                 self.notice(problem)

@@ -37,7 +37,7 @@ class DocumentState:
     top: int
     cursor: int
     left: int
-    lookup: SearchState
+    search: SearchState
     choices: Mapping[str, Any]
     spot: Spot
     moved: bool
@@ -58,9 +58,9 @@ class DocumentView(PaneView):
         self._new = True
         """The cursor has not been put at its start yet."""
         self._keys: Mapping[str, str] = {}
-        self._landing: Spot | None = None
-        """A spot that is gone to as soon as there are lines."""
-        self._unseen: DocumentState | None = None
+        self._pending_spot: Spot | None = None
+        """Spot of the cursor as soon as there are lines."""
+        self._pending_state: DocumentState | None = None
         """State to restore as soon as there are lines."""
 
     @property
@@ -70,22 +70,22 @@ class DocumentView(PaneView):
 
     @property
     def match(self) -> int | None:
-        """The line with the match that was gone to last."""
+        """Line of the last match; None without one."""
         return self.lookup.match
 
     @property
     def document(self) -> Document:
-        """The document that is shown."""
+        """The shown document."""
         return self.window.document
 
     @property
     def cursor(self) -> int:
-        """The line of the document that the cursor is on, or the first one visible."""
+        """Line of the cursor in the document, or the first visible one."""
         return self.window.cursor
 
     @property
     def count(self) -> int:
-        """Lines that pass the filter, without those that are pinned."""
+        """Number of lines that pass the filter, without pinned ones."""
         return self.window.count
 
     # -- lines
@@ -109,7 +109,7 @@ class DocumentView(PaneView):
             self._lay_out()
 
     def resize(self, width: int, height: int) -> None:
-        """Other lines for another width."""
+        """Format the lines for another width."""
         super().resize(width, height)
         self._lay_out()
 
@@ -121,7 +121,7 @@ class DocumentView(PaneView):
         if self.lookup.filtered:
             self.lookup.set_filter(self.lookup.filtered, keep=True)
         window.place.follow(window.count, window.room)
-        self._go_on()
+        self._restore_pending()
         self.changed()
 
     @property
@@ -129,13 +129,13 @@ class DocumentView(PaneView):
         return max(20, self.width)
 
     def draw(self, width: int, height: int) -> list[Line]:
-        """The visible lines, or that none passes the filter."""
+        """Return the visible lines, or the notice that none passes the filter."""
         if not self.count and self.lookup.filtered:
             why = f"no line contains “{self.lookup.filtered}”: Esc shows all"
             return [((f" {part}", "dim"),) for part in wrap(why, width - 2)]
         return self.window.draw(width, self.lookup.searched, self.lookup.match, focused=self.focused)[:height]
 
-    def _to(self, place: int) -> None:
+    def _set_cursor(self, place: int) -> None:
         self.window.go_to(place)
         self._moved()
 
@@ -155,7 +155,7 @@ class DocumentView(PaneView):
 
     def move_to(self, end: int) -> None:
         """Move to the start (0) or the end (-1)."""
-        self._to(self.count - 1 if end else 0)
+        self._set_cursor(self.count - 1 if end else 0)
 
     def shift(self, step: int) -> None:
         """Scroll sideways."""
@@ -163,7 +163,7 @@ class DocumentView(PaneView):
         self.changed()
 
     def click(self, row: int, column: int = 0) -> None:
-        """The cursor to the line that is pointed at."""
+        """Move the cursor to the clicked line."""
         del column
         if self.window.click(row):
             self._moved()
@@ -171,7 +171,7 @@ class DocumentView(PaneView):
     # -- what is shown
 
     def resume(self, before: PaneView) -> None:
-        """The place, search and filter of the page that was here before, of another kernel; from its left edge on."""
+        """Take over cursor, search and filter of the page of another kernel that was here before."""
         if isinstance(before, DocumentView):
             self.document.take_over(before.document)
             self._new = False
@@ -194,7 +194,7 @@ class DocumentView(PaneView):
         return parts
 
     def pinned_parts(self) -> int:
-        """A filter is reported first, and always: without it lines seem to be missing."""
+        """Return 1 with a filter, which is always shown: without it lines seem to be missing."""
         return 1 if self.lookup.filtered else self.document.pinned_parts()
 
     # -- search and filter
@@ -213,7 +213,7 @@ class DocumentView(PaneView):
         return self.lookup.filtered
 
     def set_filter(self, text: str) -> None:
-        """Only lines that contain ``text``; found in the background."""
+        """Show only lines that contain ``text``; they are found in the background."""
         self.lookup.set_filter(text)
 
     def clear_search(self) -> bool:
@@ -226,8 +226,8 @@ class DocumentView(PaneView):
         """Return the document's commands, stepping between changes, and going to the hotspot."""
         commands = dict(self.document.commands())
         if self.window.chosen is None and self.document.anchors(self._cells):
-            stops = self.document.anchor_noun()
-            commands |= {"next": f"to the next {stops}", "previous": f"to the previous {stops}"}
+            noun = self.document.anchor_noun()
+            commands |= {"next": f"to the next {noun}", "previous": f"to the previous {noun}"}
         if self.window.chosen is None and (worst := self.document.worst()) is not None:
             commands["worst"] = worst[1]
         return commands
@@ -238,7 +238,7 @@ class DocumentView(PaneView):
             self._to_anchor(1 if command == "next" else -1)
             return
         if command == "worst" and (worst := self.document.worst()) is not None:
-            self._to(worst[0] - self.window.pinned)
+            self._set_cursor(worst[0] - self.window.pinned)
             self.desk.notice(worst[1])
             return
         if command == MARK:
@@ -265,7 +265,7 @@ class DocumentView(PaneView):
         return self.document.spot(self.cursor, self._cells) if self.count else Spot()
 
     def _ptx_line(self) -> int | None:
-        """The line of ``pruned.ptx`` at the cursor, or the last one visible above it."""
+        """Return the line of ``pruned.ptx`` at the cursor, or the last visible one above it."""
         window = self.window
         places = range(window.place.cursor, window.top - 1, -1) if window.count else ()
         numbers = map(window.number, places)
@@ -273,15 +273,15 @@ class DocumentView(PaneView):
         return next((line for line in lines if line is not None), None)
 
     def _to_anchor(self, step: int) -> None:
-        """The cursor to the next or previous change."""
+        """Move the cursor to the next or previous anchor."""
         anchors = self.document.anchors(self._cells)
         place = bisect_right(anchors, self.cursor) if step > 0 else bisect_left(anchors, self.cursor) - 1
-        stops = self.document.anchor_noun()
+        noun = self.document.anchor_noun()
         if not 0 <= place < len(anchors):
-            self.desk.notice(f"no further {stops}" if step > 0 else f"no {stops} before this one")
+            self.desk.notice(f"no further {noun}" if step > 0 else f"no {noun} before this one")
             return
-        self._to(anchors[place] - self.window.pinned)
-        self.desk.notice(f"{stops} {place + 1} of {len(anchors)}")
+        self._set_cursor(anchors[place] - self.window.pinned)
+        self.desk.notice(f"{noun} {place + 1} of {len(anchors)}")
 
     def marked_option(self) -> str:
         """Return the line or range that the document can have measured."""
@@ -290,11 +290,11 @@ class DocumentView(PaneView):
     # -- to and from other pages
 
     def target_view(self) -> str:
-        """The page that Enter goes to."""
+        """Return the page that Enter opens."""
         return self.document.target_view()
 
     def target(self) -> Spot | None:
-        """The spot that it goes to."""
+        """Return the spot that it shows; None without lines."""
         return self.document.target(self.cursor, self._cells) if self.count else None
 
     def no_target_reason(self) -> str:
@@ -305,60 +305,60 @@ class DocumentView(PaneView):
         """Return the full names at the cursor."""
         return self.document.whole_names(self.cursor) if self.count else ()
 
-    def narrowed(self) -> tuple[str, Any] | None:
+    def part_at_cursor(self) -> tuple[str, Any] | None:
         """Return the page and the part to which the line at the cursor leads; None if there is none."""
-        return self.document.narrowed(self.cursor) if self.count else None
+        return self.document.part_at(self.cursor) if self.count else None
 
-    def narrow(self, only: Any) -> bool:
-        """The cursor to where it begins, since the lines are others."""
-        changed = self.document.narrow(only)
+    def select_part(self, only: Any) -> bool:
+        """Limit the document to a part; return whether it changed. The cursor goes to its beginning."""
+        changed = self.document.select_part(only)
         if changed:
             self.clear_search()
             self._new = True
             self._lay_out()
         return changed
 
-    def seen(self) -> object:
-        """All that is needed to see it again as it is."""
+    def state(self) -> object:
+        """Return the state that ``restore`` restores."""
         choices, place = self.document.choices(), self.window.place
-        lookup = self.lookup.state()
+        search = self.lookup.state()
         return DocumentState(
-            self._cells, place.top, place.cursor, self.window.left, lookup, choices, self._spot(), self.moved
+            self._cells, place.top, place.cursor, self.window.left, search, choices, self._spot(), self.moved
         )
 
-    def see(self, seen: object) -> None:
+    def restore(self, state: object) -> None:
         """Restore text, lines and cursor; in another width the same spot."""
-        if isinstance(seen, DocumentState) and self.width:
-            self._see(seen)
-        elif isinstance(seen, DocumentState):
-            self._unseen = seen
+        if isinstance(state, DocumentState) and self.width:
+            self._apply_state(state)
+        elif isinstance(state, DocumentState):
+            self._pending_state = state
 
-    def _see(self, seen: DocumentState) -> None:
-        if seen.choices:
-            self.document.choose(seen.choices)
-        self.window.left = seen.left
-        self.lookup.restore(seen.lookup)
-        self.moved = seen.moved
+    def _apply_state(self, state: DocumentState) -> None:
+        if state.choices:
+            self.document.choose(state.choices)
+        self.window.left = state.left
+        self.lookup.restore(state.search)
+        self.moved = state.moved
         self._lay_out()
         if self.window.chosen is not None:
             self.window.chosen = [
                 number for number in self.window.chosen if number < len(self.window.lines)
             ]  # there may be fewer now
-        if self._cells == seen.cells:
-            self.window.place.top, self.window.place.cursor = seen.top, seen.cursor
+        if self._cells == state.cells:
+            self.window.place.top, self.window.place.cursor = state.top, state.cursor
             self.window.fit()
             self.changed()
         else:
-            self.land(seen.spot)
+            self.land(state.spot)
 
     def spot(self) -> Spot:
         """Return the spot of the line at the cursor, if the user put it there."""
         return self._spot() if self.moved or self.document.tells_at_once else Spot()
 
     def land(self, spot: Spot, *, exactly: bool = False) -> bool:
-        """The cursor to a spot, as soon as there are lines."""
+        """Move the cursor to a spot, as soon as there are lines."""
         if not self.width:
-            self._landing = spot
+            self._pending_spot = spot
             return True
         if not exactly and self._spot().shares_code(spot):
             return True
@@ -369,29 +369,29 @@ class DocumentView(PaneView):
             return False
         if self.window.is_hidden(number):
             self.clear_search()
-        self._to(self.window.place_of(number))
+        self._set_cursor(self.window.place_of(number))
         return True
 
-    def _go_on(self) -> None:
+    def _restore_pending(self) -> None:
         if not self.width:
             return
-        if self._unseen is not None:
-            unseen, self._unseen = self._unseen, None
-            self._see(unseen)
-        if self._landing is None:
+        if self._pending_state is not None:
+            state, self._pending_state = self._pending_state, None
+            self._apply_state(state)
+        if self._pending_spot is None:
             return
-        landing, self._landing = self._landing, None
-        if not self.land(landing, exactly=True) and (words := self.document.missing_reason(landing)):
-            self.desk.notice(words)
+        spot, self._pending_spot = self._pending_spot, None
+        if not self.land(spot, exactly=True) and (reason := self.document.missing_reason(spot)):
+            self.desk.notice(reason)
 
     def missing_reason(self, spot: Spot) -> str:
-        """The filter hides it, or the document has it not."""
+        """Return why a spot is not shown: hidden by the filter, or not in the document."""
         if self.document.place_of_spot(spot, self._cells) is not None and self.lookup.filtered:
             return f"“{self.lookup.filtered}” hides the line of the page before: Esc shows all"
         return self.document.missing_reason(spot)
 
     def land_on_marked(self) -> str:
-        """The cursor to the line that is marked in the visible value."""
+        """Move the cursor to the line that is marked in the visible value. Return its text, "" without one."""
         marked_line = self.document.marked()
         return (
             marked_line[1] if marked_line is not None and self.land(Spot.of_line(marked_line[0]), exactly=True) else ""
@@ -400,11 +400,11 @@ class DocumentView(PaneView):
     # -- out of the screen
 
     def copied(self) -> str:
-        """All that is visible, with suggested commands whole."""
+        """Return all that is visible, with suggested commands whole."""
         return "\n".join(self.document.unbroken(super().copied().split("\n")))
 
     def exported(self) -> Callable[[], Iterable[str]]:
-        """All lines that pass the filter."""
+        """Return a function that yields all lines that pass the filter."""
         lines, numbers = self.window.lines, [*range(self.window.pinned), *map(self.window.number, range(self.count))]
         return partial(plain_lines, lines, numbers)
 
@@ -413,5 +413,5 @@ class DocumentView(PaneView):
         return self.document.explanation() or super().explanation()
 
     def forms(self) -> Mapping[str, Writer]:
-        """Text, data and pictures."""
+        """Return the writers of text, data and pictures."""
         return {**super().forms(), **document_forms(self.name, self.document, self.source, max(20, self.width))}

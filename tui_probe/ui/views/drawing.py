@@ -167,16 +167,16 @@ class DrawingView(PaneView):
         """Return the drawing's reason why the cursor has no target."""
         return self.drawing.no_target_reason()
 
-    def seen(self) -> object:
+    def state(self) -> object:
         """Return its window, its cursor and its choices."""
         return DrawingState(self.drawing.choices(), self.searched, self.moved)
 
-    def see(self, seen: object) -> None:
-        """Restore what ``seen`` returned."""
-        if isinstance(seen, DrawingState):
-            self.searched, self.moved = seen.searched, seen.moved
-            if seen.choices:
-                self.drawing.choose(seen.choices)
+    def restore(self, state: object) -> None:
+        """Restore what ``state`` returned."""
+        if isinstance(state, DrawingState):
+            self.searched, self.moved = state.searched, state.moved
+            if state.choices:
+                self.drawing.choose(state.choices)
                 self._prepare()
 
     def spot(self) -> Spot:

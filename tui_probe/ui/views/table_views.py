@@ -147,7 +147,7 @@ class RangesView(GrowingView):
             self.window.place.top = 0
             self.to_first_row()
         elif entered and page.name == self.kind and self._left is not None:
-            self.see(self._left)
+            self.restore(self._left)
             self._left = None
 
     def enter(self) -> bool:
@@ -155,7 +155,7 @@ class RangesView(GrowingView):
         row = self.document.row(self.cursor) if isinstance(self.document, TablePage) and self.count else None
         if not isinstance(row, RangeLine) or row.launched is not None:
             return False
-        self._left, self._only = self.seen(), range_key(row.node)
+        self._left, self._only = self.state(), range_key(row.node)
         super().clear_search()
         self.look(self._process)
         return True

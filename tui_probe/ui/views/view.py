@@ -150,47 +150,47 @@ class PaneView:
         """Run a command."""
 
     def marked_option(self) -> str:
-        """The option of ``tui-probe run`` that measures what is marked here; "" where nothing is."""
+        """Return the option of ``tui-probe run`` that measures what is marked; "" without a mark."""
         return ""
 
     def target_view(self) -> str:
-        """The page that Enter goes to, "" for none."""
+        """Return the page that Enter opens, "" for none."""
         return ""
 
     def target(self) -> Spot | None:
-        """The spot that it shows, seen from the cursor; None for none."""
+        """Return the spot that it shows for the cursor; None for none."""
         return None
 
     def no_target_reason(self) -> str:
         """Return why the cursor's line has no target, and what has one; "" where no line ever has."""
         return ""
 
-    def narrowed(self) -> tuple[str, Any] | None:
-        """The page that Enter goes to from the cursor, and what is left of it there; None for none."""
+    def part_at_cursor(self) -> tuple[str, Any] | None:
+        """Return the page that Enter opens from the cursor, and its part; None for none."""
         return None
 
-    def narrow(self, only: Any) -> bool:
-        """Show a part of what there is, or all again with None. Whether that changed anything."""
+    def select_part(self, only: Any) -> bool:
+        """Show a part, or all again with None. Return whether that changed anything."""
         del only
         return False
 
     def opened(self) -> tuple[Path, int] | None:
-        """The trace and the index of the kernel that Enter goes to from the cursor; None for none."""
+        """Return trace and index of the kernel that Enter opens from the cursor; None for none."""
         return None
 
-    def seen(self) -> object:
-        """Return the visible part, for ``see``."""
+    def state(self) -> object:
+        """Return the state that ``restore`` restores."""
         return None
 
-    def see(self, seen: object) -> None:
-        """Show again what was visible."""
+    def restore(self, state: object) -> None:
+        """Restore the visible part and the cursor."""
 
     def spot(self) -> Spot:
         """Return the cursor's position in the launch; none of a cursor that was not moved."""
         return Spot()
 
     def land(self, spot: Spot, *, exactly: bool = False) -> bool:
-        """The cursor to a spot; False where that is not shown. It stays where it is there already.
+        """Move the cursor to a spot, unless it is there already. Return False if the spot is not shown.
 
         ``exactly``: to the first line of it, and what hides it is undone: a filter, another text.
         """
@@ -203,11 +203,11 @@ class PaneView:
         return ""
 
     def land_on_marked(self) -> str:
-        """Show the line that is marked as the most or fewest; what it is. "" where none is."""
+        """Move to the line that is marked as the most or fewest. Return its text, "" without one."""
         return ""
 
     def click(self, row: int, column: int = 0) -> None:
-        """The mouse points at a cell of the window."""
+        """Handle a click on a cell of the window."""
 
     def whole_names(self) -> Sequence[str]:
         """Return the selection, with names in full that may be cut; none without a selection."""

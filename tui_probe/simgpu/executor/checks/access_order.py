@@ -10,7 +10,8 @@ an order that may exist is assumed.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Final
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from tui_probe.simgpu.executor.model import WARP_SIZE
 from tui_probe.simgpu.executor.scalars import U64, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from tui_probe.simgpu.executor.lanes import Lanes, Places
@@ -38,6 +41,24 @@ _THREAD: Final = np.uint64(MAX_THREADS - 1)
 SAME: Final = np.uint64(COPIED | TRACKED | MAX_THREADS - 1)
 """What two stamps of the same thread have in common."""
 _ACCESS_BITS: Final = 2
+
+
+def harmless(check: Callable[..., None]) -> Callable[..., None]:
+    """A method of a check, which ends all checks of the launch where it fails: the kernel runs without them."""
+
+    @wraps(check)
+    def guarded(self: _Check, *arguments: Any) -> None:
+        if not self.clock.failure:
+            try:
+                check(self, *arguments)
+            except Exception as error:  # noqa: BLE001  a mistake of a check must not fail the kernel
+                self.clock.failure = f"{type(error).__name__}: {error}"
+
+    return guarded
+
+
+class _Check(Protocol):
+    clock: LaunchClock
 
 
 class Stamps:
@@ -76,6 +97,8 @@ class LaunchClock:
 
     def __init__(self, begin: int, blocks: int) -> None:
         self.begin = self.now = begin
+        self.failure = ""
+        """Why the launch is no longer checked."""
         self._accesses = array("Q")
         # By block of the grid: its last fence, and the last time when it may have seen those of others.
         self.released = np.zeros(blocks, np.int64)
@@ -106,17 +129,15 @@ class BatchOrder:
         warps = len(blocks) * self._block_warps
         self._own = np.arange(warps) % self._width
         self._known = np.zeros((warps, self._width), np.int64)
+        numbers = (blocks * self._threads)[:, None] + np.arange(self._block_warps * WARP_SIZE)
+        self._thread_at = numbers.reshape(-1).astype(U64)
         self._in_batch = np.full(len(clock.released), -1, np.int64)
         self._in_batch[blocks] = np.arange(len(blocks))
         # All accesses within a block until then are ordered.
         self.floor = clock.begin
         self._released = np.zeros(warps, np.int64)
         self._acquired = np.zeros(warps, np.int64)
-        places = warps * WARP_SIZE
         self.has_copies = False
-        self._copies = CopyGroups(places)
-        self._copied = np.zeros(places, np.int64)
-        self._published = np.zeros(places, np.int64)
         # Clocks of barriers, joined of those who arrived, and their rows.
         self._clocks = np.zeros((0, self._width), np.int64)
         self._rows: dict[tuple[str, int], int] = {}
@@ -125,13 +146,36 @@ class BatchOrder:
         self._tracked_words: dict[int, int] = {}
         self._uncounted: list[int] = []
 
+    @cached_property
+    def _copies(self) -> CopyGroups:
+        return CopyGroups(len(self._thread_at))
+
+    @cached_property
+    def _copied(self) -> NDArray[np.int64]:
+        """By place: the time until which the thread's copies are complete for itself."""
+        return np.zeros(len(self._thread_at), np.int64)
+
+    @cached_property
+    def _published(self) -> NDArray[np.int64]:
+        """By place: the time until which they are complete for others."""
+        return np.zeros(len(self._thread_at), np.int64)
+
     def threads(self, lanes: Lanes) -> NDArray[np.uint64]:
         """The number in the grid of each lane's thread."""
         threads: NDArray[np.uint64] | None = lanes.cache.get("threads")
         if threads is None:
-            threads = (self._blocks[lanes.block] * self._threads + lanes.thread).astype(U64)
-            lanes.cache["threads"] = threads
+            whole = lanes.count == len(self._thread_at)
+            threads = lanes.cache["threads"] = self._thread_at if whole else self._thread_at[lanes.places]
         return threads
+
+    @property
+    def place_count(self) -> int:
+        """Places of the batch; see ``lanes``."""
+        return len(self._thread_at)
+
+    def thread_at(self, place: int) -> int:
+        """The number in the grid of the thread at a place."""
+        return int(self._thread_at[place])
 
     def place(self, stamp: int) -> tuple[int, int]:
         """The block of the grid and the thread of a stamp."""
@@ -140,22 +184,26 @@ class BatchOrder:
 
     # -- synchronisation
 
+    @harmless
     def sync_warps(self, lanes: Lanes) -> None:
         """The lanes of each warp have met."""
         warps = lanes.warps
         self._known[np.arange(len(self._own))[warps], self._own[warps]] = self.clock.tick()
         self._publish(lanes)
 
+    @harmless
     def sync_blocks(self) -> None:
         """All threads of all blocks have met, those of each block."""
         self.floor = self.clock.tick()
-        self._published[:] = self._copied
+        if self.has_copies:
+            self._published[:] = self._copied
 
     def _publish(self, lanes: Lanes) -> None:
         """The copies that each lane has waited for are complete for others, too."""
         if self.has_copies:
             self._published[lanes.places] = self._copied[lanes.places]
 
+    @harmless
     def arrive(self, kind: str, barriers: Places, lanes: Lanes) -> None:
         """Each lane arrives at a barrier, given by number: what it did happens before what those who leave it do."""
         now = self.clock.tick()
@@ -167,6 +215,7 @@ class BatchOrder:
         np.maximum.at(joined, rows, np.where(in_block, np.maximum(known, self.floor), known))
         joined[rows, self._own[warps]] = now
 
+    @harmless
     def leave(self, kind: str, barriers: Places, lanes: Lanes) -> None:
         """Each lane continues behind a barrier."""
         now = self.clock.tick()
@@ -186,12 +235,14 @@ class BatchOrder:
             self._clocks = larger
         return self._clocks, rows
 
+    @harmless
     def release(self, lanes: Lanes) -> None:
         """A fence or a release: accesses before it are visible to those who see what follows it."""
         now = self.clock.tick()
         self._released[lanes.warp] = now
         self.clock.released[self._blocks[lanes.block]] = now
 
+    @harmless
     def acquire(self, lanes: Lanes) -> None:
         """A fence, or what may see a flag of another thread."""
         now = self.clock.tick()
@@ -200,20 +251,24 @@ class BatchOrder:
 
     # -- copies
 
+    @harmless
     def copy_issued(self, lanes: Lanes) -> None:
         """Each lane has issued a ``cp.async``."""
         self.has_copies = True
         self._copies.add(lanes, np.full(lanes.count, self.clock.now))
 
+    @harmless
     def copies_committed(self, lanes: Lanes) -> None:
         """Each lane commits its copies as a group."""
         self._copies.commit(lanes)
 
+    @harmless
     def copies_awaited(self, lanes: Lanes, pending: int | None) -> None:
         """Each lane has waited for its groups but the ``pending`` newest; for all copies if None."""
         ends = self._copies.end_of_all(lanes) if pending is None else self._copies.end_of_groups(lanes, pending)
         self._copied[lanes.places] = np.maximum(self._copied[lanes.places], ends)
 
+    @harmless
     def copies_tracked(self, lanes: Lanes) -> None:
         """An mbarrier tracks the copies of each lane so far."""
         self._copied[lanes.places] = self._published[lanes.places] = self.clock.now
@@ -223,15 +278,18 @@ class BatchOrder:
         self.has_copies = True
         self._uncounted.append(self.clock.now)
 
+    @harmless
     def copies_counted(self, words: Places) -> None:
         """The mbarriers at ``words`` count the bytes of the copies since the last call, in their order."""
         self._tracked_words.update(zip(self._uncounted, words.tolist(), strict=False))
         self._uncounted.clear()
 
+    @harmless
     def phase_ended(self, word: int, parity: int, time: int) -> None:  # noqa: ARG002 - a watcher of mbarriers
         """A phase of the mbarrier ends."""
         self._phase_ends[word] = self.clock.now
 
+    @harmless
     def word_awaited(self, words: Places, lanes: Lanes) -> None:
         """Each lane has waited for a phase of an mbarrier."""
         self.leave("mbarrier", words, lanes)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from tui_probe.simgpu.executor.checks.access_order import COPIED, STRONG, TRACKED
 from tui_probe.simgpu.executor.scalars import U8
 
@@ -56,6 +58,46 @@ def atomic_kind(opcode: str, modifiers: Sequence[str]) -> AccessKind:
     """The kind of ``atom`` or ``red`` with these modifiers. What is exchanged may be uninitialised."""
     releases = not _RELEASES.isdisjoint(modifiers)
     return AccessKind("atomic", "exch" not in modifiers, True, STRONG, releases, acquires=opcode == "atom" or releases)
+
+
+def index_of(elements: Value) -> slice | Value:
+    """Elements, one per lane or one for all, as an index: a slice if they are evenly spaced."""
+    if not elements.ndim:
+        return slice(int(elements), int(elements) + 1)
+    first, last, steps = int(elements[0]), int(elements[-1]), len(elements) - 1
+    step = int(elements[1]) - first if steps else 1
+    if step > 0 and last - first == step * steps and bool((elements[1:] - elements[:-1] == step).all()):
+        return slice(first, last + 1, step)
+    return elements
+
+
+def range_of(chosen: slice | Value) -> tuple[int, int]:
+    """The least element of such an index, and the end of the greatest."""
+    return (chosen.start, chosen.stop) if isinstance(chosen, slice) else (int(chosen.min()), int(chosen.max()) + 1)
+
+
+def gathered(words: Value, chosen: slice | Value) -> Value:
+    """Rows of ``words``: shape (accesses, words of each)."""
+    if isinstance(chosen, slice):
+        return words[chosen]
+    if words.shape[1] == 1:
+        return words.reshape(-1).take(chosen)[:, None]
+    rows: Value = _as_rows(words).take(chosen).view(words.dtype).reshape(-1, words.shape[1])
+    return rows
+
+
+def scatter(words: Value, chosen: slice | Value, values: Value) -> None:
+    """Set all words of rows to the value of each; of equal rows the last value stays."""
+    if isinstance(chosen, slice):
+        words[chosen] = values[:, None]
+    elif words.shape[1] == 1:
+        words.reshape(-1)[chosen] = values
+    else:
+        _as_rows(words)[chosen] = _as_rows(np.repeat(values[:, None], words.shape[1], axis=1))
+
+
+def _as_rows(words: Value) -> Value:
+    return words.view(np.dtype((np.void, words.shape[1] * words.dtype.itemsize)))[:, 0]
 
 
 class CheckedAccess(NamedTuple):

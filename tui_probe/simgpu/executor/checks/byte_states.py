@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import mmap
 from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -42,10 +44,7 @@ def sparse_bytes(count: int) -> mmap.mmap:
 
 
 class ByteStates:
-    """States of all bytes of a buffer, as words that are as long as accesses are.
-
-    Bytes beyond 8 are words of 8, the last dimension of what a gather returns.
-    """
+    """States of all bytes of a buffer, as words that are as long as accesses are; of longer ones several of 8 bytes."""
 
     def __init__(self, states: NDArray[np.uint8]) -> None:
         self.states = states
@@ -57,11 +56,11 @@ class ByteStates:
         return cls(np.full(count, ALLOCATED, U8))
 
     def words(self, size: int) -> Value:
-        """All states as accesses of ``size`` bytes see them."""
+        """All states as accesses of ``size`` bytes see them: shape (accesses, words)."""
         words = self._views.get(size)
         if words is None:
             usable = self.states[: len(self.states) // size * size]
-            words = usable.view(UNSIGNED[8 * size]) if size <= U64.itemsize else usable.view(U64).reshape(-1, size // 8)
+            words = usable.view(UNSIGNED[8 * min(size, U64.itemsize)]).reshape(-1, max(size // U64.itemsize, 1))
             self._views[size] = words
         return words
 
@@ -70,10 +69,20 @@ class ByteStates:
         self.states[start:end] |= np.uint8(flag)
 
 
+@cache
 def whole_word(size: int, state: int) -> Value:
     """The word of an access of ``size`` bytes, each of which has ``state``."""
     word: Value = np.full(min(size, 8), state, U8).view(UNSIGNED[8 * min(size, 8)])[0]
     return word
+
+
+@dataclass(slots=True)
+class Allocation:
+    """Device memory from byte ``start`` to ``end`` of all; ``is_readable`` is None if its states have to be seen."""
+
+    start: int
+    end: int
+    is_readable: bool | None = None
 
 
 class GlobalStates(ByteStates):
@@ -84,10 +93,30 @@ class GlobalStates(ByteStates):
         self._base = base
         self._live: dict[int, int] = {}
         self._freed: dict[int, int] = {}
+        self._allocations: list[Allocation] = []
+
+    def allocation(self, start: int, end: int) -> Allocation | None:
+        """The allocation that has all bytes from ``start`` to ``end``."""
+        position = bisect_right(self._allocations, start, key=lambda allocation: allocation.start) - 1
+        found = self._allocations[position] if position >= 0 else None
+        return found if found is not None and end <= found.end else None
+
+    def begin(self) -> None:
+        """A launch begins: what was not readable may be."""
+        for allocation in self._allocations:
+            allocation.is_readable = allocation.is_readable or None
+
+    def is_readable(self, allocation: Allocation) -> bool:
+        """Whether all bytes were initialised when the launch began."""
+        if allocation.is_readable is None:
+            allocation.is_readable = bool((self.states[allocation.start : allocation.end] == READABLE).all())
+        return allocation.is_readable
 
     def apply(self, changes: Iterable[tuple[int, int, int]]) -> None:
         """Take changes into account: kind, address, bytes."""
+        changed = False
         for kind, address, size in changes:
+            changed |= kind != CHANGE_INITIALISED
             start = address - self._base
             piece = self.states[max(start, 0) : start + size]
             if kind == CHANGE_ALLOCATED:
@@ -101,6 +130,9 @@ class GlobalStates(ByteStates):
                 piece[:] = FREED
             elif kind == CHANGE_FORGET:
                 self._forget()
+        if changed:
+            ranges = ((address - self._base, size) for address, size in sorted(self._live.items()))
+            self._allocations = [Allocation(start, start + size) for start, size in ranges]
 
     def _forget(self) -> None:
         for address, size in self._live.items():

@@ -6,7 +6,8 @@ Checks change nothing that a kernel sees: an access that they report is executed
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,8 +19,9 @@ from tui_probe.simgpu.executor.checks.access_order import (
     BatchOrder,
     LaunchClock,
     Stamps,
+    harmless,
 )
-from tui_probe.simgpu.executor.checks.accesses import ACCESS_NAMES, CheckedAccess
+from tui_probe.simgpu.executor.checks.accesses import ACCESS_NAMES, CheckedAccess, gathered, index_of, range_of
 from tui_probe.simgpu.executor.checks.byte_states import (
     ALLOCATED,
     INITIALISED,
@@ -28,6 +30,7 @@ from tui_probe.simgpu.executor.checks.byte_states import (
     GlobalStates,
     whole_word,
 )
+from tui_probe.simgpu.executor.checks.divergence import DivergenceSearch
 from tui_probe.simgpu.executor.checks.findings import (
     MAX_FINDINGS,
     AccessPlace,
@@ -40,15 +43,18 @@ from tui_probe.simgpu.executor.checks.findings import (
 from tui_probe.simgpu.executor.checks.races import Race, RaceSearch
 from tui_probe.simgpu.executor.faults import DeadlockError, MemoryFaultError, MisalignedAddressError
 from tui_probe.simgpu.executor.memory import DeviceMemory
-from tui_probe.simgpu.executor.scalars import U8, U64
+from tui_probe.simgpu.executor.scalars import U8
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from tui_probe.errors import SimulationError
     from tui_probe.ptx.tree import Module
+    from tui_probe.simgpu.executor.checks.byte_states import Allocation
+    from tui_probe.simgpu.executor.checks.divergence import CodeBlock, WaitingLanes
+    from tui_probe.simgpu.executor.lanes import Lanes
     from tui_probe.simgpu.executor.memory import Space
     from tui_probe.simgpu.executor.scalars import Value
     from tui_probe.simgpu.executor.scope import Launch
@@ -57,6 +63,8 @@ if TYPE_CHECKING:
 _MAX_GRANULE: Final = 4
 """Bytes with one stamp, of kernels that access no fewer."""
 _MAX_TIME: Final = 1 << 31
+_MAX_KEPT_BYTES: Final = 64 << 20
+"""Bytes of loads that are kept without stamps."""
 
 
 class Checker:
@@ -70,8 +78,19 @@ class Checker:
         self._stamps: Stamps | None = None
         self._time = 0
 
+    def launch_checks(
+        self, kernel: str, shape: Launch, least_access: int, code: Sequence[CodeBlock]
+    ) -> LaunchChecks | None:
+        """The checks of a launch; None where there is no memory for them, which is reported."""
+        try:
+            return LaunchChecks(self, kernel, shape, least_access, code)
+        except (OSError, MemoryError) as error:
+            self.add(kernel, Fault("unchecked", AccessPlace(0, "", None, None), detail=str(error)))
+            return None
+
     def begin(self, granule: int, blocks: int) -> tuple[LaunchClock, Stamps]:
         """The clock of a launch of so many blocks, and the stamps of device memory. Raises OSError."""
+        self.states.begin()
         if self._stamps is None or self._stamps.granule > granule or self._time > _MAX_TIME:
             self._stamps, self._time = Stamps.of_device(self._memory_bytes, granule), 0
         return LaunchClock(self._time, blocks), self._stamps
@@ -109,21 +128,85 @@ class Checker:
         return tuple(finding_text(kernel, fault, sites) for fault in faults)
 
 
+class KeptLoads:
+    """Loads that have left no stamps yet. With too many of them the earlier ones are forgotten."""
+
+    def __init__(self) -> None:
+        self._loads: list[RaceSearch] = []
+        self._bytes = 0
+
+    def keep(self, load: RaceSearch) -> None:
+        """Keep a load until the next store to its memory."""
+        self._bytes += load.kept_bytes
+        if self._bytes > _MAX_KEPT_BYTES:
+            self._loads.clear()
+            self._bytes = load.kept_bytes
+        self._loads.append(load)
+
+    def take(self) -> list[RaceSearch]:
+        """The loads, in their order, which are no longer kept."""
+        loads, self._loads, self._bytes = self._loads, [], 0
+        return loads
+
+
+@dataclass(slots=True)
+class _Use:
+    """Use of an allocation in a launch: stores to it, loads that have left stamps, and ``loads`` that have not."""
+
+    is_stored: bool = False
+    is_loaded: bool = False
+    loads: KeptLoads = field(default_factory=KeptLoads)
+
+    def stamp_loads(self) -> None:
+        """Have all loads leave their stamps."""
+        for load in self.loads.take():
+            self.is_loaded = True
+            load.stamp_loads()
+
+
 class LaunchChecks:
     """The checks of one launch of ``kernel``."""
 
-    def __init__(self, checker: Checker, kernel: str, shape: Launch, least_access: int) -> None:
+    def __init__(
+        self, checker: Checker, kernel: str, shape: Launch, least_access: int, code: Sequence[CodeBlock]
+    ) -> None:
         self.checker = checker
+        self.code = code
         self._kernel = kernel
         self.granule = min(least_access, _MAX_GRANULE)
         blocks = shape.grid[0] * shape.grid[1] * shape.grid[2]
         self.clock, self.stamps = checker.begin(self.granule, blocks)
+        self._uses: dict[int, _Use] = {}
+        self._elsewhere = _Use()
         threads = shape.block[0] * shape.block[1] * shape.block[2]
         self.has_races = blocks * threads <= MAX_THREADS
 
     def end(self) -> None:
         """The launch ended."""
         self.checker.end(self.clock)
+        if self.clock.failure:
+            self.report(Fault("unchecked", AccessPlace(0, "", None, None), detail=self.clock.failure))
+
+    def races(self, search: RaceSearch, allocation: Allocation | None, *, writes: bool) -> Iterator[Race]:
+        """The races of an access to device memory. Loads of memory that no store reaches leave no stamps."""
+        use = self._elsewhere if allocation is None else self._uses.setdefault(allocation.start, _Use())
+        known = list(self._uses.values()) if allocation is None else [use]
+        is_stored = self._elsewhere.is_stored or any(other.is_stored for other in known)
+        if is_stored:
+            yield from search.with_stores()
+        if not writes and not is_stored and allocation is not None:
+            use.loads.keep(search)
+            return
+        for other in known:
+            other.stamp_loads()
+        if not writes:
+            use.is_loaded = True
+            search.stamp_loads()
+            return
+        if self._elsewhere.is_loaded or any(other.is_loaded for other in known):
+            yield from search.with_loads()
+        use.is_stored = True
+        yield from search.stamp_stores()
 
     def report(self, fault: Fault) -> None:
         """Report a fault of this launch."""
@@ -148,41 +231,92 @@ class BatchChecks:
 
     def __init__(self, launch: LaunchChecks, shape: Launch, blocks: NDArray[np.int64]) -> None:
         self._launch = launch
+        self.clock = launch.clock
         self._shape = shape
         self._blocks = blocks
         self._states: dict[int, tuple[Space, ByteStates]] = {}
         self.order = BatchOrder(launch.clock, shape, blocks)
         self._shared_stamps: Stamps | None = None
+        self._shared_loads = KeptLoads()
+        self._has_diverged = False
 
+    @cached_property
+    def _divergence(self) -> DivergenceSearch:
+        return DivergenceSearch(self._launch.code, self.order.place_count)
+
+    @harmless
+    def retired(self, lanes: Lanes, block: int) -> None:
+        """Lanes end in a basic block."""
+        self._divergence.retired(lanes, block, self.clock.now)
+
+    @harmless
+    def barriers_open(self, waits: Sequence[WaitingLanes], opened: NDArray[np.bool_]) -> None:
+        """The barriers of ``opened`` open. ``waits`` are all lanes that wait at barriers of whole warps."""
+        found = None if self._has_diverged else next(self._divergence.found(waits, opened), None)
+        if found is not None:
+            self._has_diverged = True  # later barriers of the same threads are a consequence
+            what = "waits" if found.other_waits else "ends"
+            place = self._place_of(found.line, "barrier", found.place)
+            other = self._place_of(found.other_line, what, found.other_place)
+            self._launch.report(Fault("barrier_divergence", place, other=other))
+
+    def _place_of(self, line: int, access: str, place: int) -> AccessPlace:
+        block, thread = self.order.place(int(self.order.thread_at(place)))
+        return AccessPlace(line, access, _coordinates(block, self._shape.grid), _coordinates(thread, self._shape.block))
+
+    @harmless
     def access(self, access: CheckedAccess) -> None:
         """Check an access that is about to be executed."""
-        if access.space.name == "param":
-            return
-        states = self._states_of(access.space)
-        words = states.words(access.size)
-        found = words[access.elements]
-        wrong = found != whole_word(access.size, READABLE)
-        if wrong.any():
-            self._check_states(access, states, found)
-        if access.space.name in ("global", "shared") and self._launch.has_races:
-            self._check_order(access)
+        space, chosen = access.space.name, index_of(access.elements)
+        if space == "global":
+            self._check_global(access, chosen)
+        elif space == "shared" and self._launch.has_races:
+            self._check_shared(access, chosen)
+        elif space != "param":
+            self._check_states(access, chosen, self._states_of(access.space))
 
-    def _check_order(self, access: CheckedAccess) -> None:
-        order, kind = self.order, access.kind
-        time = order.clock.tick(access.line, kind.code)
-        is_global = access.space.name == "global"
-        search = RaceSearch(
-            access, order, self._launch.stamps if is_global else self._shared(access.space),
-            order.clock.begin if is_global else order.floor, time,
-        )  # fmt: skip
-        for race in search.races():
+    def _check_global(self, access: CheckedAccess, chosen: slice | Value) -> None:
+        states, launch = self._launch.checker.states, self._launch
+        first, end = range_of(chosen)
+        allocation = states.allocation(first * access.size, end * access.size)
+        if allocation is None or not states.is_readable(allocation):
+            self._check_states(access, chosen, states)
+        if launch.has_races:
+            search = self._search(access, chosen, launch.stamps, self.order.clock.begin)
+            self._report_races(access, launch.races(search, allocation, writes=access.kind.writes))
+
+    def _check_shared(self, access: CheckedAccess, chosen: slice | Value) -> None:
+        """Check memory whose bytes are initialised where a store has left a stamp."""
+        search = self._search(access, chosen, self._shared(access.space), self.order.floor)
+        if access.kind.reads and (unstored := search.unstored()).any():
+            self._report("uninitialized", access, int(np.argmax(unstored)), _count(unstored, access))
+        self._report_races(access, self._shared_races(search, writes=access.kind.writes))
+
+    def _search(self, access: CheckedAccess, chosen: slice | Value, stamps: Stamps, floor: int) -> RaceSearch:
+        time = self.order.clock.tick(access.line, access.kind.code)
+        return RaceSearch(access, chosen, self.order, stamps, floor, time)
+
+    def _shared_races(self, search: RaceSearch, *, writes: bool) -> Iterator[Race]:
+        yield from search.with_stores()
+        if not writes:
+            self._shared_loads.keep(search)
+            return
+        for load in self._shared_loads.take():
+            # Those of before a barrier of all blocks are ordered.
+            if load.time > self.order.floor:
+                load.stamp_loads()
+        yield from search.with_loads()
+        yield from search.stamp_stores()
+
+    def _report_races(self, access: CheckedAccess, races: Iterable[Race]) -> None:
+        for race in races:
             self._report_race(access, race)
-        if kind.flag == TRACKED:
-            order.copy_made()
-        if kind.releases:
-            order.release(access.lanes)
-        if kind.acquires:
-            order.acquire(access.lanes)
+        if access.kind.flag == TRACKED:
+            self.order.copy_made()
+        if access.kind.releases:
+            self.order.release(access.lanes)
+        if access.kind.acquires:
+            self.order.acquire(access.lanes)
 
     def _shared(self, space: Space) -> Stamps:
         if self._shared_stamps is None:
@@ -198,33 +332,34 @@ class BatchChecks:
         self._report("race", access, race.number, race.lanes, other=other)
 
     def _states_of(self, space: Space) -> ByteStates:
-        if space.name == "global":
-            return self._launch.checker.states
+        """Of memory that each batch has anew."""
         known = self._states.get(id(space))
         if known is None:
             states = ByteStates.uninitialised(len(space.view(U8)))
             if any(other.name == space.name for other, _ in self._states.values()):
-                states.fill(
-                    0, len(states.states), INITIALISED
-                )  # recursion made it larger: it has what was there before
+                # Recursion made it larger: it has what was there before.
+                states.fill(0, len(states.states), INITIALISED)
             known = self._states[id(space)] = (space, states)
         return known[1]
 
-    def _check_states(self, access: CheckedAccess, states: ByteStates, found: Value) -> None:
-        """``found`` are the states of the bytes of each lane, some of which are not readable."""
+    def _check_states(self, access: CheckedAccess, chosen: slice | Value, states: ByteStates) -> None:
+        found = gathered(states.words(access.size), chosen)
+        if (found == whole_word(access.size, READABLE)).all():
+            return
         allocated = whole_word(access.size, ALLOCATED)
-        outside = _any_word((found & allocated) != allocated, access)
+        outside = ((found & allocated) != allocated).any(axis=1)
         if outside.any():
             self._report_outside(access, outside)
         if access.kind.reads:
             initialised = whole_word(access.size, INITIALISED)
-            missing = _every_word((found & initialised) == 0, access) & ~outside
+            missing = ((found & initialised) == 0).all(axis=1) & ~outside
             if missing.any():
                 self._report("uninitialized", access, int(np.argmax(missing)), _count(missing, access))
         if access.kind.writes:
-            inside = access.elements[~outside] if access.elements.ndim else access.elements
-            if access.elements.ndim or not outside:
-                states.words(access.size)[inside] |= whole_word(access.size, INITIALISED)
+            words = states.words(access.size)
+            if outside.any():
+                chosen = np.atleast_1d(access.elements)[~outside]
+            words[chosen] |= whole_word(access.size, INITIALISED)
 
     def _report_outside(self, access: CheckedAccess, outside: Value) -> None:
         number = int(np.argmax(outside))
@@ -259,18 +394,9 @@ class BatchChecks:
         )
 
 
-def _any_word(flags: Value, access: CheckedAccess) -> Value:
-    """One flag per lane, of accesses whose states are several words."""
-    return np.asarray(flags.any(axis=-1) if access.size > U64.itemsize else flags)
-
-
-def _every_word(flags: Value, access: CheckedAccess) -> Value:
-    return np.asarray(flags.all(axis=-1) if access.size > U64.itemsize else flags)
-
-
 def _count(flags: Value, access: CheckedAccess) -> int:
     """The lanes of an access for which a flag holds, which may be one for all."""
-    if flags.ndim:
+    if access.elements.ndim:
         return int(np.count_nonzero(flags))
     return access.lanes.count if access.positions is None else len(access.positions)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from tui_probe.simgpu.executor.checks.access_order import COPIED, SAME, STRONG, TIME_BITS, TRACKED
+from tui_probe.simgpu.executor.checks.accesses import gathered, scatter
 from tui_probe.simgpu.executor.scalars import U8
 
 if TYPE_CHECKING:
@@ -30,48 +32,86 @@ class Race(NamedTuple):
 
 
 class RaceSearch:
-    """The races of one access at ``time`` with those before it, in a memory with ``stamps``; then it has its own there.
+    """The races of one access at ``time`` with those before it, in a memory with ``stamps``.
 
     Accesses until ``floor`` are ordered.
     """
 
-    def __init__(self, access: CheckedAccess, order: BatchOrder, stamps: Stamps, floor: int, time: int) -> None:
-        self._access = access
-        self._order = order
+    def __init__(
+        self, access: CheckedAccess, chosen: slice | Value, order: BatchOrder, stamps: Stamps, floor: int, time: int
+    ) -> None:
+        self._access, self._chosen, self._order, self._stamps = access, chosen, order, stamps
         threads = order.threads(access.lanes)
-        if access.positions is not None:
-            threads = threads[access.positions]
-        self._mine: NDArray[np.uint64] = threads | np.uint64(time << TIME_BITS | access.kind.flag)
+        self._threads = threads if access.positions is None else threads[access.positions]
+        self._stamp = np.uint64(time << TIME_BITS | access.kind.flag)
         self._floor = np.uint64(floor << TIME_BITS | (1 << TIME_BITS) - 1)
-        self._stores, self._loads = stamps.stores(access.size), stamps.loads(access.size)
 
-    def races(self) -> list[Race]:
-        """The races with stores and loads before, and of lanes with each other."""
-        access, elements = self._access, self._access.elements
-        strong = bool(access.kind.flag & STRONG)
-        # A load may race with a strong store, as in front of a loop with an atomic compare-and-swap, and a strong load
-        # with any store: it finds the value of before or after it, as one that polls a flag expects.
-        found = []
-        if access.kind.writes or not strong:
-            found.append(self._race(self._stores[elements], strong or not access.kind.writes))
-        own = self._mine[:, None] if elements.ndim else self._mine[-1:]
-        if access.kind.writes:
-            if not strong:
-                found.append(self._race(self._loads[elements], ignores_strong=True))
-            self._stores[elements] = own
-            if not access.kind.flag:
-                found.append(self._race_of_lanes())
-        else:
-            self._loads[elements] = own
-        return [race for race in found if race is not None]
+    @cached_property
+    def _mine(self) -> NDArray[np.uint64]:
+        return self._threads | self._stamp
+
+    @property
+    def _own(self) -> NDArray[np.uint64]:
+        """A stamp for each element."""
+        return self._mine if self._access.elements.ndim else self._mine[-1:]
+
+    @property
+    def kept_bytes(self) -> int:
+        """Memory that is kept as long as this."""
+        return 0 if isinstance(self._chosen, slice) else self._chosen.nbytes
+
+    @property
+    def time(self) -> int:
+        """When the access was made."""
+        return int(self._stamp) >> TIME_BITS
+
+    @cached_property
+    def _stores(self) -> Value:
+        """Stamps of the stores before: shape (lanes or one, granules)."""
+        return gathered(self._stamps.stores(self._access.size), self._chosen)
+
+    def unstored(self) -> NDArray[np.bool_]:
+        """For each lane, or for all, whether no byte has been stored; no lanes if all bytes have."""
+        if self._stores.all():
+            return np.zeros(0, np.bool_)
+        unstored: NDArray[np.bool_] = (self._stores == 0).all(axis=1)
+        return unstored
+
+    def with_stores(self) -> list[Race]:
+        """The race with a store before."""
+        strong = bool(self._access.kind.flag & STRONG)
+        if strong and not self._access.kind.writes:
+            # It finds the value of before or after the store, as one that polls a flag expects.
+            return []
+        # So does a load next to a strong store, as in front of a loop with an atomic compare-and-swap.
+        return self._races(self._stores, strong or not self._access.kind.writes)
+
+    def with_loads(self) -> list[Race]:
+        """The race of a store with a load before."""
+        if self._access.kind.flag & STRONG:
+            return []
+        loads = gathered(self._stamps.loads(self._access.size), self._chosen)
+        return self._races(loads, ignores_strong=True)
+
+    def stamp_loads(self) -> None:
+        """Leave the stamps of a load."""
+        scatter(self._stamps.loads(self._access.size), self._chosen, self._own)
+
+    def stamp_stores(self) -> list[Race]:
+        """Leave the stamps of a store. The race of lanes with each other."""
+        scatter(self._stamps.stores(self._access.size), self._chosen, self._own)
+        race = None if self._access.kind.flag else self._race_of_lanes()
+        return [] if race is None else [race]
+
+    def _races(self, stamps: Value, ignores_strong: bool) -> list[Race]:
+        race = self._race(stamps, ignores_strong)
+        return [] if race is None else [race]
 
     def _race(self, before: Value, ignores_strong: bool) -> Race | None:
-        """The race with accesses of which ``before`` are the stamps: shape (lanes, granules), or (granules,)."""
-        recent = before > self._floor
-        if self._order.has_copies:
-            recent |= (before & _COPIES) != 0
-        if not recent.any():
+        """The race with accesses of which ``before`` are the stamps: shape (lanes or one, granules)."""
+        if not self._order.has_copies and before.max() <= self._floor:
             return None
+        recent = (before > self._floor) | ((before & _COPIES) != 0)
         differs = recent & (((before ^ self._mine[:, None]) & SAME) != 0)
         if ignores_strong:
             differs &= (before & _STRONG) == 0
@@ -115,9 +155,10 @@ class RaceSearch:
         if value is None or not value.ndim or len(self._mine) == 1:
             return None
         if elements.ndim:
-            if (elements[1:] > elements[:-1]).all():
+            if isinstance(self._chosen, slice) or (elements[1:] > elements[:-1]).all():
                 return None
-            lost = np.flatnonzero((self._stores[elements] != self._mine[:, None]).any(axis=1))
+            held = gathered(self._stamps.stores(self._access.size), self._chosen)
+            lost = np.flatnonzero((held != self._mine[:, None]).any(axis=1))
             if not len(lost):
                 return None
             winner = self._winners(elements, lost)
