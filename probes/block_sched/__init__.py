@@ -66,7 +66,7 @@ METRICS: Final = (
 
 def findings(of: ProbeResult, schedule: BlockSchedule) -> Iterator[Finding]:
     """All of it, in this order."""
-    timeline = timeline_of(of.result, device_sms=of.sms, one_clock=of.simulated)
+    timeline = timeline_of(of.result, device_sms=of.sms, has_shared_clock=of.simulated)
     yield _slots(of, schedule)
     yield from tail_finding(timeline, "stragglers")
     yield from _slowest_block(of, timeline)

@@ -257,16 +257,16 @@ def _schedule_of_sm(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple
     return (taken, *(cycles / taken))
 
 
-def timeline_of(result: Result, *, device_sms: int | None = None, one_clock: bool = False) -> Timeline:
-    """The timeline of a ``block_sched`` result. Raises TraceError if the result holds nothing of that probe.
+def timeline_of(result: Result, *, device_sms: int | None = None, has_shared_clock: bool = False) -> Timeline:
+    """Return the timeline of a ``block_sched`` result. Raises TraceError if the result holds nothing of that probe.
 
-    ``device_sms`` is how many SMs the device has, None if the trace does not tell; ``one_clock`` says that all SMs
-    count with one clock, as those of the simulated GPU do.
+    ``device_sms`` is the number of SMs of the device, None if unknown; ``has_shared_clock`` if all SMs have one clock, as
+    on the simulated GPU.
     """
     if not result.maps:
         raise TraceError(f"{result.path}: it has no map, so no records of block_sched")
     records = result.reduced(0, RECORD) or result.one_record(0, RECORD)
-    clocks = shared_clock if one_clock else clock_domains
+    clocks = shared_clock if has_shared_clock else clock_domains
     try:
         if isinstance(records, Reduced):
             return timeline_of_blocks(blocks_of(result, records), clocks, device_sms=device_sms, sample=result.sample)
@@ -280,4 +280,4 @@ def timeline_of(result: Result, *, device_sms: int | None = None, one_clock: boo
 def of_launch(of: ProbeResult, progress: Progress) -> LaunchTimeline:
     """The timeline of a launch, and what is known of it besides."""
     progress(0.0)
-    return launch_timeline(of, timeline_of(of.result, device_sms=of.sms, one_clock=of.simulated))
+    return launch_timeline(of, timeline_of(of.result, device_sms=of.sms, has_shared_clock=of.simulated))

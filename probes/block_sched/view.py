@@ -199,7 +199,7 @@ class Blocks(Document):
         self.title = f"Blocks of {found.which} {found.name}"
         self.measured = found
         self.schedule = analyse(found.result)
-        timeline = timeline_of(found.result, device_sms=found.sms, one_clock=found.simulated)
+        timeline = timeline_of(found.result, device_sms=found.sms, has_shared_clock=found.simulated)
         self.cycles, self.gaps = timeline.blocks.duration, slot_gaps(timeline.blocks)
         self.idle_sms = timeline.idle_sms
 

@@ -16,7 +16,7 @@ from tui_probe.errors import TraceError
 
 from .accesses import SECTOR
 from .axes import Band, bands_of
-from .density import MAX_PARTS_IN_MEMORY, MAX_TABLE_ENTRIES, Grid, Pyramid, each_part, raster
+from .density import MAX_PARTS_IN_MEMORY, MAX_TABLE_ENTRIES, FineCounts, Grid, each_part, raster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,18 +31,18 @@ _MAX_RUNS: Final = 1 << 12
 _SECTOR_BITS: Final = np.uint64(5)
 _LONG_CYCLES: Final = 1 << 31
 NO_TIMES: Final = (1 << 62, -1)
-"""The times of a part without accesses."""
+"""Times of a part without accesses."""
 MAX_RECOUNTED_RECORDS: Final = 4 << 20
 """Records that are counted anew for each picture."""
 _SAMPLE: Final = 64
 _SAMPLE_TIME_SHARE: Final = 0.15
-"""The part of the time that the sample takes."""
+"""Share of the progress for the sample."""
 _COLUMNS, _ROWS = 1024, 512
 _END_MARGIN: Final = 1.05
 """Largest delay of the last access after that of the sample."""
 _MAX_GRANULES: Final = MAX_TABLE_ENTRIES // 2
 """Maximum rows of the smallest size in the span of all ranges: half, since rows extend beyond the ends of ranges."""
-_MARGIN: Final = 64 << 10
+_MARGIN_BYTES: Final = 64 << 10
 _MAX_CYCLES: Final = 1 << 48
 """Cycles: more than a day."""
 _MAX_ADDRESS: Final = 1 << 57
@@ -72,26 +72,26 @@ class _PartSurvey:
     runs: NDArray[np.uint64]
 
 
-def survey(accesses: Accesses, progress: Callable[[float], None], sample: int = 1) -> tuple[Accesses, Survey]:
-    """Look at all records, or for memory and times only at those of one in ``sample`` threads.
+def survey_accesses(accesses: Accesses, progress: Callable[[float], None], sample: int = 1) -> tuple[Accesses, Survey]:
+    """Survey all records, or for memory and times only those of one in ``sample`` threads.
 
-    The accesses come back marked as long where warps ran so long that it matters.
+    The returned accesses are marked as long if warps ran so long that it matters.
     """
     parts = accesses.parts()
 
-    def look(part: RecordPart) -> _PartSurvey:
-        seen = _survey_part(part, sample)
+    def survey_part(part: RecordPart) -> _PartSurvey:
+        summary = _survey_part(part, sample)
         if len(parts) > MAX_PARTS_IN_MEMORY:
             part.release()
-        return seen
+        return summary
 
-    seen = list(each_part(parts, look, progress))
-    if max((summary.latest for summary in seen), default=0) > _LONG_CYCLES and not accesses.long:
-        return survey(accesses.unwrapped(), progress, sample)
-    end = max((summary.times[1] for summary in seen), default=-1) + 1
-    runs = merged_runs(np.concatenate([summary.runs for summary in seen]) if seen else np.zeros((0, 2), np.uint64))
-    times = np.array([summary.times for summary in seen], dtype=np.int64).reshape(-1, 2)
-    return accesses, Survey(sum(summary.kept for summary in seen), end, runs, times)
+    summaries = list(each_part(parts, survey_part, progress))
+    if max((summary.latest for summary in summaries), default=0) > _LONG_CYCLES and not accesses.long:
+        return survey_accesses(accesses.unwrapped(), progress, sample)
+    end = max((summary.times[1] for summary in summaries), default=-1) + 1
+    runs = [np.zeros((0, 2), np.uint64), *(summary.runs for summary in summaries)]
+    times = np.array([summary.times for summary in summaries], dtype=np.int64).reshape(-1, 2)
+    return accesses, Survey(sum(summary.kept for summary in summaries), end, merged_runs(np.concatenate(runs)), times)
 
 
 def _survey_part(part: RecordPart, sample: int) -> _PartSurvey:
@@ -107,9 +107,9 @@ def _survey_part(part: RecordPart, sample: int) -> _PartSurvey:
 
 
 def used_runs(addresses: NDArray[Any]) -> NDArray[np.uint64]:
-    """The sectors that hold some addresses (u8), as runs: shape (runs, 2), from to before, ascending and apart.
+    """Return the sectors of addresses (u8) as runs: shape (runs, 2), from to before, ascending and apart.
 
-    Where there are very many runs, the nearest are taken together.
+    If there are very many runs, the nearest are joined.
     """
     base = addresses.min() & ~np.uint64(SECTOR - 1)
     addresses = addresses - base
@@ -120,11 +120,11 @@ def used_runs(addresses: NDArray[Any]) -> NDArray[np.uint64]:
     edges = np.flatnonzero(np.diff(addresses) > 1)
     ends = addresses[np.append(edges, len(addresses) - 1)].astype(np.uint64) + np.uint64(1)
     runs = np.stack((addresses[np.append(0, edges + 1)].astype(np.uint64), ends), axis=1)
-    return _fewer((runs << _SECTOR_BITS) + base)
+    return _coarsened_runs((runs << _SECTOR_BITS) + base)
 
 
-def _fewer(runs: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Runs taken together over small gaps, until there are at most ``_MAX_RUNS``."""
+def _coarsened_runs(runs: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Join runs over small gaps, until there are at most ``_MAX_RUNS``."""
     gap = np.uint64(SECTOR)
     while len(runs) > _MAX_RUNS:
         gap *= np.uint64(2)
@@ -134,23 +134,23 @@ def _fewer(runs: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def merged_runs(runs: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Runs that overlap or touch as one: shape (runs, 2), ascending and apart; if very many, the nearest together."""
+    """Join runs that overlap or touch: shape (runs, 2), ascending and apart; if very many, the nearest, too."""
     if not len(runs):
         return runs.reshape(0, 2)
     runs = runs[np.argsort(runs[:, 0], kind="stable")]
     ends = np.maximum.accumulate(runs[:, 1])
     begins = np.append(True, runs[1:, 0] > ends[:-1])
-    return _fewer(np.stack((runs[begins, 0], ends[np.append(begins[1:], True)]), axis=1))
+    return _coarsened_runs(np.stack((runs[begins, 0], ends[np.append(begins[1:], True)]), axis=1))
 
 
 @dataclass(frozen=True, slots=True)
 class AccessMap:
-    """The accesses of one launch, the memory that they touch, and of a large result its ``pyramid``."""
+    """Accesses of one launch, the memory that they touch, and for a large result its ``fine_counts``."""
 
     accesses: Accesses
     survey: Survey
     bands: tuple[Band, ...]
-    pyramid: Pyramid | None = None
+    fine_counts: FineCounts | None = None
 
     @property
     def end(self) -> int:
@@ -158,7 +158,7 @@ class AccessMap:
         return max(self.survey.end, 1)
 
     def parts(self, selection: Selection, start: int, end: int) -> list[RecordPart]:
-        """The parts that may have accesses of a selection from cycle ``start`` to before ``end``."""
+        """Return the parts that may have accesses of a selection from cycle ``start`` to before ``end``."""
         parts = self.accesses.parts(selection)
         if len(parts) != len(self.survey.part_times) or selection.block is not None:
             return parts
@@ -169,66 +169,66 @@ class AccessMap:
 def read_map(
     accesses: Accesses, memory: LaunchMemory, tensors: Sequence[Tensor], progress: Callable[[float], None]
 ) -> AccessMap:
-    """Look over all accesses. ``progress`` hears the share done, and may raise to stop it.
+    """Survey all accesses. ``progress`` is called with the share done, and may raise to stop it.
 
-    TraceError if there are clocks or addresses that cannot be.
+    Raises TraceError for impossible clocks or addresses.
     """
     small = accesses.records.size <= MAX_RECOUNTED_RECORDS
     if small:
-        accesses, seen = survey(accesses, progress)
-        _believable(accesses, seen)
-        return AccessMap(accesses, seen, tuple(bands_of(seen.runs, memory, tensors)))
-    accesses, seen, pyramid = _from_sample(accesses, memory, tensors, progress)
-    if int(pyramid.counts.sum()) != seen.kept:
-        accesses, seen = survey(accesses, progress)
-        _believable(accesses, seen)
-        ranges = [(band.start, band.end) for band in bands_of(seen.runs, memory, tensors)]
-        seen, pyramid = _pyramid(accesses, seen, ranges, seen.end, progress)
-    used = pyramid.counts.any(axis=1)
-    runs = merged_runs(np.stack((pyramid.grid.low[used], pyramid.grid.high[used]), axis=1))
-    return AccessMap(accesses, seen, tuple(bands_of(runs, memory, tensors)), pyramid)
+        accesses, summary = survey_accesses(accesses, progress)
+        _refuse_damaged(accesses, summary)
+        return AccessMap(accesses, summary, tuple(bands_of(summary.runs, memory, tensors)))
+    accesses, summary, fine_counts = _from_sample(accesses, memory, tensors, progress)
+    if int(fine_counts.counts.sum()) != summary.kept:
+        accesses, summary = survey_accesses(accesses, progress)
+        _refuse_damaged(accesses, summary)
+        ranges = [(band.start, band.end) for band in bands_of(summary.runs, memory, tensors)]
+        summary, fine_counts = _count_finely(accesses, summary, ranges, summary.end, progress)
+    used = fine_counts.counts.any(axis=1)
+    runs = merged_runs(np.stack((fine_counts.grid.low[used], fine_counts.grid.high[used]), axis=1))
+    return AccessMap(accesses, summary, tuple(bands_of(runs, memory, tensors)), fine_counts)
 
 
 def _from_sample(
     accesses: Accesses, memory: LaunchMemory, tensors: Sequence[Tensor], progress: Callable[[float], None]
-) -> tuple[Accesses, Survey, Pyramid]:
-    """A pyramid around what a sample of threads touched; it may lack some accesses."""
-    accesses, seen = survey(accesses, lambda share: progress(share * _SAMPLE_TIME_SHARE), _SAMPLE)
-    _believable(accesses, seen)
-    ranges = _widened(bands_of(seen.runs, memory, tensors))
-    later = int(seen.end * _END_MARGIN)
-    return accesses, *_pyramid(
-        accesses, seen, ranges, later, lambda share: progress(_SAMPLE_TIME_SHARE + share * (1 - _SAMPLE_TIME_SHARE))
+) -> tuple[Accesses, Survey, FineCounts]:
+    """Return fine counts around the memory that a sample of threads touched; they may lack some accesses."""
+    accesses, summary = survey_accesses(accesses, lambda share: progress(share * _SAMPLE_TIME_SHARE), _SAMPLE)
+    _refuse_damaged(accesses, summary)
+    ranges = _widened(bands_of(summary.runs, memory, tensors))
+    later = int(summary.end * _END_MARGIN)
+    return accesses, *_count_finely(
+        accesses, summary, ranges, later, lambda share: progress(_SAMPLE_TIME_SHARE + share * (1 - _SAMPLE_TIME_SHARE))
     )
 
 
-def _believable(accesses: Accesses, seen: Survey) -> None:
-    """TraceError if there are clocks or addresses that no GPU has: the file is damaged."""
+def _refuse_damaged(accesses: Accesses, summary: Survey) -> None:
+    """Raise TraceError for clocks or addresses that no GPU has: the file is damaged."""
     path = accesses.result.path
-    if seen.end > _MAX_CYCLES:
-        raise TraceError(f"{path}: accesses {seen.end} cycles after the first warp began: the file is damaged")
-    if len(seen.runs) and int(seen.runs[-1, 1]) > _MAX_ADDRESS:
-        raise TraceError(f"{path}: accesses at address {int(seen.runs[-1, 0]):#x}: the file is damaged")
+    if summary.end > _MAX_CYCLES:
+        raise TraceError(f"{path}: accesses {summary.end} cycles after the first warp began: the file is damaged")
+    if len(summary.runs) and int(summary.runs[-1, 1]) > _MAX_ADDRESS:
+        raise TraceError(f"{path}: accesses at address {int(summary.runs[-1, 0]):#x}: the file is damaged")
 
 
-def _pyramid(
-    accesses: Accesses, seen: Survey, ranges: list[tuple[int, int]], end: int, progress: Callable[[float], None]
-) -> tuple[Survey, Pyramid]:
-    """All accesses in some ranges and before some cycle, and with them when each part's really were."""
+def _count_finely(
+    accesses: Accesses, summary: Survey, ranges: list[tuple[int, int]], end: int, progress: Callable[[float], None]
+) -> tuple[Survey, FineCounts]:
+    """Count accesses in ``ranges`` before cycle ``end``; also return the survey with exact times."""
     width = 1 << max((max(end, 1) - 1).bit_length() - (_COLUMNS.bit_length() - 1), 0)
     grid = Grid(0, width * _COLUMNS, _COLUMNS, *_rows(ranges))
     parts = accesses.parts()
     extents = np.tile(np.array(NO_TIMES, dtype=np.int64), (len(parts), 1))
     counts = raster(parts, grid, progress, extents=extents)
-    refined = replace(seen, end=int(extents[:, 1].max(initial=-1)) + 1, part_times=extents)
-    return refined, Pyramid(grid, counts)
+    refined = replace(summary, end=int(extents[:, 1].max(initial=-1)) + 1, part_times=extents)
+    return refined, FineCounts(grid, counts)
 
 
 def _widened(bands: list[Band]) -> list[tuple[int, int]]:
-    """Ranges around bands that were found from a sample, up to half the way to the next."""
+    """Return ranges around bands that were found from a sample, up to half the way to the next."""
     ranges = []
     for place, band in enumerate(bands):
-        margin = max(_MARGIN, band.size // 16)
+        margin = max(_MARGIN_BYTES, band.size // 16)
         before = band.start - bands[place - 1].end if place else 2 * margin
         after = bands[place + 1].start - band.end if place + 1 < len(bands) else 2 * margin
         ranges.append((max(band.start - min(margin, before // 2), 0), band.end + min(margin, after // 2)))
@@ -236,7 +236,7 @@ def _widened(bands: list[Band]) -> list[tuple[int, int]]:
 
 
 def _rows(ranges: list[tuple[int, int]]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Rows of a power of two bytes, the same for all of a range, as many of each range: lows and highs, u8."""
+    """Return lows and highs (u8) of rows: power-of-two bytes, one size per range."""
     if not ranges:
         return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.uint64)
     least = max((ranges[-1][1] - ranges[0][0]) // _MAX_GRANULES, SECTOR)

@@ -72,7 +72,7 @@ def bands_of(
         else:
             bands.append(Band(place.name, low, high, place.start, place.tensor))
     split = [part for band in bands for part in _split_at_gaps(band, runs)]
-    return _named(_fewer(split, most))
+    return _named(_coarsened_runs(split, most))
 
 
 def _named_ranges(memory: LaunchMemory, tensors: Sequence[Tensor]) -> list[_NamedRange]:
@@ -137,7 +137,7 @@ def _split_at_gaps(band: Band, runs: NDArray[np.uint64]) -> list[Band]:
     return [replace(band, start=low, end=high) for low, high in parts]
 
 
-def _fewer(bands: list[Band], most: int) -> list[Band]:
+def _coarsened_runs(bands: list[Band], most: int) -> list[Band]:
     bands = list(bands)
     while len(bands) > most:
         gaps = [after.start - before.end for before, after in pairwise(bands)]

@@ -65,7 +65,7 @@ class CellIndex:
         self._table, self._shift = self._make_table()
 
     def _make_table(self) -> tuple[NDArray[np.uint32] | None, np.uint64]:
-        """A table by granules of addresses, where the rows' edges are multiples of one that is coarse enough."""
+        """Make a table by granules of addresses; None unless the rows' edges are multiples of a coarse enough one."""
         offsets = self._edges - self._base
         together = int(np.bitwise_or.reduce(offsets)) if len(offsets) else 0
         shift = np.uint64(max((together & -together).bit_length() - 1, 0))
@@ -75,7 +75,7 @@ class CellIndex:
         return np.append(np.repeat(self._rows[1:-1], lengths), self._rows[-1]), shift
 
     def places(self, addresses: NDArray[np.uint64], times: NDArray[Any]) -> NDArray[np.uint32]:
-        """The place of each access (u4). Both arrays are spoilt."""
+        """Return the cell of each access (u4). Both arrays are overwritten."""
         if self._table is None:
             places = self._rows[np.searchsorted(self._edges, addresses, side="right")]
         else:
@@ -86,7 +86,7 @@ class CellIndex:
         return places
 
     def _columns_of(self, times: NDArray[Any]) -> NDArray[np.uint32]:
-        """Floor of (time - start) × columns / span, exact for spans below 2**40 cycles."""
+        """Return floor((time - start) × columns / span), exact for spans below 2**40 cycles."""
         grid = self.grid
         span = grid.end - grid.start
         since = times if times.dtype == np.uint32 else times.view(np.uint64)
@@ -103,7 +103,7 @@ class CellIndex:
 
 
 def _intervals(grid: Grid, stride: int) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """All edges ascending, and the row × stride before each and after the last."""
+    """Return all edges ascending, and row × stride before each and after the last."""
     outside = grid.rows * stride
     edges: list[int] = []
     rows: list[int] = [outside]
@@ -125,7 +125,7 @@ def raster(
     weigh: Callable[[RecordPart], NDArray[Any]] | None = None,
     extents: NDArray[np.int64] | None = None,
 ) -> NDArray[Any]:
-    """The accesses of ``parts`` in each cell of ``grid``: shape (rows, columns), i8.
+    """Count the accesses of ``parts`` in each cell of ``grid``: shape (rows, columns), i8.
 
     With ``weigh`` the sum of what it gives each record (f8), or, where that is a mask (bool), the number of records
     that it chooses (i8). ``extents`` (i8, shape (parts, 2)) is widened to the first and the last time of each part.
@@ -133,13 +133,13 @@ def raster(
     index = CellIndex(grid)
     total: NDArray[Any] = np.zeros(index.cells, dtype=np.int64)
     room = max((part.room for part in parts), default=0)
-    own = threading.local()
+    thread_local = threading.local()
 
     def count(numbered: tuple[int, RecordPart]) -> NDArray[Any]:
         number, part = numbered
-        if not hasattr(own, "places"):
-            own.places = np.empty(room, dtype=np.int64)
-        places: NDArray[np.int64] = own.places
+        if not hasattr(thread_local, "places"):
+            thread_local.places = np.empty(room, dtype=np.int64)
+        places: NDArray[np.int64] = thread_local.places
         weights, end = [], 0
         for piece in part.pieces():
             times = piece.times()
@@ -168,7 +168,7 @@ def raster(
 def each_part(
     parts: Sequence[Item], work: Callable[[Item], PartResult], progress: Callable[[float], None]
 ) -> Iterator[PartResult]:
-    """``work`` of each part, in order, a few at a time; ``progress`` hears the share done and may raise to stop it."""
+    """Yield ``work(part)`` in order, a few at a time; ``progress`` is called with the share done and may raise."""
     if len(parts) < 2:
         yield from map(work, parts)
         progress(1.0)
@@ -188,44 +188,45 @@ def each_part(
 
 
 @dataclass(frozen=True, slots=True)
-class Pyramid:
-    """All accesses of a launch on one fine grid, from which coarser pictures are made without reading them again."""
+class FineCounts:
+    """Counts of all accesses on a fine grid, from which coarser pictures are made without reading records."""
 
     grid: Grid
     counts: NDArray[np.int64]
 
     def fine_enough(self, grid: Grid) -> bool:
-        """Return True if each column, and each row but the narrowest of a band, covers one of the pyramid's or more."""
-        own = (self.grid.end - self.grid.start) / self.grid.columns
-        if (grid.end - grid.start) / grid.columns < own:
+        """Return whether each column, and each row but the narrowest of a band, covers one or more of these."""
+        column_cycles = (self.grid.end - self.grid.start) / self.grid.columns
+        if (grid.end - grid.start) / grid.columns < column_cycles:
             return False
         place = np.clip(np.searchsorted(self.grid.low, grid.low, side="right") - 1, 0, self.grid.rows - 1)
         finer = (grid.high - grid.low) < (self.grid.high - self.grid.low)[place]
         return not finer.any()
 
-    def seen_through(self, grid: Grid) -> NDArray[np.int64]:
-        """The counts on another grid: shape (rows, columns), i8.
+    def resampled(self, grid: Grid) -> NDArray[np.int64]:
+        """Return the counts on another grid: shape (rows, columns), i8.
 
-        A cell of the pyramid counts where it begins. On a finer grid, what it has is spread over the cells in it.
+        A cell counts where it begins. On a finer grid, its count is spread over the cells in it.
         """
         rows = np.searchsorted(grid.low, self.grid.low, side="right") - 1
         inside = (rows >= 0) & (self.grid.low < grid.high[np.maximum(rows, 0)])
         part = np.zeros((grid.rows, self.grid.columns), dtype=np.int64)
         np.add.at(part, rows[inside], self.counts[inside])
-        around = np.clip(np.searchsorted(self.grid.low, grid.low, side="right") - 1, 0, self.grid.rows - 1)
-        finer = (grid.high - grid.low < (self.grid.high - self.grid.low)[around]) & (grid.low < self.grid.high[around])
-        share = (grid.high - grid.low) / (self.grid.high - self.grid.low)[around]
-        part[finer] = np.ceil(self.counts[around[finer]] * share[finer, np.newaxis])
-        return self._columns_through(part, grid)
+        nearest = np.clip(np.searchsorted(self.grid.low, grid.low, side="right") - 1, 0, self.grid.rows - 1)
+        heights, nearest_heights = grid.high - grid.low, (self.grid.high - self.grid.low)[nearest]
+        finer = (heights < nearest_heights) & (grid.low < self.grid.high[nearest])
+        share = heights / nearest_heights
+        part[finer] = np.ceil(self.counts[nearest[finer]] * share[finer, np.newaxis])
+        return self._resampled_columns(part, grid)
 
-    def _columns_through(self, part: NDArray[np.int64], grid: Grid) -> NDArray[np.int64]:
-        own, edges = self.grid.column_edges()[:-1], grid.column_edges()
-        width = own[1] - own[0]
+    def _resampled_columns(self, part: NDArray[np.int64], grid: Grid) -> NDArray[np.int64]:
+        starts, edges = self.grid.column_edges()[:-1], grid.column_edges()
+        width = starts[1] - starts[0]
         if edges[1] - edges[0] < width:
-            around = np.clip((edges[:-1] - self.grid.start) // width, 0, self.grid.columns - 1)
-            spread: NDArray[np.int64] = np.ceil(part[:, around] * ((edges[1] - edges[0]) / width)).astype(np.int64)
+            nearest = np.clip((edges[:-1] - self.grid.start) // width, 0, self.grid.columns - 1)
+            spread: NDArray[np.int64] = np.ceil(part[:, nearest] * ((edges[1] - edges[0]) / width)).astype(np.int64)
             return spread
-        columns = np.searchsorted(edges, own, side="right") - 1
+        columns = np.searchsorted(edges, starts, side="right") - 1
         inside = (columns >= 0) & (columns < grid.columns)
         counts = np.zeros((grid.columns, grid.rows), dtype=np.int64)
         np.add.at(counts, columns[inside], part.T[inside])

@@ -58,10 +58,10 @@ class FrameRequest:
 class Frame:
     """``counts`` has shape (rows of dots, columns of dots); the others are of cells, shape (rows, cells), as asked for.
 
-    ``exact`` is False for one seen through the pyramid, in which an access may be in a neighbouring cell.
+    ``exact`` is False for one made from fine counts, in which an access may be in a neighbouring cell.
     """
 
-    wish: FrameRequest
+    request: FrameRequest
     strips: tuple[Strip, ...]
     grid: Grid
     counts: NDArray[np.int64]
@@ -91,7 +91,7 @@ class Frame:
     def column_at(self, time: float) -> int:
         """The column of a time, the nearest one of a time out of sight."""
         share = (time - self.grid.start) / (self.grid.end - self.grid.start)
-        return min(max(int(share * self.wish.cells), 0), self.wish.cells - 1)
+        return min(max(int(share * self.request.cells), 0), self.request.cells - 1)
 
     def row_at(self, address: int) -> int:
         """The row of an address, counted as in ``addresses``, the nearest one of an address out of sight."""
@@ -140,32 +140,32 @@ class Painter:
             numbers.update([] if lines is None else np.flatnonzero(np.bincount(lines)).tolist())
         return [self.code[line].line if line in self.code else line for line in sorted(numbers)]
 
-    def _outline(self, wish: FrameRequest) -> tuple[tuple[Strip, ...], Grid]:
-        strips = tuple(self.space.strips(wish.window.low, wish.window.high, wish.rows))
+    def _outline(self, request: FrameRequest) -> tuple[tuple[Strip, ...], Grid]:
+        strips = tuple(self.space.strips(request.window.low, request.window.high, request.rows))
         low, high = row_edges(strips, DOTS_DOWN)
-        start = int(wish.window.start)
-        columns = wish.cells * DOTS_ACROSS
-        return strips, Grid(start, max(round(wish.window.end), start + columns), columns, low, high)
+        start = int(request.window.start)
+        columns = request.cells * DOTS_ACROSS
+        return strips, Grid(start, max(round(request.window.end), start + columns), columns, low, high)
 
-    def coarse(self, wish: FrameRequest) -> Frame | None:
-        """Return the pyramid's picture of a window without reading records; None if it has none."""
-        if self.map.pyramid is None or wish.selection != Selection() or wish.counted.colouring != "bands":
+    def coarse(self, request: FrameRequest) -> Frame | None:
+        """Return the picture from fine counts of a window without reading records; None if it has none."""
+        if self.map.fine_counts is None or request.selection != Selection() or request.counted.colouring != "bands":
             return None
-        strips, grid = self._outline(wish)
-        return Frame(wish.counted, strips, grid, self.map.pyramid.seen_through(grid), exact=False)
+        strips, grid = self._outline(request)
+        return Frame(request.counted, strips, grid, self.map.fine_counts.resampled(grid), exact=False)
 
     def fine_enough(self, frame: Frame) -> bool:
         """Return True if a coarse frame shows as much as is visible."""
-        return self.map.pyramid is not None and self.map.pyramid.fine_enough(frame.grid)
+        return self.map.fine_counts is not None and self.map.fine_counts.fine_enough(frame.grid)
 
-    def paint(self, wish: FrameRequest, progress: Callable[[float], None]) -> Frame:
+    def paint(self, request: FrameRequest, progress: Callable[[float], None]) -> Frame:
         """Count the accesses of a window. ``progress`` may raise to stop it."""
-        strips, grid = self._outline(wish)
-        parts = self.map.parts(wish.selection, grid.start, grid.end)
-        frame = Frame(wish.counted, strips, grid, raster(parts, grid, progress), exact=True)
-        if wish.colouring == "sectors":
+        strips, grid = self._outline(request)
+        parts = self.map.parts(request.selection, grid.start, grid.end)
+        frame = Frame(request.counted, strips, grid, raster(parts, grid, progress), exact=True)
+        if request.colouring == "sectors":
             return self._with_sectors(frame, parts, progress)
-        if wish.colouring == "kinds":
+        if request.colouring == "kinds":
             loads, stores = (
                 _by_cell(raster(parts, grid, progress, partial(_chosen, kinds)))
                 for kinds in (self._is_load, self._is_store)
@@ -189,7 +189,7 @@ class Painter:
 
         Where the records do not name instructions, it is the one with most sectors per request.
         """
-        parts = self.map.parts(frame.wish.selection, frame.grid.start, frame.grid.end)
+        parts = self.map.parts(frame.request.selection, frame.grid.start, frame.grid.end)
         weigh = partial(wasted_shares, asked=self._asked) if self.knows_kinds else sectors_of_requests
         lost = _by_cell(raster(parts, frame.grid, progress, weigh))
         if not self.knows_kinds:
@@ -212,9 +212,9 @@ class Painter:
         ]
         return min(candidates, default=None, key=lambda access: abs(access[0] - (near or 0.0)))
 
-    def look(self, wish: FrameRequest, spot: Patch, progress: Callable[[float], None]) -> CellDetail | None:
+    def look(self, request: FrameRequest, spot: Patch, progress: Callable[[float], None]) -> CellDetail | None:
         """Return the detail of the accesses of a spot; None if too much of a large result would have to be read."""
-        parts = self.map.parts(wish.selection, spot.start, spot.end)
+        parts = self.map.parts(request.selection, spot.start, spot.end)
         if len(parts) > _MOST_PARTS:
             return None
         details = [

@@ -50,9 +50,9 @@ class PictureState(Protocol):
     colouring: Colouring
     unit: str
     marks: list[tuple[float, int]]
-    seeking: bool
+    goes_to_worst: bool
     frame: Frame | None
-    wish: FrameRequest | None
+    request: FrameRequest | None
 
     def units_known(self) -> list[str]:
         """The units that the axes can have."""
@@ -80,10 +80,10 @@ def _along(cells: int) -> Move:
         if frame is None:
             return
         column = frame.column_at(view.time) + cells
-        if not 0 <= column < frame.wish.cells:
-            _shift(view, cells * frame.wish.cells / 8, 0)
-            column = min(max(column - cells * frame.wish.cells // 8, 0), frame.wish.cells - 1)
-            column = frame.column_at(view.time) if view.wish is None else column
+        if not 0 <= column < frame.request.cells:
+            _shift(view, cells * frame.request.cells / 8, 0)
+            column = min(max(column - cells * frame.request.cells // 8, 0), frame.request.cells - 1)
+            column = frame.column_at(view.time) if view.request is None else column
         view.time = _middle(view, column)
 
     return move
@@ -91,13 +91,13 @@ def _along(cells: int) -> Move:
 
 def _middle(view: PictureState, column: int) -> float:
     """The time in the middle of a column of the window; a dot is at least a cycle wide."""
-    cells = 1 if view.frame is None else view.frame.wish.cells
+    cells = 1 if view.frame is None else view.frame.request.cells
     return view.window.start + (column + 0.5) * max(view.window.cycles, _finest(view)) / cells
 
 
 def _finest(view: PictureState) -> int:
     """The cycles that fill the picture where each column of dots is one cycle; 0 before there is a picture."""
-    return 0 if view.frame is None else view.frame.wish.cells * DOTS_ACROSS
+    return 0 if view.frame is None else view.frame.request.cells * DOTS_ACROSS
 
 
 def _across(rows: int) -> Move:
@@ -120,7 +120,7 @@ def _shift(view: PictureState, cells: float, memory: float) -> None:
     """The window elsewhere, the cursor with it."""
     frame = view.frame
     before = view.window
-    cycles = cells * before.cycles / (1 if frame is None else frame.wish.cells)
+    cycles = cells * before.cycles / (1 if frame is None else frame.request.cells)
     view.window = before.moved(cycles, memory).inside(view.end)
     view.time += view.window.start - before.start
     moved = view.window.low - before.low
@@ -130,7 +130,7 @@ def _shift(view: PictureState, cells: float, memory: float) -> None:
 
 def _page(cycles: int, memory: int) -> Move:
     def move(view: PictureState) -> str | None:
-        before, cells = view.window, 1 if view.frame is None else view.frame.wish.cells
+        before, cells = view.window, 1 if view.frame is None else view.frame.request.cells
         _shift(view, cycles * _PAGE * cells, memory * _PAGE * (before.high - before.low))
         return None if view.window != before else "there is nothing further"
 
@@ -152,7 +152,7 @@ def _zoom_rows(factor: float) -> Move:
     def move(view: PictureState) -> str | None:
         frame = view.frame
         shown = 0 if frame is None else sum(strip.high - strip.low for strip in frame.strips)
-        rows = 1 if frame is None else frame.wish.rows
+        rows = 1 if frame is None else frame.request.rows
         if factor < 1 and shown <= rows * MIN_ROW_BYTES:
             return _LIMIT_REACHED
         before = view.window
@@ -193,7 +193,7 @@ def _to_access(direction: int) -> Move:
 
 
 def _worst(view: PictureState) -> str:
-    view.seeking, view.colouring = True, "sectors"
+    view.goes_to_worst, view.colouring = True, "sectors"
     return "where most sectors are wasted" if view.painter.knows_kinds else "where a request touches most sectors"
 
 

@@ -156,7 +156,7 @@ def draw_time(canvas: Canvas, x: int, y: int, frame: Frame, cycles_per_ns: float
     low, high, unit = float(frame.grid.start), float(frame.grid.end), CYCLES
     if cycles_per_ns is not None:
         low, high, unit = low / cycles_per_ns, high / cycles_per_ns, TIME
-    draw_across(canvas, x, y, frame.wish.cells, low, high, unit)
+    draw_across(canvas, x, y, frame.request.cells, low, high, unit)
     canvas.text(0, y + 1, clip(unit.name, x - 1), "dim")
 
 

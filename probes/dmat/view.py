@@ -57,6 +57,7 @@ EXPLANATION: Final = (
 
 _DATA_SIZE: Final = (120, 40)
 """Columns and rows of data that are asked for before anything was drawn."""
+_DATA_GUTTER: Final = 12
 
 
 class Dmat(VisibleAccesses):
@@ -72,7 +73,7 @@ class Dmat(VisibleAccesses):
             canvas.text(0, 0, f"this needs {MIN_SIZE[0]}×{MIN_SIZE[1]} cells", "warn")
         elif not self.map.bands:
             canvas.text(0, 0, "no access to global memory was recorded", "dim")
-        elif frame is None or frame.wish.cells + gutter_of(self.map.bands, width) + 1 > width:
+        elif frame is None or frame.request.cells + gutter_of(self.map.bands, width) + 1 > width:
             canvas.text(0, 0, "being prepared", "dim")
         else:
             self._draw(canvas, frame, ascii_only=ascii_only)
@@ -99,7 +100,7 @@ class Dmat(VisibleAccesses):
         draw_head(canvas, what, self.found.which, self.found.name, totals, role)
 
     def totals(self) -> str:
-        """Numbers of all and of recorded accesses."""
+        """Return the numbers of all and of recorded accesses."""
         recorded, made = self.map.survey.kept, self.map.accesses.made
         if made is None:
             return f"{units.counted(recorded, 'access')} kept, total unknown"
@@ -134,12 +135,12 @@ class Dmat(VisibleAccesses):
     def click(self, column: int, row: int) -> None:
         """Cursor to a cell; next to the picture only along the axis that was hit."""
         frame = self.frame
-        if frame is None or self.wish is None:
+        if frame is None or self.request is None:
             return
         gutter = self.gutter
         if column >= gutter:
             self.time = (
-                frame.grid.start + (column - gutter + 0.5) * (frame.grid.end - frame.grid.start) / frame.wish.cells
+                frame.grid.start + (column - gutter + 0.5) * (frame.grid.end - frame.grid.start) / frame.request.cells
             )
         at = 0
         for strip in frame.strips:
@@ -161,7 +162,8 @@ class Dmat(VisibleAccesses):
         if frame is None or detail is None or not detail.warps:
             return Spot() if frame is None else Spot(time=self.time)
         block, warp = divmod(detail.warps.most_common(1)[0][0], self.map.accesses.start.shape[1])
-        sent = self._sent[1] if self._sent is not None and self._sent[0] == self._patch(frame) else Selection()
+        target = self._cursor_target
+        sent = target[1] if target is not None and target[0] == self._patch(frame) else Selection()
         line = self.ptx_line() if sent.line is None else self.painter.code[sent.line].line
         if sent.block is not None and sent.block != block:
             block, warp = sent.block, 0
@@ -192,7 +194,7 @@ class Dmat(VisibleAccesses):
         return "no access is here: . goes to the next one in this row, ! to the worst"
 
     def ptx_line(self) -> int | None:
-        """The instruction with most accesses under the cursor."""
+        """Return the PTX line with most accesses under the cursor."""
         detail = None if self._detail is None else self._detail[2]
         if detail is None or not detail.lines:
             return None
@@ -215,7 +217,7 @@ class Dmat(VisibleAccesses):
         return parts
 
     def choices(self) -> Mapping[str, Any]:
-        """Colouring, unit, window and cursor; and whose they are, with the choices that mean something only there."""
+        """Return colouring, unit, window and cursor; ``own`` only applies to the same result."""
         place = self.space.place(self.address) if self.time >= 0 and self.map.bands else None
         return {
             "colouring": self.colouring,
@@ -225,27 +227,24 @@ class Dmat(VisibleAccesses):
             "window": self.window,
             "cursor": (self.time, place),
             "result": self.found.result.path,
-            "own": (self.address, self.selection, self._sent, tuple(self.marks)),
+            "own": (self.address, self.selection, self._cursor_target, tuple(self.marks)),
         }
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """Colouring and unit; and where the memory is of as many bands the window and the cursor, as shares.
-
-        Of the same launch all of it.
-        """
+        """Restore colouring and unit; with as many bands also window and cursor, as shares; of the same launch all."""
         self.colouring = choices["colouring"]
         if self.colouring == "kinds" and not self.painter.knows_kinds:
             self.colouring = "bands"
         if choices["unit"] in self.units_known():
             self.unit = choices["unit"]
         if choices["bands"] == len(self.map.bands):
-            self._look_at(choices["window"], choices["cursor"], self.end / choices["end"])
+            self._restore_window(choices["window"], choices["cursor"], self.end / choices["end"])
         if choices["result"] == self.found.result.path:
-            self.address, self.selection, self._sent, marks = choices["own"]
+            self.address, self.selection, self._cursor_target, marks = choices["own"]
             self.marks = list(marks)
 
-    def _look_at(self, window: Window, cursor: tuple[float, float | None], scale: float) -> None:
-        """The window and the cursor of one whose cycles are ``scale`` times as long here."""
+    def _restore_window(self, window: Window, cursor: tuple[float, float | None], scale: float) -> None:
+        """Restore window and cursor of another launch; ``scale`` converts its cycles."""
         time, place = cursor
         self.window = Window(window.start * scale, window.end * scale, window.low, window.high)
         if place is not None:
@@ -254,9 +253,10 @@ class Dmat(VisibleAccesses):
     # -- as data
 
     def _counted(self) -> Frame | None:
-        """The frame that is shown; before anything was, one of everything."""
+        """Return the shown frame; before the first one, a frame of everything."""
         if self.frame is None and self.map.bands:
-            work = self.prepare(_DATA_SIZE[0] + 12, _DATA_SIZE[1] + LINES_AROUND + lines_below(_DATA_SIZE[0] + 12))
+            width = _DATA_SIZE[0] + _DATA_GUTTER
+            work = self.prepare(width, _DATA_SIZE[1] + LINES_AROUND + lines_below(width))
             if work is not None:
                 work()
         return self.frame

@@ -36,7 +36,7 @@ MIN_SIZE: Final = (40, 10)
 
 @dataclass(frozen=True, slots=True)
 class WantedAccess:
-    """Whose access it is, and the cycle that it is to be near to; None for the first one."""
+    """Selection of an access, and the cycle that it is nearest to; None for the first one."""
 
     selection: Selection
     time: float | None
@@ -80,7 +80,7 @@ def selection_with(selection: Selection, wanted: Selection) -> Selection:
 
 
 def moved_into_view(window: Window, end: float, time: float, place: float) -> Window:
-    """The window, moved as little as needed to see a cycle and a place of the axis of memory."""
+    """Return the window moved to show a cycle and a position on the axis of memory."""
     if not window.start <= time < window.end:
         window = window.moved(time - (window.start + window.end) / 2, 0)
     if not window.low <= place < window.high:
@@ -89,12 +89,12 @@ def moved_into_view(window: Window, end: float, time: float, place: float) -> Wi
 
 
 def lines_below(width: int) -> int:
-    """Lines of what is under the cursor."""
+    """Return the number of lines about the cell under the cursor."""
     return 2 if width >= _WIDE_CELLS else 3
 
 
 class VisibleAccesses(Drawing):
-    """One launch. ``prepare`` gives work that makes a picture aside, and shows it once it is done."""
+    """Accesses of one launch. ``prepare`` returns work that makes a picture in the background and then shows it."""
 
     window: Window
     time: float
@@ -104,13 +104,13 @@ class VisibleAccesses(Drawing):
     colouring: Colouring
     unit: str
     marks: list[tuple[float, int]]
-    seeking: bool
+    goes_to_worst: bool
     """True if the next picture places the cursor at the most wasted sectors."""
     nothing_wasted: bool
     """True if the last search found no such position."""
     frame: Frame | None
-    """Picture on the screen; older than ``wish`` while the next one is made."""
-    wish: FrameRequest | None
+    """Picture on the screen; older than ``request`` while the next one is made."""
+    request: FrameRequest | None
     gutter: int
     """Cells left of the picture."""
 
@@ -126,13 +126,13 @@ class VisibleAccesses(Drawing):
         self.selection, self.colouring = Selection(), "bands"
         self.unit = self.units_known()[0]
         self.marks = []
-        self.seeking = self.nothing_wasted = False
-        self.frame = self.wish = None
+        self.goes_to_worst = self.nothing_wasted = False
+        self.frame = self.request = None
         self.gutter = 0
         self._detail: tuple[FrameRequest, Patch, CellDetail | None] | None = None
         self._wanted: WantedAccess | None = None
-        """An access that the cursor is to go to."""
-        self._sent: tuple[Patch, Selection] | None = None
+        """Access to which the next picture moves the cursor."""
+        self._cursor_target: tuple[Patch, Selection] | None = None
         """Requested spot of the cursor and its position: other positions may have more accesses of it."""
         self.not_found_reason = ""
         """Reason why the cursor did not move there."""
@@ -144,12 +144,12 @@ class VisibleAccesses(Drawing):
         return self.end
 
     def stretch(self, cycles: float) -> None:
-        """An axis of time that reaches further than what was recorded."""
+        """Extend the axis of time beyond what was recorded."""
         self.end = max(self.end, cycles)
         self.window = Window(0, self.end)
 
     def units_known(self) -> list[str]:
-        """The units that the axes can have."""
+        """Return the units that the axes can have."""
         known = ["cycles and bytes"]
         if self.cycles_per_ns is not None:
             known.append("time and bytes")
@@ -164,11 +164,11 @@ class VisibleAccesses(Drawing):
         return self.map.accesses.cycles_per_ns or (None if khz is None else khz / 1e6)
 
     def block_number(self, place: int) -> int:
-        """The number in the grid of the block at a place among those that were measured."""
+        """Return the number in the grid of a measured block, by its position among these."""
         return self.found.result.blocks[place]
 
     def selection_text(self) -> str:
-        """The selection in words."""
+        """Describe the selection."""
         sample, block, warp = self.found.result.sample, self.selection.block, self.selection.warp
         text = "the whole grid" if sample is None else sampled_blocks_text(sample)
         if block is not None:
@@ -178,72 +178,72 @@ class VisibleAccesses(Drawing):
         return text if line is None else f"{'' if code is None else f'{code.opcode} '}{short_position(line)} of {text}"
 
     def busiest_warp(self) -> int:
-        """The warp, counted through the grid, that made most accesses under the cursor; 0 where that is not known."""
+        """Return the warp, counted through the grid, with most accesses under the cursor; 0 if unknown."""
         detail = None if self._detail is None else self._detail[2]
         return 0 if detail is None or not detail.warps else detail.warps.most_common(1)[0][0]
 
     # -- made aside
 
     def prepare(self, width: int, height: int) -> Callable[[], None] | None:
-        """Count what is visible, then look at what is under the cursor."""
+        """Return the work that counts what is visible and reads the cell under the cursor; None if there is none."""
         if width < MIN_SIZE[0] or height < MIN_SIZE[1] or not self.map.bands:
             return None
         self.gutter = gutter_of(self.map.bands, width)
         rows = height - LINES_AROUND - lines_below(width)
-        wish = FrameRequest(self.window, width - self.gutter - 1, rows, self.selection, self.colouring)
-        self.wish = wish.counted
-        if self.frame is None or self.frame.wish != self.wish:
-            coarse = self.painter.coarse(self.wish)
+        request = FrameRequest(self.window, width - self.gutter - 1, rows, self.selection, self.colouring)
+        self.request = request.counted
+        if self.frame is None or self.frame.request != self.request:
+            coarse = self.painter.coarse(self.request)
             if coarse is not None:
                 self.frame = coarse
                 self._place_cursor(coarse)
         frame = self.frame
-        if self.seeking:
-            return lambda: self._seek(wish.counted)
+        if self.goes_to_worst:
+            return lambda: self._go_to_worst(request.counted)
         if self._wanted is not None:
             wanted = self._wanted
-            return lambda: self._find(wish.counted, wanted)
-        if frame is not None and frame.wish == self.wish and (frame.exact or self.painter.fine_enough(frame)):
+            return lambda: self._go_to_access(request.counted, wanted)
+        if frame is not None and frame.request == self.request and (frame.exact or self.painter.fine_enough(frame)):
             patch = self._patch(frame)
-            return None if self._looked(patch) else lambda: self._look(wish.counted, patch)
-        return lambda: self._paint(wish.counted)
+            return None if self._has_detail(patch) else lambda: self._read_detail(request.counted, patch)
+        return lambda: self._paint(request.counted)
 
-    def _still(self, wish: FrameRequest) -> Progress:
-        """Stops the work for a picture that is no longer wanted."""
+    def _stop_if_outdated(self, request: FrameRequest) -> Progress:
+        """Return a progress function that raises Cancelled once another picture is requested."""
 
         def check(share: float) -> None:
             del share
-            if self.wish != wish:
+            if self.request != request:
                 raise Cancelled
 
         return check
 
-    def _paint(self, wish: FrameRequest) -> None:
+    def _paint(self, request: FrameRequest) -> None:
         try:
-            frame = self.painter.paint(wish, self._still(wish))
+            frame = self.painter.paint(request, self._stop_if_outdated(request))
             self._place_cursor(frame)
             self.frame = frame
-            self._look(wish, self._patch(frame))
+            self._read_detail(request, self._patch(frame))
         except Cancelled:
             return
 
-    def _seek(self, wish: FrameRequest) -> None:
-        """The cursor to the cell that wastes most sectors, where there is one."""
+    def _go_to_worst(self, request: FrameRequest) -> None:
+        """Move the cursor to the cell that wastes most sectors, if any does."""
         try:
-            frame = self.painter.paint(wish, self._still(wish))
-            worst = self.painter.worst(frame, self._still(wish))
+            frame = self.painter.paint(request, self._stop_if_outdated(request))
+            worst = self.painter.worst(frame, self._stop_if_outdated(request))
             if worst is not None:
-                self._point(frame, *worst)
-            self.frame, self.seeking = frame, False
+                self._set_cursor(frame, *worst)
+            self.frame, self.goes_to_worst = frame, False
             self.nothing_wasted = worst is None
-            self._look(wish, self._patch(frame))
+            self._read_detail(request, self._patch(frame))
         except Cancelled:
             return
 
-    def _find(self, wish: FrameRequest, wanted: WantedAccess) -> None:
-        """The cursor to an access that is looked for, where there is one."""
+    def _go_to_access(self, request: FrameRequest, wanted: WantedAccess) -> None:
+        """Move the cursor to the wanted access, if it was recorded."""
         try:
-            access = self.painter.find(wanted.selection, wanted.time, self._still(wish))
+            access = self.painter.find(wanted.selection, wanted.time, self._stop_if_outdated(request))
         except Cancelled:
             return
         self._wanted = None
@@ -251,28 +251,28 @@ class VisibleAccesses(Drawing):
         if access is not None:
             self.time, self.address = float(access[0]), access[1]
             self.window = moved_into_view(self.window, self.end, self.time, self.space.place(self.address))
-        self.wish = replace(wish, window=self.window)
-        self._paint(self.wish)
+        self.request = replace(request, window=self.window)
+        self._paint(self.request)
         if access is not None and self.frame is not None:
-            self._sent = self._patch(self.frame), wanted.selection
+            self._cursor_target = self._patch(self.frame), wanted.selection
 
-    def _look(self, wish: FrameRequest, patch: Patch) -> None:
+    def _read_detail(self, request: FrameRequest, patch: Patch) -> None:
         try:
-            self._detail = (wish, patch, self.painter.look(wish, patch, self._still(wish)))
+            self._detail = (request, patch, self.painter.look(request, patch, self._stop_if_outdated(request)))
         except Cancelled:
             return
 
-    def _looked(self, patch: Patch) -> bool:
-        return self._detail is not None and self.wish is not None and self._detail[:2] == (self.wish, patch)
+    def _has_detail(self, patch: Patch) -> bool:
+        return self._detail is not None and self.request is not None and self._detail[:2] == (self.request, patch)
 
     def _place_cursor(self, frame: Frame) -> None:
         """Place the cursor of the first picture at the cell with most accesses."""
         if self.time >= 0 or not frame.counts.size:
             return
         counts = frame.cell_counts
-        self._point(frame, *divmod(int(counts.argmax()), counts.shape[1]))
+        self._set_cursor(frame, *divmod(int(counts.argmax()), counts.shape[1]))
 
-    def _point(self, frame: Frame, row: int, column: int) -> None:
+    def _set_cursor(self, frame: Frame, row: int, column: int) -> None:
         start, end = frame.times(column)
         low, high = frame.addresses(row)
         self.time, self.address = (start + end) / 2, (low + high) // 2
@@ -281,7 +281,7 @@ class VisibleAccesses(Drawing):
         return Patch(*frame.times(frame.column_at(self.time)), *frame.addresses(frame.row_at(self.address)))
 
     def read_out(self, frame: Frame) -> ReadOut:
-        """Cell under the cursor."""
+        """Return the cell under the cursor."""
         row, column = frame.row_at(self.address), frame.column_at(self.time)
         spot = self._patch(frame)
         number = self.space.band_of(spot.low)
@@ -290,7 +290,7 @@ class VisibleAccesses(Drawing):
             band=None if number is None else self.map.bands[number],
             accesses=int(frame.cell_counts[row, column]),
             exact=frame.exact,
-            detail=self._detail[2] if self._detail is not None and self._looked(spot) else None,
+            detail=self._detail[2] if self._detail is not None and self._has_detail(spot) else None,
             code=self.painter.code,
             warps_per_block=self.map.accesses.start.shape[1],
             blocks=self.found.result.blocks,

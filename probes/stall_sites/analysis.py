@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 #     life        sum over warps of (clock at the last exit - clock at the entry)
 #     share       (waited - null waits) / life
 #
-# A warp that is ready but not chosen waits, too. The probe delays each pass, by up to ``DELAY`` cycles: what waits for
-# something that was begun before that, waits so much less.
+# A warp that is ready but not chosen waits, too. The probe delays each pass by up to ``DELAY`` cycles, so waits for
+# earlier instructions appear shorter by as much.
 
 GROUPS: Final = ("stall_sites", "stall_sites_2", "stall_sites_3", "stall_sites_4")
 """Probes of the groups of wait sites, those that usually wait longest first."""
@@ -41,7 +41,7 @@ LIFE: Final = np.dtype([("cycles", "<u4")])
 """Record per warp."""
 LIFE_SUMS: Final = sums_dtype(LIFE, "longest")
 """Record of a reduced launch."""
-_SITES, _LIFE = 0, 1
+_LIFE_SECTION: Final = 1
 _NULL_WAIT: Final = 2
 DELAY: Final = 48
 """Cycles by which a measured wait may be too short: measured with a pointer chase on an H100."""
@@ -133,12 +133,12 @@ def analyse(result: Result, sites: Sequence[int], folder: Path | None = None) ->
 
 def _life(result: Result) -> tuple[int, int]:
     """Return cycles of all warps and of the longest one. Raises TraceError."""
-    if len(result.sections) <= _LIFE:
+    if len(result.sections) <= _LIFE_SECTION:
         raise TraceError(f"{result.path}: its records are not of stall_sites: the map of warp life is missing")
-    sums = result.reduced(_LIFE, LIFE_SUMS)
+    sums = result.reduced(_LIFE_SECTION, LIFE_SUMS)
     if sums is not None:
         return int(sums.records["cycles"].sum()), int(sums.records["longest"].max(initial=0))
-    cycles = result.one_record(_LIFE, LIFE)["cycles"]
+    cycles = result.one_record(_LIFE_SECTION, LIFE)["cycles"]
     return int(cycles.sum(dtype=np.uint64)), int(cycles.max(initial=0))
 
 

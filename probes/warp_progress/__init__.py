@@ -117,7 +117,7 @@ def findings(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
     """All of it, in this order."""
     yield from _slowest_warp(of, found)
     yield from _main_loop(of, found)
-    timeline = timeline_of(found, device_sms=of.sms, one_clock=of.simulated)
+    timeline = timeline_of(found, device_sms=of.sms, has_shared_clock=of.simulated)
     yield from tail_finding(timeline, "schedule")
     yield from idle_sms_findings(timeline)
 

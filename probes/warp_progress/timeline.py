@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WarpTimeline:
-    """The timeline of a launch, and the paces of its warps."""
+    """Timeline of a launch, and the paces of its warps."""
 
     launch: LaunchTimeline
     progress: WarpProgress
 
 
-def timeline_of(progress: WarpProgress, *, device_sms: int | None = None, one_clock: bool = False) -> Timeline:
-    """The timeline of warps, on the axis that its pairs of clock and timer give.
+def timeline_of(progress: WarpProgress, *, device_sms: int | None = None, has_shared_clock: bool = False) -> Timeline:
+    """Return the timeline of warps, on the axis from their pairs of clock and timer.
 
-    Where they give none, as with a single start, SMs are aligned by their first starts. Raises TraceError if no warp
-    saved a record. ``device_sms`` is how many SMs the device has, None if the trace does not tell; ``one_clock`` says
-    that all SMs count with one clock, as those of the simulated GPU do.
+    Without pairs, as with a single start, SMs are aligned by their first starts. ``device_sms`` is the number of SMs of
+    the device, None if unknown; ``has_shared_clock`` if all SMs have one clock, as on the simulated GPU. Raises
+    TraceError if no warp saved a record.
     """
     warps, alignment = progress.warps, progress.alignment
 
@@ -46,22 +46,22 @@ def timeline_of(progress: WarpProgress, *, device_sms: int | None = None, one_cl
         times = alignment.nanoseconds(sms, first) / alignment.ns_per_cycle
         return replace(alignment.clocks(), shift=np.rint(times - times.min()).astype(np.int64))
 
-    clocks = shared_clock if one_clock else by_timer
+    clocks = shared_clock if has_shared_clock else by_timer
     return timeline(
         warps["start"], warps["elapsed"], warps["sm"], clocks, device_sms=device_sms, sample=progress.sample
     )
 
 
 def analyse(of: ProbeResult) -> WarpProgress:
-    """The warps of a launch. Raises TraceError if the maps are not a start and a pace for each warp."""
+    """Analyse the warps of a launch. Raises TraceError if the maps are not a start and a pace for each warp."""
     return replace(warp_pace.analyse(of.result, of.clock_khz), timed=not of.simulated)
 
 
 def warp_timeline(of: ProbeResult, progress: Progress) -> WarpTimeline:
-    """The timeline of a launch with the paces; its clock as it was measured, where it could be."""
+    """Return the timeline of a launch with the paces; with the measured clock, if there is one."""
     progress(0.0)
     warps = analyse(of)
-    launch = launch_timeline(of, timeline_of(warps, device_sms=of.sms, one_clock=of.simulated))
+    launch = launch_timeline(of, timeline_of(warps, device_sms=of.sms, has_shared_clock=of.simulated))
     aligned = warps.alignment
     if aligned is not None and aligned.rate_error is not None and not of.simulated:
         launch = replace(launch, clock_khz=round(1e6 / aligned.ns_per_cycle), clock_words="as measured")
@@ -69,5 +69,5 @@ def warp_timeline(of: ProbeResult, progress: Progress) -> WarpTimeline:
 
 
 def of_launch(of: ProbeResult, progress: Progress) -> LaunchTimeline:
-    """The timeline only."""
+    """Return the timeline only."""
     return warp_timeline(of, progress).launch

@@ -140,7 +140,7 @@ def test_slots_are_as_many_as_the_block_schedule_counts(launch: Columns) -> None
         path = Path(folder) / "1.bin"
         path.write_bytes(content)
         result = read_result(path)
-        schedule, shown = analyse(result), timeline_of(result, one_clock=True)
+        schedule, shown = analyse(result), timeline_of(result, has_shared_clock=True)
     assert shown.slots.tolist() == schedule.sm_slots.tolist()
 
 

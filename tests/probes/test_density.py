@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.probes.dmat_files import Launch, opened
 from tui_probe.probes.dmat import access_map
-from tui_probe.probes.dmat.access_map import merged_runs, read_map, survey, used_runs
+from tui_probe.probes.dmat.access_map import merged_runs, read_map, survey_accesses, used_runs
 from tui_probe.probes.dmat.accesses import RECORD, UNKNOWN, WARP, Selection, read_accesses
 from tui_probe.probes.dmat.axes import bands_of
 from tui_probe.probes.dmat.density import Grid, raster
@@ -95,12 +95,12 @@ def test_a_large_result_shows_the_same(tmp_path_factory: pytest.TempPathFactory,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(access_map, "MAX_RECOUNTED_RECORDS", 0)
         large = read_map(accesses, LaunchMemory(), [], quiet)
-    assert large.pyramid is not None
-    assert large.pyramid.counts.sum() == len(launch.points())
+    assert large.fine_counts is not None
+    assert large.fine_counts.counts.sum() == len(launch.points())
     assert (large.end, large.survey.kept) == (small.end, small.survey.kept)
     if small.bands:
-        full_grid = Grid(0, large.pyramid.grid.end, 1, *(np.array([at], np.uint64) for at in (0, 1 << 63)))
-        assert large.pyramid.seen_through(full_grid).sum() == len(launch.points())
+        full_grid = Grid(0, large.fine_counts.grid.end, 1, *(np.array([at], np.uint64) for at in (0, 1 << 63)))
+        assert large.fine_counts.resampled(full_grid).sum() == len(launch.points())
 
 
 def test_unsampled_accesses_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,8 +110,8 @@ def test_unsampled_accesses_are_found(tmp_path: Path, monkeypatch: pytest.Monkey
     accesses = opened(tmp_path, launch.content(6))
     monkeypatch.setattr(access_map, "MAX_RECOUNTED_RECORDS", 0)
     seen = read_map(accesses, LaunchMemory(), [], quiet)
-    assert seen.pyramid is not None
-    assert (seen.pyramid.counts.sum(), seen.survey.kept, seen.end) == (129, 129, 1_000_001)
+    assert seen.fine_counts is not None
+    assert (seen.fine_counts.counts.sum(), seen.survey.kept, seen.end) == (129, 129, 1_000_001)
     assert seen.bands[-1].start <= far[1] < seen.bands[-1].end
 
 
@@ -134,7 +134,7 @@ def test_blocks_and_warps_add_up_to_the_grid(tmp_path_factory: pytest.TempPathFa
 def test_a_thread_that_made_more_accesses_than_it_kept(tmp_path: Path) -> None:
     launch = Launch(1, 32, {(0, 0): [(i, BASE, 1) for i in range(10)], (0, 1): [(0, BASE, 1)]}, [0])
     accesses = opened(tmp_path, launch.content(4))
-    assert (accesses.made, survey(accesses, quiet)[1].kept) == (11, 5)
+    assert (accesses.made, survey_accesses(accesses, quiet)[1].kept) == (11, 5)
 
 
 def test_thread_without_a_count(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_thread_without_a_count(tmp_path: Path) -> None:
     content = bytearray(launch.content(4))
     content[len(content) - 32 * 4 + 3 * 4 : len(content) - 32 * 4 + 4 * 4] = int(UNKNOWN).to_bytes(4, "little")
     accesses = opened(tmp_path, bytes(content))
-    assert (accesses.made, survey(accesses, quiet)[1].kept) == (None, 2)
+    assert (accesses.made, survey_accesses(accesses, quiet)[1].kept) == (None, 2)
 
 
 def test_clocks_of_a_long_kernel_unwrap(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_clocks_of_a_long_kernel_unwrap(tmp_path: Path) -> None:
         (2 * turn, BASE, 1),
     ]
     accesses = opened(tmp_path, Launch(1, 32, {(0, 0): made}, [0]).content(5))
-    accesses, seen = survey(accesses, quiet)
+    accesses, seen = survey_accesses(accesses, quiet)
     assert accesses.long
     assert seen.end == 2 * turn + 1
     (part,) = accesses.parts()

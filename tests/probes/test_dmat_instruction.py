@@ -57,7 +57,7 @@ def test_accesses_under_the_cursor_belong_to_the_instruction(view: Dmat) -> None
     assert frame.sectors is not None
     assert np.nanmin(frame.sectors) == np.nanmax(frame.sectors) == 32
     row, column = divmod(int(frame.cell_counts.argmax()), frame.cell_counts.shape[1])
-    view._point(frame, row, column)
+    view._set_cursor(frame, row, column)
     counted(view)
     assert view.ptx_line() == STORE_C
     assert next(iter(view.read_out(frame).makers())).startswith(f"st.global.f32 PTX:{STORE_C}")

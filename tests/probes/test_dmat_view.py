@@ -118,7 +118,7 @@ def test_the_worst_place_is_the_strided_access(view: Dmat) -> None:
     run_commands(view, ["worst"], (120, 40))
     lines = drawn(view)
     assert view.colouring == "sectors"
-    assert not view.seeking
+    assert not view.goes_to_worst
     assert "st.global.f32 PTX:16 stream.cu:11 · 32.0 sectors per request, 12% used" in lines[-1]
 
 

@@ -88,7 +88,7 @@ def test_schedules_of_blocks(tmp_path: Path, launch: str) -> None:
     assert (whole.group(0), reduced.group(0)) == (None, "block")
     for field in fields(schedule := analyse(reduced)):
         np.testing.assert_array_equal(getattr(schedule, field.name), getattr(analyse(whole), field.name))
-    lines, all_lines = timeline_of(reduced, one_clock=True), timeline_of(whole, one_clock=True)
+    lines, all_lines = timeline_of(reduced, has_shared_clock=True), timeline_of(whole, has_shared_clock=True)
     for name in ("start", "end", "sm", "slot", "block"):
         np.testing.assert_array_equal(getattr(lines.blocks, name), getattr(all_lines.blocks, name))
     assert (lines.tail(), lines.span, lines.warps_missing) == (all_lines.tail(), all_lines.span, 0)

@@ -42,12 +42,12 @@ LAUNCH: Final = np.dtype(
         ("probe_bytes", "<i8"),
     ]
 )
-"""``to_numpy`` of launches: ``time_ns`` is 0, and the signed fields are -1, where the log does not tell."""
+"""dtype of ``Launches.to_numpy``: unknown ``time_ns`` is 0, unknown signed fields are -1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One launch of a kernel. What the log does not tell is None.
+    """One launch of a kernel. Values that the log does not have are None.
 
     ``number`` counts the launches of the process from 0; ``time_ns`` is nanoseconds since 1970; ``shared`` is dynamic
     shared memory in bytes per block; ``probe_bytes`` the memory of the maps. A launch that was not ``probed`` ran the
@@ -68,14 +68,14 @@ class Launch:
 
 
 def launch_of(logged: LoggedLaunch) -> Launch:
-    """A launch without what only the trace reader needs."""
+    """Convert a launch of the trace reader, without what only this needs."""
     return Launch(**{name: getattr(logged, name) for name in Launch.__slots__})
 
 
 class Launches(Sequence[Launch], TableSequence):
-    """The launches of one kernel that have lines of their own in the log, in its order; others are only counted.
+    """Launches of one kernel that have lines of their own in the log, in its order; others are only counted.
 
-    They are made when they are asked for.
+    A ``Launch`` is made on access: ``trace.kernels[0].launches[-1].grid``. ``to_numpy`` is faster for all of them.
     """
 
     def __init__(self, kernel: TracedKernel) -> None:
@@ -95,7 +95,7 @@ class Launches(Sequence[Launch], TableSequence):
         return launch_of(self._table[self._rows[place]])
 
     def to_numpy(self) -> NDArray[Any]:
-        """All of them: shape (launches,), dtype ``LAUNCH``."""
+        """Return all launches: shape (launches,), dtype ``LAUNCH``."""
         rows = np.array(self._rows, dtype=np.int64)
         launches = np.zeros(len(rows), LAUNCH)
         shapes = self._table.column("shape")[rows]
@@ -138,11 +138,11 @@ class Result:
         self._read = kernel.read(path)
         self.path = path
         self.launch = launch
-        """The launch that it is of; None where the log does not say."""
+        """Launch that it is of; None if the log does not name it."""
 
     @property
     def probe(self) -> str:
-        """The name of the probe that made it."""
+        """Name of the probe that made it."""
         return probe_name(self._kernel)
 
     @property
@@ -157,29 +157,33 @@ class Result:
 
     @property
     def blocks(self) -> range:
-        """The linear numbers of the blocks that were measured."""
+        """Linear numbers of the measured blocks."""
         return self._read.blocks
 
     @cached_property
     def _map_indices(self) -> dict[str, tuple[int, CustomMap]]:
-        """Each map with its index in the file, by name."""
+        """Map and its index in the file, by name."""
         maps = custom_maps(self._kernel.trace.directory, self._kernel.probe)
         return {custom_map.name: (index, custom_map) for index, custom_map in map_indices(self._read, maps)}
 
     @cached_property
     def maps(self) -> dict[str, NDArray[Any]]:
-        """The records of each map, by name: a structured array of shape (blocks, slots per block, records per slot).
+        """Records of each map, by name: structured arrays.
 
-        A map of sites has shape (1, 1, sites): a record for each instruction, with the sums of all warps. One of those
-        in ``reduced`` has one record per group of slots, shape (blocks, groups per block, 1), of a launch (1, 1, 1),
-        with fields of its own. TraceError if the trace has no probe file that can be read, or one with other maps.
+        Shapes:
+
+        - (blocks, slots per block, records per slot) in general
+        - (1, 1, sites) of a map of sites: a record per instruction, with the sums of all warps
+        - (blocks, groups per block, 1) of a map in ``reduced``, with fields of its own; (1, 1, 1) of a launch
+
+        Raises TraceError if the trace has no readable probe file, or one with other maps.
         """
         return {name: self._records(index, custom_map) for name, (index, custom_map) in self._map_indices.items()}
 
     @cached_property
     def reduced(self) -> dict[str, ReductionGroup]:
-        """The maps that kept fewer records than were saved, and whose records were merged: a ``warp``'s, a
-        ``block``'s or the ``launch``'s. None after ``run --detail``.
+        """Maps whose records were merged, with their group: ``warp``, ``block`` or ``launch``. Empty after
+        ``run --detail``.
         """
         groups = {name: self._read.group(index) for name, (index, _) in self._map_indices.items()}
         return {name: group for name, group in groups.items() if group is not None}
@@ -197,7 +201,7 @@ class Result:
     def written(self) -> dict[str, NDArray[np.bool_]]:
         """Masks of written records, of the shape of ``maps``; unwritten records are zeros.
 
-        All of them are where lanes add up sums, and in files of older systems, which do not tell.
+        True for all records of summed maps and of files of older versions.
         """
         masks = {}
         for name, (index, custom_map) in self._map_indices.items():
@@ -208,16 +212,16 @@ class Result:
 
     @cached_property
     def attempts(self) -> dict[str, NDArray[np.int64]]:
-        """Records that each slot was to keep, of maps with room for several: shape (blocks, slots), -1 unknown.
+        """Records that each slot tried to save, of maps with several per slot: shape (blocks, slots), -1 unknown.
 
-        More attempts than ``maps`` has records per slot: the first were kept, the rest only counted.
+        With attempts above the records per slot of ``maps``, the first were saved and the rest dropped.
         """
         counts = {name: self._read.attempts(index) for name, (index, _) in self._map_indices.items()}
         return {name: array for name, array in counts.items() if array is not None}
 
     @cached_property
     def sites(self) -> dict[str, NDArray[np.int64]]:
-        """The lines in ``pruned.ptx`` of the records of each map of sites, counted from 1: shape (sites,)."""
+        """Lines in ``pruned.ptx`` of the records of each map of sites, counted from 1: shape (sites,)."""
         info = self._kernel.info
         lines = {} if info is None else info.sites
         return {
@@ -231,7 +235,7 @@ class Result:
 
 
 class Results(Sequence[Result], TableSequence):
-    """The results of one kernel, the oldest first. Files are opened when they are asked for."""
+    """Results of one kernel, the oldest first. Files are opened on access: ``kernel.results[-1].maps["times"]``."""
 
     def __init__(self, kernel: KernelFacts) -> None:
         self._kernel = kernel
@@ -264,7 +268,7 @@ class Results(Sequence[Result], TableSequence):
         return _RESULT_COLUMNS
 
     def _shown_rows(self) -> Iterator[tuple[str, int, Launch | None]]:
-        """Name, size and launch, which the log tells: no file is opened."""
+        """Yield name, size and launch from the log: no file is opened."""
         results = self._kernel.trace.results
         return ((results.name(row), results.size(row), self._launch(row)) for row in self._rows)
 

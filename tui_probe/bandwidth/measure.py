@@ -1,11 +1,11 @@
 """Bandwidth of the GPU memories, of the link to the host, and of the disk under a directory.
 
-Every figure is bytes moved over time, median of several repeats after one that does not count. Kernels and driver
+Every rate is bytes moved over time, median of several repeats after one that does not count. Kernels and driver
 copies are timed by events in the stream; pageable copies, which the host takes part in, by the host's clock.
 
 How caches are kept out: reads, writes and copies go through a buffer that is at least ``BEYOND_CACHE`` times as large
 as L2, from end to end, so a word is out of L2 again before its next turn; small windows (few blocks) wander through the
-buffer and never come back within a repeat. L2's own figure is the opposite: a quarter of L2, read many times, past L1.
+buffer and never come back within a repeat. L2's own rate is the opposite: a quarter of L2, read many times, past L1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import statistics
 import tempfile
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -36,10 +36,14 @@ if TYPE_CHECKING:
 
 PTX: Final = Path(__file__).parent / "kernels" / "bandwidth.ptx"
 THREADS: Final = 256
+"""Threads per block."""
 WORD: Final = 16
+"""Bytes that a thread moves at a time."""
 STAGES: Final = (1, 2, 4, 8, 16, 32)
+"""Numbers of stages in flight per block, for which the module has kernels."""
 STAGE_BYTES: Final = THREADS * WORD
 BEYOND_CACHE: Final = 4
+"""Minimum size of the buffer in L2 caches."""
 LARGEST_BUFFER: Final = 4 << 30
 TRANSFER_BYTES: Final = 256 << 20
 L2_PASSES: Final = 32
@@ -50,7 +54,7 @@ CHUNK: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """One figure. ``times`` are seconds, one a repeat, each for ``size`` bytes moved (a copy moves each byte twice)."""
+    """One measured rate. ``times`` are seconds of the repeats, each for ``size`` moved bytes (twice for a copy)."""
 
     key: str
     what: str
@@ -60,16 +64,16 @@ class Rate:
     in_flight: int | None = None
     """Bytes that a block has in flight at any time."""
     limit: float | None = None
-    """The limit by specification, bytes per second."""
+    """Limit by specification in bytes per second; None if unknown."""
 
     @property
     def repeats(self) -> int:
-        """The number of timed repeats."""
+        """Number of timed repeats."""
         return len(self.times)
 
     @property
     def seconds(self) -> float:
-        """The median."""
+        """Median of the repeats."""
         return statistics.median(self.times)
 
     @property
@@ -86,33 +90,33 @@ class Rate:
 class GpuBench:
     """Measures one GPU. The buffers are made once."""
 
-    def __init__(self, gpu: Gpu, repeats: int, buffer: int, room: int) -> None:
+    def __init__(self, gpu: Gpu, repeats: int, buffer: int, buffer_bytes: int) -> None:
         self._gpu = gpu
         self._repeats = repeats
-        self._buffer, self._room = buffer, room
+        self._buffer, self._buffer_bytes = buffer, buffer_bytes
         self._module = gpu.load_module(PTX.read_bytes())
 
     @property
     def room(self) -> int:
         """Bytes of the buffer."""
-        return self._room
+        return self._buffer_bytes
 
     def memory(self) -> Iterator[Rate]:
-        """HBM (or what the GPU has instead): read, write and copy by kernels, and the driver's own copy."""
-        limit, start, half = self._gpu.properties.memory_bandwidth, self._buffer, self._room // 2
+        """Measure device memory: read, write and copy by kernels, and the driver's own copy."""
+        limit, start, half = self._gpu.properties.memory_bandwidth, self._buffer, self._buffer_bytes // 2
         blocks = 16 * self._gpu.properties.sms
-        words, half_words = _word_count(self._room), _word_count(half)
+        words, half_words = _word_count(self._buffer_bytes), _word_count(half)
         read = self._kernel("read_words", blocks, _u64(start), words, _u32(1), _u64(start))
         write = self._kernel("write_words", blocks, _u64(start), words)
         copy = self._kernel("copy_words", blocks, _u64(start), _u64(start + half), half_words)
-        yield self._rate("memory_read", "memory, read", self._room, limit, read)
-        yield self._rate("memory_write", "memory, write", self._room, limit, write)
+        yield self._rate("memory_read", "memory, read", self._buffer_bytes, limit, read)
+        yield self._rate("memory_write", "memory, write", self._buffer_bytes, limit, write)
         yield self._rate("memory_copy", "memory, copy", 2 * half, limit, copy)
         driver = partial(self._gpu.copy_on_device, start, start + half, half)
         yield self._rate("driver_copy", "memory, driver's copy", 2 * half, limit, driver)
 
     def cache(self) -> Rate:
-        """L2, read past L1."""
+        """Measure reads of L2, past L1."""
         size = self._gpu.properties.l2_bytes // 4 // WORD * WORD
         start, blocks = _u64(self._buffer), 4 * self._gpu.properties.sms
         read = self._kernel("read_words", blocks, start, _word_count(size), _u32(L2_PASSES), start)
@@ -124,14 +128,14 @@ class GpuBench:
         return partial(self._gpu.launch_kernel, function, (blocks, 1, 1), (THREADS, 1, 1), 0, *arguments)
 
     def to_shared(self, blocks: int, stages: int) -> Rate:
-        """Device memory to shared memory, with that many blocks and that many stages in flight in each."""
+        """Measure device to shared memory by ``blocks`` with ``stages`` in flight each. Raises BandwidthError."""
         gpu = self._gpu
         shared = stages * STAGE_BYTES
         if stages not in STAGES or shared > gpu.properties.shared_bytes:
             raise BandwidthError(f"{shared} bytes in flight per block: a block here has {gpu.properties.shared_bytes}")
         kernel = gpu.function(self._module, f"to_shared_{stages}", shared)
         size = self._window(blocks, stages)
-        starts = cycle(range(0, self._room - size + 1, size))
+        starts = cycle(range(0, self._buffer_bytes - size + 1, size))
 
         def launch() -> None:
             window = _u64(self._buffer + next(starts))
@@ -139,18 +143,18 @@ class GpuBench:
             gpu.launch_kernel(kernel, (blocks, 1, 1), (THREADS, 1, 1), shared, *arguments)
 
         rate = self._rate("to_shared", "memory to shared memory", size, gpu.properties.memory_bandwidth, launch)
-        return Rate(rate.key, rate.what, rate.size, rate.times, blocks, shared, rate.limit)
+        return replace(rate, blocks=blocks, in_flight=shared)
 
     def _window(self, blocks: int, stages: int) -> int:
-        """Bytes to move so that a launch takes about ``TARGET_SECONDS``, from a latency of a microsecond a stage."""
+        """Return the bytes for which a launch takes about ``TARGET_SECONDS``, at a latency of 1 µs per stage."""
         guess = int(TARGET_SECONDS * blocks * stages * STAGE_BYTES / 1e-6)
         least = blocks * stages * STAGE_BYTES
-        return max(least, min(guess, self._room // 2)) // WORD * WORD
+        return max(least, min(guess, self._buffer_bytes // 2)) // WORD * WORD
 
     def host(self) -> Iterator[Rate]:
         """Measure transfers between host and device, from page-locked and from pageable memory."""
         to_device, to_host = self._gpu.copy_to_device, self._gpu.copy_to_host
-        buffer, size = self._buffer, min(TRANSFER_BYTES, self._room)
+        buffer, size = self._buffer, min(TRANSFER_BYTES, self._buffer_bytes)
         with self._gpu.pinned(size) as pinned:
             send, fetch = partial(to_device, buffer, pinned, size), partial(to_host, pinned, buffer, size)
             yield self._rate("host_to_device_pinned", "host to device, page-locked", size, None, send)
@@ -182,7 +186,7 @@ class GpuBench:
 
 
 def buffer_bytes(gpu: Gpu) -> int:
-    """The size of the buffer: 4 GiB, or half of what is free, and beyond L2 in any case."""
+    """Return the size of the buffer: 4 GiB, or half of the free memory. Raises BandwidthError if that is too small."""
     size = min(LARGEST_BUFFER, gpu.free_memory() // 2) & -4096
     if size < BEYOND_CACHE * gpu.properties.l2_bytes:
         raise BandwidthError(
@@ -192,7 +196,7 @@ def buffer_bytes(gpu: Gpu) -> int:
 
 
 def sweep(gpu: Gpu) -> list[tuple[int, int]]:
-    """Pairs of blocks and stages to try: from one block to four per SM, from one stage to all that fit."""
+    """Return the pairs of blocks and stages to measure: 1 to 8 blocks per SM, from one stage to all that fit."""
     sms = gpu.properties.sms
     counts = sorted({1, 4, 16, max(1, sms // 4), max(1, sms // 2), sms, 2 * sms, 4 * sms, 8 * sms})
     stages = [count for count in STAGES if count * STAGE_BYTES <= gpu.properties.shared_bytes]
@@ -204,7 +208,7 @@ def _u64(value: int) -> Argument:
 
 
 def _word_count(size: int) -> Argument:
-    """The number of words in ``size`` bytes."""
+    """Return the number of words in ``size`` bytes."""
     return ctypes.c_uint64(size // WORD)
 
 
@@ -258,7 +262,7 @@ def _read_rate(path: str, size: int, repeats: int) -> Rate:
 
 @contextmanager
 def _opened(path: str, flags: int) -> Iterator[tuple[int, bool]]:
-    """The file, past the page cache (O_DIRECT) if its file system can; whether it can."""
+    """Open a file, past the page cache (O_DIRECT) if its file system can; also yield whether it can."""
     try:
         file, direct = os.open(path, flags | os.O_DIRECT), True
     except OSError:
@@ -271,7 +275,7 @@ def _opened(path: str, flags: int) -> Iterator[tuple[int, bool]]:
 
 @contextmanager
 def _chunk() -> Iterator[mmap.mmap]:
-    """Page-aligned memory, as O_DIRECT wants it; not all zeros, which some file systems do not store."""
+    """Yield page-aligned memory, as O_DIRECT needs; not all zeros, which some file systems do not store."""
     with mmap.mmap(-1, CHUNK) as chunk:
         chunk.write(os.urandom(1 << 16) * (CHUNK >> 16))
         yield chunk

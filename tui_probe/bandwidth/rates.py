@@ -30,7 +30,7 @@ class GpuCard(Protocol):
 
 
 class MeasuredRate(Protocol):
-    """One measured rate: ``size`` bytes in ``seconds``, the median of ``repeats``; None where a file does not tell.
+    """One measured rate: ``size`` bytes in ``seconds``, the median of ``repeats``; None if a file does not have them.
 
     ``spread`` is slowest less fastest, as a share of the median; ``in_flight`` bytes that each of ``blocks`` has on
     their way; ``limit`` what the specification allows, bytes per second. None where it does not apply.
@@ -60,7 +60,7 @@ class MeasuredRate(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """All figures of one measurement. ``swept`` are those of memory to shared memory by blocks and bytes in flight.
+    """All rates of one measurement. ``swept`` are those of memory to shared memory by blocks and bytes in flight.
 
     ``card`` is None where only the disk was measured.
     """
@@ -70,5 +70,5 @@ class Bandwidth:
     swept: Sequence[MeasuredRate] = ()
 
     def rate(self, key: str) -> MeasuredRate | None:
-        """The figure of that key; None if it was not measured."""
+        """Return the rate of that key; None if it was not measured."""
         return next((rate for rate in self.rates if rate.key == key), None)

@@ -22,7 +22,7 @@ GLOSSARY = "glossary"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A topic; of the glossary one word."""
+    """Add the topic and glossary terms."""
     parser.add_argument("topic", nargs="?", metavar="TOPIC", help="the page to show; default: the list of pages")
     parser.add_argument("term", nargs="*", metavar="TERM", help=f"of the {GLOSSARY}: the word to explain")
     parser.set_defaults(refuse=parser.error)
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def contents() -> str:
-    """The topics, a line each."""
+    """Return the list of topics."""
     widest = max(len(topic.name) for topic in topics())
     lines = [f"  {pad(topic.name, widest)}  {topic.about}" for topic in topics()]
     return "\n".join(["Topics, each for: tui-probe help TOPIC", *lines, ""])
@@ -71,7 +71,7 @@ def show(page: str) -> None:
 
 
 def draw(page: str) -> str:
-    """The page for the terminal, with its colours."""
+    """Render a page with colours."""
     from rich.console import Console
 
     from tui_probe.help.document import WIDEST, HelpPage

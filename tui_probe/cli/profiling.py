@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 CALLBACK_SECONDS: Final = 600.0
 """Seconds that one result may take."""
-_HOOKS: Final = ("callback", "CALLBACK", "analyze_hook")
+_CALLBACK_KEYS: Final = ("callback", "CALLBACK", "analyze_hook")
 HURRIED_REPORT = 0.3
 """Seconds in which the report of a run that was asked to end reads results."""
 
@@ -73,7 +73,7 @@ class NamedCallback(NamedTuple):
 
     @property
     def refusal(self) -> str:
-        """The reason why ``--callback`` without a file does not run it; "" if it does."""
+        """Reason why ``--callback`` without a file does not run it; "" if it does."""
         folder = self.probe.parent.resolve()
         if is_trace(folder) or is_trace(folder.parent):
             return "the probe file is part of a trace"
@@ -123,7 +123,7 @@ def named_callback(probes: Sequence[str]) -> NamedCallback | None:
 
 
 def _callback_of(word: str) -> NamedCallback | None:
-    """None for built-in and installed probes, sets, and names of analyses."""
+    """Return the callback of a probe file; None for built-in and installed probes, sets, and names of analyses."""
     try:
         name, _ = split_choice(word)
         probe = next(iter(probe_files_in(Path(name)).values()), Path(name))
@@ -133,13 +133,13 @@ def _callback_of(word: str) -> NamedCallback | None:
         values = parse_toml(read_within(probe, PROBE_FILE).decode("utf-8", "replace"))
     except (OSError, ValueError, ProbeFileError):
         return None
-    files = [file for key in _HOOKS if isinstance(file := values.get(key), str) and file.endswith(".py")]
+    files = [file for key in _CALLBACK_KEYS if isinstance(file := values.get(key), str) and file.endswith(".py")]
     callbacks = [NamedCallback(probe, file) for file in files]
     return next((callback for callback in callbacks if callback.path.is_file()), None)
 
 
 def run_callback(callback: Path, traces: Sequence[Path]) -> None:
-    """Run it on every result of the traces, the oldest first. What fails is reported once for each trace."""
+    """Run the callback on every result of the traces, the oldest first. Failures are reported once per trace."""
     for trace in traces:
         failures, results = [], _results_of(trace)
         for result in results:
@@ -157,7 +157,7 @@ def _results_of(trace: Path) -> list[Path]:
 
 
 def _run_file(callback: Path, result: Path) -> str | None:
-    """None, or why it failed: the last line that it wrote to stderr."""
+    """Run the callback on a result. Return why it failed, the last line of its stderr; None if it did not."""
     sys.stdout.flush()
     try:
         done = subprocess.run(
@@ -179,9 +179,9 @@ def _last_output(text: bytes) -> Iterator[str]:
 
 
 def write_pictures(traces: Sequence[Path], probes: Sequence[str]) -> None:
-    """One for each trace in which a view of the probes has something to show; stdout has the paths, a line each.
+    """Write a picture per trace in which a view of the probes has something to show; print the paths, a line each.
 
-    What goes wrong here does not change the run's exit status.
+    A failure does not change the run's exit status.
     """
     for trace in traces:
         for page in _drawn_pages(probes):
@@ -197,7 +197,7 @@ def write_pictures(traces: Sequence[Path], probes: Sequence[str]) -> None:
 
 
 def _drawn_pages(probes: Sequence[str]) -> Iterator[PageEntry]:
-    """The views that only these probes have, then those that all share and that are drawn."""
+    """Yield the views that only these probes have, then those that all share and that are drawn."""
     from tui_probe.pages.page_registry import require_page
     from tui_probe.probekit.registry import probe_named
 

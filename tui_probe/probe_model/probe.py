@@ -64,10 +64,14 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class ReducedField:
-    """One value of what is saved of a reduced map: its place there, and the field of the records that it is made from.
+    """One value of a reduced map: its field ``to`` in the reduced record, and the ``source`` field of the records.
 
-    Their ``sum``, always u64, their ``min`` or ``max``; that of the ``first`` record; ``same``, the first one's too,
-    but groups in which records differ are reported; ``span``: from the least ``base`` to the largest ``base`` + field.
+    Operations:
+
+    - ``sum``, always u64; ``min``; ``max``
+    - ``first``: value of the first record
+    - ``same``: value of the first record; groups in which records differ are reported
+    - ``span``: from the least ``base`` to the largest ``base`` + ``source``
     """
 
     to: Field
@@ -76,8 +80,8 @@ class ReducedField:
     base: Field | None = None
 
     @property
-    def words(self) -> str:
-        """Return the field as in ``kernel.info``: ``min:u64@0:u64@0``."""
+    def text(self) -> str:
+        """The field as in ``kernel.info``: ``min:u64@0:u64@0``."""
         places = [self.to, self.source] + ([] if self.base is None else [self.base])
         return ":".join([self.operation, *(f"{place.type}@{place.offset}" for place in places)])
 
@@ -97,8 +101,8 @@ class Reduction:
 
     @property
     def line(self) -> str:
-        """Return the line of ``kernel.info``: ``block record 16 min:u64@0:u64@0 span:u32@8:u32@8:u64@0``."""
-        return " ".join([self.group, f"record {self.record_bytes}", *(field.words for field in self.fields)])
+        """Line of ``kernel.info``: ``block record 16 min:u64@0:u64@0 span:u32@8:u32@8:u64@0``."""
+        return " ".join([self.group, f"record {self.record_bytes}", *(field.text for field in self.fields)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,22 +233,22 @@ class Position:
 
     @property
     def is_source(self) -> bool:
-        """Tell whether this is the entry to and the leaving of lines of source."""
+        """True for the entry to and the exit from lines of source."""
         return self.source is not None
 
     @property
     def is_kernel(self) -> bool:
-        """Tell whether this is the entry and every exit of a kernel."""
+        """True for the entry and every exit of a kernel."""
         return not self.opcode
 
     @property
     def is_block(self) -> bool:
-        """Tell whether this is the start of basic blocks, of all or of those that begin a loop."""
+        """True for the start of basic blocks, of all or of those that begin a loop."""
         return self.opcode in (BLOCK, LOOP)
 
     @property
     def is_wait(self) -> bool:
-        """Tell whether this is a group of the instructions of machine code at which warps wait."""
+        """True for a group of the SASS instructions at which warps wait."""
         return self.opcode == WAIT
 
 
@@ -253,7 +257,7 @@ class ProbePoint:
     """Snippets and the positions that they go to.
 
     ``guarded`` snippets run only in the lanes in which the probed instruction runs. A ``yielding`` point is left out of
-    a kernel in which, for its snippets, ptxas would let fewer ``wgmma`` run on asynchronously.
+    a kernel in which the snippets would make ptxas serialize ``wgmma``.
     """
 
     name: str
@@ -268,7 +272,7 @@ class ProbePoint:
     """True if each ``bra.uni`` only skips instructions that would compute the same again."""
 
     def straight(self) -> ProbePoint:
-        """The point without the branches that only skip."""
+        """Return the point without the branches that only skip."""
         if not self.skips:
             return self
         before, after, lean = (snippet and _straight(snippet) for snippet in (self.before, self.after, self.lean))
@@ -369,7 +373,7 @@ class Probe:
         return "heavy" if any(not 0 <= own_map.slot_bytes <= _MAX_LIGHT_SLOT for own_map in self.maps) else "light"
 
     def map_named(self, name: str) -> Map:
-        """The map of that name. Raises KeyError."""
+        """Return the map of that name. Raises KeyError."""
         for candidate in self.maps:
             if candidate.name == name:
                 return candidate
@@ -377,8 +381,9 @@ class Probe:
 
 
 def fused_places(probes: Sequence[Probe | None]) -> tuple[int, ...]:
-    """Return the places of the counting probes of a run, in which None is one that is not to be fused; none if there
-    are not several of them.
+    """Return the positions of the counting probes of a run; none unless there are several.
+
+    None: a probe that is not fused.
     """
     places = tuple(place for place, probe in enumerate(probes) if probe is not None and probe.counts)
     is_free = all(probe is None or probe.name != FUSED_NAME for probe in probes)

@@ -42,7 +42,7 @@ UNIT_NAMES: Final = {"tensor": "tensor cores", "issue": "the issue of instructio
 LIMITER_QUANTITIES: Final[tuple[Quantity, ...]] = (
     "sectors", "shared requests", "tensor operations as half", "fp32 instructions", "fp64 instructions", "instructions",
 )  # fmt: skip
-"""Metrics that one probe has to count to give a verdict by itself."""
+"""Quantities that one probe must count for a verdict."""
 _COUNTED_QUANTITIES: Final[tuple[Quantity, ...]] = (
     *LIMITER_QUANTITIES,
     "bytes read", "bytes written", "load sectors", "store sectors", "tensor operations", "half instructions",
@@ -63,21 +63,21 @@ class NcuBytes:
 
 @dataclass(frozen=True, slots=True)
 class KernelLimiter:
-    """The verdict of one kernel, with what led to it."""
+    """Verdict of one kernel, with the numbers that it is based on."""
 
     verdict: LimiterVerdict
     demand: Demand
     machine: PeakRates
     command: str
-    """Tells what is not known; "" where nothing is missing."""
+    """Command that measures missing values; "" if none."""
     counted_in: tuple[str, ...] = ()
     """Unit of the counts of instructions: PTX, SASS, or some in each."""
     cause: str = ""
-    """Why warps wait, by a probe of waits; "" of other limiters, and where none ran."""
+    """Reason why warps wait, from a probe of waits; "" for other limiters and without such a probe."""
 
     @property
     def source(self) -> str:
-        """Source of the counts of instructions; "" where there are none."""
+        """Source of the counts of instructions; "" if there are none."""
         if not self.counted_in or self.demand.instructions is None:
             return ""
         note = ", of which the assembler leaves out and merges some" if "PTX" in self.counted_in else ""
@@ -85,7 +85,7 @@ class KernelLimiter:
 
     @property
     def short(self) -> str:
-        """``memory (L2) 83%``, for a column; ``–`` if it is not known."""
+        """Text for a column, ``memory (L2) 83%``; ``–`` if unknown."""
         verdict = self.verdict
         if verdict.limit is None:
             return NOT_MEASURED
@@ -93,7 +93,7 @@ class KernelLimiter:
 
     @property
     def limit(self) -> str | None:
-        """``memory (L2)``, ``latency``; None if it is not known."""
+        """Limiter, ``memory (L2)``, ``latency``; None if unknown."""
         return None if self.verdict.limit is None else _limiter_name(self.verdict)
 
     @property
@@ -103,17 +103,17 @@ class KernelLimiter:
 
     @property
     def words(self) -> str:
-        """``memory (L2): 83% of what it can carry``, or why no unit limits, and the longest wait."""
+        """Sentence, ``memory (L2): 83% utilization``, or the reason why no unit limits, and the longest wait."""
         return _verdict_sentence(self) + (f"; {self.cause}" if self.cause else "")
 
     @property
     def numbers(self) -> str:
-        """The numbers that led there: how busy each unit was."""
+        """Utilization of each unit."""
         return _utilization_text(self)
 
     @property
     def level(self) -> str:
-        """Evidence for the level of memory, or why there is none; "" where memory does not limit."""
+        """Evidence for the level of memory, or why there is none; "" if memory does not limit."""
         return _memory_level_text(self)
 
     def record(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class KernelLimiter:
 
 
 def kernel_limiter(kernel: KernelFacts) -> KernelLimiter | None:
-    """Return the limiter of a kernel by its newest results; None where the counts for a verdict are missing."""
+    """Return the limiter of a kernel from its newest results; None if counts for a verdict are missing."""
     return limiter_from_results(list(_newest_results(kernel)), [kernel])
 
 
@@ -190,17 +190,17 @@ def _cause_command(trace: Run) -> str:
 
 def _instruction_sources(kernels: Sequence[KernelFacts]) -> tuple[str, ...]:
     """Return the code that the probes of the verdict are in."""
-    ways = {
+    modes = {
         probed.mode
         for kernel in kernels
         for probed in kernel.by_probe()
         if probed.result_rows and any(metric.quantity in _COUNTED_QUANTITIES for metric in known_probe(probed).metrics)
     }
-    return tuple(words for way, words in (("ptx", "PTX"), ("graft", "machine code")) if way in ways)
+    return tuple(text for mode, text in (("ptx", "PTX"), ("graft", "machine code")) if mode in modes)
 
 
 def limiter_texts(of: KernelLimiter) -> tuple[str, ...]:
-    """The verdict, what led to it, and what tells more, each in a line."""
+    """Return the verdict, its numbers, and the command that measures more, a line each."""
     return tuple(
         filter(
             None,
@@ -217,13 +217,13 @@ def limiter_texts(of: KernelLimiter) -> tuple[str, ...]:
 
 
 def has_limiter_counts(kernel: KernelFacts) -> bool:
-    """Return whether a probe of a kernel counts all that a verdict is made of."""
+    """Return whether a probe of a kernel counts all quantities of a verdict."""
     probes = (known_probe(probed) for probed in kernel.by_probe() if probed.result_rows)
     return any(set(LIMITER_QUANTITIES) <= {metric.quantity for metric in probe.metrics} for probe in probes)
 
 
 def limiter_summary(kernel: KernelFacts, of: KernelLimiter | None) -> tuple[str, ...]:
-    """Return the first lines of the page of a kernel; nothing of one that was not probed."""
+    """Return the first lines of the page of a kernel; none for one that was not probed."""
     if of is not None:
         return limiter_texts(of)
     probe = probe_measuring_all(LIMITER_QUANTITIES)
@@ -281,7 +281,7 @@ def _timed_without_probe(kernel: KernelFacts) -> bool:
 
 
 def quantity_means(results: Iterable[AnalysedResult]) -> dict[str, float]:
-    """The mean of each quantity over the launches for which it is known."""
+    """Return the mean of each quantity over the launches for which it is known."""
     values: dict[str, list[float]] = {}
     for metric_value in chain.from_iterable(result.metric_values for result in results):
         if metric_value.metric.quantity and metric_value.value is not None:
@@ -299,38 +299,38 @@ def _first_known(*values: float | None) -> float | None:
 
 
 def _reachable_bytes(kernel: KernelFacts) -> float | None:
-    """Bytes of the allocations that the parameters of its newest launch with a result point to; None for no such."""
+    """Return the bytes of allocations that parameters of the newest launch with a result point to; None for none."""
     row = kernel.newest_result
-    at = None if row is None else kernel.trace.results.launch(row)
-    if at is None:
+    launch_row = None if row is None else kernel.trace.results.launch(row)
+    if launch_row is None:
         return None
     try:
-        memory = read_launch_memory(kernel.trace, kernel.trace.launches[at])
+        memory = read_launch_memory(kernel.trace, kernel.trace.launches[launch_row])
     except (TraceError, OSError):
         return None
     allocations = {memory.allocation_at(value) for _, value in memory.pointers()} - {None}
     return float(sum(allocation.size for allocation in allocations if allocation is not None)) or None
 
 
-def _measuring_command(found: LimiterVerdict, trace: Run) -> str:
-    """The one command that measures what is missing; "" where nothing is, or a simulated GPU cannot."""
-    if not found.unknown:
+def _measuring_command(verdict: LimiterVerdict, trace: Run) -> str:
+    """Return the command that measures missing values; "" if none are, or a simulated GPU cannot."""
+    if not verdict.unknown:
         return ""
-    if set(found.unknown) == {"bandwidth"}:
+    if set(verdict.unknown) == {"bandwidth"}:
         return "tui-probe bandwidth --auto --format json > bw.json, then tui-probe roofline --bandwidth bw.json"
     probe = probe_measuring_all(LIMITER_QUANTITIES)
-    if probe is None or (trace.state.simulated and not _uncounted(found)):
+    if probe is None or (trace.state.simulated and not _uncounted(verdict)):
         return ""
-    timed = "" if trace.state.simulated or found.seconds else " --benchmark --save-results"
+    timed = "" if trace.state.simulated or verdict.seconds else " --benchmark --save-results"
     return f"tui-probe run{' --sim' if trace.state.simulated else ''} -p {probe}{timed} -- {program_command(trace)}"
 
 
-def _is_unit(found: LimiterVerdict) -> bool:
-    return found.limit not in (None, "latency", "too small", "launch")
+def _is_unit(verdict: LimiterVerdict) -> bool:
+    return verdict.limit not in (None, "latency", "too small", "launch")
 
 
-def _limiter_name(found: LimiterVerdict) -> str:
-    return f"{found.limit} ({found.level})" if found.level else str(found.limit)
+def _limiter_name(verdict: LimiterVerdict) -> str:
+    return f"{verdict.limit} ({verdict.level})" if verdict.level else str(verdict.limit)
 
 
 def _percent(share: float | None) -> str:
@@ -357,8 +357,10 @@ def _verdict_sentence(of: KernelLimiter) -> str:
     return _unknown_limiter_text(of)
 
 
-def _is_behind_caches(found: LimiterVerdict) -> bool:
-    return any(share.behind_caches for share in found.shares if (share.unit, share.level) == (found.limit, found.level))
+def _is_behind_caches(verdict: LimiterVerdict) -> bool:
+    return any(
+        share.behind_caches for share in verdict.shares if (share.unit, share.level) == (verdict.limit, verdict.level)
+    )
 
 
 def _unknown_limiter_text(of: KernelLimiter) -> str:
@@ -369,20 +371,20 @@ def _unknown_limiter_text(of: KernelLimiter) -> str:
 
 def _longest_unit_text(of: KernelLimiter) -> str:
     """Return the unit that would take longest; "" if only one of several units was counted."""
-    asked, uncounted = relative_demand(of.demand, of.machine), _uncounted(of.verdict)
-    if not asked or (uncounted and len(asked) == 1):
+    demands, uncounted = relative_demand(of.demand, of.machine), _uncounted(of.verdict)
+    if not demands or (uncounted and len(demands) == 1):
         return ""
     counts = "of what was counted," if uncounted else "by its counts"
-    return f"; {counts} {UNIT_NAMES.get(asked[0].unit, asked[0].name)} would take an A100 longest"
+    return f"; {counts} {UNIT_NAMES.get(demands[0].unit, demands[0].name)} would take an A100 longest"
 
 
-def _uncounted(found: LimiterVerdict) -> set[str]:
+def _uncounted(verdict: LimiterVerdict) -> set[str]:
     """Return the metrics that no probe counted."""
-    return set(found.unknown) - {"time", "bandwidth"}
+    return set(verdict.unknown) - {"time", "bandwidth"}
 
 
 def _utilization_text(of: KernelLimiter) -> str:
-    """``memory 34%, issue 12%``: the largest shares; "" where there is no time."""
+    """Return the largest shares, ``memory 34%, issue 12%``; "" without a time."""
     if of.machine.simulated:
         parts = [
             f"{unit.name} {_percent(unit.share)}" for unit in relative_demand(of.demand, of.machine)[1:_UNITS_SHOWN]
@@ -397,8 +399,7 @@ def _utilization_text(of: KernelLimiter) -> str:
 
 def _memory_level_text(of: KernelLimiter) -> str:
     verdict = of.verdict
-    asked = requested_bytes(of.demand)
-    if verdict.limit != "memory" or asked is None:
+    if verdict.limit != "memory" or requested_bytes(of.demand) is None:
         return ""
     touched = _first_known(of.demand.footprint, of.demand.reach)
     if verdict.level == "DRAM":
