@@ -260,8 +260,8 @@ def _schedule_of_sm(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple
 def timeline_of(result: Result, *, device_sms: int | None = None, has_shared_clock: bool = False) -> Timeline:
     """Return the timeline of a ``block_sched`` result. Raises TraceError if the result holds nothing of that probe.
 
-    ``device_sms`` is the number of SMs of the device, None if unknown; ``has_shared_clock`` if all SMs have one clock, as
-    on the simulated GPU.
+    ``device_sms`` is the number of SMs of the device, None if unknown; ``has_shared_clock`` if all SMs have one clock,
+    as on the simulated GPU.
     """
     if not result.maps:
         raise TraceError(f"{result.path}: it has no map, so no records of block_sched")
