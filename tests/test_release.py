@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION
 from tui_probe.evals.inputs import COLLECTED_SCHEMA
-from tui_probe.pages import check_report, trace_list
-from tui_probe.pages.view_output import VIEW_SCHEMA
+from tui_probe.schemas import read_schema, schema_names
 from tui_probe.trace.sites import SITES_FORMAT
 from tui_probe.ui.help_text import help_page
 from tui_probe.version import installed_version
@@ -58,10 +56,12 @@ def test_installed_version_is_that_of_the_nearest_installation(tmp_path: Path) -
 
 def test_stability_page_has_the_versions_of_formats() -> None:
     page = help_page("stability")
-    assert f"`{SCHEMA}` {SCHEMA_VERSION}" in page
-    assert f"`{VIEW_SCHEMA}` {SCHEMA_VERSION}" in page
     assert f"`{COLLECTED_SCHEMA}` 1" in page
-    assert (check_report.VERSION, trace_list.VERSION, SITES_FORMAT) == (1, 1, 1)
+    assert f"`sites.json` | `version` {SITES_FORMAT}" in page
+    for name in schema_names():
+        properties = read_schema(name).get("properties", {})
+        if "schema" in properties:
+            assert f"`{properties['schema']['const']}` {properties['version']['const']}" in page, name
 
 
 def test_workflows_name_scripts_that_exist() -> None:
