@@ -142,6 +142,7 @@ def test_an_image_beyond_the_budget_is_not_written(host: Host, page: ControlPage
     page.set_limit("trace_bytes", 1 << 20)
     run = under(host, page, LOAD.format(path=str(cubin)) + "launch(function(m, 'add'))")
     assert run.codes == ["trace-full"]
+    assert any("trace is full (1M)" in line for line in run.log), "as the budget is typed"
     assert not list(run.directory.glob("kernel/*/original.bin"))
 
 

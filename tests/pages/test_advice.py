@@ -30,7 +30,7 @@ def test_host_memory_is_not_probe_memory() -> None:
 
 
 def test_each_has_its_own_advice() -> None:
-    assert "--max-trace-bytes" in kernel_advice("failed", because("trace-full", bytes=1))
+    assert "--max-trace-bytes" in kernel_advice("failed", because("trace-full", limit="1M"))
     assert "--max-probe-memory" in kernel_advice("failed", because("probe-memory"))
     assert "Allow 900 bytes" in kernel_advice("failed", because("launch-too-large", needed=900, limit=7))
     assert "--exclude" in kernel_advice("filtered", because("excluded"))

@@ -70,13 +70,13 @@ def test_a_damaged_list_is_refused(text: str, words: str) -> None:
 
 
 def test_a_reason_is_made_as_listed() -> None:
-    assert because("trace-full", bytes=1000).text == "trace is full (1000 bytes)"
+    assert because("trace-full", limit="10M").text == "trace is full (10M)"
     assert because("no-address", line=7, instruction="bar").text == "line 7: bar has no ADDR: it does not access memory"
     assert because("ptx-unreadable", words="two\nlines\tand a tab").text == "two lines and a tab"
     with pytest.raises(KeyError):
         because("no-such-reason")
-    for parameters in ({}, {"bytes": 1, "more": 2}, {"size": 1}):
-        with pytest.raises(ValueError, match="trace-full takes bytes"):
+    for parameters in ({}, {"limit": 1, "more": 2}, {"size": 1}):
+        with pytest.raises(ValueError, match="trace-full takes limit"):
             because("trace-full", **parameters)
 
 

@@ -159,7 +159,7 @@ KNOWN = [
     (
         "[exec] backup 4096 2 1 block 128 1 1 shared 49152 kernel 3 launch 17 time 1785000000000000000 "
         "reason trace is full (1000 bytes) code trace-full",
-        n.LaunchUnprobed(SHAPE, 3, 17, 1785000000000000000, because("trace-full", bytes=1000)),
+        n.LaunchUnprobed(SHAPE, 3, 17, 1785000000000000000, because("trace-full", limit="1000 bytes")),
     ),
     (
         "[exit] launches 20 probed 18 dropped 1 reason probe memory full code probe-memory",

@@ -55,7 +55,7 @@ static const struct reason *make_reason(const struct refusal *refusal, uint64_t 
         return reason_with(RESULTS_FULL, reason_number(text, limit));
     if (refusal == &no_share)
         return reason(TRACE_SHARE);
-    return reason_with(TRACE_FULL, reason_number(text, limit));
+    return reason_with(TRACE_FULL, reason_budget(text, limit));
 }
 
 /* Formats, and tells the log, where the limit is another one than last time. */

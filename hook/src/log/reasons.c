@@ -128,6 +128,26 @@ const char *reason_number(char text[REASON_NUMBER_SIZE], unsigned long long numb
     return text;
 }
 
+const char *reason_budget(char text[REASON_NUMBER_SIZE], unsigned long long bytes)
+{
+    static const struct {
+        char name;
+        unsigned shift;
+    } units[] = {{'T', 40}, {'G', 30}, {'M', 20}, {'K', 10}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        const unsigned long long unit = 1ull << units[i].shift, whole = bytes / unit, rest = bytes % unit;
+        const unsigned long long tenths = (rest * 10 + unit / 2) / unit;
+        if (whole && tenths * unit / 10 == rest) {
+            const int used = snprintf(text, REASON_NUMBER_SIZE, "%llu", whole);
+            const char tenth[] = {'.', (char)('0' + tenths), 0};
+            snprintf(text + used, REASON_NUMBER_SIZE - (size_t)used, "%s%c", tenths ? tenth : "", units[i].name);
+            return text;
+        }
+    }
+    snprintf(text, REASON_NUMBER_SIZE, "%llu bytes", bytes);
+    return text;
+}
+
 const char *reason_error_name(CUresult result)
 {
     static _Thread_local char unnamed[REASON_NUMBER_SIZE] __attribute__((tls_model("initial-exec")));

@@ -62,6 +62,9 @@ enum { REASON_NUMBER_SIZE = 24 };
 /* A number as a parameter; TEXT is returned. */
 const char *reason_number(char text[REASON_NUMBER_SIZE], unsigned long long number);
 
+/* Bytes of a budget as a user types them, "10M" or "1.5G", else "1000 bytes"; TEXT is returned. */
+const char *reason_budget(char text[REASON_NUMBER_SIZE], unsigned long long bytes);
+
 /* "CUDA_ERROR_…", or "error N" where the driver has no name for it; good until the thread's next call. */
 const char *reason_error_name(CUresult result);
 
