@@ -81,3 +81,6 @@ def test_every_view_as_svg(name: str, folder: Path, tmp_path: Path) -> None:
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     text = " ".join(element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text"))
     assert len(text) > 200
+    title = next(element for element in root.iter() if element.get("class", "").endswith("-title"))
+    assert 0 < len(title.text or "") <= 90 - 16, "it fits between the buttons of the window"
+    assert root.find("{http://www.w3.org/2000/svg}title") is not None

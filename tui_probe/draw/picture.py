@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
@@ -13,7 +14,8 @@ from rich.text import Text
 
 from tui_probe.draw.palette import DARK
 from tui_probe.draw.printable import printable
-from tui_probe.draw.spans import width
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import clip, width
 from tui_probe.draw.view import Document
 from tui_probe.errors import ChoiceError
 
@@ -32,6 +34,9 @@ _INCHES: Final = (14.0, 8.0)
 _DOTS_PER_INCH: Final = 120
 _MOST_LINES: Final = 400
 """Maximum lines of a text in a picture."""
+_BUTTON_CELLS: Final = 16
+"""Cells at both sides of the title, for the buttons of the window."""
+_LEAST_NAME: Final = 12
 _CELL: Final = (0.085, 0.19)
 """Inches of a character cell in a PNG."""
 
@@ -45,8 +50,18 @@ def svg_text(lines: Sequence[Line], cells: int, title: str, palette: Palette = D
     for line in lines[:_MOST_LINES]:
         parts = ((printable(part), palette.style(role)) for part, role in line)
         console.print(Text.assemble(*parts), no_wrap=True, crop=True)
-    # Some viewers drop the spaces at the start of a text otherwise.
-    return console.export_svg(title=printable(title), theme=theme).replace("<text ", '<text xml:space="preserve" ')
+    drawn = console.export_svg(title=picture_title(title, cells - _BUTTON_CELLS), theme=theme)
+    # Some viewers drop the spaces at the start of a text otherwise. Browsers show the whole title in their tab.
+    drawn = drawn.replace("<text ", '<text xml:space="preserve" ')
+    return drawn.replace(">", f"><title>{escape(printable(title))}</title>", 1)
+
+
+def picture_title(title: str, cells: int) -> str:
+    """A title that fits: of ``SASS of void at::f<…>(…)`` the name of the kernel is shortened."""
+    words, of, name = printable(title).partition(" of ")
+    if not of or width(title) <= cells:
+        return clip(printable(title), max(1, cells))
+    return clip(words + of + shorten(name, max(_LEAST_NAME, cells - width(words + of))), max(1, cells))
 
 
 def _triplet(color: Color | None, otherwise: tuple[int, int, int]) -> tuple[int, int, int]:
