@@ -250,6 +250,25 @@ def test_a_large_result_is_left_to_the_table_of_lines(trace: Trace, monkeypatch:
     assert view.record()["measured"]["problem"]
 
 
+def test_lines_are_sorted_by_the_chosen_column(trace: Trace) -> None:
+    view = opened(trace, "lines")
+    assert {"line", "sectors", "source"} <= view.sortable().keys()
+
+    def order() -> list[int | None]:
+        return [view.ptx_line(number, 120) for number in range(view.pinned(120), view.pinned(120) + view.counted())]
+
+    assert order()[0] == STRIDED, "the worst one"
+    view.sort_by("line")
+    assert (order(), view.sorted_column) == (sorted(order(), key=lambda line: line or 0), "line")
+    assert "PTX line ↑" in plain(view.lines(120)[1])
+    rising = order()
+    view.sort_by("line")
+    assert order() == rising[::-1], "the same column again"
+    view.sort_by("sectors")
+    assert order()[0] == STRIDED
+    assert "sectors ↓" in plain(view.lines(120)[1])
+
+
 def test_few_lanes_are_the_worst() -> None:
     rows: list[tuple[int, dict[str, LineValue]]] = [
         (3, {"lanes per execution": 32.0, "executions": 4}),

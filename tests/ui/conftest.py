@@ -83,8 +83,9 @@ def _parsed_styles() -> Iterator[None]:
 def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames come with ``refresh`` and ``tick`` only, and what was found in all kernels with one of them, however busy
     the machine is."""
-    for module in ("live.live_screen", "screens.paged"):
+    for module in ("live.live_frames", "screens.paged"):
         monkeypatch.setattr(f"tui_probe.ui.{module}.INTERVAL", 3600.0)
+    monkeypatch.setattr("tui_probe.ui.live.live_pages.REST", 0.0)
     for name in ("FINDING_PORTION", "RESULT_PORTION"):
         monkeypatch.setattr(f"tui_probe.ui.live.results.{name}", 60.0)
 

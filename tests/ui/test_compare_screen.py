@@ -39,7 +39,7 @@ async def test_two_kernels_of_a_run() -> None:
         assert lines[2].startswith(" different kernels, so neither is better: span cycles 6 957 → 1 618 (-76.7%)")
         running = next(line for line in lines if "running cycles" in line)
         assert running.split()[-5:] == ["618", "▼", "-5", "339", "-76.7%"]
-        await stage.press("tab")
+        await stage.press("greater_than_sign")
         view = screen_of(stage).view
         assert isinstance(view, DrawingView)
         assert isinstance(view.drawing, PairedDrawings)
@@ -124,7 +124,7 @@ async def test_page_without_comparison_reports_it(tmp_path: Path) -> None:
         await stage.press("enter", "left_curly_bracket", "C", "right_curly_bracket", "C")
         assert "no result of either could be read" in stage.inside
         assert "span cycles" not in stage.inside
-        await stage.press("tab")
+        await stage.press("greater_than_sign")
         assert "result" in stage.inside
 
 
@@ -146,7 +146,7 @@ async def test_pages_have_numbers() -> None:
         assert isinstance(screen.view, DocumentView)
         await stage.press("2")
         assert "there is no page 2" in stage.inside
-        await stage.press("shift+tab")
+        await stage.press("less_than_sign")
         assert screen.current == screen.tabs[-1].id == "timeline"
 
 

@@ -30,7 +30,7 @@ async def test_an_evaluation_of_the_open_trace(tmp_path: Path) -> None:
         await shows(stage, "No.block:5 Running:208 Scheduling:10(cycle)")
         assert isinstance(stage.app.screen, EvaluationScreen)
         assert "scheduling  two_slots" in stage.text
-        await stage.press("tab")
+        await stage.press("greater_than_sign")
         await shows(stage, "cycles per slot: █ running")
         await stage.press("q")
         assert stage.app.screen is stage.live
@@ -50,7 +50,7 @@ async def test_an_answer_and_its_figures_are_pages(tmp_path: Path, ascii_only: b
     answer = evaluate("scheduling", write_two_slots(tmp_path / "two_slots"))
     async with showing(answer_pages(answer), (100, 40), ascii_only=ascii_only) as stage:
         assert "block schedules" in stage.text
-        await stage.press("tab", "tab")
+        await stage.press("greater_than_sign", "greater_than_sign")
         assert "scheduling cycles per slot" in stage.text
         before = stage.text
         await stage.press("w")

@@ -530,7 +530,7 @@ async def test_keys_of_a_target_say_that_there_is_none() -> None:
     async with at_home(home_of()) as stage:
         await stage.press("ctrl+c")
         assert "nothing runs here" in stage.text
-        await stage.press("colon", *"next section", "enter")
+        await stage.press("colon", *"next panel", "enter")
         assert screen(stage).current == "form"
 
 

@@ -182,7 +182,10 @@ async def _(stage: Stage, key: str) -> None:
 async def _(stage: Stage, key: str) -> None:
     await stage.press("0", "v", "tab", "z")
     stage.live.view.set_filter("exec")
+    stage.live.view.search("probe-mem")
     await stage.settle()
+    await stage.press(key)
+    assert (stage.live.view.searched, stage.live.view.filter_text) == ("", "exec"), "one at a time"
     await stage.press(key)
     assert stage.live.view.filter_text == ""
     assert stage.live.zoomed
@@ -264,7 +267,7 @@ async def _(stage: Stage, key: str) -> None:
     assert not stage.live.pages.ranges.together
 
 
-@checks("process")
+@checks("previous_process", "next_process")
 async def _(stage: Stage, key: str) -> None:
     assert "process 1 of 2" in stage.text
     await stage.press(key, "G")
@@ -451,10 +454,21 @@ async def _(stage: Stage, key: str) -> None:
     assert kernel_screen(stage).view is view
 
 
-@checks("next_view", "previous_view")
+@checks("next_page", "previous_page")
 async def _(stage: Stage, key: str) -> None:
+    forward = key == "greater_than_sign"
+    await stage.press("4", key)
+    assert stage.live.current == ("sass" if forward else "ptx")
+    assert stage.live.in_table
     await stage.press("enter", "4", key)
-    assert kernel_screen(stage).current == ("timeline" if key == "tab" else "summary")
+    assert kernel_screen(stage).current == ("timeline" if forward else "summary"), "empty pages are left out"
+
+
+@checks("one_pane")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("enter", key)
+    assert "there is one panel here: > shows the next page" in stage.text
+    assert kernel_screen(stage).current == "summary"
 
 
 @checks("previous_launch", "next_launch")
@@ -469,7 +483,10 @@ async def _(stage: Stage, key: str) -> None:
 
 @checks("probe")
 async def _(stage: Stage, key: str) -> None:
-    await stage.press("enter", key)
+    await stage.press(key)
+    assert (stage.live.current, stage.live.in_table) == ("probe", True)
+    assert "block_sched/probe.toml; the trace has no copy" in stage.text
+    await stage.press("1", "enter", key)
     assert kernel_screen(stage).current == "probe"
     assert "block_sched/probe.toml; the trace has no copy" in stage.text
     await stage.press("q")
@@ -542,6 +559,9 @@ async def _(stage: Stage, key: str) -> None:
     assert isinstance(stage.app.screen, LetterScreen)
     await stage.press("k")
     assert "sorted by kernel" in stage.text
+    await stage.press(key, "k")
+    assert "sorted by kernel, reversed" in stage.text, "the same column again"
+    await stage.press(key, "k")
     assert "kernel ↑" in " ".join(stage.text.split()) or "kernel↑" in stage.text.replace(" ", "")
     await stage.press(key, "escape", "right")
     assert "sorted by status" in stage.text
@@ -605,9 +625,9 @@ async def test_keys_act_in_the_pane_that_has_them_and_say_where_they_would(busy:
     async with on_stage(Session(target=busy), (110, 32)) as stage:
         shown = stage.live.table.shown
         await stage.press("9", "tab")
-        for key in ("s", "r", "v"):
+        for key, words in (("s", "no columns to sort by"), ("r", "for the table: Tab goes"), ("v", "for the table")):
             await stage.press(key)
-            assert "this key is for the table: Tab goes there" in stage.text
+            assert words in stage.text
         assert (stage.live.table.shown, stage.live.in_table) == (shown, False)
         await stage.press("enter")
         assert "Tab goes to the table, where it opens a kernel" in stage.text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tui_probe.draw.spans import plain
-from tui_probe.ui.live.launch_rate import SAMPLES, LaunchRate
+from tui_probe.ui.live.state_line import SAMPLES, LaunchRate
 
 
 def test_rate_does_not_move_while_nothing_is_launched() -> None:

@@ -57,6 +57,28 @@ async def test_a_target_without_a_trace_says_what_it_waits_for(tmp_path: Path, t
         assert tmp_path.exists()
 
 
+NO_NVRTC = """Traceback (most recent call last):
+  File "/home/me/train.py", line 12, in <module>
+    import cupy
+OSError: libnvrtc.so.12: cannot open shared object file: No such file or directory
+"""
+
+
+async def test_failure_of_program_is_shown_first(target: FakeTarget) -> None:
+    target.stderr_path.write_text(NO_NVRTC)
+    async with on_stage(Session(target=target), (120, 40)) as stage:
+        assert "libnvrtc" not in stage.text, "the program runs"
+        target.status = 1
+        await stage.refresh()
+        first = next(line for line in stage.inside.split("\n") if "libnvrtc" in line)
+        assert first.strip().startswith("✘ exit 1: the program's environment is broken at /home/me/train.py:12")
+        assert "usual fix: install NVRTC" in " ".join(stage.inside.split())
+    target.traces = []
+    target.stderr_path.write_text("loading\nRuntimeError: no data\n")
+    async with on_stage(Session(target=target)) as stage:
+        assert "no kernel was launched; ✘ exit 1: RuntimeError: no data; 0 e shows stderr" in stage.text
+
+
 @pytest.mark.parametrize(
     ("status", "words"), [(0, "✔ exit 0"), (3, "✘ exit 3"), (-15, "✘ killed by signal 15 (SIGTERM)")]
 )
@@ -331,7 +353,7 @@ async def test_a_frame_is_left_out_while_the_terminal_lags_and_keys_are_not(
         trace.kernel("late", "skipped")
         await stage.refresh()
         assert "late" not in stage.text
-        assert stage.live.skipped_frames >= 1
+        assert stage.live.frames.skipped >= 1
         await stage.press("j")
         assert stage.live.table.selected == 1
         monkeypatch.setattr(type(stage.app), "backed_up", property(lambda _: False))
@@ -342,17 +364,17 @@ async def test_a_frame_is_left_out_while_the_terminal_lags_and_keys_are_not(
 async def test_low_bandwidth_halves_the_frames(session: Session) -> None:
     async with on_stage(session, appearance=Appearance(low_bandwidth=True)) as stage:
         ticks: list[int] = []
-        stage.live.refresh_frame = lambda: ticks.append(stage.live.beats)  # type: ignore[method-assign]
-        stage.live.beats = 0
+        stage.live.frames.refresh = lambda: ticks.append(stage.live.frames.beats)  # type: ignore[method-assign]
+        stage.live.frames.beats = 0
         for _ in range(6):
-            stage.live.on_interval()
+            stage.live.frames.beat()
         assert ticks == [2, 4, 6]
         stage.live.show_bars()
         assert "· low bandwidth ·" in stage.text
 
 
 async def test_a_failure_of_the_feed_ends_the_screen(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.ui.live.live_screen.INTERVAL", 0.05)
+    monkeypatch.setattr("tui_probe.ui.live.live_frames.INTERVAL", 0.05)
     apps = []
 
     async def fail() -> None:

@@ -43,7 +43,7 @@ async def test_a_saved_bandwidth_result(tmp_path: Path, ascii_only: bool) -> Non
 
 async def test_keys_of_a_bandwidth_result(tmp_path: Path) -> None:
     async with showing(open_imported([write_result(tmp_path / "bw.json")]), (100, 30)) as stage:
-        await stage.press("tab", "tab", "G")
+        await stage.press("greater_than_sign", "greater_than_sign", "G")
         assert "needs little per block" in stage.text
         await stage.press("g", "slash", *"1 056", "enter")
         assert "1 056" in stage.text

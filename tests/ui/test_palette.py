@@ -110,7 +110,7 @@ async def test_palette_offers_commands_that_apply(session: Session, monkeypatch:
 
 async def test_steps_are_offered_where_there_is_something_to_step_to(session: Session) -> None:
     async with on_stage(session) as stage:
-        assert text_of("process") not in offered(stage)
+        assert text_of("next_process") not in offered(stage)
         assert text_of("processes") not in offered(stage)
         assert text_of("next_kernel") in offered(stage)
         assert text_of("previous_kernel") not in offered(stage)

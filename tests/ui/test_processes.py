@@ -24,7 +24,7 @@ async def test_each_process_tells_how_it_ended(tmp_path: Path) -> None:
     target = FakeTarget(tmp_path, [trace.directory for trace in traces])
     async with on_stage(Session(target=target), (80, 24)) as stage:
         assert "process 1 of 4: pid 11 ✔ exit 0" in stage.text
-        await stage.press("p")
+        await stage.press("right_parenthesis")
         assert "process 2 of 4: pid 12 ✘ exit 3" in stage.text
         assert "of_12" in stage.text
         await stage.press("P")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ _USUAL = 24
 """Cells of a name that are enough to distinguish it from others."""
 
 
+@lru_cache(maxsize=8192)
 def shorten(name: str, cells: int, *, more: str = "…") -> str:
     """``name`` in at most ``cells`` cells.
 

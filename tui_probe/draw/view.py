@@ -183,6 +183,19 @@ class Document(BaseView):
         del width
         return 0
 
+    def sortable(self) -> Mapping[str, str]:
+        """Titles of the columns by which rows can be sorted, by key; empty for no such columns."""
+        return {}
+
+    @property
+    def sorted_column(self) -> str:
+        """The key of the column by which rows are sorted; "" where no one chose a column."""
+        return ""
+
+    def sort_by(self, key: str) -> None:
+        """Sort the rows by a column; the same one again reverses them."""
+        del key
+
     def heading(self) -> tuple[range, range]:
         """Lines with the titles of columns, and those of the rows below, of the lines that were made last.
 

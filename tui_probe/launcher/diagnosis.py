@@ -131,6 +131,8 @@ def is_static(program: Path) -> bool:
 # A program that cannot import NumPy or load NVRTC fails without tui-probe, too. Naming the line and the fix saves the
 # user from looking for the fault in the profiler.
 
+_MOST_TOLD: Final = 300
+"""Characters of a message of the program."""
 _TAIL: Final = 64 << 10
 """Bytes at the end of stderr that are searched."""
 _FRAME: Final = re.compile(r'^ *File "(?P<file>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
@@ -189,15 +191,26 @@ _FIXES: Final = tuple(
 
 def program_failure(stderr: Path, returncode: int | None) -> str | None:
     """Return what failed in the environment of a program that ended with an error, and the usual fix; else None."""
+    return failure_in(_end_of(stderr)) if returncode else None
+
+
+def failure_text(stderr: Path, returncode: int | None) -> str:
+    """Return why a program ended with an error: a known failure, else the last line of stderr; "" for no error."""
     if not returncode:
-        return None
+        return ""
+    text = _end_of(stderr)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return failure_in(text) or (lines[-1][:_MOST_TOLD] if lines else "")
+
+
+def _end_of(stderr: Path) -> str:
+    """The end of a file of stderr; "" if it cannot be read."""
     try:
         with open_plain(stderr) as file:
             file.seek(max(0, stderr.stat().st_size - _TAIL))
-            text = file.read(_TAIL).decode("utf-8", "replace")
+            return file.read(_TAIL).decode("utf-8", "replace")
     except OSError:
-        return None
-    return failure_in(text)
+        return ""
 
 
 def failure_in(text: str) -> str | None:
@@ -207,7 +220,7 @@ def failure_in(text: str) -> str | None:
         return None
     match, fix = max(failures, key=lambda failure: failure[0].start())
     where = _line_before(text[: match.start()])
-    return f"the program's environment is broken{where}: {match[0].strip()[:300]}; usual fix: {fix}"
+    return f"the program's environment is broken{where}: {match[0].strip()[:_MOST_TOLD]}; usual fix: {fix}"
 
 
 def _line_before(text: str) -> str:

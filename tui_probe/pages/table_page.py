@@ -177,6 +177,19 @@ class TablePage(TableContent[Row], Document):
         self._arrange()
         return f"sorted {self._sorted_words()}"
 
+    def sortable(self) -> Mapping[str, str]:
+        return {} if self.ordered or len(self._all) < 2 else {key: self._title(key) for key in self._sortable()}
+
+    @property
+    def sorted_column(self) -> str:
+        return "" if self._order is None else self._order[0]
+
+    def sort_by(self, key: str) -> None:
+        """The largest value first; the same column again reverses the rows."""
+        before, falling = self._order or ("", False)
+        self._order = (key, not falling if key == before else True)
+        self._arrange()
+
     def _sortable(self) -> list[str]:
         """The columns that are seen at this width, or all before there is one."""
         shown = self._shown or [column.key for column in in_tables(self.columns)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from string import punctuation
 from typing import TYPE_CHECKING
 
-from tui_probe.probekit.page_keys import LETTERS, MORE
+from tui_probe.probekit.page_keys import PAGES, key_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,26 +38,6 @@ PLACES = (
     ("app", "view", "help", "reading", "drawing"),
 )
 """Scopes that hold together: in none of these may a key mean two things."""
-PAGE_NAMES = ("Summary", "Source", "PTX", "Diff", "SASS", "Lines", "Timeline", "Launches", "Log")
-"""Titles of the pages of the digits."""
-LETTER_NAMES = {
-    "all_lines": "lines of all kernels",
-    "stderr": "standard error of the program",
-    "phases": "phases of kernels (kept for a coming version)",
-    "gpu": "load, memory, clocks of the GPUs",
-    "graphs": "CUDA graphs",
-    "ranks": "ranks of a run (kept for a coming version)",
-    "latency": "latency: cost of a probe, waits, times of blocks",
-    "ranges": "NVTX ranges",
-    "stdout": "standard output of the program",
-    "probe": "file of the probe",
-    "results": "results as recorded",
-    "stalls": "stalls by line",
-    "tree": "program, ranges, kernels, lines with time and share",
-    "events": "event.log",
-    "explain": "walk through the trace",
-}
-"""Contents of the pages behind letters."""
 _OTHER_NAMES = {
     "solidus": "slash",
     "reverse_solidus": "backslash",
@@ -91,28 +71,25 @@ TABLE = (
     Key("palette", ("colon", "ctrl+p"), "palette", "app", "command palette", "commands"),
     Key("theme", ("ctrl+t",), "theme", "app", "next theme: dark, light, distinct (hues far apart), ansi (16 colours)"),
     Key("redraw", ("ctrl+l",), "redraw", "app", "redraw the screen, after something else wrote on the terminal"),
-    Key("page_1", ("1",), "digit(1)", "tabs", "summary: findings, limiter, registers; elsewhere the first page"),
-    Key("page_2", ("2",), "digit(2)", "tabs", "source, with the values of each line"),
-    Key("page_3", ("3",), "digit(3)", "tabs", "PTX: probed, pruned, original"),
-    Key("page_4", ("4",), "digit(4)", "tabs", "diff of pruned and probed PTX"),
-    Key("page_5", ("5",), "digit(5)", "tabs", "SASS: pruned and probed"),
-    Key("page_6", ("6",), "digit(6)", "tabs", "lines: values by line of the code"),
-    Key("page_7", ("7",), "digit(7)", "tabs", "timeline of blocks and warps, or of streams"),
-    Key("page_8", ("8",), "digit(8)", "tabs", "launches: shape, parameters, result of each"),
-    Key("page_9", ("9",), "digit(9)", "tabs", "process.log: how the kernel was built"),
+    *(Key(f"page_{page.key}", (page.key,), f"digit({page.key})", "tabs", f"page {page.title}: {page.about}")
+      for page in PAGES if page.key.isdigit()),
     Key("page_0", ("0",), "more_pages", "tabs", "list of further pages, with a letter for each", "more pages"),
+    Key("next_page", ("greater_than_sign",), "next_page(1)", "tabs", "next page", "page"),
+    Key("previous_page", ("less_than_sign",), "next_page(-1)", "tabs", "previous page"),
     Key("enter", ("enter",), "enter", "home", "open the trace; in the form: next field, list of probes, start", "open"),
-    Key("section", ("tab",), "section(1)", "home", "next section: traces, form, machine", "section"),
-    Key("section_back", ("shift+tab",), "section(-1)", "home", "section before"),
+    Key("section", ("tab",), "section(1)", "home", "next panel: traces, form, machine", "panel"),
+    Key("section_back", ("shift+tab",), "section(-1)", "home", "previous panel"),
     Key("start", ("ctrl+s", "f5"), "start", "home", "start what the form says", "start"),
     Key("older_runs", ("c",), "older_runs", "home", "show older runs of the command, or fold them", "older runs"),
     Key("compare_runs", ("C",), "compare_runs", "home", "compare the run with the run before it of the same command",
         "compare"),
-    Key("leave_home", ("q", "escape"), "back", "home", "back: end a filter; to the traces; quit", "back"),
-    Key("back", ("q", "escape"), "back", "live", "back: end search and filter, full size; to the table; home"),
-    Key("next_pane", ("tab", "shift+tab"), "next_pane", "live", "to the other pane: table or page", "pane"),
-    Key("process", ("p",), "next_process", "live", "next process of the target, if it has several"),
-    Key("processes", ("P",), "processes", "live", "choose a process of the target from a list"),
+    Key("leave_home", ("q", "escape"), "back", "home", "back one level: end a filter; to the traces; quit", "back"),
+    Key("back", ("q", "escape"), "back", "live",
+        "back one level: end search, filter, full size; to the table; home"),
+    Key("next_pane", ("tab", "shift+tab"), "next_pane", "live", "next panel: table or page", "panel"),
+    Key("previous_process", ("left_parenthesis",), "step_process(-1)", "live", "previous process of the program"),
+    Key("next_process", ("right_parenthesis",), "step_process(1)", "live", "next process of the program"),
+    Key("processes", ("P",), "processes", "live", "choose a process of the program from a list"),
     Key("pause", ("space",), "pause", "live", "pause the display; the target and the recording continue", "pause"),
     Key("record", ("ctrl+r",), "record", "live", "record launches, or let them run unprobed"),
     Key("next_found", ("exclamation_mark",), "next_found", "live",
@@ -123,18 +100,17 @@ TABLE = (
     Key("previous_launch", ("left_curly_bracket",), "step_launch(-1)", "kernels", "previous launch of the kernel"),
     Key("next_launch", ("right_curly_bracket",), "step_launch(1)", "kernels", "next launch of the kernel", "launch"),
     Key("compare", ("C",), "compare", "kernels", "mark the kernel or launch; on a second one: compare both", "compare"),
+    Key("probe", ("p",), "probe", "kernels", "show the source of the probe, at the cursor of a page", "probe"),
     Key("leave", ("q", "escape"), "back", "pages",
-        "back: stop reading; end search and filter; undo a jump; previous screen", "back"),
+        "back one level: stop reading; end search, filter, jump; previous screen", "back"),
+    Key("one_pane", ("tab", "shift+tab"), "next_pane", "pages", "next panel, on screens with several"),
     Key("jump", ("enter",), "jump", "pages",
         "open details of the line, access or row; q returns",
         "go to"),
     Key("worst", ("exclamation_mark",), "worst", "pages",
         "to the worst place: wasted sectors, longest block, tail, line, change", "worst"),
-    Key("probe", ("p",), "probe", "pages", "show the probe source at the cursor", "probe"),
-    Key("next_view", ("tab",), "next_view(1)", "pages", "next page", "page"),
-    Key("previous_view", ("shift+tab",), "next_view(-1)", "pages", "previous page"),
     Key("again", ("R",), "again", "view",
-        "run the program again, first with a missing probe; or compare runs", "run again"),
+        "run the program again, with a missing probe first; or compare runs", "run again"),
     Key("search", ("slash",), "search", "view", "search in the focused pane", "search"),
     Key("next_match", ("n",), "next_match(1)", "view", "next match"),
     Key("previous_match", ("N",), "next_match(-1)", "view", "previous match"),
@@ -151,7 +127,7 @@ TABLE = (
     Key("left", ("left", "h"), "shift(-1)", "view", "left"),
     Key("right", ("right", "l"), "shift(1)", "view", "right"),
     Key("open", ("enter",), "open", "table", "to the screen of the selected kernel", "open"),
-    Key("sort", ("s",), "choose_order", "table", "choose the column to sort by; ← → take the next one", "sort"),
+    Key("sort", ("s",), "choose_order", "table", "choose the column to sort by, on every page with a table", "sort"),
     Key("reverse", ("r",), "reverse", "table", "reverse the order"),
     Key("status", ("v",), "next_status", "table", "view all kernels, or only those probed, skipped, failed, excluded"),
     Key("follow", ("f",), "follow", "log", "follow the end of the log, or stop following", "follow"),
@@ -170,8 +146,8 @@ TABLE = (
     Key("level", ("v",), "command('level')", "drawing", "next level of detail, or next text", "level"),
     Key("colour", ("c",), "command('colour')", "drawing", "next colouring", "colour"),
     Key("unit", ("u",), "command('unit')", "drawing", "next unit of the axis", "unit"),
-    Key("order", ("o",), "command('order')", "drawing", "next order of rows; in a table s and → do that, too", "order"),
-    Key("order_back", ("O",), "command('order_back')", "drawing", "previous order of rows; in a table S and ←, too"),
+    Key("order", ("o",), "command('order')", "drawing", "next order of rows; in a table s chooses a column", "order"),
+    Key("order_back", ("O",), "command('order_back')", "drawing", "previous order of rows"),
     Key("turn", ("r",), "command('reverse')", "drawing", "reverse the order of rows", "reverse"),
     Key("select", ("x",), "command('select')", "drawing", "next selection, such as an SM or a block", "select"),
     Key("fold", ("z",), "command('fold')", "drawing", "fold what did not change, or show it", "fold"),
@@ -311,10 +287,8 @@ def bindings(*scopes: str) -> list[Binding | tuple[str, str] | tuple[str, str, s
 
 def page_table() -> str:
     """The pages with their keys as Markdown."""
-    lines = ["| Key | Page |", "|---|---|"]
-    lines += [f"| `{digit}` | {name} |" for digit, name in enumerate(PAGE_NAMES, 1)]
-    letters = sorted(LETTERS.items(), key=lambda item: item[1])
-    lines += [f"| `{MORE} {letter}` | {LETTER_NAMES[name]} |" for name, letter in letters]
+    lines = ["| Key | Page | Content |", "|---|---|---|"]
+    lines += [f"| `{key_text(page.key)}` | {page.title} | {page.about} |" for page in PAGES if page.title]
     return "\n".join(lines)
 
 

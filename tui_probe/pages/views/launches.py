@@ -41,6 +41,8 @@ _GAP: Final = 2
 _SAMPLE: Final = 200
 """Rows at each end whose cells say how wide the columns are."""
 LAUNCH_ORDERS: Final = ("launch", "blocks", "threads per block", "probe memory", "outcome")
+_ORDER_COLUMNS: Final = dict(zip(LAUNCH_ORDERS, ("launch", "grid", "block", "probe_bytes", "outcome"), strict=True))
+"""The column that each order is of."""
 _OF_KERNEL: Final = ("kernel", "name", "demangled")
 
 
@@ -219,8 +221,12 @@ class Launches(Document):
     def lines(self, width: int) -> Sequence[Line]:
         """Headings, and one line per launch."""
         columns = layout(in_tables(COLUMNS), self._widths(), width - 1)
-        titles = (pad(column.title, cells, right=column.right) for column, cells in columns)
-        head: Line = ((" " + (" " * _GAP).join(titles), "head"),)
+        marks = {_ORDER_COLUMNS[self.order]: "↓" if self.reversed else "↑"} if self._is_sorted else {}
+        titles = (
+            pad(column.title, cells, right=column.right) + marks.get(column.key, "").ljust(_GAP)
+            for column, cells in columns
+        )
+        head: Line = ((f" {''.join(titles)}".rstrip(), "head"),)
 
         def make(place: int) -> Line:
             row = self.row(place)
@@ -274,6 +280,25 @@ class Launches(Document):
         self._sort()
         return None
 
+    def sortable(self) -> Mapping[str, str]:
+        """Return the orders."""
+        return {order: order for order in LAUNCH_ORDERS}
+
+    @property
+    def sorted_column(self) -> str:
+        """The present order."""
+        return self.order
+
+    def sort_by(self, key: str) -> None:
+        """Sort anew; the same order again reverses the rows."""
+        self.order, self.reversed = key, key == self.order and not self.reversed
+        self._sort()
+
+    @property
+    def _is_sorted(self) -> bool:
+        """Is the order another one than that of the log?"""
+        return self.order != LAUNCH_ORDERS[0] or self.reversed
+
     def _sort(self) -> None:
         rows = self.log_order
         if self.order != LAUNCH_ORDERS[0]:
@@ -294,7 +319,7 @@ class Launches(Document):
     def status(self) -> list[str]:
         """Count the launches that are left out, and name the order."""
         parts = [self.left_out] if self.left_out else []
-        if self.order == LAUNCH_ORDERS[0] and not self.reversed:
+        if not self._is_sorted:
             return parts
         return [*parts, f"sorted by {self.order}{', reversed' if self.reversed else ''}"]
 

@@ -61,6 +61,9 @@ class LinesView(Document):
         self._ptx = read_start(path, PTX_TEXT).decode("utf-8", "replace").split("\n") if path else []
         self._graft = source.kernel.info is not None and source.kernel.info.graft is not None
         self._names = _opcodes_or_none(source.kernel.folder) if self._graft else {}
+        self.rows: Sequence[LineRow] = self.measured.rows
+        self._order: tuple[str, bool] | None = None
+        """The column that the rows are sorted by, and whether the largest value comes first."""
         progress(1.0)
 
     def _code(self, row: LineRow) -> str:
@@ -74,11 +77,52 @@ class LinesView(Document):
         names = dict.fromkeys(name for row in self.measured.rows for name in row.found)
         ranks = {name: place for place, name in enumerate(names, 1)} | {self.lines_of.main: 0}
         return [
-            Column("line", None, "offset" if self._graft else "PTX line", self._place),
-            *(Column(name, None, name, _text_of(name), rank=ranks[name]) for name in names),
-            Column("source", None, "source", _source_of, False),
+            Column("line", None, self._title("line"), self._place),
+            *(Column(name, None, self._title(name), _text_of(name), rank=ranks[name]) for name in names),
+            Column("source", None, self._title("source"), _source_of, False),
             Column("ptx", None, "instruction", self._code, False, narrow=_CODE),
         ]
+
+    def _title(self, key: str) -> str:
+        """The title of a column, with an arrow if the rows are sorted by it."""
+        title = ("offset" if self._graft else "PTX line") if key == "line" else key
+        if self._order is None or self._order[0] != key:
+            return title
+        return f"{title} {'↓' if self._order[1] else '↑'}"
+
+    def sortable(self) -> Mapping[str, str]:
+        """The columns of positions and numbers."""
+        if len(self.measured.rows) < 2:
+            return {}
+        names = dict.fromkeys(
+            name for row in self.measured.rows for name in row.found if _sort_value(row, name) is not None
+        )
+        return {"line": "offset" if self._graft else "PTX line", **{name: name for name in names}, "source": "source"}
+
+    @property
+    def sorted_column(self) -> str:
+        """The key of the column that was chosen."""
+        return "" if self._order is None else self._order[0]
+
+    def sort_by(self, key: str) -> None:
+        """The largest value first, of positions the first one; the same column again reverses the rows."""
+        before, falling = self._order or ("", False)
+        falling = not falling if key == before else key not in ("line", "source")
+        self._order = key, falling
+        known = [row for row in self.measured.rows if _sort_value(row, key) is not None]
+        known.sort(key=lambda row: _sort_value(row, key), reverse=falling)  # type: ignore[arg-type,return-value]
+        self.rows = [*known, *(row for row in self.measured.rows if _sort_value(row, key) is None)]
+
+    def choices(self) -> Mapping[str, Any]:
+        """The order."""
+        return {"order": self._order}
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        """The same, if there is the column."""
+        if choices["order"] is not None and choices["order"][0] in self.sortable():
+            key, falling = choices["order"]
+            self._order = key, not falling
+            self.sort_by(key)
 
     def _place(self, row: LineRow) -> str:
         return f"{row.line:#06x}" if self._graft else str(row.line)
@@ -87,7 +131,7 @@ class LinesView(Document):
         head = shorten(f"{self.result.name}, {self.result.which}, -p {self.result.probe}", width - 1)
         lines: list[Line] = [((f" {head}", "title"),)]
         if self.measured.rows:
-            names, rule, *rows = table(self._columns(), self.measured.rows, width - 1)
+            names, rule, *rows = table(self._columns(), self.rows, width - 1)
             lines += [((f" {names}", "head"),), ((f" {rule}", "rule"),), *(((f" {line}", ""),) for line in rows)]
         notes = (
             self.measured.notes if self.measured.rows else [*self.measured.notes, "nothing was recorded of any line"]
@@ -111,11 +155,11 @@ class LinesView(Document):
     def ptx_line(self, number: int, width: int) -> int | None:
         """Return the PTX line of a row; None for other lines."""
         place = number - self.pinned(width)
-        return self.measured.rows[place].line or None if 0 <= place < len(self.measured.rows) else None
+        return self.rows[place].line or None if 0 <= place < len(self.rows) else None
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The first row of a line."""
-        places = (place for place, row in enumerate(self.measured.rows) if row.line == ptx_line)
+        places = (place for place, row in enumerate(self.rows) if row.line == ptx_line)
         place = next(places, None)
         return None if place is None else place + self.pinned(width)
 
@@ -158,6 +202,16 @@ def _opcodes_or_none(folder: Path | None) -> dict[int, str]:
         return {site.line: site.opcode for site in probed_sites(folder).instructions()}
     except TraceError:
         return {}
+
+
+def _sort_value(row: LineRow, key: str) -> object:
+    """The value that a row is sorted by; None for none."""
+    if key == "line":
+        return row.line or None
+    if key == "source":
+        return row.source and (row.source.file, row.source.line)
+    value = row.found.get(key)
+    return value if isinstance(value, int | float) else None
 
 
 def _source_of(row: LineRow) -> str:

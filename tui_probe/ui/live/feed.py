@@ -157,6 +157,8 @@ class Snapshot:
     no_room: bool = False
     """The disk of the traces is, or was, full: not everything is kept."""
     loaded: bool = False
+    failure: str = ""
+    """Why the program ended with an error; "" if it did not, or nothing is known."""
 
 
 class _Trace:
@@ -249,6 +251,8 @@ class Feed:
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="tui-probe-feed", daemon=True)
         self.failure: Exception | None = None
+        self._failed: tuple[int, str] | None = None
+        """Status of the program, and why it failed."""
         self.switch = RecordingSwitch()
         self._rest_until = 0.0
         self._given_back = time.monotonic()
@@ -327,11 +331,25 @@ class Feed:
         target = self.session.target
         snapshot = self._of_target(target, status) if target else self._of_traces()
         full = snapshot.running and snapshot.stdout is not None and is_full(snapshot.stdout.parent)
-        snapshot = replace(snapshot, recording=self.switch.look(self._traces) if snapshot.running else None)
+        snapshot = replace(
+            snapshot,
+            recording=self.switch.look(self._traces) if snapshot.running else None,
+            failure=self._failure(snapshot),
+        )
         if full or self.latest.no_room:
             snapshot = replace(snapshot, no_room=True)
         if snapshot != self.latest:
             self.latest = snapshot
+
+    def _failure(self, snapshot: Snapshot) -> str:
+        """Read why the program failed, once after its end."""
+        if snapshot.running or not snapshot.status or snapshot.stderr is None:
+            return ""
+        if not self._failed or self._failed[0] != snapshot.status:
+            from tui_probe.launcher.diagnosis import failure_text
+
+            self._failed = snapshot.status, failure_text(snapshot.stderr, snapshot.status)
+        return self._failed[1]
 
     def _poll_traces(self) -> None:
         """Read what is new in each, and begin with others while there is time: no one waits for all of a large run."""

@@ -39,6 +39,8 @@ UNREAD = "…"
 BAR_CELLS = 6
 _LIMITER_CELLS = 10
 """Cells of the limiter in short."""
+_LIMITER_FROM = 76
+"""Columns of a table from which on the limiter has room next to the finding."""
 _WORDS_FROM = 100
 """Columns of a table from which on a status has its word."""
 _EMPTY = (NOT_MEASURED, "")
@@ -289,7 +291,7 @@ COLUMNS: tuple[ScreenColumn[KernelSnapshot], ...] = (
     ScreenColumn(
         Column("finding", title="finding", text=_finding, right=False, rank=0, narrow=22),
         lambda r: _finding(r).lstrip("! ").lower() or None,
-        min_cells=22,
+        min_cells=30,
         max_cells=160,
         short=_short_finding,
     ),
@@ -329,6 +331,7 @@ def _for_width(cells: int, column: ScreenColumn[KernelSnapshot], limiter_cells: 
     if column.key == "demangled":
         return replace(column, min_cells=column.min_cells + max(0, cells - 80) // 6)
     if column.key == "finding":
-        cells -= limiter_cells
-        return replace(column, min_cells=column.min_cells + max(0, min(cells - 62, 14)) + max(0, cells - 80) // 4)
+        less = limiter_cells if _LIMITER_FROM <= cells < _WORDS_FROM else 0
+        more = max(0, min(cells - 74, 6)) + max(0, cells - 80) // 4
+        return replace(column, min_cells=column.min_cells + more - less)
     return column

@@ -66,6 +66,8 @@ class KernelTable(PaneView):
         self._held = False
         self._led: tuple[int, int] | None = None
         """The kernel that was selected before a filter left it out, and the one that was selected for it."""
+        self._flagged: int | None = None
+        """The kernel to which ``!`` went last."""
         self._natural: dict[str, int] = {}
         self._short: dict[str, int] = {}
         self._filled: frozenset[str] | None = None
@@ -327,9 +329,12 @@ class KernelTable(PaneView):
         column = self.order.column
         return "" if column is None else COLUMNS[column].key, self.order.reverse
 
-    def sort_by(self, key: str, *, reverse: bool) -> None:
-        """Sort by a column; by none, as usual, where there is none of that key."""
-        self._change(column=COLUMN_POSITIONS.get(key), reverse=reverse)
+    def sort_by(self, key: str, *, reverse: bool | None = None) -> None:
+        """Sort by a column, by none where there is none of that key; the same one again reverses the rows."""
+        column = COLUMN_POSITIONS.get(key)
+        if reverse is None:
+            reverse = column == self.order.column and not self.order.reverse
+        self._change(column=column, reverse=reverse)
 
     def reverse(self) -> None:
         """Reverse the order."""
@@ -348,6 +353,19 @@ class KernelTable(PaneView):
     def set_filter(self, text: str) -> None:
         """Only kernels whose name, status or reason contains ``text``."""
         self._change(text=text)
+
+    def next_flagged(self) -> str:
+        """Select the first flagged kernel; if that is selected the next, after the last the first. Returns its finding,
+        "" if none is flagged.
+        """
+        flagged = [row for row in self.shown if row.stands_out]
+        if not flagged:
+            return ""
+        place = next((place for place, row in enumerate(flagged) if row.index == self._flagged), -1)
+        place = (place + 1) % len(flagged) if self._flagged == self.selected else 0
+        self._flagged = flagged[place].index
+        self.select(self._flagged)
+        return f"{place + 1} of {len(flagged)} that stand out: {flagged[place].finding}"
 
     def _change(self, **changes: object) -> None:
         values = {**vars(self.order), **changes}
@@ -389,17 +407,25 @@ class KernelTable(PaneView):
         return lambda: table_text(shown)
 
     def clear_search(self) -> bool:
-        """Forget search and filter. False if there was neither."""
-        order = self.order
-        had = bool(self.searched or order.text or order.status)
-        self.searched = ""
+        """End the search; without one the filter; without both the choice of a status. False if there was none."""
+        if self.searched:
+            self.searched = ""
+            self.changed()
+        elif self.order.text:
+            self._unfilter(text="")
+        elif self.order.status:
+            self._unfilter(status="")
+        else:
+            return False
+        return True
+
+    def _unfilter(self, **changes: str) -> None:
+        """Show more kernels; the one that was selected before the filter is selected again."""
         if self._led is not None and self.selected == self._led[1]:
             self.selected = self._led[0]
         self._led = None
-        if had:
-            self._change(text="", status="")
-            self.changed()
-        return had
+        self._change(**changes)
+        self.changed()
 
     def forms(self) -> Mapping[str, Writer]:
         """Return the visible rows as text and as data, with the columns of the reports."""

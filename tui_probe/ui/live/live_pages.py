@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
+from tui_probe.draw.spans import wrap
+from tui_probe.draw.table import safe
 from tui_probe.pages.kernel_detail import detail_lines
-from tui_probe.pages.views import keys_of_pages, kind_of
-from tui_probe.probekit.page_keys import LETTERS
+from tui_probe.pages.views import FIXED_PAGES, keys_of_pages, kind_of
+from tui_probe.probekit.page_keys import PAGES
+from tui_probe.ui.live.current_selection import with_newest
 from tui_probe.ui.live.gpus import GpuView, device_lines, ended_lines, gpu_lines
-from tui_probe.ui.live.kernel_pages import KernelPages
 from tui_probe.ui.live.results import ResultsView
+from tui_probe.ui.live.state_line import ending
 from tui_probe.ui.screens.further_pages import kernel_tab
+from tui_probe.ui.screens.page_opening import MessageView, PageDesk, PageOpener, page_spec
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.table_views import AllLinesView, GraphsView, GrowingView, RangesView
 from tui_probe.ui.views.tree_view import TreeView
@@ -21,42 +26,32 @@ from tui_probe.ui.widgets.tabs import Tab, keys_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from textual.timer import Timer
+
     from tui_probe.draw.spans import Line
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.event_types import Device
     from tui_probe.ui.live.current_selection import CurrentSelection
     from tui_probe.ui.live.feed import ProcessView, Snapshot
-    from tui_probe.ui.screens.page_opening import PageDesk
     from tui_probe.ui.views.view import Desk, PaneView
     from tui_probe.verdicts.findings import ResultFindings
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
+REST = 0.1
+"""Seconds that a kernel is selected before the pages show it; holding a key does not draw those on the way."""
 READING_TEXT = "reading the folder of this kernel"
-DIGITS = (
-    Tab("kernel", "Summary", "Sum", "1"),
-    Tab("source", "Source", "Src", "2"),
-    Tab("ptx", "PTX", "PTX", "3"),
-    Tab("diff", "Diff", "Diff", "4"),
-    Tab("sass", "SASS", "SASS", "5"),
-    Tab("lines", "Lines", "Lines", "6"),
-    Tab("timeline", "Timeline", "Time", "7"),
-    Tab("launches", "Launches", "Launch", "8"),
-    Tab("process", "Log", "Log", "9"),
+_SUMMARY = "summary"
+DIGITS = tuple(
+    Tab("kernel" if page.name == _SUMMARY else page.name, page.title, page.short or page.title, page.key)
+    for page in PAGES
+    if page.key.isdigit()
 )
-"""Pages of the selected kernel."""
-_RUN_PAGES = (
-    ("all_lines", "All lines", "lines of all kernels, those first that waste or wait most"),
-    ("stderr", "stderr", "standard error of the program"),
-    ("gpu", "GPU", "load, memory, clocks, temperature and power of the GPUs"),
-    ("graphs", "Graphs", "CUDA graphs: nodes over time, replays"),
-    ("ranges", "Ranges", "NVTX ranges and the kernels launched in them"),
-    ("stdout", "stdout", "standard output of the program"),
-    ("results", "Results", "values that the probe recorded, a line per finished launch"),
-    ("tree", "Tree", "where the GPU time goes: program, ranges, kernels, lines"),
-    ("events", "event.log", "log of the hook driver"),
-)
-RUN = tuple(Tab(name, title, title, LETTERS[name], about=about) for name, title, about in _RUN_PAGES)
+"""Pages of the selected kernel; the summary grows with the run."""
+RUN = tuple(Tab(page.name, page.title, page.title, page.key, about=page.about) for page in PAGES if page.of_run)
 """Pages of the whole run."""
 PAGE_KEYS = keys_of((*DIGITS, *RUN))
+_Subject = tuple[str, object, int, int | None]
+"""Name of the page, trace, kernel, row of the launch."""
 
 
 def _finding_lines(each: ResultFindings, cells: int) -> list[Line]:
@@ -74,6 +69,7 @@ class KernelPage(TextView):
         self.findings_of = findings_of
         """Function that returns what each probe found in the kernel of an index, from the results read so far."""
         self.kernel: KernelSnapshot | None = None
+        self._failure = ""
         self._tops: dict[int, int] = {}
         """First visible line of each kernel that was shown, by its index."""
 
@@ -86,6 +82,14 @@ class KernelPage(TextView):
                 self._tops[before.index] = self.top
             self.top = self._tops.get(kernel.index, 0)
         self.changed()
+
+    def show_failure(self, snapshot: Snapshot) -> None:
+        """Say first why the program failed, if it did."""
+        failure = f"{ending(snapshot.status)[0]}: {snapshot.failure}; 0 e shows stderr" if snapshot.failure else ""
+        if failure != self._failure:
+            self._failure = failure
+            self._make_lines()
+            self.changed()
 
     def resize(self, width: int, height: int) -> None:
         """Wrap for another width."""
@@ -104,6 +108,9 @@ class KernelPage(TextView):
                 if self.kernel.read
                 else [((f" {READING_TEXT}", "dim"),)]
             )
+        if self._failure:
+            words = [((f" {part}", "bad"),) for part in wrap(safe(self._failure), cells - 2)]
+            self.lines = [*words, (), *self.lines]
 
 
 class GpuPage(TextView):
@@ -136,18 +143,79 @@ class GpuPage(TextView):
             )
 
 
+class KernelPages:
+    """Opens a page of the kernel that is selected; ``view`` is the last one that was open."""
+
+    def __init__(self, desk: PageDesk, selection: CurrentSelection) -> None:
+        self.desk, self.selection = desk, selection
+        self.opener = PageOpener(desk)
+        self.view: PaneView = MessageView(desk, "nothing", "reading…")
+        self._of: ViewSource | None = None
+        self._subject: _Subject | None = None
+        self._resting: _Subject | None = None
+
+    def look(self, name: str) -> None:
+        """Open the page of the selected kernel, if another one was selected and has been for a frame."""
+        source = self.selection.source()
+        subject = None if source is None else _subject(name, source)
+        if subject == self._resting and subject != self._subject and source is not None:
+            self.show(name)
+        self._resting = subject
+
+    def show(self, name: str) -> None:
+        """Open the page of the selected kernel now."""
+        source = self.selection.source()
+        if source is None:
+            self.desk.arrive(MessageView(self.desk, name, "no kernel is selected"))
+            return
+        self.save_states()
+        if self._of is None or _subject("", self._of) != _subject("", source):
+            self.opener.forget(self.selection.page_states(source))
+        self._of, self._subject = source, _subject(name, source)
+        if name in self.opener.kept:
+            self.desk.arrive(self.opener.kept[name])
+        else:
+            kind = kind_of(name)
+            shown = source if name in FIXED_PAGES or kind.grows else with_newest(source)
+            self.opener.open(page_spec(kind, shown), self.view)
+
+    def take(self, view: PaneView) -> None:
+        """Take a page that is open now."""
+        self.view = view
+
+    def save_states(self) -> None:
+        """Save the states of the kernel's pages."""
+        if self._of is not None:
+            self.selection.save_page_states(self._of, self.opener.states())
+
+
+def _subject(name: str, source: ViewSource) -> _Subject:
+    launch = None if source.launch is None else source.launch.row
+    return name, source.trace, source.kernel.index, launch
+
+
+class LiveDesk(PageDesk, Protocol):
+    """The screen that shows pages, and has a clock."""
+
+    def set_timer(self, delay: float, callback: Callable[[], None]) -> Timer:
+        """Call after a while."""
+
+
 class LivePages:
     """One of them is visible: ``current``. Those of a kernel that are not here are opened by ``of_kernel``."""
 
     def __init__(
         self,
-        desk: PageDesk,
+        desk: LiveDesk,
         selection: CurrentSelection,
         findings_of: Callable[[int], Sequence[ResultFindings]],
         *,
         ascii_only: bool,
     ) -> None:
         self.current = DIGITS[0].id
+        self._desk = desk
+        self._resting: Timer | None = None
+        """Shows the selected kernel when it ends."""
         self.kernel_page = KernelPage(desk, "kernel", findings_of)
         self.process_log = LogView(desk, "process", follow=False)
         self.event_log = LogView(desk, "events")
@@ -188,6 +256,7 @@ class LivePages:
         for name, path in (("stdout", snapshot.stdout), ("stderr", snapshot.stderr)):
             self.outputs[name].open(path, f"nothing on {name}")
         self.lines.look_for_lines(process)
+        self.kernel_page.show_failure(snapshot)
         if self.is_of_kernel:
             self.of_kernel.look(self.current)
             return
@@ -201,6 +270,17 @@ class LivePages:
         elif isinstance(page, GpuPage):
             devices = process.devices if process else ()
             page.show_gpus(gpus, devices, running=snapshot.running, simulated=snapshot.simulated)
+
+    def step_to_kernel(self, kernel: KernelSnapshot | None) -> None:
+        """Show the selected kernel; another one once the selection rests, so that a step sends only rows."""
+        before = self.kernel_page.kernel
+        if self._resting is not None:
+            self._resting.stop()
+            self._resting = None
+        if not REST or before is None or kernel is None or before.index == kernel.index:
+            self.show_kernel(kernel)
+        else:
+            self._resting = self._desk.set_timer(REST, partial(self.show_kernel, kernel))
 
     def show_kernel(self, kernel: KernelSnapshot | None) -> None:
         """Show the selected kernel on the pages about one kernel."""

@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.containers import Container
 
-from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import plain
 from tui_probe.pages.views import FIXED_PAGES
 from tui_probe.trace.user_state import LastView
 from tui_probe.ui import keys
 from tui_probe.ui.early_keys import EarlyKeys
-from tui_probe.ui.layout import arrangement
 from tui_probe.ui.live.current_selection import CurrentSelection, step_applies
 from tui_probe.ui.live.initial_place import InitialPlace
 from tui_probe.ui.live.kernel_table import KernelTable, names_of
-from tui_probe.ui.live.launch_rate import LaunchRate
+from tui_probe.ui.live.live_bars import LiveBars, LivePanes
+from tui_probe.ui.live.live_frames import LiveFrames
 from tui_probe.ui.live.live_pages import DIGITS, PAGE_KEYS, LivePages
-from tui_probe.ui.live.pane_actions import PaneActions
 from tui_probe.ui.live.preview import Preview
 from tui_probe.ui.live.processes import ProcessSwitch
 from tui_probe.ui.live.results import KernelFindings
-from tui_probe.ui.live.state_line import (
-    KernelFilterWarning,
-    PreviousRunHint,
-    elapsed_line,
-    state_line,
-    why_empty,
-    words_of_watched,
-)
+from tui_probe.ui.live.state_line import KernelFilterWarning
 from tui_probe.ui.screens.further_pages import LetterScreen, live_further_pages
-from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.screens.kernel import PROBE, KernelScreen
+from tui_probe.ui.screens.lists import choose_tags
 from tui_probe.ui.screens.view_screen import ViewScreen
+from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.table_views import GrowingView, RangesView
 from tui_probe.ui.views.tree_view import TreeView
-from tui_probe.ui.widgets.bars import Bar, fitting
+from tui_probe.ui.widgets.bars import Bar
 from tui_probe.ui.widgets.pane import FrameEdge, Pane
 from tui_probe.ui.widgets.tabs import TabBar, keys_of
 
@@ -48,21 +39,15 @@ if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
 
-    from tui_probe.draw.spans import Line
-    from tui_probe.ui.layout import Arrangement
-    from tui_probe.ui.live.feed import ProcessView, Snapshot
+    from tui_probe.ui.live.feed import ProcessView
     from tui_probe.ui.views.view import PaneView
     from tui_probe.ui.widgets.tabs import Tab
 
-_NAME_CELLS = 48
-"""Cells of the name of a kernel in the title of its panel."""
-_RATE_FROM = 100
-"""Columns of a terminal from which on there is room for launches per second."""
-INTERVAL = 0.5
-"""Seconds between frames; twice that while the link is slow."""
+_LOGS = ("process", "events", "stdout", "stderr")
+"""Pages that are logs."""
 
 
-class LiveScreen(PaneActions):
+class LiveScreen(ViewScreen):
     """The kernels of what runs or ran, below all other screens; keys act immediately, no matter what is being read.
 
     Shows the feed's newest snapshot twice a second, in a table and a page, with a line of each kind around them.
@@ -73,23 +58,18 @@ class LiveScreen(PaneActions):
 
     def __init__(self, *, ascii_only: bool = False) -> None:
         super().__init__()
-        self.beats = 0
-        self.skipped_frames = 0
-        self.zoomed = False
-        self.in_table = True
         self.table = KernelTable(self, "kernels", self.show_kernel)
         self.table.focused = True
-        self._findings = KernelFindings(self, lambda process, found: self.probe_app.feed.tell(process, found))
-        self.current_selection = CurrentSelection(self.table)
-        self.pages = LivePages(self, self.current_selection, self._findings.found_in, ascii_only=ascii_only)
-        self.preview = Preview(self, "preview", self._findings.found_in, ascii_only=ascii_only)
-        self.switch = ProcessSwitch(self, self.current_selection, self._show_again)
-        self._division: Arrangement | None = None
-        self._initial_place = InitialPlace(self)
-        self._filter_warning = KernelFilterWarning()
-        self._rate = LaunchRate()
-        self._previous_run = PreviousRunHint(self)
-        self.early_keys = EarlyKeys(self, lambda: not self.current_selection.snapshot.loaded or self.table.waits)
+        self.current_selection = selection = CurrentSelection(self.table)
+        findings = KernelFindings(self, lambda process, found: self.probe_app.feed.tell(process, found))
+        self.pages = LivePages(self, selection, findings.found_in, ascii_only=ascii_only)
+        self.preview = Preview(self, "preview", findings.found_in, ascii_only=ascii_only)
+        self.switch = ProcessSwitch(self, selection, lambda: self.frames.show_again())
+        self.panes = LivePanes(self.table, self.pages, self.preview, selection, self.switch)
+        self.bars = LiveBars(self, self.panes)
+        self.early_keys = EarlyKeys(self, lambda: not selection.snapshot.loaded or self.table.waits)
+        early = InitialPlace(self), self.early_keys
+        self.frames = LiveFrames(self, self.panes, self.bars, findings, early)
 
     def compose(self) -> ComposeResult:
         """A table and a page, with a line of each kind around them."""
@@ -110,9 +90,8 @@ class LiveScreen(PaneActions):
 
     def on_mount(self) -> None:
         """Start the one clock of this screen."""
-        self._initial_place.take(self.probe_app.session)
-        self._divide(*self.app.size)
-        self.set_interval(INTERVAL, self.on_interval)
+        self.bars.divide(*self.app.size)
+        self.frames.start()
 
     @property
     def current(self) -> str:
@@ -122,12 +101,22 @@ class LiveScreen(PaneActions):
     @property
     def view(self) -> PaneView:
         """The pane that has the keys."""
-        return self.table if self.in_table else self.pages.shown
+        return self.panes.view
+
+    @property
+    def in_table(self) -> bool:
+        """Do keys go to the table?"""
+        return self.panes.in_table
+
+    @property
+    def zoomed(self) -> bool:
+        """Is the pane with the keys in full size?"""
+        return self.panes.zoomed
 
     @property
     def process(self) -> ProcessView | None:
         """The process that is shown."""
-        return self.current_selection.process
+        return self.panes.process
 
     def whole_names(self) -> Sequence[str]:
         """Return the selection of the page, else the selected kernel."""
@@ -142,162 +131,47 @@ class LiveScreen(PaneActions):
     @property
     def page_tabs(self) -> Sequence[Tab]:
         """The pages that there are."""
-        return self.pages.tabs(self.process)
-
-    # -- the clock
-
-    def on_interval(self) -> None:
-        """Draw a frame, on a slow link only every second time."""
-        self.beats += 1
-        if self.beats % 2 == 0 or not self.probe_app.low_bandwidth:
-            self.refresh_frame()
+        return self.panes.tabs
 
     def refresh_frame(self) -> None:
-        """A data frame: what changed since the last one. Left out while the terminal lags behind."""
-        app = self.probe_app
-        if app.feed.failure is not None:
-            raise app.feed.failure
-        if app.backed_up:
-            self.skipped_frames += 1
-            return
-        if not self.current_selection.paused:
-            self._rate.look(sum(process.launches for process in app.feed.latest.processes), time.monotonic())
-            self.show_snapshot(app.feed.latest)
-        app.withdraw_question()
-        self.show_bars()
-
-    def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Show a snapshot, and let the current page read what is new."""
-        if self.probe_app.session.watching and (words := words_of_watched(self.current_selection.snapshot, snapshot)):
-            self.notice(words)
-        self.current_selection.snapshot = snapshot
-        process = self.process
-        self.table.show(process.kernels if process else (), timed=snapshot.benchmark)
-        self.table.say_empty(process.problem if process and process.problem else why_empty(snapshot))
-        self._previous_run.look(snapshot, process)
-        if words := self._filter_warning.look(snapshot, time.monotonic()):
-            self._notify_front_screen(words)
-        if arrangement(*self.size, len(process.kernels) if process else None) != self._division:
-            self._divide(*self.size)
-        self._begin()
-        self.early_keys.release()
-        self.pages.take(snapshot, process, self.probe_app.gpu.latest)
-        self._findings.look(process, running=snapshot.running)
-        self.preview.speaks = self.pages.shown is not self.pages.kernel_page
-        self.preview.look(process, self.table.kernel, running=snapshot.running)
-
-    def _begin(self) -> None:
-        """Go to the place where the screen begins, then say what was opened."""
-        self._initial_place.go()
-        session = self.probe_app.session
-        if self._initial_place.resumed and session.notice:
-            self.call_later(self._notify_front_screen, session.notice)
-            session.notice = ""
-
-    def _notify_front_screen(self, text: str) -> None:
-        """Show a notice on the screen in front, which may have been opened just now."""
-        (self.app.screen if isinstance(self.app.screen, ViewScreen) else self).notice(text)
-
-    def _show_again(self) -> None:
-        """Show the same snapshot: another process of it."""
-        self.show_snapshot(self.current_selection.snapshot)
-        self.show_bars()
+        """Draw what changed since the last frame."""
+        self.frames.refresh()
 
     def show_kernel(self) -> None:
         """Show the selected kernel on the pages about one kernel."""
         self.probe_app.feed.wanted = self.table.unread_in_sight()
-        self._begin()
-        self.early_keys.release()
-        self.pages.show_kernel(self.table.kernel)
+        self.frames.begin()
+        self.pages.step_to_kernel(self.table.kernel)
 
     # -- the lines around the panes
 
     def show_bars(self) -> None:
         """Title, tabs, state and hints."""
-        snapshot, low = self.probe_app.feed.latest, self.probe_app.low_bandwidth
-        rate = self._rate.line() if snapshot.running and self.size.width >= _RATE_FROM else ()
-        self.query_one("#title", Bar).show(self._title(), rate)
-        self._show_frames()
-        self.query_one(TabBar).show_tabs(
-            self.page_tabs, self.current, self.pages.shown.status(), focused=not self.in_table
-        )
-        states = state_line(
-            snapshot,
-            self.process,
-            paused=self.current_selection.paused,
-            low_bandwidth=low,
-            remark=self._filter_warning.state,
-        )
-        state = self.query_one("#state", FrameEdge)
-        line = (*elapsed_line(snapshot, time.time()), *states, (" ", ""))
-        hint = self._previous_run_hint(state.room - len(plain(line)))
-        state.show((*line, *hint), focused=not self.in_table)
+        self.bars.show()
         self.show_hint()
-
-    def _show_frames(self) -> None:
-        """Draw the lines above and below the table and the preview."""
-        place = self.query_one("#place", FrameEdge)
-        parts = fitting(self.table.status(), place.room - 12)
-        place.show(((" Kernels ", "title"),), ((f" {parts} ", "dim"),) if parts else (), focused=self.in_table)
-        names = [f" #{row.index} {shorten(row.demangled, _NAME_CELLS)} " for row in (self.table.kernel,) if row]
-        self.query_one("#preview_title", FrameEdge).show(tuple((name, "title") for name in names))
-        self.query_one("#table_end", FrameEdge).show((), focused=self.in_table)
-
-    def _previous_run_hint(self, room: int) -> Line:
-        """Return a hint at an earlier run to compare with, if all of it fits."""
-        hint = self._previous_run.text
-        return (("· ", "dim"), (hint, "note"), (" ", "")) if hint and len(hint) + 4 <= room else ()
-
-    def _title(self) -> Line:
-        process = self.process
-        watching = [("watching  ", "accent")] if self.probe_app.session.watching else []
-        probe = [(f"{process.probe}  ", "note")] if process is not None and process.probe else []
-        command = self.current_selection.snapshot.command
-        return ((" tui-probe  ", "title"), *watching, *self.switch.line(), *probe, (command, "dim"))
 
     # -- layout
 
     def on_resize(self, event: events.Resize) -> None:
         """Divide the terminal anew."""
-        self._divide(*event.size)
-
-    def _divide(self, width: int, height: int) -> None:
-        division = arrangement(width, height, len(self.process.kernels) if self.process else None)
-        self._division = division
-        if division is None:
-            return
-        division.apply(self, zoomed=self.zoomed, in_table=self.in_table)
-        if self.zoomed or not division.preview:
-            self.preview.resize(0, 0)
-        self.show_bars()
+        self.bars.divide(*event.size)
+        self.show_hint()
 
     def focus_table(self, *, in_table: bool) -> None:
         """Let keys go to the table, or to the page."""
-        self.in_table = self.table.focused = in_table
+        self.panes.in_table = self.table.focused = in_table
         for view in (*self.pages.views.values(), self.pages.of_kernel.view):
             view.focused = not in_table and view is self.pages.shown
         if self.zoomed:
-            self._divide(*self.size)
+            self.bars.divide(*self.size)
         self.redraw(self.table)
         self.redraw(self.pages.shown)
 
-    # -- keys
+    # -- keys of the screen
 
     def hints(self) -> list[keys.Key]:
         """The keys of the pane that has them, then those of the screen."""
-        rows = keys.in_scope("app", "live", "kernels", "view", self.view.kind)
-        if isinstance(self.view, GrowingView):
-            rows += [row for row in keys.in_scope("table") if row.id == "open"]
-        order = {"app": 0, self.view.kind: 1, "table": 1}
-        rows.sort(key=lambda row: 2 if row.id == "next_found" else order.get(row.scope, 3))
-        return [row for row in rows if self._named(row)]
-
-    def _named(self, row: keys.Key) -> bool:
-        """Return whether a key acts now; others are not named."""
-        stands_out = any(kernel.stands_out for kernel in self.table.shown)
-        return stands_out if row.id == "next_found" else row.id != "interrupt" or self.probe_app.target_runs
-
-    # -- keys of the screen
+        return self.bars.hints()
 
     def on_key(self, event: events.Key) -> None:
         """Handle a key; hold one for the table until there is a table."""
@@ -311,7 +185,7 @@ class LiveScreen(PaneActions):
 
     def applies(self, row: keys.Key) -> bool:
         """Return whether a key acts now: its kernel, launch or process exists, and the run can be paused."""
-        if row.id in ("process", "processes"):
+        if row.id in ("previous_process", "next_process", "processes"):
             return self.switch.applies
         if row.id == "together":
             return self.view is self.pages.ranges
@@ -321,6 +195,15 @@ class LiveScreen(PaneActions):
             return self.current_selection.paused or self.current_selection.snapshot.running
         return step_applies(row, self.current_selection.source(), self.table) and super().applies(row)
 
+    def action_next_page(self, step: int) -> None:
+        """The page next to this one, of those that show something."""
+        names = [tab.id for tab in self.page_tabs if not tab.empty or tab.id == self.current]
+        self.action_page(names[(names.index(self.current) + step) % len(names)])
+
+    def action_probe(self) -> None:
+        """The source of the probe."""
+        self.action_page(PROBE)
+
     def action_page(self, page: str) -> None:
         """Show a page; the pane with the keys keeps them."""
         self.pages.current = page
@@ -328,7 +211,7 @@ class LiveScreen(PaneActions):
             self.pages.of_kernel.show(page)
         else:
             self._host(self.pages.shown)
-        self.show_snapshot(self.current_selection.snapshot)
+        self.frames.show(self.current_selection.snapshot)
 
     def _host(self, view: PaneView) -> None:
         view.focused = not self.in_table
@@ -378,8 +261,9 @@ class LiveScreen(PaneActions):
 
     def action_zoom(self) -> None:
         """The pane with the keys in full size, and back."""
-        self.zoomed = not self.zoomed
-        self._divide(*self.size)
+        self.panes.zoomed = not self.zoomed
+        self.bars.divide(*self.size)
+        self.show_hint()
 
     def action_back(self) -> None:
         """One level back: search and filter, full size, the table, home."""
@@ -489,10 +373,58 @@ class LiveScreen(PaneActions):
         else:
             self.probe_app.compare(source)
 
-    def action_next_process(self) -> None:
-        """The next process of the target."""
-        self.switch.next()
+    def action_step_process(self, step: int) -> None:
+        """The next or previous process of the program."""
+        self.switch.step(step)
 
     def action_processes(self) -> None:
         """Choose a process from a list."""
         self.switch.choose()
+
+    # -- keys of one pane
+
+    def action_reverse(self) -> None:
+        """Reverse the table."""
+        if self._has_table():
+            self.table.reverse()
+
+    def action_next_status(self) -> None:
+        """Only kernels of one status."""
+        if self._has_table():
+            self.table.next_status()
+
+    def _has_table(self) -> bool:
+        """Do keys go to the table? If not, it is said how they come there."""
+        if not self.in_table:
+            self.notice("this key is for the table: Tab goes there")
+        return self.in_table
+
+    def action_together(self) -> None:
+        """Ranges of one name together, or each by itself."""
+        if self.view is self.pages.ranges:
+            self.pages.ranges.toggle(self.process)
+        else:
+            self.notice(f"ranges can be taken together: page {PAGE_KEYS['ranges']}")
+
+    def action_follow(self) -> None:
+        """Follow the end of a log, or stay."""
+        if isinstance(self.view, LogView):
+            self.view.toggle_follow()
+        else:
+            self.notice(f"a log can be followed: pages {', '.join(PAGE_KEYS[name] for name in _LOGS)}")
+
+    def action_tags(self) -> None:
+        """Choose the tags of a log."""
+        if isinstance(self.view, LogView):
+            choose_tags(self.app, self.view)
+        else:
+            self.notice(f"a log has tags: page {PAGE_KEYS['events']}")
+
+    def action_next_found(self) -> None:
+        """The next flagged kernel."""
+        self.notice(self.table.next_flagged() or self._why_none_flagged())
+
+    def _why_none_flagged(self) -> str:
+        if any(row.status == "probed" for row in self.table.rows):
+            return "nothing stands out in the kernels shown whose results were read"
+        return f"nothing measured: {KernelFilterWarning.why_unmeasured(self.current_selection.snapshot)}"

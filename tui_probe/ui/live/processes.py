@@ -46,10 +46,10 @@ class ProcessSwitch:
         self.current_selection.select_process(place)
         self.changed()
 
-    def next(self) -> None:
-        """Show the next one."""
+    def step(self, step: int) -> None:
+        """Show the next or previous one."""
         if self.applies:
-            self.show(self.current_selection.place + 1)
+            self.show(self.current_selection.place + step)
         else:
             self.screen.notice(_ONLY_PROCESS)
 

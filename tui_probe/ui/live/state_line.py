@@ -1,13 +1,15 @@
-"""State of a run in one line, with its end, kernel filters without a match, and the previous run."""
+"""State of a run in one line: its end, filters without a match, the previous run, and launches per second."""
 
 from __future__ import annotations
 
 import signal
+from collections import deque
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.bar_chart import column_chart
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
 from tui_probe.probekit.record_counts import launches_text
@@ -135,6 +137,8 @@ def why_empty(snapshot: Snapshot) -> str:
         return "reading the trace"
     if snapshot.running:
         return "waiting for the first kernel"
+    if snapshot.failure:
+        return f"no kernel was launched; {ending(snapshot.status)[0]}: {snapshot.failure}; 0 e shows stderr"
     return "no kernel was launched; 0 o and 0 e show the program's output (interactive programs need --no-ui)"
 
 
@@ -197,3 +201,32 @@ class PreviousRunHint:
 
     def _take(self, before: Path | None) -> None:
         self.text = "" if before is None else f"{keys.key_of('again')} compares with the run before"
+
+
+SAMPLES: Final = 12
+_MIN_SECONDS: Final = 0.4
+"""Time between two samples."""
+
+
+class LaunchRate:
+    """Takes the number of launches with each frame; nothing is added while it stays the same."""
+
+    def __init__(self) -> None:
+        self.samples: deque[float] = deque(maxlen=SAMPLES)
+        self._launches: int | None = None
+        self._at = 0.0
+
+    def look(self, launches: int, now: float) -> None:
+        """Add a sample, if there were launches since the last one."""
+        if self._launches is None or launches < self._launches:
+            self._launches, self._at = launches, now
+        elif launches > self._launches and now - self._at >= _MIN_SECONDS:
+            self.samples.append((launches - self._launches) / (now - self._at))
+            self._launches, self._at = launches, now
+
+    def line(self) -> Line:
+        """Return ``launches/s ▁▂▆▇ 4 120``; nothing before the first sample."""
+        if not self.samples:
+            return ()
+        chart = column_chart(list(self.samples), SAMPLES, high=max(self.samples))[0]
+        return (("launches/s ", "dim"), (chart, "ramp5"), (f" {units.count(round(self.samples[-1]))}", ""))

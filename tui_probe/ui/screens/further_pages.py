@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.spans import Line, clip, pad, width
 from tui_probe.pages.views import kind_of
-from tui_probe.probekit.page_keys import DIGIT_PAGES, page_keys
+from tui_probe.probekit.page_keys import PAGES, page_keys
 from tui_probe.ui.screens.lists import FittedList, FittedScreen, framed
 from tui_probe.ui.screens.page_opening import pages_of
 from tui_probe.ui.widgets.tabs import Tab
@@ -28,8 +28,7 @@ _KEYS: Line = (
     ("Esc", "key"),
     (" back", "dim"),
 )
-_TITLES = {"process": "Log"}
-"""Titles of tabs that are shorter than those of their pages."""
+_TITLES = {page.name: page.title for page in PAGES if page.key.isdigit()}
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ class LetterScreen(FittedScreen[Any, LetterList]):
 
 def digit_tabs() -> list[Tab]:
     """Return the tabs of the pages of a kernel that have a digit: known without an import of all probes."""
-    return [kernel_tab(kind_of(name), str(digit)) for digit, name in enumerate(DIGIT_PAGES, 1)]
+    return [kernel_tab(kind_of(page.name), page.key) for page in PAGES if page.key.isdigit()]
 
 
 def kernel_tab(kind: ViewKind, key: str, source: ViewSource | None = None, *, empty: bool = False) -> Tab:

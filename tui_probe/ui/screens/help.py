@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import Line, Span, pad, paragraphs, wrap
 from tui_probe.help import topics
+from tui_probe.probekit.page_keys import MORE, PAGES
 from tui_probe.ui import keys
 from tui_probe.ui.export import Writer, write_lines
 from tui_probe.ui.help_text import help_page
@@ -38,8 +39,10 @@ _EVERYWHERE = ("app", "view")
 _IN_FULL_ONLY = ("tabs", "log", "ranges", "help", "reading")
 _MOVES = "↑ ↓ ← → or h j k l   PgUp PgDn   Home End or g G"
 _WORDS = {
-    "process": "next process",
+    "next_process": "next process",
+    "previous_process": "previous process",
     "processes": "all processes",
+    "previous_page": "previous page",
     "record": "recording",
     "previous_kernel": "previous kernel",
     "previous_launch": "previous launch",
@@ -205,7 +208,8 @@ def overview_lines(cells: int, scopes: frozenset[str]) -> list[Line]:
     """Return one page of keys: those of pages, then those of the screen in columns, a word each."""
     lines: list[Line] = []
     if "tabs" in scopes:
-        names = [f"{digit} {name}" for digit, name in (*enumerate(keys.PAGE_NAMES, 1), (0, "list of more"))]
+        digits = [f"{page.key} {page.title}" for page in PAGES if page.key.isdigit()]
+        names = [*digits, f"{MORE} list of more", f"{keys.key_of('next_page')} next page"]
         lines += [((" Pages", "title"),), *(((f"   {'  '.join(row)}", ""),) for row in _rows(names, cells - 4))]
     own = [scope for scope in keys.SCOPES if scope in scopes and scope not in (*_IN_FULL_ONLY, *_EVERYWHERE)]
     for title, group in (*((keys.SCOPES[scope], (scope,)) for scope in own), (keys.SCOPES["app"], _EVERYWHERE)):

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 INTERVAL = 0.25
 """Seconds between looks at what is being opened: short enough for its progress to seem steady."""
-FIRST = ("leave", "jump", "probe", "worst")
+FIRST = ("leave", "jump", "worst")
 """Keys that are before those of the current page, in the line of keys."""
-_SORTS = {"zoom_out": "order", "zoom_out_rows": "order_back"}
-"""Texts of ``s`` and ``S`` on a page that has an order."""
+_CHOOSES_ORDER = "zoom_out"
+"""Command whose key chooses the column to sort by on a page of rows."""
 UNNAMED = (*FIRST, "interrupt")
 
 
@@ -237,18 +237,17 @@ class PagedScreen(ViewScreen):
         first = [
             *([own["leave"]] if self.names(own["leave"]) else []),
             *([replace(own["jump"], footer=self.jump_words(page))] if page else []),
-            *([own["probe"]] if self.names(own["probe"]) else []),
             *([own["worst"]] if self.applies(own["worst"]) else []),
         ]
         drawing = [key for key in keys.in_scope("drawing") if keys.command_of(key) in commands]
-        general = [key for key in keys.in_scope(*self.SCOPES, "pages", "app", "view") if key.id not in UNNAMED]
+        general = [key for key in keys.in_scope(*self.SCOPES, "pages", "app", "view", "tabs") if key.id not in UNNAMED]
         return [*first, *drawing, *(key for key in general if self.names(key))]
 
     def names(self, key: keys.Key) -> bool:
         """Return whether the line of keys names a key, if there is room."""
         if key.id in ("search", "filter"):
             return self._view.searches if key.id == "search" else self._view.filters
-        return key.id not in ("again", "probe")
+        return key.id not in ("again", "probe", "previous_page", "page_0")
 
     def applies(self, row: keys.Key) -> bool:
         """Return whether a key does something; for the hotspot key, whether the page has one."""
@@ -260,7 +259,7 @@ class PagedScreen(ViewScreen):
         """Stop reading; end search and filter; go back on the way that jumps took; leave."""
         if self.opener.opening is not None:
             self.opener.give_up()
-            stopped = MessageView(self, self.current, "stopped: Tab or the number of a page starts again")
+            stopped = MessageView(self, self.current, "stopped: the key of a page opens it")
             self.host(self.lasting if self.lasting.name == self.current else stopped)
         elif self._view.clear_search():
             return
@@ -304,10 +303,6 @@ class PagedScreen(ViewScreen):
         self.current = page
         self.show_page()
 
-    def action_probe(self) -> None:
-        """Only pages of a kernel come from a probe."""
-        self.notice("p is for the screen of a kernel: it shows the probe's own file")
-
     def action_again(self) -> None:
         """Only a kernel's screen knows what ran."""
         self.notice("these files name no program to run again")
@@ -325,7 +320,7 @@ class PagedScreen(ViewScreen):
         """Show the page of a digit."""
         tab = next((tab for tab in self.tabs if tab.key == str(digit)), None)
         if tab is None:
-            self.notice(f"there is no page {digit} here: Tab goes from page to page, 0 lists further ones")
+            self.notice(f"there is no page {digit} here: > shows the next page, 0 lists further ones")
         else:
             self.action_page(tab.id)
 
@@ -342,16 +337,21 @@ class PagedScreen(ViewScreen):
         if name is not None:
             self.action_page(name)
 
-    def action_next_view(self, step: int) -> None:
+    def action_next_pane(self) -> None:
+        """There is one panel."""
+        self.notice(f"there is one panel here: {keys.key_of('next_page')} shows the next page")
+
+    def action_next_page(self, step: int) -> None:
         """The page next to this one."""
         names = [tab.id for tab in self.tabs if not tab.empty or tab.id == self.current]
         self.action_page(names[(names.index(self.current) + step) % len(names)])
 
     def action_command(self, command: str) -> None:
-        """Give a command to the page. Where nothing can be zoomed, the keys for that sort, as in the kernel table."""
+        """Give a command to the page. Where nothing can be zoomed, ``s`` sorts, as in the kernel table."""
         commands = self._view.commands()
-        command = command if command in commands else _SORTS.get(command, command)
-        if command in commands:
+        if command == _CHOOSES_ORDER and command not in commands:
+            self.action_choose_order()
+        elif command in commands:
             self._view.command(command)
             self.show_bars()
         elif command == MARK and isinstance(self._view, DocumentView):

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.css.query import NoMatches
 
+from tui_probe.probekit.page_keys import letters_of
 from tui_probe.ui import keys
 from tui_probe.ui.export import KEYS, SUFFIXES, copy_out, export
 from tui_probe.ui.help_text import PageTopic, topic_of
 from tui_probe.ui.layout import arrangement, needed
 from tui_probe.ui.prompt import FilterPrompt, Prompt, Question, QuestionKey, Refusal
+from tui_probe.ui.screens.further_pages import LetterItem, LetterScreen
 from tui_probe.ui.screens.lists import NameScreen
 from tui_probe.ui.textual_private import OpenScreen
 from tui_probe.ui.widgets.bars import Bar, key_line
@@ -283,6 +285,22 @@ class ViewScreen(OpenScreen[None]):
             return
         self.prompt = FilterPrompt("show only what contains", self.view.set_filter, self.view.filter_text)
         self.show_hint()
+
+    def action_choose_order(self) -> None:
+        """Choose the column to sort by, from those that are shown."""
+        view, titles = self.view, self.view.sortable()
+        if not titles:
+            self.notice("no columns to sort by in this panel")
+            return
+        letters = letters_of(titles)
+        items = [LetterItem(letters[key], title, value=key) for key, title in titles.items()]
+        place = list(titles).index(view.sorted_column) if view.sorted_column in titles else 0
+        self.app.push_screen(LetterScreen("Sort by", items, place), partial(self._take_order, view))
+
+    def _take_order(self, view: PaneView, key: str | None) -> None:
+        if key is not None:
+            view.sort_by(key)
+            self.show_bars()
 
     def action_copy(self) -> None:
         """Copy the view's text to the clipboard and to a file."""

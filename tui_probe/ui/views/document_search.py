@@ -108,12 +108,19 @@ class DocumentSearch:
         self._changed()
 
     def clear(self) -> bool:
-        """Forget search and filter; False if there was none."""
-        had = bool(self.searched or self.filtered)
+        """End the search, or without one the filter; False if there was neither."""
+        searched, filtered = bool(self.searched), bool(self.filtered)
         self.searched, self.match = "", None
-        if had:
+        if searched:
+            self._changed()
+        elif filtered:
             self._show_all()
-        return had
+        return searched or filtered
+
+    def clear_all(self) -> None:
+        """End both."""
+        while self.clear():
+            pass
 
     def _show_all(self) -> None:
         """No filter: the cursor stays at its line; where it was not moved it returns to the one it was on before."""

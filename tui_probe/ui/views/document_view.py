@@ -217,8 +217,21 @@ class DocumentView(PaneView):
         self.lookup.set_filter(text)
 
     def clear_search(self) -> bool:
-        """Forget search and filter."""
+        """End the search, or without one the filter."""
         return self.lookup.clear()
+
+    def sortable(self) -> Mapping[str, str]:
+        """Return the columns of the document to sort by."""
+        return self.document.sortable()
+
+    @property
+    def sorted_column(self) -> str:
+        """The key of the column by which its rows are sorted."""
+        return self.document.sorted_column
+
+    def sort_by(self, key: str) -> None:
+        """Sort its rows; the cursor stays at its line of PTX, where there is one."""
+        self._keep_line(partial(self.document.sort_by, key))
 
     # -- keys
 
@@ -233,7 +246,7 @@ class DocumentView(PaneView):
         return commands
 
     def command(self, command: str) -> None:
-        """Run a command. The cursor stays at its PTX line, if it has one."""
+        """Run a command."""
         if command in ("next", "previous"):
             self._to_anchor(1 if command == "next" else -1)
             return
@@ -245,9 +258,16 @@ class DocumentView(PaneView):
             self.desk.notice(self.document.mark(self.cursor, self._cells) if self.count else "")
             self.changed()
             return
-        here, above, row = self._spot(), self._ptx_line(), self.window.place.cursor - self.window.top
+        self._keep_line(partial(self._press, command))
+
+    def _press(self, command: str) -> None:
         if words := self.document.press(command):
             self.desk.notice(words)
+
+    def _keep_line(self, change: Callable[[], None]) -> None:
+        """Change what the document shows; the cursor stays at its line of PTX, where there is one."""
+        here, above, row = self._spot(), self._ptx_line(), self.window.place.cursor - self.window.top
+        change()
         self._lay_out()
         after = self.document.place_of_spot(here, self._cells)
         if after is None and (words := self.document.missing_reason(here)):
@@ -313,7 +333,7 @@ class DocumentView(PaneView):
         """Limit the document to a part; return whether it changed. The cursor goes to its beginning."""
         changed = self.document.select_part(only)
         if changed:
-            self.clear_search()
+            self.lookup.clear_all()
             self._new = True
             self._lay_out()
         return changed
@@ -368,7 +388,7 @@ class DocumentView(PaneView):
         if number is None or (self.window.is_hidden(number) and not exactly):
             return False
         if self.window.is_hidden(number):
-            self.clear_search()
+            self.lookup.clear_all()
         self._set_cursor(self.window.place_of(number))
         return True
 

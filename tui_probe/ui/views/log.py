@@ -311,12 +311,17 @@ class LogView(PaneView):
         self.changed()
 
     def clear_search(self) -> bool:
-        """Forget search and filters. False if there was none."""
-        had = bool(self.searched) or self.wanted != LogFilter()
-        if had:
+        """End the search; without one the filter; without both the choice of tags. False if there was none."""
+        if self.searched:
             self.searched, self.match = "", None
+            self.changed()
+        elif self.wanted.text:
+            self._want(replace(self.wanted, text=""))
+        elif self.wanted != LogFilter():
             self._want(LogFilter())
-        return had
+        else:
+            return False
+        return True
 
     def exported(self) -> Callable[[], Iterable[str]]:
         """All lines that pass the filter, to be read in the background."""

@@ -156,12 +156,12 @@ class RangesView(GrowingView):
         if not isinstance(row, RangeLine) or row.launched is not None:
             return False
         self._left, self._only = self.state(), range_key(row.node)
-        super().clear_search()
+        self.lookup.clear_all()
         self.look(self._process)
         return True
 
     def clear_search(self) -> bool:
-        """Forget the search; without one, show all ranges again."""
+        """End the search or the filter; without one, show all ranges again."""
         if super().clear_search():
             return True
         entered, self._only = self._only is not None, None

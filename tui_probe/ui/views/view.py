@@ -135,8 +135,20 @@ class PaneView:
         """Show only what contains ``text``; everything if empty."""
 
     def clear_search(self) -> bool:
-        """Forget search and filter. False if there was neither."""
+        """End the search, or without one the filter. False if there was neither."""
         return False
+
+    def sortable(self) -> Mapping[str, str]:
+        """Return the titles of the columns to sort by, by key; empty for no such columns."""
+        return {}
+
+    @property
+    def sorted_column(self) -> str:
+        """The key of the column by which rows are sorted; "" where no one chose a column."""
+        return ""
+
+    def sort_by(self, key: str) -> None:
+        """Sort the rows by a column; the same one again reverses them."""
 
     def explanation(self) -> Sequence[str]:
         """Return how to read the view, as paragraphs."""
@@ -319,14 +331,15 @@ class TextView(PaneView):
         self.changed()
 
     def clear_search(self) -> bool:
-        """Forget search and filter; what was not scrolled meanwhile is where it was before."""
-        had = bool(self.searched or self.filtered)
-        if self.filtered and not self.top:
-            self.top = self._top_before
-        self.searched, self.filtered, self.match = "", "", None
-        if had:
-            self.changed()
-        return had
+        """End the search, or without one the filter; what was not scrolled meanwhile is where it was before."""
+        if not self.searched and not self.filtered:
+            return False
+        if not self.searched:
+            self.top = self.top or self._top_before
+            self.filtered = ""
+        self.searched, self.match = "", None
+        self.changed()
+        return True
 
     def exported(self) -> Callable[[], Iterable[str]]:
         """All lines that pass the filter."""

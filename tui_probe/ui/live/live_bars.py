@@ -1,0 +1,171 @@
+"""Lines around the panes of the live screen, and the division of the terminal among the panes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import plain
+from tui_probe.ui import keys
+from tui_probe.ui.layout import arrangement
+from tui_probe.ui.live.state_line import (
+    KernelFilterWarning,
+    LaunchRate,
+    PreviousRunHint,
+    elapsed_line,
+    state_line,
+)
+from tui_probe.ui.views.table_views import GrowingView
+from tui_probe.ui.widgets.bars import Bar, fitting
+from tui_probe.ui.widgets.pane import FrameEdge
+from tui_probe.ui.widgets.tabs import TabBar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.ui.layout import Arrangement
+    from tui_probe.ui.live.current_selection import CurrentSelection
+    from tui_probe.ui.live.feed import ProcessView, Snapshot
+    from tui_probe.ui.live.kernel_table import KernelTable
+    from tui_probe.ui.live.live_pages import LivePages
+    from tui_probe.ui.live.preview import Preview
+    from tui_probe.ui.live.processes import ProcessSwitch
+    from tui_probe.ui.screens.view_screen import ViewScreen
+    from tui_probe.ui.views.view import PaneView
+    from tui_probe.ui.widgets.tabs import Tab
+
+_NAME_CELLS = 48
+"""Cells of the name of a kernel in the title of its panel."""
+_RATE_FROM = 100
+"""Columns of a terminal from which on there is room for launches per second."""
+
+
+@dataclass
+class LivePanes:
+    """The panes of a live screen. ``in_table``: the table has the keys, else the page; ``zoomed``: it is alone."""
+
+    table: KernelTable
+    pages: LivePages
+    preview: Preview
+    selection: CurrentSelection
+    switch: ProcessSwitch
+    in_table: bool = True
+    zoomed: bool = False
+
+    @property
+    def view(self) -> PaneView:
+        """The pane that has the keys."""
+        return self.table if self.in_table else self.pages.shown
+
+    @property
+    def process(self) -> ProcessView | None:
+        """The process that is shown."""
+        return self.selection.process
+
+    @property
+    def tabs(self) -> Sequence[Tab]:
+        """The pages that there are."""
+        return self.pages.tabs(self.process)
+
+
+class LiveBars:
+    """Title, frames, tabs, state and hints of a live screen."""
+
+    def __init__(self, screen: ViewScreen, panes: LivePanes) -> None:
+        self._screen, self._panes = screen, panes
+        self._division: Arrangement | None = None
+        self.filter_warning = KernelFilterWarning()
+        self.rate = LaunchRate()
+        self.previous_run = PreviousRunHint(screen)
+
+    # -- layout
+
+    def divide(self, width: int, height: int) -> None:
+        """Give the panes their parts of a terminal of this size."""
+        panes = self._panes
+        self._division = self._arrangement(width, height)
+        if self._division is None:
+            return
+        self._division.apply(self._screen, zoomed=panes.zoomed, in_table=panes.in_table)
+        if panes.zoomed or not self._division.preview:
+            panes.preview.resize(0, 0)
+        self.show()
+
+    def follow(self, snapshot: Snapshot, process: ProcessView | None) -> str:
+        """Take what a snapshot changes; returns the warning of a kernel filter without a match, the first time."""
+        self.previous_run.look(snapshot, process)
+        if self._arrangement(*self._screen.size) != self._division:
+            self.divide(*self._screen.size)
+        return self.filter_warning.look(snapshot, time.monotonic())
+
+    def _arrangement(self, width: int, height: int) -> Arrangement | None:
+        process = self._panes.process
+        return arrangement(width, height, len(process.kernels) if process else None)
+
+    # -- lines
+
+    def show(self) -> None:
+        """Draw all lines but that of hints, each if it changed."""
+        screen, panes, snapshot = self._screen, self._panes, self._screen.probe_app.feed.latest
+        rate = self.rate.line() if snapshot.running and screen.size.width >= _RATE_FROM else ()
+        screen.query_one("#title", Bar).show(self._title(), rate)
+        self._show_frames()
+        tabs = screen.query_one(TabBar)
+        tabs.show_tabs(panes.tabs, panes.pages.current, panes.pages.shown.status(), focused=not panes.in_table)
+        state = screen.query_one("#state", FrameEdge)
+        line = (*elapsed_line(snapshot, time.time()), *self._states(snapshot), (" ", ""))
+        hint = self._previous_run_hint(state.room - len(plain(line)))
+        state.show((*line, *hint), focused=not panes.in_table)
+
+    def _states(self, snapshot: Snapshot) -> Line:
+        panes = self._panes
+        return state_line(
+            snapshot,
+            panes.process,
+            paused=panes.selection.paused,
+            low_bandwidth=self._screen.probe_app.low_bandwidth,
+            remark=self.filter_warning.state,
+        )
+
+    def _title(self) -> Line:
+        panes, process = self._panes, self._panes.process
+        watching = [("watching  ", "accent")] if self._screen.probe_app.session.watching else []
+        probe = [(f"{process.probe}  ", "note")] if process is not None and process.probe else []
+        command = panes.selection.snapshot.command
+        return ((" tui-probe  ", "title"), *watching, *panes.switch.line(), *probe, (command, "dim"))
+
+    def _show_frames(self) -> None:
+        """Draw the lines above and below the table and the preview."""
+        screen, panes = self._screen, self._panes
+        place = screen.query_one("#place", FrameEdge)
+        parts = fitting(panes.table.status(), place.room - 12)
+        place.show(((" Kernels ", "title"),), ((f" {parts} ", "dim"),) if parts else (), focused=panes.in_table)
+        names = [f" #{row.index} {shorten(row.demangled, _NAME_CELLS)} " for row in (panes.table.kernel,) if row]
+        screen.query_one("#preview_title", FrameEdge).show(tuple((name, "title") for name in names))
+        screen.query_one("#table_end", FrameEdge).show((), focused=panes.in_table)
+
+    def _previous_run_hint(self, room: int) -> Line:
+        """Return a hint at an earlier run to compare with, if all of it fits."""
+        hint = self.previous_run.text
+        return (("· ", "dim"), (hint, "note"), (" ", "")) if hint and len(hint) + 4 <= room else ()
+
+    # -- hints
+
+    def hints(self) -> list[keys.Key]:
+        """Return the keys of the pane that has them, then those of the screen."""
+        view = self._panes.view
+        rows = keys.in_scope("app", "live", "kernels", "view", view.kind)
+        if isinstance(view, GrowingView):
+            rows += [row for row in keys.in_scope("table") if row.id == "open"]
+        order = {"app": 0, view.kind: 1, "table": 1}
+        rows.sort(key=lambda row: 2 if row.id == "next_found" else order.get(row.scope, 3))
+        return [row for row in rows if self._is_named(row)]
+
+    def _is_named(self, row: keys.Key) -> bool:
+        """Return whether a key acts now; others are not named."""
+        if row.id == "next_found":
+            return any(kernel.stands_out for kernel in self._panes.table.shown)
+        return row.id not in ("interrupt", "probe") or (row.id == "interrupt" and self._screen.probe_app.target_runs)
