@@ -58,6 +58,12 @@ NAMES: Final = {
     "functions with a placeholder prefix": (r"\b(beside|booking|patience|turns|holding|stepwise)_\w+\(", 0, 0),
 }  # fmt: skip
 """Patterns of names that do not denote, each with its limit and its goal in matches."""
+DOCSTRING_HEADS: Final = re.compile(
+    r'"""(?:To|Of|By|In|Into|On|At|As|With|Within|Without|From|For|After|Before|Behind|Below|Between|Over|Per|Through'
+    r"|Under|Until|Up to|Is|Are|Was|Were|Has|Have|Did|Does|Can|May|Must|Shall|Should|Will|Would|It|Its|There|The same"
+    r"|Such|So)\b"
+)
+"""Heads of docstrings that name neither what is done nor what it is: prepositions, auxiliaries, pronouns."""
 
 
 @dataclass(frozen=True)
@@ -125,9 +131,21 @@ def names(paths: list[str]) -> list[Measurement]:
     ]
 
 
+def docstring_heads(paths: list[str]) -> Measurement:
+    """Count the docstrings of the package and of probes with a head of ``DOCSTRING_HEADS``."""
+    counts = {
+        path: len(DOCSTRING_HEADS.findall((ROOT / path).read_text(encoding="utf-8")))
+        for path in paths
+        if path.startswith(PACKAGES) and path.endswith(".py")
+    }
+    most = max(counts, key=counts.__getitem__)
+    total = sum(counts.values())
+    return Measurement("docstrings that begin with a preposition", total, 30, 0, most if total else "")
+
+
 def main() -> int:
     paths = tracked()
-    measured = [*sizes(paths), *names(paths)]
+    measured = [*sizes(paths), docstring_heads(paths), *names(paths)]
     print(f"{'':<44}{'now':>8}{'limit':>8}{'goal':>8}")
     print("\n".join(row.line for row in measured))
     return int(any(row.value > row.limit for row in measured))

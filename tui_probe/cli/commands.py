@@ -29,7 +29,9 @@ class Entry:
     help: str
     group: str = ""
     needs_hook: bool = False
-    """Its module is not imported in the viewer wheel, which may be on a system without what the module imports."""
+    """True if the command needs the hook; the viewer wheel does not import its module, whose imports may be missing
+    there.
+    """
 
 
 COMMANDS = {

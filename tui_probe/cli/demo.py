@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = "tui_probe.simgpu.examples"
 TIMED_LAUNCHES = 6
-"""Per kernel: on a GPU some run unprobed and are timed; a screen has something to show."""
+"""Launches per kernel on a GPU: some run unprobed and are timed; a screen has something to show."""
 SIMULATED_LAUNCHES = 2
-"""Per kernel: one for the counting probes of the default set, which are one probe, and one for ``block_sched``."""
+"""Launches per kernel: one for the fused counting probes of the default set, and one for ``block_sched``."""
 MIN_FREE_DISK = "32M"
 """The trace of all kernels has 1 MB; the temporary directory of a container may be smaller than a run's default."""
 SLOWLY = "--slow"  # so that there is something to watch

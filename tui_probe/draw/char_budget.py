@@ -64,15 +64,15 @@ def first_records(records: Iterable[dict[str, Any]], chars: int) -> tuple[list[d
 
     Records are read one by one, so that those of a large page are never held.
     """
-    rest = iter(records)
+    remaining = iter(records)
     kept: list[dict[str, Any]] = []
     size = 0
-    for record in rest:
+    for record in remaining:
         kept.append(record)
         size += len(dump_json(record))
         if size > chars:
             break
-    return kept, sum(1 for _ in rest)
+    return kept, sum(1 for _ in remaining)
 
 
 def fit_document(

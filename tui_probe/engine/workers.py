@@ -58,7 +58,7 @@ class WorkerTask(NamedTuple):
 
 
 class Workers:
-    """Up to ``limit`` worker processes. Construct it while no other thread of this process works."""
+    """Worker processes, ``limit`` at most. Construct it while no other thread of this process works."""
 
     def __init__(self, limit: int, task: WorkerTask) -> None:
         self._connections, own = socket.socketpair()

@@ -312,7 +312,7 @@ def python_settings(base: Mapping[str, str]) -> list[Setting]:
 
 
 UVX_DIRECTORIES: Final = ("archive-v", "environments-v")
-"""In uv's cache: the environments of ``uvx``. Those of ``uv run --with`` are elsewhere, and are the user's."""
+"""Directories of ``uvx`` environments in uv's cache. Those of ``uv run --with`` are elsewhere, and are the user's."""
 CACHE_MARK: Final = "CACHEDIR.TAG"
 
 

@@ -15,7 +15,7 @@ from tui_probe.version import __version__, package_folders
 
 PROCESSORS: Final = ("x86_64", "aarch64")
 MIN_GLIBC: Final = (2, 17)
-"""As in the names of the wheels that ``.ci/wheels`` builds."""
+"""Version in the names of the wheels that ``.ci/wheels`` builds."""
 VIEWER_COMMANDS: Final = "open, show, report, compare, import and eval work without it"
 
 

@@ -39,7 +39,7 @@ class Evidence:
         require_one_of(Provenance, self.provenance, "provenance")
 
     def record(self, metric: str, *, simulated: bool) -> dict[str, Any]:
-        """As data. A simulated GPU counts as a real one does, but its clock is that of a model."""
+        """Return the JSON record. A simulated GPU counts as a real one does, but its clock is that of a model."""
         provenance = "simulated" if simulated and self.provenance == "timed" else self.provenance
         return {"metric": metric, "value": self.value, "unit": self.unit, "ideal": self.ideal, "provenance": provenance}
 

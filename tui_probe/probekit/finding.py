@@ -83,12 +83,12 @@ class Finding:
 
     @property
     def evidence(self) -> dict[str, Evidence]:
-        """Its values with units, ideals and provenance."""
+        """Values with units, ideals and provenance, by metric."""
         return evidence_of(self.values)
 
     @property
     def numbers(self) -> dict[str, Number]:
-        """Its values without them."""
+        """Values without units, by metric."""
         return numbers_of(self.values)
 
     @property

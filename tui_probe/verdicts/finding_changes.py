@@ -109,8 +109,8 @@ class FindingChange:
         """``matmul: uncoalesced at a.cu:4, sectors per request 32.0 → 4.0, ideal 4.0``."""
         kernel = f"{shorten(safe(self.kernel), _NAME_WIDTH)}: " if self.kernel else ""
         place = f" at {self.position}" if self.position else ""
-        words = f", {self.words}" if self.words else ""
-        return f"{kernel}{self.label}{place}{words}"
+        suffix = f", {self.words}" if self.words else ""
+        return f"{kernel}{self.label}{place}{suffix}"
 
     @property
     def loss_order(self) -> tuple[bool, float, bool, float]:
@@ -123,7 +123,7 @@ class FindingChange:
         return self.outcome == "unknown", not self.trend, self.loss_order
 
     def record(self) -> dict[str, Any]:
-        """As data."""
+        """Return the JSON record."""
         return {
             "outcome": self.outcome,
             "trend": self.trend or None,

@@ -34,7 +34,7 @@ class KernelBound:
     kernel: Kernel
     share: float | None
     findings: tuple[KernelFinding, ...]
-    """Of each probe the flagged ones, else the first."""
+    """Findings of each probe: the flagged ones, else the first."""
     limited: KernelLimiter | None = None
     """The unit that limits it; None where nothing was counted that tells."""
 

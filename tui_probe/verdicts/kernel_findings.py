@@ -64,7 +64,7 @@ class Unmeasured:
     command: str = ""
 
     def record(self) -> dict[str, Any]:
-        """As data."""
+        """Return the JSON record."""
         return {"what": self.what, "code": self.code, "command": self.command or None}
 
 
@@ -120,19 +120,19 @@ class KernelFinding:
 
     @property
     def evidence(self) -> list[dict[str, Any]]:
-        """Its numbers as data."""
+        """JSON records of its numbers."""
         simulated = self.kernel.trace.state.simulated
         return [value.record(metric, simulated=simulated) for metric, value in self.finding.evidence.items()]
 
     @property
     def source(self) -> SourceLine | None:
-        """Its line of source; None where it has none, or it is not known."""
+        """Line of source; None if it has none, or it is unknown."""
         line, folder = self.finding.line, self.kernel.folder
         return None if line is None or folder is None else _source_lines(folder).ptx_line(line)
 
     @property
     def location(self) -> dict[str, Any]:
-        """Its line of source, of ``pruned.ptx``, and its offset in the SASS."""
+        """Line of source, line of ``pruned.ptx`` and offset in the SASS."""
         line, source = self.finding.line, self.source
         is_offset = isinstance(line, Offset)
         return {
@@ -178,7 +178,7 @@ class KernelFinding:
         return self.severity != "error", -share * part, not flagged, -share
 
     def record(self) -> dict[str, Any]:
-        """As data, by ``tui-probe schema finding``."""
+        """Return the JSON record, as ``tui-probe schema finding`` describes it."""
         finding = self.finding
         gain = finding.gain
         return {

@@ -58,7 +58,7 @@ class KernelBrief:
     losses: Sequence[KernelFinding]
 
     def lines(self, advice: set[str]) -> Iterator[str]:
-        """As text; without ``advice`` that was given before, to which its own is added."""
+        """Yield the text lines, without ``advice`` that was given before; new advice is added to it."""
         share = units.NOT_MEASURED if self.share is None else f"{self.share:.0%}"
         name = shorten(safe(self.kernel.demangled), _NAME_CELLS)
         launches = units.counted(self.kernel.launches, "launch")
@@ -71,7 +71,7 @@ class KernelBrief:
                 yield _cut(f"      fix: {loss.finding.advice}")
 
     def record(self) -> dict[str, Any]:
-        """As data; its findings are in a list of the document."""
+        """Return the JSON record; its findings are in a list of the document."""
         return {
             "index": self.kernel.index,
             "name": shorten(safe(self.kernel.demangled), _NAME_CELLS),
@@ -89,7 +89,7 @@ class NextCommand:
     command: str
 
     def record(self) -> dict[str, Any]:
-        """As data."""
+        """Return the JSON record."""
         return {"question": self.question, "command": self.command}
 
 

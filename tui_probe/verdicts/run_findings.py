@@ -51,7 +51,7 @@ class RunFindings:
     unread: int
 
     def record(self) -> dict[str, Any]:
-        """As data."""
+        """Return the JSON record."""
         command = f"tui-probe report {shell_word(self.trace.directory)} --page summary --format json"
         omitted = {"kernels": self.unread, "command": command} if self.unread else None
         return {"findings": [finding.record() for finding in self.findings], "findings_omitted": omitted}
@@ -100,8 +100,8 @@ def many_ranked_kernels(trace: Trace) -> RankedKernels:
         by_launches = sorted(trace.kernels, key=lambda kernel: -kernel.launches)
         return RankedKernels("", [(kernel, None) for kernel in by_launches])
     totals = [kernel.samples.mean_ns * kernel.launches for kernel in timed]
-    whole = sum(totals) or 1.0
-    shares = [total / whole for total in totals]
+    total_time = sum(totals) or 1.0
+    shares = [total / total_time for total in totals]
     return RankedKernels(GPU_TIME, _by_share(timed, shares))
 
 
@@ -140,5 +140,5 @@ def _mean_cycles(kernel: Kernel) -> float | None:
 
 
 def _unsampled_values(result: AnalysedResult) -> tuple[MetricValue, ...]:
-    """Its values, none of a sample of blocks: the cycles of some are not those of a launch."""
+    """Return the values of a result; none for a sample of blocks, whose cycles are not those of a launch."""
     return () if result.sample is not None else result.metric_values

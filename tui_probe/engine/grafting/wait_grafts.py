@@ -166,13 +166,15 @@ def _graft(target: GraftTarget, uniform: _UniformChoice, sites: Sequence[WaitSit
     code, arch, clock = uniform.code, target.arch, target.registers - RESERVED
     registers = uniform.registers(clock, len(sites))
     free = _free_registers(target, code, clock + _CLOCKS, uniform.assigned.exits)
-    kept = {Mark.FIRST_KEPT + index: MarkValue(uniform=number) for index, number in enumerate(uniform.kept)}
-    opening = opening_words(code.entry, replace(free, uniform=uniform.assigned.entry), kept) if code.entry else []
+    mark_values = {Mark.FIRST_KEPT + index: MarkValue(uniform=number) for index, number in enumerate(uniform.kept)}
+    opening = (
+        opening_words(code.entry, replace(free, uniform=uniform.assigned.entry), mark_values) if code.entry else []
+    )
     splices = [Splice(0, (*opening, *cleared_sums(registers, arch)))]
     for number, site in enumerate(sites):
         word, waits_itself = target.words[site.index], site.own is not None
         splices.append(wait_splice(site.at, word, number, registers, arch, waits_itself=waits_itself))
-    leaving = _leaving_words(code, free, kept, registers)
+    leaving = _leaving_words(code, free, mark_values, registers)
     splices += [Splice(at, leaving) for at in target.exits()]
     flags = [flag for inline in code.all for flag in inline.flags]
     rewritten = with_read_barriers(target.words)

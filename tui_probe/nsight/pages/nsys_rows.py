@@ -94,7 +94,7 @@ class NsysKernelRow:
 
     @property
     def traced(self) -> Kernel | None:
-        """The same kernel in a trace; None if there is none."""
+        """Kernel of a trace with the same name; None if there is none."""
         return self.sources.traced(self.name, self.mangled)
 
     @property

@@ -70,21 +70,21 @@ class Stamps:
 
     @classmethod
     def of_blocks(cls, size: int, granule: int) -> Stamps:
-        """Of memory that each launch has anew."""
+        """Make the stamps of memory that each launch has anew."""
         return cls(np.zeros(size // granule, U64), np.zeros(size // granule, U64), granule)
 
     @classmethod
     def of_device(cls, size: int, granule: int) -> Stamps:
-        """Of device memory: they take memory where kernels access it. Raises OSError."""
+        """Make the stamps of device memory: they take memory where kernels access it. Raises OSError."""
         stores, loads = (np.frombuffer(sparse_bytes(size // granule * 8), U64) for _ in range(2))
         return cls(stores, loads, granule)
 
     def stores(self, size: int) -> Value:
-        """As accesses of ``size`` bytes see them: shape (accesses, granules)."""
+        """Return the stamps of stores for accesses of ``size`` bytes: shape (accesses, granules)."""
         return self._words(self._stores, size)
 
     def loads(self, size: int) -> Value:
-        """The same of loads."""
+        """Return the stamps of loads for accesses of ``size`` bytes: shape (accesses, granules)."""
         return self._words(self._loads, size)
 
     def _words(self, stamps: NDArray[np.uint64], size: int) -> Value:
@@ -152,20 +152,20 @@ class BatchOrder:
 
     @cached_property
     def _copied(self) -> NDArray[np.int64]:
-        """By place: the time until which the thread's copies are complete for itself."""
+        """Time until which the thread's copies are complete for itself, by place."""
         return np.zeros(len(self._thread_at), np.int64)
 
     @cached_property
     def _published(self) -> NDArray[np.int64]:
-        """By place: the time until which they are complete for others."""
+        """Time until which the thread's copies are complete for others, by place."""
         return np.zeros(len(self._thread_at), np.int64)
 
     def threads(self, lanes: Lanes) -> NDArray[np.uint64]:
         """The number in the grid of each lane's thread."""
         threads: NDArray[np.uint64] | None = lanes.cache.get("threads")
         if threads is None:
-            whole = lanes.count == len(self._thread_at)
-            threads = lanes.cache["threads"] = self._thread_at if whole else self._thread_at[lanes.places]
+            is_complete = lanes.count == len(self._thread_at)
+            threads = lanes.cache["threads"] = self._thread_at if is_complete else self._thread_at[lanes.places]
         return threads
 
     @property
@@ -299,7 +299,7 @@ class BatchOrder:
     # -- order
 
     def is_unordered(self, stamps: NDArray[np.uint64], lanes: Lanes, positions: Places) -> NDArray[np.bool_]:
-        """For each stamp and position of a lane, whether no order makes the access of the stamp happen first."""
+        """Return, per stamp and position of a lane, whether no order makes the access of the stamp happen first."""
         time = (stamps >> np.uint64(TIME_BITS)).astype(np.int64)
         thread = (stamps & _THREAD).astype(np.int64)
         block, index = np.divmod(thread, self._threads)

@@ -158,7 +158,7 @@ class _Use:
     loads: KeptLoads = field(default_factory=KeptLoads)
 
     def stamp_loads(self) -> None:
-        """Have all loads leave their stamps."""
+        """Write the stamps of all loads."""
         for load in self.loads.take():
             self.is_loaded = True
             load.stamp_loads()
@@ -332,7 +332,7 @@ class BatchChecks:
         self._report("race", access, race.number, race.lanes, other=other)
 
     def _states_of(self, space: Space) -> ByteStates:
-        """Of memory that each batch has anew."""
+        """Return the states of memory that each batch has anew."""
         known = self._states.get(id(space))
         if known is None:
             states = ByteStates.uninitialised(len(space.view(U8)))

@@ -36,7 +36,7 @@ class WaitingLanes(NamedTuple):
     time: int
 
     def keys(self, opened: NDArray[np.bool_]) -> Places:
-        """By lane what must be at one instruction: a barrier, or a warp; -1 where the barrier stays shut."""
+        """Return, by lane, what must be at one instruction: a barrier, or a warp; -1 where the barrier stays shut."""
         keys = self.slots if self.is_whole else self.lanes.warp
         result: Places = np.where(opened[self.slots], keys, -1)
         return result

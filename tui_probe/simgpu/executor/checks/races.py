@@ -71,7 +71,7 @@ class RaceSearch:
         return gathered(self._stamps.stores(self._access.size), self._chosen)
 
     def unstored(self) -> NDArray[np.bool_]:
-        """For each lane, or for all, whether no byte has been stored; no lanes if all bytes have."""
+        """Return, per lane or for all, whether no byte has been stored; no lanes if all bytes have."""
         if self._stores.all():
             return np.zeros(0, np.bool_)
         unstored: NDArray[np.bool_] = (self._stores == 0).all(axis=1)
