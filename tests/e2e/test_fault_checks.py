@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from typing import TYPE_CHECKING
@@ -15,6 +16,63 @@ if TYPE_CHECKING:
     import pytest
 
     from .conftest import Tool
+
+
+STATES = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+PTX = b'''
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry NAME(.param .u64 from, .param .u64 to)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [from];
+    ld.param.u64 %rd2, [to];
+    ld.global.u32 %r1, [%rd1];
+    st.global.u32 [%rd2], %r1;
+    ret;
+}
+'''
+def kernel(name):
+    module, function = ctypes.c_void_p(), ctypes.c_void_p()
+    assert not cuda.cuModuleLoadData(ctypes.byref(module), PTX.replace(b"NAME", name))
+    assert not cuda.cuModuleGetFunction(ctypes.byref(function), module, name)
+    return function
+def memory():
+    address = ctypes.c_void_p()
+    assert not cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(4))
+    return address
+def launch(name, source):
+    arguments = (ctypes.c_void_p * 2)(ctypes.addressof(source), ctypes.addressof(target))
+    assert not cuda.cuLaunchKernel(kernel(name), 1, 1, 1, 1, 1, 1, 0, None, arguments, None)
+    assert not cuda.cuCtxSynchronize()
+def fill(address):
+    assert not cuda.cuMemsetD32_v2(address, 3, ctypes.c_size_t(1))
+context, host = ctypes.c_void_p(), ctypes.c_void_p()
+cuda.cuInit(0)
+cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
+target, empty, filled, copied, freed, late = (memory() for _ in range(6))
+fill(filled)
+fill(freed)
+cuda.cuMemcpyHtoD_v2(copied, bytes(4), ctypes.c_size_t(4))
+cuda.cuMemHostAlloc(ctypes.byref(host), ctypes.c_size_t(4), 0)
+cuda.cuMemFree_v2(freed)
+launch(b"of_filled", filled)
+launch(b"of_copied", copied)
+launch(b"of_host", host)
+launch(b"of_empty", empty)
+launch(b"of_freed", freed)
+for _ in range(33_000):
+    fill(filled)
+    fill(copied)
+launch(b"of_late", late)
+launch(b"of_nothing", ctypes.c_void_p(late.value + 4))
+print("ended")
+"""
+"""Launches that load four bytes each. So many fills are more than the driver lists: then all counts as initialized."""
 
 
 def _without_addresses(text: str) -> str:
@@ -36,3 +94,14 @@ def test_run_reports_example_of_help_page(tool: Tool, monkeypatch: pytest.Monkey
     unchecked, other = tool.run([sys.executable, "shift.py"], "--no-check")
     assert unchecked.returncode == 0
     assert open_trace(other).state.faults == []
+
+
+def test_driver_reports_states_of_memory(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUI_PROBE_SIM_CHECK", "1")
+    result, trace = tool.run([sys.executable, "-c", STATES])
+    assert (result.returncode, result.stdout) == (0, "ended\n")
+    faults = [json.loads(text) for text in open_trace(trace).state.faults]
+    expected = [
+        ("of_empty", "uninitialized"), ("of_freed", "use_after_free"), ("of_nothing", "out_of_bounds"),
+    ]  # fmt: skip
+    assert [(fault["kernel"], fault["kind"]) for fault in faults] == expected

@@ -10,9 +10,10 @@ import pytest
 
 from tui_probe.errors import SimulationError
 from tui_probe.simgpu.executor import Checker
+from tui_probe.simgpu.executor.checks.access_order import BatchOrder
 from tui_probe.simgpu.executor.checks.byte_states import CHANGE_ALLOCATED, CHANGE_FREED, CHANGE_INITIALISED
 
-from .device import Device, compiled
+from .device import BASE, Device, compiled
 
 if TYPE_CHECKING:
     from tui_probe.simgpu.executor.checks.findings import AccessPlace, Fault
@@ -58,7 +59,8 @@ class CheckedDevice(Device):
 
     def __init__(self) -> None:
         super().__init__(1 << 20)
-        self.checks = self.checker = Checker(self.memory)
+        self.checks = Checker(self.memory)
+        self.checker: Checker | None = self.checks
 
     def allocate(self, size: int) -> int:
         """Memory that is not initialised."""
@@ -98,14 +100,18 @@ class Plant(NamedTuple):
 
 def run(source: str) -> list[Fault]:
     """Return the faults of a kernel."""
-    device = CheckedDevice()
+    return launched(source, CheckedDevice()).checks.take_faults()
+
+
+def launched(source: str, device: CheckedDevice) -> CheckedDevice:
+    """A device after a kernel, which may have failed."""
     numbers, empty = device.upload(np.arange(256, dtype=np.uint32)), device.allocate(1024)
     freed = device.upload(np.zeros(256, np.uint32))
     device.free(freed, 1024)
     arguments = (np.uint64(numbers), np.uint64(empty), np.uint64(freed))
     with contextlib.suppress(SimulationError):
         device.launch(compiled(source), *arguments, grid=(2,), block=(64,))
-    return device.checks.take_faults()
+    return device
 
 
 def where(place: AccessPlace | None, lines: list[str]) -> tuple[str, tuple[int, int]] | None:
@@ -318,6 +324,23 @@ def test_checks_find_planted_fault(name: str) -> None:
     assert not others
     if plant.other is not None:
         assert where(fault.other, lines) in (("other", plant.other), ("here", plant.other))
+
+
+def test_checks_leave_memory_of_faulty_kernels_as_it_is() -> None:
+    for plant in PLANTS.values():
+        source = plant.source(plant.wrong)
+        unchecked = CheckedDevice()
+        unchecked.checker = None
+        buffers = [launched(source, device).buffer for device in (CheckedDevice(), unchecked)]
+        assert np.array_equal(*buffers)
+
+
+def test_failing_check_ends_checks_and_not_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BatchOrder, "threads", None)
+    device = launched(PLANTS["global-store"].source("st.global.u32 [%rd7], 7;"), CheckedDevice())
+    (fault,) = device.checks.take_faults()
+    assert fault.kind == "unchecked"
+    assert device.download(BASE + 1280, np.zeros(128, np.uint32)).tolist() == [7] * 128
 
 
 @pytest.mark.parametrize("name", PLANTS)

@@ -39,7 +39,7 @@ STRONG: Final = 1 << 29
 MAX_THREADS: Final = 1 << 29
 _THREAD: Final = np.uint64(MAX_THREADS - 1)
 SAME: Final = np.uint64(COPIED | TRACKED | MAX_THREADS - 1)
-"""What two stamps of the same thread have in common."""
+"""Bits that two stamps of the same thread have in common."""
 _ACCESS_BITS: Final = 2
 
 
@@ -98,7 +98,7 @@ class LaunchClock:
     def __init__(self, begin: int, blocks: int) -> None:
         self.begin = self.now = begin
         self.failure = ""
-        """Why the launch is no longer checked."""
+        """The error that ended the checks of the launch."""
         self._accesses = array("Q")
         # By block of the grid: its last fence, and the last time when it may have seen those of others.
         self.released = np.zeros(blocks, np.int64)

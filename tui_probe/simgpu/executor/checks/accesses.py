@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class AccessKind(NamedTuple):
-    """What an instruction does with the memory that it accesses; ``flag`` is part of its stamps.
+    """Kind of an instruction that accesses memory; ``flag`` is part of its stamps.
 
     A ``strong`` access may race with its like. ``releases`` makes earlier accesses visible to those who see it,
     ``acquires`` may see another thread's.

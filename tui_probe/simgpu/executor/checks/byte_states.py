@@ -107,7 +107,7 @@ class GlobalStates(ByteStates):
             allocation.is_readable = allocation.is_readable or None
 
     def is_readable(self, allocation: Allocation) -> bool:
-        """Whether all bytes were initialised when the launch began."""
+        """Return True if all bytes were initialised when the launch began."""
         if allocation.is_readable is None:
             allocation.is_readable = bool((self.states[allocation.start : allocation.end] == READABLE).all())
         return allocation.is_readable

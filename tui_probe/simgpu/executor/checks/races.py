@@ -62,7 +62,7 @@ class RaceSearch:
 
     @property
     def time(self) -> int:
-        """When the access was made."""
+        """Time of the access."""
         return int(self._stamp) >> TIME_BITS
 
     @cached_property
