@@ -18,11 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.trace.portable_files import open_flags
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-APPENDED_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+NEW_FILE: Final = open_flags("O_WRONLY", "O_CREAT", "O_TRUNC", "O_NOFOLLOW", "O_CLOEXEC")
+APPENDED_FILE: Final = open_flags("O_WRONLY", "O_CREAT", "O_APPEND", "O_NOFOLLOW", "O_CLOEXEC")
 _MODE: Final = 0o666
 EMPTY_KERNEL_DIRECTORY: Final = "empty"
 """Directory of the empty kernel: the engine fills it, the hook reads it."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import mmap
 import os
 import struct
@@ -232,6 +231,8 @@ def _sealed_memory() -> int:
 
     It is filled: a hole would be filled when the target writes, too late.
     """
+    import fcntl  # readers of traces import this module on systems without it
+
     descriptor = os.memfd_create("tui-probe-control", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.fchmod(descriptor, 0o600)
@@ -246,6 +247,8 @@ def _sealed_memory() -> int:
 
 def _is_sealed(descriptor: int) -> bool:
     """Return whether no process can shorten a file, so that a mapping of it never faults."""
+    import fcntl
+
     try:
         return bool(fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK)
     except OSError:  # a file of a disk

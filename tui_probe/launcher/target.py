@@ -27,9 +27,16 @@ PR_SET_PDEATHSIG = 1
 """Constant of ``<linux/prctl.h>``: the signal that a process gets when its parent ends."""
 SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
 """Errors where there are no descriptors, memory or processes left."""
-JOB_SIGNALS = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGCONT})
+
+
+def known_signals(*names: str) -> frozenset[signal.Signals]:
+    """Return the signals of these names that this system has: readers of traces import this module on any."""
+    return frozenset(getattr(signal, name) for name in names if hasattr(signal, name))
+
+
+JOB_SIGNALS = known_signals("SIGINT", "SIGQUIT", "SIGTERM", "SIGTSTP", "SIGCONT")
 """Signals that terminals, shells and schedulers send to a whole job."""
-ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+ENDING = known_signals("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that ask a program to end; it may handle them and save its work first."""
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from tui_probe.errors import TraceError
 from tui_probe.input_limits import LOG_LINE
 from tui_probe.trace.plain_file import open_plain
+from tui_probe.trace.portable_files import read_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -243,7 +244,7 @@ def _line_ends(descriptor: int, begin: int, end: int) -> Iterator[NDArray[np.int
 
 def _read_at(descriptor: int, offset: int, size: int) -> bytes:
     pieces = []
-    while size > 0 and (piece := os.pread(descriptor, size, offset)):
+    while size > 0 and (piece := read_at(descriptor, size, offset)):
         pieces.append(piece)
         offset += len(piece)
         size -= len(piece)

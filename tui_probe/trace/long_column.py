@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
+from tui_probe.trace.portable_files import read_at
+
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
@@ -61,7 +63,7 @@ class Spill:
             return piece
         assert self._file is not None
         parts, read = [], 0
-        while read < size and (part := os.pread(self._file, size - read, place + read)):
+        while read < size and (part := read_at(self._file, size - read, place + read)):
             parts.append(part)
             read += len(part)
         return b"".join(parts)

@@ -12,12 +12,14 @@ import shutil
 import stat
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, Self
 
+from tui_probe.trace.portable_files import open_flags
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.input_limits import InputLimit
 
-_HOW: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+_HOW: Final = open_flags("O_RDONLY", "O_NONBLOCK", "O_CLOEXEC")
 """Flags to open a file. A pipe opens immediately, whether or not it has a writer."""
 
 _PART: Final = 1 << 20
@@ -100,9 +102,9 @@ def text_of(data: bytes) -> str:
 # Where others may write, the directory that was looked at and the one that is written to by its name may be two, and
 # a name in it may be that of a link to a file of the user's.
 
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_OLD: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_DIRECTORY: Final = open_flags("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
+_NEW: Final = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW", "O_CLOEXEC")
+_OLD: Final = open_flags("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC")
 """Flags to open an existing file. A FIFO opens immediately; ``_regular`` then refuses it."""
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from tui_probe.errors import TraceError
 from tui_probe.trace.launch_shape import WARP_SIZE
 from tui_probe.trace.plain_file import plain_descriptor
+from tui_probe.trace.portable_files import read_into
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,7 +135,7 @@ class ResultFile:
     def _read(self, at: int, size: int) -> NDArray[np.uint8]:
         try:
             buffer, done = np.empty(size, np.uint8), 0
-            while done < size and (count := os.preadv(self._descriptor, [buffer.data[done:]], at + done)):
+            while done < size and (count := read_into(self._descriptor, buffer.data[done:], at + done)):
                 done += count
         except OSError as error:
             raise TraceError(f"{self.path}: cannot be read: {error.strerror}") from error

@@ -21,6 +21,7 @@ from tui_probe.trace.line_block import BEFORE, BEHIND, ByteBlock
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.long_column import LongColumn, Spill
 from tui_probe.trace.plain_file import plain_descriptor
+from tui_probe.trace.portable_files import read_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -323,7 +324,7 @@ class UnprobedTable:
         try:
             for line in lines:
                 offset = self._columns["offset"][line]
-                match = match_line(os.pread(log, self._columns["size"][line], offset))
+                match = match_line(read_at(log, self._columns["size"][line], offset))
                 if match is not None:
                     yield offset, match
         except OSError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import curses
 import os
 import shutil
 import sys
@@ -44,6 +43,10 @@ def colours() -> str:
         return "no colours (NO_COLOR is set)"
     if os.environ.get("COLORTERM") in ("truecolor", "24bit"):
         return "16 million colours"
+    try:
+        import curses  # not there on Windows
+    except ImportError:
+        return "colours unknown"
     try:
         curses.setupterm(fd=1)
     except curses.error:

@@ -7,7 +7,6 @@ by the next run that needs it.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import re
 import subprocess
@@ -195,6 +194,8 @@ class GraftGate:
 @contextlib.contextmanager
 def _held(outcome: Path | None) -> Iterator[None]:
     """Hold the file of an outcome: processes of an engine that need it at the same time wait for one trial."""
+    import fcntl  # doctor imports this module on systems without it
+
     with contextlib.ExitStack() as held:
         if outcome is not None:
             with contextlib.suppress(OSError):  # then each tries
