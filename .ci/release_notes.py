@@ -27,10 +27,10 @@ def notes(root: Path, tag: str) -> str:
     if tag != f"v{version}":
         raise ValueError(f"{tag}: not the tag of version {version}; tag the commit v{version}")
     changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
-    _, heading, *rest = re.split(r"^## (.*)$", changelog, flags=re.MULTILINE)
+    _, heading, *sections = re.split(r"^## (.*)$", changelog, flags=re.MULTILINE)
     if heading.split()[0].rstrip(":") != version:
         raise ValueError(f"CHANGELOG.md begins with {heading!r}; move its entries below a heading of {version}")
-    return rest[0].strip()
+    return sections[0].strip()
 
 
 def main() -> int:

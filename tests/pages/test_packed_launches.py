@@ -16,7 +16,7 @@ from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.view_target import choose_target
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
-from tui_probe.ui.live.current_selection import launch_words
+from tui_probe.ui.live.current_selection import launch_text
 from tui_probe.verdicts.kernel_columns import KERNEL_COLUMNS
 from tui_probe.verdicts.probe_coverage import unprobed_lines
 from tui_probe.verdicts.run_outcome import head_lines
@@ -86,7 +86,7 @@ def test_a_launch_that_is_only_counted_says_so(trace: Trace) -> None:
 
 def test_a_recorded_launch_is_named_by_its_place_among_them(trace: Trace) -> None:
     kernel = trace.kernels[0]
-    assert launch_words(ViewSource(trace, kernel, trace.launches[2])) == "launch 12 (2nd recorded of 8 of this kernel)"
+    assert launch_text(ViewSource(trace, kernel, trace.launches[2])) == "launch 12 (2nd recorded of 8 of this kernel)"
 
 
 def test_the_list_of_launches_says_that_there_are_more(trace: Trace) -> None:

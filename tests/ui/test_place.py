@@ -206,7 +206,7 @@ def test_the_cursor_keeps_its_line_of_ptx_in_the_other_text_and_after_a_filter(v
 def test_the_cursor_keeps_its_line_while_the_terminal_shrinks_and_grows(view: DocumentView) -> None:
     cells, rows = view.width, view.height
     for line in (view.count - 3, STRIDED - 1):
-        view._to(line)
+        view._set_cursor(line)
         number = at_cursor(view).split()[1]
         for size in ((60, 8), (30, 3), (cells, rows)):
             view.resize(*size)

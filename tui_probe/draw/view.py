@@ -282,13 +282,13 @@ class Document(BaseView):
         places = (self.place_of(line, width) for line in spot.ptx)
         return next((place for place in places if place is not None), None)
 
-    def narrowed(self, number: int) -> tuple[str, Any] | None:
-        """The page that Enter goes to from a line, and what ``narrow`` there is given; None for none."""
+    def part_at(self, number: int) -> tuple[str, Any] | None:
+        """Return the page that Enter opens from a line, and the part for its ``select_part``; None for none."""
         del number
         return None
 
-    def narrow(self, only: Any) -> bool:
-        """Show a part of the rows, or all again with None. Whether that changed anything."""
+    def select_part(self, only: Any) -> bool:
+        """Show a part of the rows, or all again with None. Return whether that changed anything."""
         del only
         return False
 

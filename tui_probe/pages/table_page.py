@@ -132,8 +132,8 @@ class TablePage(TableContent[Row], Document):
             return "kernel"
         return "" if self.narrows is None else self.leads
 
-    def narrowed(self, number: int) -> tuple[str, Only] | None:
-        """The page that a line of ``lines`` leads to, and what is left there; None for none."""
+    def part_at(self, number: int) -> tuple[str, Only] | None:
+        """Return the page that a line of ``lines`` leads to, and its part; None for none."""
         row = number - self.rows_from
         if self.narrows is None or not 0 <= row < len(self.rows):
             return None
@@ -141,8 +141,8 @@ class TablePage(TableContent[Row], Document):
         of_range = self.only is not None and self.only.kind == "range" and only.kind == "kernel"
         return page, replace(only, within=self.only) if of_range else only
 
-    def narrow(self, only: Only | None) -> bool:
-        """Leave the rows of one kernel or range only, or all of them with None. Whether that changed anything."""
+    def select_part(self, only: Only | None) -> bool:
+        """Show the rows of one kernel or range, or all of them with None. Return whether that changed anything."""
         if self.narrows is not None and only is not None and only.kind == "kernel":
             only = only.within  # here a kernel is chosen: all are left
         if (self.holds is None and self.left is None) or only == self.only:

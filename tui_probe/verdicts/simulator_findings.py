@@ -25,6 +25,7 @@ _LABELS: Final = {
     "race": "race",
     "barrier_divergence": "divergent barrier",
     "deadlock": "deadlock",
+    "unchecked": "not checked",
 }
 _ADVICE: Final = {
     "out_of_bounds": "compare the index with the size before the access",
@@ -34,6 +35,7 @@ _ADVICE: Final = {
     "race": "order the two accesses: a barrier within a block, atomics or two launches between blocks",
     "barrier_divergence": "move the barrier to where all threads of the block reach it",
     "deadlock": "let all threads that the barrier waits for reach it",
+    "unchecked": "report this as a mistake in tui-probe; run --no-check runs without checks",
 }
 
 
@@ -113,6 +115,8 @@ def _where(kernel: KernelFacts, site: dict[str, Any], line: int | None) -> str:
 def _other(kernel: KernelFacts, other: Any) -> str:
     if not isinstance(other, dict):
         return ""
+    if other.get("access") in ("waits", "ends"):
+        return f"another thread {other['access']} at {_where(kernel, other, _pruned_line(kernel, other))}"
     return f"conflicts with {other.get('access')} at {_where(kernel, other, _pruned_line(kernel, other))}"
 
 
