@@ -281,7 +281,7 @@ def _sectors_of_whole_warps(sectors: NDArray[np.uint64]) -> NDArray[np.float64]:
     return np.repeat(counts[:, np.newaxis], WARP_SIZE, axis=1).astype(np.float64).reshape(-1)
 
 
-# Which access moves sectors for nothing: those beyond what its lanes ask for.
+# Access with most excessive sectors: those beyond what its lanes request.
 #
 #     ideal    the fewest sectors that the bytes of a request's lanes fit into, of an instruction whose bytes are known
 #     wasted   sectors - ideal, at least 0

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from tui_probe.trace.results import Result
     from tui_probe.trace.source_lines import SourceLine
 
-# NaNs and infinities that a launch stored to global memory: which was first, and what was not looked at.
+# NaNs and infinities that a launch stored to global memory, the first of them, and the stores that were not checked.
 #
-# stores    executions of a store by a warp in which at least one lane stores such a number; all are counted
-# records   the first four stores of each warp, each with the values of the lowest such lane
-# first     the record with the earliest time; at the same time, of the lowest clock, block and warp. The timer
-#           ticks only every that many nanoseconds, so of SMs that store within a tick any may have been first.
+#     stores    executions of a store by a warp in which at least one lane stores such a number; all are counted
+#     records   the first four stores of each warp, each with the values of the lowest such lane
+#     first     the record with the earliest time; at the same time, of the lowest clock, block and warp. The timer
+#               has ticks of some nanoseconds, so of SMs that store within a tick any may have been first.
 
 RECORD: Final = np.dtype(
     [("time", "<u8"), ("address", "<u8"), ("value", "<u8")]

@@ -114,11 +114,11 @@ class Program:
     functions: dict[str, ProbeFunction] = field(default_factory=dict)
 
 
-# What the names of a probed instruction's parts stand for: ``addr bytes multiply_adds line out in1 in2 in3``.
+# Names of a probed instruction's parts: ``addr bytes multiply_adds line out in1 in2 in3``.
 #
 # ``addr`` has 64 bits, ``bytes`` and ``line`` have 32, for any instruction. The width of ``out`` and ``in1`` to
-# ``in3`` is that of the kernel's register: saved as they are they need no width; in an expression the position must
-# tell it.
+# ``in3`` is that of the kernel's register: saved as they are they need no width; in an expression the position
+# determines it.
 
 HELPER_NAMES: Final = {
     "addr": "ADDR", "bytes": "BYTES", "out": "OUT", "in1": "IN1", "in2": "IN2", "in3": "IN3", "line": "LINE",

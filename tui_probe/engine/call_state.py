@@ -117,10 +117,10 @@ class KernelCallGraph:
         return [declaration for declaration in self._kernel.functions if self.named(declaration.name) == name]
 
 
-# Which registers of a probe hold something from one snippet to another, so that a called function must be given them.
+# Registers of a probe that carry a value from one snippet to another, so that a called function must receive them.
 #
-# A register that a snippet sets before it reads it is its own affair. What it may read first was set elsewhere: in
-# another snippet, perhaps in another function.
+# A register that a snippet sets before it reads it carries none. One that it may read first was set in another snippet,
+# perhaps in another function.
 
 
 def live_registers(probe: Probe) -> list[str]:

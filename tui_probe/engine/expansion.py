@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from tui_probe.engine.kernel import UnusedNames
     from tui_probe.ptx.tree import Instruction
 
-# Probing some blocks of a grid: those that are not in the sample go past the probes.
+# Block sampling: blocks that are not in the sample skip the probes.
 #
-# Which blocks those are the hook tells each launch, in two parameters of the kernel::
+# The hook passes the sample to each launch in two parameters of the kernel::
 #
 #     blocks  u32 first, u32 count
 #     step    u32 step, u32 reciprocal = ceil(2**31 / step)

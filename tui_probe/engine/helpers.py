@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Function
     from tui_probe.ptx.value_types import Elements
 
-# ``NONFINITE``: whether a store writes a NaN or an infinity, found in the bits of what it stores.
+# ``NONFINITE``: 1 if a store writes a NaN or an infinity, from the bits of its values.
 #
-# A number is one of them if all bits of its exponent are set. Of a vector, and of numbers packed into one register,
-# each is looked at; ``VALUE`` is the first of them that is not finite, ``KIND`` the type of all of them.
+# A number is one of them if all bits of its exponent are set. Each number of a vector, or packed into one register, is
+# checked; ``VALUE`` is the first of them that is not finite, ``KIND`` the type of all of them.
 
 NONFINITE_KINDS: Final = {"f16": 1, "bf16": 2, "f32": 3, "f64": 4}
 """The numbers of ``KIND``."""

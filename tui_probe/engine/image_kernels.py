@@ -90,10 +90,10 @@ def image_entries(image: bytes) -> Iterator[fatbin.FatbinEntry]:
         yield from fatbin.fatbin_entries(fatbin_container(image))
 
 
-# The kernels of a file, and the way in which a run would probe each.
+# Kernels of a file, and the mode in which a run would probe each.
 #
-# A library has one image or many: what the runtime gives to the driver in one call. In each of them a kernel is probed
-# in its PTX, where the device can run that, or else in its machine code.
+# A library has one or many images, each loaded by one driver call. In each of them a kernel is probed in PTX mode if
+# the device can run the PTX, else in SASS mode.
 
 _HEAD_BYTES: Final = 1 << 20
 ProbeMode: TypeAlias = Literal["ptx", "graft"]

@@ -156,11 +156,10 @@ def link_pruned_binary(made: Path, directory: Path) -> None:
         shutil.copyfile(made / PRUNED_FILE, directory / PRUNED_FILE)
 
 
-# Prepared kernels in the cache: what is kept of one, under which key, and how its folder is made from it.
+# Prepared kernels in the cache: their files, their key, and the directory restored from them.
 #
-# The key is the digest of all that decides what comes out: the image's bytes, the kernel's name, the device, the
-# probe's name and text, our own code, the assemblers, and what the driver is given. So nothing is parsed to look one
-# up.
+# The key is the digest of all inputs of the preparation: the image's bytes, the kernel's name, the device, the
+# probe's name and text, our own code, the assemblers, and the load kind. So a look-up parses nothing.
 
 _CODE_PATTERNS: Final = (
     "engine/**/*.py",

@@ -68,10 +68,10 @@ def yielding_reason(probe: Probe, sites: Counter[str], before: int | None, after
     return because("wgmma-serialised", probe=probe.name, sites=places, after=after, before=before)
 
 
-# Which form of a probed kernel is taken, where the probe needs more registers than the kernel can spare.
+# Choice of the form of a probed kernel if the probe needs more registers than the kernel can spare.
 #
-# ptxas takes registers as freely as its schedule can use them, a dozen for a probe that needs three. What that costs
-# is identified by the original: a block that had its registers without the probe may not have them with it, and then
+# ptxas takes registers as freely as its schedule can use them, a dozen for a probe that needs three. The cost follows
+# from the original: a block that had its registers without the probe may not have them with it, and then
 # cannot be launched; and an SM holds fewer blocks. So where a probe adds more than ``MAX_ADDED_REGISTERS``, or a block
 # no longer fits, the kernel is assembled again with a limit (``.maxnreg``), and where it then spills, in the lean form
 # of the probe. The first form that spills no more than before is taken. Where there is none and the block would not

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe, SourceRange
     from tui_probe.ptx.tree import Module
 
-# What works on which architecture: the table of ``tui-probe help architectures``.
+# Support by architecture: the table of ``tui-probe help architectures``.
 #
 # A test compares it with what the engine does to cubins of all of them.
 

@@ -25,7 +25,7 @@ from tui_probe.trace.source_lines import SOURCE_FOLDER, copy_name, files_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# Which files may be copied into a trace: PTX can name any file, and traces are passed on.
+# Files that may be copied into a trace: PTX can name any file, and traces are passed on.
 #
 # A file must have a suffix of source code and lie, once links are followed, below one of these: the working
 # directory, packages installed for any Python (also as links to a checkout), folders of ``PYTHONPATH``, and the

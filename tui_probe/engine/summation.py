@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from tui_probe.probe_model.probe import ProbePoint
     from tui_probe.ptx.tree import Instruction, Module
 
-# Whether what a probe saves is the same in all lanes of a warp, so that any of them may save it for the warp.
+# Probes whose values are equal in all lanes of a warp, so that any lane may save them for the warp.
 #
-# Its snippets decide: they read nothing of a lane's own, nothing of memory, and are at entries and exits only,
-# where all lanes of a warp that come there have come the same way through the probe's code.
+# Their snippets read no registers of a lane and no memory, and are at entries and exits only, where all arriving lanes
+# of a warp took the same path through the probe's code.
 
 _WARP_REGISTERS: Final = frozenset(
     {"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%smid", "%nsmid"}

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
     from tui_probe.trace.recent import Brief
 
-# What a run found, in a line for a list of runs, and what is different from the run before.
+# Verdict of a run in a line for a list of runs, and the change since the run before.
 #
-# Of the kernel that takes most of the time it says what limits that, else what stands out; where nothing was timed,
-# of the kernel that tells most. Reading a trace takes up to a second, so verdicts are kept in the user's state
+# It is the limiter of the kernel with most time, else its first flagged finding; without times, that of the kernel
+# with most findings. Reading a trace takes up to a second, so verdicts are kept in the user's state
 # folder.
 
 VERDICTS_FILE: Final = "verdicts.json"

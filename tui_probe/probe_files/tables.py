@@ -89,10 +89,10 @@ def as_integer(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-# How far a map is reduced: ``reduce = "block"`` in ``[map.X]``, and what is kept in ``[map.X.reduced]``.
+# Reduction of a map: ``reduce = "block"`` in ``[map.X]``, and the fields of the reduced record in ``[map.X.reduced]``.
 #
-# Each key of that table is a field of what is kept, its value an operation and the field that it is of, which may be
-# left out where it has the same name: ``start = "min"``, ``longest = "max waited"``, ``elapsed = "span from start"``.
+# Each key of that table is a field of the record, its value an operation and the field that it is applied to, which may
+# be left out if it has the same name: ``start = "min"``, ``longest = "max waited"``, ``elapsed = "span from start"``.
 # Without the table the sum of each field is kept.
 
 _REDUCE_KEY: Final = "reduce"

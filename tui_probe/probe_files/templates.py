@@ -99,7 +99,7 @@ def line_range_text(lines: str) -> str:
 
 # The probe behind ``run --between attn.py:22-26``: what ``new-probe`` writes, with the words for these lines.
 #
-# It is named by its lines, ``between=attn.py:22-26``, wherever a probe is named: in ``run.json``, and behind ``-p``.
+# Its name has its lines, ``between=attn.py:22-26``, wherever a probe is named: in ``run.json``, and behind ``-p``.
 # Its file is kept in the user's state folder, and written again where it is missing.
 
 LINE_RANGE_PREFIX: Final = "between="

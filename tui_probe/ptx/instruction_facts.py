@@ -107,7 +107,7 @@ def _class_of_copy(modifiers: tuple[str, ...]) -> str:
     return "other"
 
 
-# How many machine instructions the assembler makes of one of PTX, where that is known not to be one.
+# Number of SASS instructions per PTX instruction, where it is known not to be one.
 #
 # Of division, roots and their like it makes a dozen: the numbers are what is executed for operands of usual size, as
 # ``python -m tests.bench.expansions`` reads them off machine code for sm_90 (for sm_80 some are one less). Of the

@@ -73,10 +73,9 @@ def ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-# What single instructions counted: the sums of a launch for each line of ``pruned.ptx`` that a probe is at.
+# Counts of single instructions: the sums of a launch for each line of ``pruned.ptx`` that a probe is at.
 #
-# They were added to memory as the instructions ran, so nothing is missing where a thread did not exit; what was
-# counted then is of what ran until then.
+# They were added to memory as the instructions ran, so counts of threads that did not exit are included.
 
 
 class CounterAnalysis(Protocol):

@@ -93,9 +93,7 @@ def _stores_globally(one: Instruction) -> bool:
     return is_store and not spaces & _NOT_GLOBAL
 
 
-# What is known of the instructions that a probe was at, by line of ``pruned.ptx``.
-#
-# The engine wrote it down while it put the probe in; in traces of older versions ``pruned.ptx`` tells.
+# Instructions that a probe was at, by line of ``pruned.ptx``: from ``sites.json``, in older traces from ``pruned.ptx``.
 
 
 class ProbedSites(Protocol):

@@ -28,7 +28,7 @@ def distinct_sms(sm: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]
     return sms, place
 
 
-# How the clocks of SMs are put on one axis, and how well that is known.
+# Alignment of the SMs' clocks on one axis by first starts, and its error.
 #
 # ``%clock64`` of two SMs may differ by any constant. On the GPU that was looked at (NVIDIA H200, 132 SMs), the SMs of
 # one cluster of the chip share a clock, and the clocks of clusters lie millions of cycles apart: the first starts of

@@ -119,7 +119,7 @@ def short_attribute(number: int, value: int) -> Attribute:
     return Attribute(SHORT_FORMAT, number, value.to_bytes(2, "little"))
 
 
-# Which functions of a cubin call which, as its section ``.nv.callgraph`` tells.
+# Calls between functions of a cubin, from its section ``.nv.callgraph``.
 #
 # It holds pairs of numbers in groups, each behind a pair whose second number is the group's mark: calls by name, as
 # pairs of symbols; functions whose address is taken, and callers by an address, both with the place of the type of

@@ -168,11 +168,11 @@ def mnemonic(word: Word, arch: int) -> str:
     return name + ("" if access is None else (_WIDE_SUFFIXES | _NARROW_SUFFIXES).get(access.bytes, ""))
 
 
-# Whether blocks of a kernel in machine code may wait for one another.
+# Kernels whose blocks may wait for one another, recognised by their SASS.
 #
-# A block learns what another one does by reading memory in an order that the hardware keeps: by a strong load, by an
-# atomic operation that returns what was there, or by any load behind a fence. Where there is nothing of the kind
-# blocks cannot wait, and run one after another as well as at the same time. Blocks of a cluster may: they start
+# A block observes another one by reading memory in an order that the hardware keeps: by a strong load, by an
+# atomic operation that returns what was there, or by any load behind a fence. Without any of these blocks
+# cannot wait, and run one after another as well as at the same time. Blocks of a cluster may: they start
 # together, always.
 
 _LOAD_OPERATIONS: Final = frozenset({"LD", "LDG"})

@@ -10,7 +10,7 @@ Shape: TypeAlias = tuple[int, int, int, int, int, int, int]
 """Grid x y z, block x y z in threads, dynamic shared memory in bytes per block; each at most the largest u32."""
 
 
-# How a result file is laid out: its header, and where each map is.
+# Layout of a result file: its header, and the offset of each map.
 #
 # Layout, little-endian: eight u32 ``gridDim.xyz, blockDim.xyz, sharedMemBytes, numMaps``; one section of 16 bytes per
 # map; the slots of each map, slot = block_linear × slots_per_block + slot, slots_per_block = ceil(threads / warpDiv).

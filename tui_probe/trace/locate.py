@@ -91,7 +91,7 @@ def _leads_inside(link: str, root: Path) -> bool:
         return False
 
 
-# What a user writes for a trace, a kernel of it, or a launch: ``TRACE``, ``TRACE:KERNEL@LAUNCH`` and parts of that.
+# Addresses of a trace, a kernel of it, or a launch: ``TRACE``, ``TRACE:KERNEL@LAUNCH`` and parts of that.
 #
 # ``:KERNEL`` and ``@LAUNCH`` by themselves belong to the newest trace. An existing path is a path, even with colons.
 

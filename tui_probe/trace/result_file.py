@@ -194,7 +194,7 @@ class Maps(Sequence["NDArray[np.uint8]"]):
         return raw.reshape(last - first, slots, size)
 
 
-# What a result file records about its maps besides their bytes: how many records there were, which slots were written.
+# Description of maps in a result file besides their bytes: number of records, and slots that were written.
 #
 # Behind the last map, at the next multiple of 8, files of tui-probe say more of each map unless there is nothing to
 # say: eight bytes ``records\1``; a map ``u32 kind, u32 bytes per record, u64 bytes of marks``; the marks of each map.
@@ -287,7 +287,7 @@ def _check_map_records(
         raise TraceError(f"{where}: counts of {section.slot_bytes} bytes")
 
 
-# Which blocks a result file is of, where a run measured only a sample of them.
+# Blocks of a result file, if a run measured only a sample of them.
 #
 # The grid in the header of such a file is a row of the measured blocks only, in the order of their numbers, so that
 # all else is read as in any other file. Behind the description of the maps, at the next multiple of 8, is which

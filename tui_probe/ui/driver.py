@@ -113,8 +113,7 @@ class TimedFile:
             self._link.wrote(time.monotonic() - start)
 
 
-# What a terminal has to be sent of a frame: colours that it has already, and ends of rows before a move, are left
-# out.
+# Output of a frame to the terminal, without colours that it already has and ends of rows before a move.
 #
 # Rich gives each stretch of text all its attributes and takes them back behind it: twenty-five bytes around a digit
 # that changed. Here attributes stay until others are needed.
@@ -189,7 +188,7 @@ def _parts(attributes: str) -> tuple[str, str] | None:
     return None if match is None else (match[1] or "", match[2] or match[3] or "")
 
 
-# Ending in front of a terminal that takes nothing any more: no one reads it, or its line hangs.
+# Ending when the terminal accepts no more output: no one reads it, or its line hangs.
 #
 # A hook thread then waits in a write for ever, and the event loop for room in that thread's queue. Once what is
 # written goes to nowhere, and a signal has ended the write that waits, all of them end as usual.

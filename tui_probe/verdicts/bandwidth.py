@@ -139,7 +139,7 @@ def _integer(record: Mapping[str, Any], name: str) -> int | None:
     return None if value is None else round(value)
 
 
-# What a sweep over blocks and bytes in flight says: how many blocks it takes, and what more of them cost.
+# Sweep over blocks and bytes in flight: the blocks that reach the bandwidth, and the cost of more.
 #
 # By Little's law bytes in flight = bandwidth × latency: a GPU reaches its bandwidth once enough bytes are in flight,
 # however they are divided among blocks.

@@ -104,14 +104,14 @@ def _with_measured(machine: PeakRates, bandwidth: Bandwidth) -> PeakRates:
     )
 
 
-# What limits a kernel: how busy each unit must have been, and which one that leaves.
+# Limiter of a kernel: utilization of each unit, and the unit that limits.
 #
 # For each unit, the share of the launch's time that it needs at least (of memory: at most) for what was counted::
 #
-#     tensor     operations in half precision that take as long / the most a second / time
-#     fp32       warp instructions on fp32 / the most a second / time         likewise fp64, fp16
-#     issue      warp instructions, without those that the assembler drops / the most a second / time
-#     L1         passes: the larger of requests, and sectors / 4 + requests to shared memory / the most a second / time
+#     tensor     operations in half precision that take as long / peak rate / time
+#     fp32       warp instructions on fp32 / peak rate / time         likewise fp64, fp16
+#     issue      warp instructions, without those that the assembler drops / peak rate / time
+#     L1         passes: the larger of requests, and sectors / 4 + requests to shared memory / peak rate / time
 #     memory     32 · sectors (else the bytes asked for) / bytes per second of the memory / time
 #
 # L1 has a share only where requests to shared memory were counted: of many a kernel they are most of its passes.

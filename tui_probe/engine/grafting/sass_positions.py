@@ -114,9 +114,9 @@ def matrix_access(word: Word) -> Instruction | None:
     return Instruction(opcode, ("sync", "aligned", *how_many, "shared", "b16"), (), MADE_UP)
 
 
-# What instructions of machine code would be in PTX, so that positions of probes say which of them are meant.
+# PTX equivalents of SASS instructions, by which positions of probes select them.
 #
-# Machine code tells less: a ``wmma.load`` is loads like any other, a ``wmma.mma`` the multiplications of ``mma``.
+# SASS has less information: a ``wmma.load`` is loads like any other, a ``wmma.mma`` the multiplications of ``mma``.
 # What the compiler merged, split or left out counts as it is executed.
 
 _WIDTHS: Final = {1: ("b8",), 2: ("b16",), 4: ("b32",), 8: ("b64",), 16: ("v4", "b32")}

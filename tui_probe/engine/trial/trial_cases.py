@@ -142,7 +142,7 @@ def _block_sums(registers: dict[str, str]) -> ProbePoint:
     return ProbePoint("sums", parse_positions("kernel"), before.snippet, after.snippet)
 
 
-# What the trial of grafts at single instructions counts, and what that must be, worked out on paper.
+# Expected counts of the self-test of grafts at single instructions, worked out on paper.
 #
 # Requests are instructions that a warp executes with at least one lane; sectors and words are distinct pieces of 32
 # and of 4 bytes that they touch. Stores are counted in bytes only: how many lanes leave a loop together is the
@@ -255,7 +255,7 @@ def _count_point(kind: str, level: Level, registers: dict[str, str]) -> ProbePoi
     return ProbePoint(kind, positions, parsed.snippet, None)
 
 
-# What the trial of grafts that save records at single instructions saves, and what that must be.
+# Expected records of the self-test of grafts that save records at single instructions.
 #
 # A warp saves when it begins, a thread its address, the clock and the instruction at each access of global memory.
 # The address of the first output tells those of all others; what is at one other address, the same of all threads, is

@@ -91,12 +91,12 @@ def without_overlaps(candidates: Iterable[Repeat]) -> list[Repeat]:
     return sorted(taken)
 
 
-# Which launches of a profiled program are its measured iterations, and why the others are not.
+# Launches of a profiled program that are its measured iterations, and the reason why others are not.
 #
 # A program that is measured does its work N = warm-up + runs times, among launches that prepare and check. The
 # kernels of interest are those launched N times, or a multiple. Where N is not given it is found: the sequence of
-# launches repeats N times (``tui_probe.nsight.analysis.launch_selection``). The first ``warm-up`` iterations are left
-# out.
+# launches repeats N times (``tui_probe.nsight.analysis.launch_selection``). The first ``warm-up`` iterations are
+# excluded.
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,8 +74,9 @@ def _package(path: Path) -> Any:
 
 # Counters of single instructions in a report of Nsight Compute: metrics whose instances are addresses of code.
 #
-# inst_executed warps that executed the instruction memory_l2_theoretical_sectors_global 32-byte sectors of its global
-# accesses; ``…_ideal``: the fewest smsp__pcsamp_warps_issue_stalled_REASON samples in which a warp waited there
+#     inst_executed                               warps that executed the instruction
+#     memory_l2_theoretical_sectors_global        32-byte sectors of its global accesses; ``…_ideal``: the minimum
+#     smsp__pcsamp_warps_issue_stalled_REASON     samples in which a warp was stalled there
 
 EXECUTED: Final = "inst_executed"
 SECTORS: Final = "memory_l2_theoretical_sectors_global"

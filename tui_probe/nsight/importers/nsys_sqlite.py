@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.nsys_model import HostRanges
 
-# GPUs of an sqlite export, and which of them is meant where a process speaks of its CUDA device 0.
+# GPUs of an sqlite export, and the GPU of each CUDA device of a process.
 #
-# TARGET_INFO_GPU GPUs, with their SMs TARGET_INFO_CUDA_DEVICE what a process calls CUDA device ``cudaId`` is GPU
-# ``gpuId``: CUDA_VISIBLE_DEVICES changes that
+#     TARGET_INFO_GPU             GPUs, with their SMs
+#     TARGET_INFO_CUDA_DEVICE     GPU ``gpuId`` of a process's CUDA device ``cudaId``, as CUDA_VISIBLE_DEVICES sets it
 
 _SHORT: Final = 0xFFFF
 
@@ -84,7 +84,8 @@ class Gpus:
 
 # Messages of nsys about its own recording, in an sqlite export: why nothing, or not everything, was recorded.
 #
-# DIAGNOSTIC_EVENT its messages, with a severity META_DATA_CAPTURE its options, as names and values
+#     DIAGNOSTIC_EVENT      messages, with a severity
+#     META_DATA_CAPTURE     options, as names and values
 
 _SERIOUS: Final = frozenset({2, 3})
 """Warnings and errors; 4 are verbose messages."""

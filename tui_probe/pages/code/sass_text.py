@@ -119,9 +119,7 @@ def instruction_class(opcode: str) -> str:
     return next((name for pattern, name in _BY_PATTERN if pattern.match(opcode)), "other")
 
 
-# Which line of PTX an instruction of machine code came from, where the assembler wrote that down.
-#
-# The line table for PTX in a cubin says it for each address, exactly. It is there where the PTX names its source.
+# PTX lines of SASS instructions, from the line table for PTX in a cubin. A cubin has one if its PTX names its source.
 
 _INSTRUCTION_PURPOSES: Final = ("load", "store", "atomic", "tensor", "barrier", "branch", "local")
 _PREPARING: Final = ("LDC", "ULDC", "BSSY", "BSYNC", "BMOV", "BREAK", "WARPSYNC", "YIELD")

@@ -135,9 +135,10 @@ class Window:
 
 # A timeline drawn: how busy each row was in each cell, or, where there is room, every block as a bar with its number.
 #
-# ▁▂▃▄▅▆▇█ share of a cell's cycles in which the slots of the row ran a block; a blank is not a cycle at all ┣12━━━━┫
-# one block (or warp) from start to end; ``12!`` stands out by its length ─ ━ ═ it took less than 0.9 times the median,
-# about as long, more than 1.1 times ! – next to the name of a row: it holds a block that stands out; it ran nothing
+#     ▁▂▃▄▅▆▇█     share of a cell's cycles in which the slots of the row ran a block; blank: no cycle
+#     ┣12━━━━┫     one block (or warp) from start to end; ``12!`` is flagged by its length
+#     ─ ━ ═        less than 0.9 times the median, about as long, more than 1.1 times
+#     ! –          next to the name of a row: it has a flagged block; it ran nothing
 
 LEVELS: Final = " ▁▂▃▄▅▆▇█"
 _CELLS_A_BAR: Final = 3

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.operations import SourceOperand
     from tui_probe.simgpu.executor.program import BasicBlock, Program
 
-# Which group of a batch runs next.
+# Choice of the group of a batch that runs next.
 #
 # The group with the deepest call stack and the smallest basic block goes first, until it reaches a place where
 # another one waits: then they are merged. Compilers lay out code so that paths meet further down, so this makes

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.operations import Operation, ResultOperand
     from tui_probe.simgpu.executor.threads import Batch, ThreadGroup
 
-# Where the address of an instruction leads: the state space, and the index into its bytes for each lane.
+# State space of an address, and the index into its bytes for each lane.
 #
-# Unrolled loops access many offsets from one register. What is found for the first of them is kept, together with the
-# value of the register: the others only move along by whole elements.
+# Unrolled loops access many offsets from one register. The result for the first of them is kept with the value of the
+# register: the others only move by whole elements.
 
 _SPACES: Final[dict[str, Callable[[Batch], Space]]] = {
     "global": attrgetter("memory"),
