@@ -34,13 +34,15 @@ class TableSequence:
     def _first(self) -> list[Any]:
         return list(islice(self._shown_rows(), MAX_ROWS))
 
-    def _rest(self) -> str:
+    def _more_text(self) -> str:
         return f"… and {len(self) - MAX_ROWS} more" if len(self) > MAX_ROWS else ""
 
     def __repr__(self) -> str:
         if not len(self):
             return f"<no {type(self).__name__.lower()}>"
-        return "\n".join([*table(self._columns(), self._first(), _CELLS), *([self._rest()] if self._rest() else [])])
+        return "\n".join(
+            [*table(self._columns(), self._first(), _CELLS), *([self._more_text()] if self._more_text() else [])]
+        )
 
     def _repr_html_(self) -> str:
         """A table for notebooks; what is in a trace is escaped."""
@@ -48,5 +50,5 @@ class TableSequence:
         head = "".join(f"<th>{escape(column.title)}</th>" for column in columns)
         rows = ("".join(f"<td>{escape(cell(column, row))}</td>" for column in columns) for row in self._first())
         body = "".join(f"<tr>{row}</tr>" for row in rows)
-        more = f"<p>{self._rest()}</p>" if self._rest() else ""
+        more = f"<p>{self._more_text()}</p>" if self._more_text() else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"

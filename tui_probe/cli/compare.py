@@ -90,14 +90,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def drawings() -> tuple[str, ...]:
-    """The views that are put side by side."""
+    """Return the views that can be drawn side by side."""
     from tui_probe.pages import paired_drawings
 
     return paired_drawings.drawn()
 
 
 def report_regressions(comparison: Comparison, limit: float) -> int:
-    """Say what is worse by more than ``limit``, a share, and what could not be determined; the exit status."""
+    """Report what is worse by more than ``limit``, a share, and what is unknown. Return the exit status."""
     unknown = [change for change in comparison.rows if change.change is None and not change.before.of_probe]
     for change in unknown:
         inform(f"not compared: {change.text}: measured on one side only")
@@ -118,7 +118,7 @@ def report_regressions(comparison: Comparison, limit: float) -> int:
 
 
 def percent(word: str) -> float:
-    """``5%`` or ``5`` as a share."""
+    """Parse ``5%`` or ``5`` as a share. Raises ArgumentTypeError."""
     try:
         number = float(word.removesuffix("%"))
     except ValueError:
@@ -129,7 +129,7 @@ def percent(word: str) -> float:
 
 
 def open_sides(before: str, after: str) -> Sides:
-    """Both sides: two traces, or a kernel of each. Raises ChoiceError for a trace against a kernel."""
+    """Open both sides: two traces, or a kernel of each. Raises ChoiceError for a trace against a kernel."""
     first, second = address_of(before), address_of(after)
     former = open_address(first)
     latter = former if second.path is None else open_address(second)
@@ -141,31 +141,31 @@ def open_sides(before: str, after: str) -> Sides:
 
 
 def comparison_of(sides: Sides) -> Comparison:
-    """The values of both sides."""
+    """Compare the values of both sides."""
     from tui_probe.pages.comparison import compare_sources, compare_traces
     from tui_probe.probekit.page_kinds import ViewSource
 
     with Progress() as reading:
         match sides:
-            case (ViewSource() as one, ViewSource() as other):
-                return compare_sources(one, other, reading)
-            case (one, other):
-                return compare_traces(one, other, reading)
+            case (ViewSource() as baseline, ViewSource() as candidate):
+                return compare_sources(baseline, candidate, reading)
+            case (baseline, candidate):
+                return compare_traces(baseline, candidate, reading)
 
 
 def drawing_lines(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
-    """A drawing of both sides."""
+    """Return the lines of a drawing of both sides."""
     from tui_probe.pages.comparison_tables import traces_warning
     from tui_probe.pages.paired_drawings import open_pair
     from tui_probe.pages.view_output import csv_of_view, text_lines, view_lines
     from tui_probe.probekit.page_kinds import ViewSource
 
-    one, other = sides
-    if not isinstance(one, ViewSource) or not isinstance(other, ViewSource):
+    baseline, candidate = sides
+    if not isinstance(baseline, ViewSource) or not isinstance(candidate, ViewSource):
         raise ChoiceError("drawings show kernels: name one on both sides, TRACE:KERNEL")
-    _warn_of(traces_warning(one.trace, other.trace))
+    _warn_if(traces_warning(baseline.trace, candidate.trace))
     with Progress() as reading:
-        view = open_pair(arguments.view, one, other, reading)
+        view = open_pair(arguments.view, baseline, candidate, reading)
     if arguments.format == "csv":
         return csv_of_view(view)
     if arguments.format == "json":
@@ -177,7 +177,7 @@ def drawing_lines(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
     return text_lines(view_lines(view, width, height, ascii_only=arguments.ascii or not speaks_utf8(sys.stdout)))
 
 
-def _warn_of(failure: str) -> None:
+def _warn_if(failure: str) -> None:
     """Say on stderr what a form has no place for, or only in each row: that one of the programs failed."""
     if failure:
         warn(f"warning: {failure}")
@@ -206,7 +206,7 @@ def comparison_lines(comparison: Comparison, arguments: argparse.Namespace) -> I
         rows = record.pop("figures")
         return as_json({"page": "compare", **record}, "figures", rows)
     if arguments.format == "csv":
-        _warn_of(comparison.warning)
+        _warn_if(comparison.warning)
         return fitted(csv_of_view(comparison), arguments, csv=True)
     if arguments.format == "md":
         return fitted(comparison.markdown(), arguments)

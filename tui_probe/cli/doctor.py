@@ -99,7 +99,7 @@ def check_machine() -> list[Item]:
 
 
 def can_profile(items: list[Item]) -> bool:
-    """The hook, and something for it to stand in for."""
+    """Return whether the hook and a driver, real or simulated, work."""
     working = {item.name for item in items if item.state == "ok"}
     return "hook" in working and not working.isdisjoint({"driver", "simulated GPU"})
 

@@ -57,8 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def listed_traces(places: Sequence[str], limit: int) -> list[Brief]:
     """Return the traces in these directories, and those of runs with these names. Raises TraceError for others."""
-    folders = [Path(word) for word in places if Path(word).is_dir()]
-    names = [word for word in places if not Path(word).is_dir()]
+    folders = [path for path in map(Path, places) if path.is_dir()]
+    names = [word for word in places if Path(word) not in folders]
     unknown = next((word for word in names if not traces_of_name(word)), None)
     if unknown is not None:
         raise TraceError(f"{unknown} is not a directory or the name of a run; pass a directory of traces")
@@ -70,13 +70,13 @@ def verdicts_of(traces: Sequence[Brief]) -> dict[Path, RunVerdict]:
     """Return the findings of ended runs; those read before an interrupt are cached."""
     from tui_probe.pages.trace_list import VerdictCache
 
-    verdicts, verdict_of = VerdictCache(), {}
+    cache, verdicts = VerdictCache(), {}
     ended = [trace.directory for trace in traces if not trace.running]
     with Progress() as reading:
         try:
             for number, directory in enumerate(ended):
                 reading(number / len(ended))
-                verdict_of[directory] = verdicts.of(directory)
+                verdicts[directory] = cache.of(directory)
         finally:
-            verdicts.keep()
-    return verdict_of
+            cache.keep()
+    return verdicts

@@ -34,7 +34,7 @@ _TOKEN: Final = re.compile(
     rf"{TRIVIA}(?:({NAME})|({DOTTED})|({NUMBER})|({STRING})|(?!/\*)([^ \t\r\n\f\v\"]))",
 )
 _TRIVIA: Final = re.compile(TRIVIA)
-_MOST_DIGITS: Final = 18
+_MAX_DIGITS: Final = 18
 """Decimal digits that surely fit into 64 bits."""
 
 
@@ -71,7 +71,7 @@ _KINDS: Final = (TokenKind.NAME, *TokenKind)
 
 def whole_number(digits: str, line: int) -> int:
     """The value of decimal digits. PtxError where they are more than a number of PTX has."""
-    if len(digits) > _MOST_DIGITS:
+    if len(digits) > _MAX_DIGITS:
         raise PtxError(f"a number of {len(digits)} digits", line)
     return int(digits)
 

@@ -191,7 +191,7 @@ class KernelFacts(KernelResources, KernelTiming):
     @property
     def launches_saved(self) -> int:
         """Launches with a result."""
-        return len(self.result_rows) - (self.kernel.results_beside if self.probe is None else 0)
+        return len(self.result_rows) - (self.kernel.extra_results if self.probe is None else 0)
 
     @property
     def results(self) -> list[Path]:
@@ -287,22 +287,23 @@ class Kernel(KernelFacts):
     """Launches that the driver refused with the program's own arguments; ``refused_status`` is its last answer."""
     refused_status: int | None = None
     folder_name: str | None = None
-    results_beside: int = 0
-    """Results of launches that have another one, of another probe."""
+    extra_results: int = 0
+    """Results of launches that also have one of another probe."""
     fused: ProbesFused | None = None
-    """True if the counting probes of a run with several are fused; None: the log does not say."""
+    """How the counting probes are combined: fused, or one at a time for a reason; None: the log does not say."""
     replay_obstacle: Reason | None = None
-    """The reason for which a launch was not repeated for its other probes (``run --replay``)."""
+    """Reason why a launch was not repeated for its other probes (``run --replay``)."""
     rows: LongColumn = field(init=False, repr=False)
     named_probes: dict[str, ProbedKernel] = field(default_factory=dict, repr=False, compare=False)
     """The kernel under each probe by name, in their order, where the run had several; else none."""
     _times: BenchmarkTimes | None = field(default=None, repr=False)
     _samples: TimeSamples | None = field(default=None, repr=False)
     _gpu_time: GpuTime | None = field(default=None, repr=False)
-    _gpu_time_of: int = field(default=-1, repr=False)
+    _gpu_time_launches: int = field(default=-1, repr=False)
+    """Launch count that ``_gpu_time`` was computed for."""
 
     def __post_init__(self) -> None:
-        """Older rows go where those of the tables are."""
+        """Create the row columns; old rows spill to the files of the trace's tables."""
         self.rows = row_numbers(self.trace.spill)
         self.outcome = ProbeOutcome(row_numbers(self.trace.spill))
 
@@ -318,7 +319,7 @@ class Kernel(KernelFacts):
         return tuple(self.named_probes.values()) or (ProbedKernel(self, self.outcome),)
 
     def under(self, probe: str) -> ProbedKernel | None:
-        """The kernel under a probe of a run with several, added if it is new; None beyond ``_MAX_PROBES``."""
+        """Return the kernel under a probe of a run with several, added if it is new; None beyond ``_MAX_PROBES``."""
         if probe not in self.named_probes and len(self.named_probes) < _MAX_PROBES:
             self.named_probes[probe] = ProbedKernel(self, ProbeOutcome(row_numbers(self.trace.spill)), probe)
         return self.named_probes.get(probe)
@@ -347,27 +348,27 @@ class Kernel(KernelFacts):
             self.trace.timed.append(self)
         self._samples.extend(columns)
         self.trace.times_told += len(columns)
-        self._gpu_time_of = -1
+        self._gpu_time_launches = -1
 
     @property
     def gpu_time(self) -> GpuTime | None:
         if self.trace.state.simulated or self._samples is None:
             return None
-        if self._gpu_time_of != self.launches:
+        if self._gpu_time_launches != self.launches:
             self._gpu_time = gpu_time(self._samples, self.launches)
-            self._gpu_time_of = self.launches
+            self._gpu_time_launches = self.launches
         return self._gpu_time
 
 
 @lru_cache(maxsize=2)
-def _names_in(folder: str, changed: int) -> frozenset[str]:
-    """The names in a folder, which every kernel of a trace asks for."""
-    del changed
+def _names_in(folder: str, mtime_ns: int) -> frozenset[str]:
+    """Return the names in a directory, for every kernel of a trace. ``mtime_ns`` invalidates the cache."""
+    del mtime_ns
     return frozenset(os.listdir(folder))  # noqa: PTH208 - thousands of names
 
 
 class Kernels(Collection[Kernel]):
-    """The kernels of a trace, by their index; ``kernels[index]`` finds one."""
+    """Kernels of a trace by index; ``kernels[index]`` returns one."""
 
     def __init__(self) -> None:
         self._by_index: dict[int, Kernel] = {}
@@ -382,7 +383,7 @@ class Kernels(Collection[Kernel]):
         return isinstance(kernel, Kernel) and self.get(kernel.index) is kernel
 
     def __getitem__(self, index: int) -> Kernel:
-        """The kernel of this index; KeyError if the log names none."""
+        """Return the kernel of this index. Raises KeyError if the log names none."""
         return self._by_index[index]
 
     def get(self, index: int) -> Kernel | None:

@@ -135,7 +135,7 @@ class Recorder:
         """Note a result of the launch in a row, which may have others."""
         launches = self.trace.launches
         if launches.set_result(row, result) and (index := launches.kernel_of(row)) != UNKNOWN:
-            self.kernel(index).results_beside += 1
+            self.kernel(index).extra_results += 1
 
     def ended_launches(self, launches: LaunchColumns) -> None:
         """Launches that were read together, in order; the last is at hand afterwards."""

@@ -296,7 +296,7 @@ class Launches(Document):
 
     @property
     def _is_sorted(self) -> bool:
-        """Is the order another one than that of the log?"""
+        """Return whether the order is another one than that of the log."""
         return self.order != LAUNCH_ORDERS[0] or self.reversed
 
     def _sort(self) -> None:

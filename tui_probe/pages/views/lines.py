@@ -118,7 +118,7 @@ class LinesView(Document):
         return {"order": self._order}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """The same, if there is the column."""
+        """Restore the order, if the column exists."""
         if choices["order"] is not None and choices["order"][0] in self.sortable():
             key, falling = choices["order"]
             self._order = key, not falling

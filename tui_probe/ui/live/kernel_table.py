@@ -62,7 +62,7 @@ class KernelTable(PaneView):
         self._unread = 0
         self.timed = True
         self.ranked = False
-        """Is there anything to rank by?"""
+        """True if there is anything to rank by."""
         self._held = False
         self._led: tuple[int, int] | None = None
         """The kernel that was selected before a filter left it out, and the one that was selected for it."""
@@ -174,7 +174,7 @@ class KernelTable(PaneView):
 
     @property
     def waits(self) -> bool:
-        """Are there kernels that have not been put in order yet?"""
+        """True if there are kernels that have not been put in order yet."""
         return bool(self.rows) and not self._arranged
 
     def unread_in_sight(self) -> tuple[int, ...]:
@@ -300,7 +300,7 @@ class KernelTable(PaneView):
         self.step(step * max(1, self.height - 2))
 
     def move_to(self, end: int) -> None:
-        """To the first (0) or last (-1) row."""
+        """Move to the first (0) or last (-1) row."""
         self.step(len(self.shown) if end else -len(self.shown))
 
     def shift(self, step: int) -> None:
@@ -372,7 +372,7 @@ class KernelTable(PaneView):
         self._rearrange(RowOrder(**values))
 
     def search(self, text: str) -> None:
-        """To the first kernel from the selected one on that contains ``text``."""
+        """Go to the first kernel from the selected one on that contains ``text``."""
         self.searched = text
         match = next((row for row in self.shown[self.place :] if contains(row_text(row), text)), None)
         if match:
@@ -381,7 +381,7 @@ class KernelTable(PaneView):
             self.next_match(1)
 
     def next_match(self, step: int) -> None:
-        """To the next or previous kernel that contains the searched text, around the end."""
+        """Go to the next or previous kernel that contains the searched text, around the end."""
         count = len(self.shown)
         if not self.searched:
             return
@@ -398,7 +398,7 @@ class KernelTable(PaneView):
         return "\n".join(map(safe, self.whole_names()))
 
     def whole_names(self) -> Sequence[str]:
-        """The same, one after the other."""
+        """Return the names of the selected kernel, one after the other; none without a selection."""
         return () if self.kernel is None else names_of(self.kernel)
 
     def exported(self) -> Callable[[], Iterable[str]]:
@@ -440,5 +440,5 @@ class KernelTable(PaneView):
 
 
 def names_of(kernel: KernelNames) -> Sequence[str]:
-    """Its name as a user reads it, and as the linker does where that is another."""
+    """Return its demangled name, and the mangled one if that is another."""
     return tuple(dict.fromkeys((kernel.demangled, kernel.name)))

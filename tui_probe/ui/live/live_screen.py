@@ -110,7 +110,7 @@ class LiveScreen(ViewScreen):
 
     @property
     def zoomed(self) -> bool:
-        """Is the pane with the keys in full size?"""
+        """True if the pane with the keys is in full size."""
         return self.panes.zoomed
 
     @property
@@ -236,7 +236,7 @@ class LiveScreen(ViewScreen):
 
     @property
     def ascii_only(self) -> bool:
-        """Are only ASCII characters drawn?"""
+        """True if only ASCII characters are drawn."""
         return self.probe_app.ascii_only
 
     @property
@@ -312,7 +312,9 @@ class LiveScreen(ViewScreen):
     # -- keys about kernels, launches and processes
 
     def action_open(self) -> None:
-        """To the screen of the selected kernel, or of that in a row of ranges or graphs; of a range to its kernels."""
+        """Open the screen of the selected kernel, or of that in a row of ranges or graphs; for a range show its
+        kernels.
+        """
         if isinstance(self.view, RangesView | TreeView) and self.view.enter():
             return
         if isinstance(self.view, GrowingView):
@@ -344,7 +346,7 @@ class LiveScreen(ViewScreen):
         return LastView(self.table.selected, self.current, page, column, reverse, line)
 
     def open_kernel(self, directory: Path, index: int) -> str:
-        """To the screen of a kernel of the trace in ``directory``. Returns why that cannot be done yet."""
+        """Open the screen of a kernel of the trace in ``directory``. Return why that cannot be done yet, else ""."""
         processes = self.current_selection.snapshot.processes
         place = next((place for place, each in enumerate(processes) if each.directory == directory), None)
         if place is None or all(row.index != index for row in processes[place].kernels):

@@ -338,7 +338,7 @@ class PagedScreen(ViewScreen):
             self.action_page(name)
 
     def action_next_pane(self) -> None:
-        """There is one panel."""
+        """Show the notice that there is one panel."""
         self.notice(f"there is one panel here: {keys.key_of('next_page')} shows the next page")
 
     def action_next_page(self, step: int) -> None:
