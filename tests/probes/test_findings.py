@@ -16,8 +16,10 @@ from tui_probe.pages.findings_page import all_questions, findings_lines, open_qu
 from tui_probe.pages.views import kind_of, names
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import all_probes
+from tui_probe.schemas import read_schema
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.findings import ResultFindings, findings_by_probe, launch_findings
+from tui_probe.verdicts.kernel_findings import kernel_findings
 
 PROBES = tuple(ptx_probes())
 
@@ -70,6 +72,37 @@ def test_each_finding_is_data(traces: dict[str, Trace]) -> None:
         record = json.loads(json.dumps(found_of(traces, probe).record(), allow_nan=False))
         assert record["probe"] == probe
         assert all(finding["key"] and finding["words"] for finding in record["findings"])
+
+
+def test_every_finding_is_an_object_of_the_schema(traces: dict[str, Trace]) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="a test dependency: pip install -e '.[dev]'")
+    schema = read_schema("finding")
+    for probe in PROBES:
+        found = kernel_findings(traces[probe], traces[probe].kernels[0])
+        records = [json.loads(json.dumps(finding.record(), allow_nan=False)) for finding in found]
+        for record in records:
+            jsonschema.validate(record, schema)
+        assert len({record["id"] for record in records}) == len(records), probe
+        assert found == sorted(found, key=lambda finding: finding.order)
+        origins = {value["provenance"] for record in records for value in record["evidence"]}
+        assert "timed" not in origins, "the clock of the simulated GPU is not time"
+
+
+def test_finding_has_location_gain_and_next_command(traces: dict[str, Trace]) -> None:
+    trace = traces["gmem_sectors_by_line"]
+    record = next(each.record() for each in kernel_findings(trace, trace.kernels[0]) if each.finding.line is not None)
+    assert record["id"] == "0.gmem_sectors_by_line.worst_access.strided_store.cu:4"
+    assert (record["location"]["file"].rpartition("/")[2], record["location"]["line"]) == ("strided_store.cu", 4)
+    assert (record["location"]["ptx"], record["location"]["sass"]) == (32, None)
+    assert record["severity"] == "high"
+    assert record["confidence"] == "high", "sectors are counted"
+    value = record["evidence"][0]
+    assert (value["metric"], value["value"], value["ideal"]) == ("sectors_per_request", 8, 4)
+    assert record["gain_at_most"]["value"] / record["gain_at_most"]["of"] == 0.5
+    assert record["next"] == [f"tui-probe show lines {trace.directory}:0@0"]
+    summed = traces["gmem_sectors"]
+    stores = next(each for each in kernel_findings(summed, summed.kernels[0]) if each.finding.key == "stores")
+    assert stores.next[-1].startswith("tui-probe run --sim -p gmem_sectors_by_line -- ")
 
 
 def test_the_pages_that_findings_name_show_them(traces: dict[str, Trace]) -> None:

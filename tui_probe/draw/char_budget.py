@@ -163,11 +163,13 @@ def _texts(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _drop_fields(document: dict[str, Any], chars: int, fields: list[str]) -> None:
-    """Drop the largest fields, all but schema, version and note, until the document fits; at last the command."""
+    """Drop the largest fields until the document fits, all but schema, version and note; at last counts and command."""
     while len(dump_json(document)) > chars:
         names = [name for name in document if name not in ("schema", "version", OMITTED)]
         if not names:
-            document[OMITTED] = {"rows": {}, "fields": [], "command": None}
+            note = {"rows": {}, "fields": [], "command": document[OMITTED]["command"]}
+            document[OMITTED] = note
+            note["command"] = note["command"] if len(dump_json(document)) <= chars else None
             return
         largest = max(names, key=lambda name: len(dump_json(document[name])))
         fields.append(largest)
