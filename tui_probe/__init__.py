@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.api.traces import Trace, evaluate
     from tui_probe.api.traces import open_trace as open  # noqa: A004 - tui_probe.open, as gzip.open
     from tui_probe.errors import ChoiceError, ProbeError, TraceError
+    from tui_probe.integrations.notebook import load_ipython_extension, profile
     from tui_probe.verdicts.kernel_findings import KernelFinding as Finding
 
 __all__ = [
@@ -41,7 +42,9 @@ __all__ = [
     "TraceError",
     "__version__",
     "evaluate",
+    "load_ipython_extension",
     "open",
+    "profile",
 ]
 
 _PLACES: Final = {
@@ -54,7 +57,9 @@ _PLACES: Final = {
     "Trace": ("tui_probe.api.traces", "Trace"),
     "TraceError": ("tui_probe.errors", "TraceError"),
     "evaluate": ("tui_probe.api.traces", "evaluate"),
+    "load_ipython_extension": ("tui_probe.integrations.notebook", "load_ipython_extension"),
     "open": ("tui_probe.api.traces", "open_trace"),
+    "profile": ("tui_probe.integrations.notebook", "profile"),
 }
 """Modules of the public names. They are imported on first use: the command line needs none of them, and
 Importing NumPy takes longer than ``tui-probe --version`` takes."""

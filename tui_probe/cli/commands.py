@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import argparse
 
-GROUPS = ("runs", "pages", "probes", "start")
+GROUPS = ("runs", "pages", "probes", "agents", "start")
 """Groups of commands that ``tui-probe --help`` only names."""
 READS_RESULTS = ("list", "watch", "open", "report", "show", "explain", "import", "compare", "eval", "roofline")
 """Commands that show results of probes, so they take ``--probe`` for one that is not installed."""
@@ -55,6 +55,9 @@ COMMANDS = {
     "bandwidth": Entry("bandwidth", "measure the memory bandwidths of this machine", "pages"),
     "probes": Entry("probes", "list the built-in probes: measures, cost, source", "probes"),
     "new-probe": Entry("new_probe", "write a commented probe to start from, in Python or TOML", "probes"),
+    "gate": Entry("gate", "fail if a program became worse than its baseline", "agents", needs_hook=True),
+    "mcp": Entry("mcp", "serve tools for agents over the Model Context Protocol", "agents"),
+    "skill": Entry("skill", "print a skill file that teaches an agent to profile and compare", "agents"),
     "demo": Entry("demo", "profile a bundled example, without a GPU on the simulated one", "start", needs_hook=True),
     "completion": Entry("completion", "print the completion code for bash, zsh or fish", "start"),
 }

@@ -1,0 +1,130 @@
+"""``tui-probe gate``: counts against a baseline on the simulated GPU, times of made-up runs, and the reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from tui_probe.errors import UsageError
+from tui_probe.integrations.baselines import find_baseline, read_baseline
+from tui_probe.pages.gate_report import gate_lines, gate_markdown
+from tui_probe.verdicts.gate import Judgement, judge_times, time_interval, time_verdict
+
+PROGRAM = str(Path(__file__).with_name("faulty.py"))
+
+
+def test_gate_fails_for_a_line_that_became_strided(tmp_path: Path, natives: Path) -> None:
+    """Record, change, judge, in a git repository; with all reports."""
+    environment = os.environ | {"TUI_PROBE_NATIVE": str(natives), "PYTHONPATH": str(Path(PROGRAM).parents[2])}
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    for words in ("init -q", "-c user.name=a -c user.email=a@b commit -q --allow-empty -m one"):
+        assert run("git", *words.split()).returncode == 0
+    commit = run("git", "rev-parse", "HEAD").stdout.strip()
+    gate = [sys.executable, "-m", "tui_probe", "gate", "fill", "--sim"]
+    recorded = run(*gate, "--record", "--", sys.executable, PROGRAM, "1")
+    assert recorded.stdout == f".tui-probe/fill/{commit}.json\n", recorded.stderr
+    reports = ["--markdown", "gate.md", "--junit", "gate.xml", "--sarif", "gate.sarif"]
+    judged = run(*gate, *reports, "--format", "json", "--", sys.executable, PROGRAM, "32")
+    assert judged.returncode == 1, judged.stderr
+    document = json.loads(judged.stdout)
+    assert document["baseline_commit"] == commit
+    verdicts = {row["metric"]: (row["verdict"], row["before"], row["after"]) for row in document["verdicts"]}
+    assert verdicts["store_sectors"] == ("worse", "128", "1 024")
+    assert verdicts["instructions"][0] == "same"
+    assert "| worse | fill | store sectors | 128 | 1 024 | fill.cu:4" in (tmp_path / "gate.md").read_text()
+    suite = ElementTree.parse(tmp_path / "gate.xml").getroot()
+    failed = [case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None]
+    assert "store_sectors" in failed
+    assert len(failed) == int(suite.get("failures", ""))
+    (result, *_) = json.loads((tmp_path / "gate.sarif").read_text())["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "fill.cu"}, "region": {"startLine": 4},
+    }  # fmt: skip
+
+
+def blocks(ratio: float, noise: float, count: int, seed: int) -> list[tuple[float, float]]:
+    """Means of two runs each, around 1 ms, of which the second program takes ``ratio`` times as long."""
+    means = 1e-3 * np.random.default_rng(seed).normal(1, noise, (count, 2, 2)).mean(axis=2)
+    return [(float(before), float(after * ratio)) for before, after in means]
+
+
+def test_interval_finds_a_slowdown_and_raises_no_false_alarm() -> None:
+    alarms = found = 0
+    for seed in range(200):
+        same, slower = (time_interval(blocks(ratio, 0.005, 8, seed)) for ratio in (1, 1.03))
+        assert same is not None
+        assert slower is not None
+        alarms += time_verdict(same, 0.01) in ("worse", "better")
+        found += time_verdict(slower, 0.01) == "worse"
+    assert alarms <= 2
+    assert found >= 190
+
+
+@pytest.mark.parametrize(
+    ("ratio", "noise", "verdict"),
+    [(1, 0, "same"), (1.05, 0, "worse"), (0.9, 0, "better"), (1, 0.05, "cannot tell"), (1.005, 0.0005, "same")],
+)
+def test_verdict_on_times_states_its_interval(ratio: float, noise: float, verdict: str) -> None:
+    (judged,) = judge_times({"gemm": blocks(ratio, noise, 8, 1)}, 0.01)
+    assert judged.verdict == verdict
+    assert judged.before.endswith("µs")
+    assert " to " in judged.why
+
+
+def test_too_few_blocks_give_no_verdict() -> None:
+    (judged,) = judge_times({"gemm": blocks(2, 0, 3, 1)}, 0.01)
+    assert (judged.verdict, judged.before) == ("cannot tell", "–")
+
+
+def test_reports_name_what_is_worse_first_and_leave_out_the_same() -> None:
+    same = Judgement("a", "sectors", "sectors", "1", "1", "same")
+    worse = Judgement("b\x1b[31m|", "spills", "spilled bytes", "0", "8", "worse", place="b.cu:3")
+    lines = gate_lines([same, worse])
+    assert lines[0] == "1 worse, 1 same"
+    assert len(lines) == 5
+    assert "\x1b" not in gate_markdown([same, worse], "n")
+    assert gate_lines([]) == ["nothing was compared"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"schema": "tui-probe baseline", "version": 2}', '{"schema": 1, "runs": 3}',
+             '{"schema": "tui-probe baseline", "version": 1, "command": [], "tools": {}, "runs": [{"k": {"m": "x"}}]}']
+)  # fmt: skip
+def test_file_that_is_no_baseline_is_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=r"x\.json is not a baseline"):
+        read_baseline(path)
+
+
+def test_names_stay_in_the_directory(tmp_path: Path) -> None:
+    assert find_baseline(tmp_path, "none-yet") is None
+    for name in ("../x", "a/b", "", ".hidden", "x" * 65):
+        with pytest.raises(UsageError, match="is not a name of a baseline"):
+            find_baseline(tmp_path, name)
+
+
+def test_action_passes_its_inputs_and_keeps_the_status(tmp_path: Path) -> None:
+    script = Path(PROGRAM).parents[2] / ".github" / "actions" / "gate" / "gate.sh"
+    stand_in = tmp_path / "tui-probe"
+    stand_in.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > arguments\necho "### gate" > "$6"\nexit 1\n')
+    stand_in.chmod(0o755)
+    inputs = {"BASELINE": "train", "COMMAND": "python 'my train.py'", "OPTIONS": "--sim -k=gemm"}
+    own = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+    (tmp_path / "summary").write_text("before\n")
+    done = subprocess.run([script], cwd=tmp_path, env=os.environ | inputs | own, check=False)
+    assert done.returncode == 1
+    arguments = (tmp_path / "arguments").read_text().splitlines()
+    assert arguments[:4] == ["gate", "train", "--sim", "-k=gemm"]
+    assert arguments[-4:] == ["--", "bash", "-c", "python 'my train.py'"]
+    assert (tmp_path / "summary").read_text() == "before\n### gate\n"

@@ -1,0 +1,148 @@
+"""The tools for agents, through the client of the SDK: on the simulated GPU, and what they refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from tui_probe.integrations import child_process
+from tui_probe.integrations.child_process import run_tui_probe
+from tui_probe.integrations.mcp_server import Roots, Tools, make_server
+
+PROGRAM = str(Path(__file__).with_name("faulty.py"))
+STORES = f"""
+import contextlib, os, runpy, sys, time
+sys.argv = ["faulty.py", "1"]
+with contextlib.suppress(SystemExit):
+    runpy.run_path({PROGRAM!r})
+open("pid", "w").write(str(os.getpid()))
+time.sleep(600)
+"""
+SLEEPS = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
+
+
+@pytest.fixture
+def natives_in_environment(natives: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUI_PROBE_NATIVE", str(natives))
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> tuple[str, bool]:
+    """The text of a result, and whether it is an error."""
+    result: Any = await client.call_tool(tool, arguments)
+    return result.content[0].text, bool(result.is_error)
+
+
+async def test_tools_are_few_and_described_in_6000_characters(tmp_path: Path) -> None:
+    async with Client(make_server(Roots([tmp_path]))) as client:
+        tools = (await client.list_tools()).tools
+    assert [tool.name for tool in tools] == [
+        "capabilities", "profile", "list_kernels", "explain_kernel", "compare", "expand", "source",
+    ]  # fmt: skip
+    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools) <= 6000
+
+
+@pytest.mark.usefixtures("natives_in_environment")
+async def test_an_agent_finds_the_line_fixes_it_and_sees_that_it_is_better(tmp_path: Path) -> None:
+    """Profile, brief, line, change, compare; over stdin and stdout, as agents start it."""
+    words = ["-m", "tui_probe", "mcp", "--root", str(tmp_path)]
+    server = StdioServerParameters(command=sys.executable, args=words, env=dict(os.environ), cwd=tmp_path)
+    used = 0
+    async with Client(stdio_client(server)) as client:
+        for name, stride in (("before", "32"), ("after", "1")):
+            text, failed = await call(
+                client, "profile", command=[sys.executable, PROGRAM, stride], simulate=True, name=name
+            )
+            assert not failed, text
+            assert text.startswith("exit status 0; trace ")
+            assert ("uncoalesced" in text and "fill.cu:4" in text) == (name == "before")
+            used += len(text)
+        kernels, _ = await call(client, "list_kernels", trace="before")
+        explained, _ = await call(client, "explain_kernel", kernel="fill", trace="before")
+        lines, _ = await call(client, "expand", page="lines", kernel="fill", trace="before")
+        compared, failed = await call(client, "compare", before="before", after="after")
+    assert "fill" in kernels
+    assert "registers" in explained
+    assert re.search(r"fill\.cu:4\b", lines)
+    assert not failed
+    assert re.search(r"fixed.*fill\.cu:4|fill\.cu:4.*fixed", compared), compared
+    assert used + sum(map(len, (kernels, explained, lines, compared))) <= 24_000
+
+
+async def test_places_outside_of_the_roots_are_refused(tmp_path: Path) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (inside / "link").symlink_to("/etc")
+    async with Client(make_server(Roots([inside]))) as client:
+        for place in ("/etc", "..", str(tmp_path), "link"):
+            text, failed = await call(client, "profile", command=["true"], directory=place)
+            assert failed
+            assert "outside of the allowed directories" in text
+            text, failed = await call(client, "list_kernels", trace=f"{place}/x")
+            assert failed
+            assert "outside of the allowed directories" in text
+
+
+@pytest.mark.usefixtures("natives_in_environment")
+async def test_cancelling_profile_ends_the_program(tmp_path: Path) -> None:
+    async with Client(make_server(Roots([tmp_path]))) as client:
+        command = [sys.executable, "-c", SLEEPS]
+        task = asyncio.create_task(call(client, "profile", command=command, simulate=True))
+        pid = await file_with(tmp_path / "pid")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while Path(f"/proc/{pid}").exists():
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.usefixtures("natives_in_environment")
+async def test_program_is_ended_when_its_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def until_it_runs(*_: object) -> bool:
+        await file_with(tmp_path / "pid")
+        return False
+
+    monkeypatch.setattr(child_process, "_wait", until_it_runs)
+    async with Client(make_server(Roots([tmp_path]))) as client:
+        with monkeypatch.context() as only_profile:
+            only_profile.setattr(Tools, "_read", brief)
+            text, failed = await call(client, "profile", command=[sys.executable, "-c", STORES], simulate=True)
+    assert not failed, text
+    assert re.fullmatch(r"the program was ended after 600 s; trace \S+\n\nbrief", text)
+
+
+async def brief(*_: object) -> str:
+    return "brief"
+
+
+async def test_capabilities_fit_in_1000_characters(tmp_path: Path) -> None:
+    async with Client(make_server(Roots([tmp_path]))) as client:
+        text, failed = await call(client, "capabilities")
+    assert not failed
+    assert len(text) <= 1000
+    assert json.loads(text)["roots"] == [str(tmp_path.resolve())]
+
+
+async def test_output_of_commands_has_no_control_characters(tmp_path: Path) -> None:
+    done = await run_tui_probe(["show", "lines", "no\x1b[31mtrace"], tmp_path, limit=60)
+    assert done.status != 0
+    assert "trace" in done.messages
+    assert done.messages.replace("\n", "").isprintable()
+
+
+async def file_with(path: Path) -> str:
+    """Wait for a file with text."""
+    end = time.monotonic() + 60
+    while not (path.exists() and path.read_text()):
+        assert time.monotonic() < end
+        await asyncio.sleep(0.02)
+    return path.read_text()

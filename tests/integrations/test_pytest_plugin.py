@@ -1,0 +1,104 @@
+"""``pytest --gpu-probe``: limits of the kernels that a test launches, on the simulated GPU."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tui_probe.errors import UsageError
+from tui_probe.integrations.launched_kernels import LaunchedKernel, LaunchedKernels, exceeded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROGRAM = Path(__file__).with_name("faulty.py")
+KERNELS = f"""
+import runpy, sys
+import pytest
+
+def fill(stride):
+    sys.argv = ["faulty.py", str(stride)]
+    with pytest.raises(SystemExit, match="0"):
+        runpy.run_path({str(PROGRAM)!r})
+"""
+STRIDED = """
+
+@pytest.mark.gpu_probe(max_wasted_of_stores=10)
+def test_strided():
+    fill(stride=32)
+"""
+
+
+def example() -> str:
+    """The module of the help page, and a test that fails."""
+    page = (PROGRAM.parents[2] / "tui_probe" / "help" / "ci.md").read_text()
+    return page.partition("```python\n")[2].partition("```")[0] + STRIDED
+
+
+def run_pytest(folder: Path, natives: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    (folder / "kernels.py").write_text(KERNELS)
+    (folder / "test_kernels.py").write_text(example())
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *options]
+    environment = os.environ | {"TUI_PROBE_NATIVE": str(natives), "PYTHONPATH": str(PROGRAM.parents[2])}
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_limits_are_checked_on_the_simulated_gpu(tmp_path: Path, natives: Path) -> None:
+    done = run_pytest(tmp_path, natives, "--gpu-probe-sim")
+    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    place = r"worst line: fill\.cu:4 st\.global 32 sectors, ideal 4"
+    assert re.search(rf"^fill: wasted_of_stores 87\.5 is above the limit 10; {place}$", done.stdout, re.MULTILINE)
+    assert done.returncode == 1
+
+
+def test_limits_without_the_option_are_named_as_unchecked(tmp_path: Path, natives: Path) -> None:
+    done = run_pytest(tmp_path, natives)
+    assert "limits of 2 tests marked gpu_probe were not checked: run pytest --gpu-probe" in done.stdout, done.stdout
+
+
+class Launched(LaunchedKernels):
+    """Kernels without a trace."""
+
+    def __init__(self, *kernels: LaunchedKernel) -> None:
+        super().__init__(0)
+        self.kernels = kernels
+
+    def __iter__(self) -> Iterator[LaunchedKernel]:
+        return iter(self.kernels)
+
+
+def kernel(registers: int | None = 40, spills: int | None = 0, reason: str | None = None) -> LaunchedKernel:
+    return LaunchedKernel("gemm", 2, registers, spills, {"conflicts": (0.0, 8.0)}, reason, "gemm.cu:7")
+
+
+@pytest.mark.parametrize(
+    ("limits", "problems"),
+    [
+        ({"max_conflicts": 8, "min_conflicts": 0, "no_spills": True}, []),
+        ({"max_conflicts": 7}, ["gemm: conflicts 8 is above the limit 7; worst line: gemm.cu:7"]),
+        ({"min_conflicts": 1}, ["gemm: conflicts 0 is below the limit 1; worst line: gemm.cu:7"]),
+        ({"max_registers": 32}, ["gemm: registers 40 is above the limit 32; worst line: gemm.cu:7"]),
+        ({"max_conflict": 1}, ["gpu_probe: conflict was not measured: did you mean conflicts?"]),
+        ({"no_spills": False}, []),
+    ],
+)
+def test_limit_compares_the_extreme_of_all_launches(limits: dict[str, float], problems: list[str]) -> None:
+    assert exceeded(Launched(kernel()), limits) == problems
+
+
+def test_limit_that_cannot_be_checked_fails() -> None:
+    assert exceeded(Launched(), {"no_spills": True}) == ["gpu_probe: the test launched no kernel"]
+    unprobed = LaunchedKernel("gemm", 1, None, None, {}, "no PTX in image", "")
+    assert exceeded(Launched(unprobed), {"max_conflicts": 1}) == [
+        "gpu_probe: conflicts was not measured (no PTX in image)"
+    ]
+    assert exceeded(Launched(unprobed), {"no_spills": True}) == ["gpu_probe: spills was not measured (no PTX in image)"]
+    with pytest.raises(UsageError, match="has no limit conflicts"):
+        exceeded(Launched(kernel()), {"conflicts": 1})

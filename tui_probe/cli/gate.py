@@ -1,0 +1,154 @@
+"""``tui-probe gate``: compare a program with its baseline; exit status 1 if something became worse."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.errors import UsageError
+from tui_probe.integrations.baselines import assembles_alike, find_baseline, save_baseline, tools_of
+from tui_probe.integrations.profiled_run import profiled_run
+from tui_probe.pages.gate_report import gate_json, gate_junit, gate_lines, gate_markdown, gate_sarif
+from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.gate import judge_counts, judge_times
+
+from .arguments import count
+from .output import ExitStatus, put
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.trace.model import Trace
+    from tui_probe.verdicts.gate import Judgement
+
+_COUNTS: Final = ("-p", "counts", "--launches=all", "--wait")
+_TIMES: Final = ("-p", "counts", "-k=//")
+"""Options of a run that is only timed: no name of a kernel has two slashes, so nothing is prepared and probed."""
+_BASELINE_RUNS: Final = 2
+_REPORTS: Final = {"markdown": gate_markdown, "junit": gate_junit}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the baseline, what is compared, and the reports."""
+    parser.add_argument("name", metavar="BASELINE", help="name of the baseline")
+    parser.add_argument("--record", action="store_true", help="record the baseline of this commit, from two runs")
+    parser.add_argument(
+        "--directory", type=Path, default=Path(".tui-probe"), metavar="DIRECTORY",
+        help="directory of baselines, to be committed; default %(default)s",
+    )  # fmt: skip
+    parser.add_argument("--metric", action="append", default=[], metavar="METRIC", help="judge only this; repeatable")
+    parser.add_argument(
+        "--against", metavar="COMMAND", help="compare times with this command, in interleaved runs (ABBA)"
+    )
+    parser.add_argument("--repeats", type=count, default=8, metavar="N", help="blocks ABBA; default %(default)s")
+    parser.add_argument(
+        "--within", type=_share, default=0.01, metavar="X%", help="a difference of times that is none; default 1%%"
+    )
+    parser.add_argument("--sim", action="store_true", help="use the simulated GPU: counts only")
+    parser.add_argument("-k", "--kernel", default="", metavar="A:B", help="only kernels with A or B in their names")
+    parser.add_argument("--machine-code", choices=("auto", "all", "off"), default="auto", help="as in tui-probe run")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default %(default)s")
+    for form, what in (("markdown", "Markdown"), ("junit", "JUnit XML"), ("sarif", "SARIF")):
+        parser.add_argument(f"--{form}", type=Path, metavar="FILE", help=f"write {what} to this file, too")
+    parser.add_argument("command", nargs="+", metavar="COMMAND", help="the program and its arguments, after --")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Record or judge. Raises UsageError without a baseline, TraceError where nothing was traced."""
+    with tempfile.TemporaryDirectory(prefix="tui-probe-gate-") as folder:
+        if arguments.record:
+            traces = [_counted(arguments, Path(folder)) for _ in range(_BASELINE_RUNS)]
+            put(str(save_baseline(arguments.directory, arguments.name, arguments.command, traces)))
+            return ExitStatus.OK
+        baseline = find_baseline(arguments.directory, arguments.name)
+        if baseline is None and not arguments.against:
+            raise UsageError(
+                f"{arguments.directory} has no baseline {arguments.name} of a commit in this history: record one with"
+                f" tui-probe gate {shlex.quote(arguments.name)} --record -- COMMAND"
+            )
+        judgements: list[Judgement] = []
+        head: dict[str, Any] = {}
+        if baseline is not None:
+            trace = _counted(arguments, Path(folder))
+            alike = assembles_alike(baseline.tools, tools_of(trace))
+            judgements += judge_counts(baseline.runs, trace, arguments.metric, same_tools=alike)
+            head = {"baseline_commit": baseline.commit, "baseline_tools": baseline.tools, "tools": tools_of(trace)}
+        if arguments.against:
+            judgements += _judged_times(arguments, Path(folder))
+    _report(arguments, judgements, head)
+    if any(judged.verdict == "worse" for judged in judgements):
+        return ExitStatus.FAILED
+    decided = any(judged.verdict != "cannot tell" for judged in judgements)
+    return ExitStatus.OK if decided else ExitStatus.NO_VERDICT
+
+
+def _counted(arguments: argparse.Namespace, folder: Path) -> Trace:
+    """Run the program with counting probes. Raises UsageError if it fails: its counts are then of something else."""
+    kernels = [f"-k={arguments.kernel}"] if arguments.kernel else []
+    return _traced(arguments, arguments.command, folder, [*_COUNTS, *kernels])
+
+
+def _traced(arguments: argparse.Namespace, command: list[str], folder: Path, options: Sequence[str]) -> Trace:
+    more = [*(["--sim"] if arguments.sim else []), f"--machine-code={arguments.machine_code}", f"--tracedir={folder}"]
+    done = profiled_run([*options, *more], command, sys.stderr)
+    if done.status:
+        sys.stderr.write(done.messages)
+        raise UsageError(f"{shlex.join(command)} ended with status {done.status}: nothing is judged")
+    return open_trace(done.trace)
+
+
+def _judged_times(arguments: argparse.Namespace, folder: Path) -> Iterator[Judgement]:
+    """Run both programs in blocks ABBA and judge the times of their kernels."""
+    if arguments.sim:
+        raise UsageError("--against compares times, which a simulated GPU does not have: leave out --sim")
+    before = shlex.split(arguments.against)
+    blocks: dict[str, list[tuple[float, float]]] = {}
+    for _ in range(arguments.repeats):
+        runs = [
+            _kernel_times(_traced(arguments, command, folder, _TIMES), arguments.kernel)
+            for command in (before, arguments.command, arguments.command, before)
+        ]
+        for kernel in runs[0].keys() & runs[1].keys() & runs[2].keys() & runs[3].keys():
+            pair = (runs[0][kernel] + runs[3][kernel]) / 2, (runs[1][kernel] + runs[2][kernel]) / 2
+            blocks.setdefault(kernel, []).append(pair)
+    return judge_times(blocks, arguments.within)
+
+
+def _kernel_times(trace: Trace, wanted: str) -> dict[str, float]:
+    """Return seconds per launch by kernel, the mean without a probe; of kernels that ``-k`` selects."""
+    parts = [part for part in wanted.split(":") if part]
+    times: dict[str, float] = {}
+    for kernel in trace.kernels:
+        timed = kernel.gpu_time
+        if timed and timed.original and (not parts or any(part in kernel.name for part in parts)):
+            times[kernel.demangled] = timed.original.mean_ns / 1e9
+    return times
+
+
+def _report(arguments: argparse.Namespace, judgements: list[Judgement], head: dict[str, Any]) -> None:
+    """Print the verdicts and write the files."""
+    if arguments.format == "json":
+        put(gate_json(judgements, arguments.name, head))
+    else:
+        put(gate_lines(judgements))
+    texts = {form: make(judgements, arguments.name) for form, make in _REPORTS.items() if getattr(arguments, form)}
+    if arguments.sarif:
+        texts["sarif"] = gate_sarif(judgements)
+    for form, text in texts.items():
+        path = getattr(arguments, form)
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{path}: {error.strerror}: pass a writable file") from None
+
+
+def _share(text: str) -> float:
+    """``1%`` or ``0.01`` -> 0.01. Raises ValueError for anything else."""
+    value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    if not 0 <= value < 1:
+        raise ValueError(text)
+    return value

@@ -1,0 +1,110 @@
+"""Run ``tui-probe`` commands for a server: bounded output, and an end for the whole process group.
+
+Each command is a process of its own: a result file that takes all memory, or a program that never ends, does not end
+the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+MAX_OUTPUT: Final = 4 << 20
+"""Bytes of a command's output that are read; the rest is dropped."""
+GRACE: Final = 5.0
+"""Seconds between SIGTERM and SIGKILL to a process group."""
+TICK: Final = 2.0
+"""Seconds between two calls of ``on_tick``."""
+_COMMAND: Final = (sys.executable, str(Path(__file__).parents[1] / "__main__.py"))
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that has ended: its exit status (negative: the signal that ended it), output, and messages."""
+
+    status: int
+    output: str
+    messages: str
+    timed_out: bool = False
+
+
+async def run_tui_probe(
+    arguments: Sequence[str],
+    directory: Path,
+    *,
+    limit: float,
+    keeps_output: bool = True,
+    traces: Path | None = None,
+    on_tick: Callable[[float], Awaitable[None]] | None = None,
+) -> Finished:
+    """Run a command in ``directory`` for at most ``limit`` seconds.
+
+    Its process group gets SIGTERM after that time, or when the calling task is cancelled, and SIGKILL after ``GRACE``
+    seconds more. ``keeps_output=False`` drops stdout, which for ``run`` is the program's. ``traces`` is where
+    commands look for names of runs and for the newest trace.
+    """
+    environment = os.environ | ({"NEUTRINO_TRACEDIR": str(traces)} if traces else {})
+    process = await asyncio.create_subprocess_exec(
+        *_COMMAND, *arguments, cwd=directory, env=environment, stdin=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+        stdout=asyncio.subprocess.PIPE if keeps_output else asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    readers = [asyncio.ensure_future(_read(stream)) for stream in (process.stdout, process.stderr)]
+    timed_out = False
+    try:
+        timed_out = not await _wait(process, limit, on_tick)
+    finally:
+        if process.returncode is None:
+            await asyncio.shield(_end_group(process))
+    output, messages = [await reader for reader in readers]
+    return Finished(process.returncode or 0, output, messages, timed_out)
+
+
+async def _wait(
+    process: asyncio.subprocess.Process, limit: float, on_tick: Callable[[float], Awaitable[None]] | None
+) -> bool:
+    """Return whether the process ended within ``limit`` seconds."""
+    passed = 0.0
+    while passed < limit:
+        step = min(TICK, limit - passed)
+        try:
+            await asyncio.wait_for(process.wait(), step)
+        except TimeoutError:
+            passed += step
+            if on_tick is not None:
+                await on_tick(passed)
+        else:
+            return True
+    return process.returncode is not None
+
+
+async def _end_group(process: asyncio.subprocess.Process) -> None:
+    """End all processes of the command: first with SIGTERM, so that the trace is completed."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), GRACE)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # what outlived the command
+
+
+async def _read(stream: asyncio.StreamReader | None) -> str:
+    """Return the text of a stream as printable lines, up to ``MAX_OUTPUT`` bytes."""
+    if stream is None:
+        return ""
+    kept = bytearray()
+    while block := await stream.read(1 << 16):
+        kept += block[: MAX_OUTPUT - len(kept)]
+    return "\n".join(printable(line) for line in kept.decode("utf-8", "replace").split("\n"))

@@ -1,0 +1,114 @@
+"""pytest plug-in: ``pytest --gpu-probe`` runs the tests under the hook and checks limits of their kernels.
+
+A process can only be hooked when it starts. So pytest replaces itself by ``tui-probe run -- pytest ...``, once. The
+kernels of a test are those that were launched since its body, or its fixture ``gpu_probe``, began.
+
+Imports are made when they are needed: pytest loads this module in every environment that has tui-probe.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from tui_probe.integrations.launched_kernels import LaunchedKernels
+
+MARKER: Final = "gpu_probe"
+UNDER_HOOK: Final = "TUI_PROBE_PYTEST"
+"""Variable of the environment that the second pytest has, so that it does not replace itself again."""
+PROBES: Final = "counts"
+_unchecked = pytest.StashKey[list[str]]()
+_kernels = pytest.StashKey["LaunchedKernels"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options, all with one prefix."""
+    group = parser.getgroup("tui-probe", "kernels of tests, counted by tui-probe")
+    group.addoption("--gpu-probe", action="store_true", help="run under tui-probe; check gpu_probe limits")
+    group.addoption("--gpu-probe-sim", action="store_true", help="the same on the simulated GPU")
+    group.addoption(
+        "--gpu-probe-option", action="append", default=[], metavar="OPTION",
+        help="an option of tui-probe run, e.g. --gpu-probe-option=--machine-code=all; repeatable",
+    )  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Describe the marker."""
+    config.addinivalue_line(
+        "markers",
+        f"{MARKER}(max_METRIC=number, min_METRIC=number, no_spills=True): limits of the kernels that the test "
+        "launches, checked under pytest --gpu-probe; METRIC as `tui-probe probes` lists them, or registers",
+    )
+    config.stash[_unchecked] = []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Replace this process by pytest under the hook."""
+    wanted = config.option.gpu_probe or config.option.gpu_probe_sim
+    if not wanted or os.environ.get(UNDER_HOOK) or config.option.collectonly or config.option.help:
+        return
+    capture = config.pluginmanager.getplugin("capturemanager")
+    if capture is not None:
+        capture.suspend_global_capture(in_=True)  # the new process gets the descriptors themselves
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.chdir(config.invocation_params.dir)
+    os.execve(sys.executable, command(config), os.environ | {UNDER_HOOK: "1"})
+
+
+def command(config: pytest.Config) -> list[str]:
+    """Return the command that runs these tests under the hook."""
+    simulated = ["--sim"] if config.option.gpu_probe_sim else []
+    options = ["--no-ui", "--no-report", "-p", PROBES, "--launches=all", "--wait", *simulated]
+    run = [sys.executable, "-m", "tui_probe", "run", *options, *config.option.gpu_probe_option]
+    return [*run, "--", sys.executable, "-m", "pytest", *map(str, config.invocation_params.args)]
+
+
+def is_hooked() -> bool:
+    """Return whether this process runs under the hook, and was started for it."""
+    return bool(os.environ.get(UNDER_HOOK) and os.environ.get("TUI_PROBE_TRACE_ROOT"))
+
+
+@pytest.fixture
+def gpu_probe(request: pytest.FixtureRequest) -> LaunchedKernels:
+    """The kernels that this test has launched so far, with their metrics; skips without ``--gpu-probe``."""
+    if not is_hooked():
+        pytest.skip("gpu_probe needs pytest --gpu-probe (or --gpu-probe-sim)")
+    from tui_probe.integrations.launched_kernels import LaunchedKernels
+
+    item: pytest.Item = request.node
+    return item.stash.setdefault(_kernels, LaunchedKernels.begin())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Check the limits of a test after its body."""
+    markers = list(item.iter_markers(MARKER))
+    if not markers or not is_hooked():
+        if markers:
+            item.config.stash[_unchecked].append(item.nodeid)
+        return (yield)
+    from tui_probe.integrations.launched_kernels import LaunchedKernels, exceeded
+
+    kernels = item.stash.setdefault(_kernels, LaunchedKernels.begin())
+    result = yield
+    limits = {name: value for marker in reversed(markers) for name, value in marker.kwargs.items()}
+    if problems := exceeded(kernels, limits):
+        pytest.fail("\n".join(problems), pytrace=False)
+    return result
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Name the tests whose limits were not checked: a limit never passes in silence."""
+    tests = config.stash[_unchecked]
+    if tests:
+        terminalreporter.write_line(
+            f"limits of {len(tests)} tests marked {MARKER} were not checked: run pytest --gpu-probe", yellow=True
+        )

@@ -1,0 +1,177 @@
+"""Whether a program became worse than its baseline: exact counts, and interleaved times.
+
+A count that was the same in both runs of the baseline is exact: any other value is a change. A count that varied
+between them (autotuning, alignment) has a range: within it a value is the same, beyond it nobody can tell.
+
+Times come from blocks of runs in the order ABBA, which cancels a linear drift of clocks. The figure of a block is the
+logarithm of the ratio of mean times, B / A. The interval of their mean is a studentized bootstrap (Efron and
+Tibshirani, An Introduction to the Bootstrap, 1993, section 12.5), which holds its level for few blocks where a
+percentile interval is too narrow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from tui_probe.draw.view import no_progress
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.verdicts.findings import worst_line_text
+from tui_probe.verdicts.kernel_values import KernelValue, launch_values, probe_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.trace.model import Trace
+
+Verdict = Literal["worse", "better", "same", "changed", "cannot tell"]
+Counts = dict[str, dict[str, float]]
+"""Counts by the name of a kernel and the key of a metric."""
+CONFIDENCE: Final = 0.99
+"""Of the interval of all times of a gate together: false alarms are at most 1 %."""
+RESAMPLES: Final = 4000
+MIN_BLOCKS: Final = 4
+_SEED: Final = 20261126
+_ASSEMBLED: Final = frozenset({"registers", "spills", "occupancy", "blocks_per_sm", "instructions"})
+"""Metrics that another version of ptxas changes."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on one metric of a kernel. ``before`` is None for a metric that the baseline does not have."""
+
+    kernel: str
+    metric: str
+    label: str
+    before: str
+    after: str
+    verdict: Verdict
+    why: str = ""
+    place: str = ""
+    """The worst line of the kernel, of a metric that is worse."""
+
+
+def kernel_values(trace: Trace) -> dict[str, dict[str, KernelValue]]:
+    """Return measured counts by kernel and key, without those of the probe, times, and numbers of launches' shapes."""
+    kernels: dict[str, dict[str, KernelValue]] = {}
+    for kernel in trace.kernels:
+        source = ViewSource(trace, kernel)
+        values = kernels.setdefault(kernel.demangled, {})
+        for value in (*launch_values(source), *probe_values(source, no_progress, {})):
+            if value.value is not None and not value.of_probe and not value.is_time:
+                values.setdefault(value.key, value)
+    return kernels
+
+
+def counts_of(values: Mapping[str, Mapping[str, KernelValue]]) -> Counts:
+    """Return plain numbers, for a file."""
+    return {name: {key: value.value for key, value in of_kernel.items() if value.value is not None}
+            for name, of_kernel in values.items()}  # fmt: skip
+
+
+def judge_counts(
+    baseline: Sequence[Counts], trace: Trace, metrics: Sequence[str] = (), *, same_tools: bool = True
+) -> Iterator[Judgement]:
+    """Judge the counts of a run; ``baseline`` are those of repeated runs, ``metrics`` the keys to judge, () for all."""
+    kernels = kernel_values(trace)
+    for name in dict.fromkeys([*(name for counts in baseline for name in counts), *kernels]):
+        before = [counts[name] for counts in baseline if name in counts]
+        if not before or name not in kernels:
+            state = ("–", "launched") if not before else ("launched", "–")
+            yield Judgement(name, "launches", "kernel", *state, "changed", "only one of the runs has this kernel")
+            continue
+        lines = [kernel for kernel in trace.kernels if kernel.demangled == name]
+        for key, value in kernels[name].items():
+            if metrics and key not in metrics:
+                continue
+            judged = _judge(name, value, [counts[key] for counts in before if key in counts], same_tools=same_tools)
+            if judged.verdict == "worse":
+                judged = Judgement(**{**vars(judged), "place": worst_line_text(lines[0])})
+            yield judged
+
+
+def _judge(kernel: str, value: KernelValue, before: Sequence[float], *, same_tools: bool) -> Judgement:
+    """Return the verdict on one count."""
+    assert value.value is not None
+    shown, text = [value.show(number) for number in sorted(set(before))], value.text
+    known = " to ".join([shown[0], shown[-1]] if len(shown) > 1 else shown) or "–"
+
+    def judged(verdict: Verdict, why: str = "") -> Judgement:
+        return Judgement(kernel, value.key, value.label, known, text, verdict, why)
+
+    if not before:
+        return judged("cannot tell", "the baseline does not have this metric")
+    if min(before) <= value.value <= max(before):
+        return judged("same")
+    if len(set(before)) > 1:
+        return judged("cannot tell", "it varied between the runs of the baseline")
+    if value.key in _ASSEMBLED and not same_tools:
+        return judged("cannot tell", "another version of ptxas, or another GPU, made the baseline")
+    if value.better == "neither":
+        return judged("changed")
+    return judged("better" if (value.value < before[0]) == (value.better == "lower") else "worse")
+
+
+@dataclass(frozen=True)
+class TimeInterval:
+    """The ratio of times B / A: ``low`` to ``high`` at a confidence; ``detectable`` is the least ratio found."""
+
+    ratio: float
+    low: float
+    high: float
+    detectable: float
+
+
+def time_interval(blocks: Sequence[tuple[float, float]], confidence: float = CONFIDENCE) -> TimeInterval | None:
+    """Return the interval of the ratio of times from blocks (mean A, mean B); None for fewer than ``MIN_BLOCKS``."""
+    if len(blocks) < MIN_BLOCKS:
+        return None
+    logs = np.log(np.array([after / before for before, after in blocks]))
+    mean, error = float(logs.mean()), _standard_error(logs)
+    if error == 0:
+        return TimeInterval(math.exp(mean), math.exp(mean), math.exp(mean), 1.0)
+    samples = np.random.default_rng(_SEED).choice(logs, (RESAMPLES, len(logs)))
+    spread = samples.std(axis=1, ddof=1) / math.sqrt(len(logs))
+    usable = spread > 0  # a sample of one value drawn n times has no spread
+    deviations = (samples[usable].mean(axis=1) - mean) / spread[usable]
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(deviations, [tail, 1 - tail])
+    reach = float(max(abs(low), abs(high))) * error
+    return TimeInterval(
+        math.exp(mean), math.exp(mean - float(high) * error), math.exp(mean - float(low) * error), math.exp(2 * reach)
+    )
+
+
+def _standard_error(logs: NDArray[np.float64]) -> float:
+    return float(logs.std(ddof=1)) / math.sqrt(len(logs))
+
+
+def judge_times(blocks: Mapping[str, Sequence[tuple[float, float]]], within: float) -> Iterator[Judgement]:
+    """Judge the times (s) of kernels from blocks (mean A, mean B); a difference of ``within``, e.g. 0.01, is none."""
+    confidence = 1 - (1 - CONFIDENCE) / max(1, len(blocks))  # Bonferroni: of all kernels together
+    for kernel, of_kernel in blocks.items():
+        interval = time_interval(of_kernel, confidence)
+        if interval is None:
+            yield Judgement(kernel, "time", "time", "–", "–", "cannot tell", f"fewer than {MIN_BLOCKS} timed blocks")
+            continue
+        before = math.exp(float(np.mean(np.log([before for before, _ in of_kernel]))))
+        yield Judgement(
+            kernel, "time", "time", f"{before * 1e6:.4g} µs", f"{before * interval.ratio * 1e6:.4g} µs",
+            time_verdict(interval, within),
+            f"{interval.ratio - 1:+.2%} ({interval.low - 1:+.2%} to {interval.high - 1:+.2%}), "
+            f"finds {interval.detectable - 1:.2%}",
+        )  # fmt: skip
+
+
+def time_verdict(interval: TimeInterval, within: float) -> Verdict:
+    """Return the verdict for an interval of ratios: a whole interval beyond ``within`` is a change."""
+    if interval.low > 1 + within:
+        return "worse"
+    if interval.high < 1 / (1 + within):
+        return "better"
+    return "same" if 1 / (1 + within) <= interval.low and interval.high <= 1 + within else "cannot tell"
