@@ -76,7 +76,7 @@ class Cubin:
 
     @classmethod
     def read(cls, image: bytes) -> Cubin:
-        """Raises ImageError for what is not a cubin, is damaged or cut off."""
+        """Raise ImageError for what is not a cubin, is damaged or cut off."""
         header = read_header(image)
         if header.machine != _CUDA_MACHINE or header.section_size != SECTION_HEADER.size:
             raise ImageError(_DAMAGED_TEXT.format("it is not an ELF file for CUDA"))

@@ -95,7 +95,7 @@ def real_driver(chosen: Path | None) -> Path:
 
 
 def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, bool]]:
-    """Every value of the GPU, and whether it is one of the sweep."""
+    """Yield every rate of the GPU, and whether it is one of the sweep."""
     from tui_probe.bandwidth.measure import GpuBench, buffer_bytes, sweep
 
     room = buffer_bytes(gpu)

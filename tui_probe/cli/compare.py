@@ -39,7 +39,7 @@ FORMATS = ("table", "json", "csv", "md")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Both sides, and the form."""
+    """Add the sides and the output format."""
     parser.epilog = (
         "A and B are TRACE, TRACE:KERNEL or TRACE:KERNEL@LAUNCH; TRACE is a directory or the name of a run, KERNEL an"
         " index or a regular expression. Without TRACE, A is in the newest trace, and B in the trace of A: tui-probe"
@@ -178,7 +178,7 @@ def drawing_lines(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
 
 
 def _warn_if(failure: str) -> None:
-    """Say on stderr what a form has no place for, or only in each row: that one of the programs failed."""
+    """Warn on stderr that one of the programs failed, which formats show nowhere or in each row only."""
     if failure:
         warn(f"warning: {failure}")
 

@@ -173,7 +173,7 @@ def drawing_size(arguments: argparse.Namespace) -> tuple[int, int]:
 
 
 def check_drawing_size(columns: int, height: int) -> None:
-    """Raises ChoiceError for a drawing that no one could read and that takes minutes to make."""
+    """Raise ChoiceError for a drawing that no one could read and that takes minutes to make."""
     if columns * height > MOST_CELLS:
         raise ChoiceError(
             f"--width {columns} --height {height}: a drawing has at most {MOST_CELLS:,} characters, such as"

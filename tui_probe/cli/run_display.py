@@ -53,7 +53,7 @@ def stderr_is_terminal() -> bool:
 
 
 def report_message(trace: Path, text: str) -> None:
-    """Say something of one trace. What ``run.json`` cannot take is said on stderr all the same."""
+    """Report a message about a trace in its ``run.json``, or on stderr if that cannot take it."""
     if not stderr_is_terminal():
         try:
             add_message(trace, text)
@@ -248,7 +248,7 @@ def report_after_run(outcome: Outcome, ascii_only: bool, seconds: float | None =
 
 
 def _report_no_trace(outcome: Outcome) -> None:
-    """Say why there is no trace, unless a terminal has shown it."""
+    """Report why there is no trace, unless a terminal has shown it."""
     if stderr_is_terminal():
         return
     if outcome.program_failure:

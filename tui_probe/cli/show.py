@@ -337,7 +337,7 @@ def explain(page: PageEntry, arguments: argparse.Namespace) -> int:
 
 
 def list_pages(trace: Trace | None, arguments: argparse.Namespace) -> int:
-    """Every page, what it is of and what it shows, or what it has to show of a trace."""
+    """List every page with its subject and contents, or what it has to show of a trace."""
     from tui_probe.pages.page_registry import all_pages
 
     if trace is None:

@@ -91,7 +91,7 @@ class Cancelled(Exception):  # noqa: N818 - no error: someone went on to another
 
 
 def no_progress(share: float) -> None:
-    """Tell no one."""
+    """Ignore the progress."""
     del share
 
 

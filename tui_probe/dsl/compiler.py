@@ -100,7 +100,7 @@ def _initial_values(
 
 
 def _is_set_first(register: DeclaredRegister, entries: list[ProbeFunction]) -> bool:
-    """Tell whether a probe at the entry sets a register in any case, before anything reads its first value."""
+    """Return whether a probe at the entry sets a register in any case, before anything reads its first value."""
     for statement in (statement for entry in entries for statement in entry.node.body):
         names = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id == register.name]
         if isinstance(statement, ast.AugAssign) or any(isinstance(name.ctx, ast.Load) for name in names):

@@ -31,7 +31,7 @@ class Operator:
 
     @property
     def is_shift(self) -> bool:
-        """Tell whether the right operand is a number of bits."""
+        """Return whether the right operand is a number of bits."""
         return self.symbol in ("<<", ">>")
 
 
@@ -223,7 +223,7 @@ Expression: TypeAlias = (
 
 
 def fits_32_bits(*expressions: Expression) -> bool:
-    """Tell whether all values are below 2**32 in any case."""
+    """Return whether all values are below 2**32 in any case."""
     return all(expression.bound <= MAX_U32 for expression in expressions)
 
 
@@ -236,5 +236,5 @@ def parts(expression: Expression) -> Iterator[Expression]:
 
 
 def reads_clock(expression: Expression) -> bool:
-    """Tell whether it matters when the expression is computed."""
+    """Return whether it matters when the expression is computed."""
     return any(isinstance(part, Special) and part.is_clock for part in parts(expression))

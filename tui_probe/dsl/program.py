@@ -98,7 +98,7 @@ class ProbeFunction:
 
     @property
     def is_entry(self) -> bool:
-        """Tell whether it runs at the kernel's entry, and nowhere else."""
+        """Return whether it runs at the kernel's entry, and nowhere else."""
         return self.before and all(position.is_kernel for position in self.positions)
 
 

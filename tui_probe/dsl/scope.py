@@ -56,7 +56,7 @@ class FunctionScope:
         return register.bits if register else self.bits[name]
 
     def is_register(self, name: str) -> bool:
-        """Tell whether a variable keeps its value from one position to the next."""
+        """Return whether a variable keeps its value from one position to the next."""
         return name in self._program.registers
 
     def loop(self, node: ast.For) -> Loop:

@@ -122,7 +122,7 @@ def _is_responsive(tool: Tool) -> bool:
 def _run_ptxas(
     tool: Tool, ptx: Path, binary: Path, arch: str, entry: str, started: Callable[[], object] | None, seconds: float
 ) -> AssemblyReport:
-    """Raises ToolchainError and TimeoutExpired."""
+    """Assemble PTX and return the report. Raises ToolchainError and TimeoutExpired."""
     command = [str(tool.path), "-v", f"-arch={arch}", str(ptx), "-o", str(binary)]
     begun = time.perf_counter()
     try:

@@ -222,8 +222,8 @@ class _Inserter:
             _insert_before_closing_brace(part, lines, first=True)
 
     def _at_exits(self, part: FunctionInsertion, snippets: list[Snippet]) -> None:
-        """Every exit: ``ret`` and ``exit``, under a predicate or not, and the end of the kernel's body; of a called
-        function only ``exit``.
+        """Insert at every exit: ``ret`` and ``exit``, predicated or not, and the end of the kernel's body; in a
+        called function only ``exit``.
         """
         for instruction in function_instructions(part.function):
             if is_exit(instruction) and (part is self._entry or instruction.opcode == "exit"):
@@ -256,7 +256,7 @@ def _insert_before_closing_brace(part: FunctionInsertion, lines: list[str], *, f
 
 
 def _falls_off(body: Sequence[Statement]) -> bool:
-    """Tell whether threads can reach the end of a body and leave the kernel there."""
+    """Return whether threads can reach the end of a body and leave the kernel there."""
     nodes = list(statements_in(body))
     for node in reversed(nodes):
         if isinstance(node, Label) and any(node.name in _branch_labels(other) for other in nodes):

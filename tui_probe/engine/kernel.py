@@ -175,7 +175,7 @@ def register_type(register: str, types: dict[str, str]) -> str:
 
 
 def is_exit(instruction: Instruction) -> bool:
-    """Tell whether an instruction of a kernel ends the threads that execute it."""
+    """Return whether an instruction of a kernel ends the threads that execute it."""
     return instruction.opcode in ("ret", "exit")
 
 

@@ -47,7 +47,7 @@ _MATH_TABLE_PREFIX: Final = "__cudart_"
 
 
 def is_only_printed(kernel: Kernel, name: str) -> bool:
-    """Tell whether a variable's address goes nowhere but to ``vprintf`` and ``__assertfail``."""
+    """Return whether a variable's address goes nowhere but to ``vprintf`` and ``__assertfail``."""
     if any(name in direct_references(variable) for variable in kernel.variables):
         return False
     functions = (kernel.entry, *kernel.functions)
@@ -72,7 +72,7 @@ def _is_only_printed_in(function: Function, name: str) -> bool:
 
 
 def _is_for_printing(store: Instruction, following: Sequence[Instruction]) -> bool:
-    """Tell whether a store passes an argument to the next call, directly or in ``vprintf``'s buffer."""
+    """Return whether a store passes an argument to the next call, directly or in ``vprintf``'s buffer."""
     if store.opcode != "st" or not {"param", "local"} & set(store.modifiers):
         return False
     calls = (instruction for instruction in following if instruction.opcode == "call")
@@ -169,7 +169,7 @@ def called_function(instruction: Instruction) -> str:
 
 
 def _is_private(kernel: Kernel, variable: Variable) -> bool:
-    """Tell whether nothing can tell a copy of the variable from the variable."""
+    """Return whether nothing can tell a copy of the variable from the variable."""
     if not variable.initializer or variable.linkage:
         return False
     if variable.name.startswith(_MATH_TABLE_PREFIX):

@@ -109,7 +109,7 @@ _TARGET: Final = re.compile(r"sm_([0-9]+)([a-z]?)")
 
 
 def can_substitute(instruction: Instruction) -> bool:
-    """Tell whether there is something to write for an instruction."""
+    """Return whether there is something to write for an instruction."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode == "match":
         return not isinstance(instruction.operands[0], Pair)
@@ -224,7 +224,7 @@ class _Header:
     keeps_version: bool
 
     def allows(self, needed: Isa) -> bool:
-        """Tell whether the header may be raised to what is needed."""
+        """Return whether the header may be raised to what is needed."""
         if needed.target > self.isa.target:
             crosses = self.isa.target < _LOCKSTEP_BELOW <= needed.target
             if not self.is_plain or needed.target > self.arch or crosses:
@@ -286,7 +286,7 @@ def _needs(probe: Probe) -> Iterator[tuple[Instruction, Isa]]:
 
 
 def _lacks_sync(kernel: Kernel) -> bool:
-    """Tell whether the kernel or a function of it has ``shfl`` or ``vote`` without ``.sync``."""
+    """Return whether the kernel or a function of it has ``shfl`` or ``vote`` without ``.sync``."""
     return any(
         _is_without_sync(instruction) for function in kernel.bodies for instruction in function_instructions(function)
     )

@@ -232,7 +232,7 @@ class Recording:
         ]
 
     def _lowest_lane(self, skip: str) -> list[str]:
-        """Only the lowest active lane continues. Lane 0 may have left, or not take part."""
+        """Return the lines that skip all but the lowest active lane. Lane 0 may have left, or not take part."""
         lanes, lower, follows = self._b32("lanes"), self._b32("lower"), self._pred("follows")
         return [
             f"activemask.b32 {lanes};",

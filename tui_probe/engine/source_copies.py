@@ -158,7 +158,7 @@ class SourceCopies:
                     self._copy(trace, path)
 
     def _copy(self, trace: Path, path: str) -> None:
-        """Raises OSError."""
+        """Copy a readable source file into the trace, if its share allows it. Raises OSError."""
         text = readable_text(Path(path)) if self._policy.allows(Path(path)) else None
         if text is None or not self._takes(trace, len(text)):
             return

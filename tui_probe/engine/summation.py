@@ -83,7 +83,7 @@ def _is_snippet_uniform(probe: Probe, snippet: Snippet) -> bool:
 
 
 def can_reduce(module: Module) -> bool:
-    """Tell whether the PTX may use ``redux.sync``."""
+    """Return whether the PTX may use ``redux.sync``."""
     arch = "".join(filter(str.isdecimal, module.target.partition(",")[0]))
     return module.version >= _REDUX_VERSION and arch.isdecimal() and int(arch) >= REDUX_FROM
 

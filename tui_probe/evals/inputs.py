@@ -152,7 +152,7 @@ class EvaluationInput:
         return (read_result_row(source.trace, source.kernel, row) for source, row in self._rows(probes))
 
     def _rows(self, probes: tuple[str, ...]) -> Iterator[tuple[ViewSource, int]]:
-        """Each kernel as one of these probes had it, and the row of its result."""
+        """Yield each kernel under one of these probes, and the row of its result."""
         for kernel in self.kernels if self.trace is not None else ():
             assert self.trace is not None
             source = ViewSource(self.trace, kernel).under(*probes)

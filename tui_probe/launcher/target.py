@@ -84,7 +84,7 @@ class TargetProcess:
         return self.process.pid
 
     def poll(self) -> int | None:
-        """None while it runs, then its exit status, or minus the signal that ended it."""
+        """Return None while it runs, then its exit status, or minus the signal that ended it."""
         return self.process.poll()
 
     def send(self, number: int) -> None:
@@ -108,7 +108,7 @@ class TargetProcess:
             os.killpg(self.pid, number)
 
     def expect_end(self, number: int) -> None:
-        """Tell the hooks of the run, before the target gets a signal, if it is one that asks for the end."""
+        """Notify the hooks of the run, before the target gets a signal, if that requests the end."""
         if number in ENDING:
             self.asked_to_end = True
             if self._ending is not None:
@@ -117,7 +117,7 @@ class TargetProcess:
 
 
 def check_command(command: Sequence[str], path: str | None) -> None:
-    """Raises TargetError as a shell would refuse the command: 127 not found, 126 not executable."""
+    """Raise TargetError as a shell would refuse the command: 127 not found, 126 not executable."""
     name = command[0]
     if shutil.which(name, path=path):
         return

@@ -79,7 +79,7 @@ class TraceWatch:
         self.found: list[Path] = []
 
     def expect(self, first: str) -> None:
-        """Tell the name of the directory that the target's own process will have."""
+        """Set the name of the directory that the target's own process will have."""
         self._first = first
 
     def poll(self) -> list[Path]:

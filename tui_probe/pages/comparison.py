@@ -88,7 +88,7 @@ class Comparison(Document):
 
     @property
     def rows(self) -> list[ValueChange]:
-        """Every value of every kernel."""
+        """All changes of values of all kernels."""
         return [change for pair in self.pairs for change in pair.changes]
 
     def keep(self, keys: Collection[str]) -> None:
@@ -126,7 +126,7 @@ class Comparison(Document):
 
     @property
     def warning(self) -> str:
-        """Say that one program failed where the other did not, with both endings; "" else."""
+        """Warning that one program failed and the other did not, with both endings; "" for none."""
         return sides_warning(self.sides)
 
     @property

@@ -99,7 +99,9 @@ def traces_warning(one: Trace, other: Trace) -> str:
 
 
 def sides_warning(sides: tuple[ComparedSide, ComparedSide]) -> str:
-    """Say that one program failed where the other did not: work that it left out looks like an improvement. "" else."""
+    """Return the warning that one program failed and the other did not: omitted work looks like an improvement. ""
+    for none.
+    """
     before, after = sides
     if before.ending == after.ending or not (before.failed or after.failed):
         return ""

@@ -105,7 +105,7 @@ class PageEntry:
 
 
 def all_pages() -> tuple[PageEntry, ...]:
-    """Every page: those of a trace first."""
+    """Return every page, those of a trace first."""
     of_trace = {page.name: page for page in trace_pages()}
     of_kernel = {kind.name: kind for kind in kinds()}
     return tuple(PageEntry(name, of_trace.get(name), of_kernel.get(name)) for name in {**of_trace, **of_kernel})

@@ -56,7 +56,7 @@ class PairedDrawings(Drawing):
         return both
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
-        """Both titles, then both drawings."""
+        """Draw both titles, then both drawings."""
         half = self._drawn_half = self._half(width)
         left, right = (side.draw(half, height - 1, ascii_only=ascii_only) for side in (self.one, self.other))
         titles = [((clip(f" {letter}  {each.title}", half), "title"),) for letter, each in
@@ -68,7 +68,7 @@ class PairedDrawings(Drawing):
         return {**self.other.commands(), **self.one.commands()}
 
     def press(self, command: str) -> str | None:
-        """Both obey, if they know the command."""
+        """Run a command on the drawings that have it."""
         texts = [side.press(command) for side in (self.one, self.other) if command in side.commands()]
         return next((words for words in texts if words), None)
 
@@ -88,7 +88,7 @@ class PairedDrawings(Drawing):
         return said
 
     def record(self) -> Mapping[str, Any]:
-        """Both, and what must be known of them."""
+        """Return the JSON record of both, with the warning."""
         return {"before": self.one.record(), "after": self.other.record(), "warning": self.warning or None}
 
     def cells(self) -> Iterator[Sequence[object]]:

@@ -251,7 +251,7 @@ def verdict_lines(points: Sequence[RooflinePoint], cells: int) -> Iterator[str]:
 
 
 def no_points_text() -> str:
-    """Say what to do where no kernel has a place."""
+    """Return what the user can do if no kernel has a point."""
     probe = probe_measuring_all(LIMITER_QUANTITIES)
     probes = (
         f"{probe_option_for('bytes read')}, and with {probe_option_for('tensor operations')}"

@@ -91,7 +91,7 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 
 
 def _no_kernel_text(trace: Trace) -> str:
-    """Only a log that has its beginning can tell that there was nothing."""
+    """Return why there is no kernel: only a log that has its beginning shows that none was launched."""
     return (
         "No kernel was launched." if trace.state.initialised else "event.log is empty, cut off or damaged: no kernel."
     )

@@ -280,7 +280,7 @@ class TablePage(TableContent[Row], Document):
 
     @property
     def shown_findings(self) -> Sequence[str]:
-        """None where some rows are left out: they are about all of them."""
+        """Findings; none if some rows are left out: findings are about all of them."""
         return self.words.found if self.only is None or self.left is not None else ()
 
     def head(self) -> dict[str, Any]:

@@ -239,7 +239,7 @@ def built_in_sets() -> dict[str, ProbeSet]:
 
 
 def _read_set(path: Path) -> ProbeSet | None:
-    """None if the file is not a set: reading it as a probe reports what is wrong with it."""
+    """Read a set; None if the file is none: reading it as a probe reports the error."""
     try:
         values = parse_toml(read_within(path, PROBE_FILE).decode("utf-8"))
     except (OSError, ValueError):

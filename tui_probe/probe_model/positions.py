@@ -83,7 +83,7 @@ def _opcode_position(opcode: str, *modifiers: str) -> Position:
 
 
 def matches(position: Position, instruction: Instruction, also: tuple[str, ...] = ()) -> bool:
-    """Tell whether an instruction has the position's opcode, all its modifiers in any place, and no unwanted one.
+    """Return whether an instruction has the position's opcode, all its modifiers in any place, and no unwanted one.
 
     ``also`` are modifiers that it has by what is around it. A modifier such as ``shared`` also stands for
     ``shared::cta`` and ``shared::cluster``.

@@ -35,7 +35,7 @@ class Evidence:
     provenance: Provenance = "derived"
 
     def __post_init__(self) -> None:
-        """Raises ValueError for an unknown provenance."""
+        """Raise ValueError for an unknown provenance."""
         require_one_of(Provenance, self.provenance, "provenance")
 
     def record(self, metric: str, *, simulated: bool) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class LineMeasure:
     better: Better = "lower"
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what is none of the words that there are."""
+        """Raise ValueError for what is none of the words that there are."""
         require_one_of(Better, self.better, f"better of line measure {self.name}")
         require_one_of(CombineRule, self.rule, f"rule of line measure {self.name}")
 
@@ -89,7 +89,7 @@ class LineSpec:
     rows: Callable[[ProbeResult, Any], LineRows]
 
     def __post_init__(self) -> None:
-        """Raises ValueError if ``main`` is none of the measures."""
+        """Raise ValueError if ``main`` is none of the measures."""
         names = [measure.name for measure in self.measures]
         if names and self.main not in names:
             raise ValueError(f"main of the lines is {self.main!r}; there are {', '.join(names)}")

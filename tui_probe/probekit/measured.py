@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def _map_by_map(of: ProbeResult) -> custom_probe.CustomCounts:
-    """Raises TraceError where the probe matched nothing: its records then hold what its registers began with."""
+    """Raise TraceError where the probe matched nothing: its records then hold what its registers began with."""
     if of.kernel.matched_nothing:
         raise TraceError(of.kernel.reason or NOT_MEASURED)
     if advice := unnamed_probe_advice(of.kernel):

@@ -24,7 +24,7 @@ Quantity = Literal[
 
 
 def require_one_of(choices: Any, value: object, what: str) -> None:
-    """Raises ValueError, with what there is, for a value that is none of a Literal's."""
+    """Raise ValueError, with what there is, for a value that is none of a Literal's."""
     known = get_args(choices)
     if value not in known:
         raise ValueError(f"{what} is {value!r}; there are {', '.join(map(repr, known))}")
@@ -88,7 +88,7 @@ class Metric:
     ideal: Callable[[Any], float | None] | None = None
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what is none of the words that there are."""
+        """Raise ValueError for what is none of the words that there are."""
         require_one_of(Better, self.better, f"better of metric {self.key}")
         require_one_of(OverLaunches, self.over_launches, f"over_launches of metric {self.key}")
         require_one_of(Quantity, self.quantity, f"quantity of metric {self.key}")

@@ -46,7 +46,7 @@ class Question:
     """More words by which people look for it, such as ``roofline``."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError if ``needs`` is not a regular expression."""
+        """Raise ValueError if ``needs`` is not a regular expression."""
         try:
             re.compile(self.needs)
         except re.error as error:

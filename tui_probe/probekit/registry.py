@@ -42,7 +42,7 @@ def probe_named(name: str | None) -> Probe | None:
 
 
 def all_probes() -> list[Probe]:
-    """Every probe that is known; first those whose questions are asked most, then by name."""
+    """Return every known probe; first those whose questions are asked most, then by name."""
     built_in = {name: probe for name in built_in_files() if (probe := probe_named(name)) is not None}
     built_in |= {**_installed(), **_added}
     return sorted(

@@ -42,7 +42,7 @@ class PtxText:
         return kernel_names(self.text)
 
     def runs_on(self, arch: int) -> bool:
-        """Tell whether a device of compute capability ``arch`` (90 for 9.0) can run it.
+        """Return whether a device of compute capability ``arch`` (90 for 9.0) can run it.
 
         A target runs on its own and on later devices; ``sm_90a`` on 9.0 only, ``sm_100f`` on its family.
         PTX ISA reference, ``.target``.

@@ -79,7 +79,7 @@ class OperandParser:
         return OperandParser(self._registers | names)
 
     def is_register(self, name: str) -> bool:
-        """Tell whether ``name`` is a register in this scope."""
+        """Return whether ``name`` is a register in this scope."""
         if name[0] == "%" or not self._registers:
             return name[0] == "%" and len(name) > 1
         if self._registers.get(name) == 0:

@@ -247,7 +247,7 @@ class _ModuleParser:
 
 
 def _in_pragma(tokens: list[Token]) -> bool:
-    """Tell whether the tokens end inside a ``.pragma`` of a function header."""
+    """Return whether the tokens end inside a ``.pragma`` of a function header."""
     for token in reversed(tokens):
         if token.kind is TokenKind.DOTTED:
             return token.text == ".pragma"

@@ -58,7 +58,7 @@ class FlowGraph:
 
     @classmethod
     def of(cls, target: GraftTarget) -> FlowGraph:
-        """Raises UnsupportedKernelError for a branch through a register without a table of targets."""
+        """Raise UnsupportedKernelError for a branch through a register without a table of targets."""
         blocks = [block for block in basic_blocks(target) if block]
         edges = _Edges(target, [block.start for block in blocks])
         return cls(tuple(blocks), tuple(edges.behind(block) for block in blocks))

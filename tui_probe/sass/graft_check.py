@@ -42,7 +42,7 @@ _RESULT: Final = 16
 
 
 def refuse_changes(target: GraftTarget, grafted: Grafted, uniform: Collection[int]) -> None:
-    """Raises UnsupportedKernelError where more of a kernel is another than a graft may change.
+    """Raise UnsupportedKernelError where more of a kernel is another than a graft may change.
 
     ``uniform`` are the uniform registers that the added code may use.
     """

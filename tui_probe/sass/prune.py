@@ -127,7 +127,7 @@ class _Pruner:
         return [word for section in self._reached.values() for word in words_of(self.cubin.content(section))]
 
     def _is_taken(self, section: Section) -> bool:
-        """Raises KeptWholeError for a section that is not known."""
+        """Raise KeptWholeError for a section that is not known."""
         name = section.name
         if _FOR_ALL.fullmatch(name):
             return True

@@ -133,7 +133,7 @@ class GraftTarget:
         return offsets
 
     def refuse_functions(self) -> None:
-        """Raises UnsupportedKernelError if a function may end the kernel, or if there are too many to look through."""
+        """Raise UnsupportedKernelError if a function may end the kernel, or if there are too many to look through."""
         size = sum(section.size for section in self.functions)
         if size > _MOST_FUNCTION_BYTES:
             raise UnsupportedKernelError(because("graft-large", megabytes=size >> 20))

@@ -52,7 +52,7 @@ class MessageReader:
         return taken
 
     def finish(self) -> None:
-        """Raises SimulationError if anything is left."""
+        """Raise SimulationError if anything is left."""
         left = len(self._content) - self._position
         if left:
             raise SimulationError(f"a message of {len(self._content)} bytes has {left} bytes too many")

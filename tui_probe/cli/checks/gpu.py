@@ -101,7 +101,7 @@ def driver_item(driver: Driver) -> Item:
 
 
 def gpu_items() -> list[Item]:
-    """Each GPU as NVML sees it."""
+    """Return an item per GPU that NVML reports."""
     import pynvml
 
     try:

@@ -174,7 +174,7 @@ def _with_exit_code(target: GraftTarget, splices: Sequence[Splice], leaving: tup
 
 
 def _refuse(target: GraftTarget, probe: Probe, parts: ProbedParts) -> None:
-    """Raises UnsupportedKernelError for a kernel in which the probe would miss something."""
+    """Raise UnsupportedKernelError for a kernel in which the probe would miss something."""
     target.refuse_functions()
     if any(site.at == 0 for site in parts.sites):
         raise UnsupportedKernelError(because("graft-position", at="0x0000"))

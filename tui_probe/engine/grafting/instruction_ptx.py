@@ -140,7 +140,7 @@ class InstructionPtx:
         return live
 
     def _refuse_values_across_blocks(self, block: SassBlock) -> None:
-        """Raises UnsupportedKernelError where a point needs what a point of other blocks left in a register: between
+        """Raise UnsupportedKernelError where a point needs what a point of other blocks left in a register: between
         blocks only what is kept lives on.
         """
         stored: set[str] = set()

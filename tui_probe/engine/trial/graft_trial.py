@@ -84,7 +84,7 @@ class _OptionalPart(NamedTuple):
     pruned: bool = False
 
     def run(self, cuda: CudaContext, assembler: Assembler) -> None:
-        """Raises ProbeError where the part fails or cannot be tried."""
+        """Raise ProbeError where the part fails or cannot be tried."""
         cubin = self.cubin()
         pruned = prune_cubin(cubin, TRIAL_KERNEL, cut_table) if self.pruned else None
         for case in self.cases():
@@ -152,7 +152,7 @@ def run_trial(
     in_slots: bool = False,
     pruned: Cubin | None = None,
 ) -> None:
-    """Raises TrialFailedError where a grafted kernel does something else, ProbeError where there can be no trial.
+    """Raise TrialFailedError where a grafted kernel does something else, ProbeError where there can be no trial.
 
     ``pruned`` is the kernel in a cubin of its own; if given, the graft goes into that.
     """
@@ -225,7 +225,7 @@ def _run_and_compare(
 
 
 def check_warp_records(content: bytes) -> None:
-    """Raises TrialFailedError unless every warp left one record that can be true."""
+    """Raise TrialFailedError unless every warp left one record that can be true."""
     records = list(_WARP_RECORD.iter_unpack(content))
     missing = sum(mark != 1 for *_, mark in records)
     if missing:

@@ -116,7 +116,7 @@ def block_trial() -> TrialCase:
 
 
 def check_blocks(content: bytes) -> None:
-    """Raises TrialFailedError unless the records of all warps add up to what is expected."""
+    """Raise TrialFailedError unless the records of all warps add up to what is expected."""
     sums = dict(
         zip(
             _BLOCK_FIELDS, (sum(values) for values in zip(*BLOCK_RECORD.iter_unpack(content), strict=True)), strict=True
@@ -203,7 +203,7 @@ def instruction_trials() -> list[TrialCase]:
 
 
 def check_counts(content: bytes) -> None:
-    """Raises TrialFailedError unless the records of all warps add up to what is expected."""
+    """Raise TrialFailedError unless the records of all warps add up to what is expected."""
     _compare_counts(content, EXPECTED_INSTRUCTION_COUNTS)
 
 
@@ -305,7 +305,7 @@ def record_trial() -> TrialCase:
 
 
 def check_access_records(content: bytes) -> None:
-    """Raises TrialFailedError unless warps and threads left the records that they must."""
+    """Raise TrialFailedError unless warps and threads left the records that they must."""
     _check_warp_records(content[:_WARP_RECORD_BYTES])
     threads = _thread_records(content[_WARP_RECORD_BYTES:])
     first = threads[0]

@@ -87,7 +87,7 @@ def read_products(text: str, path: Path) -> Iterator[Product]:
 
 
 def collect(_: Setting) -> list[Collection]:
-    """Both write JSON, which is what is kept. The simulated GPU has no bandwidth."""
+    """Return the two measurements, whose JSON is stored. The simulated GPU has no bandwidth."""
     measure = (PYTHON_PLACEHOLDER, "-m", "tui_probe", "bandwidth", "--auto", "--format", "json")
     return [
         Collection("memories", measure, _UNPROBED, ("tui_probe",), gpu=True, keeps="output"),

@@ -79,7 +79,9 @@ _NAME_COLUMN: Final[Column[ProgramRow[Any]]] = Column(
 
 
 def collect(setting: Setting) -> list[Collection]:
-    """Each program twice: ``PROGRAM-probes`` and ``PROGRAM-ncu``. Stores need no framework, and run simulated too."""
+    """Return two runs per program: ``PROGRAM-probes`` and ``PROGRAM-ncu``. Stores need no framework, and run
+    simulated, too.
+    """
     runs = list(_runs(STORES, (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/stores.py"), ()))
     if setting.simulated:
         return runs

@@ -78,7 +78,7 @@ def read_page_map(path: Path, progress: Callable[[float], object] = lambda _: No
 def _groups(
     data: bytes, begin: int, clocks: int, entry: np.dtype[np.void], progress: Callable[[float], object]
 ) -> PageMap | None:
-    """None if the groups of entries of that form do not end where the file does."""
+    """Return the page map; None if the groups of entries of that form do not end where the file does."""
     at, times, sizes, parts = begin, [], [], []
     for number in range(clocks):
         if at + _HEAD.size > len(data):

@@ -178,7 +178,7 @@ def _call_times(path: Path, number: int, line: dict[str, Any]) -> CallTimes:
 
 
 def call_times_of_runs(calls: list[Calls]) -> tuple[list[CallTimes], list[str]]:
-    """Each probed run next to the original and ncu of its operation, and what is missing."""
+    """Return each probed run next to the original and ncu of its operation, and notes on missing ones."""
     rows, notes = [], []
     for call in calls:
         if call.how != "probed":
@@ -205,7 +205,7 @@ def _median(calls: list[Calls], operation: str, how: TimingMethod) -> float | No
 
 
 def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
-    """Every probed run next to the original and ncu."""
+    """Compare every probed run with the original and ncu."""
     rows, notes = _read_call_times(given, progress)
     operations = list(dict.fromkeys(row.operation for row in rows))
     by_operation = {name: [row for row in rows if row.operation == name] for name in operations}

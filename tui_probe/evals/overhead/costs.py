@@ -74,7 +74,7 @@ def own_studies() -> Study:
 
 
 def read_study(path: Path) -> Study:
-    """Raises TraceError, with the file's name and what is wrong, for one that is not a study."""
+    """Raise TraceError, with the file's name and what is wrong, for one that is not a study."""
     try:
         study = _study(parse_toml(read_within(path, PROBE_FILE).decode("utf-8")))
     except (OSError, ValueError, KeyError, TypeError) as error:

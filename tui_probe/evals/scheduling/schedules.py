@@ -277,7 +277,7 @@ def _microseconds_of_cycles(cycles: float, schedule: Schedule) -> float:
 
 
 def compare_fills(filled: Sequence[FillTimes], schedules: Sequence[Schedule]) -> list[FillComparison]:
-    """Each way next to the plain one; schedules are those of the traces with the same names."""
+    """Compare each way with the plain one; schedules are those of the traces with the same names."""
     plain = next((entry for entry in filled if entry.name == PLAIN_FILL), None)
     named = {entry.label: entry for entry in schedules}
     return [FillComparison(entry, plain, named.get(entry.name), named.get(PLAIN_FILL)) for entry in filled]

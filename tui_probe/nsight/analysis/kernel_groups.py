@@ -41,7 +41,7 @@ def shape_of(table: NcuTable, launch: int) -> Shape:
 
 
 def sessions_of(table: NcuTable) -> list[Session]:
-    """Every process of every file; summaries have no launches and so are in none."""
+    """Return every process of every file; summaries have no launches and so are in none."""
     sessions = []
     for launches in table.sessions():
         codes: dict[Shape, int] = {}

@@ -32,7 +32,7 @@ class Average:
 
 
 def averages(table: NcuTable, choice: LaunchSelection) -> Iterator[Average]:
-    """Every metric that has numbers, by kept kernel, in the order of the file."""
+    """Yield the mean of every metric that has numbers, by kept kernel, in the order of the file."""
     known = ~np.isnan(table.value)
     for outcome in choice.outcomes:
         if not outcome.kept:
@@ -200,12 +200,12 @@ class SourceCounts:
 
 
 def by_instruction(table: NcuTable) -> list[SourceCounts]:
-    """Every instruction of every kernel, in the order of the code."""
+    """Return the counts of every instruction of every kernel, in the order of the code."""
     return _summed(table, lambda each: (each.offset, each.text))
 
 
 def by_line(table: NcuTable) -> list[SourceCounts]:
-    """Every line of source; instructions without one are together."""
+    """Return the counts of every line of source; instructions without one are together."""
     return _summed(table, lambda each: (each.file, each.line))
 
 

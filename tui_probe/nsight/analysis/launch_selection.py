@@ -41,8 +41,8 @@ class Repeat(NamedTuple):
 
 
 def repeats(codes: Sequence[int], least: int = 2) -> list[Repeat]:
-    """Every part that is repeated ``least`` times or more, the shortest periods first; no period is a multiple of a
-    shorter one.
+    """Return every part that is repeated ``least`` times or more, the shortest periods first; no period is a multiple
+    of a shorter one.
 
     ``codes`` is shape (items,). Takes time in proportion to items × the longest period looked for (4096).
     """

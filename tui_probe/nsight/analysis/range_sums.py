@@ -42,7 +42,7 @@ class RangeSum:
 
 
 def range_sums(kernels: Kernels, ranges: HostRanges | None, projected: Sequence[ProjectedRange]) -> list[RangeSum]:
-    """Every name of the projected ranges, that with most time first."""
+    """Return the sums of projected ranges by name, that with most time first."""
     total_time = int(kernels.duration.sum())
     columns = range_columns(projected)
     once = _outermost(projected) if ranges is None else _counted_once(kernels, ranges)
@@ -58,7 +58,7 @@ def range_sums(kernels: Kernels, ranges: HostRanges | None, projected: Sequence[
 
 
 def _by_name(columns: RangeColumns) -> Iterator[tuple[str, int, int, int, bool]]:
-    """Each name with its calls, their time and p99, and whether all times are known."""
+    """Yield each name with its calls, their time and p99, and whether all times are known."""
     known = np.ones(len(columns.names), dtype=np.bool_)
     known[columns.name[columns.busy == UNKNOWN]] = False
     names, times = _calls(columns)

@@ -92,7 +92,7 @@ class Gaps:
 
 
 def gaps(kernels: Kernels, copies: Copies) -> Gaps:
-    """Every gap of every stream, the longest first."""
+    """Return every gap of every stream, the longest first."""
     parts = [_stream_gaps(kernels, copies, own, queue) for queue, own in by_stream(kernels.queue)]
     none = np.empty(0, dtype=np.int64)
     every = Gaps(*(map(np.concatenate, zip(*parts, strict=True)) if parts else [none] * 7))

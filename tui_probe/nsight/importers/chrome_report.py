@@ -213,7 +213,7 @@ class _Processes:
         return process_in_file(self._file, process, self._places.setdefault(process, len(self._places)))
 
     def add_to_kinds(self, rows: Mapping[str, Columns]) -> None:
-        """Tell the process of each kind of kernel; kernels of one kind in several processes are of several kinds."""
+        """Add the process to each kind of kernel; a kind in several processes is split."""
         kernels, kinds = rows["kernels"], rows["kinds"]
         if len(self._calling) < 2:
             kinds["process"] = np.full(len(kinds["name"]), self.only_process, dtype=np.int64)
@@ -225,7 +225,7 @@ class _Processes:
         kinds["process"] = process
 
     def add_to_copies(self, rows: Mapping[str, Columns]) -> None:
-        """Tell the process of each copy."""
+        """Add the process to each copy."""
         copies = rows["copies"]
         several = len(self._calling) > 1
         by_file = np.full(len(copies["start"]), self.only_process, dtype=np.int64)

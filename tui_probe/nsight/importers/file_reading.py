@@ -71,7 +71,7 @@ def first_bytes(path: Path, count: int = 64) -> bytes:
 
 
 def _gzip_problem(path: Path) -> str:
-    """Tell why a packed file cannot be unpacked; "" if its beginning can be."""
+    """Return why a packed file cannot be unpacked; "" if its beginning can be."""
     try:
         with unpacked(path) as file:
             file.read(_TRIED)

@@ -130,7 +130,7 @@ def _are_headings(cells: Sequence[str]) -> bool:
 
 
 def _csv_rows(path: Path, progress: Callable[[float], object]) -> Iterator[list[str]]:
-    """Each line by itself, so that no quote of nsys' messages swallows others."""
+    """Yield each line parsed by itself, so that no quote of nsys' messages swallows others."""
     for line in lines_of(path, progress):
         try:
             yield next(csv.reader([line.rstrip("\r\n")]), [])

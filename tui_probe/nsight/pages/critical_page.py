@@ -242,7 +242,7 @@ def _missing_metrics(rows: Sequence[CriticalRow]) -> list[str]:
 
 
 def _programs(table: NcuTable, tensor: ExpectedTensor | None, plan: IterationPlan) -> list[_Program]:
-    """Each file by itself."""
+    """Return the program of each file."""
     choice = select_launches(table, plan)
     iterated = iterated_shapes(table, choice, durations(table), plan)
     metrics = metrics_of(table, () if iterated is None else choice.measured)
@@ -265,7 +265,7 @@ def _critical_line(program: _Program) -> str:
 
 
 def _evidence(program: _Program) -> list[str]:
-    """Each question and its answer, then the facts."""
+    """Return each question and its answer, then the facts."""
     kernel = program.found.kernel
     lines = [f"why, of {stem(program.name)}:"]
     lines += [f"  {step.question}: {step.answer}" for step in program.found.steps]

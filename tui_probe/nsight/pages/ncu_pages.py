@@ -85,7 +85,7 @@ class KernelRow:
 
 
 def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
-    """Every kernel: how often it was launched, its part of the time, and whether it is one of the iterations."""
+    """Return the page of kernels: number of launches, share of the time, and whether it is one of the iterations."""
     choice = report.choice()
     rows = sorted(_kernel_rows(report, choice), key=_place)
     notes = [*_missing(choice), *choice.notes, *_untimed(rows), *file_notes(report)]

@@ -76,7 +76,7 @@ class ProbedCounts(NamedTuple):
     sectors: float | None
 
     def __add__(self, other: object) -> ProbedCounts:
-        """Both together; what is not counted does not count."""
+        """Add the counts; a missing count is left out."""
         if not isinstance(other, ProbedCounts):
             return NotImplemented
         pairs = zip(self, other, strict=True)
@@ -203,7 +203,7 @@ class SourceRow:
 
 
 def lines_page(report: NcuReport, traces: Sequence[Trace]) -> TablePage[SourceRow]:
-    """Every line of source, the one at which warps waited most first."""
+    """Return the page of source lines, the one with most stalls first."""
     lines = by_line(report.table)
     rows = [*map(SourceRow, lines, counts_of_lines(lines, probed_accesses(traces)))]
     rows.sort(key=lambda row: (-row.counts.samples, -(row.counts.sectors or 0), row.place or "", row.counts.offset))
@@ -211,7 +211,7 @@ def lines_page(report: NcuReport, traces: Sequence[Trace]) -> TablePage[SourceRo
 
 
 def sass_page(report: NcuReport, traces: Sequence[Trace]) -> TablePage[SourceRow]:
-    """Every instruction, in the order of the code."""
+    """Return the page of instructions, in the order of the code."""
     instructions = by_instruction(report.table)
     rows = [*map(SourceRow, instructions, counts_of_instructions(instructions, probed_accesses(traces)))]
     return _page("sass", "Instructions", report, rows, traces)

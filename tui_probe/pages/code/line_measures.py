@@ -370,7 +370,7 @@ def _ratio_of(over: LineValue, under: LineValue) -> LineValue:
 
 
 def _first_measured_lines(column: MeasureColumn, rows: Mapping[int, Sequence[int]]) -> Iterable[tuple[int, int]]:
-    """Each row with the first of its lines that has a value."""
+    """Yield each row with the first of its lines that has a value."""
     for row, lines in rows.items():
         line = next((line for line in sorted(lines) if column.values.get(line) is not None), None)
         if line is not None:

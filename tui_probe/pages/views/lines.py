@@ -179,7 +179,7 @@ class LinesView(Document):
         return "sass" if self._graft else "ptx"
 
     def record(self) -> dict[str, Any]:
-        """Every line with what was found of it."""
+        """Return the JSON record of every line with its values."""
         keys, *rows = self.cells()
         return {
             "launch": self.result.launch.number if self.result.launch else None,
@@ -344,7 +344,7 @@ mean nothing, so that column stays however narrow the table is."""
 
 
 def no_lines_text() -> str:
-    """Say what to do where no probe measured lines."""
+    """Return what the user can do if no probe measured lines."""
     return (
         f"No probe of this trace reports single lines: run with -p {probe_names_where(lambda probe: probe.lines)[0]}."
     )
@@ -370,7 +370,7 @@ def line_page(trace: Trace, progress: Progress = no_progress) -> TablePage[Kerne
 
 
 def _lines_notes(trace: Trace, rows: Sequence[KernelLine]) -> Iterator[str]:
-    """Say what to do where there are no lines, and which results are too large to be read here."""
+    """Yield what the user can do if there are no lines, and results that are too large to be read here."""
     if not rows:
         yield no_lines_text()
     for kernel in trace.kernels:

@@ -141,7 +141,7 @@ def _kernel_heading(kernel: KernelFacts, cells: int, explained: set[str]) -> Ite
 
 
 def metric_rows(trace: Trace, progress: Progress = no_progress) -> Iterator[MetricRow]:
-    """Every value of every result."""
+    """Yield every value of every result."""
     for kernel in with_progress(trace.kernels, progress):
         for result in analyse_results(trace, kernel):
             if result.analysis is None:
@@ -255,7 +255,7 @@ class SeveralTables(Document):
         return lines
 
     def record(self) -> dict[str, Any]:
-        """Every launch with all values, by the probe."""
+        """Return the JSON record of every launch with all values, by probe."""
         return {"probes": [{"probe": probe, **table.record()} for probe, table in self.tables]}
 
     def cells(self) -> Iterator[Sequence[object]]:

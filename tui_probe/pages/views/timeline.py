@@ -187,7 +187,7 @@ class TimelineView(ShownRows):
             yield int(intervals.sm[i]), int(intervals.slot[i]), int(intervals.block[i]), warp, start, end, end - start
 
     def plot(self, axes: Any) -> None:
-        """Every row as a strip, darker where more of its slots ran a block."""
+        """Plot every row as a strip, darker where more of its slots ran a block."""
         rows = self.rows or timeline_rows(self.timeline, self.choice, self.lengths(self.choice.level))
         edges = np.unique(np.linspace(self.window.begin, self.window.end, _PLOT_CELLS).astype(np.int64))
         share = rows.busy.covered(0, rows.lines, edges).sum(axis=0) / (

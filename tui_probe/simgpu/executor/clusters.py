@@ -32,7 +32,7 @@ Extents = tuple[int, int, int]
 
 
 def checked_cluster(kernel: str, cluster: Extents, grid: Extents) -> None:
-    """Raises SimulationError unless ``grid`` is made of whole clusters of at most ``MAX_BLOCKS`` blocks."""
+    """Raise SimulationError unless ``grid`` is made of whole clusters of at most ``MAX_BLOCKS`` blocks."""
     blocks = cluster[0] * cluster[1] * cluster[2]
     if not 1 <= blocks <= MAX_BLOCKS or any(extent % part for extent, part in zip(grid, cluster, strict=True)):
         message = (
@@ -174,7 +174,7 @@ class ClusterBarriers:
         arrived[ended] = False
 
     def check_deadlock(self) -> None:
-        """Raises DeadlockError if threads wait."""
+        """Raise DeadlockError if threads wait."""
         for group, line in self._waiting:
             where = self._batch.describe(group.lanes, 0)
             raise DeadlockError(f"deadlock at barrier.cluster.wait, line {line}: {where} waits for its cluster")

@@ -183,7 +183,7 @@ class _ThreadMemory:
         self._access = PointerAccess(1, line)
 
     def bytes_at(self, group: ThreadGroup, lane: int, address: int, size: int) -> bytes:
-        """Raises MemoryFaultError."""
+        """Return the bytes at an address of a lane. Raises MemoryFaultError."""
         own = group.select(np.array([lane]), group.block, ())
         addresses = np.uint64(address) + np.arange(size, dtype=U64)
         return b"".join(

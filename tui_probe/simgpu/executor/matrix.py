@@ -54,7 +54,7 @@ _SHAPES: Final = frozenset(
 
 
 def check_whole_warps(group: ThreadGroup, line: int) -> None:
-    """Raises SimulationError if a lane of a warp is missing."""
+    """Raise SimulationError if a lane of a warp is missing."""
     lanes = group.lanes
     if (lanes.active_bits[lanes.warps] != 0xFFFFFFFF).any():
         where = group.batch.describe(lanes, 0)

@@ -252,7 +252,7 @@ class Barriers:
         return released
 
     def check_deadlock(self) -> None:
-        """Raises DeadlockError if threads wait."""
+        """Raise DeadlockError if threads wait."""
         self.of_clusters.check_deadlock()
         for waiting in self._waiting:
             lanes = waiting.group.lanes
