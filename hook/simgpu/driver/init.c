@@ -1,10 +1,10 @@
 /* cuInit: reads the settings, maps the device's memory, and gives a forked child no driver. */
 
 #include <errno.h>
+#include <linux/memfd.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <linux/memfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
