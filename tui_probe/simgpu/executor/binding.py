@@ -169,17 +169,39 @@ class BoundStep:
     length: int = 1
 
 
-def bind_function(
-    items: Iterable[LabelMark | WrittenInstruction], code: FunctionCode, binder: Binder
-) -> list[BoundItem]:
+@dataclass(slots=True)
+class Binding:
+    """The parts of a bound label or instruction, and the registers whose kept types they depend on."""
+
+    parts: list[BoundItem]
+    dependencies: set[int]
+
+
+def bind_function(items: Iterable[LabelMark | WrittenInstruction], code: FunctionCode, binder: Binder) -> list[Binding]:
     """Binds all instructions of a function whose code is ``code``."""
+    return [_binding(item, code, binder) for item in items]
+
+
+def bind_again(
+    items: Iterable[LabelMark | WrittenInstruction],
+    bindings: Iterable[Binding],
+    changed: set[int],
+    code: FunctionCode,
+    binder: Binder,
+) -> list[BoundItem]:
+    """Binds those instructions again that depend on a register of ``changed``, which ``binder`` keeps otherwise."""
     parts: list[BoundItem] = []
-    for item in items:
-        if isinstance(item, LabelMark):
-            parts.append(item)
-        else:
-            parts.extend(_bind(item, code, binder))
+    for item, binding in zip(items, bindings, strict=True):
+        is_same = changed.isdisjoint(binding.dependencies)
+        parts.extend((binding if is_same else _binding(item, code, binder)).parts)
     return parts
+
+
+def _binding(item: LabelMark | WrittenInstruction, code: FunctionCode, binder: Binder) -> Binding:
+    if isinstance(item, LabelMark):
+        return Binding([item], set())
+    parts = _bind(item, code, binder)
+    return Binding(parts, binder.dependencies)
 
 
 def _bind(item: WrittenInstruction, code: FunctionCode, binder: Binder) -> list[BoundItem]:

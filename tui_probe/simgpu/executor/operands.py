@@ -2,7 +2,8 @@
 
 A register is kept as the NumPy type that most of its uses ask for (an ``.f32`` register as float32, a ``.b32``
 one that is added as ``s32`` as int32), so that most operations take and give their arrays as they are; the
-others look at the same bits through a view. To learn that, a kernel's instructions are bound twice.
+others look at the same bits through a view. The first use of a register is a guess; instructions with registers that
+most other uses want otherwise are bound twice.
 """
 
 from __future__ import annotations
@@ -75,7 +76,10 @@ class Effects:
 
 
 class Binder:
-    """Binds operands for one kernel; ``storage`` holds the types that a first binding chose."""
+    """Binds operands for one kernel; ``storage`` holds the types that a first binding chose, which guesses them.
+
+    ``dependencies`` are the registers of the instruction whose types as they are kept its operation depends on.
+    """
 
     def __init__(self, layout: Layout, storage: dict[int, DType] | None = None) -> None:
         self.layout = layout
@@ -83,6 +87,7 @@ class Binder:
         self.line = 0
         self.effects = Effects()
         self._storage = storage or {}
+        self.dependencies: set[int] = set()
         self._votes: defaultdict[int, Counter[DType]] = defaultdict(Counter)
         self._sink = layout.temporary("_")
 
@@ -91,10 +96,15 @@ class Binder:
         self.names = names
         self.line = line
         self.effects = Effects()
+        self.dependencies = set()
 
     def chosen_storage(self) -> dict[int, DType]:
         """Return the type that most typed instructions use, by register."""
         return {index: votes.most_common(1)[0][0] for index, votes in self._votes.items()}
+
+    def wrong_guesses(self) -> set[int]:
+        """Return the registers that were bound as another type than the chosen one."""
+        return {index for index, kind in self.chosen_storage().items() if self._storage[index] != kind}
 
     def zero(self, index: int) -> Value | None:
         """Initial value of a register; None for parameters of calls."""
@@ -210,12 +220,14 @@ class Binder:
     def _storage_of(self, register: RegisterName) -> DType:
         if register.type.kind == "pred":
             return BOOL
+        self.dependencies.add(register.index)
         default = register.type.dtype if register.type.kind == "f" else UNSIGNED[register.type.bits]
-        return self._storage.get(register.index, default)
+        return self._storage.setdefault(register.index, default)
 
     def _vote(self, register: RegisterName, kind: ScalarType) -> None:
         if kind.kind in ("u", "s", "f") and kind.bits == register.type.bits:
             self._votes[register.index][kind.dtype] += 1
+            self._storage.setdefault(register.index, kind.dtype)
 
     def _register_source(self, operand: Register, kind: ScalarType) -> SourceOperand:
         register = self._register(operand)
