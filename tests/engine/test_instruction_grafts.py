@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.sass.conftest import listing
 from tests.turns import due_pairs
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
@@ -75,17 +75,11 @@ def grafted(probe: str, cubin: Cubin, *, sampled: bool = False) -> GraftedKernel
     return Grafter(load_probe(probe), Assembler(), sampled=sampled).graft(cubin, "mixed")
 
 
-def texts(image: bytes, folder: Path) -> dict[int, str]:
+def texts(image: bytes) -> dict[int, str]:
     """The instructions of the kernel by byte offset, as nvdisasm writes them."""
-    tool = find_disassembler()
-    if tool is None:
+    if find_disassembler() is None:
         pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
-    path = folder / "grafted.cubin"
-    path.write_bytes(image)
-    done = subprocess.run([tool.path, "-c", path], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "error" not in done.stderr
-    return {int(at, 16): text for at, text in re.findall(r"/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", done.stdout)}
+    return {int(at, 16): text for at, text in re.findall(r"/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", listing(image))}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +90,7 @@ def texts(image: bytes, folder: Path) -> dict[int, str]:
     ],
 )
 def test_nothing_but_the_probed_instructions_changes(
-    probe: str, arch: int, cubins: dict[int, Cubin], tmp_path: Path, *, sampled: bool
+    probe: str, arch: int, cubins: dict[int, Cubin], *, sampled: bool
 ) -> None:
     cubin = cubins[arch]
     made = grafted(probe, cubin, sampled=sampled)
@@ -112,16 +106,14 @@ def test_nothing_but_the_probed_instructions_changes(
     moved = {word.with_field(122, 4, 0) for word in after.words[len(before.words) :]}
     left = {before.words[at // WORD_BYTES] for at in branches} - {before.words[at // 16] for at in before.exits()}
     assert {word.with_field(122, 4, 0) for word in left} <= moved
-    written = texts(made.probed, tmp_path)
+    written = texts(made.probed)
     assert not [text for text in written.values() if "INVALID" in text or "???" in text]
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_lanes_that_a_guard_leaves_out_meet_the_others_again(
-    arch: int, cubins: dict[int, Cubin], tmp_path: Path
-) -> None:
+def test_lanes_that_a_guard_leaves_out_meet_the_others_again(arch: int, cubins: dict[int, Cubin]) -> None:
     made = grafted("gmem_sectors", cubins[arch])
-    written = texts(made.probed, tmp_path)
+    written = texts(made.probed)
     added = [text for at, text in sorted(written.items()) if at >= made.grafted.start]
     guarded = [index for index, text in enumerate(added) if GUARDED.match(text)]
     assert guarded
@@ -158,9 +150,9 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Cubin:
     return cubin_of(LOOP, 90, tmp_path_factory.mktemp("loop"))
 
 
-def test_branch_is_counted_in_all_lanes_and_leads_where_it_did(loop: Cubin, tmp_path: Path) -> None:
+def test_branch_is_counted_in_all_lanes_and_leads_where_it_did(loop: Cubin) -> None:
     made = grafted("divergence_by_line", loop)
-    before, written = GraftTarget.of(loop, "mixed"), texts(made.probed, tmp_path)
+    before, written = GraftTarget.of(loop, "mixed"), texts(made.probed)
     ends = [index for index, word in enumerate(before.words) if word.operation == BRA & 0x1FF]
     (at,) = (
         index * WORD_BYTES
@@ -169,7 +161,7 @@ def test_branch_is_counted_in_all_lanes_and_leads_where_it_did(loop: Cubin, tmp_
     )
     assert at in made.grafted.branches
     target = branch_target(90, at, before.words[at // WORD_BYTES])
-    guard = re.match(r"@!?U?P\d ", texts(loop.image, tmp_path)[at])
+    guard = re.match(r"@!?U?P\d ", texts(loop.image)[at])
     assert guard
     moved = [
         place
@@ -226,10 +218,10 @@ def test_each_branch_has_a_record_of_its_own(tmp_path: Path) -> None:
     assert sum(target.words[at // WORD_BYTES].opcode == BRA for at in offsets) >= 2
 
 
-def test_lanes_meet_between_snippets_at_the_same_instruction(loop: Cubin, tmp_path: Path) -> None:
+def test_lanes_meet_between_snippets_at_the_same_instruction(loop: Cubin) -> None:
     probes = [load_probe(f"{name}_by_line") for name in ("gmem_sectors", "smem_conflicts", "divergence")]
     made = Grafter(fuse(probes), Assembler(), sampled=False).graft(loop, "mixed")
-    added = [text for at, text in sorted(texts(made.probed, tmp_path).items()) if at >= made.grafted.start]
+    added = [text for at, text in sorted(texts(made.probed).items()) if at >= made.grafted.start]
     pairs = [(index, text.split()[0]) for index, text in enumerate(added) if text.startswith(("BSSY", "BSYNC"))]
     assert [name for _, name in pairs] == ["BSSY", "BSYNC"] * (len(pairs) // 2)
     between = [
@@ -277,11 +269,11 @@ def test_replaced_instructions_are_not_counted_as_none(
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_snippets_write_no_register_of_the_kernel(arch: int, cubins: dict[int, Cubin], tmp_path: Path) -> None:
+def test_snippets_write_no_register_of_the_kernel(arch: int, cubins: dict[int, Cubin]) -> None:
     made = grafted("gmem_bytes", cubins[arch])
     target = GraftTarget.of(cubins[arch], "mixed")
-    original = set(texts(cubins[arch].image, tmp_path).values())
-    added = [text for at, text in texts(made.probed, tmp_path).items() if at >= made.grafted.start]
+    original = set(texts(cubins[arch].image).values())
+    added = [text for at, text in texts(made.probed).items() if at >= made.grafted.start]
     matches = (re.match(r"(?:@!?U?P\d )?[A-Z][\w.]* (?:P\d, )?R(\d+)", text) for text in added if text not in original)
     written = {match.string: int(match[1]) for match in matches if match}
     assert written
@@ -299,8 +291,8 @@ def test_each_instruction_has_a_record_of_its_own(cubins: dict[int, Cubin]) -> N
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_sites_have_offsets_and_names_of_nvdisasm(arch: int, cubins: dict[int, Cubin], tmp_path: Path) -> None:
-    made, written = grafted("gmem_sectors_by_line", cubins[arch]), texts(cubins[arch].image, tmp_path)
+def test_sites_have_offsets_and_names_of_nvdisasm(arch: int, cubins: dict[int, Cubin]) -> None:
+    made, written = grafted("gmem_sectors_by_line", cubins[arch]), texts(cubins[arch].image)
     (parsed,) = parse_sites(made.sites.encode())
     shown = {site.instruction.line: site.instruction for site in parsed.sites}
     assert list(shown) == [at for at in made.grafted.branches if at in shown]
@@ -313,10 +305,10 @@ def test_sites_have_offsets_and_names_of_nvdisasm(arch: int, cubins: dict[int, C
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_lanes_exchange_the_addresses_of_accesses(arch: int, cubins: dict[int, Cubin], tmp_path: Path) -> None:
+def test_lanes_exchange_the_addresses_of_accesses(arch: int, cubins: dict[int, Cubin]) -> None:
     """What is loaded from one address is the same in all lanes, and ptxas would drop an exchange of that."""
     made = grafted("gmem_sectors_by_line", cubins[arch])
-    added = [text for at, text in sorted(texts(made.probed, tmp_path).items()) if at >= made.grafted.start]
+    added = [text for at, text in sorted(texts(made.probed).items()) if at >= made.grafted.start]
     searched = sum("MATCH.ANY" in text for text in added)
     assert searched >= 4
     assert sum("SHFL.IDX" in text for text in added) == 2 * searched, "the two halves of an address"
@@ -344,12 +336,12 @@ def test_a_probe_that_needs_what_machine_code_does_not_tell_is_refused(cubins: d
 
 
 @pytest.mark.parametrize(("arch", "sampled"), [*((arch, False) for arch in ARCHITECTURES), (90, True)])
-def test_each_thread_saves_its_accesses(arch: int, cubins: dict[int, Cubin], tmp_path: Path, *, sampled: bool) -> None:
+def test_each_thread_saves_its_accesses(arch: int, cubins: dict[int, Cubin], *, sampled: bool) -> None:
     """Address and clock of each access, its offset, and at the exits how many there were."""
     made = grafted("dmat", cubins[arch], sampled=sampled)
     assert "storage 1 rows record 16 cap 0 even" in made.info.splitlines()
     (parsed,) = parse_sites(made.sites.encode())
-    added = [text for at, text in sorted(texts(made.probed, tmp_path).items()) if at >= made.grafted.start]
+    added = [text for at, text in sorted(texts(made.probed).items()) if at >= made.grafted.start]
     stores = [index for index, text in enumerate(added) if re.match(r"(@!?P\d )?STG\.E\.EF\.128", text)]
     assert len(stores) == len(parsed.sites) > 4
     for site in parsed.sites:
@@ -364,12 +356,10 @@ def test_each_thread_saves_its_accesses(arch: int, cubins: dict[int, Cubin], tmp
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_lanes_that_part_at_the_entry_meet_before_the_kernel_begins(
-    arch: int, cubins: dict[int, Cubin], tmp_path: Path
-) -> None:
+def test_lanes_that_part_at_the_entry_meet_before_the_kernel_begins(arch: int, cubins: dict[int, Cubin]) -> None:
     """One lane saves for its warp, and what it has under way is waited for."""
     made = grafted("dmat", cubins[arch])
-    written = texts(made.probed, tmp_path)
+    written = texts(made.probed)
     entry = [text for at, text in sorted(written.items()) if at >= made.grafted.start]
     meeting = re.match(r"BSSY(?:\.RECONVERGENT)? (B\d+)", entry[0])
     assert meeting

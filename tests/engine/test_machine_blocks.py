@@ -67,12 +67,12 @@ def own(text: str, folder: Path) -> Probe:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_blocks_report_all_their_instructions(arch: int, tmp_path: Path) -> None:
+def test_blocks_report_all_their_instructions(arch: int) -> None:
     """By the listing of nvdisasm, up to the padding behind the code."""
     cubin = block_cubin(arch, Assembler())
     target = GraftTarget.of(cubin, "trial")
     parts = find_probed_parts(block_trial().probe, target)
-    listing = [re.sub(r"^@!?U?P\w+ ", "", text) for _, text in sorted(texts(cubin.image, tmp_path).items())]
+    listing = [re.sub(r"^@!?U?P\w+ ", "", text) for _, text in sorted(texts(cubin.image).items())]
     own_jump = [f"BRA {WORD_BYTES * index:#x}" for index in range(len(listing))]
     counted = [text for index, text in enumerate(listing) if text != "NOP" and not text.startswith(own_jump[index])]
     counts: Counter[str] = Counter()
@@ -91,7 +91,7 @@ def test_blocks_report_all_their_instructions(arch: int, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_each_block_has_its_code_at_one_of_its_own_instructions(arch: int, tmp_path: Path) -> None:
+def test_each_block_has_its_code_at_one_of_its_own_instructions(arch: int) -> None:
     cubin = block_cubin(arch, Assembler())
     made = Grafter(block_trial().probe, Assembler(), sampled=False).graft(cubin, "trial")
     target = GraftTarget.of(cubin, "trial")
@@ -99,12 +99,12 @@ def test_each_block_has_its_code_at_one_of_its_own_instructions(arch: int, tmp_p
     places = sorted(probed.at for probed in find_probed_parts(block_trial().probe, target).blocks)
     assert all(first <= at for first, at in zip(firsts, places, strict=True))
     assert all(at < later for at, later in itertools.pairwise(places))
-    assert not [text for text in texts(made.probed, tmp_path).values() if "INVALID" in text or "???" in text]
+    assert not [text for text in texts(made.probed).values() if "INVALID" in text or "???" in text]
     (counts,) = parse_sites(made.sites.encode())
     assert sorted(probed.instruction.line for probed in counts.sites if probed.at == "block") == firsts
 
 
-def test_blocks_of_nothing_but_branches_have_it_at_the_branch(tmp_path: Path) -> None:
+def test_blocks_of_nothing_but_branches_have_it_at_the_branch() -> None:
     """The trial must show that this works: on a device with such blocks, lanes meet where they met before."""
     cubin = block_cubin(90, Assembler())
     made = Grafter(block_trial().probe, Assembler(), sampled=False).graft(cubin, "trial")
@@ -122,7 +122,7 @@ def test_blocks_of_nothing_but_branches_have_it_at_the_branch(tmp_path: Path) ->
                 for place, other in added.items()
                 if operation_name(other, 90) == "BRA"
             )
-    assert not [text for text in texts(made.probed, tmp_path).values() if "INVALID" in text]
+    assert not [text for text in texts(made.probed).values() if "INVALID" in text]
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -153,7 +153,7 @@ def test_probes_of_blocks_leave_the_kernel_as_it_is(probe: str, arch: int, tmp_p
         if index * WORD_BYTES not in made.grafted.branches:
             assert now == word or (word.read_barrier == 7 and now.with_read_barrier(7) == word)
     assert made.grafted.registers <= 64
-    written = texts(made.probed, tmp_path)
+    written = texts(made.probed)
     assert not [text for text in written.values() if "INVALID" in text or "???" in text]
 
 

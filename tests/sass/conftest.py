@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +15,6 @@ from tui_probe.toolchain import find_disassembler, find_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 ARCHITECTURES = (80, 90, 100)
 _LINE = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
@@ -43,19 +44,30 @@ def assembled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int | 
 
 
 @pytest.fixture(scope="session")
-def disassembled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bytes], dict[int, str]]:
+def disassembled() -> Callable[[bytes], dict[int, str]]:
     """The instructions of a cubin's only kernel, or of all its code, by byte offset, as nvdisasm writes them."""
-    tool = find_disassembler()
-    if tool is None:
+    if find_disassembler() is None:
         pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
-    path: Path = tmp_path_factory.mktemp("disassembled") / "image.cubin"
 
     def disassemble(image: bytes) -> dict[int, str]:
-        path.write_bytes(image)
-        done = subprocess.run([tool.path, path], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        assert "error" not in done.stderr
-        _, _, code = done.stdout.partition("\t.section\t.text.")
+        _, _, code = listing(image).partition("\t.section\t.text.")
         return {int(at, 16): text for at, text in _LINE.findall(code)}
 
     return disassemble
+
+
+@functools.cache
+def listing(image: bytes) -> str:
+    """A cubin as nvdisasm writes it, once: nvdisasm takes 0.4 s of CPU to start.
+
+    A quarter of that is an analysis of branches, which adds notes only.
+    """
+    tool = find_disassembler()
+    assert tool is not None
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(image)
+        file.flush()
+        done = subprocess.run([tool.path, "-c", "-ndf", file.name], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "error" not in done.stderr
+    return done.stdout

@@ -30,7 +30,7 @@ def disassembled(snippet: Snippet, folder: Path) -> list[str]:
     if tool is None:
         pytest.skip("needs nvdisasm")
     (folder / "code").write_bytes(code_of(snippet.words))
-    command = [str(tool.path), "-b", f"SM{snippet.arch}", str(folder / "code")]
+    command = [str(tool.path), "-ndf", "-b", f"SM{snippet.arch}", str(folder / "code")]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return [line.split("*/", 1)[1].strip(" ;") for line in text.splitlines() if "/*0" in line]
 
