@@ -106,8 +106,15 @@ def read_constants(number: int, count: int) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that wait for minutes come first: at the end one process would be left with them, and cores idle."""
+    """Tests that wait for minutes come first: at the end one process would be left with them, and cores idle.
+
+    Two files that run the same kernels are neighbours, so that one process compiles them once: 10 s of CPU.
+    """
     items.sort(key=lambda item: item.path.name != "test_pty.py")
+    alike = [item for item in items if item.path.name == "test_same_results.py"]
+    others = [item for item in items if item.path.name != "test_same_results.py"]
+    place = next((number for number, item in enumerate(others) if item.path.name == "test_fusion.py"), 0)
+    items[:] = [*others[:place], *alike, *others[place:]]
 
 
 def pytest_collection_finish() -> None:
