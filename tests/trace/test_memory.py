@@ -47,15 +47,19 @@ def test_memory_does_not_grow_with_launch_lines(tmp_path: Path) -> None:
 
 
 def taken_by(follower: TraceFollower, log: Path, lines: Iterator[str], looks: int) -> list[int]:
-    """Bytes of memory after each of that many looks at the log, which grows by as many lines before each."""
+    """Bytes of memory that each look at the log but the first has added; it grows by as many lines before each.
+
+    What the second one adds has the lists of the first one in it, which grew.
+    """
     written, taken = list(lines), []
     each = len(written) // looks
-    tracemalloc.start()
     for look in range(looks):
         with log.open("a") as file:
             file.writelines(written[look * each : (look + 1) * each])
         follower.poll()
         gc.collect()
+        if not taken:  # a reader takes four times as long while its memory is traced
+            tracemalloc.start()
         taken.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     return taken
@@ -65,7 +69,7 @@ def test_times_of_launches_take_twenty_bytes_each(tmp_path: Path) -> None:
     """Numbers of launches, weights and times are short: as numbers of eight bytes they take more than forty."""
     log = tmp_path / "event.log"
     log.write_text(HEAD)
-    count, looks = 9_000, 6
+    count, looks = 6_000, 4
     lines = (
         f"[time] launch {100_000 + 33 * number} kernel {number % KERNELS} key {number % KERNELS} original"
         f" ns {2000 + number} for {20 + number % 200} host {400_000 + number}\n"
@@ -74,7 +78,7 @@ def test_times_of_launches_take_twenty_bytes_each(tmp_path: Path) -> None:
     follower = TraceFollower(tmp_path)
     taken = taken_by(follower, log, lines, looks)
     assert [len(follower.trace.kernels[kernel].samples) for kernel in range(KERNELS)] == [count // KERNELS] * KERNELS
-    assert taken[-1] - taken[0] < 20 * count * (looks - 1) / looks, taken
+    assert taken[-1] - taken[1] < 20 * count * (looks - 2) / looks, taken
 
 
 def test_memory_does_not_grow_with_packed_lines(tmp_path: Path) -> None:
