@@ -18,6 +18,7 @@ from tui_probe.nsight.analysis.launch_selection import IterationPlan
 from tui_probe.nsight.pages.opening import open_imported
 from tui_probe.pages.table_page import TablePage
 from tui_probe.probekit.page_kinds import LazyPage, PageSet
+from tui_probe.ui.screens.paged import PagedScreen
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -234,6 +235,9 @@ async def test_making_a_page_can_be_stopped_and_gone_on_with() -> None:
         gate.close()
         await stage.pilot.press("0", "s")
         await let_run(stage)
+        screen = stage.app.screen
+        assert isinstance(screen, PagedScreen)
+        screen.tick()
         await stage.until(lambda: "reading Slow" in stage.text, "it does not say what it does")
         await stage.pilot.press("escape")
         await let_run(stage)
@@ -310,7 +314,7 @@ async def test_under_a_range_all_that_counts_is_of_it(tmp_path: Path) -> None:
         await stage.press("0", "g")
         assert "of 3 688 gaps next to what is found" in stage.text
         await stage.press("1", "enter")
-        assert "only kernel gemv2T_kernel_val<…> in range Step 0 to 10 · row 1 of 10" in stage.text
+        assert "only kernel gemv2T_kernel_val<int,int,…uble>> in range Step 0 to 10 · row 1 of 10" in stage.text
         await stage.press("escape")
         assert "only range Step 0 to 10 · row 1 of 9" in stage.text
         await stage.press("escape")

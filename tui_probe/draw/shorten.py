@@ -19,6 +19,8 @@ _ANONYMOUS = re.compile(r"\(anonymous namespace\)::")
 _CLONE = re.compile(r"\s*\[clone [^\]]*\]$")
 _OPERATOR = re.compile(r"\boperator(\(\)|<<=?|>>=?|<=>|[<>]=?|->)")
 _NAMESPACES = re.compile(r"(?:\w+::)+")
+_ARGUMENT_CELLS = 14
+"""Cells of the template arguments in a short name."""
 _JOINER = "\u200d"
 _WHOLE = 24
 """Cells in which a function has its name, as a rule, and no arguments."""
@@ -31,28 +33,32 @@ _USUAL = 24
 
 @lru_cache(maxsize=8192)
 def shorten(name: str, cells: int, *, more: str = "…") -> str:
-    """``name`` in at most ``cells`` cells.
+    """``name`` in at most ``cells`` cells: whole, else its short name, else the function of that.
 
-    In turn, until it fits, go: the parameters, the return type, the nested template arguments, all template
-    arguments, the namespaces from the left, the template brackets. What is still too long loses its middle, since
-    names differ at both ends.
+    What is still too long loses its middle, since names differ at both ends.
     """
     if width(name) <= cells:
         return name
-    shorter = _CLONE.sub("", _ANONYMOUS.sub("", name))
-    steps = (
-        _without_parameters,
-        _without_return_type,
-        lambda text: _collapse_templates(text, 2, more),
-        lambda text: _collapse_templates(text, 1, more),
-        lambda text: _without_namespaces(text, cells),
-        lambda text: text.removesuffix(f"<{more}>"),
-    )
-    for step in steps:
-        if width(shorter) <= cells:
-            return shorter
-        shorter = step(shorter)
-    return cut_middle(shorter, cells, more=more)
+    short = short_name(name, more)
+    return short if width(short) <= cells else cut_middle(_function(name), cells, more=more)
+
+
+@lru_cache(maxsize=4096)
+def short_name(name: str, more: str = "…") -> str:
+    """The name of a kernel where its whole name has no room, the same on every page and at every width.
+
+    It is the function, without namespaces, parameters and return type, and its template arguments, without namespaces
+    and without their middle: ``elementwise_kernel<4,FillFun…1ul>>``.
+    """
+    function, bare = _function(name), _bare(name)
+    at = bare.find(f"{function}<")
+    if at < 0:
+        return function
+    opening = at + len(function)
+    end = _closing(bare, _depths(bare), opening)
+    arguments = _NAMESPACES.sub("", bare[opening + 1 : end if end >= 0 else len(bare)]).strip()
+    arguments = arguments.replace(" >", ">").replace(", ", ",")
+    return f"{function}<{cut_middle(arguments, _ARGUMENT_CELLS, more=more)}>"
 
 
 def cut_middle(text: str, cells: int, *, more: str = "…") -> str:
@@ -173,11 +179,17 @@ def _instance(at: int, name: str, cells: int) -> str:
     return f"{_first_cells(_function(name), room)}…{tail}"
 
 
+def _bare(name: str) -> str:
+    """A name without parameters, return type and what compilers add."""
+    return _without_return_type(_without_parameters(_CLONE.sub("", _ANONYMOUS.sub("", name))))
+
+
 def _function(name: str) -> str:
-    """The name of a function without what is around it: ``void at::f<int>(int)`` -> ``f``."""
-    shorter = _CLONE.sub("", _ANONYMOUS.sub("", name))
-    bare = _collapse_templates(_without_return_type(_without_parameters(shorter)), 1, "…")
-    return _without_namespaces(bare, 0).partition("<")[0]
+    """The name of a function without what is around it: ``void at::f<int>(int)`` -> ``f``; of operators their class,
+    too.
+    """
+    parts = _collapse_templates(_bare(name), 1, "…").replace("<…>", "").split("::")
+    return "::".join(parts[-2:] if parts[-1].startswith("operator") else parts[-1:])
 
 
 def _cut_to(text: str, at: int, cells: int) -> str:
@@ -261,14 +273,6 @@ def _closing(text: str, depths: list[int], start: int) -> int:
     while position < len(text) and not (depths[position] == depths[start] and text[position] == wanted):
         position += 1
     return position if position < len(text) else -1
-
-
-def _without_namespaces(text: str, cells: int) -> str:
-    """``at::native::f<…>`` -> ``native::f<…>`` -> ``f<…>``: as few names go as make it fit."""
-    depths = _depths(text)
-    starts = [match.end() for match in re.finditer("::", text) if depths[match.start()] == 0]
-    fitting = (start for start in starts if width(text[start:]) <= cells)
-    return text[next(fitting, starts[-1] if starts else 0) :]
 
 
 def draw_head(canvas: Canvas, title: str, launch: str, kernel: str, totals: str, role: str = "dim") -> None:
