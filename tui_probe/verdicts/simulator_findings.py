@@ -72,11 +72,13 @@ def _finding(kernel: KernelFacts, fault: dict[str, Any]) -> Finding:
     }
     if isinstance(other, dict):
         values |= _place_values("other_", kernel, other, _pruned_line(kernel, other))
-    text = "; ".join(filter(None, (_what(fault), _where(kernel, here, line), _other(kernel, other))))
+    what = _what(fault)
+    text = "; ".join(filter(None, (what, _where(kernel, here, line), _other(kernel, other))))
     page = "ptx" if line else ""
     return Finding(
-        kind, _LABELS[kind], safe(text), page=page, line=line, stands_out=True, values=values, advice=_ADVICE[kind]
-    )
+        kind, _LABELS[kind], safe(text), page=page, line=line, stands_out=True, values=values, advice=_ADVICE[kind],
+        brief=safe(what), wrong_result=kind != "unchecked",
+    )  # fmt: skip
 
 
 def _place_values(prefix: str, kernel: KernelFacts, site: dict[str, Any], line: int | None) -> dict[str, Any]:
@@ -105,19 +107,24 @@ def _where(kernel: KernelFacts, site: dict[str, Any], line: int | None) -> str:
     """``st.global.u32 PTX:32 copy.cu:4, block (0, 0, 0), thread (3, 0, 0)``."""
     opcode = str(site.get("text") or "").partition(";")[0].removesuffix(";")
     opcode = next((word for word in opcode.split() if not word.startswith(("@", "{"))), "")
-    position = (
-        place(line, _source(kernel, line), opcode) if line else f"{opcode} line {site.get('ptx_line')} of its PTX"
-    )
+    position = place(line, _source(kernel, line), opcode) if line else _unresolved(site, opcode)
     block, thread = _coordinates(site.get("block")), _coordinates(site.get("thread"))
     return ", ".join(filter(None, (position, f"block {block}" if block else "", f"thread {thread}" if thread else "")))
+
+
+def _unresolved(site: dict[str, Any], opcode: str) -> str:
+    """The line of the executed PTX; "" of a fault without an instruction."""
+    number = site.get("ptx_line")
+    return f"{opcode} line {number} of its PTX" if number else ""
 
 
 def _other(kernel: KernelFacts, other: Any) -> str:
     if not isinstance(other, dict):
         return ""
+    there = _where(kernel, other, _pruned_line(kernel, other))
     if other.get("access") in ("waits", "ends"):
-        return f"another thread {other['access']} at {_where(kernel, other, _pruned_line(kernel, other))}"
-    return f"conflicts with {other.get('access')} at {_where(kernel, other, _pruned_line(kernel, other))}"
+        return f"another thread {other['access']} at {there}"
+    return f"conflicts with {other.get('access')} at {there}"
 
 
 def _coordinates(numbers: Any) -> str | None:

@@ -1,0 +1,72 @@
+"""Findings of the simulated GPU's checks, from lines of a log."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.trace.make import TraceWriter
+from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.findings import static_findings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.probekit.finding import Finding
+
+PLACE = {"block": [1, 0, 0], "function": "kernel", "occurrence": 0}
+READ = {**PLACE, "access": "load", "thread": [3, 0, 0], "text": "@%p1 ld.shared.u32 %r1, [%r2];", "ptx_line": 20}
+WRITTEN = {**PLACE, "access": "store", "thread": [40, 0, 0], "text": "st.shared.u32 [%r2], %r3;", "ptx_line": 12}
+RACE = {
+    "kernel": "kernel", "kind": "race", "place": READ, "space": "shared", "size": 4, "address": "0x80", "value": "0x7",
+    "count": 64, "detail": "", "other": WRITTEN,
+}  # fmt: skip
+
+
+def found(directory: Path, *lines: str) -> list[Finding]:
+    """The findings of a kernel in a log with these lines."""
+    writer = TraceWriter(directory / "trace")
+    writer.start()
+    writer.kernel(0, "kernel")
+    with (writer.directory / "event.log").open("a") as log:
+        log.writelines(f"{line}\n" for line in lines)
+    return list(static_findings(open_trace(writer.directory).kernels[0]))
+
+
+def line(**changes: Any) -> str:
+    return f"[sanitizer] {json.dumps(RACE | changes)}"
+
+
+def test_race_has_both_sides(tmp_path: Path) -> None:
+    (finding,) = found(tmp_path, line())
+    assert finding.words == (
+        "load of 4 B in shared memory, value 0x7, 64 accesses; ld.shared.u32 line 20 of its PTX, block (1, 0, 0), "
+        "thread (3, 0, 0); conflicts with store at st.shared.u32 line 12 of its PTX, block (1, 0, 0), thread (40, 0, 0)"
+    )
+    record = finding.record()
+    assert (record["key"], record["other_fault_thread"], record["value"]) == ("race", "(40, 0, 0)", "0x7")
+
+
+def test_barrier_names_thread_elsewhere(tmp_path: Path) -> None:
+    there = {**WRITTEN, "access": "ends", "text": "ret;"}
+    (finding,) = found(tmp_path, line(kind="barrier_divergence", size=None, value=None, count=1, other=there))
+    assert finding.words.endswith("another thread ends at ret line 12 of its PTX, block (1, 0, 0), thread (40, 0, 0)")
+
+
+def test_failed_check_is_no_wrong_result(tmp_path: Path) -> None:
+    nowhere = {
+        "access": "",
+        "block": None,
+        "thread": None,
+        "function": None,
+        "text": "",
+        "occurrence": 0,
+        "ptx_line": 0,
+    }
+    (finding,) = found(tmp_path, line(kind="unchecked", place=nowhere, size=None, value=None, detail="out", other=None))
+    assert (finding.label, finding.words, finding.wrong_result) == ("not checked", "out, 64 accesses", False)
+
+
+def test_damaged_lines_have_no_finding(tmp_path: Path) -> None:
+    damaged = (line()[:90], line(kind="unknown"), line(place=[]), line(kernel="other"), "[sanitizer] []")
+    assert found(tmp_path, *damaged) == []
