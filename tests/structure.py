@@ -140,7 +140,7 @@ def docstring_heads(paths: list[str]) -> Measurement:
     }
     most = max(counts, key=counts.__getitem__)
     total = sum(counts.values())
-    return Measurement("docstrings that begin with a preposition", total, 30, 0, most if total else "")
+    return Measurement("docstrings that begin with a preposition", total, 10, 0, most if total else "")
 
 
 def main() -> int:

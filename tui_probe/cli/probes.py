@@ -30,7 +30,7 @@ WEIGHT_WORDS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """One probe, or all."""
+    """Add the probe's name and the output format."""
     parser.add_argument(
         "probe", nargs="?", metavar="NAME", help="a built-in probe or a probe file: all about it, with its source"
     )

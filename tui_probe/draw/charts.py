@@ -42,7 +42,7 @@ def percentile_heading() -> Line:
 
 
 def distribution_line(label: str, values: Sequence[float], show: Callable[[float], str]) -> Line:
-    """One value: its percentiles, and a histogram from the least to the most."""
+    """Return one line: percentiles, and a histogram from the least to the most."""
     shares = percentiles(values) or []
     texts = "".join(pad(show(value), _CELLS, right=True) for value in shares)
     return ((" " + pad(label, _LABEL), "dim"), (texts, ""), (f"  {_histogram(values)}", "accent"))

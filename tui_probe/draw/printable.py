@@ -27,7 +27,7 @@ _LONGEST: Final = 4096
 
 
 def printable(raw: str | bytes, *, limit: int | None = None, raw_bytes: bool = False) -> str:
-    """One line as text that is safe to show anywhere, of at most ``limit`` characters.
+    """Return one line as text that is safe to show anywhere, of at most ``limit`` characters.
 
     By default that is all of a text, and 4096 of bytes, since the lines of a file may have any length.
 

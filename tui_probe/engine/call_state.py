@@ -295,7 +295,7 @@ class CallState:
         return [line for register in registers for line in self._moved(part, register, stores=False)]
 
     def _moved(self, part: FunctionInsertion, register: SavedRegister, *, stores: bool) -> list[str]:
-        """One register to local memory, or back. A predicate is 0 or 1 there."""
+        """Return the lines that move a register to local memory, or back. A predicate is 0 or 1 there."""
         place = self._address(part) + (f"+{register.offset}" if register.offset else "")
         part.names.declare(register.name, register.type)
         if register.type == "pred":

@@ -298,7 +298,7 @@ class _Rewriter:
         return rewritten
 
     def _rewrite(self, instruction: Instruction, lines: list[str]) -> Instruction | None:
-        """One instruction with addresses in registers instead of variables, and the lines that fill them."""
+        """Return an instruction with addresses in registers instead of variables; add the lines that fill them."""
         operands = tuple(self._operand(operand, lines, instruction.span.line) for operand in instruction.operands)
         opcode, modifiers = instruction.opcode, instruction.modifiers
         if self._constants and "const" in modifiers:

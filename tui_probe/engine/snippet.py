@@ -160,7 +160,7 @@ def parse_snippet(text: str, place: FileLocation, own_map: str = "") -> ParsedSn
 
 
 def merge_saves(snippet: Snippet) -> Snippet:
-    """One SAVE of all values instead of the last of several, as files with ``SAVE.u64`` and ``SAVE.u32`` have."""
+    """Merge several saves into the last, as files with ``SAVE.u64`` and ``SAVE.u32`` have."""
     saves = [statement for statement in snippet.statements if isinstance(statement, Save) and not statement.adds]
     if len(saves) < 2:
         return snippet

@@ -127,7 +127,7 @@ class _FieldSum(NamedTuple):
     by_one: bool
 
     def all(self, guard: str) -> list[str]:
-        """One after the other, with the addition under a predicate if one lane makes it."""
+        """Return the lines one after the other, with the addition under a predicate if one lane makes it."""
         return [*self.gathered, *self.widened, f"{guard if self.by_one else ''}{self.added}"]
 
 
@@ -209,7 +209,7 @@ class Summation:
         ]
 
     def _widened(self, field: Field, value: str) -> tuple[list[str], str]:
-        """One lane's value as wide as the field."""
+        """Return the lines and the register of a lane's value as wide as the field."""
         operand = self._own.get(value, value)
         bits = FIELD_BYTES[field.type] * 8
         if value not in self._own or TYPE_BITS[self._probe.registers[value]] == bits:

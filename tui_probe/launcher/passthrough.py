@@ -120,7 +120,7 @@ class Pump:
                 return True
 
     def _leave_reader(self) -> None:
-        """Tell the target that no one reads: its next write fails, as it would without us. What waits is lost."""
+        """Close the pipe so that the target's next write fails, as it would without us. Waiting output is lost."""
         poll = select.poll()
         poll.register(self._source, select.POLLIN)
         if dict(poll.poll(0)).get(self._source, 0) & select.POLLIN:
@@ -264,7 +264,7 @@ def is_anonymous_pipe(descriptor: int) -> bool:
 def streams_for(
     stdout: int, stderr: int, stdout_log: Path, stderr_log: Path, limit: int | None, before_stderr: Callable[[], object]
 ) -> list[Pump | InheritedStream]:
-    """One for each stream; a single one, into ``stdout_log``, where both are one file: only that keeps their order.
+    """Return a pump per stream; a single one, into ``stdout_log``, if both are one file: only that keeps their order.
 
     ``before_stderr`` is called before something is passed on to stderr.
     """

@@ -227,7 +227,7 @@ class Session:
             self._write(trace, None)
 
     def _count_output(self) -> None:
-        """Tell the run's budget what the copies of the target's output take, next to what else we wrote."""
+        """Add the size of the copies of the target's output, and of what else we wrote, to the run's budget."""
         output = disk_bytes((self.spool.stdout, self.spool.stderr))
         self.control["launcher_bytes"] = output + sum(self._taken.values()) + self._appended
 

@@ -60,14 +60,14 @@ def start_of(pid: int) -> str | None:
 
 
 def mark_owner(folder: Path) -> None:
-    """Say in a folder which process it belongs to."""
+    """Write to a directory which process it belongs to."""
     pid = os.getpid()
     with contextlib.suppress(OSError):  # a full disk: then no one removes it
         (folder / _OWNER).write_text(f"{pid} {start_of(pid)} {' '.join(_pid_namespace())}")
 
 
 def mark_first_trace(folder: Path, name: str) -> None:
-    """Say which trace was made for the target, so that it is removed with the folder if it stays empty."""
+    """Write which trace was made for the target, so that it is removed with the directory if it stays empty."""
     with contextlib.suppress(OSError):
         (folder / _FIRST).write_text(name)
 

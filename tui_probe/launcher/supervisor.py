@@ -157,10 +157,10 @@ class LineStream(Protocol):
         """The lines that come in."""
 
     def write(self, data: bytes, /) -> object:
-        """Say something, once flushed."""
+        """Write data, which ``flush`` sends."""
 
     def flush(self) -> object:
-        """Say it now."""
+        """Send what was written."""
 
 
 def become_supervisor(connection: socket.socket, options: RunOptions, probes: Sequence[ChosenProbe]) -> NoReturn:
@@ -255,6 +255,6 @@ def answer_questions(stream: LineStream, target: DetachedTarget) -> bool:
 
 
 def answer(stream: LineStream, words: dict[str, Any]) -> None:
-    """One line."""
+    """Write one line."""
     stream.write(json.dumps(words).encode() + b"\n")
     stream.flush()

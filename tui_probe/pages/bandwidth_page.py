@@ -107,7 +107,9 @@ BANDWIDTH_COLUMNS: Final[tuple[Column[MeasuredRate], ...]] = (
 
 
 def bandwidth_page(measured: Bandwidth, *, everything: bool = False) -> TablePage[MeasuredRate]:
-    """One row per value; ``everything``: also a row for each pair of blocks and bytes in flight that was tried."""
+    """Return the page with a row per rate; ``everything``: also a row per measured pair of blocks and bytes in
+    flight.
+    """
     card = measured.card
     notes = [CACHES_EXPLANATION, TIMES_EXPLANATION] if card is not None else [TIMES_EXPLANATION]
     rows = [*measured.rates, *measured.swept] if everything else measured.rates

@@ -283,7 +283,7 @@ class Comparison(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per value; each with the warning, since a row may be read without the others."""
+        """Yield a row per value; each has the warning, since a row may be read without the others."""
         warning: Column[ValueChange] = Column("warning", lambda _: self.warning or None)
         pairs_too = [replace(column, nested=False) for column in CHANGE_COLUMNS]
         return replace(self.content, columns=[*pairs_too, warning]).cells()

@@ -59,7 +59,7 @@ def write_launches(path: Path, trace: Trace) -> int:
 
 
 def write_events(file: TextIO, events: Iterable[Event], about: Mapping[str, Any]) -> int:
-    """One JSON document, one event per line; nothing but the event at hand is held."""
+    """Write one JSON document, one event per line, holding only one event in memory. Return the number of events."""
     file.write(f'{{"displayTimeUnit": "ns",\n"otherData": {json.dumps(about)},\n"traceEvents": [')
     count = 0
     for event in events:
@@ -115,7 +115,7 @@ def _running(intervals: Intervals, name: str, scale: float) -> Iterator[Event]:
 
 
 def launch_events(trace: Trace) -> Iterator[Event]:
-    """One instant per launch whose time the log tells, on the thread of its stream."""
+    """Yield an instant per launch with a known time, on the thread of its stream."""
     state = trace.state
     pid = state.pid or 0
     zero = state.zero_ns

@@ -262,7 +262,7 @@ def no_points_text() -> str:
 
 
 def roofline_page(points: Sequence[RooflinePoint], roof: Roof) -> TablePage[RooflinePoint]:
-    """One row per kernel."""
+    """Return the page with a row per kernel."""
     notes = [ROOFLINE_NOTE] if points else [no_points_text()]
     notes = [*verdict_lines(points, 1000), *notes]
     texts = PageTexts(found=list(roof_lines(roof, 1000)), notes=notes, about=ROOFLINE_ABOUT)

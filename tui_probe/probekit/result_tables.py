@@ -73,12 +73,12 @@ def distribution_head(label: str = "") -> Line:
 
 
 def distribution_without(label: str) -> Line:
-    """One that was not measured."""
+    """Return the line of a value that was not measured."""
     return ((pad(label, _LABEL), "dim"), ("".join(pad(NOT_MEASURED, _CELLS, right=True) for _ in _SHOWN), "dim"))
 
 
 def distribution_row(label: str, found: Distribution, show: Callable[[float], str]) -> Line:
-    """One distribution; ``show`` makes a value of it into at most 8 characters."""
+    """Return the line of a distribution; ``show`` formats a value in at most 8 characters."""
     values = (found.percentiles[PERCENTILES.index(percentile)] for percentile in _SHOWN)
     return ((pad(label, _LABEL), "dim"), ("".join(pad(show(value), _CELLS, right=True) for value in values), ""))
 
@@ -143,7 +143,7 @@ def _sampled_extent_text(extent: BlockExtent, launches: int) -> str:
 
 
 def _line(trace: Trace, result: AnalysedResult) -> str:
-    """One result; files of the trace are named as they are in it."""
+    """Return the line of a result; files of the trace are named as they are in it."""
     return f"  {result.label}: " + result.words.replace(f"{safe(str(trace.directory))}/", "")
 
 
@@ -227,11 +227,11 @@ class CountTable(Document):
             return [safe(str(error))]
 
     def record(self) -> dict[str, Any]:
-        """Every launch with all its values."""
+        """Return the JSON record of every launch with all its values."""
         return {"launches": [*self.content.records()]}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per launch."""
+        """Return a row per launch."""
         return self.content.cells()
 
 
@@ -251,7 +251,7 @@ def _result_columns(results: Sequence[AnalysedResult]) -> list[Column[AnalysedRe
 
 
 def _figure_column(key: str, shown: MetricValue | None, rank: int) -> Column[AnalysedResult]:
-    """One value of each result; in data only where text does not show it."""
+    """Return the column of a value of each result; for JSON only if the text does not show it."""
 
     def metric_value(result: AnalysedResult) -> MetricValue | None:
         return next((metric_value for metric_value in result.metric_values if metric_value.key == key), None)

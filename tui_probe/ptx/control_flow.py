@@ -187,7 +187,7 @@ def _immediate_dominators(leads_to: Sequence[Sequence[int]], before: Sequence[Se
 
 
 def _backward_from_ends(leads_to: Sequence[Sequence[int]]) -> list[int]:
-    """Each block that can be reached, behind those that it leads to; block 0 is the last."""
+    """Return the reachable blocks, each after those that it leads to; block 0 is the last."""
     order: list[int] = []
     seen = {0} if leads_to else set()
     waiting = [(0, iter(leads_to[0]))] if leads_to else []

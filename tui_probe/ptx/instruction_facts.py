@@ -197,7 +197,7 @@ def access_bytes(instruction: Instruction) -> int | None:
 
 
 def fragment_bytes(instruction: Instruction) -> int | None:
-    """One thread's share of the matrix that ``wmma.load`` or ``wmma.store`` moves; None of others."""
+    """Return a thread's bytes of the matrix that ``wmma.load`` or ``wmma.store`` moves; None for others."""
     extents, modifiers = matrix_extents(instruction), instruction.modifiers
     kinds = [modifier for modifier in modifiers if modifier in _ELEMENT_BITS]
     if instruction.opcode != "wmma" or extents is None or not kinds or not {"load", "store"} & set(modifiers):
@@ -303,7 +303,8 @@ _WARPGROUP: Final = 128
 
 
 def multiply_adds(instruction: Instruction) -> int | None:
-    """One thread's share of the m·n·k multiply-adds of ``mma``, ``wmma.mma`` or ``wgmma.mma_async``; None of others.
+    """Return a thread's share of the m·n·k multiply-adds of ``mma``, ``wmma.mma`` or ``wgmma.mma_async``; None for
+    others.
 
     A warp works on the first two, four warps on the last, which gives a whole number for every shape there is. A
     sparse instruction counts the multiply-adds with the zeros that it leaves out, as its shape does.

@@ -38,7 +38,7 @@ def tokens(source: str) -> list[str]:
 
 
 def print_operand(operand: Operand) -> str:
-    """One operand as PTX."""
+    """Print an operand as PTX."""
     match operand:
         case Register():
             return str(operand)
@@ -76,7 +76,7 @@ def _print_memory(memory: Memory) -> str:
 
 
 def print_instruction(instruction: Instruction) -> str:
-    """One instruction as PTX, from its fields, with guard and semicolon."""
+    """Print an instruction as PTX, from its fields, with guard and semicolon."""
     guard = ""
     if instruction.predicate is not None:
         guard = f"@{'!' if instruction.predicate_negated else ''}{instruction.predicate} "

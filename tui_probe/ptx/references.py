@@ -45,7 +45,7 @@ _STRING_LABEL: Final = re.compile(rf"({NAME})\s*:")
 
 
 def names_in(text: str) -> set[str]:
-    """Every name that is in ``text``: an initialiser, a prototype."""
+    """Return every name in ``text``: an initialiser, a prototype."""
     return set(_NAME.findall(text))
 
 

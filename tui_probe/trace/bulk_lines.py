@@ -185,7 +185,7 @@ def _reason_numbers(
 
 
 def in_order(first: LaunchColumns, second: LaunchColumns) -> LaunchColumns:
-    """Both, by line."""
+    """Merge both by line."""
     if not len(first) or not len(second):
         return first if len(first) else second
     return first.followed_by(second).part(np.argsort(np.concatenate((first.line, second.line))))

@@ -49,7 +49,7 @@ class Graph:
         return Counter(node.kernel for node in self.nodes if node.kernel is not None)
 
     def time(self, event: GraphTimed) -> None:
-        """One replay was timed."""
+        """Add the time of a replay."""
         if len(self.times) < _MAX_TIMES:
             self.times.append(event)
             ns, weight = self._sums.get(event.probed, (0.0, 0.0))

@@ -107,7 +107,7 @@ class KernelTiming(KernelIdentity):
 
     @property
     def slowdown_stderr(self) -> float | None:
-        """One standard error of the slowdown by sampled launches; None by a benchmark, and where it is not known."""
+        """Standard error of the slowdown by sampled launches; None by a benchmark, and if unknown."""
         return None if self.times.impacts or (time := self._probed_time) is None else time.slowdown_stderr
 
     @property

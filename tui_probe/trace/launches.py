@@ -302,7 +302,7 @@ class LaunchTable(Sequence[Launch]):
         return copy.reshape(-1, 7) if name == "shape" else copy
 
     def captured(self, first: int = 0) -> NDArray[np.bool_]:
-        """Tell for the rows from ``first`` on which launches were captured into a graph, and so did not run."""
+        """Return, for the rows from ``first`` on, which launches were captured into a graph, and so did not run."""
         return np.isin(self._reason.part(first), self._captured)
 
     def is_captured(self, row: int) -> bool:

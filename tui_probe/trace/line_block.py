@@ -55,7 +55,7 @@ def hexadecimal(eights: EightBytes, sizes: NDArray[np.int64]) -> tuple[EightByte
 
 
 def _join_digits(digits: EightBytes, base: int) -> EightBytes:
-    """One number of the eight digits, which are in a byte each."""
+    """Join eight digits, which are in a byte each, into a number."""
     for bits, mask in _PAIRS:
         units = digits >> bits
         digits *= np.uint64(base)

@@ -125,7 +125,7 @@ class LogIndex:
             raise TraceError(f"{self.path}: {error.strerror or error}") from error
 
     def line(self, number: int) -> bytes:
-        """One line without its end; IndexError if there is none of this number."""
+        """Return a line without its end. Raises IndexError if there is none of this number."""
         if not 0 <= number < len(self):
             raise IndexError(number)
         return self.lines(number, number + 1)[0]

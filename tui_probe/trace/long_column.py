@@ -117,7 +117,7 @@ class LongColumn(Sequence[int]):
     # -- growing
 
     def append(self, value: int) -> None:
-        """One more."""
+        """Append a value."""
         tail = self._tail[1]
         tail.append(value)
         if len(tail) >= 2 * self._block:

@@ -218,7 +218,7 @@ class KernelFacts(KernelResources, KernelTiming):
         return sum(self.trace.results.name(row) in there for row in self.result_rows)
 
     def read(self, path: Path) -> Result:
-        """One of its results; TraceError if the file is not as it should be."""
+        """Read one of its results. Raises TraceError if the file is damaged."""
         info = self.info
         return read_result(path, None if info is None else [map_info.level for map_info in info.maps])
 

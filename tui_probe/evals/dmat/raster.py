@@ -236,7 +236,7 @@ class AccessFigure(Drawing):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per cell that has accesses."""
+        """Yield a row per cell that has accesses."""
         yield "band", "address", "address_end", "cycle", "cycle_end", "accesses"
         for place, column in np.argwhere(self.raster.counts).tolist():
             row, edges = self.raster.rows[place], self.raster.edges

@@ -86,9 +86,7 @@ class Sizes:
 
 
 def read_sizes(given: EvaluationInput) -> list[Sizes]:
-    """One for each probe; none for what is not a trace, or whose probe is not known. TraceError for an unreadable
-    log.
-    """
+    """Return the sizes of each probe; [] for what is not a trace, or with an unknown probe. Raises TraceError."""
     trace = given.trace
     if trace is None:
         return []

@@ -147,7 +147,7 @@ SCHEDULE_COLUMNS: Final[tuple[Column[Schedule], ...]] = (
 
 
 def sm_rows(schedule: Schedule) -> list[dict[str, Any]]:
-    """One row per SM; cycles are means over its slots."""
+    """Return a row per SM; cycles are means over its slots."""
     of = schedule.of
     totals = of.sm_running + of.sm_scheduling
     columns = (of.sm, of.sm_blocks, of.sm_slots, of.sm_running, of.sm_scheduling, of.sm_ramp, of.sm_tail)

@@ -133,7 +133,7 @@ class Collector:
                     self.devices[device["id"]] = Device(device["id"], name, sms if isinstance(sms, int) else None)
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """One event."""
+        """Read one event."""
         kind = event.get("ph")
         if kind == "M":
             self._name(event)

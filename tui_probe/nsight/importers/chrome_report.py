@@ -373,7 +373,7 @@ def _notes(files: Sequence[str], parts: Sequence[Collector], kernels: Kernels, r
 
 
 def read_chrome(paths: Sequence[Path], progress: Callable[[float], object] = lambda _: None) -> NsysReport:
-    """One profile of one file per process. ImportFileError names the file that cannot be used."""
+    """Read a profile of one file per process. ImportFileError names the file that cannot be used."""
     parts = [
         read_events(path, number, file_progress(progress, number, len(paths))) for number, path in enumerate(paths)
     ]

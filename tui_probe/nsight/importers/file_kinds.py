@@ -115,7 +115,7 @@ class JsonStream:
         yield from self._items("{", "}")
 
     def elements(self) -> Iterator[None]:
-        """One step per element of the array that begins here; each has to be taken before the next."""
+        """Yield per element of the array that begins here; each has to be read before the next."""
         for _ in self._items("[", "]"):
             yield None
 

@@ -151,7 +151,7 @@ def read_ncu(paths: Sequence[Path | str], progress: Callable[[float], object] = 
 
 
 def read_ncu_file(path: Path, progress: Callable[[float], object] = lambda _: None) -> NcuTable:
-    """One file; ImportFileError if it holds no values."""
+    """Read one file. Raises ImportFileError if it holds no values."""
     if first_bytes(path, len(REPORT_MARK)) == REPORT_MARK:
         return read_report(path, progress)
     lines, rows = NcuLines(), ValueRows()

@@ -63,7 +63,7 @@ class ValueRows:
         return self._metrics.setdefault((section, name, unit), len(self._metrics))
 
     def add(self, launch: int, metric: int, text: str) -> None:
-        """One value."""
+        """Add a value."""
         self._launch.append(launch)
         self._metric.append(metric)
         self._text.append(self.texts[text])

@@ -159,7 +159,7 @@ def _shared(report: StatsReport, row: Sequence[str]) -> int:
 
 
 def _range(report: StatsReport, row: Sequence[str]) -> ProjectedRange:
-    """One range; its kind says that start and duration are numbers."""
+    """Read one range; its kind says that start and duration are numbers."""
     start, length = report.whole(row, "Projected Start"), report.whole(row, "Projected Duration")
     host, host_length = report.number(row, "Orig Start"), report.number(row, "Orig Duration")
     process, thread = report.whole(row, "PID"), report.whole(row, "TID")
@@ -207,8 +207,8 @@ def _notes(kernels: Kernels, projected: list[ProjectedRange], sums: list[KernelS
 
 
 def read_nsys(paths: Iterable[Path | str], progress: Callable[[float], object] = lambda _: None) -> NsysReport:
-    """One profile. ImportFileError names the file that cannot be used, and what to do. ``progress`` is called with the
-    share that was read.
+    """Read a profile. ImportFileError names the unusable file and the fix. ``progress`` is called with the share
+    read.
     """
     files = [Path(path) for path in paths]
     if not files:

@@ -289,7 +289,7 @@ def process_number(process: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def stream_numbers(streams: Sequence[Stream], field: str) -> NDArray[np.int64]:
-    """One number of every stream."""
+    """Return one number of every stream."""
     return np.array([getattr(stream, field) for stream in streams], dtype=np.int64)
 
 

@@ -154,7 +154,7 @@ _UNNAMED: Final = "kernel without a name"
 
 
 def read_sqlite(path: Path, progress: Callable[[float], object] = lambda _: None) -> NsysReport:
-    """One export; ImportFileError if it is none, or holds neither kernels nor ranges."""
+    """Read an export. Raises ImportFileError if it is none, or holds neither kernels nor ranges."""
     with open_tables(path, progress) as tables:
         if not tables.names & {_KERNELS, RANGES, *_MARKS}:
             raise ImportFileError(f"{path}: an sqlite file, but no export of Nsight Systems: it has none of its tables")

@@ -200,7 +200,7 @@ def pairs_of(
 def sector_rows(
     table: NcuTable | None, probed: Sequence[KernelMetrics], tensor: ExpectedTensor | None
 ) -> list[SectorRow]:
-    """One row per kernel and tool, the two tools one below the other."""
+    """Return a row per kernel and tool, the two tools one below the other."""
     rows = []
     for ncu, probes in pairs_of(table, probed):
         rows += [SectorRow(ncu, probes, tensor)] if ncu is not None else []

@@ -49,7 +49,7 @@ class NcuSources:
 
 
 def ncu_page(name: NcuPage, sources: NcuSources) -> TablePage[Any]:
-    """One page. ImportFileError if it needs files of ncu and there are none."""
+    """Return a page. Raises ImportFileError if it needs files of ncu and there are none."""
     if name in ("sectors", "critical"):
         return _compared(name, sources)
     if sources.table is None:

@@ -151,7 +151,7 @@ def stream_labels(streams: Sequence[Stream], files: Sequence[str] = ()) -> list[
 
 
 def _range_lanes(ranges: RangeColumns, places: NDArray[np.int32] | None, origin: int) -> Iterator[Lane]:
-    """One lane per level of the ranges at some positions. ``ranges`` are by start."""
+    """Yield a lane per level of the ranges at some positions. ``ranges`` are by start."""
     if places is None:
         return
     levels = ranges.level[places]
@@ -326,7 +326,7 @@ class StreamTimeline(Drawing):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per kernel and range."""
+        """Yield a row per kernel and range."""
         yield "lane", "kind", "name", "start_ns", "end_ns"
         for lane in self.lanes:
             for i in range(len(lane)):
@@ -334,7 +334,7 @@ class StreamTimeline(Drawing):
                 yield lane.label.strip(), lane.kind, lane.name(i), start, end
 
     def plot(self, axes: Any) -> None:
-        """One strip per lane, darker where more of the time something ran."""
+        """Plot a strip per lane, darker where something ran for more of the time."""
         edges = np.unique(np.linspace(self.window.begin, self.window.end, _PLOT_CELLS).astype(np.int64))
         parts = [lane.covered(edges) / np.diff(edges) for lane in self.lanes] or [np.zeros(len(edges) - 1)]
         extent = ((edges[0] + self.origin) / 1e6, (edges[-1] + self.origin) / 1e6, len(parts), 0)

@@ -211,7 +211,7 @@ class TraceWalk(Document):
         return {"parts": self._parts()}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per line."""
+        """Yield a row per line."""
         yield "part", "text"
         for part in self._parts():
             for line in part["lines"]:

@@ -339,7 +339,7 @@ class Launches(Document):
         return {"launches": [*self.content.records()]}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per launch."""
+        """Return a row per launch."""
         return self.content.cells()
 
 

@@ -311,7 +311,7 @@ class ProbeSource(Document):
         return {"probes": files}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per line."""
+        """Yield a row per line."""
         yield _COLUMNS
         for text, line in self._rows:
             if line >= 0:

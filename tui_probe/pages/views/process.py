@@ -48,7 +48,7 @@ class ProcessLogView(Document):
         return {"lines": self.text}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per line."""
+        """Yield a row per line."""
         yield "line", "text"
         yield from enumerate(self.text, 1)
 

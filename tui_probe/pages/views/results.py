@@ -259,7 +259,7 @@ class SeveralTables(Document):
         return {"probes": [{"probe": probe, **table.record()} for probe, table in self.tables]}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per launch; what its probe does not count is None."""
+        """Yield a row per launch; values that its probe does not have are None."""
         rows = [dict(zip(keys, row, strict=True)) for _, table in self.tables for keys, row in _table_rows(table)]
         columns = list(dict.fromkeys(key for row in rows for key in row))
         yield columns

@@ -95,7 +95,7 @@ class SassOriginal(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per line; a label has no address and no class."""
+        """Return a row per line; a label has no address and no class."""
         return self.content.cells()
 
 
@@ -321,7 +321,7 @@ class SassView(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per line, the code at the left before what is next to it; a label has no address and no class."""
+        """Return a row per line, the left code before the right one; a label has no address and no class."""
         return self.content.cells()
 
     def _rows(self) -> Iterator[SassLine]:

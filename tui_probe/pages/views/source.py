@@ -306,7 +306,7 @@ class SourceView(Document):
         return {"measured": self.measures.about() if self.measures else None, "files": files}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per line that code came from."""
+        """Yield a row per line that code came from."""
         code = "instructions" if self._graft else "ptx_lines"
         yield ("file", "line", *(self.measures.keys if self.measures else []), code, "text")
         for number, places in self._ptx.items():

@@ -134,7 +134,7 @@ class Summary(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per field."""
+        """Yield a row per field."""
         yield "field", "value"
         for column in in_data(KERNEL_COLUMNS):
             if column.value is not None:

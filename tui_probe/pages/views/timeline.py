@@ -178,7 +178,7 @@ class TimelineView(ShownRows):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per block, or per warp where these are shown."""
+        """Yield a row per block, or per warp if these are shown."""
         intervals = self.timeline.warps if self.choice.level == "warp" else self.timeline.blocks
         yield (*_COLUMNS, "cycles")
         for i in range(len(intervals)):

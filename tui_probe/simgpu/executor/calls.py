@@ -173,7 +173,7 @@ def called_function(operand: Operand, bind: Binder) -> Function:
 def _matched(
     operands: Sequence[Operand], formals: Sequence[Variable] | None, bind: Binder
 ) -> list[tuple[Operand, Variable | None]]:
-    """Each operand with what it is passed for, unknown for a call through a pointer."""
+    """Return each operand with the parameter that it is passed for, None for a call through a pointer."""
     if formals is None:
         return [(operand, None) for operand in operands]
     if len(operands) != len(formals):

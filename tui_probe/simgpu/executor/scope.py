@@ -322,7 +322,7 @@ def register_parts(variable: Variable) -> list[str]:
 
 
 def parameter_offsets(parameters: Iterable[Variable]) -> Iterator[tuple[Variable, int]]:
-    """Each parameter of a kernel with its offset in bytes."""
+    """Yield each parameter of a kernel with its offset in bytes."""
     end = 0
     for variable in parameters:
         align = max(variable.align, natural_align(variable))

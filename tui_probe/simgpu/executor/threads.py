@@ -250,7 +250,7 @@ def pick(value: Any, index: Places) -> Any:
 
 
 def merge(groups: Sequence[ThreadGroup]) -> ThreadGroup:
-    """One group of all lanes of ``groups``, which are at the same place."""
+    """Merge ``groups``, which are at the same place, into one."""
     first = groups[0]
     if len(groups) == 1:
         return first

@@ -320,7 +320,7 @@ class PhaseWait:
         return self.group
 
     def describe(self) -> str:
-        """One of the lanes, and where it is, for messages."""
+        """Describe one of the lanes and its position, for messages."""
         return f"line {self.line}: {self.group.batch.describe(self.group.lanes, 0)}"
 
 
