@@ -42,13 +42,13 @@ def max_chars(arguments: argparse.Namespace) -> int | None:
 
 def whole_command(arguments: argparse.Namespace) -> str:
     """Return the command line without the option."""
-    words, kept = iter(arguments.argv), []
-    for word in words:
+    arguments_left, kept_arguments = iter(arguments.argv), []
+    for word in arguments_left:
         if word == _OPTION:
-            next(words, None)
+            next(arguments_left, None)
         elif not word.startswith(f"{_OPTION}="):
-            kept.append(word)
-    return shlex.join(["tui-probe", *kept])
+            kept_arguments.append(word)
+    return shlex.join(["tui-probe", *kept_arguments])
 
 
 def fitted(lines: Iterable[str], arguments: argparse.Namespace, *, csv: bool = False) -> Iterator[str]:

@@ -104,7 +104,7 @@ async def _read(stream: asyncio.StreamReader | None) -> str:
     """Return the text of a stream as printable lines, up to ``MAX_OUTPUT`` bytes."""
     if stream is None:
         return ""
-    kept = bytearray()
+    output = bytearray()
     while block := await stream.read(1 << 16):
-        kept += block[: MAX_OUTPUT - len(kept)]
-    return "\n".join(printable(line) for line in kept.decode("utf-8", "replace").split("\n"))
+        output += block[: MAX_OUTPUT - len(output)]
+    return "\n".join(printable(line) for line in output.decode("utf-8", "replace").split("\n"))

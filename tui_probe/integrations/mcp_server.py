@@ -143,8 +143,8 @@ class Tools:
 
     async def compare(self, before: Trace, after: Trace, max_chars: Budget = MAX_CHARS) -> str:
         """Compare two runs: each finding is fixed, remaining or new; then counts and times."""
-        words = [self.roots.trace(before), self.roots.trace(after)]
-        return await self._read(["compare", *words, "--max-chars", str(max_chars)])
+        sides = [self.roots.trace(before), self.roots.trace(after)]
+        return await self._read(["compare", *sides, "--max-chars", str(max_chars)])
 
     async def expand(
         self,
@@ -157,8 +157,8 @@ class Tools:
         max_chars: Budget = MAX_CHARS,
     ) -> str:
         """Return one page of a kernel or of the trace within a budget."""
-        words = ["show", page, *self._trace(trace), *_option("-k", kernel), *["--format=json"] * as_json]
-        return await self._read([*words, "--max-chars", str(max_chars)])
+        command = ["show", page, *self._trace(trace), *_option("-k", kernel), *["--format=json"] * as_json]
+        return await self._read([*command, "--max-chars", str(max_chars)])
 
     async def source(self, kernel: Kernel, trace: Trace = "", max_chars: Budget = MAX_CHARS) -> str:
         """Return the source lines of a kernel with the figures that were measured on them."""

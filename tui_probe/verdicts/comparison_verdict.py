@@ -63,8 +63,8 @@ def pair_verdict(pair: KernelPair, unmeasured: str = "") -> str:
     """
     first = [unmeasured] if unmeasured else []
     texts = [_different_kernels_text(pair)] if pair.different else _same_kernel_texts(pair, unmeasured)
-    rest = outcome_texts(pair.findings, _UNCHANGED)
-    return "; ".join([*first, *outcome_texts(pair.findings, _CHANGED), *texts, *rest])
+    unchanged = outcome_texts(pair.findings, _UNCHANGED)
+    return "; ".join([*first, *outcome_texts(pair.findings, _CHANGED), *texts, *unchanged])
 
 
 _CHANGED: Final[tuple[Outcome, ...]] = ("fixed", "new")

@@ -349,8 +349,8 @@ def summarize_findings(trace: Trace, kernel: KernelFacts) -> FindingSummary:
     mark = FLAG if best and best[0].stands_out else ""
     problems = [safe(result.problem) for result in results if result.problem]
     texts = [hotspot_text(kernel, finding) if finding.stands_out else finding_text(kernel, finding) for finding in best]
-    words = mark + "; ".join([*texts, *problems])
-    return FindingSummary(words, tuple(results), limiter_text(kernel), _worst_line_text(kernel, best))
+    text = mark + "; ".join([*texts, *problems])
+    return FindingSummary(text, tuple(results), limiter_text(kernel), _worst_line_text(kernel, best))
 
 
 def _ranked_findings(results: Sequence[ResultFindings]) -> list[Finding]:

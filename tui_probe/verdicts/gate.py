@@ -33,7 +33,7 @@ Verdict = Literal["worse", "better", "same", "changed", "cannot tell"]
 Counts = dict[str, dict[str, float]]
 """Counts by the name of a kernel and the key of a metric."""
 CONFIDENCE: Final = 0.99
-"""Of the interval of all times of a gate together: false alarms are at most 1 %."""
+"""Confidence of the interval of all times of a gate together: false alarms are at most 1 %."""
 RESAMPLES: Final = 4000
 MIN_BLOCKS: Final = 4
 _SEED: Final = 20261126

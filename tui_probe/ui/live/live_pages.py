@@ -109,8 +109,8 @@ class KernelPage(TextView):
                 else [((f" {READING_TEXT}", "dim"),)]
             )
         if self._failure:
-            words = [((f" {part}", "bad"),) for part in wrap(safe(self._failure), cells - 2)]
-            self.lines = [*words, (), *self.lines]
+            failure_lines = [((f" {part}", "bad"),) for part in wrap(safe(self._failure), cells - 2)]
+            self.lines = [*failure_lines, (), *self.lines]
 
 
 class GpuPage(TextView):
