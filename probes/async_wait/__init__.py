@@ -48,9 +48,9 @@ WAITS: Final = count_kind(
     "Waits",
     "cycles that warps waited for copies, mbarriers and wgmma",
     (
-        "Cycles from reaching a wait to coming through, summed over warps: at mbarriers, for groups of cp.async and of"
-        " bulk copies, for wgmma. Little is good: then copies and products are there when warps ask for them. A wait"
-        " takes some tens of cycles even where all is there already.",
+        "Cycles from the start to the end of each wait, summed over warps. Counted are waits at mbarriers, for cp.async"
+        " groups, for bulk copy groups and for wgmma. Low values mean that data arrives before warps need it. A wait"
+        " takes a few tens of cycles even if its data has arrived.",
     ),
     order=60,
 )
@@ -131,7 +131,7 @@ def _all_waits(of: ProbeResult, found: AsyncWaits) -> Finding:
     text = "no warp waited for asynchronous work"
     if found.waits:
         mean = cycles_text(found.cycles_per_wait or 0, of.clock_khz)
-        text = f"{units.count(found.waits)} by warps, {mean} each on average"
+        text = f"{units.counted(found.waits, 'warp wait')}, average {mean}"
     values = {"waited": timed(found.waited), "waits": counted(found.waits)}
     return Finding("async_waits", "waits", text, "", values=values)
 
@@ -139,7 +139,7 @@ def _all_waits(of: ProbeResult, found: AsyncWaits) -> Finding:
 def _rows(of: ProbeResult, counted: CountsByLine[AsyncWaits]) -> LineRows:
     del of
     rows = ranked_rows(counted.lines, lambda line: of_line(line).waited, _line_values)
-    return LineRows(rows, ["cycles of all warps together, from reaching a wait to coming through"])
+    return LineRows(rows, ["cycles from the start to the end of each wait, summed over all warps"])
 
 
 def _line_values(line: LineSums) -> dict[str, LineValue]:
@@ -170,7 +170,7 @@ def notes(found: CountsByLine[AsyncWaits]) -> list[str]:
     if not found.whole.waits:
         return ["newest launch: no warp waited for asynchronous work"]
     mean = f"{found.whole.cycles_per_wait or 0:.0f}"
-    return [f"newest launch: {units.counted(found.whole.waits, 'wait')} by warps, {mean} cycles each on average"]
+    return [f"newest launch: {units.counted(found.whole.waits, 'warp wait')}, average {mean} cycles"]
 
 
 PROBES: Final = (
@@ -180,7 +180,7 @@ PROBES: Final = (
         metrics=METRICS,
         question=Question(
             "asynchronous work",
-            "where do warps wait for copies or wgmma, how long?",
+            "where and for how long do warps wait for copies or wgmma?",
             45,
             r"\bmbarrier\.(try|test)_wait|\bcp\.async\.[a-z.]*wait_|\bwgmma\.wait_group",
         ),

@@ -58,7 +58,7 @@ METRICS: Final = (
     Metric("waited", "waited", "cycles", better="lower", standalone_title="waited at barriers", of_work=True),
     Metric(
         "longest",
-        "most of a warp",
+        "max per warp",
         "cycles",
         better="lower",
         over_launches="largest",
@@ -144,7 +144,7 @@ def _all_barriers(of: ProbeResult, found: BarrierWaits, page: str, asks: str) ->
 def _rows(of: ProbeResult, counted: CountsByLine[BarrierWaits]) -> LineRows:
     del of
     rows = ranked_rows(counted.lines, lambda line: of_line(line).waited, _line_values)
-    return LineRows(rows, ["cycles from reaching a barrier to passing it, summed over all warps"])
+    return LineRows(rows, ["cycles from arrival at a barrier to its release, summed over all warps"])
 
 
 def _line_values(line: LineSums) -> dict[str, LineValue]:
@@ -186,7 +186,7 @@ def waits(of: ProbeResult, progress: Progress) -> Waits:
 def _of_sums(of: ProbeResult) -> Waits:
     waits = analyse(of.result)
     text = units.counted(waits.barriers, "barrier") + _left_out(of, waits.threads_missing)
-    return Waits(of.which, {}, f"{text}; of each warp: {DETAIL_ADVICE}", _LABELS)
+    return Waits(of.which, {}, f"{text}; for each warp's waits, {DETAIL_ADVICE}", _LABELS)
 
 
 def _left_out(of: ProbeResult, threads_missing: int) -> str:
@@ -206,7 +206,7 @@ PROBES: Final = (
         name="barrier_wait_by_line",
         analyse=of_sites(analyse_lines),
         metrics=BY_LINE,
-        question=Question("barriers", "at which barrier do warps wait, how long?", 40, r"\b(bar|barrier)\."),
+        question=Question("barriers", "at which barriers and for how long do warps wait?", 40, r"\b(bar|barrier)\."),
         findings=findings_by_line,
         lines=LINES,
     ),

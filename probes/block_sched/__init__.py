@@ -34,7 +34,7 @@ _EXCLUDED_COUNTS: Final = (
 )
 _FLAGGED_SHARE: Final = 0.05
 """The part of a launch from which on what scheduling costs stands out."""
-_SCHEDULING_ADVICE: Final = "launch fewer, longer blocks: let each block loop over several tiles"
+_SCHEDULING_ADVICE: Final = "launch fewer, longer blocks, e.g. let each block loop over several tiles"
 _IDEAL_PARTS: Final = {"scheduling": 0.0, "tail": 0.0}
 """Parts of the time of slots without any loss."""
 _FLAGGED_RATIO: Final = 1.25
@@ -94,7 +94,7 @@ def _slots(of: ProbeResult, schedule: BlockSchedule) -> Finding:
 def _slot_shares_text(parts: dict[str, float]) -> str:
     both = parts["ramp"] + parts["tail"]
     running, scheduling, idle = units.percents((parts["running"], parts["scheduling"], both))
-    return f"running {running}, scheduling {scheduling}, ramp-up and ramp-down {idle}"
+    return f"running {running}, gaps {scheduling}, ramp-up and ramp-down {idle}"
 
 
 def _one_wave_text(schedule: BlockSchedule) -> str:
@@ -110,7 +110,7 @@ def _slowest_block(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
     worst = int(blocks.duration.argmax())
     times = float(blocks.duration[worst]) / lengths.median
     name = launch_timeline(of, timeline).block_words
-    text = f"all of {cycles_text(lengths.median, of.clock_khz)}"
+    text = f"all take {cycles_text(lengths.median, of.clock_khz)}"
     if lengths.most > lengths.least:
         text = f"{name(int(blocks.block[worst]))} on SM {blocks.sm[worst]}, {times:.2f}× the median of "
         text += cycles_text(lengths.median, of.clock_khz)
@@ -130,7 +130,7 @@ def _waves(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
         return
     waves = timeline.grid_blocks / (at_once * of.sms)
     blocks = units.counted(timeline.grid_blocks, "block")
-    text = f"{waves:.2f}: {blocks}, {at_once} at the same time on each of {of.sms} SMs"
+    text = f"{waves:.2f}: {blocks} on {of.sms} SMs, {at_once} resident per SM"
     yield Finding("waves", "waves", text, values={"waves": derived(waves, "waves")})
 
 
@@ -139,13 +139,13 @@ PROBES: Final = (
         name="block_sched",
         analyse=of_result(analyse),
         metrics=METRICS,
-        question=Question("schedule", "where does the time go: blocks, gaps, a tail?", 0),
+        question=Question("schedule", "how is SM time divided between blocks, gaps and the tail?", 0),
         findings=findings,
         timeline=of_launch,
         waits=lambda of, progress: timeline_waits(of_launch(of, progress)),
         views=(BLOCKS,),
         pages=(REPORT,),
         line=schedule_line,
-        line_about="running and scheduling (a slot empty between two blocks): means over SMs",
+        line_about="cycles per block slot, mean over SMs: running blocks, and empty between two blocks (gaps)",
     ),
 )

@@ -123,8 +123,8 @@ def analyse(result: Result, map_index: int = 0) -> BlockSchedule:
     """The block schedule of one launch; TraceError if the map holds no records of ``block_sched``, or lacks blocks."""
     if result.sample is not None:
         raise TraceError(
-            f"{result.path}: only {len(result.blocks)} of {result.header.blocks} blocks were measured; block_sched"
-            " needs every block: run without --sample"
+            f"{result.path}: only {len(result.blocks)} of {result.header.blocks} blocks were measured, but block_sched"
+            " needs all of them. Run without --sample"
         )
     read = _reader(result, map_index)
     sms = _tally(result, read())
@@ -178,7 +178,7 @@ def _tally(result: Result, parts: Iterable[BlockTimes]) -> _Sms:
         blocks = np.bincount(which, weights=counts).astype("i8")
         left_out += (part.warps_missing, part.blocks_missing, part.blocks_astray)
     if not len(numbers):
-        raise TraceError(f"{result.path}: no warp saved a record; the kernel wrote nothing, or the probe did not run")
+        raise TraceError(f"{result.path}: no warp saved a record: the kernel was cut off, or the probe did not run")
     return _Sms(numbers, blocks, *left_out.tolist())
 
 
@@ -229,12 +229,12 @@ def blocks_of(result: Result, left: Reduced) -> BlockTimes:
 
 def _of_blocks(result: Result, left: Reduced) -> Reduced:
     if left.group != "block":
-        raise TraceError(f"{result.path}: it has one record per {left.group}, block_sched keeps one per block")
+        raise TraceError(f"{result.path}: it has one record per {left.group}, but block_sched needs one per block")
     return left
 
 
 def _no_maps(result: Result) -> NoReturn:
-    raise TraceError(f"{result.path}: it has no map, so no records of block_sched")
+    raise TraceError(f"{result.path}: it has no map and therefore no records of block_sched")
 
 
 def _schedule_of_sm(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple[float, ...]:
@@ -264,7 +264,7 @@ def timeline_of(result: Result, *, device_sms: int | None = None, has_shared_clo
     as on the simulated GPU.
     """
     if not result.maps:
-        raise TraceError(f"{result.path}: it has no map, so no records of block_sched")
+        raise TraceError(f"{result.path}: it has no map and therefore no records of block_sched")
     records = result.reduced(0, RECORD) or result.one_record(0, RECORD)
     clocks = shared_clock if has_shared_clock else clock_domains
     try:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .analysis import BlockSchedule
 
 RUNNING, SCHEDULING, IDLE = "█", "▒", "░"
-LEGEND: Final = f"{RUNNING} running, {SCHEDULING} scheduling, {IDLE} ramp-up and ramp-down"
+LEGEND: Final = f"{RUNNING} running, {SCHEDULING} gaps, {IDLE} ramp-up and ramp-down"
 _SM_COLUMNS: Final = ("SM", "blocks", "slots", *SLOT_TIME_LABELS.values())
 _MIN_BAR_CELLS: Final = 10
 _CYCLE_COLUMNS: Final = {**SLOT_TIME_LABELS, "span": "span"}
@@ -62,7 +62,7 @@ def schedule_line(schedule: BlockSchedule) -> str:
     )
     left_out = [f"{units.counted(count, noun)} {why}" for count, noun, why in counts if count]
     running, scheduling = (units.count(round(cycles)) for cycles in (schedule.running, schedule.scheduling))
-    text = f"{units.counted(schedule.blocks, 'block')}, running {running} cycles per slot, scheduling {scheduling}"
+    text = f"{units.counted(schedule.blocks, 'block')}, cycles per slot: {running} running, {scheduling} in gaps"
     return "; ".join([text, *left_out])
 
 
@@ -286,12 +286,12 @@ def _open(source: ViewSource, progress: Progress) -> Blocks:
 BLOCKS: Final = probe_view(
     "blocks",
     "Blocks",
-    "running and scheduling cycles of each SM, distribution of block times and gaps",
+    "running and gap cycles of each SM, distribution of block times and gaps",
     _open,
     explanation=(
-        "Where each slot's cycles went: running a block, scheduling (the gaps between blocks), filling (empty before"
-        " its first one) or emptying (empty after its last one). Percentiles and the curve are of block times; a step"
-        " in the curve is a group of similar blocks.",
+        "Each slot's cycles are divided into running (a block runs), gaps (empty between blocks), ramp-up (empty before"
+        " its first block) and ramp-down (empty after its last). Percentiles and the curve show block times. A step"
+        " in the curve is a group of blocks with similar times.",
     ),
     order=40,
 )

@@ -62,7 +62,7 @@ METRICS: Final = (
 BY_LINE: Final = metrics_by_line(METRICS, "fewest lanes")
 _FLAGGED_SHARE: Final = 0.1
 """The part of all lanes from which on idle ones stand out."""
-_ADVICE: Final = "let the threads of a warp take one branch: sort the work, or branch by warp"
+_ADVICE: Final = "make all threads of a warp take the same branch: sort the work, or branch per warp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _active_lanes(found: Divergence, asks: str) -> Finding:
         "lanes_per_branch": derived(found.lanes_per_branch, "lanes", WARP_SIZE),
         "lanes_per_access": derived(found.lanes_per_access, "lanes", WARP_SIZE),
     }
-    text = ", ".join(parts) or "no branch and no access was executed"
+    text = ", ".join(parts) or "no branch or memory access was executed"
     return Finding("lanes", "active lanes", text, stands_out=much, asks=asks, values=values)
 
 
@@ -171,7 +171,7 @@ def _rows(of: ProbeResult, counted: CountsByLine[Divergence]) -> LineRows:
         }
         rows.append((lanes - WARP_SIZE * executions, LineRow(line.line, line.source, values)))
     rows.sort(key=lambda pair: pair[0])
-    return LineRows([row for _, row in rows], ["idle lanes: those of 32 that were not active, of all executions"])
+    return LineRows([row for _, row in rows], ["idle lanes: inactive lanes of the 32, summed over all executions"])
 
 
 LINES: Final = LineSpec(
@@ -192,7 +192,7 @@ PROBES: Final = (
         name="divergence_by_line",
         analyse=of_sites(analyse_lines),
         metrics=BY_LINE,
-        question=Question("divergence", "where are lanes of a warp idle?", 70, r"@|\bbra\b"),
+        question=Question("divergence", "at which lines are lanes of a warp idle?", 70, r"@|\bbra\b"),
         findings=findings_by_line,
         lines=LINES,
     ),

@@ -123,9 +123,7 @@ def _worst_access(table: AccessTable) -> Iterator[Finding]:
     sectors = table.sectors
     if worst_with_waste is None:
         if sectors and all(row.used is not None for row in table.rows):
-            yield Finding(
-                "coalesced", "coalesced", "all loads and stores use the sectors that they move in full", "lines"
-            )
+            yield Finding("coalesced", "coalesced", "no load or store moves more sectors than its bytes need", "lines")
         return
     worst, wasted = worst_with_waste
     needed = ((worst.ideal or 0) / worst.requests) if worst.requests else 0.0
@@ -158,7 +156,7 @@ def _all_accesses(table: AccessTable) -> Finding:
     if requests:
         text += f", {sectors / requests:.1f} sectors per request"
     if table.kept != table.accesses:
-        text += f"; kept: the first {units.count(table.capacity)} of each thread, {units.count(table.kept)} in all"
+        text += f"; kept: the first {units.count(table.capacity)} of each thread, {units.count(table.kept)} in total"
     numbers = {"accesses": table.accesses, "kept": table.kept, "requests": requests, "sectors": sectors}
     values = {name: counted(number) for name, number in numbers.items()}
     return Finding("accesses", "accesses", text, "dmat", values=values)
@@ -228,7 +226,7 @@ PROBES: Final = (
         name="dmat",
         analyse=_analyse,
         metrics=METRICS,
-        question=Question("accesses", "which addresses, when, and by whom?", 90),
+        question=Question("accesses", "which warps access which addresses, and when?", 90),
         answers=("coalescing",),
         findings=findings,
         lines=LINES,

@@ -206,9 +206,9 @@ def _refuse_damaged(accesses: Accesses, summary: Survey) -> None:
     """Raise TraceError for clocks or addresses that no GPU has: the file is damaged."""
     path = accesses.result.path
     if summary.end > _MAX_CYCLES:
-        raise TraceError(f"{path}: accesses {summary.end} cycles after the first warp began: the file is damaged")
+        raise TraceError(f"{path} is damaged: it has accesses {summary.end} cycles after the first warp started")
     if len(summary.runs) and int(summary.runs[-1, 1]) > _MAX_ADDRESS:
-        raise TraceError(f"{path}: accesses at address {int(summary.runs[-1, 0]):#x}: the file is damaged")
+        raise TraceError(f"{path} is damaged: it has an access to address {int(summary.runs[-1, 0]):#x}")
 
 
 def _count_finely(

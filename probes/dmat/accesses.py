@@ -60,7 +60,7 @@ def began_ns(result: Result) -> int:
     """Return the start of the first warp in ns of %globaltimer. Raises TraceError if no warp left a record."""
     times = result.one_record(0, WARP)["time"]
     if not times.any():
-        raise TraceError(f"{result.path}: no warp left a record; the kernel was cut off, or the probe did not run")
+        raise TraceError(f"{result.path}: no warp saved a record: the kernel was cut off, or the probe did not run")
     return int(times[times > 0].min())
 
 
@@ -327,7 +327,9 @@ def read_accesses(
     places = [place for place, section in enumerate(result.sections) if section.level == "thread"]
     warps = next((place for place, section in enumerate(result.sections) if section.level == "warp"), None)
     if not places or warps is None:
-        raise TraceError(f"{result.path}: dmat needs a map per thread and one per warp; the file has {result.layout}")
+        raise TraceError(
+            f"{result.path}: dmat needs one map per thread and one per warp, but the file has {result.layout}"
+        )
     begun = result.one_record(warps, WARP)
     counts = next((place for place in places[1:] if result.sections[place].slot_bytes == 4), None)
     attempts = None if counts is None else result.one_record(counts, "<u4")

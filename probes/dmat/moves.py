@@ -132,7 +132,7 @@ def _page(cycles: int, memory: int) -> Move:
     def move(view: PictureState) -> str | None:
         before, cells = view.window, 1 if view.frame is None else view.frame.request.cells
         _shift(view, cycles * _PAGE * cells, memory * _PAGE * (before.high - before.low))
-        return None if view.window != before else "there is nothing further"
+        return None if view.window != before else "end of the picture"
 
     return move
 
@@ -185,7 +185,7 @@ def _to_access(direction: int) -> Move:
         filled = np.flatnonzero(frame.cell_counts[frame.row_at(view.address)])
         farther = filled[filled > column] if direction > 0 else filled[filled < column][::-1]
         if not len(farther):
-            return "nothing more in the visible part of this row"
+            return "no further access in the visible part of this row"
         view.time = _middle(view, int(farther[0]))
         return None
 
@@ -194,14 +194,14 @@ def _to_access(direction: int) -> Move:
 
 def _worst(view: PictureState) -> str:
     view.goes_to_worst, view.colouring = True, "sectors"
-    return "where most sectors are wasted" if view.painter.knows_kinds else "where a request touches most sectors"
+    return "the cell with most wasted sectors" if view.painter.knows_kinds else "the cell with most sectors per request"
 
 
 def _mark(view: PictureState) -> str:
     here = (view.time, view.address)
     view.marks = [*view.marks, here] if len(view.marks) < 2 else [here]
     if len(view.marks) < 2:
-        return "marked: a second mark measures the time between"
+        return "first mark set; the second mark shows the distance"
     (time, address), (later, other) = view.marks
     return f"{units.count(round(abs(later - time)))} cycles, {units.size(abs(other - address))} between the marks"
 
@@ -258,20 +258,20 @@ MOVES: Final[dict[str, tuple[str, Move]]] = {
     "page_right": ("later", _page(1, 0)),
     "page_up": ("lower addresses", _page(0, -1)),
     "page_down": ("higher addresses", _page(0, 1)),
-    "zoom_in": ("zoom into time about the cursor", _zoom(_ZOOM)),
-    "zoom_out": ("zoom out of time", _zoom(1 / _ZOOM)),
-    "zoom_in_rows": ("zoom into memory about the cursor", _zoom_rows(_ZOOM)),
-    "zoom_out_rows": ("zoom out of memory", _zoom_rows(1 / _ZOOM)),
-    "fit": ("show everything", _fit),
-    "start": ("cursor to the launch's start", _end(False)),
-    "end": ("cursor to its end", _end(True)),
-    "next": ("to the next access in the row", _to_access(1)),
-    "previous": ("to the access before in the row", _to_access(-1)),
-    "worst": ("to the visible place that wastes the most sectors", _worst),
-    "mark": ("mark; a second mark measures the time between", _mark),
+    "zoom_in": ("zoom in on time at the cursor", _zoom(_ZOOM)),
+    "zoom_out": ("zoom out on time", _zoom(1 / _ZOOM)),
+    "zoom_in_rows": ("zoom in on memory at the cursor", _zoom_rows(_ZOOM)),
+    "zoom_out_rows": ("zoom out on memory", _zoom_rows(1 / _ZOOM)),
+    "fit": ("show the whole launch", _fit),
+    "start": ("cursor to the start of the launch", _end(False)),
+    "end": ("cursor to the end of the launch", _end(True)),
+    "next": ("next access in the row", _to_access(1)),
+    "previous": ("previous access in the row", _to_access(-1)),
+    "worst": ("visible cell with the most wasted sectors", _worst),
+    "mark": ("set a mark; two marks show their distance in cycles and bytes", _mark),
     "colour": ("next colouring: bands, density, sectors, loads and stores", _colour),
-    "level": ("whole grid, block or warp under the cursor", _level),
-    "select": ("next instruction, block or warp", _select),
-    "unit": ("cycles or time, bytes or indices", _unit),
+    "level": ("filter by block or warp under the cursor, or show the whole grid", _level),
+    "select": ("select the next instruction, block or warp", _select),
+    "unit": ("switch units: cycles or time, bytes or indices", _unit),
 }
 """Commands by name: what each does, in words and to a picture."""

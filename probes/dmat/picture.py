@@ -163,14 +163,14 @@ def draw_time(canvas: Canvas, x: int, y: int, frame: Frame, cycles_per_ns: float
 def legend(frame: Frame, colouring: Colouring, *, ascii_only: bool) -> str:
     """Return the legend of the characters."""
     if colouring == "sectors" and frame.wasted is not None:
-        return "0-9 #: tenths of the moved sectors that are wasted, # all"
+        return "0-9: tenths of the moved sectors that are wasted, #: all"
     if colouring == "sectors":
-        return "1-9 a-w: 1 to 32 sectors per request, mean of a cell"
+        return "1-9 a-w: mean sectors per request of a cell, 1 to 32"
     if colouring == "kinds":
-        return "l load  s store  x both  capital: many  ?: unknown"
+        return "l load  s store  x both  ? unknown  capital letter: many"
     most = int(frame.cell_counts.max(initial=0))
     ramp = _ramp(frame, colouring, ascii_only=ascii_only)
-    return f"{ramp} 1 to {units.count(most)} accesses in a cell, logarithmic"
+    return f"{ramp} 1 to {units.count(most)} accesses per cell, log scale"
 
 
 def _ramp(frame: Frame, colouring: Colouring, *, ascii_only: bool) -> str:

@@ -85,7 +85,7 @@ class ReadOut:
             yield f"cycles {units.count(self.spot.start)} to {units.count(self.spot.end - 1)}"
         yield f"{'' if self.exact else 'about '}{units.counted(self.accesses, 'access')}"
         if self.accesses and self.detail is None:
-            yield "zoom in to see which"
+            yield "zoom in for details"
 
     def makers(self) -> Iterator[str]:
         """Origin, most important first: instruction, sectors per request, loads and stores, warps."""

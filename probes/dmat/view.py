@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from .frame import Frame
 
 EXPLANATION: Final = (
-    "Time runs to the right, addresses run down: one band per tensor or allocation, with the gaps between them left"
-    " out. Each cell counts the accesses in its range of cycles and bytes: more dots, or a stronger shade, mean more"
+    "Time runs to the right, addresses run down. Each tensor or allocation is a band; gaps between bands are not"
+    " drawn. A cell covers a range of cycles and bytes: more dots, or a stronger shade, mean more"
     " accesses.",
-    "Sectors per request: a warp's load or store moves whole 32-byte sectors. 32 lanes of 4 bytes side by side touch"
-    " 4; lanes that are each in a sector of their own touch 32. “used” is the share of the moved bytes that the lanes"
-    " asked for; of the rest not all are wasted sectors, since sectors are moved whole: Lines counts those. One"
-    " colouring shows, in tenths, how many of the moved sectors are wasted: 16 bytes per lane side by side touch 16"
-    " and waste none.",
-    "A flat row is memory used again and again, a diagonal walks through memory, a column touches many addresses"
-    " together. The lines below describe what is under the cursor.",
+    "Sectors per request: a warp's load or store moves whole 32-byte sectors. 32 adjacent lanes of 4 bytes touch"
+    " 4 sectors; 32 scattered lanes touch 32. “used” is the share of the moved bytes that the lanes requested."
+    " Unused bytes are not always wasted sectors, since a sector is moved whole; the page Lines counts the latter. One"
+    " colouring shows, in tenths, the share of the moved sectors that are wasted. 32 adjacent lanes of 16 bytes touch"
+    " 16 sectors and waste none.",
+    "A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory. A column is many addresses"
+    " at one time. The lines below the picture describe the cell under the cursor.",
 )
 
 
@@ -70,7 +70,7 @@ class Dmat(VisibleAccesses):
         canvas = Canvas(width, height)
         frame = self.frame
         if width < MIN_SIZE[0] or height < MIN_SIZE[1]:
-            canvas.text(0, 0, f"this needs {MIN_SIZE[0]}×{MIN_SIZE[1]} cells", "warn")
+            canvas.text(0, 0, f"this page needs {MIN_SIZE[0]}×{MIN_SIZE[1]} cells", "warn")
         elif not self.map.bands:
             canvas.text(0, 0, "no access to global memory was recorded", "dim")
         elif frame is None or frame.request.cells + gutter_of(self.map.bands, width) + 1 > width:
@@ -190,8 +190,8 @@ class Dmat(VisibleAccesses):
     def no_target_reason(self) -> str:
         """Return why the cursor's cell leads to no other view."""
         if not self.painter.knows_kinds:
-            return "these records do not tell which instruction made them: -p dmat does"
-        return "no access is here: . goes to the next one in this row, ! to the worst"
+            return "these records do not contain the instruction: run with -p dmat"
+        return "no access here; press . for the next access in this row, ! for the worst"
 
     def ptx_line(self) -> int | None:
         """Return the PTX line with most accesses under the cursor."""
@@ -290,7 +290,7 @@ def _open(source: ViewSource, progress: Progress) -> View:
 DMAT: Final = probe_view(
     "dmat",
     "DMAT",
-    "memory accesses over time, as a density map of the address space, from -p dmat or dmat_compact",
+    "memory accesses by time and address, as a density map (from -p dmat or dmat_compact)",
     _open,
     explanation=EXPLANATION,
     order=10,

@@ -69,7 +69,7 @@ def no_record_reason(view: PictureState, spot: Spot) -> str:
     """Return why no access of ``spot`` was recorded; "" if it names no line and no block."""
     if spot.ptx and view.painter.knows_kinds:
         return f"{long_position(spot.ptx[0])} is not an access to global memory"
-    return "" if spot.block is None else f"nothing was recorded of block {spot.block}"
+    return "" if spot.block is None else f"no access of block {spot.block} was recorded"
 
 
 def selection_with(selection: Selection, wanted: Selection) -> Selection:

@@ -56,10 +56,10 @@ SITE: Final = site_dtype(*_SIZES, "tensor_loads", "tensor_stores")
 MEMORY: Final = count_kind(
     "memory",
     "Memory",
-    "bytes of global memory that each launch read and wrote",
+    "bytes of global memory that each launch requested to read and write",
     (
-        "Bytes that executed instructions asked for, per launch, before any cache. Divided by the time of the original"
-        " they give the bandwidth that the kernel asks for, not what DRAM moves.",
+        "Bytes that executed instructions requested, per launch, before any cache. Divided by the original's time, they"
+        " give the requested bandwidth of the kernel, not its DRAM bandwidth.",
     ),
     order=70,
 )
@@ -175,13 +175,13 @@ BY_LINE: Final = metrics_by_line(METRICS, "most bytes")
 def findings(of: ProbeResult, found: MemoryBytes) -> Iterator[Finding]:
     """Yield the bytes that were read and written."""
     read, written = found.read, found.written
-    text = f"{units.size(read)} read, {units.size(written)} written, requested, before caches"
+    text = f"{units.size(read)} read, {units.size(written)} written (requested, before caches)"
     speed = None
     if read is not None and written is not None and of.timed_ms:
         speed = (read + written) / (of.timed_ms * 1e-3)
-        text += f": {units.size(speed)}/s in the original's {units.duration(of.timed_ms * 1e-3)}"
+        text += f"; {units.size(speed)}/s over the original's {units.duration(of.timed_ms * 1e-3)}"
     elif read is None or written is None:
-        text += "; copies by tensor map state no size"
+        text += "; sizes of copies by tensor map are unknown"
     values = {"read": counted(read, "B"), "written": counted(written, "B"), "bytes_per_second": timed(speed, "B/s")}
     yield Finding("bytes", "bytes", text, "memory", values=values)
 
@@ -192,7 +192,9 @@ def findings_by_line(of: ProbeResult, found: CountsByLine[MemoryBytes]) -> Itera
     if found.worst is not None:
         line, moved = found.worst
         total = (found.whole.read or 0) + (found.whole.written or 0)
-        text = f"{place(line.line, line.source, line.opcode)}, {units.size(moved)}, {percent(moved, total)} of all"
+        text = (
+            f"{place(line.line, line.source, line.opcode)}, {units.size(moved)}, {percent(moved, total)} of all bytes"
+        )
         values = {"bytes": counted(int(moved), "B")}
         yield Finding("most_bytes", "most bytes", text, "lines", line.line, values=values)
 
@@ -206,7 +208,7 @@ def _rows(of: ProbeResult, counted: CountsByLine[MemoryBytes]) -> LineRows:
     for line, moved in sorted(line_bytes, key=lambda pair: -(pair[1] or 0)):
         share = None if moved is None or total is None else share_text(moved, total)
         rows.append(LineRow(line.line, line.source, {"share": share, "bytes": moved}))
-    return LineRows(rows, [] if total is not None else [f"{NOT_MEASURED}: copies by tensor map state no size"])
+    return LineRows(rows, [] if total is not None else [f"{NOT_MEASURED}: sizes of copies by tensor map are unknown"])
 
 
 LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("bytes", "sum")), "bytes", _rows)
@@ -215,10 +217,10 @@ LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("bytes", "sum")), "by
 def notes(found: MemoryBytes) -> list[str]:
     """The newest launch in words."""
     text = (
-        f"newest launch: {units.size(found.read)} read, {units.size(found.written)} written, requested, before caches"
+        f"newest launch: {units.size(found.read)} read, {units.size(found.written)} written (requested, before caches)"
     )
     if found.tensor_loads or found.tensor_stores:
-        text += "; copies by tensor map state no size, so the sum is unknown"
+        text += "; the sum is unknown, since sizes of copies by tensor map are unknown"
     return [text]
 
 
@@ -227,7 +229,7 @@ PROBES: Final = (
         name="gmem_bytes",
         analyse=of_result(analyse),
         metrics=METRICS,
-        question=Question("bytes", "how many bytes does it move?", 80),
+        question=Question("bytes", "how many bytes of global memory does the kernel request?", 80),
         findings=findings,
         views=(MEMORY,),
         notes=notes,

@@ -38,15 +38,17 @@ _COALESCED: Final = 4
 """Sectors of a request whose 32 lanes take 4 bytes each, side by side: more may be waste."""
 _FLAGGED_SHARE: Final = 0.1
 """The part of all sectors from which on what is wasted stands out."""
-_SECTORS_SCALE: Final = "coalesced: 4 sectors for 4 bytes per lane, 8 for 8 and 16 for 16; worst: 32, one per lane"
+_SECTORS_SCALE: Final = (
+    "coalesced accesses of 4, 8 or 16 bytes per lane touch 4, 8 or 16 sectors; the worst case is 32, one per lane"
+)
 SECTORS: Final = count_kind(
     "sectors",
     "Sectors",
     "requests to global memory and sectors per request, by launch",
     (
-        "A request is one load or store that a warp executes with at least one active lane; a sector is 32 bytes. 4"
-        " sectors per request mean 4 bytes per lane, side by side; 32 mean that each lane is in a sector of its own."
-        " ncu counts the same way.",
+        "A request is one load or store that a warp executes with at least one active lane. A sector is 32 bytes. With"
+        " 4 bytes per lane, 4 sectors per request mean adjacent lanes; 32 mean a different sector per lane."
+        " Nsight Compute counts in the same way.",
     ),
     order=80,
 )
@@ -86,10 +88,10 @@ METRICS: Final = (
            ideal=attrgetter("store_ideal")),
     Metric("sectors_per_store", "sectors per store", better="lower", over_launches="mean", of_work=True,
            ideal=_ideal_per_store),
-    Metric("load_ideal", "of loads, ideal", better="neither", shown=never),
+    Metric("load_ideal", "ideal load sectors", better="neither", shown=never),
     Metric(
         "wasted_of_loads",
-        "wasted of loads",
+        "wasted load sectors",
         "%",
         better="lower",
         over_launches="mean",
@@ -97,10 +99,10 @@ METRICS: Final = (
         ideal=lambda _: 0,
         shown=where_known,
     ),
-    Metric("store_ideal", "of stores, ideal", better="neither", shown=never),
+    Metric("store_ideal", "ideal store sectors", better="neither", shown=never),
     Metric(
         "wasted_of_stores",
-        "wasted of stores",
+        "wasted store sectors",
         "%",
         better="lower",
         over_launches="mean",
@@ -108,12 +110,12 @@ METRICS: Final = (
         ideal=lambda _: 0,
         shown=where_known,
     ),
-    Metric("copy_requests", "requests of these by cp.async", better="lower", shown=_has_copies, of_work=True),
-    Metric("copy_sectors", "sectors of these by cp.async", better="lower", shown=_has_copies, of_work=True),
+    Metric("copy_requests", "load requests by cp.async", better="lower", shown=_has_copies, of_work=True),
+    Metric("copy_sectors", "load sectors by cp.async", better="lower", shown=_has_copies, of_work=True),
     Metric("sectors_per_copy", "sectors per cp.async", better="lower", over_launches="mean", shown=_has_copies,
            of_work=True),
-    Metric("matrix_accesses", "wmma loads and stores left out", shown=where_any),
-    Metric("generic_accesses", "generic accesses of threads left out", shown=where_any),
+    Metric("matrix_accesses", "uncounted wmma loads and stores", shown=where_any),
+    Metric("generic_accesses", "uncounted generic accesses of threads", shown=where_any),
 )  # fmt: skip
 BY_LINE: Final = metrics_by_line(METRICS, "most sectors per request")
 
@@ -210,7 +212,7 @@ LINES: Final = LineSpec(
 def notes(sectors: MemorySectors) -> list[str]:
     """Loads and stores of the newest launch, and what their numbers mean."""
     ratios = (("load", sectors.sectors_per_load), ("store", sectors.sectors_per_store))
-    sentences = [f"a {name} touches {ratio:.2f} sectors of 32 B" for name, ratio in ratios if ratio is not None]
+    sentences = [f"a {name} touches {ratio:.2f} sectors on average" for name, ratio in ratios if ratio is not None]
     return [*sentences, _SECTORS_SCALE] if sentences else []
 
 
@@ -229,7 +231,7 @@ PROBES: Final = (
         metrics=BY_LINE,
         question=Question(
             "coalescing",
-            "which accesses are not coalesced?",
+            "which loads and stores are uncoalesced?",
             10,
             r"\b(ld|st)\.[a-z.:]*global",
             "strided uncoalesced waste wasted traffic sectors lines",

@@ -89,7 +89,7 @@ def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = No
     records = site_records(result, SITE, "inst_mix_by_line", sites)
     blocks = probed_sites(folder).blocks(sites)
     if len(blocks) != len(sites):
-        raise TraceError(f"{result.path}: it does not fit the basic blocks in {folder or 'the trace'}/pruned.ptx")
+        raise TraceError(f"{result.path}: it does not match the basic blocks in {folder or 'the trace'}/pruned.ptx")
     sums: dict[int, LineSums] = {}
     for block, entered in zip(blocks, records["entered"].tolist(), strict=True):
         for instruction in block:
@@ -158,9 +158,8 @@ def findings_by_line(of: ProbeResult, found: CountsByLine[InstructionMix]) -> It
     line = max(found.lines, key=lambda each: each.total(*kinds), default=None)
     if line is not None and line.total(*kinds):
         part = percent(line.total(*kinds), sum(totals.executed[kind] for kind in kinds))
-        text = (
-            f"{place(line.line, line.source, line.opcode)}, {part} of all {'fp64 ' if len(kinds) == 1 else ''}executed"
-        )
+        what = "fp64 instructions" if len(kinds) == 1 else "instructions"
+        text = f"{place(line.line, line.source, line.opcode)}, {part} of all {what}"
         values = {"executed": counted(line.total(*kinds))}
         yield Finding("most_executed", "executed most", text, "lines", line.line, values=values)
 
@@ -168,7 +167,7 @@ def findings_by_line(of: ProbeResult, found: CountsByLine[InstructionMix]) -> It
 def _mix(found: InstructionMix) -> Iterator[Finding]:
     largest = sorted(found.executed.items(), key=lambda pair: -pair[1])[:_NAMED_CLASSES]
     parts = ", ".join(f"{name} {percent(number, found.total)}" for name, number in largest if number)
-    text = f"{units.count(found.total)} of warps: {parts}"
+    text = f"{units.counted(found.total, 'warp instruction')}: {parts}"
     values = {name: counted(number) for name, number in {"total": found.total, **found.executed}.items()}
     yield Finding("mix", "instructions", text, values=values)
     arithmetic = [f"{name} {part:.0%}" for name in FLOATING if (part := found.share(name))]
@@ -187,7 +186,7 @@ def _rows(of: ProbeResult, counted: CountsByLine[InstructionMix]) -> LineRows:
         executions_of,
         lambda line: {"executed": executions_of(line), "class": classes_of(line) or None},
     )
-    return LineRows(rows, ["executed: counted once per warp, or group of its lanes, that reaches the line"])
+    return LineRows(rows, ["executed: counted once for each warp, or group of its lanes, that reaches the line"])
 
 
 LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("executed"), LineMeasure("class")), "executed", _rows)
@@ -198,7 +197,7 @@ PROBES: Final = (
         name="inst_mix",
         analyse=of_result(analyse),
         metrics=METRICS,
-        question=Question("mix", "which kinds of instructions, and which type?", 100),
+        question=Question("mix", "which classes of instructions does the kernel execute?", 100),
         findings=findings,
     ),
     Probe(

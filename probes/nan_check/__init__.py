@@ -94,7 +94,7 @@ def analyse(result: Result, folder: Path | None = None) -> NanCheck:
     records, attempts = result.records(0, RECORD), result.attempts(0)
     kept, totals = result.kept(0), result.totals(0)
     if attempts is None or kept is None or totals is None or result.sections[0].level != "warp":
-        raise TraceError(f"{result.path}: its records are not of nan_check")
+        raise TraceError(f"{result.path}: its records are not those of nan_check")
     known = probed_sites(folder)
     unchecked = tuple(UncheckedStore(site.line, site.opcode, site.source) for site in known.unchecked())
     block, warp, place = np.nonzero(np.arange(records.shape[2]) < kept[:, :, np.newaxis])
@@ -153,10 +153,12 @@ METRICS: Final = (
     Metric("stores", "stores of NaN or infinity", better="lower", standalone_title="stores of NaN or infinity",
            ideal=lambda _: 0),
     Metric("first_line", "first at PTX line", place=True, over_launches="none", read=_first_line, shown=where_known),
-    Metric("first_block_x", "in block x", place=True, over_launches="none", read=_first_block, shown=where_known),
-    Metric("first_thread_x", "thread x", place=True, over_launches="none", read=_first_thread, shown=where_known),
+    Metric("first_block_x", "first in block x", place=True, over_launches="none", read=_first_block, shown=where_known),
     Metric(
-        "unchecked", "store instructions not looked at", over_launches="largest", read=_unchecked_count,
+        "first_thread_x", "first in thread x", place=True, over_launches="none", read=_first_thread, shown=where_known
+    ),
+    Metric(
+        "unchecked", "store instructions not checked", over_launches="largest", read=_unchecked_count,
         shown=where_any, standalone_title="store instructions not looked at",
     ),
 )  # fmt: skip
@@ -167,7 +169,7 @@ def findings(of: ProbeResult, found: NanCheck) -> Iterator[Finding]:
     del of
     first = found.first
     if first is None:
-        text = "no NaN and no infinity was stored"
+        text = "no NaN or infinity was stored"
         yield Finding("stores", "stores", text, "lines", values={"stores": counted(found.stores, ideal=0)})
     else:
         where = f"block ({','.join(map(str, first.block))}) thread ({','.join(map(str, first.thread))})"
@@ -175,11 +177,11 @@ def findings(of: ProbeResult, found: NanCheck) -> Iterator[Finding]:
         values = {"address": counted(first.address), "stores": counted(found.stores, ideal=0)}
         yield Finding("first", f"first {first.words.split()[0]}", text, "lines", first.line, True, values=values,
                       brief=f"{first.words} stored", wrong_result=True)  # fmt: skip
-        text = f"{units.count(found.stores)} of NaN or infinity, counted by warp"
+        text = f"{units.counted(found.stores, 'warp store')} of NaN or infinity"
         yield Finding("stores", "stores", text, "lines", values={"stores": counted(found.stores, ideal=0)})
     if found.unchecked:
         text = f"{units.counted(len(found.unchecked), 'store instruction')}: unknown value type"
-        yield Finding("unchecked", "not looked at", text, "lines", found.unchecked[0].line)
+        yield Finding("unchecked", "not checked", text, "lines", found.unchecked[0].line)
 
 
 def _rows(of: ProbeResult, found: NanCheck) -> LineRows:
@@ -198,7 +200,10 @@ def _rows(of: ProbeResult, found: NanCheck) -> LineRows:
         for store in found.found
     ]
     rows += [LineRow(store.line, store.source, {"value": "not looked at"}) for store in found.unchecked]
-    return LineRows(rows, [f"stores of NaN or infinity: {found.stores}; the first of each warp, by time"])
+    return LineRows(
+        rows,
+        [f"{units.counted(found.stores, 'warp store')} of NaN or infinity; listed is the first of each warp, by time"],
+    )
 
 
 LINES: Final = LineSpec(

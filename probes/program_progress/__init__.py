@@ -172,15 +172,13 @@ def findings(of: ProbeResult, found: ProgramProgress) -> Iterator[Finding]:
     del of
     if found.blocks:
         first = found.blocks[0]
-        text = (
-            f"from {place(first.line, first.source)} on, {percent(first.cycles, found.cycles)} of all warps' cycles, "
-        )
-        text += f"{units.count(round(first.cycles_per_visit or 0))} cycles per visit"
+        text = f"basic block at {place(first.line, first.source)}, {percent(first.cycles, found.cycles)} of all warp"
+        text += f" cycles, {units.count(round(first.cycles_per_visit or 0))} cycles per visit"
         share = first.cycles / found.cycles if found.cycles else None
         values = {"share": timed(share, SHARE), "visits": counted(first.visits)}
         yield Finding("hottest", "most time", text, "lines", first.line, values=values)
     if found.unknown:
-        text = f"{percent(found.unknown, found.cycles)} of the time: warps entered more blocks than were kept"
+        text = f"{percent(found.unknown, found.cycles)} of the time: warps entered more basic blocks than were recorded"
         yield Finding("unknown", "not known", text, "lines", values={"unknown": timed(found.unknown)})
 
 
@@ -200,10 +198,10 @@ def _rows(of: ProbeResult, found: ProgramProgress) -> LineRows:
         )
         for block in found.blocks
     ]
-    notes = ["one row per basic block, at its first line; cycles summed over all warps"]
+    notes = ["one row per basic block, at its first line; cycles are summed over all warps"]
     if found.unknown:
         part = share_text(found.unknown, found.cycles)
-        notes.append(f"{part} of the time is unknown: warps entered more blocks than they keep")
+        notes.append(f"{part} of the time is unknown: warps entered more basic blocks than were recorded")
     return LineRows(rows, notes)
 
 
@@ -225,7 +223,7 @@ PROBES: Final = (
         name="program_progress",
         analyse=lambda of: analyse(of.result, of.clock_khz, of.kernel.folder),
         metrics=METRICS,
-        question=Question("hot code", "which part of the code takes the time?", 30),
+        question=Question("hot code", "which parts of the code take most time?", 30),
         findings=findings,
         lines=LINES,
         stamps=lambda of: Stamps(*stamped(of.result, of.clock_khz)),

@@ -49,7 +49,7 @@ METRICS: Final = (
     Metric("accesses", "accesses", standalone_title="shared memory accesses"),
     Metric(
         "passes_per_access",
-        "passes per access",
+        "wavefronts per access",
         better="lower",
         over_launches="mean",
         of_work=True,
@@ -139,8 +139,8 @@ def findings_by_line(of: ProbeResult, counted: CountsByLine[BankConflicts]) -> I
 
 def _line_conflicts(line: LineSums, passes: int) -> Finding:
     counts = of_line(line)
-    text = f"{line_place(line)}, {counts.degree or 0:.1f} times the passes needed"
-    text += f", {percent(counts.conflicts, passes)} of all passes lost"
+    text = f"{line_place(line)}, {counts.degree or 0:.1f}× the ideal wavefronts"
+    text += f", {percent(counts.conflicts, passes)} of all wavefronts lost to conflicts"
     values = {"degree": derived(counts.degree, ideal=1), "conflicts": counted(counts.conflicts, "passes", 0)}
     much = counts.conflicts > _FLAGGED_SHARE * passes
     gain = Gain(counts.conflicts, passes, "cycles")
@@ -149,7 +149,7 @@ def _line_conflicts(line: LineSums, passes: int) -> Finding:
 
 
 def _conflicts(found: BankConflicts, asks: str) -> Finding:
-    text = "no access to shared memory was executed"
+    text = "no shared memory access was executed"
     if found.accesses:
         text = f"{units.counted(found.accesses, 'access')}, {found.passes_per_access or 0:.2f} wavefronts each, "
         text += (
@@ -183,7 +183,7 @@ def _rows(of: ProbeResult, counted: CountsByLine[BankConflicts]) -> LineRows:
         )
         for line, each in sorted(conflicts, key=lambda pair: (-pair[1].conflicts, -pair[1].passes))
     ]
-    text = "conflicts: passes beyond the fewest possible; degree: passes over the fewest possible"
+    text = "passes: wavefronts; conflicts: passes above the minimum; degree: passes divided by the minimum"
     return LineRows(rows, [text])
 
 
@@ -207,7 +207,7 @@ PROBES: Final = (
         analyse=of_sites(analyse_lines),
         metrics=BY_LINE,
         question=Question(
-            "bank conflicts", "which accesses conflict in shared memory?", 50, r"\b(ld|st)\.[a-z.:]*shared"
+            "bank conflicts", "which shared memory accesses have bank conflicts?", 50, r"\b(ld|st)\.[a-z.:]*shared"
         ),
         findings=findings_by_line,
         lines=LINES,

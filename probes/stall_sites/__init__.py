@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 _NOTABLE: Final = 0.1
 """Part of warp life from which on a wait is worth a look."""
 _REMEDIES: Final = {
-    **dict.fromkeys(("global", "generic"), "issue the load earlier, or copy asynchronously (cp.async, TMA)"),
-    "local": "registers spill or arrays are indexed: limit the live values",
+    **dict.fromkeys(("global", "generic"), "issue the load earlier or copy asynchronously (cp.async, TMA)"),
+    "local": "avoid local memory: reduce live values (spills) or index arrays with constants",
     "async": "start the copy more iterations ahead (a deeper pipeline)",
     "bulk": "start the copy more iterations ahead (a deeper pipeline)",
-    "mbarrier": "the producer is late: a deeper pipeline, or more producer warps",
-    "barrier": "the warps of a block arrive at different times: balance their work, or use fewer barriers",
-    "shared": "load from shared memory earlier, and check bank conflicts",
-    "wgmma": "overlap the product with other work, such as two tiles in turn",
-    "math": "special functions are the limit of a chain: interleave independent chains",
-    "shuffle": "interleave independent reductions, or reduce fewer times",
+    "mbarrier": "use a deeper pipeline or more producer warps, since the producer is late",
+    "barrier": "balance the work of the block's warps, or use fewer barriers",
+    "shared": "load from shared memory earlier and check for bank conflicts",
+    "wgmma": "overlap wgmma with other work, e.g. ping-pong two tiles",
+    "math": "interleave independent chains, since special functions limit this one",
+    "shuffle": "interleave independent reductions, or use fewer of them",
 }
 
 
@@ -42,7 +42,7 @@ METRICS: Final = (
     Metric("waited", "waited", "cycles", better="lower", standalone_title="measured waits", of_work=True),
     Metric(
         "share",
-        "of warp life",
+        "share of warp life",
         better="lower",
         over_launches="mean",
         clocked=True,
@@ -50,14 +50,14 @@ METRICS: Final = (
     ),
     Metric(
         "worst_share",
-        "worst wait, of warp life",
+        "longest wait, share of warp life",
         better="lower",
         over_launches="mean",
         clocked=True,
         standalone_title="longest wait, of warp life",
     ),
 )
-_QUESTION: Final = Question("stalls", "where do warps wait, how long, and for what?", 15, also="latency scoreboard")
+_QUESTION: Final = Question("stalls", "where do warps wait, for how long, and for what?", 15, also="latency scoreboard")
 
 
 def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
@@ -85,7 +85,7 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
         )
     issuing = max(0, found.life - found.waited)
     text = f"{percent(found.waited, found.life)} of warp life at {units.counted(len(found.sites), 'SASS instruction')}"
-    text += f", {percent(issuing, found.life)} issuing, or held by something else"
+    text += f", {percent(issuing, found.life)} issuing or in unmeasured waits"
     values = {"waited": timed(found.waited), "life": timed(found.life)}
     yield Finding("stalls", "measured waits", text, "stalls", values=values)
 
@@ -125,9 +125,9 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
     return LineRows(
         rows,
         [
-            f"cycles from reaching the instruction to passing it, summed over warps; each wait may be up to {DELAY}"
-            " cycles longer without the probe",
-            f"{percent(issuing, found.life)} of warp life: issuing, or held by something else",
+            f"cycles that warps wait at the instruction, summed over warps; without the probe, each wait may be up"
+            f" to {DELAY} cycles longer",
+            f"{percent(issuing, found.life)} of warp life: issuing or in unmeasured waits",
         ],
     )
 

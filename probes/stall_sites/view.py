@@ -118,13 +118,13 @@ class StallsView(Document):
     def notes(self) -> Iterator[str]:
         """Return notes on time that the shares leave out."""
         issuing = max(0.0, 1 - self.measured)
-        other = "issuing, or held by something else, or at an instruction not measured"
+        other = "issuing, or waiting at an instruction that was not measured"
         yield f"{percent(issuing, 1)} of warp life: {other}"
         if self.not_measured:
-            yield f"{units.counted(self.not_measured, 'wait site')} not measured yet: launch the kernel more often"
+            yield f"{units.counted(self.not_measured, 'wait site')} not measured yet: more launches needed"
         yield (
-            f"± {DELAY} cycles: the probe delays each execution, so a wait for something begun before that is shorter."
-            " A warp that is ready but not chosen waits, too."
+            f"± {DELAY} cycles: the probe delays each execution, so a measured wait may be shorter than without it. "
+            "Waits include cycles in which a warp is ready but not selected."
         )
 
     def lines(self, width: int) -> Sequence[Line]:
@@ -186,19 +186,20 @@ def _results(source: ViewSource) -> list[tuple[ProbeResult, Stalls]]:
             result = probe_results.read_result(ViewSource(source.trace, probed))
             newest.append((result, analyse(result.result, result.sites, result.kernel.folder)))
     if not newest:
-        raise TraceError(f"{source.trace.directory}: no result of {GROUPS[0]}")
+        raise TraceError(f"{source.trace.directory}: there is no result of {GROUPS[0]}")
     return newest
 
 
 STALLS_VIEW: Final = probe_view(
     "stalls",
     "Stalls",
-    "where warps wait in SASS, how long, and for which earlier instruction",
+    "SASS instructions at which warps wait, for how long, and for which earlier instruction",
     StallsView,
     explanation=(
-        "One row per SASS instruction at which warps wait, by its part of warp life: the cycles between entry and exit"
-        " of all warps. The producer is the instruction whose result, barrier or group of copies it waits for.",
-        "Groups of eight instructions take turns over launches, so the shares are from different launches.",
+        "One row per SASS instruction at which warps wait, by its share of warp life: the cycles from entry to exit"
+        " summed over all warps. The producer is the earlier instruction whose result, barrier or copies the"
+        " warp needs.",
+        "Each launch measures eight of the instructions, so the shares of different rows are from different launches.",
     ),
     order=15,
 )

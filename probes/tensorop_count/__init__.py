@@ -105,7 +105,7 @@ def _operations(result: Result, sums: dict[str, int], threads_missing: int) -> T
     for name, lanes in _LANES.items():
         counts[name], remainder = divmod(sums[name], lanes)
         if remainder and not threads_missing:
-            raise TraceError(f"{result.path}: {sums[name]} lanes executed {name}, no multiple of {lanes}")
+            raise TraceError(f"{result.path}: {sums[name]} lanes executed {name}, which is not a multiple of {lanes}")
     return TensorOperations(sums["multiply_adds"], **counts, threads_missing=threads_missing)
 
 
@@ -118,7 +118,7 @@ def findings(of: ProbeResult, found: TensorOperations) -> Iterator[Finding]:
         text = f"{_scaled_count(found.operations)} operations in {', '.join(kinds)}"
         if of.timed_ms:
             speed = found.operations / (of.timed_ms * 1e-3)
-            text += f": {speed / 1e12:.3g} TFLOP/s in the original's {units.duration(of.timed_ms * 1e-3)}"
+            text += f"; {speed / 1e12:.3g} TFLOP/s over the original's {units.duration(of.timed_ms * 1e-3)}"
     values = {
         "operations": counted(found.operations),
         "operations_per_second": timed(speed, "1/s"),
@@ -132,8 +132,8 @@ def findings_by_line(of: ProbeResult, found: CountsByLine[TensorOperations]) -> 
     if found.worst is not None:
         line, multiply_adds = found.worst
         part = percent(multiply_adds, found.whole.multiply_adds)
-        text = f"{place(line.line, line.source, line.opcode)}, {part} of them"
-        yield Finding("most_operations", "most of them", text, "lines", line.line)
+        text = f"{place(line.line, line.source, line.opcode)}, {part} of all tensor operations"
+        yield Finding("most_operations", "most operations", text, "lines", line.line)
 
 
 def _scaled_count(number: int) -> str:
@@ -151,7 +151,9 @@ def _rows(of: ProbeResult, counted: CountsByLine[TensorOperations]) -> LineRows:
         multiply_adds_of,
         lambda line: {"multiply-adds": multiply_adds_of(line), "instructions": instructions_of(line)},
     )
-    return LineRows(rows, ["instructions are counted per warp, wgmma per four warps; a multiply-add is two operations"])
+    return LineRows(
+        rows, ["mma and wmma count once per warp, wgmma once per four warps; a multiply-add is two operations"]
+    )
 
 
 LINES: Final = LineSpec(
@@ -173,7 +175,9 @@ PROBES: Final = (
         name="tensorop_count_by_line",
         analyse=of_sites(analyse_lines),
         metrics=BY_LINE,
-        question=Question("tensor cores", "how much do the tensor cores do, and where?", 60, r"mma"),
+        question=Question(
+            "tensor cores", "how many operations do tensor cores execute, and at which lines?", 60, r"mma"
+        ),
         findings=findings_by_line,
         lines=LINES,
     ),

@@ -100,8 +100,8 @@ METRICS: Final = (
     Metric("longest_cycles", "longest", "cycles", better="lower", over_launches="largest", read=_longest_cycles),
     Metric("stragglers", "stragglers", better="lower", read=_stragglers, page="progress"),
     Metric(
-        "tail", "half of SMs done for", "ns", better="lower", over_launches="mean", read=_half_done,
-        shown=_where_timed, standalone_title="half of SMs done for",
+        "tail", "tail after half of SMs ended", "ns", better="lower", over_launches="mean", read=_half_done,
+        shown=_where_timed, standalone_title="tail after half of SMs ended",
     ),
     Metric("main_loop", "main loop at line", place=True, over_launches="none", read=_loop_line, shown=where_known),
     Metric(
@@ -127,7 +127,7 @@ def _slowest_warp(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
     if lengths is None or not lengths.median:
         return
     late = found.stragglers()
-    spread = "" if lengths.spread is None else f", spread {lengths.spread:.0%} (1–99 %)"
+    spread = "" if lengths.spread is None else f", spread {lengths.spread:.0%} (p1–p99)"
     text = f"{units.count(lengths.count)}, median {cycles_text(lengths.median, of.clock_khz)}{spread}"
     values = {
         "warps": counted(lengths.count),
@@ -140,7 +140,9 @@ def _slowest_warp(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
         block, warp = (int(number) for number in late[0])
         times = float(found.warps["elapsed"][block, warp]) / lengths.median
         block = of.result.blocks[block]
-        text = f"{units.count(len(late))}, the slowest block {block} warp {warp}: {times:.2f}× the median warp"
+        text = (
+            f"{units.counted(len(late), 'warp')}; the slowest, block {block} warp {warp}, takes {times:.2f}× the median"
+        )
         values = {"block": counted(block), "warp": counted(warp), "times_median": timed(times, "", 1)}
         asks = "hot code"
         yield Finding("stragglers", "stragglers", text, "progress", None, True, asks, values, block=block, warp=warp)
@@ -175,7 +177,7 @@ def _rows(of: ProbeResult, found: WarpProgress) -> LineRows:
         )
         for timed in sorted(found.loops, key=lambda loop: -loop.cycles)
     ]
-    return LineRows(rows, ["loops, by the line of their first instruction"])
+    return LineRows(rows, ["each loop is listed at the line of its first instruction"])
 
 
 LINES: Final = LineSpec(
@@ -195,7 +197,7 @@ PROBES: Final = (
         name="warp_progress",
         analyse=analyse,
         metrics=METRICS,
-        question=Question("stragglers", "which warps fall behind, and in which loop?", 20),
+        question=Question("stragglers", "which warps are slow, and in which loop?", 20),
         answers=("schedule",),
         findings=findings,
         lines=LINES,

@@ -108,7 +108,9 @@ class ProgressView(Drawing):
 
     def _draw_head(self, canvas: Canvas) -> None:
         line = self.paces.line
-        loop = "no loop: from start to end" if line is None else f"up: iterations of the loop at line {line}"
+        loop = (
+            "no loop: a line from start to end" if line is None else f"vertical: iterations of the loop at line {line}"
+        )
         totals = f"{units.counted(len(self.launch.timeline.warps), 'warp')}, {loop}"
         draw_head(canvas, view_heading(PROGRESS.title, PROGRESS.about), self.launch.which, self.launch.name, totals)
 
@@ -134,17 +136,17 @@ class ProgressView(Drawing):
         lengths = self.lengths
         if lengths is None:
             return ""
-        spread = "" if lengths.spread is None else f", spread {lengths.spread:.0%} (1–99 %)"
-        late = f"! {units.count(len(self.late))} {'stands' if len(self.late) == 1 else 'stand'} out"
-        late = late if len(self.late) else "none stands out"
+        spread = "" if lengths.spread is None else f", spread {lengths.spread:.0%} (p1–p99)"
+        late = f"! {units.counted(len(self.late), 'straggler')}"
+        late = late if len(self.late) else "no stragglers"
         return f"median {cycles_text(lengths.median, self.launch.clock_khz)}{spread}, {late}"
 
     def _clock_words(self) -> str:
         parts = [self.launch.timeline.clocks.words()]
         if len(self.paces.warps) < len(self.launch.timeline.warps):
-            parts.append(f"{units.count(len(self.paces.warps))} of the warps drawn")
+            parts.append(f"{units.counted(len(self.paces.warps), 'warp')} drawn")
         if self.paces.cut:
-            parts.append(f"{units.counted(self.paces.cut, 'warp')} ran more iterations than were recorded")
+            parts.append(f"{units.counted(self.paces.cut, 'warp')} had more iterations than were recorded")
         parts += self.launch.left_out()
         return " · ".join([*parts, *(["simulated"] if self.launch.simulated else [])])
 
@@ -165,7 +167,7 @@ class ProgressView(Drawing):
     def point(self, step: int) -> str | None:
         """Move to the end of the next flagged warp."""
         if not len(self.late):
-            return "no warp stands out"
+            return "no stragglers"
         self.pointed = 0 if self.pointed is None else (self.pointed + step) % len(self.late)
         self.window.to(float(self.paces.warps.end[self.late[self.pointed]]))
         return None
@@ -200,7 +202,7 @@ class ProgressView(Drawing):
         parts = [f"at {units.count(round(self.window.time))}"]
         values = self.paces.at(np.array([self.window.time]))[:, 0]
         values = values[~np.isnan(values)]
-        parts.append(f"{units.counted(len(values), 'warp')} of {units.count(len(self.paces.warps))} run")
+        parts.append(f"{units.counted(len(values), 'warp')} of {units.count(len(self.paces.warps))} running")
         if len(values):
             low, middle, high = np.percentile(values, (0, 50, 100))
             parts.append(f"iterations {low:.1f} to {high:.1f}, median {middle:.1f}")
@@ -300,10 +302,10 @@ def _worst(view: ProgressView) -> str | None:
         return view.point(1)
     warps = view.paces.warps
     if not len(warps) or warps.duration.max() == warps.duration.min():
-        return "no warp stands out: all take equally long"
+        return "no stragglers: all warps take equally long"
     longest = int(warps.duration.argmax())
     view.window.to(float(warps.end[longest]))
-    return f"no warp stands out; the longest, block {warps.block[longest]} warp {warps.warp[longest]}, ends here"
+    return f"no stragglers; the longest warp, block {warps.block[longest]} warp {warps.warp[longest]}, ends here"
 
 
 _MOVES: Final[dict[str, tuple[str, Callable[[ProgressView], str | None]]]] = {
@@ -311,15 +313,15 @@ _MOVES: Final[dict[str, tuple[str, Callable[[ProgressView], str | None]]]] = {
     "right": ("cursor right", lambda view: view.window.move(1)),
     "page_left": ("window left", lambda view: view.window.page(-1)),
     "page_right": ("window right", lambda view: view.window.page(1)),
-    "zoom_in": ("zoom in about the cursor", lambda view: _zoomed(view, 0.5)),
+    "zoom_in": ("zoom in at the cursor", lambda view: _zoomed(view, 0.5)),
     "zoom_out": ("zoom out", lambda view: _zoomed(view, 2)),
-    "fit": ("show everything", lambda view: view.window.fit()),
-    "start": ("to the launch's start", lambda view: view.window.to(0)),
-    "end": ("to its end", lambda view: view.window.to(view.window.span)),
-    "next": ("to the next warp that stands out", lambda view: view.point(1)),
-    "previous": ("to the one before", lambda view: view.point(-1)),
-    "worst": ("to the end of the slowest warp", _worst),
-    "unit": ("cycles or time", _unit),
+    "fit": ("show the whole launch", lambda view: view.window.fit()),
+    "start": ("start of the launch", lambda view: view.window.to(0)),
+    "end": ("end of the launch", lambda view: view.window.to(view.window.span)),
+    "next": ("next straggler", lambda view: view.point(1)),
+    "previous": ("previous straggler", lambda view: view.point(-1)),
+    "worst": ("end of the slowest warp", _worst),
+    "unit": ("switch between cycles and time", _unit),
 }
 
 
@@ -330,12 +332,12 @@ def _open(source: ViewSource, progress: Progress) -> ProgressView:
 PROGRESS: Final = probe_view(
     "progress",
     "Warp progress",
-    "each warp's progress through the main loop over time, and the warps that stand out",
+    "progress of each warp through the main loop over time, with stragglers marked",
     _open,
     explanation=(
-        "One line per warp: time runs to the right, iterations of the main loop upwards. Parallel lines are warps at"
-        " the same pace; a flat stretch is a wait; a line that lies lower or ends later has fallen behind. ! names the"
-        " warps that stand out.",
+        "One line per warp: time runs to the right, iterations of the main loop upwards. Parallel lines are warps of"
+        " equal speed. A flat section is a wait. A line that is lower or ends later than others is a slow warp. ! goes"
+        " to the slowest warp.",
     ),
     order=50,
     short="Warps",

@@ -156,7 +156,9 @@ METRICS: Final = (
         "shared_requests", "shared requests", better="lower", quantity="shared requests", shown=where_any, of_work=True
     ),
     Metric("tensor_operations", "tensor operations", quantity="tensor operations", shown=where_any),
-    Metric("tensor_as_half", "as half", quantity="tensor operations as half", shown=where_any),
+    Metric(
+        "tensor_as_half", "FP16-equivalent tensor operations", quantity="tensor operations as half", shown=where_any
+    ),
     Metric("wgmma", "wgmma", quantity="wgmma instructions", shown=where_any),
     _sum_metric("fp32_operations", "fp32 operations", "fp32 operations"),
     _sum_metric("fp64_operations", "fp64 operations", "fp64 operations"),
@@ -180,15 +182,15 @@ def findings(of: ProbeResult, found: UnitDemand) -> Iterator[Finding]:
 def _memory(found: UnitDemand) -> Iterator[Finding]:
     read, written, sectors = found.read, found.written, found.sectors
     values = {"read": counted(read, "B"), "written": counted(written, "B"), "sectors": counted(sectors)}
-    text = f"{units.size(read)} read, {units.size(written)} written"
+    text = f"{units.size(read)} read, {units.size(written)} written (requested)"
     if read is None or written is None or sectors is None:
-        yield Finding("asked", "memory", f"{text}; copies by tensor map state no size", values=values)
+        yield Finding("asked", "memory", f"{text}; sizes of copies by tensor map are unknown", values=values)
         return
     plain = found.sums["load_sectors"] + found.sums["store_sectors"]
     wasted = _SECTOR * (plain - found.sums["load_ideal"] - found.sums["store_ideal"])
     text += f", in {units.counted(sectors, 'sector')} of 32 B"
     if plain and wasted > _FLAGGED_SHARE * plain * _SECTOR:
-        text += ", more than they need"
+        text += ", more sectors than the bytes need"
         lost = {"wasted_bytes": counted(wasted, "B", 0)}
         yield Finding("asked", "memory", text, stands_out=True, asks="coalescing", values=lost | values,
                       gain=Gain(wasted, plain * _SECTOR, "B"))  # fmt: skip
@@ -207,7 +209,7 @@ def _arithmetic(found: UnitDemand) -> Iterator[Finding]:
     text = f"{', '.join(parts)} operations"
     moved = None if found.read is None or found.written is None else found.read + found.written
     if moved:
-        text += f", {sum(kinds.values()) / moved:.3g} per byte asked for"
+        text += f", {sum(kinds.values()) / moved:.3g} per requested byte"
     yield Finding("operations", "operations", text, values=values)
 
 

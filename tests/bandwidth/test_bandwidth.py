@@ -59,14 +59,14 @@ def test_json_has_null_where_nothing_was_specified() -> None:
 
 def test_the_sweep_names_the_best() -> None:
     text = "\n".join(lines(Bandwidth(CARD, [*RATES, SWEEP[-1]], SWEEP), "table", 100))
-    assert "best: 132 blocks with 32.8 kB in flight in each" in text
+    assert "with 132 blocks × 32.8 kB in flight" in text
     rows = [line for line in text.splitlines() if line.lstrip().startswith(("1 ", "132 "))]
     assert rows[1].rstrip().endswith("█" * 20)
 
 
 def test_page_explains_itself() -> None:
     text = " ".join(lines(Bandwidth(CARD, [*RATES, SWEEP[-1]], SWEEP), "table", 100, explained=True))
-    for question in ("Do caches distort a bandwidth test?", "What do blocks share?", "more contention?"):
+    for question in ("Do caches distort a bandwidth test?", "What do blocks share?", "cost of contention"):
         assert question in text
 
 

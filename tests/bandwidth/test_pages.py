@@ -48,10 +48,10 @@ def test_sweep_findings() -> None:
     assert sweep is not None
     findings = list(sweep_findings(sweep, CARD))
     best = max(rate.bytes_per_second for rate in sweep.rates)
-    assert findings[0].startswith("best: 33 blocks with 131 kB in flight in each")
+    assert findings[0].endswith(" with 33 blocks × 131 kB in flight")
     assert findings[1] == "few blocks: 1 block reaches 164 GB/s, 3.9% of the best"
     assert findings[2] == "one block per SM: 132 blocks reach 4.23 TB/s, 100% of the best"
-    assert findings[4].endswith("contention costs up to 6%")
+    assert "contention costs up to 6% (" in findings[4]
     assert sweep.enough.bytes_per_second >= 0.9 * best
     fewer = [rate for rate in sweep.rates if bytes_on_card(rate) < bytes_on_card(sweep.enough)]
     assert fewer
@@ -63,7 +63,7 @@ def test_sweep_findings() -> None:
 def test_a_sweep_of_one_says_little_and_nothing_wrong() -> None:
     sweep = sweep_from_rates([swept(4, 4096)])
     assert sweep is not None
-    assert [line.partition(":")[0] for line in sweep_findings(sweep, None)] == ["best", "enough in flight"]
+    assert [line.partition(":")[0] for line in sweep_findings(sweep, None)] == ["best", "bytes in flight needed"]
     (page,) = open_bandwidth(Bandwidth(None, [swept(4, 4096)], [swept(4, 4096)]), "x").pages[2:]
     assert list(text_lines(view_lines(page.make(), 80, None)))
 
@@ -74,4 +74,4 @@ def test_opening_a_result_without_a_terminal(tmp_path: Path, capsys: pytest.Capt
     text = capsys.readouterr().out
     assert "caches: L2 delivers 7.40 TB/s, 1.61 × memory" in text
     assert "What do blocks share?" in text
-    assert "enough in flight" in text, "the sweep too"
+    assert "bytes in flight needed" in text, "the sweep too"

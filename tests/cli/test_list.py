@@ -1,4 +1,4 @@
-"""The list of runs as text and data: by command, with what each run found and what changed against the run before."""
+"""The list of runs as text and data: by command, with the findings of each run and its changes."""
 
 from __future__ import annotations
 
@@ -135,8 +135,8 @@ def run_of(verdict: RunVerdict | None, before: ListedRun | None = None, **more: 
     ("now", "more", "words"),
     [
         (RunVerdict("mm", "latency", "latency", 0.5, 2.0), {}, "mm 1.00 ms → 2.00 ms (+100.0%)"),
-        (RunVerdict("mm", "latency", "latency", 0.5, 1.001), {}, "time as before"),
-        (RunVerdict("mm", "memory 80%", "memory", 0.5, None), {}, "limit latency → memory"),
+        (RunVerdict("mm", "latency", "latency", 0.5, 1.001), {}, "time unchanged"),
+        (RunVerdict("mm", "memory 80%", "memory", 0.5, None), {}, "limiter latency → memory"),
         (RunVerdict("nn", "latency", "latency", 0.5, 2.0), {}, "most time: mm → nn"),
         (RunVerdict("nn", "! all idle"), {}, "was mm, 50% of the time: latency"),
         (RunVerdict("nn", "! all idle"), {"probe": "x"}, "probe dmat → x"),

@@ -108,5 +108,5 @@ def test_import_finds_out_which_tool_wrote_a_file(tmp_path: Path) -> None:
     assert with_tool(["--page", "kernels", "nsys", "x"]) == ["nsys", "--page", "kernels", "x"]
     with pytest.raises(UsageError, match=r"import ncu .* or tui-probe import nsys"):
         with_tool([str(other)])
-    with pytest.raises(ImportFileError, match="packed: unpack it with xz -d"):
+    with pytest.raises(ImportFileError, match="compressed; decompress it with xz -d"):
         with_tool([str(packed)])

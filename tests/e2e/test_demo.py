@@ -110,7 +110,7 @@ def test_demo_says_where_it_runs_and_keeps_its_trace(tool: Tool) -> None:
 
 def test_the_report_has_the_block_scheduling_line(tool: Tool) -> None:
     result = tool("run", "-p", "block_sched", "--sim", "--", *EXAMPLE, "--kernel", "zero_fill")
-    line = re.search(r"128 blocks, running \d+ cycles per slot, scheduling \d+", result.stdout)
+    line = re.search(r"128 blocks, cycles per slot: \d+ running, \d+ in gaps", result.stdout)
     assert line is not None, result.stdout
     assert result.stdout.startswith("zero_fill ok\n")
     assert "simulated" in result.stdout
@@ -131,4 +131,4 @@ def test_the_live_screen_from_start_to_end(tool: Tool, size: tuple[int, int]) ->
     assert b"\x1b[?1049l" in after, "the alternate screen is left"
     text = after.rpartition(b"\x1b[?1049l")[2].decode()
     assert "[info] trace in trace/" in text
-    assert re.search(r"128 blocks, running \d+ cycles per slot, scheduling \d+", text)
+    assert re.search(r"128 blocks, cycles per slot: \d+ running, \d+ in gaps", text)

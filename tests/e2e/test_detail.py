@@ -114,7 +114,7 @@ def test_pages_of_warps_say_what_to_do(tool: Tool) -> None:
     assert "one row per SM; for warps: run with --detail" in shown.stdout + shown.stderr
     _, trace = tool.run([*EXAMPLE, "--kernel", "softmax"], "-p", "barrier_wait")
     shown = tool("show", "latency", str(trace), "-k", "softmax")
-    assert "of each warp: run with --detail" in shown.stdout
+    assert "for each warp's waits, run with --detail" in shown.stdout
     assert "one warp              –        –        –" in shown.stdout
     page = tool("show", "latency", str(trace), "-k", "softmax", "--format", "json").stdout
     assert json.loads(page)["data"]["inside"]["cycles"] == {"one_warp": None, "one_barrier": None}

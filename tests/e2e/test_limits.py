@@ -31,7 +31,7 @@ def test_limiter_precedes_counts(tool: Tool) -> None:
     _, trace = tool.run([sys.executable, str(DEMO)], "-p", "what_limits")
     read = open_trace(trace)
     assert not any("launch" in summarize_findings(read, kernel).text for kernel in read.kernels), (
-        "a simulated GPU has no time"
+        "no times on a simulated GPU"
     )
     as_on_an_h100(trace, 2000)
     read = open_trace(trace)

@@ -102,7 +102,7 @@ def test_an_installed_one_needs_no_path(tool: Tool, installed: Path) -> None:
 def test_a_broken_one_is_reported_and_stops_nothing(tool: Tool, installed: Path) -> None:
     (installed / "store_probes" / "store_count" / "__init__.py").write_text("1 / 0\n")
     trace = recorded(tool, "block_sched")
-    assert " cycles per slot, scheduling " in tool("report", str(trace), "--page", "results").stdout
+    assert " blocks, cycles per slot: " in tool("report", str(trace), "--page", "results").stdout
     listed = tool("probes")
     assert listed.returncode == 0
     assert "store_probes.store_count: ZeroDivisionError: division by zero" in listed.stderr
@@ -156,7 +156,7 @@ def test_other_bugs_are_reported_in_place_of_values(tool: Tool, trace: Path) -> 
             "summary",
             'summary, "stores"',
             'summary, "storage"',
-            "finding 'stores' is on page 'storage', which there is not",
+            "finding 'stores' is on page 'storage', which does not exist",
         ),
         ("stores", "[f\"{found.totals['stored']} stores in all\"]", "[][0]", "IndexError: list index out of range"),
     )

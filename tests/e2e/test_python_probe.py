@@ -31,7 +31,7 @@ def test_a_python_probe_runs_and_is_kept_as_toml(tool: Tool) -> None:
         [sys.executable, "-I", trace / "read.py", result_file], capture_output=True, text=True, check=True
     ).stdout
     assert "  block_sched: 512 records in 64 blocks of 8 slots with room for 1\n" in summary
-    assert "64 blocks, running " in tool("report", str(trace), "--page", "blocks").stdout
+    assert "64 blocks, cycles per slot: " in tool("report", str(trace), "--page", "blocks").stdout
 
 
 def test_custom_probe_counts_are_on_results_page(tool: Tool) -> None:

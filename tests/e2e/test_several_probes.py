@@ -114,7 +114,7 @@ def test_the_summary_has_the_findings_of_all(several: tuple[Tool, Path]) -> None
     text = tool("report", str(trace), "--page", "summary").stdout
     for name in NAMES:
         assert f"by -p {name}" in text
-    asked = text.partition("to ask more")[2]
+    asked = text.partition("further questions")[2]
     assert not [name for name in NAMES if f"-p {name} " in asked]
     rows = page(tool, trace, "--page", "summary")["summary"]
     assert {row["probe"] for row in rows} == set(NAMES)
@@ -155,20 +155,20 @@ def test_a_survey_says_which_kernels_matter_and_what_bounds_each(tmp_path: Path,
     command = [*EXAMPLE, "--kernel", "saxpy", "--kernel", "matmul", "--repeat", "6"]
     done = tool("run", "--sim", "-p", "survey", "--", *command)
     assert done.returncode == 0, done.stderr
-    section = done.stdout.partition("Which kernels matter, and what bounds each\n")[2].partition("\n\n")[0]
+    section = done.stdout.partition("Kernels by GPU time, and what bounds each\n")[2].partition("\n\n")[0]
     heads = [line.split() for line in section.splitlines() if "#" in line]
     assert [words[2] for words in heads] == ["matmul", "saxpy"]
     assert 99 <= sum(int(words[0].rstrip("%")) for words in heads) <= 101
-    assert section.count("limited by: – a simulated GPU has no time; by its counts memory") == 2
+    assert section.count("limited by: – no times on a simulated GPU; on an A100, memory") == 2
     assert section.count("sectors each") == 2
-    assert "shares: cycles of probed launches, those of a model, times all launches" in section
+    assert "shares: of the cycles of all launches (modeled)" in section
     assert not [line for line in done.stdout.splitlines() if "sectors each" in line and line not in section]
 
 
 def test_a_report_without_shares_says_what_would_give_them(tmp_path: Path, natives: Path) -> None:
     tool = Tool(tmp_path, natives)
     done = tool("run", "--sim", "-p", "what_limits", "--", *EXAMPLE, "--kernel", "saxpy")
-    wanted = "run with a probe that counts the cycles of launches"
+    wanted = "run with a probe that counts launch cycles"
     assert f"no shares: the simulated GPU has no times; {wanted}\n" in done.stdout
     (log,) = tmp_path.glob("trace/*/event.log")
     trace = open_trace(log.parent)

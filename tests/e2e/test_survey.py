@@ -58,7 +58,7 @@ def test_report_names_the_strided_store_with_its_line(survey: tuple[Tool, str, T
 def test_report_names_the_bank_conflicts_of_an_unrolled_line(survey: tuple[Tool, str, Trace]) -> None:
     """Each of the 16 loads loses 6 % of all passes, their line 97 %."""
     place = r"ld\.shared\.u32 PTX:\d+ faults\.cu:18 \(16 instructions\)"
-    pattern = rf"! #1 conflicts bank conflicts: {place}, 32\.0 times .* 97% of all passes lost"
+    pattern = rf"! #1 conflicts bank conflicts: {place}, 32\.0× .* 97% of all wavefronts lost to conflicts"
     assert re.search(pattern, first_look_of(survey[1]))
 
 

@@ -47,7 +47,7 @@ def test_kernel_error_is_attributed_to_program(tool: Tool, program: Path) -> Non
     assert (profiled.returncode, profiled.stdout) == (unprofiled.returncode, unprofiled.stdout)
     report = tool("report", str(trace), "--width", "400").stdout
     (head,) = (line for line in report.splitlines() if line.startswith("context "))
-    assert "CUDA_ERROR_ILLEGAL_ADDRESS (700) ended the GPU context, and the program received it" in head
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS (700) ended the GPU context; the program received the error" in head
     assert re.search(r"Launched since the last result: (fill, )?stray\.", head)
     assert f"compute-sanitizer {' '.join(command)}" in head
     record = json.loads(tool("report", str(trace), "--format", "json").stdout)

@@ -76,7 +76,7 @@ def keep_counts(table: Path) -> str | None:
         return None
     table.write_text("".join(log_lines))
     left_out = f"{len(lines) - len(log_lines):,} of {len(lines):,} lines".replace(",", " ")
-    return f"{left_out} are left out of its table: rates and means of operations of tensor cores, whose sums are kept"
+    return f"{left_out} are left out of its table: rates and means of tensor core operations, whose sums are kept"
 
 
 def keep_recorded(log: Path) -> str | None:

@@ -62,10 +62,10 @@ def test_saved_result_only(tmp_path: Path) -> None:
 def test_wrong_files_say_what_to_run(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("words\n")
     (tmp_path / "b.json").write_text('{"bandwidth": []}\n')
-    with pytest.raises(TraceError, match=r"a\.txt: it has no result.*b\.json.*: tui-probe eval bandwidth --run"):
+    with pytest.raises(TraceError, match=r"a\.txt: no result of .*b\.json.*: tui-probe eval bandwidth --run"):
         tui_probe.evaluate("bandwidth", [tmp_path / "a.txt", tmp_path / "b.json"])
     (tmp_path / "c.txt").write_text('{"product": [1, 2]}\n')
-    with pytest.raises(TraceError, match=r"c\.txt: a line of products cannot be read"):
+    with pytest.raises(TraceError, match=r"c\.txt: a line of products is unreadable"):
         tui_probe.evaluate("bandwidth", tmp_path / "c.txt")
     (tmp_path / "d.txt").write_text(product(3))
     with pytest.raises(TraceError, match="it has no times"):

@@ -55,7 +55,7 @@ def test_failing_program_is_reported(folder: Path, capfd: pytest.CaptureFixture[
     assert main([*SCHEDULING, "--only", "plain", "--out", str(folder), "--python", "/bin/false"]) == 4
     errors = capfd.readouterr().err
     assert f"failed with exit status 1: see {folder}/plain.log" in errors
-    assert "holds no trace (plain: failed" in errors
+    assert "contains no trace (plain: failed" in errors
 
 
 def test_words_that_do_not_go_together(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,5 +106,5 @@ def test_other_output_is_kept_as_a_file(
 
 def test_a_record_that_leads_out_of_its_folder_is_refused(tmp_path: Path) -> None:
     write_collected(tmp_path, {"a": CollectedRun("a", "x", None, "../secret")})
-    with pytest.raises(TraceError, match="leads out of the folder"):
+    with pytest.raises(TraceError, match="is outside of this directory"):
         read_inputs([tmp_path])

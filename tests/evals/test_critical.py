@@ -61,7 +61,7 @@ def test_a_program_by_ncu_and_by_a_probe_is_one_program(tmp_path: Path) -> None:
     table = answer.tables["sectors"]
     assert set(table["program"]) == {"attention"}
     assert set(table["tool"]) == {"ncu", "probes"}
-    assert answer.said[0].startswith("attention: critical is flash_attention")
+    assert answer.said[0].startswith("attention: the critical kernel is flash_attention")
     text = "\n".join(plain(line).rstrip() for line in AnswerDocument(answer).lines(110)) + "\n"
     golden("critical.txt", text.replace(str(tmp_path), "/t"), width=110)
 
@@ -76,7 +76,7 @@ def test_nothing_counted_says_what_to_run(tmp_path: Path) -> None:
     writer.start()
     writer.kernel(0, "k")
     writer.run_json()
-    with pytest.raises(TraceError, match=r"run with -p gmem_sectors, or ncu\. .*: tui-probe eval critical --run"):
+    with pytest.raises(TraceError, match=r"run with -p gmem_sectors or ncu\. .*: tui-probe eval critical --run"):
         tui_probe.evaluate("critical", tmp_path / "t")
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     with pytest.raises(TraceError, match=r"a\.csv"):

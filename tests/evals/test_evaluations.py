@@ -76,12 +76,12 @@ def test_bundled_traces_are_the_default_or_the_command_is_shown(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tui_probe.evals.evaluation.FOLDER", tmp_path)
-    with pytest.raises(ChoiceError, match="collect: tui-probe eval scheduling --run"):
+    with pytest.raises(ChoiceError, match="collect them with tui-probe eval scheduling --run"):
         tui_probe.evaluate("scheduling")
     write_two_slots_in(tmp_path / "traces" / "scheduling", "plain")
     assert bundled_traces(evaluation_module.evaluation_named("scheduling")) == tmp_path / "traces" / "scheduling"
     answer = tui_probe.evaluate("scheduling")
-    assert answer.sources == ["traces that come with tui-probe", "plain: GPU on paper, on_paper"]
+    assert answer.sources == ["traces included in tui-probe", "plain: GPU on paper, on_paper"]
 
 
 def write_two_slots_in(folder: Path, name: str) -> None:
@@ -113,7 +113,7 @@ def test_wrong_input_says_what_to_run(tmp_path: Path) -> None:
     assert list(one.results("dmat")) == []
     assert one.no_result_reason("dmat").endswith("the kernel was probed with block_sched: run with -p dmat")
     (tmp_path / "notes.csv").write_text("a,b\n")
-    with pytest.raises(TraceError, match=r"is not a trace\. To collect all of it: tui-probe eval scheduling --run"):
+    with pytest.raises(TraceError, match=r"is not a trace\. To collect everything: tui-probe eval scheduling --run"):
         tui_probe.evaluate("scheduling", tmp_path / "notes.csv")
 
 

@@ -93,19 +93,19 @@ def test_columns_in_another_order_and_empty_cells(tmp_path: Path) -> None:
     (tmp_path / "attn.csv").write_text("ncu, probe,original,neutrino,kernel,prologue,epilogue\n,dmat,2,6,5,0.5,0.5\n")
     answer = tui_probe.evaluate("latency", tmp_path / "attn.csv")
     assert answer.said == ["attn with dmat: 3.00× the original"]
-    assert answer.notes == ["nothing was run under ncu: its column is empty"]
+    assert answer.notes == ["no run under ncu, so its column is empty"]
     (tmp_path / "attn.csv").write_text(",".join(KEYS) + "\ndmat,2,much,6,1,4,1\n")
-    with pytest.raises(TraceError, match=r"attn\.csv:2: ncu is 'much', and a number was expected"):
+    with pytest.raises(TraceError, match=r"attn\.csv:2: ncu is 'much', not a number"):
         tui_probe.evaluate("latency", tmp_path / "attn.csv")
 
 
 def test_missing_parts_name_the_command(tmp_path: Path) -> None:
     probed = write_calls(tmp_path / "probed", line(120, 10, 95), probe="dmat", passed=3)
     answer = tui_probe.evaluate("latency", probed)
-    assert "gemm: no original, so no ratios: collect it with --only original" in answer.notes
-    assert "gemm with dmat: 3 launches of its run not probed, and medians may hold them" in answer.notes
+    assert "gemm: no original run, hence no ratios; collect one with --only original" in answer.notes
+    assert "gemm with dmat: 3 launches of its run were unprobed; medians may include them" in answer.notes
     assert answer.drawings == {}
-    with pytest.raises(TraceError, match=r"gemm: no probed run: collect one with --only PROBE.*eval latency --run"):
+    with pytest.raises(TraceError, match=r"gemm: no probed run; collect one with --only PROBE.*eval latency --run"):
         tui_probe.evaluate("latency", write_calls(tmp_path / "original", line(100, 4, 90)))
 
 
@@ -117,7 +117,7 @@ def test_overlapping_host_leaves_no_epilogue(tmp_path: Path) -> None:
 def test_simulated_times_are_not_shown(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("latency", write_calls(tmp_path / "t", line(1, 1, 1), probe="dmat", simulated=True))
     assert answer.said == ["gemm with dmat: –"]
-    assert "the simulated GPU has no time: collect it on a GPU" in answer.notes
+    assert "no times on the simulated GPU; collect on a GPU" in answer.notes
 
 
 def test_collected_on_the_simulated_gpu(

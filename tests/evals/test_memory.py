@@ -74,7 +74,7 @@ def test_memory_text(tmp_path: Path) -> None:
 def test_without_a_word_of_the_program_its_allocations_count(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("memory", write(tmp_path / "t", "block_sched", (64,)))
     assert answer.tables["memory"]["original"].tolist() == [5000], "the most at the same time"
-    assert "the original is the peak of its allocations" in answer.notes[0]
+    assert "original is the peak of its allocations" in answer.notes[0]
 
 
 def test_several_probes_by_turns(tmp_path: Path) -> None:
@@ -133,13 +133,13 @@ def test_probed_launches_count_with_a_word_of_doubt(tmp_path: Path) -> None:
     assert (row["probe_bytes"], row["how"], row["original"], row["ratio"]) == (512, "probed", None, None)
     assert np.isnan(answer.tables["memory"]["device_bytes"]).all()
     assert [note.partition(": ")[2] for note in answer.notes] == [
-        "1 of 2 kernels have no probe, and no size",
-        "of probed launches, whose budgets may have left records out; run with --memusage for all",
+        "1 of 2 kernels have no probe and no size",
+        "probed launches only, whose budgets may drop records; for all use run --memusage",
     ]
 
 
 def test_nothing_sized_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(
-        TraceError, match=r"no launch has a size for block_sched: run with --memusage.* tui-probe eval memory --run"
+        TraceError, match=r"no launch has a size for block_sched; run with --memusage.* tui-probe eval memory --run"
     ):
         tui_probe.evaluate("memory", write(tmp_path / "t", "block_sched", ()))

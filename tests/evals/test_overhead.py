@@ -136,7 +136,7 @@ def test_study_commands(study: Path) -> None:
     assert first.options[:5] == ("-p", "block_sched", "-k", "attention", "--benchmark")
     assert "-k" not in other.options
     assert (first.modules, other.tools, other.argv) == (("torch",), ("sum",), ("./sum", "--size=3"))
-    with pytest.raises(UsageError, match="one study at a time"):
+    with pytest.raises(UsageError, match="pass only one study"):
         collect(Setting(files=(study, study)))
 
 
@@ -180,16 +180,16 @@ def test_the_published_set(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("probes = [", "no study: "),
+        ("probes = [", "is not a study: "),
         ('probes = ["dmat"]', "'kernel' is missing"),
         (STUDY.replace("repeats = 2", "repeats = 0"), "repeats is 0, not a number from 1 to 100"),
         (STUDY.replace("my sum", "flash attention"), "two kernels are named flash attention"),
-        (STUDY.replace("group =", "gruop ="), "a kernel has gruop, which means nothing"),
-        (STUDY.replace('["./sum", "--size=3"]', '"./sum"'), "command is './sum', not a list of texts"),
-        (STUDY.replace("tools =", 'run = "flash attention"\ntools ='), "are a run of the same name"),
+        (STUDY.replace("group =", "gruop ="), "a kernel has unknown keys: gruop"),
+        (STUDY.replace('["./sum", "--size=3"]', '"./sum"'), "command is './sum', not a list of strings"),
+        (STUDY.replace("tools =", 'run = "flash attention"\ntools ='), "have the same run name"),
         (
             STUDY.replace("tools =", 'run = "x"\ntools =').replace("modules =", 'run = "x"\nmodules ='),
-            "of the run x, and have different commands",
+            "are in the run x but have different commands",
         ),
         (STUDY.replace('["block_sched", "dmat"]', "[]"), "it has no kernels, or no probes"),
     ],

@@ -104,8 +104,9 @@ def test_fill_variants_and_scheduling_explanation(tmp_path: Path) -> None:
     assert np.isnan(table["scheduling_us"][1])
     assert table["saved_us"][2] == pytest.approx(5 / 1980)
     assert table["explained"][2] == pytest.approx(5 / 1980 / 15), "of the gain, at most"
-    assert "memset: 1.33× as fast as plain (10.0 µs gained per fill); the driver launches it itself" in answer.said[-2]
-    assert answer.notes == ["durations are between two events, less the 2.0 µs that those take by themselves"]
+    gained = "memset: 1.33× as fast as plain (10.0 µs gained per fill)"
+    assert f"{gained}; the driver launches this kernel itself" in answer.said[-2]
+    assert answer.notes == ["durations are between two events, less the 2.0 µs that the events themselves take"]
     golden("durations.txt", "\n".join(table.lines(110)) + "\n")
 
 
@@ -113,13 +114,13 @@ def test_simulated_durations_are_not_shown(tmp_path: Path) -> None:
     write_two_slots(tmp_path / "plain")
     answer = tui_probe.evaluate("scheduling", [tmp_path / "plain", write_durations(tmp_path / "d", simulated=True)])
     assert np.isnan(answer.tables["durations"]["median_us"]).all()
-    assert answer.notes == ["durations: the simulated GPU has none; collect them on a GPU"]
+    assert answer.notes == ["durations: none on the simulated GPU; collect them on a GPU"]
 
 
 def test_broken_duration_line_is_reported(tmp_path: Path) -> None:
     broken = write_durations(tmp_path / "d")
     (broken / "stdout.log").write_text('{"fill": "plain"}\n')
-    with pytest.raises(TraceError, match=r"stdout\.log: a line of durations cannot be read \('microseconds'\)"):
+    with pytest.raises(TraceError, match=r"stdout\.log: a line of durations is unreadable \('microseconds'\)"):
         tui_probe.evaluate("scheduling", [write_two_slots(tmp_path / "plain"), broken])
 
 
@@ -135,4 +136,4 @@ def test_traces_and_results_of_existing_systems(
     for given in (writer.directory, result):
         answer = tui_probe.evaluate("scheduling", given)
         assert answer.said[0] == "No.block:8 Running:200 Scheduling:20(cycle)"
-        assert answer.said[1].endswith("an SM had one block at a time, so the line above is the same")
+        assert answer.said[1].endswith("the line above has the same values, since each SM had one block at a time")

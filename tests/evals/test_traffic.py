@@ -38,7 +38,7 @@ def test_ways_side_by_side(files: list[Path]) -> None:
         assert np.nanmin(ratio) == 1
         assert ratio[2] == np.nanmax(ratio), "the one that keeps the whole matrix of scores moves most"
     assert set(answer.drawings) == {"dram", "l2", "l1"}
-    assert answer.said[0].startswith("DRAM: least ")
+    assert answer.said[0].startswith("DRAM: min ")
 
 
 def test_traffic_text(files: list[Path], tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_sparse_attention_compares_with_its_own_kind() -> None:
     assert answer.tables["traffic"]["program"].tolist() == list(WAYS)
     assert answer.tables["traffic_sparse"]["program"].tolist() == ["bigbird_torch", "bigbird_triton"]
     assert all(np.nanmin(answer.tables[name]["l2_ratio"]) == 1 for name in ("traffic", "traffic_sparse"))
-    assert sum("least triton" in words for words in answer.said) == 3
+    assert sum("min triton" in words for words in answer.said) == 3
 
 
 def test_programs_of_others_are_iterated_as_often_as_their_launches_say(files: list[Path]) -> None:
@@ -66,7 +66,7 @@ def test_missing_counters_name_the_command(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "t")
     writer.start()
     writer.run_json()
-    with pytest.raises(TraceError, match=r"no counters of memory.*: tui-probe eval traffic --run"):
+    with pytest.raises(TraceError, match=r"no memory counters.*: tui-probe eval traffic --run"):
         tui_probe.evaluate("traffic", tmp_path / "t")
     (tmp_path / "notes.csv").write_text("a,b\n1,2\n")
     with pytest.raises(TraceError, match=r"notes\.csv.*: tui-probe eval traffic --run"):

@@ -49,19 +49,19 @@ def test_exclusive_and_shared_on_paper(tmp_path: Path) -> None:
     assert sorted(answer.arrays["cycles of other"].tolist()) == [160, 170, 180, 200]
     assert answer.said[-1].startswith("a shared block takes 1.73× as long as an exclusive one, 2 at a time: 1.15×")
     assert list(answer.drawings) == ["a", "b"]
-    assert answer.notes == ["no figures c, d and d-zoom: collect it with tui-probe eval warps --run --only shared_acc"]
+    assert answer.notes == ["no figures c, d and d-zoom; collect it with tui-probe eval warps --run --only shared_acc"]
 
 
 def test_one_configuration_says_what_to_run(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("warps", write_shared(tmp_path / "t"))
     assert list(answer.drawings) == ["b"]
-    assert "no figure a: collect it with tui-probe eval warps --run --only exclusive_sched" in answer.notes
+    assert "no figure a; collect it with tui-probe eval warps --run --only exclusive_sched" in answer.notes
 
 
 def test_a_pickle_is_never_read(tmp_path: Path) -> None:
     (tmp_path / "tmp.pkl").write_bytes(b"cos\nsystem\n(S'touch opened'\ntR.")
     with pytest.raises(
-        TraceError, match=r"a pickle may run any code .* To collect all of it: tui-probe eval warps --run"
+        TraceError, match=r"pickle files are not read, .* To collect everything: tui-probe eval warps --run"
     ):
         tui_probe.evaluate("warps", tmp_path / "tmp.pkl")
     assert not Path("opened").exists()

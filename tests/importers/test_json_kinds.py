@@ -50,13 +50,13 @@ def test_kind_of_a_json_file(tmp_path: Path, value: Any, kind: str | None) -> No
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
-        (REPORT, "JSON that tui-probe wrote (page kernels), not a profile: tui-probe open ."),
+        (REPORT, "JSON from tui-probe (page kernels), not a profile; tui-probe open ."),
         (
             REPORT | {"trace": "no such"},
-            "JSON that tui-probe wrote (page kernels), not a profile: open the trace or file that it is about",
+            "JSON from tui-probe (page kernels), not a profile; open its trace or file",
         ),
         (BANDWIDTH, "a bandwidth result: tui-probe open "),
-        ({"a": 1}, "JSON without traceEvents, so not a Chrome trace, nor a bandwidth result: make a trace with "),
+        ({"a": 1}, "JSON that is neither a Chrome trace (no traceEvents) nor a bandwidth result; make a trace with "),
     ],
     ids=["report", "report without trace", "bandwidth", "other"],
 )
@@ -85,7 +85,7 @@ def test_files_of_several_kinds_are_refused(tmp_path: Path) -> None:
     trace, bandwidth = written(tmp_path, TRACE), written(tmp_path, BANDWIDTH, "bw.json")
     with pytest.raises(ImportFileError, match=r"bw\.json: a bandwidth result.*import files of one kind"):
         read_nsys([trace, bandwidth])
-    with pytest.raises(ImportFileError, match=r"some\.json: a Chrome trace among files of other kinds"):
+    with pytest.raises(ImportFileError, match=r"some\.json: a Chrome trace together with other files"):
         open_imported([trace, bandwidth])
 
 
@@ -98,7 +98,7 @@ def test_small_packed_file_that_is_cut_off_is_named(
     path.write_bytes(path.read_bytes()[:size])
     main([*words, str(path)])
     shown = "".join(capsys.readouterr()).replace("\n", " ")
-    assert "cut off" in shown
+    assert "truncated" in shown
     assert "gzip -d" not in shown
 
 

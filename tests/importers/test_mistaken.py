@@ -22,8 +22,8 @@ def refused(capsys: pytest.CaptureFixture[str], tool: str, path: Path) -> str:
     ("content", "words"),
     [
         (b"", "the file is empty"),
-        (gzip.compress(b"text"), "packed: unpack it with gzip -d "),
-        (lzma.compress(b"text"), "packed: unpack it with xz -d "),
+        (gzip.compress(b"text"), "compressed; decompress it with gzip -d "),
+        (lzma.compress(b"text"), "compressed; decompress it with xz -d "),
     ],
     ids=["empty", "gzip", "xz"],
 )
@@ -34,7 +34,7 @@ def test_nothing_in_it(
     path.write_bytes(content)
     message = refused(capsys, tool, path)
     assert words in message
-    assert "packed" not in message or f"'{path}'" in message
+    assert "compressed" not in message or f"'{path}'" in message
 
 
 @pytest.mark.parametrize("comma", [";", "\t"])
@@ -48,7 +48,7 @@ def test_cells_without_commas(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_cells_of_nsys_without_commas(tmp_path: Path, capsys: pytest.CaptureFixture[str], comma: str) -> None:
     path = tmp_path / "saved.csv"
     path.write_text(comma.join(['"Time (%)"', '"Total Time (ns)"', '"Name"']) + "\n" + comma.join(["50,0", "7", "k"]))
-    assert "its cells are not separated by commas: take the file that nsys" in refused(capsys, "nsys", path)
+    assert "its cells are not separated by commas; pass the file from nsys" in refused(capsys, "nsys", path)
 
 
 def test_a_file_of_the_other_profiler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,14 +76,14 @@ def test_code_is_for_check(
     path = tmp_path / name
     path.write_bytes(content)
     assert main([*words, str(path)]) == 4
-    assert f"not a profile: tui-probe check PROBE {path} tries a probe on its kernels" in capsys.readouterr().err
+    assert f"not a profile; tui-probe check PROBE {path} tries a probe on its kernels" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ('{"a": 1}', "JSON without traceEvents, so not a Chrome trace"),
-        ("[]", "JSON without traceEvents, so not a Chrome trace, nor a bandwidth result"),
+        ('{"a": 1}', "JSON that is neither a Chrome trace"),
+        ("[]", "JSON that is neither a Chrome trace (no traceEvents) nor a bandwidth result"),
         ('[{"children": [], "frame": {"name": "ROOT"}, "metrics": {"count": 0}}]', "a tree of Proton"),
     ],
 )

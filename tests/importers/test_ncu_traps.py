@@ -230,7 +230,7 @@ def test_a_raw_page_without_units(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("", "the file is empty"),
-        ("hello\n", "no headings with ID"),
+        ("hello\n", "no columns ID"),
         (f"{line(DETAILS)}\n", "no kernel"),
         ("==WARNING== No kernels were profiled.\n", "no kernel was profiled"),
         ("==ERROR== Failed to connect.\n", "Failed to connect"),

@@ -61,7 +61,7 @@ def test_a_summary(tmp_path: Path) -> None:
         ("void f<1, 2>(int)", 3, 600, 210),
         ("g(int)", 1, 400, 400),
     ]
-    assert "no single launches" in report.notes[0]
+    assert "without single launches" in report.notes[0]
 
 
 def test_reports_in_one_file_and_in_several(tmp_path: Path) -> None:
@@ -73,12 +73,12 @@ def test_reports_in_one_file_and_in_several(tmp_path: Path) -> None:
 
 def test_two_profiles_are_not_mixed(tmp_path: Path) -> None:
     paths = [write(tmp_path, TRACE, name) for name in ("a.csv", "b.csv")]
-    with pytest.raises(ImportFileError, match=r"b\.csv: another cuda_gpu_trace"):
+    with pytest.raises(ImportFileError, match=r"b\.csv: its cuda_gpu_trace differs"):
         read_nsys(paths)
 
 
 def test_no_report(tmp_path: Path) -> None:
-    with pytest.raises(ImportFileError, match=r"profile\.csv: no report of nsys stats"):
+    with pytest.raises(ImportFileError, match=r"profile\.csv: neither a known report of nsys stats"):
         read_nsys([write(tmp_path, "a,b,c\n1,2,3\n")])
 
 

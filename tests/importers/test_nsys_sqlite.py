@@ -96,13 +96,13 @@ def test_correlation_is_within_a_process(tmp_path: Path) -> None:
     )
     report = read_nsys([path])
     assert projected(report) == []
-    assert report.notes[0] == "kernels without the call that launched them, so in no NVTX range: 1"
+    assert report.notes[0] == "kernels in no NVTX range, since their launch calls are missing: 1"
 
 
 @pytest.mark.parametrize(
     ("left_out", "said"),
     [
-        ("CUPTI_ACTIVITY_KIND_RUNTIME", "no calls of the CUDA API"),
+        ("CUPTI_ACTIVITY_KIND_RUNTIME", "no CUDA API calls"),
         ("NVTX_EVENTS", "no NVTX ranges"),
         ("CUPTI_ACTIVITY_KIND_KERNEL", "no kernels"),
     ],
@@ -135,7 +135,7 @@ def test_kernels_at_impossible_times_are_excluded_and_reported(tmp_path: Path, s
     path = write_export(tmp_path / "x.sqlite", tables(kernels, calls, [span(5, 30, "step"), span(start, end, "odd")]))
     report = read_nsys([path])
     assert report.kernels.start.tolist() == [100]
-    why = "left out, since its end is before its start or beyond any clock: export the report again"
+    why = "excluded, since its end is before its start or out of range; export the report again"
     assert report.notes == (f"1 NVTX range {why}", f"1 kernel {why}")
     assert [(row.name, row.duration) for row in projected(report)] == [("step", 50)]
     seen = "\n".join(kernels_page(NsysSources(report)).text(100))
@@ -158,11 +158,11 @@ def test_rows_without_times_are_left_out_and_counted(tmp_path: Path) -> None:
     report = read_nsys([write_export(tmp_path / "x.sqlite", there)])
     assert report.kernels.start.tolist() == [100]
     assert [(row.name, row.kernels) for row in projected(report)] == [("step", 1)]
-    running = "without an end left out: still running when the recording ended"
+    running = "without an end excluded: still running at the end of the recording"
     assert report.notes == (
-        "1 NVTX range without a start left out: export the report again",
+        "1 NVTX range without a start excluded; export the report again",
         f"2 kernels {running}",
-        "2 kernels without a start left out: export the report again",
+        "2 kernels without a start excluded; export the report again",
         f"2 copies {running}",
     )
     nulled_export = write_export(tmp_path / "y.sqlite", tables([nulled(complete, 1)], [], []))
@@ -177,7 +177,7 @@ def test_names_that_are_missing_are_replaced_and_counted(tmp_path: Path) -> None
     report = read_nsys([path])
     names = sorted(report.kernels.names[code] for code in report.kernels.name.tolist())
     assert names == ["g(int)", "kernel without a name", "string 99"]
-    assert report.notes[0].startswith("1 text not in the file (table StringIds), shown as “string 99”")
+    assert report.notes[0].startswith("1 string missing in the file (table StringIds), shown as “string 99”")
     short = {"CUPTI_ACTIVITY_KIND_KERNEL": (("start", "end", "streamId", "shortName"), [(100, 150, None, 1)])}
     kernels = read_nsys([write_export(tmp_path / "short.sqlite", short)]).kernels
     assert (kernels.names[kernels.name[0]], kernels.stream.tolist()) == ("f(int)", [-1])
@@ -194,7 +194,7 @@ def test_a_cell_that_is_no_number_says_what_to_do(tmp_path: Path) -> None:
         there = [[kernel(100, 150, 1)], [call(10, 12, 1)], [span(5, 30, "step")]]
         there[rows] = [("junk", *there[rows][0][1:])]
         path = write_export(tmp_path / f"{table}.sqlite", tables(*there))
-        with pytest.raises(ImportFileError, match=rf"{table}\.sqlite: table {table} holds .*nsys export --type sqlite"):
+        with pytest.raises(ImportFileError, match=rf"{table}\.sqlite: table {table} has a value "):
             read_nsys([path])
 
 
@@ -217,7 +217,7 @@ def test_files_that_are_no_export(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE songs (title)")
     connection.commit()
     connection.close()
-    with pytest.raises(ImportFileError, match=r"other\.sqlite: an sqlite file, but no export"):
+    with pytest.raises(ImportFileError, match=r"other\.sqlite: an sqlite file without the tables"):
         read_nsys([other])
     empty = write_export(tmp_path / "empty.sqlite", {})
     with pytest.raises(ImportFileError, match="no kernels and no NVTX ranges"):
@@ -226,7 +226,7 @@ def test_files_that_are_no_export(tmp_path: Path) -> None:
     report.write_bytes(b"\x01\x02")
     with pytest.raises(ImportFileError, match="nsys export --type sqlite"):
         read_nsys([report])
-    with pytest.raises(ImportFileError, match="imported by itself"):
+    with pytest.raises(ImportFileError, match="must be the only file"):
         read_nsys([empty, empty])
     with pytest.raises(ImportFileError):
         read_nsys([])

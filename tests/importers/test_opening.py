@@ -73,7 +73,7 @@ def test_open_tables_refuses_journal_in_use(tmp_path: Path) -> None:
 
 def test_open_tables_reports_change_while_reading(tmp_path: Path) -> None:
     path = export(tmp_path / "run.sqlite")
-    with pytest.raises(ImportFileError, match="changed while it was read"), open_tables(path):
+    with pytest.raises(ImportFileError, match="changed while it was being read"), open_tables(path):
         os.truncate(path, path.stat().st_size + 4096)
 
 

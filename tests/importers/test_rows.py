@@ -14,7 +14,7 @@ from tui_probe.draw.shorten import shorten_apart
 
 DURATION = ("GPU Speed Of Light Throughput", "Duration", "ns")
 OTHER = ("Occupancy", "Achieved Occupancy", "%")
-UNTIMED = "no time of a launch was collected"
+UNTIMED = "launch times were not collected"
 
 
 def page_of(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def test_without_iterations_all_launches_count(
         ("one", 1, 10.0),
         ("three", 1, 10.0),
     ]
-    assert all(row["reason"].startswith("all count: launched ") for row in rows)
+    assert all(row["reason"].startswith("all launches kept: launched ") for row in rows)
 
 
 def test_starts_that_are_microseconds_apart_look_different(
@@ -101,4 +101,4 @@ def test_one_broken_line_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[st
     text = profile(tmp_path, DURATION, ["one", "two"]).read_text()
     file = write(tmp_path, text + '"3","7","app"\n')
     notes = page_of(capsys, "ncu", str(file), "--page", "kernels")["notes"]
-    assert any("1 line looks like a row of a table and could not be read" in note for note in notes)
+    assert any("1 line looks like a row of a table but could not be read" in note for note in notes)

@@ -90,7 +90,7 @@ def test_no_permission_is_explained_and_the_status_stays(tmp_path: Path) -> None
     result = run(tmp_path, fake_ncu(tmp_path, None), "--ncu", "--", "sh", "-c", "exit 3")
     assert (result.returncode, result.stdout) == (3, "")
     assert "ERR_NVGPUCTRPERM" in result.stderr
-    assert "Probes count requests, sectors, bytes and tensor operations without it" in result.stderr
+    assert "Probes count requests, sectors, bytes and tensor operations without this permission" in result.stderr
 
 
 def test_no_report(tmp_path: Path) -> None:

@@ -66,9 +66,9 @@ def test_the_cursor_tells_what_is_there(view: StreamTimeline) -> None:
     assert view.status() == ["f(int)", "from 1.00 µs", "1.00 µs"]
     assert view.press("next") is None
     assert view.status() == ["g(int)", "from 5.00 µs", "2.00 µs"]
-    assert view.press("next") == "nothing starts later in this lane"
+    assert view.press("next") == "no later start in this lane"
     view.press("left")
-    assert view.status()[0] == "not now: f(int)"
+    assert view.status()[0] == "not at the cursor: f(int)"
     view.press("down")
     assert view.status()[0] == "outer"
     for _ in range(3):
@@ -142,7 +142,7 @@ def test_counts_under_a_search_are_of_what_is_found(tmp_path: Path) -> None:
         "3 kernels, 1 stream, 2 projected ranges, 1 host-only range left out, 8.50 µs,"
         " times from the start of the capture"
     )
-    assert gaps_page(sources).words.found[0] == "3.00 µs in 1 of 2 gaps next to what is found"
+    assert gaps_page(sources).words.found[0] == "3.00 µs in 1 of 2 gaps next to matches"
     assert gaps_page(NsysSources(report)).words.found[0] == "5.00 µs in 2 gaps of all streams"
 
 
@@ -150,7 +150,7 @@ def test_zoom_pan_and_marks(view: StreamTimeline) -> None:
     drawn(view)
     assert view.press("zoom_out") == "zoom limit reached"
     view.press("next")
-    assert view.press("mark") == "marked: a second mark measures the time between"
+    assert view.press("mark") == "first mark set; the second mark shows the distance"
     view.press("zoom_in")
     lines = drawn(view)
     assert view.window.width == 3000
@@ -176,8 +176,8 @@ def test_ranges_only(tmp_path: Path) -> None:
     path = write_export(tmp_path / "x.sqlite", tables([], [], [span(5, 40, "host")]))
     view = StreamTimeline(NsysSources(read_nsys([path])))
     assert len(drawn(view)) == 10
-    assert view.status() == ["at 0 ns: nothing yet"]
-    assert view.press("next") == "there is nothing to go to"
+    assert view.status() == ["at 0 ns: nothing has started"]
+    assert view.press("next") == "nothing to jump to"
 
 
 @given(

@@ -138,9 +138,9 @@ def test_expected_kernel_that_never_ran_is_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("plan", "said"),
     [
-        (IterationPlan(4, None), "repeat 3 times, too few for a warm-up of 4"),
+        (IterationPlan(4, None), "repeat only 3 times, too few for a warm-up of 4"),
         (IterationPlan(None, 9), "too few for 9 runs"),
-        (IterationPlan(3, 5), "no kernel was launched 8 times, nor a multiple (there are 1, 3)"),
+        (IterationPlan(3, 5), "no kernel was launched 8 times or a multiple of that; launch counts: 1, 3"),
     ],
 )
 def test_a_plan_that_does_not_fit(tmp_path: Path, plan: IterationPlan, said: str) -> None:

@@ -68,7 +68,7 @@ def test_a_page_that_there_is_not_has_exit_status_2(example: str, capfd: pytest.
     assert main(["report", example, "--page", "nonsense"]) == 2
     out, err = capfd.readouterr()
     assert out == ""
-    assert "there is no page 'nonsense'. There are kernels, summary, launches, results" in err
+    assert "there is no page 'nonsense'. Pages: kernels, summary, launches, results" in err
     assert "blocks" in err, "the pages of probes are named too"
 
 

@@ -229,7 +229,7 @@ def test_same_time_is_not_called_same_if_another_metric_is_worse() -> None:
 def test_unjudged_comparison_has_its_own_status(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     before, after = (str(path) for path in write_pair(tmp_path, simulated=True))
     assert main(["compare", before, after, "--fail-if-worse", "50", "--figures", "span_cycles"]) == 5
-    assert "no verdict: times of a simulated GPU are those of a model" in capfd.readouterr().err
+    assert "no verdict: times of a simulated GPU come from a model" in capfd.readouterr().err
     assert main(["compare", before, after, "--fail-if-worse", "50", "--figures", "spills"]) == 0
     real, _ = (str(path) for path in write_pair(tmp_path / "real"))
     assert main(["compare", f"{real}:matmul", f"{real}:softmax", "--fail-if-worse", "5"]) == 5
@@ -254,7 +254,7 @@ def test_failed_program_is_reported_before_the_verdict(
     sides = str(before), write_ending(after, **ended)
     warning = f"B's program failed: A exit status 0, B {words}"
     assert told(capfd, *sides, "--width", "120").startswith(
-        f" {warning}; what follows may be of less work\n fixed: matmul"
+        f" {warning}; the results below may cover less work\n fixed: matmul"
     )
     assert told(capfd, *sides, "--format", "md").startswith(f"**{warning}")
     record = document(capfd, *sides)
@@ -269,7 +269,8 @@ def test_failed_program_is_reported_before_the_verdict(
 def test_forms_without_room_for_a_warning_give_it_on_stderr(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     before, after = write_pair(tmp_path)
     expected = (
-        "tui-probe: warning: B's program failed: A exit status 0, B exit status 1; what follows may be of less work\n"
+        "tui-probe: warning: B's program failed: A exit status 0, B exit status 1;"
+        " the results below may cover less work\n"
     )
     for ending, words in ((0, ""), (1, expected)):
         write_ending(after, exit_status=ending)
@@ -313,8 +314,8 @@ def test_traces_of_two_probes_are_not_called_better_or_worse(capfd: pytest.Captu
     assert lines[0] == " 1 kernel in both in 3 shapes: 3 same; 1 finding remaining", (
         "what a probe costs says nothing of the program"
     )
-    assert " the probe differs: block_sched, and gmem_sectors" in lines
-    values_of_a = " A only  running cycles 4 323 · scheduling cycles 551"
+    assert " the probe differs: A block_sched, B gmem_sectors" in lines
+    values_of_a = " A only  running cycles 4 323 · gap cycles 551"
     assert any(line.startswith(values_of_a) for line in lines)
     assert not any(line.startswith(" kernel") for line in lines), "a table in which all is the same tells nothing"
     (registers,) = [line.split() for line in lines if line.startswith(" registers, probed")]
@@ -414,7 +415,7 @@ def test_two_traces_kernel_by_kernel(capfd: pytest.CaptureFixture[str]) -> None:
     assert cycles["verdict"] is None
     problem, device = record["notes"][1:]
     assert problem.startswith("2 problems with results: one/result/")
-    assert device == "the device differs: NVIDIA H100 80GB HBM3, and Simulated GPU"
+    assert device == "the device differs: A NVIDIA H100 80GB HBM3, B Simulated GPU"
 
 
 @pytest.mark.usefixtures("traces")
@@ -472,7 +473,7 @@ def test_drawings_side_by_side_have_one_scale(capfd: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(("sides", "said"), [
     (("one", "one:0"), "a trace and a kernel cannot be compared"),
     (("one:0", ":99"), "no kernel is 99"),
-    (("one:0", ":1", "--figures", "speed"), "no value is speed; there are "),
+    (("one:0", ":1", "--figures", "speed"), "no value is named speed; values: "),
 ])  # fmt: skip
 def test_incomparable_sides(sides: tuple[str, ...], said: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", *sides]) == 1
@@ -483,7 +484,7 @@ def test_incomparable_sides(sides: tuple[str, ...], said: str, capfd: pytest.Cap
 
 def test_launches_of_other_sizes_are_reported(capfd: pytest.CaptureFixture[str]) -> None:
     kernels = str(H200 / "dmat"), str(H200 / "demo")
-    note = "of 7 have different grids or blocks: totals grow with the work, shares do not"
+    note = "of 7 kernels differ in grid or block: totals grow with the work, shares do not"
     assert note in told(capfd, *kernels, "--width", "100")
 
 

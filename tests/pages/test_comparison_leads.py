@@ -71,4 +71,4 @@ def test_a_figure_of_another_probe_says_which_page_lacks_what(tmp_path: Path) ->
     assert "was probed with block_sched: run with" in why
     source = ViewSource(sectors, sectors.kernels[1])
     assert linked_page(PageLink("A", source, ("no page", "lines"), "load sectors")) == ("lines", "")
-    assert linked_page(PageLink("A", source, (), "load sectors")) == ("", "no page shows it")
+    assert linked_page(PageLink("A", source, (), "load sectors")) == ("", "no page shows this value")

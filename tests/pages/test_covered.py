@@ -44,8 +44,8 @@ def test_shares_are_of_gpu_time_and_libraries_are_named_as_people_call_them(writ
     for index, library in enumerate(("libcudnn_cnn.so.9", "libcudnn_ops.so.9", "libcublasLt.so.13", "nvjet_"), 1):
         closed(writer, index, library, ns=10_000)
     assert sentence(writer) == (
-        "96% of GPU time (1 of 5 kernels); not: 2 kernels of cuBLAS (by choice: --machine-code all); "
-        "2 kernels of cuDNN (by choice: --machine-code all)"
+        "96% of GPU time (1 of 5 kernels); not probed: 2 kernels of cuBLAS (probe with --machine-code all); "
+        "2 kernels of cuDNN (probe with --machine-code all)"
     )
 
 
@@ -65,7 +65,7 @@ def test_graph_replays_count_in_gpu_time(writer: TraceWriter) -> None:
     writer.time(0, writer.launch(0), 10_000, probed=True)
     in_a_graph(writer, (0, 1, 2), 89_000)
     assert sentence(writer) == (
-        "12% of GPU time (1 of 3 kernels), 88% in replays of graphs (0 of 2 kernels recorded); not: 2 kernels"
+        "12% of GPU time (1 of 3 kernels), 88% in graph replays (0 of 2 kernels recorded); not probed: 2 kernels"
         " (no launch recorded)"
     )
     trace = open_trace(writer.directory)
@@ -85,7 +85,7 @@ def test_shares_are_of_launches_without_times(writer: TraceWriter) -> None:
         writer.launch(0)
     closed(writer, 1, "libother.so")
     assert sentence(writer) == (
-        "75% of launches (1 of 2 kernels); not: 1 kernel of libother.so (by choice: --machine-code all)"
+        "75% of launches (1 of 2 kernels); not probed: 1 kernel of libother.so (probe with --machine-code all)"
     )
 
 
@@ -94,7 +94,8 @@ def test_a_kernel_of_which_no_launch_had_the_probe_is_not_covered(writer: TraceW
     writer.launch(0)
     writer.kernel(1, "large")
     writer.pass_through(1, "probe memory full code probe-memory")
-    assert sentence(writer) == "50% of launches (1 of 2 kernels); not: 1 kernel (no launch recorded: probe memory full)"
+    missing = "1 kernel (no launch recorded: probe memory full)"
+    assert sentence(writer) == f"50% of launches (1 of 2 kernels); not probed: {missing}"
 
 
 def test_covered_omits_captured_launches(writer: TraceWriter) -> None:
@@ -111,7 +112,7 @@ def test_smallest_shares_are_summed(writer: TraceWriter) -> None:
         for _ in range(5 - index):
             writer.pass_through(index, "because")
     assert sentence(writer).endswith("1 kernel (because 0); 1 kernel (because 1); 1 kernel (because 2); 2 more kernels")
-    assert sentence(writer).startswith("0% of launches (0 of 5 kernels); not: ")
+    assert sentence(writer).startswith("0% of launches (0 of 5 kernels); not probed: ")
 
 
 def test_everything(writer: TraceWriter) -> None:
@@ -140,7 +141,8 @@ def test_the_report_says_it_first_and_json_has_it(writer: TraceWriter) -> None:
     lines = run_report(trace, width=200).splitlines()
     sentence = next(line for line in lines if line.startswith("Probed "))
     assert sentence == (
-        "Probed kernels: 50% of launches (1 of 2 kernels); not: 1 kernel of cuFFT (by choice: --machine-code all)"
+        "Probed kernels: 50% of launches (1 of 2 kernels); "
+        "not probed: 1 kernel of cuFFT (probe with --machine-code all)"
     )
     assert lines.index(sentence) < next(number for number, line in enumerate(lines) if line.startswith("#"))
     record = json.loads("".join(report_lines(trace, "kernels", "json")))["covered"]
@@ -150,7 +152,7 @@ def test_the_report_says_it_first_and_json_has_it(writer: TraceWriter) -> None:
         "share_probed": 0.5,
         "share_of": "launches",
         "graphs": None,
-        "left_out": [{"reason": "of cuFFT (by choice: --machine-code all)", "kernels": 1, "share": 0.5}],
+        "left_out": [{"reason": "of cuFFT (probe with --machine-code all)", "kernels": 1, "share": 0.5}],
     }
 
 

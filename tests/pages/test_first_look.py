@@ -93,4 +93,4 @@ def test_losses_name_each_loss_once(trace: Trace) -> None:
         KernelFinding(kernel, located, "gmem_sectors_by_line", share=1.0)
     ]
     lines = first_look(trace, [bound(kernel, 1.0, found[2])], 100)
-    assert lines[1].strip() == "which accesses are not coalesced? run -p gmem_sectors_by_line"
+    assert lines[1].strip() == "which loads and stores are uncoalesced? run -p gmem_sectors_by_line"

@@ -133,7 +133,7 @@ def test_missing_graphs_are_reported(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "t")
     writer.start()
     trace = open_trace(writer.directory)
-    assert "No CUDA graph was made executable." in "\n".join(report_lines(trace, "graphs"))
+    assert "The program instantiated no CUDA graph." in "\n".join(report_lines(trace, "graphs"))
 
 
 def test_launches_say_which_node_of_which_replay_they_were(trace: Trace) -> None:

@@ -40,16 +40,16 @@ def test_machine_code_probe_is_reported(tmp_path: Path) -> None:
         "\n".join(plain(line) for line in detail_lines(kernel_snapshot(kernel, trace.state.device), 100))
         for kernel in trace.kernels
     ]
-    assert ["in its machine code (graft)" in text for text in texts] == [False, True]
+    assert ["in SASS (graft)" in text for text in texts] == [False, True]
 
 
 @pytest.mark.parametrize(
     ("pairs", "words"),
     [
-        ([(10.0, 15.0)], "1.50× (one pair: 10.0 µs original, 15.0 µs probed)"),
+        ([(10.0, 15.0)], "1.50× (one pair of launches: 10.0 µs original, 15.0 µs probed)"),
         (
             [(10.0, 12.0), (12.0, 12.0), (11.0, 15.0)],
-            "1.20× (median of the ratios of 3 pairs; median times 11.0 µs original, 12.0 µs probed)",
+            "1.20× (median ratio of 3 pairs of launches; median times: 11.0 µs original, 12.0 µs probed)",
         ),
     ],
 )

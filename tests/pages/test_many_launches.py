@@ -55,11 +55,11 @@ def test_results_of_a_kernel_are_a_spread(trace: Trace, page: str, monkeypatch: 
     assert len(lines) < 80
     assert len(rows) == 32 + 32 + 3
     text = "\n".join(lines)
-    assert "200 results, 32 of them read, evenly spread" in text
+    assert "200 results, 32 read (evenly spaced)" in text
     (span, *_) = (line for line in lines if line.lstrip().startswith("span"))
     least, median, most = (float(number.replace(" ", "")) for number in re.findall(r"(\d[\d ]*\.\d\d) cycles", span))
     assert least < median < most
-    more = f"… every result: --format csv; one: tui-probe show results {trace.directory}:0@LAUNCH"
+    more = f"… all results: --format csv; one result: tui-probe show results {trace.directory}:0@LAUNCH"
     assert "".join(more.split()) in "".join(text.replace("\\\n", "").split())
     assert [line.split(":")[0] for line in lines if line.startswith("  launch ")] == [
         f"  launch {LAUNCHES - place}" for place in (3, 2, 1)
@@ -74,7 +74,7 @@ def test_data_has_every_row(trace: Trace, page: str, rows: int) -> None:
 def test_launches_are_those_at_both_ends(trace: Trace) -> None:
     lines = list(report_lines(trace, "launches", width=200))
     elided = next(place for place, line in enumerate(lines) if line.startswith("…"))
-    assert lines[elided].startswith("… 1 000 more launches: --format csv has all")
+    assert lines[elided].startswith("… 1 000 more launches: --format csv lists all")
     assert (lines[elided - 1].split()[0], lines[elided + 1].split()[0]) == ("99", "1100")
     assert lines[-1].split()[0] == str(LAUNCHES - 1)
 

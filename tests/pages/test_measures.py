@@ -102,7 +102,7 @@ def test_accesses_that_were_not_all_kept_do_not_tell_what_was_not_executed(tmp_p
 
 def test_the_other_columns_are_a_key_away(trace: Trace) -> None:
     view = opened(trace, "ptx")
-    assert view.commands()["unit"] == "next to it: wasted"
+    assert view.commands()["unit"] == "next column: wasted"
     run_commands(view, ["unit"], (80, 24))
     assert "wasted, -p gmem_sectors_by_line" in plain(view.lines(80)[0])
     again = opened(trace, "ptx")
@@ -227,7 +227,7 @@ def test_inserted_lines_name_their_probe_once_and_where_it_begins(trace: Trace) 
 def test_added_registers_are_counted_and_named_on_demand(trace: Trace) -> None:
     view = opened(trace, "diff")
     head = [plain(line) for line in view.lines(80)[:3]]
-    assert "registers of PTX added: " in head[1]
+    assert "registers added in PTX: " in head[1]
     assert "%tp" not in head[1] + head[2]
     run_commands(view, ["level"], (80, 24))
     assert "%tp__address" in plain(view.lines(80)[2])
@@ -245,7 +245,7 @@ def test_a_result_that_cannot_be_read_keeps_nobody_from_the_code(trace: Trace) -
 def test_a_large_result_is_left_to_the_table_of_lines(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_probe.pages.code.line_measures.MAX_UNASKED_BYTES", 10)
     view = opened(trace, "ptx")
-    assert "is read for the page of lines only" in plain(view.lines(120)[0])
+    assert "is read only by the page Lines" in plain(view.lines(120)[0])
     assert view.target_view() == ""
     assert view.record()["measured"]["problem"]
 

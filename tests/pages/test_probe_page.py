@@ -59,7 +59,7 @@ def test_each_line_comes_from_the_table_that_put_it_there(trace: Trace) -> None:
     assert told(view, Spot(probed=inserted(trace, "tp_map_dmat,"))) == "map.dmat"
     own = Spot(probed=inserted(trace, "st.global.u32 [%tp__address], %tp__index"))
     assert told(view, own) is None
-    assert "is the engine's" in view.missing_reason(own)
+    assert "was added by the engine" in view.missing_reason(own)
 
 
 def test_lines_of_the_kernel_lead_to_the_table_that_is_there_and_back(trace: Trace) -> None:
@@ -70,7 +70,7 @@ def test_lines_of_the_kernel_lead_to_the_table_that_is_there_and_back(trace: Tra
     assert view.spot(place + 1, 100) == Spot(SITES)
     assert view.about(place, 100) == [f"probe.access: at 4 places, first PTX line {COALESCED}"]
     assert view.place_of(STRIDED + 1, 100) is None
-    assert view.missing_reason(Spot((STRIDED + 1,))) == f"the probe is not at PTX line {STRIDED + 1}"
+    assert view.missing_reason(Spot((STRIDED + 1,))) == f"the probe was not inserted at PTX line {STRIDED + 1}"
 
 
 def test_the_copy_in_the_trace_comes_before_the_known_probe(trace: Trace) -> None:
@@ -110,4 +110,4 @@ def test_a_kernel_that_was_not_probed_says_so(tmp_path: Path) -> None:
     from tests.ui.synthetic import example
 
     trace = open_trace(example(tmp_path / "t").directory)
-    assert kind_of("probe").missing(ViewSource(trace, trace.kernels[3])) == "no probe was put into it: no PTX in image"
+    assert kind_of("probe").missing(ViewSource(trace, trace.kernels[3])) == "the kernel was not probed: no PTX in image"

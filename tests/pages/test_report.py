@@ -145,7 +145,7 @@ def test_a_trace_without_kernels(tmp_path: Path) -> None:
 @pytest.mark.parametrize("log", [b"", b"[init] pi", bytes(range(256))])
 def test_a_log_without_its_beginning_is_not_taken_for_a_run_without_kernels(tmp_path: Path, log: bytes) -> None:
     (tmp_path / "event.log").write_bytes(log)
-    assert "event.log is empty, cut off or damaged" in run_report(open_trace(tmp_path))
+    assert "event.log is empty, truncated or damaged" in run_report(open_trace(tmp_path))
 
 
 def test_a_run_without_an_assembler_says_what_is_missing(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_run_without_an_assembler_says_what_is_missing(tmp_path: Path) -> None
     writer.launch(0)
     writer.run_json(toolchain={"ptxas": None, "version": None})
     report = run_report(open_trace(writer.directory), width=200)
-    assert "no ptxas: spills are unknown, and registers are those that the driver reports" in report
+    assert "no ptxas: spills are unknown and register counts come from the driver" in report
     writer.run_json()
     assert "no ptxas" not in run_report(open_trace(writer.directory), width=200)
 
@@ -190,7 +190,7 @@ def test_the_head_says_where_the_log_breaks_off(tmp_path: Path) -> None:
     writer.launch(0)
     (writer.directory / "result" / "0.001001.bin").write_bytes(b"a result that the log names further on")
     writer.exit()
-    cut = "event.log is truncated; later events are not counted, among it 1 result"
+    cut = "event.log is truncated; later events are not counted, including 1 result"
     assert cut not in run_report(open_trace(writer.directory), width=200), "nothing says that the program ended"
     writer.run_json()
     assert cut not in run_report(open_trace(writer.directory), width=200)
@@ -202,7 +202,7 @@ def test_the_head_says_where_the_log_breaks_off(tmp_path: Path) -> None:
 
 
 def test_head_counts_results_unsaved_at_end(tmp_path: Path) -> None:
-    unsaved = "at least 2 results not saved: the process was killed or exited past its exit handlers"
+    unsaved = "at least 2 results not saved: the process was killed or exited without its exit handlers"
     writer = TraceWriter(tmp_path / "trace")
     writer.start()
     writer.kernel(0, "fill")
@@ -246,8 +246,8 @@ def test_the_head_says_what_the_budgets_left_out(tmp_path: Path) -> None:
         "[budget] unlisted kernel 0 launches 19999",
     )
     report = " ".join(run_report(open_trace(writer.directory)).split())
-    assert "the run has 1 result file, as many as allowed; raise with --max-result-files" in report
-    assert "event.log reached 2.00 kB: launches since then are counted, not listed" in report
+    assert "the run reached its limit of 1 result file; raise with --max-result-files" in report
+    assert "event.log reached 2.00 kB: later launches are counted but not listed" in report
     assert "kept 0 of 20 000 launches of fill" in report
     assert "20 000 launches" in report
     assert head_record(open_trace(writer.directory))["run"]["budgets"] == {

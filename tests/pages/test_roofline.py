@@ -70,21 +70,21 @@ def test_certain_limiter_is_a_verdict_despite_missing_data(traces: list[Path]) -
     """mma.sync reaches 63 % of the tensor cores of an H100: 623 of 989 T operations per second."""
     (point,) = roofline_points(map(open_trace, traces), 4e12)
     assert point.limit == "tensor"
-    assert point.words[:2] == ("tensor cores: 74% utilization", "busy: tensor 74%, memory ≤ 25%")
+    assert point.words[:2] == ("tensor cores: 74% utilization", "utilization: tensor 74%, memory ≤ 25%")
 
 
 def test_eight_blocks_keep_no_unit_busy_whatever_was_not_counted(traces: list[Path]) -> None:
     (point,) = roofline_points([open_trace(traces[0])], 4e12)
     lacking = "sectors, requests to shared memory, tensor operations, fp32, fp64 and fp16 instructions, instructions"
-    texts = ("too small: 8 blocks for 132 SMs", "busy: memory ≤ 25%", f"not measured: {lacking}")
+    texts = ("too small: 8 blocks for 132 SMs", "utilization: memory ≤ 25%", f"not measured: {lacking}")
     assert (point.limit, point.words[:3]) == ("too small", texts)
 
 
 @pytest.mark.parametrize(
     ("ways", "words"),
     [
-        (("machine code",), "counted in machine code"),
-        (("PTX",), "counted in PTX, of which the assembler leaves out and merges some"),
+        (("machine code",), "instructions counted in SASS"),
+        (("PTX",), "instructions counted in PTX; ptxas removes or merges some"),
         ((), ""),
     ],
 )
@@ -95,20 +95,20 @@ def test_source_of_counted_instructions_is_reported(ways: tuple[str, ...], words
     assert of.source == words
     assert (words in limiter_texts(of)) == bool(words)
     assert of.record()["counted_in"] == list(ways)
-    assert of.words == "the issue of instructions: busy all the time; its counts come to 110%, more than it can do"
+    assert of.words == "issue slots: fully utilized; the counts amount to 110% of its peak"
 
 
 @pytest.mark.parametrize(
     ("counts", "words"),
     [
-        ({"sectors": 1e6}, "– a simulated GPU has no time"),
+        ({"sectors": 1e6}, "– no times on a simulated GPU"),
         (
             {"sectors": 1e6, "instructions": 1e6},
-            "– a simulated GPU has no time; of what was counted, memory would take an A100 longest",
+            "– no times on a simulated GPU; on an A100, memory would be the busiest unit (from incomplete counts)",
         ),
         (
             {"sectors": 1e6, "instructions": 1e6, "shared": 1e9, "fp32": 0, "fp64": 0, "fp16": 0, "tensor": 0},
-            "– a simulated GPU has no time; by its counts memory (L1) would take an A100 longest",
+            "– no times on a simulated GPU; on an A100, memory (L1) would be the busiest unit (from counts)",
         ),
     ],
 )
@@ -212,7 +212,7 @@ def test_page_explains_itself(traces: list[Path], capsys: pytest.CaptureFixture[
     assert main([*command, "--explain"]) == 0
     explained = capsys.readouterr().out
     assert explained.startswith(plain_text)
-    assert "The roof is the machine's limit" in explained
+    assert "The roof is the limit of the GPU" in explained
 
 
 def point(name: str, demangled: str, size: float, tensor: float, seconds: float) -> RooflinePoint:

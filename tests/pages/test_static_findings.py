@@ -34,7 +34,7 @@ def found(directory: Path, *grids: Dim3, sms: int = 132, simulated: bool = False
     [
         (4, "4 blocks leave 128 of the 132 SMs of the GPU idle"),
         (1, "1 block leaves 131 of the 132 SMs of the GPU idle"),
-        (132 * 4, "528 blocks fill 25% of the GPU: 132 SMs hold 16 each"),
+        (132 * 4, "528 blocks are 25% of one wave on the GPU (132 SMs × 16 resident blocks)"),
     ],
 )
 def test_grid_that_fills_a_quarter_stands_out(tmp_path: Path, blocks: int, words: str) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (b"[pid] 12", "the process has the number 12, which ends the trace's name"),
+        (b"[pid] 12", "the process has PID 12, the end of the trace's name"),
         (b"[init] cmd 4 ./ab garbage", "its command line is: ./ab"),
         (
             b"[mem] cuMemAlloc_v2 2 dptr 10 bytesize 2048",
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
         (b"[exec] grid 4 warp  2 probe 16 total 128", "a map of the probe: 4 blocks × 2 warps × 16 bytes = 128 B"),
         (
             b"[kernel] 0 probed-function registers - local 0 shared 0 blocks 8",
-            "kernel #0 with the probe takes – registers per thread",
+            "kernel #0 with the probe needs – registers per thread",
         ),
         (b"[exec] prologue 1 kernel - epilogue 2 ratio 3", None),
         (
             b"[graph] 3 executable 0x5 nodes 2 kernels 1 flags 0 replays 0",
-            "graph 3 is executable: 2 nodes, 1 of them kernels",
+            "graph 3 was instantiated: 2 nodes, 1 of them kernels",
         ),
         (b"[node] 3 1 copy in - after 0 bytes 64", "node 1 of graph 3: copy, after 0"),
-        (b"[graph] 3 replayed 7", "graph 3 was replayed 7 times, and not probed"),
+        (b"[graph] 3 replayed 7", "graph 3 was replayed unprobed 7 times"),
         (
             b"[graph] 3 replay 8 time 5 launch 20 count 2 probed 4x2",
             "a probed replay of graph 3: launches 20 to 21",
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 )
 def test_a_line_in_words(line: bytes, words: str | None) -> None:
     sentence = event_sentence(parse_line(line))
-    assert sentence == (words or "milliseconds before, in and after the probed kernel: 1, –, 2")
+    assert sentence == (words or "milliseconds before, during and after the probed kernel: 1, –, 2")
 
 
 @pytest.mark.parametrize(("log", "sections"), [("old", "older"), ("new", "current")])
@@ -69,13 +69,13 @@ def test_tour_of_an_older_trace(
     write_probe(writer, table="block_sched")
     write_ptx(writer, "param_block_sched")
     text = "\n".join(walk_lines(open_trace(writer.directory), 100))
-    assert "tensor.trace  the tensors that the program said it had: not in this trace" in text
-    assert "result/       what the probe recorded" in text
-    assert "probed.ptx has 4 lines that pruned.ptx does not have, 1 parameter among them" in text
-    assert "map 0: 16 bytes for each warp, from byte 48 on" in text
-    assert ("those of older systems" in text) == (sections == "older")
-    assert "the probe is block_sched" in text
-    assert "8 blocks, running 200 cycles per slot, scheduling 20" in text
+    assert "tensor.trace  tensors named by the program: not in this trace" in text
+    assert "result/       records of the probe" in text
+    assert "probed.ptx has 4 lines more than pruned.ptx, including 1 parameter" in text
+    assert "map 0: 16 bytes per warp, starting at byte 48" in text
+    assert ("layout of older systems" in text) == (sections == "older")
+    assert "probe: block_sched" in text
+    assert "8 blocks, cycles per slot: 200 running, 20 in gaps" in text
     assert max(map(len, text.splitlines())) <= 100
 
 
@@ -94,8 +94,8 @@ def test_tour_as_a_page_of_a_kernel(tmp_path: Path, capsys: pytest.CaptureFixtur
     write_ptx(writer, "param_block_sched")
     assert main(["show", "explain", f"{writer.directory}:0"]) == 0
     shown = capsys.readouterr().out
-    assert "How a result file is laid out" in shown
-    assert "map 0: 16 bytes for each warp, from byte 48 on" in shown
+    assert "Layout of a result file" in shown
+    assert "map 0: 16 bytes per warp, starting at byte 48" in shown
     assert main(["show", "explain", f"{writer.directory}:0", "--format", "json"]) == 0
     parts = json.loads(capsys.readouterr().out)["data"]["parts"]
     assert [part["title"] for part in parts][:2] == ["The files of the trace", "event.log in words"]

@@ -205,7 +205,7 @@ def test_show_without_a_view_lists_them(benchmarked: Trace, capfd: pytest.Captur
 
 
 @pytest.mark.parametrize(("words", "status", "said"), [
-    (["nonesuch", "."], 2, "there is no page 'nonesuch'. There are kernels, summary, "),
+    (["nonesuch", "."], 2, "there is no page 'nonesuch'. Pages: kernels, summary, "),
     (["sumary", "TRACE"], 2, "there is no page 'sumary': did you mean summary?"),
     (["kernels", "TRACE", "--kernel", "0"], 2, "kernels is a page of a whole trace: leave out the kernel"),
     (["kernels", "TRACE", "--svg", "x.svg"], 2, "kernels is a page of a whole trace: pictures"),
@@ -214,7 +214,7 @@ def test_show_without_a_view_lists_them(benchmarked: Trace, capfd: pytest.Captur
     (["summary", "TRACE", "--kernel", "("], 1, "regular expression"),
     (["summary", "TRACE", "--launch", "99"], 1, "there is no launch 99"),
     (["summary", "TRACE", "--launch", "0", "--kernel", "1"], 1, "launch 0 is of kernel #0"),
-    (["launches", "TRACE", "--do", "colour"], 1, "it knows order (sort by blocks), reverse"),
+    (["launches", "TRACE", "--do", "colour"], 1, "it has order (sort by blocks), reverse"),
 ])  # fmt: skip
 def test_unavailable_views(
     benchmarked: Trace, words: list[str], status: int, said: str, capfd: pytest.CaptureFixture[str]

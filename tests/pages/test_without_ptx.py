@@ -150,16 +150,16 @@ def test_measurement_is_at_the_instruction_of_its_offset(trace: Trace, monkeypat
 @pytest.mark.parametrize("page", ["ptx", "diff"])
 def test_pages_of_ptx_name_the_page_that_has_the_code(trace: Trace, page: str) -> None:
     reasons = [choose_target(trace, kind_of(page), kernel).missing or "" for kernel in ("0", "1")]
-    assert reasons[0].startswith("it was probed in its machine code and has no PTX")
+    assert reasons[0].startswith("it was probed in SASS and has no PTX")
     assert reasons[1].startswith("no PTX in image")
-    assert all(words.endswith("the page SASS shows its machine code") for words in reasons)
+    assert all(words.endswith("the page SASS shows the code") for words in reasons)
 
 
 def test_the_first_page_leads_to_the_machine_code(trace: Trace) -> None:
     for kernel in ("0", "1"):
         view = opened(trace, "summary", kernel)
         assert view.target_view() == "sass"
-        assert "no PTX: the page SASS shows its machine code" in "\n".join(text_lines(view_lines(view, 80, None)))
+        assert "no PTX: the page SASS shows the code" in "\n".join(text_lines(view_lines(view, 80, None)))
 
 
 def test_without_nvdisasm_it_says_what_to_install(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,8 +82,8 @@ def test_whole_launches_come_first_then_the_largest_samples(writer: Sampling) ->
 @pytest.mark.parametrize(
     ("blocks", "sectors", "said"),
     [
-        ((GRID, 16, 16, 16), GRID * 2 * 64, "those of all blocks only, 1 of 4"),
-        ((16, 16, 32), 32 * 2 * 64, "those of 32 of 64 blocks only, 1 of 3"),
+        ((GRID, 16, 16, 16), GRID * 2 * 64, "only those of all blocks are used, 1 of 4"),
+        ((16, 16, 32), 32 * 2 * 64, "only those of 32 of 64 blocks are used, 1 of 3"),
         ((16, 16), 16 * 2 * 64, None),
     ],
     ids=["some whole", "samples of two sizes", "one size"],
@@ -105,9 +105,10 @@ def test_spreads_stand_apart_and_say_of_which_blocks_they_are(writer: Sampling) 
     heads = [line.strip() for line in lines if "launches" in line]
     assert heads == [
         "2 launches of all blocks",
-        "8 launches sampled, 16 of 64 blocks each: numbers of these blocks only",
+        "8 launches sampled, 16 of 64 blocks each: values are of these blocks only",
     ]
-    spreads = [line.strip().removeprefix("load sectors").split("  ") for line in lines if "load sectors" in line]
+    loads = [line.strip() for line in lines if line.strip().startswith("load sectors")]
+    spreads = [line.removeprefix("load sectors").split("  ") for line in loads]
     assert [[value.strip() for value in row if value] for row in spreads] == [["8 192"] * 3, ["2 048"] * 3]
 
 

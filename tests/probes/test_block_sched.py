@@ -45,7 +45,7 @@ def test_one_block_at_a_time(file: Path) -> None:
     assert schedule.sm_running.tolist() == [270, 50]
     assert schedule.sm_scheduling.tolist() == [30, 0]
     assert schedule.sm_span.tolist() == [300, 50]
-    assert schedule_line(schedule) == "4 blocks, running 160 cycles per slot, scheduling 15"
+    assert schedule_line(schedule) == "4 blocks, cycles per slot: 160 running, 15 in gaps"
 
 
 def test_two_resident_blocks(file: Path) -> None:
@@ -233,5 +233,5 @@ def test_blocks_that_are_looked_at_in_parts_are_the_same(file: Path, monkeypatch
 
 def test_in_words_the_tail_is_that_of_a_launch_and_data_keeps_its_keys() -> None:
     named = {metric.key: (metric.title, metric.standalone_title) for metric in METRICS}
-    assert named["ramp_cycles"] == ("filling", "filling cycles")
-    assert named["tail_cycles"] == ("emptying", "emptying cycles")
+    assert named["ramp_cycles"] == ("ramp-up", "ramp-up cycles")
+    assert named["tail_cycles"] == ("ramp-down", "ramp-down cycles")

@@ -235,7 +235,7 @@ def test_lanes_that_make_no_whole_instruction(tmp_path: Path) -> None:
     changed["wmma"] -= changed["wmma"] > 0
     path = tmp_path / "broken.bin"
     path.write_bytes(result.path.read_bytes().replace(records.tobytes(), changed.tobytes()))
-    with pytest.raises(TraceError, match="863 lanes executed wmma, no multiple of 32"):
+    with pytest.raises(TraceError, match="863 lanes executed wmma, which is not a multiple of 32"):
         tensorop_count.analyse_lines(read_result(path), range(len(records)))
 
 
@@ -313,7 +313,7 @@ def test_instructions_of_a_loop(tmp_path: Path) -> None:
     assert (kinds["fma.rn.f32"], kinds["bar.sync"], kinds["ld.shared.f32"]) == ("fp32", "barrier", "load")
     (tmp_path / "other").mkdir()
     result = result_of(tmp_path / "other", "inst_mix_by_line", text, *arguments, **options)
-    with pytest.raises(TraceError, match=r"it does not fit the basic blocks in .*pruned\.ptx"):
+    with pytest.raises(TraceError, match=r"it does not match the basic blocks in .*pruned\.ptx"):
         inst_mix.analyse_lines(result, range(1, 11), tmp_path)
 
 

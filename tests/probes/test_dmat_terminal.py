@@ -84,7 +84,7 @@ def test_the_page_and_a_step_of_the_cursor_on_a_terminal(tmp_path: Path) -> None
         terminal.wait("0 d DMAT")
         before = terminal.quiet(0.35, steady=True)
         terminal.type("0d")
-        terminal.wait("accesses in a cell")
+        terminal.wait("accesses per cell")
         shown = terminal.quiet(0.35, steady=True)
         assert shown - before <= 25_000
         terminal.type("l")

@@ -245,7 +245,7 @@ def test_a_block_has_its_own_accesses(view: Dmat) -> None:
 def test_marks_measure(view: Dmat) -> None:
     prepared(view)
     view.time, view.address = 100.0, B
-    assert view.press("mark") == "marked: a second mark measures the time between"
+    assert view.press("mark") == "first mark set; the second mark shows the distance"
     view.time, view.address = 1100.0, B + 2048
     assert view.press("mark") == "1 000 cycles, 2.05 kB between the marks"
 

@@ -141,7 +141,7 @@ def test_a_probe_does_not_ask_what_it_answers(traces: dict[str, Trace]) -> None:
         source = source_of(traces, probe)
         options = [question.option for question in open_questions(source.kernel, findings_by_probe(source))]
         assert f"-p {probe}" not in options
-        assert "--benchmark" not in options  # a simulated GPU has no time
+        assert "--benchmark" not in options  # no times on a simulated GPU
         assert len(options) == len(set(options))
 
 

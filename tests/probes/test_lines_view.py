@@ -77,12 +77,12 @@ def test_every_probe_says_its_result_in_a_line(trace: Trace) -> None:
     assert "main loop at line" in texts["warp_progress"]
     assert "lanes per access 31.85, fewest lanes at PTX line" in texts["divergence_by_line"]
     assert (
-        "sectors per store 8.00, wasted of stores 50.00 %, most sectors per request at PTX line"
+        "sectors per store 8.00, wasted store sectors 50.00 %, most sectors per request at PTX line"
         in texts["gmem_sectors_by_line"]
     )
     assert "operations 12 288, multiply-adds 6 144, mma 3, most" in texts["tensorop_count_by_line"]
     assert "barriers 1 024, cycles per barrier " in texts["barrier_wait_by_line"]
-    assert "most of a warp" not in texts["barrier_wait_by_line"]
+    assert "max per warp" not in texts["barrier_wait_by_line"]
     assert "written 16 384 B, most bytes at PTX line" in texts["gmem_bytes_by_line"]
     assert "conflict degree 32.00, highest degree at PTX line" in texts["smem_conflicts_by_line"]
 

@@ -118,10 +118,10 @@ def test_sms_are_aligned_by_the_timer_and_the_rate_is_measured(tmp_path: Path) -
 
 def test_planted_warp_is_the_only_outlier(view: ProgressView) -> None:
     lines = text_of(view, (80, 24))
-    assert "64 warps, up: iterations of the loop at line" in lines[0]
+    assert "64 warps, vertical: iterations of the loop at line" in lines[0]
     assert f"at line {HEAD}" in lines[0]
     assert sum(line.count("!21.1") for line in lines) == 1
-    assert "! 1 stands out" in lines[-2]
+    assert "! 1 straggler" in lines[-2]
     marked = next(i for i, line in enumerate(lines) if "!21.1" in line)
     assert marked == 1, "it came farthest"
 
@@ -145,7 +145,7 @@ def test_to_the_straggler(view: ProgressView) -> None:
     assert view.window.time == pytest.approx(view.paces.warps.end[view.late[0]], abs=cell)
     assert view.status()[-1].startswith("block 21 warp 1 on SM")
     assert "× the median" in view.status()[-1]
-    assert "1 warp of 64 run" in view.status()
+    assert "1 warp of 64 running" in view.status()
 
 
 def test_zooming_computes_another_picture(view: ProgressView) -> None:

@@ -68,7 +68,7 @@ def test_the_name_of_a_probe_is_its_folders(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_probe_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ProbeFileError, match=r"no probe\.toml and no probe\.py"):
+    with pytest.raises(ProbeFileError, match=r"neither probe\.toml nor probe\.py"):
         add_folder(tmp_path)
     with pytest.raises(ProbeFileError, match="is not a directory"):
         add_folder(tmp_path / "missing")

@@ -98,5 +98,5 @@ def test_a_trace_without_counts_says_how_to_get_them(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "none")
     writer.start()
     assert list(report_lines(open_trace(tmp_path / "none"), "results"))[-1].startswith(
-        "No kernel has results: run a program under a probe"
+        "No kernel has results: run a program with a probe"
     )

@@ -148,5 +148,5 @@ def test_a_mistake_of_ours_is_an_answer(server: Server, monkeypatch: pytest.Monk
     monkeypatch.setattr("tui_probe.simgpu.executor.execute", fail)
     status, failure = ask(server, launch(loaded.module))
     assert status is Status.NOT_SUPPORTED
-    messages = "the simulated GPU failed, which is a mistake in tui-probe: ZeroDivisionError: two words"
+    messages = "the simulated GPU failed because of a bug in tui-probe: ZeroDivisionError: two words"
     assert failure == protocol.Failure(messages)

@@ -106,13 +106,13 @@ def test_address_outside_the_cluster_is_illegal() -> None:
         run(far, np.zeros(1, np.uint32), blocks=2, cluster=2)
     with pytest.raises(MemoryFaultError, match="illegal address"):
         run("ld.shared.u32 %r8, [mine+1024];", np.zeros(1, np.uint32), blocks=2, cluster=2)
-    with pytest.raises(SimulationError, match="mapa at line 6 names a block that its cluster does not have"):
+    with pytest.raises(SimulationError, match="mapa at line 6 names a block outside of its cluster"):
         run("mov.u32 %r6, mine; mapa.shared::cluster.u32 %r7, %r6, 2;", np.zeros(1, np.uint32), blocks=2, cluster=2)
 
 
 @pytest.mark.parametrize(("blocks", "cluster"), [(6, 4), (34, 17)])
 def test_grids_that_clusters_do_not_make(blocks: int, cluster: int) -> None:
-    with pytest.raises(SimulationError, match="a cluster is 1 to 16 blocks, and divides the grid"):
+    with pytest.raises(SimulationError, match="a cluster has 1 to 16 blocks and divides the grid"):
         run("", np.zeros(1, np.uint32), blocks=blocks, cluster=cluster)
 
 

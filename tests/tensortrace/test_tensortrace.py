@@ -248,7 +248,7 @@ assert hasattr(sys, "monitoring") or sys.getprofile() is mine
     ran = run(tmp_path, source, tensors=False)
     assert ran.stderr == ""
     assert ran.traces == [
-        [["[info]", "another profiler of Python watches the calls of this program, so no tensor is named"]]
+        [["[info]", "another Python profiler is active in this program, so tensors cannot be named"]]
     ]
 
 

@@ -57,7 +57,7 @@ def zero_fill(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_zero_fill_of_32768_blocks(zero_fill: Path) -> None:
     """The hardware counted 37 611 to 37 722 cycles on the SM that was active longest."""
     schedule = analyse(read_result(zero_fill))
-    assert schedule_line(schedule) == "32 768 blocks, running 6 943 cycles per slot, scheduling 29 758"
+    assert schedule_line(schedule) == "32 768 blocks, cycles per slot: 6 943 running, 29 758 in gaps"
     assert len(schedule.sm) == 132
     assert schedule.span == pytest.approx(37_650, rel=0.01)
 

@@ -39,11 +39,11 @@ async def test_from_the_summary_to_a_run_that_answers(demo: Path) -> None:
     session = Session(traces=(demo,))
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter")
-        assert "to ask more: R, or tui-probe run OPTION" in stage.text
+        assert "further questions: R, or tui-probe run OPTION" in stage.text
         await stage.press("R")
         assert "Run again, to ask" in stage.text
         assert "▌-p " in stage.text
-        assert "which accesses are not coalesced?" in stage.text
+        assert "which loads and stores are uncoalesced?" in stage.text
         await stage.press(*"coalesced")
         await stage.pilot.press("enter")
     assert rerun_request(session) == (demo, ("-p", "gmem_sectors_by_line"))
@@ -66,9 +66,9 @@ async def test_survey_is_first_in_what_may_run_again_and_in_the_palette(demo: Pa
 async def test_words_of_the_matter_find_the_probe(demo: Path, word: str) -> None:
     async with on_stage(Session(traces=(demo,)), (120, 40)) as stage:
         await stage.press("R", *word)
-        assert "which accesses are not coalesced?" in stage.text
+        assert "which loads and stores are uncoalesced?" in stage.text
         await stage.press("escape", "colon", *word)
-        assert "ask: which accesses are not coalesced?" in stage.text
+        assert "ask: which loads and stores are uncoalesced?" in stage.text
 
 
 def rerun_request(session: Session) -> tuple[Path, tuple[str, ...]] | None:
@@ -107,11 +107,11 @@ async def test_the_time_between_two_marks_on_the_source_is_asked_for_first(demo:
         stage.app.screen.action_page("source")  # type: ignore[attr-defined]
         await stage.settle()
         await stage.press("m")
-        assert "this is not a line of source" in stage.text
+        assert "this row is not a source line" in stage.text
         await stage.press("full_stop", "full_stop", "m")
-        assert "from zero_fill.cu:2: m on the last line" in stage.text
+        assert "from zero_fill.cu:2; press m on the last line" in stage.text
         await stage.press("up", "m")
-        assert "zero_fill.cu:1-2: R measures the time there" in stage.text
+        assert "zero_fill.cu:1-2: press R to measure the time there" in stage.text
         await stage.press("3", "2")
         assert "marked zero_fill.cu:1-2" in stage.text
         await stage.press("R")
@@ -171,11 +171,11 @@ async def test_the_palette_knows_questions(demo: Path) -> None:
     session = Session(traces=(demo,))
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("colon", *"coalesced")
-        assert "▌ask: which accesses are not coalesced?" in stage.text
+        assert "▌ask: which loads and stores are uncoalesced?" in stage.text
         await stage.press(*"xyz")
         assert "nothing here has all these words" in stage.text
         await stage.press("backspace", "backspace", "backspace", "enter")
-        assert "▌-p gmem_sectors_by_line  which accesses are not coalesced?" in stage.text
+        assert "▌-p gmem_sectors_by_line  which loads and stores are uncoalesced?" in stage.text
         await stage.pilot.press("enter")
     assert rerun_request(session) == (demo, ("-p", "gmem_sectors_by_line"))
 

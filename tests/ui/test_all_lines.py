@@ -47,11 +47,11 @@ async def test_without_lines_it_has_no_tab_and_says_what_to_run(tmp_path: Path) 
         assert next(tab for tab in stage.live.page_tabs if tab.id == "all_lines").empty
         await stage.press("0", "a", "tab")
         assert "0 a (All lines)" in stage.text
-        assert "No probe of this trace reports single lines: run with -p" in stage.text
+        assert "No probe of this trace measures lines: run with -p" in stage.text
 
 
 async def test_help_says_how_to_read_it(trace: Path) -> None:
     async with on_stage(Session(traces=(trace,)), (100, 40)) as stage:
         await stage.press("0", "a", "tab", "question_mark")
         assert isinstance(stage.app.screen, HelpScreen)
-        assert "Every line of code for which a probe measured something" in stage.text
+        assert "Every line that a probe measured" in stage.text

@@ -166,7 +166,7 @@ async def test_line_without_target_reports_it() -> None:
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         screen = await compared(stage)
         await stage.press("g", "enter")
-        assert "this line has no metric: Enter on a row of a table leads to its page" in stage.inside
+        assert "this line has no metric; press Enter on a table row to open its page" in stage.inside
         await stage.press("exclamation_mark")
         assert "the largest change: " in stage.inside, "B is better in every figure"
         assert screen.current == "figures"

@@ -51,4 +51,4 @@ async def test_help_says_how_to_read_it(writer: TraceWriter) -> None:
     async with on_stage(Session(traces=(writer.directory,)), (100, 40)) as stage:
         await stage.press("0", "h", "tab", "question_mark")
         assert isinstance(stage.app.screen, HelpScreen)
-        assert "Each CUDA graph" in stage.text
+        assert "All CUDA graphs" in stage.text

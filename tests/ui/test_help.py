@@ -30,7 +30,7 @@ def test_every_view_and_every_page_is_explained() -> None:
 
 
 def test_a_view_names_itself_in_words() -> None:
-    assert view_heading("DMAT", kind_of("dmat").about) == "DMAT: memory accesses over time"
+    assert view_heading("DMAT", kind_of("dmat").about) == "DMAT: memory accesses by time and address"
     assert view_heading("Timeline", kind_of("timeline").about) == "Timeline: blocks and warps on SMs over time"
     for name in names():
         assert len(view_heading(kind_of(name).title, kind_of(name).about)) <= 80
@@ -53,8 +53,8 @@ async def test_help_begins_with_one_page_of_keys_then_explains_the_visible_page(
         assert first.count("\n") <= 22, "a page at 80x24"
         assert "1 Summary 2 Source" in " ".join(first.split())
         assert "Ctrl-Q quit" in " ".join(first.split())
-        assert "One row per SM, per slot of an SM" in below
-        assert "to the next start in the row" in below  # what the key does here
+        assert "One row per SM, per block slot of an SM" in below
+        assert "next start in the row" in below  # what the key does here
         await stage.press("slash", *"next theme", "enter")
         assert next(key.text for key in TABLE if key.id == "theme") in stage.text
         await stage.press("escape", "q")

@@ -292,7 +292,7 @@ async def test_a_probe_is_chosen_from_a_list_with_its_cost() -> None:
         await stage.press("tab", "down", "enter")
         assert isinstance(stage.app.screen, PickScreen)
         assert "Cost: one 16-byte store per warp" in stage.text
-        await stage.press(*"whom")
+        await stage.press(*"which warps access")
         assert "▌dmat" in stage.text  # by its question
         await stage.press("ctrl+u")
         await stage.press("down")
@@ -370,19 +370,19 @@ async def test_runs_of_one_command_are_folded_and_say_what_changed() -> None:
         assert AGAIN[0].directory.name not in stage.text
         assert "memory (L2) 83%, matmul" in stage.text
         await stage.press("down")
-        change = "matmul 1.20 ms → 810 µs (-32.5%); limit latency → memory (L2); probe dmat → block_sched"
-        assert f"against the run before: {change}" in stage.text
+        change = "matmul 1.20 ms → 810 µs (-32.5%); limiter latency → memory (L2); probe dmat → block_sched"
+        assert f"compared with the previous run: {change}" in stage.text
         assert "3 runs of this command" in stage.text
         assert "matmul, 62% of the time: memory (L2) 83%" in stage.text
         await stage.press("c", "down")
         assert "└ Nov20_111111_9" in stage.text
-        assert "against the run before: exit 1 → exit 0; kernels 2 → 1" in stage.text
+        assert "compared with the previous run: exit 1 → exit 0; kernels 2 → 1" in stage.text
 
 
 async def test_the_page_of_keys_says_how_to_read_the_list() -> None:
     async with at_home(home_of(), (120, 40)) as stage:
         await stage.press("question_mark")
-        assert "what is different from the run of the same command before it" in " ".join(stage.text.split())
+        assert "its differences from the previous run of the same command" in " ".join(stage.text.split())
 
 
 async def test_verdicts_are_read_of_ended_runs_that_are_visible() -> None:

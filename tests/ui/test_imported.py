@@ -138,18 +138,18 @@ async def test_rows_are_sorted_by_any_column_both_ways(tmp_path: Path) -> None:
         seen = []
         for _ in range(3):
             await stage.press("o")
-            seen.append(next(part for part in stage.text.split(" · ") if "sorted" in part or "falling" in part))
-        assert "by launches, falling" in stage.text
+            seen.append(next(part for part in stage.text.split(" · ") if "sorted" in part or "descending" in part))
+        assert "by launches, descending" in stage.text
         first = next(line for line in stage.text.splitlines() if "cupy" in line or "Reduce" in line)
         assert " 609 " in first
         await stage.press("O", "O", "O")
-        assert "as it was" in stage.text
+        assert "in original order" in stage.text
         await stage.press("O")
-        assert "by kernel, falling" in stage.text
+        assert "by kernel, descending" in stage.text
         await stage.press(*"oooo")
-        assert "by launches, falling" in stage.text
+        assert "by launches, descending" in stage.text
         await stage.press("r")
-        assert "by launches, rising" in stage.text
+        assert "by launches, ascending" in stage.text
         first = next(line for line in stage.text.splitlines() if "cupy" in line or "Reduce" in line)
         assert "cupy_fill" in first
 
@@ -161,7 +161,7 @@ async def test_columns_are_chosen_by_the_keys_of_the_kernel_table(tmp_path: Path
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (120, 30)) as stage:
         assert heading()[:3] == ["share", "total", "launches"]
         await stage.press("right", "right", "right")
-        assert "by launches, falling" in stage.inside
+        assert "by launches, descending" in stage.inside
         assert heading()[:3] == ["share", "total", "launches↓"]
         await stage.press("r")
         assert heading()[:3] == ["share", "total", "launches↑"]
@@ -175,11 +175,11 @@ async def test_only_columns_that_are_seen_are_sorted_by(tmp_path: Path) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (80, 24)) as stage:
         await stage.press("0", "r")
         seen = []
-        while "as it was" not in seen and len(seen) < 20:
+        while "in original order" not in seen and len(seen) < 20:
             await stage.press("o")
             seen.append(stage.inside.partition("sorted ")[2].splitlines()[0].strip())
         assert not [words for words in seen if "GPU" in words or "host" in words]
-        assert seen[-1] == "as it was"
+        assert seen[-1] == "in original order"
 
 
 async def test_the_timeline_answers_keys(tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ async def test_under_a_range_all_that_counts_is_of_it(tmp_path: Path) -> None:
         assert "85 of 3 689 kernels" in stage.text
         assert "row 1 of 9" in stage.text
         await stage.press("0", "g")
-        assert "of 3 688 gaps next to what is found" in stage.text
+        assert "of 3 688 gaps next to matches" in stage.text
         await stage.press("1", "enter")
         assert "only kernel gemv2T_kernel_val<int,int,…uble>> in range Step 0 to 10 · row 1 of 10" in stage.text
         await stage.press("escape")

@@ -108,14 +108,14 @@ async def test_a_line_of_which_nothing_was_measured_says_so(session: Session) ->
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter", "3", "enter")
         assert screen_of(stage).current == "ptx"
-        assert "nothing was measured of this line: . goes to the next one that was" in hint(stage)
+        assert "this line was not measured; press . for the next measured line" in hint(stage)
 
 
 async def test_an_inserted_line_leads_nowhere(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter", "3", "slash", *"%clock64", "enter", "enter")
         assert screen_of(stage).current == "ptx"
-        assert "this line is the probe's" in hint(stage)
+        assert "this line is part of the probe" in hint(stage)
 
 
 async def test_a_page_chosen_by_number_ends_the_way_back(session: Session) -> None:

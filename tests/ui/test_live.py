@@ -241,11 +241,11 @@ async def test_why_and_what_to_do_are_on_the_kernel_page(session: Session) -> No
 async def test_results_are_analysed_when_they_come_and_bad_ones_say_why(session: Session, trace: TraceWriter) -> None:
     async with on_stage(session) as stage:
         await stage.press("0", "r")
-        assert stage.text.count("64 blocks, running 16 000 cycles per slot, scheduling 1 500") == 5
+        assert stage.text.count("64 blocks, cycles per slot: 16 000 running, 1 500 in gaps") == 5
         trace.result(0, trace.launch(0))
         trace.result(1, trace.launch(1)).write_bytes(b"cut")
         await stage.refresh()
-        assert stage.text.count("64 blocks, running ") == 6
+        assert stage.text.count("64 blocks, cycles per slot: ") == 6
         assert stage.text.count(".bin") == 1
 
 

@@ -12,7 +12,7 @@ from tests.ui.synthetic import FakeTarget, TraceWriter
 from tui_probe.ui.live import state_line
 from tui_probe.ui.live.feed import Session
 
-SAID = "--kernel matmull names none of the kernels"
+SAID = "--kernel matmull matches no kernel"
 
 
 def launched(folder: Path, *kernels: tuple[str, str], asked: str | None = "matmull") -> TraceWriter:
@@ -65,7 +65,7 @@ async def test_a_trace_that_is_opened_tells_it_too(tmp_path: Path) -> None:
     trace = launched(tmp_path, ("_Z6matmulPf", "filtered"), asked="conv")
     trace.exit()
     async with on_stage(Session(traces=(trace.directory,)), (80, 24)) as stage:
-        assert "--kernel conv names none of the kernels: matmul" in stage.text
+        assert "--kernel conv matches no kernel; kernels: matmul" in stage.text
 
 
 @pytest.mark.parametrize(

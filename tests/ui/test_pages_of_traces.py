@@ -44,7 +44,7 @@ async def test_a_saved_bandwidth_result(tmp_path: Path, ascii_only: bool) -> Non
 async def test_keys_of_a_bandwidth_result(tmp_path: Path) -> None:
     async with showing(open_imported([write_result(tmp_path / "bw.json")]), (100, 30)) as stage:
         await stage.press("greater_than_sign", "greater_than_sign", "G")
-        assert "needs little per block" in stage.text
+        assert "needs few bytes in flight per block" in stage.text
         await stage.press("g", "slash", *"1 056", "enter")
         assert "1 056" in stage.text
         await stage.press("1", "ampersand", *"host", "enter")
@@ -55,7 +55,7 @@ async def test_keys_of_a_bandwidth_result(tmp_path: Path) -> None:
         assert written.read_text().startswith("blocks,bytes_in_flight_a_block,bytes_in_flight,bytes_per_second")
         await stage.press("question_mark")
         assert isinstance(stage.app.screen, HelpScreen)
-        assert "More parallelism, or more contention?" in " ".join(map(plain, stage.app.screen.view.lines))
+        assert "Bandwidth grows with blocks" in " ".join(map(plain, stage.app.screen.view.lines))
         await stage.press("question_mark", "enter")
         assert "nothing on this page leads to a kernel" in stage.text
         await stage.press("q", "q")
@@ -78,7 +78,7 @@ async def test_the_cursor_of_a_roofline_goes_from_kernel_to_kernel() -> None:
         assert "b void gemm<128, 64>(float*, int) · 340 op/B" in stage.text
         assert "65% of its roof" in stage.text
         await stage.press("right")
-        assert "no further kernel that way" in stage.text
+        assert "no further kernel in this direction" in stage.text
         await stage.press("comma", "left")
         assert "c void small_gemm" in stage.text
         await stage.press("k")
@@ -89,7 +89,7 @@ async def test_the_cursor_of_a_roofline_goes_from_kernel_to_kernel() -> None:
         assert "c void small_gemm" in stage.text
         await stage.press("question_mark")
         assert isinstance(stage.app.screen, HelpScreen)
-        assert "The roof is the machine's limit" in " ".join(map(plain, stage.app.screen.view.lines))
+        assert "The roof is the limit of the GPU" in " ".join(map(plain, stage.app.screen.view.lines))
 
 
 async def test_the_worst_kernel_of_a_roofline_is_furthest_below_it() -> None:
@@ -106,7 +106,7 @@ async def test_without_operations_there_is_no_chart() -> None:
     async with showing(open_roofline(POINTS[3:], ROOF, "roofline of a"), (80, 24)) as stage:
         assert "copy_kernel" in stage.text, "the table comes first"
         await stage.press("0", "r", "right")
-        assert "No chart: it needs a kernel's bytes, operations and time" in stage.text
+        assert "No chart: a chart needs bytes, operations and time of a kernel" in stage.text
     async with showing(open_roofline([], ROOF, "roofline of a"), (80, 24)) as stage:
         assert "No kernel has bytes or operations" in stage.text
 

@@ -55,7 +55,7 @@ def test_blocks_of_a_launch_over_time(writer: TraceWriter) -> None:
     """Four SMs run two blocks each of 1 000 cycles, 1 100 cycles apart."""
     trace = open_trace(writer.directory)
     (chart,) = preview_charts(trace, trace.kernels[0])
-    assert chart.title == "launch 0 of #0: blocks running, up to 4 at a time"
+    assert chart.title == "launch 0 of #0: running blocks, up to 4 at a time"
     assert (chart.low, chart.high) == ("0", "2 100 cycles (1.06 µs)")
     assert len(chart.values) == CHART_COLUMNS
     assert chart.values[:57] == chart.values[-57:] == (4.0,) * 57
@@ -93,10 +93,10 @@ async def test_preview_follows_resting_selection(writer: TraceWriter) -> None:
     async with on_stage(Session(traces=(writer.directory,)), (200, 50)) as stage:
         stage.live.table.select(0)
         await settle(stage)
-        assert shown(stage)[0].startswith(" launch 0 of #0: blocks running")
+        assert shown(stage)[0].startswith(" launch 0 of #0: running blocks")
         stage.live.table.select(1)
         await stage.refresh()
-        assert shown(stage)[0].startswith(" launch 0 of #0: blocks running")
+        assert shown(stage)[0].startswith(" launch 0 of #0: running blocks")
         await settle(stage)
         assert shown(stage)[0] == " GPU time of #1: 20 launches timed"
         stage.live.table.select(2)

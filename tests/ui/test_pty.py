@@ -257,20 +257,20 @@ def test_byte_budgets_of_the_preview(tmp_path: Path) -> None:
     with Terminal(on_screen(tmp_path), (200, 50)) as terminal:
         terminal.wait("7 kernels")
         terminal.type("0g")
-        terminal.wait("of #0: blocks running")
+        terminal.wait("of #0: running blocks")
         for key, number in ("j1", "k0"):  # all that the first preview brings with it has come
             terminal.type(key)
-            terminal.wait(f"of #{number}: blocks running")
+            terminal.wait(f"of #{number}: running blocks")
         sent = []
         for number in range(1, 7):
             before = terminal.quiet(0.6, steady=True)
             terminal.type("j")
-            terminal.wait(f"of #{number}: blocks running")
+            terminal.wait(f"of #{number}: running blocks")
             sent.append(terminal.quiet(0.6, steady=True) - before)
         assert max(sent) <= 2500, sent
         before = terminal.count
         terminal.type("kkkkk")
-        terminal.wait("of #1: blocks running")
+        terminal.wait("of #1: running blocks")
         assert terminal.quiet(0.6, steady=True) - before <= 5000, "five moves, one preview"
 
 

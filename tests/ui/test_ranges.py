@@ -78,7 +78,7 @@ async def test_help_says_how_to_read_it(writer: TraceWriter) -> None:
     async with on_stage(Session(traces=(writer.directory,)), (100, 40)) as stage:
         await stage.press("0", "n", "tab", "question_mark")
         assert isinstance(stage.app.screen, HelpScreen)
-        assert "Ranges that the program pushes" in stage.text
+        assert "NVTX ranges of the program" in stage.text
 
 
 async def test_a_range_leads_to_its_kernels_and_these_to_their_launches(writer: TraceWriter) -> None:

@@ -93,7 +93,7 @@ async def test_unknown_line_is_reported_and_cursor_stays(session: Session) -> No
         assert " ret;" in cursor_line(stage)
         await show(stage, "lines")
         line = cursor_line(stage)
-        assert f"nothing was measured of PTX line {len(open_lines(stage)) - 2}" in hint(stage)
+        assert f"PTX line {len(open_lines(stage)) - 2} was not measured" in hint(stage)
         assert "strides.cu:7" in line, "the first row"
 
 
@@ -109,13 +109,13 @@ async def test_another_text_keeps_the_line_or_says_that_it_is_not_there(session:
         inserted = number(stage).rstrip("+")
         await stage.press("v")
         assert "pruned.ptx" in stage.inside
-        assert f"line {inserted} of probed.ptx is the probe's: it does not exist in pruned.ptx" in hint(stage)
+        assert f"line {inserted} of probed.ptx is part of the probe and not in pruned.ptx" in hint(stage)
         await stage.press("v", "v")
         await to_line(stage, "ld.global.f32 %f2")
         await stage.press("v")
         assert cursor_line(stage).startswith(f"▌  {STRIDED} ")
         await stage.press("v")
-        assert f"where PTX line {STRIDED} is in original.ptx is not known" in hint(stage)
+        assert f"the position of PTX line {STRIDED} in original.ptx is unknown" in hint(stage)
 
 
 async def test_going_back_returns_to_the_very_place(session: Session) -> None:
@@ -332,7 +332,7 @@ async def test_a_block_of_a_timeline_is_found_among_the_accesses(session: Sessio
         await show(stage, "launches")
         screen_of(stage).spot = Spot(block=7)
         await show(stage, "dmat")
-        assert "nothing was recorded of block 7" in hint(stage)
+        assert "no access of block 7 was recorded" in hint(stage)
 
 
 async def test_lines_without_cursor_are_scrolled_as_before_once_a_filter_ends(session: Session) -> None:

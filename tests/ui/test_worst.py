@@ -1,4 +1,4 @@
-"""``!`` goes to the worst place from any page of a kernel."""
+"""``!`` goes to the hotspot from any page of a kernel."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ async def test_without_a_result_it_says_so(session: Session) -> None:
     async with on_stage(session) as stage:
         stage.live.table.select(3)  # not probed
         await stage.press("enter", "exclamation_mark")
-        assert "the kernel was not probed, so nothing was measured of it: page 1 says why" in stage.text
+        assert "the kernel was not probed, so there are no values; see page 1 for the reason" in stage.text
         assert "! worst" not in stage.text.split("\n")[-1]
 
 
@@ -155,12 +155,12 @@ async def test_worst_golden(accesses: Session, ascii_only: bool) -> None:
 async def test_the_mark_of_the_figure_in_sight_where_nothing_stands_out() -> None:
     async with on_stage(Session(traces=(RECORDED / "attention_sectors",))) as stage:
         await stage.press("enter", "2", "exclamation_mark")
-        assert "the most: 2 097 152 sectors, 2 lines alike" in stage.text, "the first value in which lines differ"
+        assert "the most: 2 097 152 sectors, equal in 2 lines" in stage.text, "the first value in which lines differ"
         assert "row 17 of 35" in stage.text, "the heading is row 1, and line 31 of the file follows"
         await stage.press("u", "u", "u", "exclamation_mark")
-        assert "the most: 2 097 152 sectors, 2 lines alike" in stage.text, "16 sectors per request, all alike"
+        assert "the most: 2 097 152 sectors, equal in 2 lines" in stage.text, "16 sectors per request, all alike"
         await stage.press("3", "exclamation_mark")
-        assert "the most: 491 520 sectors, 8 lines alike" in stage.text
+        assert "the most: 491 520 sectors, equal in 8 lines" in stage.text
         assert pointed_at(stage) == 1079
 
 
@@ -169,16 +169,16 @@ async def test_hotspot_without_flags_is_line_with_most() -> None:
         await stage.press("enter", "exclamation_mark")
         assert screen_of(stage).current == "source"
         assert "row 17 of 35" in stage.text
-        assert "the most: 2 097 152 sectors, 2 lines alike" in stage.text.split("\n")[-1]
+        assert "the most: 2 097 152 sectors, equal in 2 lines" in stage.text.split("\n")[-1]
         await stage.press("q")
         assert screen_of(stage).current == "summary"
         await stage.press("6", "exclamation_mark")
         assert screen_of(stage).current == "lines", "the page has the line"
-        assert "the most: 2 097 152 sectors, 2 lines alike" in stage.text.split("\n")[-1]
+        assert "the most: 2 097 152 sectors, equal in 2 lines" in stage.text.split("\n")[-1]
 
 
 @pytest.mark.parametrize("page", ["1", "2", "6"])
 async def test_a_probe_that_tells_of_no_place_is_named_and_one_that_does(tmp_path: Path, page: str) -> None:
     async with on_stage(Session(traces=(unpacked(RECORDED / "demo_bytes", tmp_path),))) as stage:
         await stage.press("enter", page, "exclamation_mark")
-        assert "-p gmem_bytes reports no place: R asks with -p " in stage.text.split("\n")[-1]
+        assert "-p gmem_bytes does not report lines or times: R asks with -p " in stage.text.split("\n")[-1]

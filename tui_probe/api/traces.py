@@ -80,7 +80,7 @@ class Trace:
         if len(matches) == 1:
             return matches[0]
         among = ", ".join(f"#{kernel.index} {kernel.demangled}" for kernel in matches or self.kernels) or "none"
-        what = f"several kernels have {name!r} in their names" if matches else f"no kernel has {name!r} in its name"
+        what = f"several kernel names contain {name!r}" if matches else f"no kernel name contains {name!r}"
         raise ChoiceError(f"{self.path}: {what}; there are: {among}")
 
     def findings(self) -> list[KernelFinding]:
@@ -125,9 +125,9 @@ def open_trace(trace: str | PathLike[str], *, probes: Iterable[str | PathLike[st
         add_folder(Path(folder))
     address = parse_address(fspath(trace))
     if address.launch is not None:
-        raise UsageError(f"{trace}: a trace or its kernels are opened: leave out @{address.launch}")
+        raise UsageError(f"{trace}: only traces and kernels can be opened, not launches: remove @{address.launch}")
     if address.path is None:
-        raise UsageError(f"{trace}: name the trace: TRACE{address}")
+        raise UsageError(f"{trace} does not name a trace: use TRACE{address}")
     opened = follow_trace(address.path)
     if address.kernel is None:
         return Trace(opened)

@@ -132,7 +132,10 @@ class GpuBench:
         gpu = self._gpu
         shared = stages * STAGE_BYTES
         if stages not in STAGES or shared > gpu.properties.shared_bytes:
-            raise BandwidthError(f"{shared} bytes in flight per block: a block here has {gpu.properties.shared_bytes}")
+            raise BandwidthError(
+                f"{shared} bytes in flight per block exceed the {gpu.properties.shared_bytes} bytes of"
+                " shared memory of a block"
+            )
         kernel = gpu.function(self._module, f"to_shared_{stages}", shared)
         size = self._window(blocks, stages)
         starts = cycle(range(0, self._buffer_bytes - size + 1, size))
@@ -190,7 +193,7 @@ def buffer_bytes(gpu: Gpu) -> int:
     size = min(LARGEST_BUFFER, gpu.free_memory() // 2) & -4096
     if size < BEYOND_CACHE * gpu.properties.l2_bytes:
         raise BandwidthError(
-            f"only {size >> 20} MiB of GPU memory can be used, too little compared with L2: free some memory"
+            f"only {size >> 20} MiB of GPU memory are usable, too few compared with L2: free some memory"
         )
     return size
 
@@ -223,12 +226,12 @@ def measure_disk(folder: Path, size: int, repeats: int) -> Iterator[Rate]:
         handle, path = tempfile.mkstemp(prefix="tui-probe-bandwidth-", dir=folder)
         os.close(handle)
     except OSError as error:
-        raise BandwidthError(f"{folder}: {error.strerror}; name a folder that can be written to with --disk") from error
+        raise BandwidthError(f"{folder}: {error.strerror}; pass a writable directory with --disk") from error
     try:
         yield _write_rate(path, size, repeats)
         yield _read_rate(path, size, repeats)
     except OSError as error:
-        raise BandwidthError(f"{path}: {error.strerror}; choose another folder with --disk") from error
+        raise BandwidthError(f"{path}: {error.strerror}; pass another directory with --disk") from error
     finally:
         Path(path).unlink()
 
@@ -283,4 +286,4 @@ def _chunk() -> Iterator[mmap.mmap]:
 
 def _cache_remark(direct: bool) -> str:
     """Return a remark where the page cache was not avoided, else ""."""
-    return "" if direct else " (page cache not avoided)"
+    return "" if direct else " (through the page cache)"

@@ -145,7 +145,7 @@ class BarChart(Drawing):
         return drawn
 
     def commands(self) -> Mapping[str, str]:
-        return {"up": "to earlier bars", "down": "to later bars"}
+        return {"up": "previous bars", "down": "next bars"}
 
     def press(self, command: str) -> str | None:
         if command in ("up", "down"):

@@ -81,6 +81,6 @@ def _cdf_lines(x: tuple[float, ...], y: tuple[float, ...], cells: int, rows: int
         marks = np.linspace(x[0], x[-1], _MARKS).tolist() if x[-1] > x[0] else [x[0]]
         plotext.xticks(marks, [f"{mark:,.0f}".replace(",", " ") for mark in marks])
         plotext.xlabel(label)
-        plotext.ylabel("% of them at or below")
+        plotext.ylabel("% at or below the value")
         text: str = plotext.build()
     return tuple(safe(line).rstrip() for line in text.splitlines())

@@ -61,7 +61,7 @@ class CurveChart(Drawing):
     def commands(self) -> Mapping[str, str]:
         return {
             "left": "window left", "right": "window right", "zoom_in": "zoom in", "zoom_out": "zoom out",
-            "fit": "show everything",
+            "fit": "show the whole range",
         }  # fmt: skip
 
     def press(self, command: str) -> str | None:

@@ -24,14 +24,14 @@ Progress: TypeAlias = "Callable[[float], None]"
 COMMANDS: Final[Mapping[str, str]] = {
     "left": "cursor left", "right": "cursor right", "up": "cursor up", "down": "cursor down",
     "page_left": "window left", "page_right": "window right", "page_up": "window up", "page_down": "window down",
-    "zoom_in": "zoom in about the cursor, along time", "zoom_out": "zoom out along time",
-    "zoom_in_rows": "zoom in across rows", "zoom_out_rows": "zoom out across rows", "fit": "show everything",
+    "zoom_in": "zoom in on time at the cursor", "zoom_out": "zoom out on time",
+    "zoom_in_rows": "zoom in on rows", "zoom_out_rows": "zoom out on rows", "fit": "show the whole range",
     "start": "cursor to the start", "end": "cursor to the end",
-    "next": "to the next event", "previous": "to the previous event", "worst": "to the worst place",
-    "mark": "mark; a second mark measures what is between", "colour": "next colouring", "level": "next level of detail",
+    "next": "next event", "previous": "previous event", "worst": "hotspot",
+    "mark": "set a mark; two marks show their distance", "colour": "next colouring", "level": "next level of detail",
     "unit": "next unit of the axis", "select": "next selection (SM, block)", "order": "next order of rows",
     "order_back": "previous order of rows",
-    "reverse": "reverse the order", "fold": "fold what did not change, or unfold it",
+    "reverse": "reverse the order", "fold": "fold or unfold unchanged lines",
 }  # fmt: skip
 """Every command that a view may answer to; the key table binds each to keys."""
 View: TypeAlias = "Document | Drawing"

@@ -94,7 +94,7 @@ def evaluation_named(name: str) -> Evaluation:
     if name not in evaluation_names():
         known = evaluation_names()
         raise UsageError(
-            f"there is no evaluation {name!r}{did_you_mean(name, known) or '.'} There are {', '.join(known)}"
+            f"there is no evaluation {name!r}{did_you_mean(name, known) or '.'} Evaluations: {', '.join(known)}"
         )
     evaluation: Evaluation = import_module(f"tui_probe.evals.{name}").EVALUATION
     return evaluation
@@ -129,10 +129,12 @@ def evaluate(
     if folder is not None:
         paths = [folder]
     if not paths:
-        raise ChoiceError(f"no traces for {name} come with this package: name some, or collect: {evaluation.command}")
+        raise ChoiceError(
+            f"this package contains no traces for {name}: pass traces, or collect them with {evaluation.command}"
+        )
     found, notes = read_inputs(paths)
     answer = evaluation.open(found, progress)
-    sources = [*(["traces that come with tui-probe"] if folder else []), *(entry.text for entry in found)]
+    sources = [*(["traces included in tui-probe"] if folder else []), *(entry.text for entry in found)]
     return replace(
         answer,
         name=evaluation.name,
@@ -146,4 +148,4 @@ def evaluate(
 
 def nothing_measured_error(evaluation: str, reasons: Sequence[str]) -> TraceError:
     """The error for what was given and holds nothing of the evaluation: why, and what to run."""
-    return TraceError(f"{'; '.join(reasons)}. To collect all of it: tui-probe eval {evaluation} --run")
+    return TraceError(f"{'; '.join(reasons)}. To collect everything: tui-probe eval {evaluation} --run")

@@ -67,7 +67,7 @@ def read_collected(folder: Path) -> dict[str, CollectedRun]:
             for name, run in data["runs"].items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise TraceError(f"{path}: it cannot be read ({error}): delete it, and collect again") from error
+        raise TraceError(f"{path} is unreadable ({error}); delete it and collect again") from error
 
 
 def write_collected(folder: Path, runs: dict[str, CollectedRun]) -> None:
@@ -96,7 +96,7 @@ def is_kept(folder: Path, run: CollectedRun) -> bool:
     path = path_in_trace(folder, run.file)
     if path is None:
         raise TraceError(
-            f"{folder / COLLECTED_FILE}: {run.file!r} leads out of the folder: delete it, and collect again"
+            f"{folder / COLLECTED_FILE}: {run.file!r} is outside of this directory; delete the entry and collect again"
         )
     return path.is_file() or is_trace(path)
 
@@ -178,7 +178,7 @@ class EvaluationInput:
         if not kernels:
             return f"{self.path}: no kernel was launched"
         reason = no_result_reason(ViewSource(self.trace, kernels[0]), *probes)
-        return f"{self.path}: {reason or 'that launch has no result'}"
+        return f"{self.path}: {reason or 'the launch has no result'}"
 
 
 def read_inputs(arguments: Sequence[str | PathLike[str]]) -> tuple[list[EvaluationInput], list[str]]:
@@ -207,7 +207,9 @@ def _inputs_in_directory(folder: Path) -> list[EvaluationInput]:
         return [_input_at_path(run.name, folder / run.file) for run in finished]
     if not (paths := traces_in(folder)):
         problems = "; ".join(f"{run.name}: {run.problem}" for run in runs.values() if run.problem)
-        raise TraceError(f"{folder} holds no trace{f' ({problems})' if problems else ''}: name the directory of a run")
+        raise TraceError(
+            f"{folder} contains no trace{f' ({problems})' if problems else ''}; pass the directory of a run"
+        )
     return [_input_at_path(path.name, path) for path in paths]
 
 
@@ -225,6 +227,6 @@ def _input_of_text(text: str) -> EvaluationInput:
         return EvaluationInput(path.name, path)
     address = parse_address(text)
     if address.path is None:
-        raise ChoiceError(f"{text}: name the trace: TRACE{address}")
+        raise ChoiceError(f"{text} does not name a trace: use TRACE{address}")
     directory = find_trace(address.path)
     return EvaluationInput(directory.absolute().name, directory, open_trace(directory), address.kernel, address.launch)

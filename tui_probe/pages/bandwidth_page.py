@@ -24,39 +24,39 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import View
 
 CACHES_EXPLANATION: Final = (
-    "Caches: the buffer for memory is at least four times as large as L2 and is read end to end, so that no word is"
-    " still in L2 when its turn comes again. The buffer for L2 is a quarter of L2, read again and again past L1."
+    "Caches: the buffer for memory is at least four times as large as L2 and is read from start to end, so L2 no"
+    " longer holds a word when it is read again. The buffer for L2 is a quarter of L2 and is read repeatedly,"
+    " bypassing L1."
 )
 TIMES_EXPLANATION: Final = (
-    "Figures are medians of repeats, after one that does not count. Events time kernels and driver copies; the host's"
-    " clock times pageable copies and the disk. A copy counts each byte twice, read and written. Spread is the slowest"
-    " minus the fastest."
+    "Values are medians over repeats; the first repeat is not counted. Kernels and driver copies are timed with"
+    " events, pageable copies and the disk with the host's clock. A copy counts each byte twice, once read and once"
+    " written. Spread is the slowest minus the fastest time."
 )
 BANDWIDTH_EXPLANATION: Final = (
-    "Each value is bytes moved over time. “of spec.” compares it with what clock and width of the memory bus allow."
-    " Reads come within about 5 to 10 % of that, the cost of DRAM refresh; writes and copies, which turn the bus"
-    " around, stay further below.",
-    "Do caches distort a bandwidth test? Yes, wherever data are used again before other data have evicted them: a"
-    " buffer that fits in L2 shows L2's bandwidth from its second use on. The line above the table says how large that"
-    " error would be here. So memory is measured with a buffer of at least four times L2, read end to end; small"
-    " windows (few blocks) move through it and never come back within a repeat.",
-    "What do blocks share? All blocks share L2 and the memory behind it; the blocks on one SM share its L1, which"
-    " contains shared memory; each block has its part of shared memory to itself. So a GPU reaches its bandwidth only"
-    " with blocks on all SMs, and each SM has only as many bytes in flight as its blocks have room for.",
-    "How close is my kernel to these limits? tui-probe roofline TRACES --bandwidth FILE shows probed kernels next to"
-    " this measurement.",
+    "Each value is bytes moved divided by time. “of spec.” is its share of the bandwidth that clock and width of the"
+    " memory bus allow. Reads reach 90 to 95 % of it; DRAM refresh takes the rest. Writes and copies reach less, since"
+    " they reverse the direction of the bus.",
+    "Do caches distort a bandwidth test? Yes, if data is used again before it is evicted: a buffer that fits in L2"
+    " shows the bandwidth of L2 from its second use on. The line above the table shows how large this error would be"
+    " on this GPU. Memory is therefore measured with a buffer of at least four times L2, read from start to end. With"
+    " few blocks, a small window moves through the buffer and never returns within a repeat.",
+    "What do blocks share? All blocks share L2 and DRAM. The blocks on one SM share its L1, which contains shared"
+    " memory; each block has its own part of shared memory. A GPU reaches its bandwidth only with blocks on all SMs."
+    " Each SM has only as many bytes in flight as its blocks have buffers for.",
+    "How close is a kernel to these limits? tui-probe roofline TRACES --bandwidth FILE shows probed kernels together"
+    " with this measurement.",
 )
 SWEEP_EXPLANATION: Final = (
-    "A row is a number of blocks, a column the bytes that each block has in flight from memory to its shared memory, a"
-    " cell the bandwidth of the whole GPU. By Little's law bytes in flight = bandwidth × latency: a GPU reaches its"
-    " bandwidth once enough bytes are in flight, however they are divided among blocks.",
-    "More parallelism, or more contention? Until enough bytes are in flight, bandwidth grows in proportion to the"
-    " number of blocks and to the bytes of each. From there on, more blocks only queue. Where bandwidth falls again,"
-    " blocks obstruct each other in L2 and in the queues of memory: that loss is the price of contention. The lines"
-    " above the table say how large it is here.",
-    "A kernel with few blocks can make up for that with more bytes in flight per block (deeper pipelines, wider loads,"
-    " more warps), within the limits of shared memory and registers; a kernel with many blocks needs little per"
-    " block.",
+    "Rows are numbers of blocks. Columns are bytes that each block has in flight from memory to its shared memory."
+    " Cells show the bandwidth of the whole GPU. By Little's law, bytes in flight = bandwidth × latency: a GPU reaches"
+    " its bandwidth when enough bytes are in flight, however they are divided among blocks.",
+    "Bandwidth grows with blocks × bytes per block until enough bytes are in flight. Beyond that, more blocks only"
+    " queue. If bandwidth falls again, blocks compete in L2 and in the memory queues: this loss is the cost of"
+    " contention. The lines above the table show its size on this GPU.",
+    "A kernel with few blocks can compensate with more bytes in flight per block (deeper pipelines, wider loads, more"
+    " warps), within the limits of shared memory and registers. A kernel with many blocks needs few bytes in flight"
+    " per block.",
 )
 _BAR_GROUPS: Final = {
     "On the device": ("memory_read", "memory_write", "memory_copy", "driver_copy", "l2_read", "to_shared"),
@@ -159,7 +159,7 @@ class BandwidthBars(Document):
         for title, rates in self._parts():
             lines += [((title, "title"),), *self._bars(rates, cells, name), ()]
         if any(rate.limit for rate in self.measured.rates):
-            legend = "│ limit by clock and width of the memory bus. The longest bar or mark of a part sets its scale."
+            legend = "│ limit by clock and width of the memory bus. Each group is scaled to its longest bar or mark."
             lines += [((part, "dim"),) for part in wrap(legend, cells)]
         for paragraph in BANDWIDTH_EXPLANATION:
             lines += [(), *(((part, ""),) for part in wrap(paragraph, cells))]
@@ -211,7 +211,7 @@ def _end_text(rate: MeasuredRate) -> str:
 class SweepPage(Document):
     """All that was tried, with the best of each row as a bar; then the same as curves over the number of blocks."""
 
-    title = "Memory to shared memory, GB/s: blocks down, bytes in flight in each across"
+    title = "Memory to shared memory, GB/s; rows: blocks, columns: bytes in flight per block"
 
     def __init__(self, sweep: Sweep, card: GpuCard | None, *, explained: bool = False) -> None:
         self.sweep, self.card, self.explained = sweep, card, explained
@@ -270,7 +270,7 @@ class SweepPage(Document):
             f"{sign} {units.size(flight)}".replace(" ", "\u00a0")
             for sign, flight in zip(_SIGNS, sweep.flights, strict=False)
         )
-        for part in wrap(f"across: blocks; in flight in each: {'   '.join(signs)}", cells):
+        for part in wrap(f"x axis: blocks; in flight per block: {'   '.join(signs)}", cells):
             yield ((part, "dim"),)
 
     def record(self) -> Mapping[str, Any]:

@@ -33,8 +33,8 @@ _PROBED_TEXTS: Final[dict[ProbeMode, str]] = {"ptx": "probed in PTX", "graft": "
 _MAX_NAMED: Final = 3
 VERSION = 1
 """Version of the JSON; it rises when a key changes its meaning or goes."""
-_NO_ASSEMBLER_NOTE = "no ptxas found: nothing is assembled, so registers and spills are unknown"
-_VERIFIED_NOTE = "it writes only its own registers and maps, and stays within its snippets"
+_NO_ASSEMBLER_NOTE = "no ptxas found, so registers and spills are unknown"
+_VERIFIED_NOTE = "the probe writes only its own registers and maps and stays within its snippets"
 _HEADINGS: Final = ("offset", "SASS", "source", "loops", "waits for", "producers")
 _MOST_PRODUCERS: Final = 3
 
@@ -76,7 +76,7 @@ def group_lines(kernels: Sequence[tuple[KernelCheck, ProcessLog]], arrow: str) -
             yield f"  instead    {first.instead}"
         yield from _kernel_names(left_out)
     yield ""
-    yield "Each kernel: --format json, or by its name: --kernel NAME"
+    yield "For all kernels use --format json, for one kernel --kernel NAME"
 
 
 def _unprobed_groups(kernels: Sequence[KernelCheck]) -> list[list[KernelCheck]]:
@@ -103,7 +103,7 @@ def _registers(logs: Sequence[ProcessLog], arrow: str) -> str:
         return NOT_MEASURED
     before, after = (_range(numbers) for numbers in zip(*known, strict=True))
     most = max(new - old for old, new in known)
-    return f"{before} {arrow} {after}, {f'at most {most:+}' if most > 0 else 'more in no kernel'}"
+    return f"{before} {arrow} {after}, {f'at most {most:+}' if most > 0 else 'no increase'}"
 
 
 def _range(numbers: Sequence[int]) -> str:
@@ -168,7 +168,7 @@ def _kernel_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, arro
     if (readable := demangle(kernel.name)) != kernel.name:
         yield _field("  is", readable)
     if kernel.target != kernel.arch:
-        compiled = f"compiled for {kernel.arch}, as by the driver of such a GPU"
+        compiled = f"compiled for {kernel.arch}, as the driver of that GPU does"
         runs = f"{kernel.arch} runs it too"
         yield _field("  target", f"{kernel.target}; {compiled if kernel.way == 'ptx' else runs}")
     if kernel.status == "ok":
@@ -188,7 +188,7 @@ def _kernel_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, arro
         if kernel.instead:
             yield _field("  instead", kernel.instead)
         elif kernel.status == "failed" and check.out is None:
-            yield _field("  look", "at its files, which --out DIR keeps")
+            yield _field("  look", "at its files; --out DIR keeps them")
     if check.out is not None:
         yield _field("  files", str(kernel.directory))
     if kernel.waits is not None:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.finding_changes import FindingChange
     from tui_probe.verdicts.kernel_matching import KernelMatch
 
-_NO_KERNEL_TEXT: Final = "to compare kernels of other names, name one on both sides: TRACE:KERNEL"
+_NO_KERNEL_TEXT: Final = "to compare kernels with different names, pass TRACE:KERNEL for both sides"
 
 
 class Comparison(Document):
@@ -96,7 +96,7 @@ class Comparison(Document):
         known = list(dict.fromkeys(change.before.key for change in self.rows))
         unknown = [key for key in keys if key not in known]
         if unknown:
-            raise ChoiceError(f"no value is {', '.join(unknown)}; there are {', '.join(known) or 'none'}")
+            raise ChoiceError(f"no value is named {', '.join(unknown)}; values: {', '.join(known) or 'none'}")
         self._chosen = True
         pairs = [
             replace(pair, changes=[*map(_as_asked, _of_keys(pair.changes, keys))], findings=()) for pair in self.pairs
@@ -142,7 +142,7 @@ class Comparison(Document):
             return "they are different kernels"
         timed = any(change.before.is_time and change.change for change in self.rows)
         if timed and any(side.simulated for side in self.sides):
-            return "times of a simulated GPU are those of a model; --figures KEY,... judges counts only"
+            return "times of a simulated GPU come from a model; to judge only counts, use --figures KEY,..."
         return ""
 
     @property
@@ -177,13 +177,13 @@ class Comparison(Document):
         if self.sides[0] == self.sides[1]:
             return ["A and B are the same", *problems]
         before, after = (side.about for side in self.sides)
-        model = ["cycles of a simulated GPU are not time: no verdict on speed, fewer are not called better"]
+        model = ["cycles of a simulated GPU are not time, so neither speed nor cycles are judged"]
         return [
             *(model if any(side.simulated for side in self.sides) else []),
             *self._resized,
             *problems,
             *(
-                f"the {name} differs: {before[name]}, and {after[name]}"
+                f"the {name} differs: A {before[name]}, B {after[name]}"
                 for name in before
                 if before[name] != after.get(name, before[name])
             ),
@@ -203,7 +203,7 @@ class Comparison(Document):
         if not other or len(self.pairs) < 2:
             return []
         return [
-            f"{other} of {len(self.pairs)} have different grids or blocks: totals grow with the work, shares do not"
+            f"{other} of {len(self.pairs)} kernels differ in grid or block: totals grow with the work, shares do not"
         ]
 
     def lines(self, width: int) -> Sequence[Line]:
@@ -254,7 +254,7 @@ class Comparison(Document):
 
     def no_target_reason(self, number: int, width: int) -> str:
         del number, width
-        return "this line has no metric: Enter on a row of a table leads to its page" if self._leads else ""
+        return "this line has no metric; press Enter on a table row to open its page" if self._leads else ""
 
     def gutter(self, width: int) -> int:
         """The whole line."""

@@ -106,7 +106,7 @@ def sides_warning(sides: tuple[ComparedSide, ComparedSide]) -> str:
     if before.ending == after.ending or not (before.failed or after.failed):
         return ""
     failed = [f"{letter}'s program" for letter, side in zip("AB", sides, strict=True) if side.failed]
-    return f"{' and '.join(failed)} failed: A {before.ending}, B {after.ending}; what follows may be of less work"
+    return f"{' and '.join(failed)} failed: A {before.ending}, B {after.ending}; the results below may cover less work"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def linked_page(lead: PageLink) -> tuple[str, str]:
             if missing is None:
                 return name, ""
             why = why or missing
-    return "", why or "no page shows it"
+    return "", why or "no page shows this value"
 
 
 def _missing(name: str, source: ViewSource) -> str | None:

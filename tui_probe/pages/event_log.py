@@ -70,25 +70,25 @@ def event_sentence(event: Event) -> str | None:
 def _process_sentence(event: Event) -> str | None:
     match event:
         case event_types.ProcessStarted(pid):
-            return f"the process has the number {pid}, which ends the trace's name"
+            return f"the process has PID {pid}, the end of the trace's name"
         case event_types.Command(text):
             return f"its command line is: {text}"
         case event_types.DriverOpened():
             return "the hook opened the real driver"
         case event_types.Epoch():
-            return "zero of the names of result files, in nanoseconds since 1970"
+            return "time 0 in the names of result files, in nanoseconds since 1970"
         case event_types.Device(_, sms, clock, capability, name):
             about = f"{units.counted(sms, 'SM')}, compute capability {capability}, at most {clock / 1e6:.2f} GHz"
             return f"the device: {name}, {about}"
         case event_types.Initialised():
             return "the hook is ready"
         case event_types.BenchmarkEnabled(size):
-            return f"originals are timed, too, after {units.size(size)} of L2 cache are flushed"
+            return f"original kernels are also timed, after flushing {units.size(size)} of L2"
         case event_types.Exited(launches, probed, dropped):
             seen, lost = units.counted(launches, "launch"), units.counted(dropped, "result")
-            return f"the end: {seen}, {units.count(probed)} of them probed, {lost} not kept"
+            return f"the program ended: {seen}, {units.count(probed)} of them probed, {lost} dropped"
         case event_types.ContextFailed(error, name):
-            return f"no result could be read: {name} ({error}); launches in this GPU context are not probed any more"
+            return f"the result could not be read: {name} ({error}); later launches in this GPU context run unprobed"
         case _:
             return None
 
@@ -99,13 +99,13 @@ def _code_sentence(event: Event) -> str | None:
             what = f"{units.size(size)} of device memory at {pointer:#x}" if size is not None else f"{pointer:#x}"
             return f"the program called {call} for {what}: {_driver_answer(status)}"
         case launch_events.ModuleCall(call, _, _, _, name):
-            return f"the program called {call}" + (f", and named {name}" if name else "")
+            return f"the program called {call}" + (f" for {name}" if name else "")
         case launch_events.Image(kind, size):
             return f"a kernel image was loaded: {kind}, {units.size(size)}"
         case launch_events.FunctionMissing():
-            return "a function was launched for the first time: it has to be prepared"
+            return "first launch of a function: its preparation starts"
         case launch_events.FunctionFound(_, succeeded):
-            return "a function was launched that is prepared" + ("" if succeeded else ", and cannot be probed")
+            return "launch of a prepared function" + ("" if succeeded else ", which cannot be probed")
         case _:
             return None
 
@@ -113,28 +113,28 @@ def _code_sentence(event: Event) -> str | None:
 def _preparation_sentence(event: Event) -> str | None:
     match event:
         case launch_events.ImageFound(_, name, size):
-            return f"{name} is in an image of {units.size(size)}" if name else "no image of the function was seen"
+            return f"{name} is in an image of {units.size(size)}" if name else "the function's image is unknown"
         case launch_events.KernelFolder(name, folder):
             return f"the files of {name} are in kernel/{folder}"
         case launch_events.FileStep(step, path):
             return f"{step} {path.rpartition('/')[2]}"
         case launch_events.EngineStarted():
-            return "the engine was started"
+            return "the engine started"
         case launch_events.EngineAnswer(outcome, reason):
             return f"the engine answered: {outcome}" + (f", {reason.text}" if reason else "")
         case launch_events.InfoRead(_, parameters, maps):
             return ", ".join(
                 [
-                    f"kernel.info was read: {units.counted(parameters, 'parameter')}",
+                    f"read kernel.info: {units.counted(parameters, 'parameter')}",
                     *([] if maps is None else [units.counted(maps, "map")]),
                 ]
             )
         case launch_events.KernelReady(_, name):
-            return f"{name} is ready to be launched with the probe"
+            return f"{name} is prepared; later launches are probed"
         case launch_events.KernelPrepared(index, status, _, _, reason):
             return f"kernel #{index} is {status}" + (f": {reason.text}" if reason else "")
         case launch_events.ProbedFunction(index, resources):
-            return f"kernel #{index} with the probe takes {_number_text(resources.registers)} registers per thread"
+            return f"kernel #{index} with the probe needs {_number_text(resources.registers)} registers per thread"
         case _:
             return None
 
@@ -142,7 +142,7 @@ def _preparation_sentence(event: Event) -> str | None:
 def _launch_sentence(event: Event) -> str | None:
     match event:
         case launch_events.Parameters():
-            return "when the launch was asked for, and its parameters"
+            return "time of the launch call, and its parameters"
         case launch_events.LaunchStarted(shape):
             return f"a probed launch of {_shape_text(shape)}"
         case launch_events.MapSize(blocks, level, slots, size, total):
@@ -151,19 +151,19 @@ def _launch_sentence(event: Event) -> str | None:
         case launch_events.ProbeMemory(size):
             return f"all maps of the launch take {units.size(size)} of device memory"
         case launch_events.LaunchEnded(_, status):
-            return f"the driver was given the launch: {_driver_answer(status)}"
+            return f"launch call to the driver: {_driver_answer(status)}"
         case launch_events.ResultSaved(path, size):
-            return f"what the probe recorded went to result/{path.rpartition('/')[2]}, {units.size(size)}"
+            return f"the records were saved to result/{path.rpartition('/')[2]}, {units.size(size)}"
         case launch_events.LaunchUnprobed(shape, _, _, _, reason):
-            return f"the original was launched, {_shape_text(shape)}" + (f": {reason.text}" if reason else "")
+            return f"launch of the original kernel, {_shape_text(shape)}" + (f": {reason.text}" if reason else "")
         case launch_events.LaunchTimes(prologue, kernel, epilogue, _):
             times = ", ".join(map(_number_text, (prologue, kernel, epilogue)))
-            return f"milliseconds before, in and after the probed kernel: {times}"
+            return f"milliseconds before, during and after the probed kernel: {times}"
         case launch_events.Benchmark(_, kernel, _, original, impact):
             times = f"{_number_text(kernel)} ms with the probe and {_number_text(original)} ms without"
-            return f"the kernel took {times}, {_number_text(impact)} times as long"
+            return f"the kernel took {times}, a slowdown of {_number_text(impact)}"
         case event_types.Callback(step, _):
-            return f"the analysis of the probe: {step}"
+            return f"analysis of the probe: {step}"
         case event_types.Unknown():
             return "unknown line: truncated, or mixed with another"
         case _:
@@ -174,20 +174,20 @@ def _graph_sentence(event: Event) -> str | None:
     match event:
         case launch_events.GraphInstantiated(graph, nodes, kernels):
             inside = f"{units.counted(nodes, 'node')}, {units.count(kernels)} of them kernels"
-            return f"graph {graph} is executable: {inside}"
+            return f"graph {graph} was instantiated: {inside}"
         case launch_events.GraphNode(graph, index, kind, _, after):
             behind = f", after {', '.join(map(str, after))}" if after else ""
             return f"node {index} of graph {graph}: {kind}{behind}"
         case launch_events.GraphReplayed(graph, count):
-            return f"graph {graph} was replayed {units.counted(count, 'time')}, and not probed"
+            return f"graph {graph} was replayed unprobed {units.counted(count, 'time')}"
         case launch_events.GraphReplay(graph, _, _, first, count):
             return f"a probed replay of graph {graph}: launches {first} to {first + max(count, 1) - 1}"
         case launch_events.GraphTimed(graph, _, probed, ns):
             how = "with" if probed else "without"
             return f"a replay of graph {graph} {how} probes took {units.duration(ns / 1e9)}"
         case launch_events.GraphChanged(graph, what, reason):
-            outcome = {"untwinned": "is not probed", "passed": "passed unprobed, though a replay was due",
-                    "given back": "gave its probed copy back", "destroyed": "was destroyed"}[what]  # fmt: skip
+            outcome = {"untwinned": "is not probed", "passed": "ran unprobed, although it was due to be sampled",
+                    "given back": "released its probed copy", "destroyed": "was destroyed"}[what]  # fmt: skip
             return f"graph {graph} {outcome}" + (f": {reason.text}" if reason else "")
         case _:
             return None

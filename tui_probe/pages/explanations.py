@@ -8,55 +8,54 @@ from tui_probe.pages.views import kind_of, names
 
 _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
     "recent": (
-        "The newest traces. found says of the kernel that takes most of the time what limits it and by how much, else"
-        " what its probes say first, ! before what stands out; – where nothing was found, or the run is active. It is"
-        " read once, and kept in your state folder.",
-        "▶3 stands for three runs of one command, of which the newest is shown: c shows the others. Below the list is"
-        " what the selected run found, and what is different from the run of the same command before it.",
+        "The newest traces. The column found shows the limiter of the kernel with the most GPU time and its"
+        " utilization, or else that kernel's first finding. ! marks findings that cost time. – means that nothing was"
+        " found or the run is still active. The text is computed once and kept in your state directory.",
+        "▶3 marks three runs of one command, of which the newest is shown; c shows the others. Below the list are the"
+        " findings of the selected run and its differences from the previous run of the same command.",
     ),
     "form": (
-        "What to start, and how. Paths in the command are completed: → takes what is shown behind the cursor. The last"
-        " line is the command line that does the same.",
+        "The program to start, and its options. Paths in the command are completed: → accepts the suggestion after"
+        " the cursor. The last line shows the equivalent command line.",
     ),
     "machine": (
-        "What tui-probe doctor finds. ✘ is missing and ! needs a look, with what to do; ○ is optional, with what it"
-        " would give.",
+        "The results of tui-probe doctor. ✘ is missing, ! needs attention and ○ is optional; each comes with advice.",
     ),
     "figures": (
-        "Each value of both sides, and how it changed; better and worse say which direction is wanted. – means not"
-        " measured.",
+        "Each value of A and B, and its change. “better” and “worse” depend on the desired direction of the value. –"
+        " means not measured.",
     ),
     "kernels": (
-        "One row per kernel, that with most GPU time first where launches were timed, else in order of first launch."
-        " 12 of 6 060, or 12/6.1k: that many launches were probed. Registers and spills are before→after probing; both"
-        " sort by what the probe adds. Slowdown is probed time over original time; + marks times of launches with the"
-        " probe. Enter opens a kernel: its findings and all its pages.",
-        "finding is what the probe found in the newest result that was read, ! before what stands out, else why there"
-        " is nothing. Where there is little room columns leave in this order: probe memory, time, spills, block, grid,"
-        " trend, way, p99, slowdown, registers, median, launches, finding, share; bars need 100 columns. trend has the"
-        " times of the last 8 launches that were timed, newest right, from 0 to the longest of them.",
-        "Skipped: nothing to probe, as in kernels without PTX. Failed: the original ran instead. Excluded: left out by"
-        " --kernel or --exclude. The page below says why, and what to do.",
+        "One row per kernel, sorted by GPU time if launches were timed, else by first launch. 12 of 6 060, or"
+        " 12/6.1k, means that 12 launches were probed. Registers and spills are shown as before→after probing; sorting"
+        " uses the difference. Slowdown is probed time divided by original time. + marks times of probed launches."
+        " Enter opens the findings and all other pages of a kernel.",
+        "The column finding shows the first finding of the newest result, or why there is none. ! marks findings that"
+        " cost time. On narrow screens, columns disappear in this order: probe memory, time, spills, block, grid,"
+        " trend, way, p99, slowdown, registers, median, launches, finding, share. Bars need 100 columns. The column"
+        " trend shows the times of the last 8 timed launches, newest at the right; a full bar is the longest.",
+        "Skipped: there is nothing to probe, e.g. no PTX. Failed: the original ran instead. Excluded: by --kernel or"
+        " --exclude. The page below shows the reason and advice.",
     ),
     "kernel": (
-        "The selected kernel: why it was probed or not and what to do about it, what the probe costs it, how it was"
-        " launched. Enter opens its findings.",
+        "The selected kernel: whether and why it was probed, with advice, the overhead of the probe, and its"
+        " launches. Enter opens the findings.",
     ),
     "process": ("process.log of the selected kernel: how it was pruned, probed and assembled.",),
     "events": (
-        "event.log: what the hook driver did, one line per event, as it happens. [exec] marks launches, [probe]"
-        " kernels being prepared, [mem] allocations, [mod] loaded modules.",
+        "event.log: one line per event of the hook driver, as it happens. [exec] marks launches, [probe] the"
+        " preparation of kernels, [mem] allocations, [mod] loaded modules.",
     ),
-    "stdout": ("What the target writes to its standard output.",),
-    "stderr": ("What the target writes to its standard error.",),
+    "stdout": ("Standard output of the program.",),
+    "stderr": ("Standard error of the program.",),
     "results": (
-        "What the probe measured of each kernel, those with most GPU time first: a line for each of a few results,"
-        " else the least, the median and the most of each value over some of them, evenly spread. A kernel is read"
-        " again as its results double, and at the end. Enter on a kernel of the table shows single launches.",
+        "The probe's values for each kernel, sorted by GPU time. A kernel with few results has one line per result."
+        " With more, each value has its minimum, median and maximum over evenly spaced results. A kernel's results are"
+        " read again when their number has doubled, and at the end. Enter on a kernel shows single launches.",
     ),
     "gpu": (
-        "The devices of the run; and while it runs the GPUs of this machine, with their load, memory, clocks and power"
-        " in the last minutes.",
+        "The GPUs of the run. During the run, also the GPUs of this machine, with load, memory, clocks and power over"
+        " the last minutes.",
     ),
 }
 """Explanations of the home screen, of pages of the live screen, and of values of a comparison."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.limiter import KernelLimiter
 
 LABEL_WIDTH: Final = 16
-_SIMULATED: Final = " (simulated: cycles are those of a model)"
+_SIMULATED: Final = " (simulated: cycles come from a model)"
 _MAX_QUESTIONS: Final = 5
 _OPTION_WIDTH: Final = 27
 _QUESTION_WIDTH: Final = 46
@@ -74,7 +74,7 @@ class Question:
         return {"question": self.words, "option": self.option, "pages": list(self.pages)}
 
 
-COST_QUESTION: Final = Question("what does the probe cost?", "--benchmark")
+COST_QUESTION: Final = Question("what is the overhead of the probe?", "--benchmark")
 
 
 @cache
@@ -204,7 +204,7 @@ def question_lines(questions: Sequence[Question], command: str, cells: int, or_k
     """
     if not questions:
         return []
-    before = f" to ask more: {or_key}" if or_key else " to ask more:"
+    before = f" further questions: {or_key}" if or_key else " further questions:"
     lines: list[Line] = [((line, "head"),) for line in command_lines(before, command, cells)]
     for question in questions[:_MAX_QUESTIONS]:
         spans: list[Span] = [("  " + pad(question.option, _OPTION_WIDTH), "key")]
@@ -308,7 +308,7 @@ def _unprobed_texts(kernel: KernelFacts) -> Iterator[str]:
     """The probes of the run that a kernel does not have, or that have no result of it, and why."""
     for probed in kernel.by_probe():
         if probed.status != "probed":
-            yield f"not with -p {safe(probed.probe or '')}: {safe(probed.reason or probed.status)}"
+            yield f"not probed with -p {safe(probed.probe or '')}: {safe(probed.reason or probed.status)}"
     yield from unmeasured_texts(unmeasured_probes(kernel))
 
 

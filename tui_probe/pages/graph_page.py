@@ -19,17 +19,18 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
 
 GRAPHS_ABOUT: Final = (
-    "Each CUDA graph that the program made executable, with its nodes in the order in which the driver tells them;"
-    " nodes of a child graph are below its own. A replay launches all kernels of a graph with one call. Replays that"
-    " are sampled run a copy of the graph, whose kernels are probed: each of those launches is one of the kernel, with"
-    " a number of its own.",
-    "The time of a graph is that of a replay as a whole, between events before and behind it; “call” is what the host"
-    " needs for it. The time of a node is the mean over all timed launches of its kernel, in this graph or outside of"
-    " any; in a graph launches are timed with TUI_PROBE_GRAPHS=timed only. Where the probe in them reads %globaltimer,"
-    " “began” says when each node of the newest probed replay did, after the first. Bars show when a node can begin, by"
-    " what it waits for: with those times as lengths where all kernels have one, else with equal ones.",
+    "All CUDA graphs that the program instantiated, with their nodes in the order in which the driver lists them."
+    " Nodes of a child graph are listed below its node. A replay launches all kernels of a graph with one call. A"
+    " sampled replay runs a copy of the graph with probed kernels; each kernel in it counts as a launch with its own"
+    " number.",
+    "The time of a graph is that of a whole replay, between events before and after it; “call” is the host time of"
+    " the replay call. The time of a node is the mean over all timed launches of its kernel, in any graph or outside"
+    " of graphs. Launches in graphs are timed only with TUI_PROBE_GRAPHS=timed. If the probe reads %globaltimer,"
+    " “began” is the start of each node in the newest probed replay, relative to the first node. Bars show when a node"
+    " can start, given its dependencies. Their lengths are node times if all kernels have one, else all lengths are"
+    " equal.",
 )
-NO_GRAPHS_TEXT: Final = "No CUDA graph was made executable."
+NO_GRAPHS_TEXT: Final = "The program instantiated no CUDA graph."
 _BAR_CELLS: Final = 24
 _MOMENT_SIGN: Final = "·"
 """The place of a node for which no time is known, or which takes none."""

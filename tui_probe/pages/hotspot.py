@@ -110,16 +110,16 @@ def _no_hotspot(source: ViewSource, results: Sequence[ResultFindings]) -> Hotspo
     """Return why there is no hotspot."""
     kernel = source.kernel
     if kernel.status != "probed":
-        return Hotspot(why="the kernel was not probed, so nothing was measured of it: page 1 says why")
+        return Hotspot(why="the kernel was not probed, so there are no values; see page 1 for the reason")
     if all(result.probe == NO_PROBE for result in results):
         return Hotspot(why="this launch has no result")
     telling = _probes_with_places()
     if any(result.probe in telling for result in results):
-        return Hotspot(why="nothing stands out in this launch")
+        return Hotspot(why="no hotspot in this launch")
     results = [result for result in results if result.probe != NO_PROBE]
-    probes = " and ".join(f"-p {result.probe}" for result in results if result.probe) or "what was recorded"
+    probes = " and ".join(f"-p {result.probe}" for result in results if result.probe) or "this result"
     asks = next((question.option for question in open_questions(kernel, results) if question.probe in telling), "")
-    return Hotspot(why=f"{probes} reports no place", asks=asks)
+    return Hotspot(why=f"{probes} does not report lines or times", asks=asks)
 
 
 def _probes_with_places() -> frozenset[str]:

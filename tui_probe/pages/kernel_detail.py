@@ -111,7 +111,7 @@ def snapshot_failure_lines(row: KernelSnapshot, cells: int) -> list[Line]:
 
 def state_lines(row: KernelSnapshot, cells: int) -> list[Line]:
     """Status of the kernel, why it was not probed, and what to do."""
-    where = " in its machine code (graft)" if row.mode == "graft" else ""
+    where = " in SASS (graft)" if row.mode == "graft" else ""
     glyph, role = ("✘", "failed") if row.failures else (_GLYPHS.get(row.status, " "), row.status)
     lines = list(_labelled_field("status", f"{glyph} {row.status}{where}", cells, role))
     if row.reason:
@@ -175,11 +175,11 @@ def _launches(row: KernelSnapshot, cells: int) -> Iterator[Line]:
         sides, blocks_text = units.extent(row.grid), units.counted(blocks, "block")
         grid = blocks_text if sides == str(blocks) else f"{sides} = {blocks_text}"
         yield from _labelled_field(
-            "grid", grid + (" (varies between launches; this is the last)" if row.grid_varies else ""), cells
+            "grid", grid + (" (varies between launches; this is the newest)" if row.grid_varies else ""), cells
         )
         block = f"{units.extent(row.block)} = {units.counted(warps, 'warp')}"
         yield from _labelled_field(
-            "block", block + (" (varies between launches; this is the last)" if row.block_varies else ""), cells
+            "block", block + (" (varies between launches; this is the newest)" if row.block_varies else ""), cells
         )
     if row.shared_dynamic:
         yield from _labelled_field("dynamic shared", f"{units.size(row.shared_dynamic)} per block", cells)
@@ -201,7 +201,7 @@ def _time_lines(row: KernelSnapshot, cells: int) -> Iterator[Line]:
     """Share of the GPU's time, and what the probe adds."""
     time, share = row.gpu_time, row.time_share
     if time is not None:
-        share_text = "" if share is None else f", {share:.1%} of that of all kernels"
+        share_text = "" if share is None else f", {share:.1%} of all kernels"
         yield from _labelled_field(
             "GPU time", f"{_time_with_error(time.total_ns, time.total_stderr_ns)} estimated{share_text}", cells
         )
@@ -216,11 +216,11 @@ def _time_lines(row: KernelSnapshot, cells: int) -> Iterator[Line]:
 def _slowdown_basis(row: KernelSnapshot) -> str:
     """Return the times that the slowdown is the ratio of, which are seldom the medians."""
     if not row.slowdown_pairs:
-        return "ratio of the mean times, over the shapes timed both ways"
+        return "ratio of mean times, for shapes timed with and without the probe"
     times = f"{_milliseconds(row.time_ms)} original, {_milliseconds(row.time_probed_ms)} probed"
     if row.slowdown_pairs == 1:
-        return f"one pair: {times}"
-    return f"median of the ratios of {row.slowdown_pairs} pairs; median times {times}"
+        return f"one pair of launches: {times}"
+    return f"median ratio of {row.slowdown_pairs} pairs of launches; median times: {times}"
 
 
 def _launch_times_text(kind: VariantTime) -> str:
@@ -229,7 +229,7 @@ def _launch_times_text(kind: VariantTime) -> str:
     least, median, p99, most = (
         units.duration(ns / 1e9) for ns in (kind.least_ns, kind.median_ns, kind.p99_ns, kind.most_ns)
     )
-    waited = f", {units.count(kind.host_bound)} of them bound by the host" if kind.host_bound else ""
+    waited = f", {units.count(kind.host_bound)} of them host bound" if kind.host_bound else ""
     timed = f"{units.counted(kind.samples, 'launch')} timed{waited}"
     return f"mean {mean}, median {median}, p99 {p99}, {least} to {most}; {timed}"
 
@@ -311,7 +311,7 @@ def _timeline_chart(launch: LaunchTimeline) -> Chart | None:
     sample = "" if timeline.sample is None else f", {sampled_blocks_text(timeline.sample)}"
     simulated = ", simulated" if launch.simulated else ""
     high = cycles_text(timeline.span, launch.clock_khz)
-    return Chart(f"{launch.which}: blocks running, {most}{sample}{simulated}", tuple(values.tolist()), "0", high)
+    return Chart(f"{launch.which}: running blocks, {most}{sample}{simulated}", tuple(values.tolist()), "0", high)
 
 
 def _times_chart(kernel: Kernel) -> Chart | None:
@@ -324,7 +324,7 @@ def _times_chart(kernel: Kernel) -> Chart | None:
     if not high > low:
         return None
     counts, _ = np.histogram(np.minimum(taken, high), CHART_COLUMNS, (low, high), weights=weight)
-    probed = ", all with the probe" if time.only_probed else ""
+    probed = ", all of them probed" if time.only_probed else ""
     title = f"GPU time of #{kernel.index}: {units.counted(time.shown.samples, 'launch')} timed{probed}"
     longest = f"{units.duration(high / 1e9)} (longest {units.duration(float(taken.max()) / 1e9)})"
     return Chart(title, tuple(count or None for count in counts.tolist()), units.duration(low / 1e9), longest)

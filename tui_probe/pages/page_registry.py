@@ -37,27 +37,27 @@ if TYPE_CHECKING:
 _GENERAL_PAGES: Final = (
     TracePage(
         "kernels", lambda trace, _: kernel_content(trace),
-        "Kernels", "every kernel: its part of the GPU time, the outcome of it, and what the probe costs it",
+        "Kernels", "all kernels: share of GPU time, status, and overhead of the probe",
     ),
-    TracePage("summary", summary_content, "Summary", "what was found in each kernel, and what to ask next"),
+    TracePage("summary", summary_content, "Summary", "findings of each kernel, and further questions"),
     TracePage(
-        "launches", lambda trace, _: launch_content(trace), "Launches", "every launch, in the order of the log"
+        "launches", lambda trace, _: launch_content(trace), "Launches", "all launches, in the order of the log"
     ),
-    TracePage("results", results_content, "Results", "what the probe measured, every result"),
-    TracePage("lines", line_page, "Lines", "the lines of all kernels, those first that waste or wait most"),
+    TracePage("results", results_content, "Results", "values of every result"),
+    TracePage("lines", line_page, "Lines", "lines of all kernels, sorted by waste and waiting time"),
     TracePage("ranges", lambda trace, _: range_page(trace), "Ranges", "NVTX ranges and the kernels in them"),
     TracePage(
         "sums", lambda trace, _: range_page(trace, together=True),
-        "Sums", "NVTX ranges merged by name: calls, time in kernels in total, per call and p99, share",
+        "Sums", "NVTX ranges merged by name: calls; total, mean and p99 kernel time; share",
     ),
     TracePage("tree", tree_page, "Tree", "where the GPU time goes: program, ranges, kernels, lines"),
     TracePage(
         "graphs", lambda trace, _: graph_page(trace),
-        "Graphs", "CUDA graphs: their nodes over time, how often and how long they were replayed",
+        "Graphs", "CUDA graphs: nodes over time, number and duration of replays",
     ),
     TracePage(
         "events", lambda trace, _: log_content(trace),
-        "event.log", "event.log: what the hook saw and did, line by line", headed=False,
+        "event.log", "event.log: events of the hook, line by line", headed=False,
     ),
 )  # fmt: skip
 
@@ -121,7 +121,7 @@ def require_page(name: str) -> PageEntry:
     page = find_page(name)
     if page is None:
         names = [known.name for known in all_pages()]
-        raise UsageError(f"there is no page {name!r}{did_you_mean(name, names) or '.'} There are {', '.join(names)}")
+        raise UsageError(f"there is no page {name!r}{did_you_mean(name, names) or '.'} Pages: {', '.join(names)}")
     return page
 
 

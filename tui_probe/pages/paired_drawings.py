@@ -120,7 +120,7 @@ def open_pair(name: str, one: ViewSource, other: ViewSource, progress: Progress)
     ]
     drawings = [view for view in views if not isinstance(view, Document)]
     if len(drawings) < len(views):
-        raise ChoiceError(f"{name} is a text: only drawings are put next to each other")
+        raise ChoiceError(f"{name} is a text page; only drawings can be shown side by side")
     return PairedDrawings(drawings[0], drawings[1], traces_warning(one.trace, other.trace))
 
 

@@ -127,7 +127,7 @@ def launch_events(trace: Trace) -> Iterator[Event]:
         zero = launch.time_ns if zero is None else zero
         if launch.stream not in threads:
             threads[launch.stream] = len(threads) + 1
-            name = "stream not told" if launch.stream is None else f"stream {launch.stream:#x}"
+            name = "unknown stream" if launch.stream is None else f"stream {launch.stream:#x}"
             yield _name_event("thread_name", pid, name, threads[launch.stream])
         kernel = trace.kernels.get(launch.kernel)
         args = {
@@ -153,6 +153,6 @@ def _launch_arguments(launch: LaunchTimeline) -> dict[str, Any]:
         "launch": launch.which,
         "kernel": launch.name,
         "simulated": launch.simulated,
-        "time": scale if known else "no time: a nanosecond is a cycle",
+        "time": scale if known else "not time: one nanosecond stands for one cycle",
         "alignment": launch.timeline.clocks.words(),
     }

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 RANGES_ABOUT: Final = (
-    "Ranges that the program pushes (torch.cuda.nvtx.range_push, nvtx.annotate), with the kernels launched in them on"
-    " the same thread; ranges with a start and an end take the launches of all threads. Below each range are the"
-    " kernels launched in it, but in none of its inner ranges. A range that launched nothing has no row.",
-    "Host time runs from push to pop: the time that the host needs to launch, not the time that the GPU needs to run."
-    " “In kernels” is the time of the launches themselves: launches × median of the kernel, with --benchmark. o merges"
-    " ranges of one name within the same outer range, so that a loop is one row; mean and p99 are then the time in"
-    " kernels of one range, and the share is that of the time of all launches of the trace.",
-    "Enter on a range shows its kernels, those of its inner ranges too, each once; Enter on a kernel goes to its"
-    " screen.",
+    "NVTX ranges of the program (torch.cuda.nvtx.range_push, nvtx.annotate), with the kernels launched in them on the"
+    " same thread. Ranges with explicit start and end include launches of all threads. A kernel is listed below its"
+    " innermost range. Ranges without launches are not listed.",
+    "Host time is the time from push to pop, in which the host launches kernels; it is not GPU time. “In kernels” is"
+    " the time of the launches, computed as launches × median time of the kernel (needs --benchmark). o merges ranges"
+    " with the same name and outer range, e.g. the iterations of a loop, into one row. Mean and p99 are then kernel"
+    " times per range; the share is relative to the time of all launches in the trace.",
+    "Enter on a range shows its kernels and those of its inner ranges, each kernel once. Enter on a kernel opens that"
+    " kernel.",
 )
 NO_RANGES_TEXT: Final = (
-    "No NVTX range encloses a launch: push ranges in the program (torch.cuda.nvtx.range_push, nvtx.annotate)."
+    "No NVTX range contains a launch. Add ranges to the program (torch.cuda.nvtx.range_push, nvtx.annotate)."
 )
 _MAX_DEPTH: Final = 16
 _NAME_WIDTH: Final = 60
@@ -61,9 +61,9 @@ _SHARE: Final[Column[RangeLine]] = Column("share", lambda r: r.share, "share", l
 RangeKey = tuple[str, str | None, int | None, int, float | None]
 """Identity of a range while the trace grows: text, domain, thread, depth and start."""
 TOTALS_ABOUT: Final = (
-    "The kernels launched in the range and in its inner ranges, each once, the one that takes most time first. The time"
-    " of a kernel is launches × its median, as it was timed anywhere in the run; the share is that of the time of all"
-    " kernels of the range, – where one of them was not timed.",
+    "The kernels launched in the range and in its inner ranges, each kernel once, sorted by time. The time of a"
+    " kernel is launches × its median over the whole run. The share is relative to the time of all kernels of the"
+    " range; – means that one of them was not timed.",
     "Enter shows the launches of a kernel; q goes back to the ranges.",
 )
 TOTALS_COLUMNS: Final[tuple[Column[KernelTotal], ...]] = (
@@ -142,7 +142,7 @@ def range_page(trace: Trace, *, together: bool = False) -> TablePage[RangeLine]:
     count = sum(line.node.times for line in rows if line.launched is None)
     inside = sum(root.launches for root in roots)
     how = "merged by name, " if together else ""
-    summary = [f"{units.counted(count, 'range')}, {how}{units.counted(inside, 'launch')} in them"] if rows else []
+    summary = [f"{units.counted(count, 'range')}, {how}with {units.counted(inside, 'launch')}"] if rows else []
     notes = [] if rows else [NO_RANGES_TEXT]
     columns = MERGED_RANGE_COLUMNS if together else _range_columns(trace)
 

@@ -30,27 +30,27 @@ _MARGIN_DECADES: Final = 0.3
 """Powers of ten around what is shown."""
 _FEW_DECADES: Final = 2.5
 NO_CHART_NOTE: Final = (
-    "No chart: it needs a kernel's bytes, operations and time, and both limits (--bandwidth, --peak)."
+    "No chart: a chart needs bytes, operations and time of a kernel, and both limits (--bandwidth, --peak)."
 )
 _MAX_POINTS: Final = 20
 """Kernels whose verdicts are explained."""
 _VERDICT_NAME_WIDTH: Final = 40
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 ROOFLINE_NOTE: Final = (
-    "Bytes are what the kernel's instructions asked for, before caches: a kernel above the memory roof was served by"
-    " caches. Operations are those of matrix instructions, else those on fp32, fp64 and fp16; the peak is that of"
-    " tensor cores, dense half precision at the highest clock."
+    "Bytes are those that the kernel's instructions request, before caches; a kernel above the memory roof is served"
+    " by caches. Operations are those of matrix instructions or, if there are none, fp32, fp64 and fp16 operations."
+    " The peak is the dense half-precision rate of the tensor cores at the highest clock."
 )
 ROOFLINE_ABOUT: Final = (
-    "A kernel is limited by the unit that reaches 60 % utilization or more: memory, tensor cores, the pipes of fp32,"
-    " fp64 or fp16, or issue slots. If none does, the limiter is latency: its warps wait for each other, for memory or"
-    " for blocks; or the launch is too small for the GPU, or so short that launching it takes as long.",
-    "Counts are those of instructions, before caches. Memory’s share is therefore “at most” (≤), and more than 100 %"
-    " where caches serve part. Whether it is DRAM or L2 follows from the memory that the launch can touch, or from ncu"
-    " (--ncu FILE.csv); otherwise it is memory without a level. Other shares are minimum values.",
-    "The roof is the machine's limit: left of the ridge memory bandwidth × operations per byte, right of it the tensor"
-    " cores. A kernel on the slanted part gets faster only with fewer bytes per operation: larger tiles, fused kernels,"
-    " smaller types. A kernel without operations has no place in the chart.",
+    "A kernel is limited by the unit with at least 60 % utilization: memory, tensor cores, fp32, fp64 or fp16 pipes,"
+    " or issue slots. If no unit reaches 60 %, the kernel is latency bound (warps wait for each other, for memory or"
+    " for blocks), too small for the GPU, or so short that launch overhead dominates.",
+    "Counts are those of instructions, before caches. The share of memory is therefore an upper bound (≤) and exceeds"
+    " 100 % if caches serve a part. The level, DRAM or L2, follows from the memory that the launch can touch or from"
+    " ncu (--ncu FILE.csv); otherwise no level is shown. The shares of other units are lower bounds.",
+    "The roof is the limit of the GPU: memory bandwidth × operations per byte to the left of the ridge, the tensor"
+    " core peak to the right. A kernel below the slanted part becomes faster only with fewer bytes per operation, e.g."
+    " larger tiles, fused kernels, smaller types. Kernels without operations are not in the chart.",
 )
 _NAME_WIDTH: Final = 48
 _MOVES: Final[dict[str, tuple[str, Callable[[RooflineChart], str | None]]]] = {
@@ -194,7 +194,7 @@ class _Plot:
                 self._canvas.text(_AXIS_CELLS + column, self._rows + 1, label, "dim")
                 free = column + len(label) + 1
         self._canvas.text(
-            _AXIS_CELLS, self._rows + 2, "operations per byte asked for (across), operations per second (up)", "dim"
+            _AXIS_CELLS, self._rows + 2, "x axis: operations per requested byte, y axis: operations per second", "dim"
         )
 
 
@@ -325,7 +325,7 @@ class RooflineChart(Drawing):
         order = sorted(self.shown, key=lambda each: float(each[axis]))  # type: ignore[arg-type]
         place = next((i for i, each in enumerate(order) if each[1] is self.chosen), 0)
         if not 0 <= place + step < len(order):
-            return "no further kernel that way"
+            return "no further kernel in this direction"
         self.chosen = order[place + step][1]
         return None
 
@@ -338,7 +338,7 @@ class RooflineChart(Drawing):
         """Select the kernel furthest below its roof. Return the text for the user."""
         shares = [(share, mark[1]) for mark in self.shown if (share := mark[1].share_of(self.roof)) is not None]
         if not shares:
-            return "no kernel has a share of its roof"
+            return "no kernel has a known share of its roof"
         share, self.chosen = min(shares, key=lambda each: each[0])
         return f"furthest below its roof: {share:.0%} of it"
 
@@ -376,7 +376,7 @@ class RooflineChart(Drawing):
         """Logarithmic axes, the roof, and the kernels by their letters."""
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_xlabel("operations per byte asked for")
+        axes.set_xlabel("operations per requested byte")
         axes.set_ylabel("operations per second")
         if not self.shown or self.roof.ridge is None:
             return

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TITLE: Final = "Where to look first"
 MAX_LOSSES: Final = 8
 _NAME_CELLS: Final = 32
-LIMITERS = "Which kernels matter, and what bounds each"
+LIMITERS = "Kernels by GPU time, and what bounds each"
 
 
 def ranked_losses(bounds: Sequence[KernelBound]) -> list[KernelFinding]:
@@ -73,12 +73,12 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seco
     lines += _section(LIMITERS, bounds_section(trace, bounds, width - 2))
     lines += ["", *(kernel_table(trace, width) if len(trace.kernels) else [_no_kernel_text(trace)])]
     for title, section in (
-        ("What the probe measured", list(run_results_lines(trace, width - 2, seconds))),
+        ("Values of the probe", list(run_results_lines(trace, width - 2, seconds))),
         (NO_MATCH_NOTE, no_match_lines(trace, width)),
         (REMARKS, remark_lines(trace, width)),
         ("Not probed", unprobed_lines(trace, width)),
-        ("What the hook could not do", [safe(text) for text in trace.state.troubles]),
-        ("What the launcher could not do", [safe(text) for text in trace.run_info.messages] if trace.run_info else []),
+        ("Problems of the hook", [safe(text) for text in trace.state.troubles]),
+        ("Problems of the launcher", [safe(text) for text in trace.run_info.messages] if trace.run_info else []),
     ):
         lines += _section(title, section)
     lines = [part for line in lines for part in hang_line(line, width)]
@@ -93,5 +93,5 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 def _no_kernel_text(trace: Trace) -> str:
     """Return why there is no kernel: only a log that has its beginning shows that none was launched."""
     return (
-        "No kernel was launched." if trace.state.initialised else "event.log is empty, cut off or damaged: no kernel."
+        "No kernel was launched." if trace.state.initialised else "No kernel: event.log is empty, truncated or damaged."
     )

@@ -157,10 +157,10 @@ class TablePage(TableContent[Row], Document):
     def commands(self) -> Mapping[str, str]:
         if self.ordered or len(self._all) < 2:
             return {}
-        by = "as it was" if self._order is None else f"by {self._title(self._order[0])}"
+        by = "original order" if self._order is None else f"by {self._title(self._order[0])}"
         return {
             "order": f"sort by the next column ({by})",
-            "order_back": "sort by the column before",
+            "order_back": "sort by the previous column",
             "reverse": "reverse the order",
         }
 
@@ -199,8 +199,8 @@ class TablePage(TableContent[Row], Document):
 
     def _sorted_words(self) -> str:
         if self._order is None:
-            return "as it was"
-        return f"by {self._title(self._order[0])}, {'falling' if self._order[1] else 'rising'}"
+            return "in original order"
+        return f"by {self._title(self._order[0])}, {'descending' if self._order[1] else 'ascending'}"
 
     def _title(self, key: str) -> str:
         return next(column.title for column in self.columns if column.key == key)

@@ -51,7 +51,7 @@ _FIELD_TYPES: Final[dict[str, tuple[type, ...]]] = {
 }
 SCHEMA: Final = "tui-probe.list"
 VERSION: Final = 1
-CHANGE_TITLE: Final = "against the run before"
+CHANGE_TITLE: Final = "compared with the previous run"
 _BELOW_ROW: Final = ("verdict", "change")
 """Columns that are lines of their own in the report, as the trace is, since their texts are sentences."""
 
@@ -96,7 +96,7 @@ class RunVerdict:
             return f"was {before.words}" if same_probe and before.text else ""
         parts = [_time_change(self, before)]
         if self.limit and before.limit:
-            parts.append(f"limit {before.limit} → {self.limit}" if self.limit != before.limit else "")
+            parts.append(f"limiter {before.limit} → {self.limit}" if self.limit != before.limit else "")
         elif same_probe and before.text and self.text != before.text:
             parts.append(f"was {before.text}")
         return "; ".join(filter(None, parts))
@@ -111,7 +111,7 @@ def _time_change(now: RunVerdict, before: RunVerdict) -> str:
         return ""
     change = now.milliseconds / before.milliseconds - 1
     if abs(change) < _SAME_TIME_SHARE:
-        return "time as before"
+        return "time unchanged"
     old, new = (units.duration(value / 1e3) for value in (before.milliseconds, now.milliseconds))
     return f"{_short(now.kernel)} {old} → {new} ({change * 100:+.1f}%)"
 

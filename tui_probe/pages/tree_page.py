@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
 
 TREE_ABOUT: Final = (
-    "The program, the NVTX ranges that it pushes (merged by name), the kernels launched in them, and of each kernel the"
-    " lines that matter most. Time is that of the launches: launches × median of the kernel; the share is that of the"
-    " time of all launches. The share of a line is its part of what its probe ranks lines by, over all kernels.",
-    "Enter descends: into the program, a range, a kernel; on a line it goes to the code. h goes up.",
+    "The program, its NVTX ranges (merged by name), the kernels launched in them, and the most important lines of"
+    " each kernel. Time is launches × median time of the kernel. The share is relative to the time of all launches."
+    " The share of a line is its part of the probe's main metric, summed over all kernels.",
+    "Enter opens the program, a range or a kernel; on a line it shows the code. h goes up.",
 )
 OUTSIDE: Final = "(outside ranges)"
 MAX_LINES: Final = 5

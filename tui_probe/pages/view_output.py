@@ -84,7 +84,7 @@ def run_commands(view: View, commands: Sequence[str], size: tuple[int, int]) -> 
         known = view.commands()
         if command not in known:
             listed = ", ".join(f"{name} ({known[name]})" for name in COMMANDS if name in known)
-            raise ChoiceError(f"this view does not know {command!r}; it knows {listed or 'no commands'}")
+            raise ChoiceError(f"this page has no command {command!r}; it has {listed or 'no commands'}")
         if words := view.press(command):
             texts.append(words)
     return texts

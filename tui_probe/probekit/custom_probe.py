@@ -101,11 +101,13 @@ def map_indices(result: Result, maps: Sequence[CustomMap]) -> list[tuple[int, Cu
     index = 0
     for custom_map in maps:
         if index >= len(result.maps):
-            raise TraceError(f"{result.path}: another probe wrote it: {len(result.maps)} maps, not those of this probe")
+            raise TraceError(
+                f"{result.path}: another probe wrote it: its {len(result.maps)} maps are not those of this probe"
+            )
         indices.append((index, custom_map))
         index += 1 if result.attempts(index) is None else 2
     if index != len(result.maps):
-        raise TraceError(f"{result.path}: another probe wrote it: {len(result.maps)} maps, not {index}")
+        raise TraceError(f"{result.path}: another probe wrote it: it has {len(result.maps)} maps, not {index}")
     return indices
 
 
@@ -181,7 +183,7 @@ def custom_maps(directory: Path, probe: str | None = None) -> tuple[CustomMap, .
     try:
         return _read(str(path), path.stat().st_mtime_ns)
     except OSError as error:
-        raise TraceError(f"{path}: {error.strerror or error}; it tells what the maps of the probe are") from error
+        raise TraceError(f"{path}, which defines the maps of the probe: {error.strerror or error}") from error
     except ProbeFileError as error:
         raise TraceError(str(error)) from error
 

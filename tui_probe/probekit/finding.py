@@ -24,7 +24,7 @@ _OPCODE_PARTS: Final = 2
 """Parts of an opcode in a line about it."""
 MAX_NOTABLE_LINES: Final = 3
 """Lines of a kernel that a probe names: with more, the page of lines is easier to read."""
-UNCOALESCED_ADVICE: Final = "let neighboring threads access neighboring elements, or stage tiles in shared memory"
+UNCOALESCED_ADVICE: Final = "make neighboring threads access neighboring elements, or stage tiles in shared memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Gain:
         """``to gain: at most 32.8 kB (50%)``."""
         most = units.size(self.most) if self.unit == "B" else f"{units.count(round(self.most))} {self.unit}"
         part = f" ({percent(self.most, self.whole)})" if self.whole else ""
-        return f"to gain: at most {most}{part}"
+        return f"up to {most}{part} avoidable"
 
 
 @dataclass(frozen=True, slots=True)

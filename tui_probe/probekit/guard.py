@@ -89,7 +89,7 @@ def guarded_view(whose: str, view: View) -> View:
     own = type(view)
     base = next((kind for kind in (Document, Drawing) if issubclass(own, kind)), None)
     if base is None:
-        raise TypeError(f"{view!r} is not a view: neither a Document nor a Drawing")
+        raise TypeError(f"{view!r} is not a view; a view is a Document or a Drawing")
     methods = {name: _method(whose, name, own, base) for name in dir(base) if not name.startswith("_")}
     known = {name: method for name, method in methods.items() if method is not None}
     view.__class__ = cast("Any", type(own.__name__, (own,), {"__slots__": (), "__module__": own.__module__, **known}))

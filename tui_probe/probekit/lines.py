@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LineValue = int | float | str | None
 
 CombineRule = Literal["sum", "ratio", "share", "first", "none"]
-IDEAL_SECTORS_NOTE: Final = "ideal: minimum of 32 B sectors for the requested bytes; more are excessive"
+IDEAL_SECTORS_NOTE: Final = "ideal: minimum number of 32 B sectors for the requested bytes; sectors above it are wasted"
 """Note on lines whose sectors are compared with the minimum."""
 
 
@@ -92,7 +92,7 @@ class LineSpec:
         """Raise ValueError if ``main`` is none of the measures."""
         names = [measure.name for measure in self.measures]
         if names and self.main not in names:
-            raise ValueError(f"main of the lines is {self.main!r}; there are {', '.join(names)}")
+            raise ValueError(f"main of the lines is {self.main!r}, which is not one of {', '.join(names)}")
 
 
 def measure_named(measures: tuple[LineMeasure, ...], name: str) -> LineMeasure:

@@ -27,7 +27,7 @@ def require_one_of(choices: Any, value: object, what: str) -> None:
     """Raise ValueError, with what there is, for a value that is none of a Literal's."""
     known = get_args(choices)
     if value not in known:
-        raise ValueError(f"{what} is {value!r}; there are {', '.join(map(repr, known))}")
+        raise ValueError(f"{what} is {value!r}; possible values are {', '.join(map(repr, known))}")
 
 
 def always(analysis: Any, value: float | None) -> bool:

@@ -79,7 +79,7 @@ def read_result_row(trace: Run, kernel: KernelFacts, row: int) -> ProbeResult:
     """The result in a row of the result table, which is one of this kernel's. Raises TraceError naming the file."""
     path = trace.results.path(row)
     if path is None:
-        raise TraceError(f"result/{trace.results.name(row)}: its path in the log leads out of the trace")
+        raise TraceError(f"result/{trace.results.name(row)}: its path in the log is outside of the trace")
     probed = kernel.of_result(row)
     number = trace.results.launch(row)
     launch = None if number is None else trace.launches[number]

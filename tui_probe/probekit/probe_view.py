@@ -37,7 +37,7 @@ def no_result_reason(source: ViewSource, *probes: str) -> str | None:
     if probe is None and (own := _own_probe(kernel.trace.run_info)):
         return f"the kernel was probed with {safe(own)}: run with {wanted}"
     if probe is None:
-        advice = unnamed_probe_advice(kernel) or "the trace does not name its probe: name it with --probe NAME"
+        advice = unnamed_probe_advice(kernel) or "the trace does not name its probe: pass --probe NAME"
         return f"{advice}, or run with {wanted}"
     if probe not in probes and probe_named(probe) is None:
         return unknown_probe_advice(kernel)
@@ -78,8 +78,8 @@ def unknown_probe_advice(kernel: KernelFacts) -> str | None:
     if probe_named(name) is not None:
         return None
     return (
-        f"the probe {safe(name)} is not installed, so only its maps are shown, on the page of results: install the"
-        f" package that has it, or name its folder: --probe {safe(_folder_of(kernel.trace.run_info))}"
+        f"the probe {safe(name)} is not installed, so only the page Results shows its maps: install the"
+        f" package with the probe, or pass its directory: --probe {safe(_folder_of(kernel.trace.run_info))}"
     )
 
 

@@ -50,7 +50,7 @@ def unlisted_launches_text(kernel: Kernel) -> str:
     if unlisted <= 0:
         return ""
     shown = units.count(kernel.launches_recorded)
-    return f"{shown} of {units.counted(kernel.launches, 'launch')}, the others are only counted"
+    return f"{shown} of {units.counted(kernel.launches, 'launch')}; the others are only counted"
 
 
 def unrecorded_launch_reason(trace: Trace, number: int) -> str | None:
@@ -61,9 +61,9 @@ def unrecorded_launch_reason(trace: Trace, number: int) -> str | None:
     kernel = None if passed.kernel is None else trace.kernels.get(passed.kernel)
     of = "" if kernel is None else f" of kernel #{kernel.index}"
     if passed.reason.code == CAPTURED:
-        return f"launch {number}{of} was captured into a graph and did not run by itself"
+        return f"launch {number}{of} was captured into a graph and ran only in replays"
     near = [] if kernel is None else _nearest(trace, kernel, number)
-    instead = f"; recorded next to it: {' and '.join(f'@{other}' for other in near)}" if near else ""
+    instead = f"; recorded launches next to it: {' and '.join(f'@{other}' for other in near)}" if near else ""
     return f"launch {number}{of} was counted, not recorded ({passed.reason.text}){instead}"
 
 
@@ -112,4 +112,4 @@ def _reduced(result: Result, index: int) -> str:
         return "one record kept of the launch"
     lacking = int(np.count_nonzero(~left.saved))
     text = f"one record per {left.group} kept"
-    return f"{text}, {units.count(lacking)} of {units.count(left.saved.size)} lack it" if lacking else text
+    return f"{text}, {units.count(lacking)} of {units.count(left.saved.size)} have none" if lacking else text

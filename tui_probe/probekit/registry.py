@@ -83,9 +83,9 @@ def add_folder(folder: Path) -> None:
     to know.
     """
     if not folder.is_dir():
-        raise ProbeFileError(f"{folder} is not a directory; pass the one with probe.toml or probe.py")
+        raise ProbeFileError(f"{folder} is not a directory; pass a directory with probe.toml or probe.py")
     if not probe_files_in(folder.resolve()):
-        raise ProbeFileError(f"{folder}: there is no probe.toml and no probe.py in this folder")
+        raise ProbeFileError(f"{folder}: this directory has neither probe.toml nor probe.py")
     folder = folder.resolve()
     module = folder / "__init__.py"
     known = {file.resolve().parent for file in (*built_in_files().values(), *installed_files().values())}

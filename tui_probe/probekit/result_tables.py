@@ -98,7 +98,7 @@ def kernel_result_lines(trace: Trace, kernel: KernelFacts, cells: int, kernels: 
     yield from result_lines(trace, kernel, cells, MAX_LISTED_RESULTS, share)
     if len(kernel.result_rows) > MAX_LISTED_RESULTS:
         command = f"tui-probe show results {shell_word(trace.directory)}:{kernel.index}@LAUNCH"
-        yield from command_lines("  … every result: --format csv; one:", command, cells)
+        yield from command_lines("  … all results: --format csv; one result:", command, cells)
 
 
 def result_lines(trace: Trace, kernel: KernelFacts, cells: int, listed: int, most: int) -> Iterator[str]:
@@ -112,7 +112,7 @@ def result_lines(trace: Trace, kernel: KernelFacts, cells: int, listed: int, mos
         yield from _problems(trace, read, cells)
         return
     read = [analyse_result(trace, kernel, row) for row in spread_rows(rows, most)]
-    part = f", {len(read)} of them read, evenly spread" if len(read) < len(rows) else ""
+    part = f", {len(read)} read (evenly spaced)" if len(read) < len(rows) else ""
     simulated = ", simulated" if trace.state.simulated else ""
     yield from hang_line(f"  {units.counted(len(rows), 'result')}{part}{simulated}", cells)
     groups = results_by_extent(result for result in read if result.analysis is not None)
@@ -139,7 +139,7 @@ def _problems(trace: Trace, results: Sequence[AnalysedResult], cells: int) -> It
 
 
 def _sampled_extent_text(extent: BlockExtent, launches: int) -> str:
-    return f"{units.counted(launches, 'launch')} sampled, {extent_text(extent)} each: numbers of these blocks only"
+    return f"{units.counted(launches, 'launch')} sampled, {extent_text(extent)} each: values are of these blocks only"
 
 
 def _line(trace: Trace, result: AnalysedResult) -> str:
@@ -199,7 +199,7 @@ class CountTable(Document):
         lines: list[Line] = [((shorten(self.name, width), "title"),)]
         if self.left_out:
             lines.append(
-                ((f"the newest {units.count(_NEWEST)} of {units.counted(_NEWEST + self.left_out, 'launch')}", "dim"),)
+                ((f"newest {units.count(_NEWEST)} of {units.counted(_NEWEST + self.left_out, 'launch')}", "dim"),)
             )
         head, rule, *body = table(self.content.columns, self.results, width)
         lines += [((head, "head"),), ((rule, "rule"),), *(((line, ""),) for line in body)]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.result_file import Reduced
 
-SLOT_TIME_LABELS: Final = {"running": "running", "scheduling": "scheduling", "ramp": "filling", "tail": "emptying"}
+SLOT_TIME_LABELS: Final = {"running": "running", "scheduling": "gap", "ramp": "ramp-up", "tail": "ramp-down"}
 """Titles of the parts of a slot's cycles by their data keys; in titles, the tail is only the end of a launch."""
 _BLOCKS_PER_BATCH: Final = 1 << 16
 """Blocks that are looked at together."""

@@ -202,7 +202,7 @@ def _refuse_unknown_version(module: Module) -> None:
     if minor > LAST_VERSIONS.get(major, -1):
         newest = max(LAST_VERSIONS.items())
         raise PtxVersionError(
-            f"unsupported .version {major}.{minor}; the newest that is known is {newest[0]}.{newest[1]}"
+            f"unsupported .version {major}.{minor}; the newest supported version is {newest[0]}.{newest[1]}"
         )
 
 
@@ -245,7 +245,7 @@ class LoadedModule:
             for relocation in variable.relocations:
                 if relocation.symbol not in symbols:
                     raise SimulationError(
-                        f"the variable {variable.name} refers to {relocation.symbol}, which is not here"
+                        f"the variable {variable.name} refers to the undefined symbol {relocation.symbol}"
                     )
                 value = symbols[relocation.symbol] + relocation.addend
                 place = np.array([address + relocation.offset], np.uint64)

@@ -55,7 +55,7 @@ class MessageReader:
         """Raise SimulationError if anything is left."""
         left = len(self._content) - self._position
         if left:
-            raise SimulationError(f"a message of {len(self._content)} bytes has {left} bytes too many")
+            raise SimulationError(f"a message of {len(self._content)} bytes is {left} bytes too long")
 
 
 class Codec(Protocol):
@@ -107,7 +107,7 @@ class Fixed:
 
     def write(self, value: Any) -> bytes:
         if len(value) != self._count:
-            raise ValueError(f"{self._count} values expected, not {len(value)}")
+            raise ValueError(f"expected {self._count} values, not {len(value)}")
         return b"".join(map(self._item.write, value))
 
     def read(self, reader: MessageReader) -> Any:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Module
 
 MAX_THREADS = 1024
-_INTERNAL_ERROR = "the simulated GPU failed, which is a mistake in tui-probe"
+_INTERNAL_ERROR = "the simulated GPU failed because of a bug in tui-probe"
 
 # The first that fits: a misaligned address is a memory fault too.
 STATUSES: tuple[tuple[type[ProbeError], Status], ...] = (

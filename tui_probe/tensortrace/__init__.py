@@ -72,7 +72,7 @@ def begin(everywhere: bool = False) -> None:
     _State.look = Look(lines)
     atexit.register(stop_watching)  # before Python takes itself apart
     if not start_watching(_State.look, everywhere):
-        lines.say("another profiler of Python watches the calls of this program, so no tensor is named")
+        lines.say("another Python profiler is active in this program, so tensors cannot be named")
         _State.look = None
 
 

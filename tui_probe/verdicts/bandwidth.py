@@ -62,7 +62,7 @@ def read_bandwidth(path: Path) -> Bandwidth:
     try:
         data = read_within(path, BANDWIDTH_RESULT)
     except OSError as error:
-        raise ImportFileError(f"{path}: {error.strerror or error}: name a file that can be read") from error
+        raise ImportFileError(f"{path}: {error.strerror or error}; pass a readable file") from error
     return parse_bandwidth(data, path)
 
 
@@ -71,10 +71,10 @@ def parse_bandwidth(data: bytes, path: Path) -> Bandwidth:
     try:
         record = parse_json(data.decode("utf-8"))
         if not isinstance(record, dict) or not isinstance(record.get("bandwidth"), list):
-            raise _InvalidFile("it has no list “bandwidth”")
+            raise _InvalidFile("no list “bandwidth”")
         rates = [_rate(rate_record) for rate_record in record["bandwidth"]]
         if not rates:
-            raise _InvalidFile("it has no figures")
+            raise _InvalidFile("no values")
         card = None if record.get("device") is None else _card(record["device"])
     except (_InvalidFile, ValueError, RecursionError) as error:
         raise ImportFileError(
@@ -116,7 +116,7 @@ def _card(record: object) -> SavedCard:
 def _text(record: Mapping[str, Any], name: str) -> str:
     value = record.get(name)
     if not isinstance(value, str) or not value:
-        raise _InvalidFile(f"“{name}” is not a text")
+        raise _InvalidFile(f"“{name}” is not a string")
     return value
 
 
@@ -216,15 +216,15 @@ def cache_findings(measured: Bandwidth) -> Iterator[str]:
     if memory is not None and cache is not None and card is not None:
         times = cache.bytes_per_second / memory.bytes_per_second
         yield (
-            f"caches: L2 delivers {units.rate(cache.bytes_per_second)}, {times:.2f} × memory: a test whose data fit in"
-            f" {units.size(card.l2_bytes)} would look that much too good"
+            f"caches: L2 delivers {units.rate(cache.bytes_per_second)}, {times:.2f} × memory; a test whose data fit in"
+            f" {units.size(card.l2_bytes)} overestimates memory by that factor"
         )
 
 
 def sweep_findings(sweep: Sweep, card: GpuCard | None) -> Iterator[str]:
     """The best, what one block reaches, what one per SM, how much must be in flight, and what too many blocks cost."""
     best, fewest = sweep.best, sweep.best_of(sweep.blocks[0])
-    yield f"best: {_pair_text(best)}: {units.rate(best.bytes_per_second)}"
+    yield f"best: {units.rate(best.bytes_per_second)} with {_pair_text(best)}"
     if fewest is not None and fewest is not best:
         yield f"few blocks: {_reached_text(sweep, fewest)}"
     one_each = None if card is None else sweep.best_of(card.sms)
@@ -233,18 +233,18 @@ def sweep_findings(sweep: Sweep, card: GpuCard | None) -> Iterator[str]:
     enough = sweep.enough
     latency = bytes_on_card(enough) / enough.bytes_per_second
     yield (
-        f"enough in flight: {units.size(bytes_on_card(enough))} on the whole GPU reach {ENOUGH:.0%} of the best, which"
-        f" by Little's law is a latency of {units.duration(latency)}"
+        f"bytes in flight needed: {units.size(bytes_on_card(enough))} on the whole GPU for {ENOUGH:.0%} of the best; by"
+        f" Little's law, the latency is {units.duration(latency)}"
     )
     worst = sweep.most_crowded
     if worst is not None:
         loss = 1 - sweep.share(worst)
-        cost = f"down to {units.rate(worst.bytes_per_second)} ({_pair_text(worst)}): contention costs up to {loss:.0%}"
-        yield f"more in flight than the best: {cost if loss >= _NO_LOSS else 'neither helps nor harms'}"
+        cost = f"contention costs up to {loss:.0%} ({units.rate(worst.bytes_per_second)} with {_pair_text(worst)})"
+        yield f"more in flight than the best: {cost if loss >= _NO_LOSS else 'no effect'}"
 
 
 def _pair_text(rate: MeasuredRate) -> str:
-    return f"{units.counted(rate.blocks or 0, 'block')} with {units.size(rate.in_flight)} in flight in each"
+    return f"{units.counted(rate.blocks or 0, 'block')} × {units.size(rate.in_flight)} in flight"
 
 
 def _reached_text(sweep: Sweep, rate: MeasuredRate) -> str:

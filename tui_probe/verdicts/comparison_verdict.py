@@ -116,7 +116,7 @@ def _same_kernel_texts(pair: KernelPair, unmeasured: str) -> list[str]:
         parts.append("no value got better or worse" + (f", {differ} differ" if differ else ""))
     launches = [change for change in pair.changes if change.before.key in _LAUNCHES_KEY and change.change]
     if launches:
-        parts.append("not the same launch: " + ", ".join(launch.words for launch in launches))
+        parts.append("launches differ: " + ", ".join(launch.words for launch in launches))
     return parts
 
 

@@ -156,12 +156,13 @@ def _fill_values(fill: GridFill) -> dict[str, Evidence]:
 
 
 def _fill_text(fill: GridFill) -> str:
-    """``4 blocks leave 104 of 108 SMs of an A100 idle``; ``132 blocks fill 12% of the GPU: 132 SMs hold 8 each``."""
+    """``4 blocks leave 104 of 108 SMs of an A100 idle``; ``132 blocks are 12% of one wave``."""
     blocks = units.counted(fill.blocks, "block")
     if fill.leaves_sms_idle:
         verb = "leaves" if fill.blocks == 1 else "leave"
         return f"{blocks} {verb} {fill.sms - fill.blocks} of the {fill.sms} SMs of {fill.gpu} idle"
-    return f"{blocks} fill {fill.fill or 0:.0%} of {fill.gpu}: {fill.sms} SMs hold {fill.resident} each"
+    wave = f"{fill.sms} SMs × {fill.resident} resident blocks"
+    return f"{blocks} are {fill.fill or 0:.0%} of one wave on {fill.gpu} ({wave})"
 
 
 def _spill_finding(kernel: KernelFacts) -> Iterator[Finding]:
@@ -290,7 +291,7 @@ def _read_findings(of: ProbeResult) -> list[Finding]:
 def _check_page(of: ProbeResult, finding: Finding) -> Finding:
     """The finding, if there is the page that it names. Raises TraceError."""
     if finding.page and finding.page not in kernel_page_names():
-        raise TraceError(f"probe {of.probe}: finding {finding.key!r} is on page {finding.page!r}, which there is not")
+        raise TraceError(f"probe {of.probe}: finding {finding.key!r} is on page {finding.page!r}, which does not exist")
     return finding
 
 
@@ -300,7 +301,7 @@ def _sample_finding(of: ProbeResult) -> Iterator[Finding]:
     if sample is not None:
         values = {"blocks": counted(of.result.header.blocks), "blocks_measured": counted(len(sample.blocks))}
         yield Finding(
-            _SAMPLE_KEY, "sample", f"{sampled_blocks_text(sample)}: findings are of these blocks only", values=values
+            _SAMPLE_KEY, "sample", f"{sampled_blocks_text(sample)}: findings cover only these blocks", values=values
         )
 
 
@@ -343,7 +344,7 @@ def summarize_findings(trace: Trace, kernel: KernelFacts) -> FindingSummary:
     for source in ViewSource(trace, kernel).by_probe():
         size = result_bytes(source)
         if size > MAX_UNASKED_BYTES:
-            return FindingSummary(f"{units.size(size)} were recorded: open the kernel to read them")
+            return FindingSummary(f"{units.size(size)} of records: open the kernel to read them")
     results = findings_by_probe(ViewSource(trace, kernel))
     best = _ranked_findings(results)
     mark = FLAG if best and best[0].stands_out else ""

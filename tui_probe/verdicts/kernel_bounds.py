@@ -83,24 +83,26 @@ def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:
     unused = {probe.probe for probe in unused_probes(trace)}  # the head of the report names them
     lines = [line for bound in run.kernels for line in _bound_lines(bound, cells, unused)]
     sources = dict.fromkeys(bound.limited.source for bound in run.kernels if bound.limited is not None)
-    lines += [f"limits: instructions {source}" for source in sources if source]
+    lines += [f"limits: {source}" for source in sources if source]
     if run.kernels and not run.of:
         lines.append(f"no shares: {_no_shares_reason(trace)}")
     elif run.of == GPU_TIME:
-        graphs = ", and of graphs that were replayed" if trace.graph_ns else ""
-        lines.append(f"shares of GPU time, of all kernels that were timed{graphs}")
+        graphs = " and graph replays" if trace.graph_ns else ""
+        lines.append(f"shares: of the GPU time of all timed kernels{graphs}")
     elif run.of:
-        model = ", those of a model," if trace.state.simulated else ""
-        lines.append(f"shares: cycles of probed launches{model} times all launches; of kernels with results")
+        model = " (modeled)" if trace.state.simulated else ""
+        lines.append(
+            f"shares: of the cycles of all launches{model}, estimated from probed launches; kernels with results only"
+        )
     return [*lines, *([f"and {units.counted(run.unread, 'kernel')} more"] if run.unread else [])]
 
 
 def _no_shares_reason(trace: Trace) -> str:
     """Name the option that measures times: a simulated GPU has none, and elsewhere one option disables them."""
     if trace.state.simulated:
-        return "the simulated GPU has no times; run with a probe that counts the cycles of launches"
+        return "the simulated GPU has no times; run with a probe that counts launch cycles"
     untimed = trace.run_info is not None and trace.run_info.options.get("times") is False
-    return f"run with a probe that counts the cycles of launches{', or without --no-times' if untimed else ''}"
+    return f"run with a probe that counts launch cycles{', or without --no-times' if untimed else ''}"
 
 
 def _bound_lines(bound: KernelBound, cells: int, unused: Collection[str]) -> Iterator[str]:

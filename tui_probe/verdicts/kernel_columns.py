@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, KernelFacts, Trace
 
 PROBED_MARK: Final = "+"
-PROBED_NOTE: Final = f"{PROBED_MARK} with the probe: no launch of this kernel without it was timed"
+PROBED_NOTE: Final = f"{PROBED_MARK} probed time: no unprobed launch of this kernel was timed"
 _TIME_KEYS: Final = ("share", "median", "p99")
 """Columns that say something where launches were timed."""
 _REPLACED_KEYS: Final = ("time_ms",)

@@ -35,7 +35,7 @@ def failure_lines(kernels: Iterable[Kernel]) -> Iterator[str]:
         text = "; ".join(located_failures(kernel))
         yield f"✘ #{kernel.index} {shorten(safe(kernel.demangled), _NAME_WIDTH)}: {text}"
     if len(failed) > _MAX_LINES:
-        yield f"✘ {len(failed) - _MAX_LINES} more kernels: see the column status"
+        yield f"✘ {len(failed) - _MAX_LINES} more failed kernels: see the column status"
 
 
 def _locate(kernel: KernelFacts, text: str) -> str:

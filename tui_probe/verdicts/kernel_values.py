@@ -241,8 +241,8 @@ def _excluded_text(taken: int, known: int, extent: BlockExtent) -> str:
     """Return the note where not all results may be taken together."""
     if taken == known:
         return ""
-    which = f"those of {extent_text(extent)} only" if extent else "those of all blocks only"
-    return f"results of samples of blocks and of others are not taken together: {which}, {taken} of {known}"
+    which = f"those of {extent_text(extent)}" if extent else "those of all blocks"
+    return f"sampled results are not combined with others: only {which} are used, {taken} of {known}"
 
 
 def _values_of_result(source: ViewSource, result: AnalysedResult) -> Iterator[KernelValue]:

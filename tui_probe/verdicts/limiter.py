@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 RESULTS_AVERAGED: Final = 5
 """Results of a kernel whose mean is taken, of each probe that counts any of it."""
-UNIT_NAMES: Final = {"tensor": "tensor cores", "issue": "the issue of instructions"}
+UNIT_NAMES: Final = {"tensor": "tensor cores", "issue": "issue slots"}
 LIMITER_QUANTITIES: Final[tuple[Quantity, ...]] = (
     "sectors", "shared requests", "tensor operations as half", "fp32 instructions", "fp64 instructions", "instructions",
 )  # fmt: skip
@@ -49,6 +49,8 @@ _COUNTED_QUANTITIES: Final[tuple[Quantity, ...]] = (
     "fp16 instructions", "bf16 instructions", "memory instructions", "wgmma instructions",
     "footprint", "shared wavefronts",
 )  # fmt: skip
+_SASS_DATA: Final = "machine code"
+"""The name of SASS in ``counted_in``, as in data of earlier versions."""
 _UNITS_SHOWN: Final = 4
 _MIN_UTILIZATION_SHOWN: Final = 0.005
 
@@ -80,8 +82,9 @@ class KernelLimiter:
         """Source of the counts of instructions; "" if there are none."""
         if not self.counted_in or self.demand.instructions is None:
             return ""
-        note = ", of which the assembler leaves out and merges some" if "PTX" in self.counted_in else ""
-        return f"counted in {' and '.join(self.counted_in)}{note}"
+        note = "; ptxas removes or merges some" if "PTX" in self.counted_in else ""
+        codes = ("SASS" if code == _SASS_DATA else code for code in self.counted_in)
+        return f"instructions counted in {' and '.join(codes)}{note}"
 
     @property
     def short(self) -> str:
@@ -196,7 +199,7 @@ def _instruction_sources(kernels: Sequence[KernelFacts]) -> tuple[str, ...]:
         for probed in kernel.by_probe()
         if probed.result_rows and any(metric.quantity in _COUNTED_QUANTITIES for metric in known_probe(probed).metrics)
     }
-    return tuple(text for mode, text in (("ptx", "PTX"), ("graft", "machine code")) if mode in modes)
+    return tuple(text for mode, text in (("ptx", "PTX"), ("graft", _SASS_DATA)) if mode in modes)
 
 
 def limiter_texts(of: KernelLimiter) -> tuple[str, ...]:
@@ -210,7 +213,7 @@ def limiter_texts(of: KernelLimiter) -> tuple[str, ...]:
                 of.source,
                 of.level,
                 _unmeasured_text(of),
-                f"to know: {of.command}" if of.command else "",
+                f"to measure: {of.command}" if of.command else "",
             ),
         )
     )
@@ -227,7 +230,7 @@ def limiter_summary(kernel: KernelFacts, of: KernelLimiter | None) -> tuple[str,
     if of is not None:
         return limiter_texts(of)
     probe = probe_measuring_all(LIMITER_QUANTITIES)
-    return (f"{NOT_MEASURED} not counted: run with -p {probe}",) if probe and kernel.status == "probed" else ()
+    return (f"{NOT_MEASURED} limiter not measured: run with -p {probe}",) if probe and kernel.status == "probed" else ()
 
 
 def _unmeasured_text(of: KernelLimiter) -> str:
@@ -344,9 +347,9 @@ def _verdict_sentence(of: KernelLimiter) -> str:
         name = UNIT_NAMES.get(limit, limit) + (f" ({verdict.level})" if verdict.level else "")
         share = verdict.share or 0.0
         if share > 1 and not _is_behind_caches(verdict):
-            return f"{name}: busy all the time; its counts come to {_percent(share)}, more than it can do"
+            return f"{name}: fully utilized; the counts amount to {_percent(share)} of its peak"
         if share > 1:
-            return f"{name}: {share:.1f} times its peak is requested; caches serve the rest"
+            return f"{name}: requests amount to {share:.1f} times its peak; caches serve the rest"
         return f"{name}: {_percent(share)} utilization"
     if verdict.limit == "latency":
         return f"latency bound: no unit reaches {LIMITING_UTILIZATION:.0%} utilization"
@@ -365,7 +368,7 @@ def _is_behind_caches(verdict: LimiterVerdict) -> bool:
 
 def _unknown_limiter_text(of: KernelLimiter) -> str:
     if of.machine.simulated:
-        return f"{NOT_MEASURED} a simulated GPU has no time{_longest_unit_text(of)}"
+        return f"{NOT_MEASURED} no times on a simulated GPU{_longest_unit_text(of)}"
     return f"{NOT_MEASURED} not measured: {', '.join(of.verdict.unknown)}"
 
 
@@ -374,8 +377,8 @@ def _longest_unit_text(of: KernelLimiter) -> str:
     demands, uncounted = relative_demand(of.demand, of.machine), _uncounted(of.verdict)
     if not demands or (uncounted and len(demands) == 1):
         return ""
-    counts = "of what was counted," if uncounted else "by its counts"
-    return f"; {counts} {UNIT_NAMES.get(demands[0].unit, demands[0].name)} would take an A100 longest"
+    counts = "incomplete counts" if uncounted else "counts"
+    return f"; on an A100, {UNIT_NAMES.get(demands[0].unit, demands[0].name)} would be the busiest unit (from {counts})"
 
 
 def _uncounted(verdict: LimiterVerdict) -> set[str]:
@@ -389,12 +392,12 @@ def _utilization_text(of: KernelLimiter) -> str:
         parts = [
             f"{unit.name} {_percent(unit.share)}" for unit in relative_demand(of.demand, of.machine)[1:_UNITS_SHOWN]
         ]
-        return f"the others next to it: {', '.join(parts)}" if parts else ""
+        return f"compared with it: {', '.join(parts)}" if parts else ""
     shares = [share for share in of.verdict.shares if share.share >= _MIN_UTILIZATION_SHOWN] or list(
         of.verdict.shares[:1]
     )
     parts = [f"{share.name} {'' if share.certain else '≤ '}{_percent(share.share)}" for share in shares[:_UNITS_SHOWN]]
-    return f"busy: {', '.join(parts)}" if parts else ""
+    return f"utilization: {', '.join(parts)}" if parts else ""
 
 
 def _memory_level_text(of: KernelLimiter) -> str:
@@ -403,10 +406,10 @@ def _memory_level_text(of: KernelLimiter) -> str:
         return ""
     touched = _first_known(of.demand.footprint, of.demand.reach)
     if verdict.level == "DRAM":
-        reason = "by ncu's counters" if of.demand.dram is not None else "it touches more than L2 holds, each byte once"
+        reason = "measured by ncu" if of.demand.dram is not None else "more bytes touched than L2 holds, each only once"
         return f"DRAM: {reason}"
     if verdict.level == "L1":
-        return "L1 and shared memory: each request takes them a cycle at least"
+        return "L1 and shared memory: each request takes at least one cycle"
     if fits_in_l2(of.demand, of.machine):
-        return f"L2: all that it can touch, {units.size(touched)}, fits there"
-    return f"DRAM or L2: unknown from requests; use {probe_option_for('footprint')} or ncu"
+        return f"L2: the footprint (up to {units.size(touched)}) fits in L2"
+    return f"DRAM or L2: not known from requests; use {probe_option_for('footprint')} or ncu"

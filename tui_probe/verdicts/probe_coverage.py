@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MAX_REASONS: Final = 3
 _OF_LIBRARY: Final = "of "
 _CLOSED_LIBRARY: Final = "closed-library"
-_CLOSED_ADVICE: Final = "by choice: --machine-code all"
+_CLOSED_ADVICE: Final = "probe with --machine-code all"
 _LIBRARIES: Final = {
     "cublas": "cuBLAS", "nvjet_": "cuBLAS", "cudnn": "cuDNN", "cusparse": "cuSPARSE", "cufft": "cuFFT",
     "cusolver": "cuSOLVER", "curand": "cuRAND", "cutensor": "cuTENSOR", "nvshmem": "NVSHMEM", "nvjpeg": "nvJPEG",
@@ -33,10 +33,10 @@ _LIBRARIES: Final = {
 }  # fmt: skip
 """Closed libraries by the beginnings of their files' names without ``lib``, and of their kernels' names."""
 _ADVICE_BY_STATUS = {
-    "excluded": "It was left out by --kernel or --exclude. Run again without them to probe it.",
-    "pending": "It is being prepared: pruned, probed and assembled.",
-    "failed": "The original kernel ran in its place, with its own results. process.log says what went wrong.",
-    "skipped": "The original kernel ran. event.log has the lines around its first launch.",
+    "excluded": "Excluded by --kernel or --exclude. Run without these options to probe it.",
+    "pending": "The kernel is being pruned, probed and assembled.",
+    "failed": "The original kernel ran instead and produced the results. See process.log for the error.",
+    "skipped": "The original kernel ran instead. See its first launch in event.log.",
 }
 _MAX_NAMED = 4
 NO_MATCH_NOTE = "Kernels in which the probe matched nothing"
@@ -82,11 +82,11 @@ class ProbeCoverage:
         done = f"{percent(self.probed.share)} {of} ({self.probed.kernels} of {units.counted(self.kernels, 'kernel')})"
         if self.graphs is not None:
             recorded = f"{self.graphs.probed} of {units.counted(self.graphs.kernels, 'kernel')} recorded"
-            done += f", {percent(self.graphs.share)} in replays of graphs ({recorded})"
+            done += f", {percent(self.graphs.share)} in graph replays ({recorded})"
         shown = [_part_text(words, part) for words, part in self.left_out[:_MAX_REASONS]]
         more = sum(part.kernels for _, part in self.left_out[_MAX_REASONS:])
         shown += [f"{units.counted(more, 'more kernel')}"] * bool(more)
-        return f"{done}; not: {'; '.join(shown)}" if shown else done
+        return f"{done}; not probed: {'; '.join(shown)}" if shown else done
 
     def record(self) -> dict[str, Any]:
         """Return the JSON record; shares are from 0 to 1."""
@@ -228,8 +228,8 @@ def kernel_filter_warning(asked: str, kernels: Iterable[NamedKernel]) -> str:
     names = list(dict.fromkeys(safe(kernel.demangled.partition("(")[0]) for kernel in kernels))
     others = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     near = next(filter(None, (did_you_mean(word, names) for word in asked.split(":"))), "")
-    listed = f": {', '.join(names[:_MAX_NAMED])}{others}"
-    return f"--kernel {safe(asked)} names none of the kernels{near or listed}"
+    listed = f"; kernels: {', '.join(names[:_MAX_NAMED])}{others}"
+    return f"--kernel {safe(asked)} matches no kernel{near or listed}"
 
 
 def no_match_lines(trace: Trace, cells: int) -> list[str]:

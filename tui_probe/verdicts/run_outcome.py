@@ -33,12 +33,12 @@ BUDGET_OPTIONS: Final = {
     "write-rate": "--max-write-rate",
 }
 _BUDGET_REASONS: Final = ("trace-full", "results-full", "trace-share", "write-rate")
-SIMULATED_NOTE: Final = "simulated GPU: clocks and cycles come from a model, and nothing here is a time"
+SIMULATED_NOTE: Final = "simulated GPU: clocks and cycles come from a model; no time is measured"
 NO_PTXAS_NOTE: Final = (
-    "no ptxas: spills are unknown, and registers are those that the driver reports; install the wheel"
-    " nvidia-cuda-nvcc, or set CUDA_HOME to a CUDA toolkit"
+    "no ptxas: spills are unknown and register counts come from the driver; install the wheel"
+    " nvidia-cuda-nvcc or set CUDA_HOME to a CUDA toolkit"
 )
-_UNSAVED_REASON: Final = "the process was killed or exited past its exit handlers (help limits)"
+_UNSAVED_REASON: Final = "the process was killed or exited without its exit handlers (help limits)"
 _STOP_EVENTS: Final = ("save-paused ", "save-resumed ")
 _LABEL_WIDTH: Final = 10
 _MIN_WIDTH: Final = 20
@@ -132,17 +132,17 @@ def _known_budgets(trace: Trace) -> list[BudgetEvent]:
 def _budget_text(budget: BudgetEvent) -> str:
     match budget.name:
         case "trace-bytes":
-            return f"the trace is full: {units.budget(budget.limit)}, logs and output included"
+            return f"the trace reached its limit of {units.budget(budget.limit)}, including logs and output"
         case "result-files":
-            return f"the run has {units.counted(budget.limit, 'result file')}, as many as allowed"
+            return f"the run reached its limit of {units.counted(budget.limit, 'result file')}"
         case "log-bytes":
-            return f"event.log reached {units.budget(budget.limit)}: launches since then are counted, not listed"
+            return f"event.log reached {units.budget(budget.limit)}: later launches are counted but not listed"
         case "write-rate":
             return (
                 f"launches ran unprobed while results exceeded {units.budget(budget.limit)}/s or half the disk's rate"
             )
         case _:
-            return "launches over their share ran unprobed or kept only some blocks"
+            return "launches over their share of the budget ran unprobed or kept only some blocks"
 
 
 def _trace_loss_text(trace: Trace) -> str:
@@ -151,7 +151,7 @@ def _trace_loss_text(trace: Trace) -> str:
     if not cut:
         return ""
     worst = max(cut, key=_lost_launches)
-    others = f", and not all of {units.counted(len(cut) - 1, 'other kernel')}" if len(cut) > 1 else ""
+    others = f", and only some of {units.counted(len(cut) - 1, 'other kernel')}" if len(cut) > 1 else ""
     return _kept_launches_text(worst.launches_saved, worst.launches, worst.name) + others
 
 
@@ -192,7 +192,7 @@ def _head_entries(trace: Trace) -> Iterator[tuple[str, str]]:
     for text in dict.fromkeys(filter(None, map(recognition_text, trace.kernels))):
         yield "probe", safe(text)
     if (sample := sampled_blocks(trace)) is not None:
-        yield "sample", f"{_sample_text(sample)} of each grid: everything measured is of these only"
+        yield "sample", f"{_sample_text(sample)} of each grid; all values are of these blocks only"
     launches = probed_launches_text(state.launches, state.launches_probed)
     results = f"{units.counted(state.results, 'result')}, {units.size(state.bytes_written)}"
     yield "seen", f"{units.counted(state.kernels, 'kernel')}, {launches}, {results}"
@@ -234,7 +234,7 @@ def _missing_result_texts(trace: Trace) -> Iterator[str]:
 def _truncated_log_text(trace: Trace) -> str:
     """Say that the log is truncated, and count the results in the trace that it does not name."""
     unnamed = trace.results_unnamed
-    results = f", among it {units.counted(unnamed, 'result')} in result/" if unnamed else ""
+    results = f", including {units.counted(unnamed, 'result')} in result/" if unnamed else ""
     return f"event.log is truncated; later events are not counted{results}"
 
 
@@ -255,8 +255,8 @@ def context_error_text(trace: Trace, failed: ContextFailed) -> str:
     launched = f" Launched since the last result: {', '.join(names)}." if names else ""
     command = safe(trace.state.command) or "PROGRAM"
     return (
-        f"{failed.name} ({failed.error}) ended the GPU context, and the program received it.{launched} Probes write"
-        f" only to their own maps; check the program's kernels: compute-sanitizer {command}"
+        f"{failed.name} ({failed.error}) ended the GPU context; the program received the error.{launched} Probes write"
+        f" only to their own maps. Check the program's kernels: compute-sanitizer {command}"
     )
 
 
@@ -332,7 +332,7 @@ def exit_text(trace: Trace) -> str:
     if state.exit_status is not None:
         return f"exit status {state.exit_status}"
     if trace.broke_off:
-        return "unknown: event.log breaks off; killed, crashed, or no room on the disk"
+        return "unknown: event.log is truncated (process killed or crashed, or disk full)"
     return "ended, exit status not known"
 
 

@@ -52,7 +52,7 @@ def unused_probes(trace: Trace) -> list[UnmeasuredProbe]:
 
 
 def unmeasured_texts(probes: Iterable[UnmeasuredProbe]) -> Iterator[str]:
-    """``not measured by -p A, B: launched once, and 3 probes were asked for``: those of one reason together."""
+    """``not measured by -p A, B: every kernel ran once, with other probes``: those of one reason together."""
     by_reason: dict[str, list[str]] = {}
     for unmeasured in probes:
         by_reason.setdefault(unmeasured.reason, []).append(safe(unmeasured.probe))
@@ -75,7 +75,7 @@ def _has_result(kernels: Iterable[Kernel], name: str) -> bool:
 def _run_reason(kernels: Iterable[Kernel], name: str) -> str:
     """The usual reason of the kernels."""
     (reason, number), *others = Counter(_kernel_reason(kernel, name) for kernel in kernels).most_common()
-    return f"{units.counted(number, 'kernel')} {reason}" if others else f"each kernel {reason}"
+    return f"{units.counted(number, 'kernel')} {reason}" if others else f"every kernel {reason}"
 
 
 def _kernel_reason(kernel: Kernel, name: str) -> str:
@@ -83,7 +83,7 @@ def _kernel_reason(kernel: Kernel, name: str) -> str:
     if probed is not None and probed.status == "probed":
         return _unserved_reason(probed)
     reason = probed.reason if probed is not None else kernel.reason
-    return f"not probed with it: {reason}" if reason else "not probed with it"
+    return f"ran without the probe: {reason}" if reason else "ran without the probe"
 
 
 def _reason_code(probed: ProbedKernel) -> str:
@@ -102,5 +102,5 @@ def _unserved_reason(probed: ProbedKernel) -> str:
     why = f": {stated.text}" if stated else ""
     if launches < len(probed.kernel.named_probes):
         times = "once" if launches == 1 else f"{launches} times"
-        return f"launched {times}, with other probes{why}"
-    return f"launched without it{why}"
+        return f"ran {times}, with other probes{why}"
+    return f"ran without the probe{why}"

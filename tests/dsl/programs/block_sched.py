@@ -3,7 +3,7 @@
 
 Measures: start clock, cycles from start to end, and SM of each warp
 Unit: SM clock cycles
-Cost: one 16-byte store per warp; one register held while the kernel runs
+Cost: one 16-byte store per warp; one register in the whole kernel
 """
 
 from tui_probe.dsl import Map, clock, clock32, cuid, probe, u32, u64

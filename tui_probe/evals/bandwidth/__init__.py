@@ -83,7 +83,7 @@ def read_products(text: str, path: Path) -> Iterator[Product]:
                 raise ValueError("it has no times")
             yield Product((m, k, n), str(data["dtype"]), str(data["device"]), times)
         except (ValueError, KeyError, TypeError, OverflowError) as error:
-            raise TraceError(f"{path}: a line of products cannot be read ({error}): collect it again") from error
+            raise TraceError(f"{path}: a line of products is unreadable ({error}); collect it again") from error
 
 
 def collect(_: Setting) -> list[Collection]:
@@ -154,7 +154,7 @@ def _saved_bandwidth(text: str, path: Path) -> Bandwidth | str:
     starts = (place for place, line in enumerate(lines) if line.startswith("{") and not line.startswith(PRODUCT))
     begin = next(starts, None)
     if begin is None:
-        return f"{path}: it has no result of tui-probe bandwidth --format json"
+        return f"{path}: no result of tui-probe bandwidth --format json in this file"
     end = max(place for place, line in enumerate(lines) if line.endswith("}"))
     try:
         return parse_bandwidth("\n".join(lines[begin : end + 1]).encode(), path)
@@ -183,7 +183,7 @@ def _memory_sentence(measured: Bandwidth) -> str:
     read = measured.rate("memory_read")
     if read is None:
         return f"{gpu}: device memory was not measured"
-    part = f", {read.bytes_per_second / read.limit:.0%} of what it could" if read.limit else ""
+    part = f", {read.bytes_per_second / read.limit:.0%} of its limit" if read.limit else ""
     return f"{gpu}: device memory reads {units.rate(read.bytes_per_second)}{part}"
 
 
@@ -211,8 +211,8 @@ _RATES: Final[tuple[Column[MeasuredRate], ...]] = (
     Column("key", lambda r: r.key),
     Column("what", lambda r: r.what, "memory", lambda r: r.what, False, narrow=20),
     Column("bytes_per_second", lambda r: r.bytes_per_second, "measured", lambda r: units.rate(r.bytes_per_second)),
-    Column("limit", lambda r: r.limit, "could", lambda r: units.rate(r.limit), rank=1),
-    Column("part", _share_of_limit, "of that", lambda r: _percent(_share_of_limit(r)), rank=1),
+    Column("limit", lambda r: r.limit, "limit", lambda r: units.rate(r.limit), rank=1),
+    Column("part", _share_of_limit, "of limit", lambda r: _percent(_share_of_limit(r)), rank=1),
     Column("spread", lambda r: r.spread, "spread", lambda r: _percent(r.spread), rank=2),
     Column("repeats", lambda r: r.repeats, "repeats", lambda r: units.count(r.repeats), rank=3),
     Column("blocks", lambda r: r.blocks, "blocks", lambda r: units.count(r.blocks), rank=3),
@@ -232,15 +232,17 @@ _PRODUCTS: Final[tuple[Column[Product], ...]] = (
 
 EVALUATION: Final = Evaluation(
     name="bandwidth",
-    question="how much do this machine's memories and its disk carry, and how long do matrix products take?",
+    question="what bandwidth do this machine's memories and disk reach, and how long do matrix products take?",
     probes=(),
     reading=(
-        "Bandwidths are those of tui-probe bandwidth --auto: the best of several launches, and for shared memory of"
-        " several numbers of blocks and of bytes under way. “Could” is what clock and bus width of the memory give.",
-        "Published figures are of other GPUs and other machines: a difference is theirs first of all. A published test"
-        " value that is far below what its hardware could carry is of a test that had too few bytes under way.",
-        "Products are of PyTorch (cuBLAS), timed by events on the GPU after a warm-up. Rows of 700 numbers of 2 bytes"
-        " are 1 400 bytes, no multiple of 16: the fastest kernels need that alignment of their inputs.",
+        "Bandwidths are those of tui-probe bandwidth --auto: the best of several launches. For shared memory, it is"
+        " also the best over numbers of blocks and bytes in flight. “Could” is the bandwidth that clock and width of"
+        " the memory bus allow.",
+        "Published values are from other GPUs and other machines, which explains most differences. A published value"
+        " far below the hardware's limit comes from a test with too few bytes in flight.",
+        "Products are computed by PyTorch (cuBLAS) and timed with events on the GPU after a warm-up. Rows of 700"
+        " numbers of 2 bytes have 1 400 bytes, which is not a multiple of 16; the fastest kernels need inputs with"
+        " that alignment.",
     ),
     open=answer,
     collect=collect,

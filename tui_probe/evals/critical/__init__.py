@@ -148,7 +148,7 @@ class Program:
         self.notes += page.words.notes
         if self.tensor is not None and self.critical is not None and not self.stores_counted:
             self.notes.append(
-                f"{self.name}: no store of the critical kernel was counted, so it probably stores in bulk, by a copy"
+                f"{self.name}: the counters show no store of the critical kernel. It probably stores with a copy"
                 " unit (TMA): these counters are of load and store instructions"
             )
 
@@ -189,7 +189,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     notes = [words for program in programs for words in program.notes]
     sectors = [ProgramRow(program, row) for program in programs for row in program.sectors]
     if not any(getattr(kernel.row.metrics, name) is not None for kernel in sectors for name in COUNTED):
-        raise nothing_measured_error(NAME, [*notes, f"nothing was counted: run with -p {PROBE}, or ncu"])
+        raise nothing_measured_error(NAME, [*notes, f"no counts: run with -p {PROBE} or ncu"])
     kernels = [ProgramRow(program, row) for program in programs for row in program.kernels]
     return Answer(
         said=[
@@ -218,8 +218,8 @@ def _program_sentence(program: Program) -> str:
     """The critical kernel, its type, and whether it stores what it should."""
     critical = program.critical
     if critical is None:
-        return f"{program.name}: no kernel stands out"
-    text = f"{program.name}: critical is {shorten(critical.shape.kernel, 48)}"
+        return f"{program.name}: no critical kernel found"
+    text = f"{program.name}: the critical kernel is {shorten(critical.shape.kernel, 48)}"
     if program.data_type is not None:
         text += f", {program.data_type}"
     if program.tensor is not None and critical.store_sectors is not None:
@@ -227,7 +227,7 @@ def _program_sentence(program: Program) -> str:
             f"; stored {units.count(round(critical.store_sectors))} sectors,"
             f" expected {units.count(program.tensor.sectors)}"
             if program.stores_counted
-            else "; how many sectors it stored is not known"
+            else "; the number of stored sectors is unknown"
         )
     return text
 
@@ -284,17 +284,18 @@ def _ours(programs: Sequence[Program]) -> dict[str, float | None]:
 
 EVALUATION: Final = Evaluation(
     name="critical",
-    question="which kernel of a program is the critical one, and does it store as few sectors as it could?",
+    question="which kernel of a program is the critical one, and does it store the minimum number of sectors?",
     probes=(PROBE,),
     reading=(
-        "A sector is 32 bytes. A request is one instruction of a warp: 32 lanes that store 4 bytes next to each other"
-        " take 4 sectors, with a gap after each 8. A probe counts what ncu counts, with no permission for counters.",
-        "A kernel that writes a tensor once stores elements × bytes / 32 sectors (expected), and at most one per"
-        " element. The critical kernel is the one that does the matrix work: it keeps the tensor cores busy, and among"
-        " several it is the one that stores the tensor; why it was chosen is said step by step.",
-        "Its data type is identified by the operands of tensor cores, by the instructions that were counted, or by"
-        " its name. Files of ncu and traces named PROGRAM-ncu.csv and PROGRAM-probes are set side by side; for your own"
-        " tensor: tui-probe import ncu FILE.csv --page critical --seq-len N --head-dim N --dtype bf16.",
+        "A sector is 32 bytes. A request is one warp instruction: 32 lanes that store adjacent 4-byte values touch 4"
+        " sectors; with gaps of 4 bytes between them, 8. A probe counts the same as ncu, without permission for"
+        " counters.",
+        "A kernel that writes a tensor once stores elements × bytes / 32 sectors (expected), and at most one sector"
+        " per element. The critical kernel does the matrix work: it uses the tensor cores, and among several such"
+        " kernels it stores the tensor. The selection steps are shown.",
+        "Its data type follows from the operands of tensor core operations, from the counted instructions, or from"
+        " its name. Files PROGRAM-ncu.csv and traces PROGRAM-probes are compared side by side. For your own tensor:"
+        " tui-probe import ncu FILE.csv --page critical --seq-len N --head-dim N --dtype bf16.",
     ),
     open=answer,
     collect=collect,

@@ -119,7 +119,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     return Answer(
         said=[_walk_sentence(walk) for walk in walks],
         tables={
-            "walks": Table("memory that a launch walks through", COLUMNS_OF_WALKS, walks),
+            "walks": Table("memory accessed by a launch", COLUMNS_OF_WALKS, walks),
             "bands": Table("by band", _BANDS, [row for walk in walks for row in _bands(walk)]),
         },
         drawings=figures,
@@ -175,7 +175,7 @@ def _raster_of_file(path: Path, progress: Progress) -> Raster:
     try:
         record = parse_json(read_unpacked(path, ACCESSES))
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        what = "no page map (*.dmat) and no accesses as JSON"
+        what = "neither a page map (*.dmat) nor accesses as JSON"
         reason = error.strerror or error if isinstance(error, OSError) else error
         raise TraceError(f"{path}: {what} (tui-probe show dmat TRACE --format json): {reason}") from error
     data = record.get("data", record) if isinstance(record, dict) else None
@@ -187,7 +187,7 @@ def _walk_sentence(walk: AccessWalk) -> str:
     share = NOT_MEASURED if walk.share is None else f"{walk.share:.1%}"
     return (
         f"{walk.label}: {units.counted(of.kept, 'access')} to {size_words(of.touched)};"
-        f" {size_words(of.in_use)} ({share}) in use at a time"
+        f" {size_words(of.in_use)} ({share}) in use on average"
     )
 
 
@@ -225,17 +225,17 @@ def _bands(walk: AccessWalk) -> Iterator[dict[str, Any]]:
 
 EVALUATION: Final = Evaluation(
     name="dmat",
-    question="how do implementations of attention walk through memory, and how much do they keep in use?",
+    question="how do implementations of attention access memory, and how much of it do they keep in use?",
     probes=ACCESS_PROBES,
     reading=(
-        "Each figure has time to the right and addresses downwards, a band per tensor; darker is denser. A flat row is"
-        " memory that is used again and again, a diagonal walks through memory.",
-        "In use is the memory that is touched in one column of the figure, the mean over columns: what caches would"
-        " have to hold. Its share of all memory that is touched tells how local the walk is: smaller is more local.",
-        "Rows and columns are those of the figure, so what is reported is an upper bound. Where some blocks were"
-        " sampled, as --run does, they are of these blocks.",
-        "A kernel that could not be probed has no addresses to show: a note says why. Page maps of existing"
-        " systems (.dmat) and pictures as data (show dmat TRACE --format json) can be given, too.",
+        "In each figure, time runs to the right and addresses downwards, with one band per tensor; darker is denser."
+        " A flat row is memory that is accessed repeatedly. A diagonal is a walk through memory.",
+        "“In use” is the memory touched in one column of the figure, averaged over columns: the amount that caches"
+        " would have to hold. Its share of all touched memory shows the locality; smaller is more local.",
+        "Memory in use is computed from the rows and columns of the figure, so it is an upper bound. If only some"
+        " blocks were sampled, as with --run, values cover these blocks.",
+        "A kernel that could not be probed has no addresses; a note gives the reason. Page maps of existing systems"
+        " (.dmat) and pictures as data (show dmat TRACE --format json) are also accepted.",
     ),
     open=answer,
     collect=collect,

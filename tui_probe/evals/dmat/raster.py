@@ -63,16 +63,16 @@ def read_page_map(path: Path, progress: Callable[[float], object] = lambda _: No
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from error
     if len(data) < _HEAD.size:
-        raise TraceError(f"{path}: {len(data)} bytes are not page map")
+        raise TraceError(f"{path}: {len(data)} bytes are not a page map")
     pages, clocks = _HEAD.unpack_from(data)
     begin = _HEAD.size + 8 * pages
     if begin + _HEAD.size * clocks > len(data):
-        raise TraceError(f"{path}: no page map, or cut off: {pages} pages and {clocks} clocks do not fit into it")
+        raise TraceError(f"{path}: not a page map, or truncated: too small for {pages} pages and {clocks} clocks")
     for entry in _ENTRIES:
         groups = _groups(data, begin, clocks, entry, progress)
         if groups is not None:
             return groups
-    raise TraceError(f"{path}: no page map, or cut off: its {clocks} clocks do not end where it ends")
+    raise TraceError(f"{path}: not a page map, or truncated: its {clocks} clocks do not end at the end of the file")
 
 
 def _groups(
@@ -158,10 +158,10 @@ def raster_of_record(record: Mapping[str, Any], source: str) -> Raster:
         shapes = {str(band["name"]): _shape(band) for band in record["bands"] if band.get("shape")}
         made = None if record["accesses"] is None else int(record["accesses"])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        reason = f"no picture of accesses as data ({type(error).__name__}: {error})"
+        reason = f"not a picture of accesses as data ({type(error).__name__}: {error})"
         raise TraceError(f"{source}: {reason}; tui-probe show dmat TRACE --format json writes one") from error
     if not rows or counts.shape != (len(rows), len(edges) - 1):
-        raise TraceError(f"{source}: {len(rows)} rows do not fit {len(edges)} edges")
+        raise TraceError(f"{source}: {len(rows)} rows do not match {len(edges)} edges")
     return Raster(counts, rows, edges, made, shapes)
 
 

@@ -133,7 +133,7 @@ def read_calls(given: EvaluationInput) -> list[Calls]:
     try:
         return [_calls(parse_json(line), how, probe, missed, timed=not simulated) for line in lines]
     except (ValueError, KeyError, TypeError) as error:
-        raise TraceError(f"{path}: a line of calls cannot be read ({error}): collect it again") from error
+        raise TraceError(f"{path}: a line of calls is unreadable ({error}); collect it again") from error
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -172,7 +172,7 @@ def _call_times(path: Path, number: int, line: dict[str, Any]) -> CallTimes:
         try:
             return float(text) if text else None
         except ValueError:
-            raise TraceError(f"{path}:{number}: {key} is {text!r}, and a number was expected") from None
+            raise TraceError(f"{path}:{number}: {key} is {text!r}, not a number") from None
 
     return CallTimes(path.stem, (line.get("probe") or "").strip(), *map(value, KEYS[1:]))
 
@@ -188,15 +188,15 @@ def call_times_of_runs(calls: list[Calls]) -> tuple[list[CallTimes], list[str]]:
         rows.append(CallTimes(call.operation, call.probe, original, ncu, call.total, prologue, kernel, epilogue))
         if call.left_out:
             notes.append(
-                f"{call.operation} with {call.probe}: {units.counted(call.left_out, 'launch')} of its run not probed,"
-                " and medians may hold them"
+                f"{call.operation} with {call.probe}: {units.counted(call.left_out, 'launch')} of its run were"
+                " unprobed; medians may include them"
             )
     probed = {call.operation for call in calls if call.how == "probed"}
     for operation in dict.fromkeys(call.operation for call in calls):
         if operation not in probed:
-            notes.append(f"{operation}: no probed run: collect one with --only PROBE")
+            notes.append(f"{operation}: no probed run; collect one with --only PROBE")
         elif not any(call.how == "original" for call in calls if call.operation == operation):
-            notes.append(f"{operation}: no original, so no ratios: collect it with --only original")
+            notes.append(f"{operation}: no original run, hence no ratios; collect one with --only original")
     return rows, notes
 
 
@@ -209,7 +209,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     rows, notes = _read_call_times(given, progress)
     operations = list(dict.fromkeys(row.operation for row in rows))
     by_operation = {name: [row for row in rows if row.operation == name] for name in operations}
-    tables: dict[str, Table[Any]] = {"latency": Table("times of a call: medians", _COLUMNS, rows)}
+    tables: dict[str, Table[Any]] = {"latency": Table("median times of a call", _COLUMNS, rows)}
     tables |= {name: Table(name, _PUBLISHED, own, in_text=False) for name, own in by_operation.items()}
     charts = {name: _chart(name, own) for name, own in by_operation.items() if any(row.original for row in own)}
     return Answer(said=list(map(_sentence, rows)), tables=tables, drawings=charts, notes=notes)
@@ -226,15 +226,15 @@ def _read_call_times(given: Sequence[EvaluationInput], progress: Progress) -> tu
         elif found := read_calls(one):
             calls += found
         else:
-            notes.append(f"{one.path}: its program wrote no times of calls")
+            notes.append(f"{one.path}: its program printed no call times")
     probed, missing = call_times_of_runs(calls)
     rows += probed
     if not rows:
         raise nothing_measured_error(NAME, [*notes, *missing])
     if any(row.neutrino is None for row in probed):
-        missing.append("the simulated GPU has no time: collect it on a GPU")
+        missing.append("no times on the simulated GPU; collect on a GPU")
     if not any(row.ncu for row in rows):
-        missing.append("nothing was run under ncu: its column is empty")
+        missing.append("no run under ncu, so its column is empty")
     return rows, [*notes, *missing]
 
 
@@ -287,21 +287,21 @@ _COLUMNS: Final[tuple[Column[CallTimes], ...]] = (
 
 EVALUATION: Final = Evaluation(
     name="latency",
-    question="what does a program wait for before, in and after a probed kernel?",
+    question="how long does a program wait before, in and after a probed kernel?",
     probes=PROBES,
     reading=(
-        "Each operation is called many times; the time of a call is from the moment when the program calls until the"
-        " result is there, by the host's clock, one call at a time. The original is the same call with nothing probed,"
-        " ncu the same under Nsight Compute.",
-        "Records are kept in pooled buffers, cleared in bulk and copied back while the program continues. So the"
-        " parts of a call are defined by what waits. The prologue is the host's wait until the launching call returns:"
-        " all that is done before. The kernel is what the stream waits for, between two events around the launch with"
-        " the GPU kept busy ahead: the probed kernel and anything that is next to it in the stream. The epilogue is the"
-        " rest until the result is there. Each is a median; the epilogue is what is left of the median of the whole,"
-        " and never less than nothing. The original call has these parts, too: only what is above it was added. What"
-        " the program waits for at its very end, until the last records are in files, is in none of them.",
-        "Files of the columns probe, original, ncu, neutrino, prologue, kernel, epilogue are read as well, one per"
-        " operation; --csv --table OPERATION writes one. Their column neutrino is the probed call.",
+        "Each operation is called many times, one call at a time. The time of a call runs from the call to the"
+        " result, measured by the host's clock. “Original” is the same call without a probe, “ncu” the same call under"
+        " Nsight Compute.",
+        "Records are kept in pooled buffers, which are cleared in bulk and copied back while the program continues."
+        " The parts of a call are therefore defined by waits. The prologue is the host's wait until the launch call"
+        " returns. The kernel part is the time between two events around the launch while the GPU has earlier work:"
+        " the probed kernel and anything next to it in the stream. The epilogue is the remaining time until the result"
+        " is available, and never less than 0. Prologue and kernel part are medians; the epilogue is the rest of the"
+        " median of the whole call. The original call has these parts, too, so only the difference was added by the"
+        " probe. The wait at the program's end, until the last records are saved, is not included.",
+        "CSV files with the columns probe, original, ncu, neutrino, prologue, kernel, epilogue are also read, one"
+        " file per operation. --csv --table OPERATION writes such a file. Their column neutrino is the probed call.",
     ),
     open=answer,
     collect=collect,

@@ -202,11 +202,11 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     for place, one in enumerate(given):
         progress(place / len(given))
         every = read_sizes(one)
-        notes += [] if every else [f"{one.path}: it is not a trace of a probe"]
+        notes += [] if every else [f"{one.path} is not a trace of a probe"]
         for sizes in every:
             found.setdefault((sizes.model, sizes.probe), []).append(sizes)
             if not sizes.kernels:
-                notes.append(f"{one.path}: no launch has a size for {sizes.probe}: run with --memusage")
+                notes.append(f"{one.path}: no launch has a size for {sizes.probe}; run with --memusage")
     rows = [MemoryRow(model, probe, tuple(parts)) for (model, probe), parts in found.items()]
     if not any(row.probe_bytes is not None for row in rows):
         raise nothing_measured_error(NAME, notes)
@@ -224,7 +224,7 @@ def _sentences(rows: Sequence[MemoryRow]) -> Iterator[str]:
         known = [row for row in rows if row.probe == probe and row.ratio is not None]
         if known:
             worst = max(known, key=lambda row: row.ratio or 0.0)
-            text = f"{probe}: {_times(worst.ratio)} of the memory of {worst.model} ({units.size(worst.probe_bytes)})"
+            text = f"{probe}: {_times(worst.ratio)} the memory of {worst.model} ({units.size(worst.probe_bytes)})"
             least = min(known, key=lambda row: row.ratio or 0.0)
             yield text if least is worst else f"{text}, at least {_times(least.ratio)} ({least.model})"
 
@@ -234,11 +234,11 @@ def _caveats(rows: Sequence[MemoryRow]) -> Iterator[str]:
         name = f"{row.model} {row.probe}"
         sized, every = row.kernels
         if 0 < sized < every:
-            yield f"{name}: {every - sized} of {units.counted(every, 'kernel')} have no probe, and no size"
+            yield f"{name}: {every - sized} of {units.counted(every, 'kernel')} have no probe and no size"
         if row.how is not None and PROBED in row.how:
-            yield f"{name}: of probed launches, whose budgets may have left records out; run with --memusage for all"
+            yield f"{name}: probed launches only, whose budgets may drop records; for all use run --memusage"
         if row.original is not None and not row.said:
-            yield f"{name}: the program did not say its memory; the original is the peak of its allocations"
+            yield f"{name}: the program did not print its memory; original is the peak of its allocations"
 
 
 def _chart(rows: Sequence[MemoryRow]) -> BarChart:
@@ -271,22 +271,22 @@ MEMORY_COLUMNS: Final[tuple[Column[MemoryRow], ...]] = (
 
 EVALUATION: Final = Evaluation(
     name="memory",
-    question="how much device memory would the records of a probe take, in addition to the program?",
+    question="how much additional device memory do the records of a probe need?",
     probes=PROBES,
     reading=(
-        "Probe memory is that of the launch whose records take most: the number that event.log gives as probe-mem. On"
-        " the device they take a little more, for marks of what was written, and padding. Several launches may be"
-        " under way at the same time; --max-probe-memory limits all of them together.",
-        "Models are one block of each, run eagerly with random weights: the launch that takes most is the same in every"
-        " block (a Llama of 1B has 16 of them, of 3B 28, of 8B 32), while the memory of a whole model is more."
-        " Products, convolutions and attention are Triton kernels. Runs of several probes size them alternately.",
-        "Sized: computed from the shape of each launch, with nothing probed (run --memusage). Counted: only the kernel"
-        " can tell how many records there are, so one that counts and keeps none ran in its place. Probed: an ordinary"
-        " run, whose budgets may have left records out.",
-        "Original memory is what the program says in a line of its output, max memory: BYTES, else the peak of its"
-        " allocations in event.log, in which what a framework keeps for later counts too.",
-        "The published system kept its records for each launch of a kernel in memory of that launch's size; the ratio"
-        " compares with that. Kernels that have no probe, such as those of closed libraries, have no memory here.",
+        "Probe memory is that of the launch with the most records, as given by probe-mem in event.log. On the device,"
+        " marks of written slots and padding take a little more. Several launches can be in flight at the same time;"
+        " --max-probe-memory limits their total.",
+        "Each model is one block, run eagerly with random weights, since the largest launch is the same in every"
+        " block. A Llama of 1B has 16 blocks, of 3B 28 and of 8B 32; the memory of a whole model is larger. Products,"
+        " convolutions and attention are Triton kernels. Runs with several probes size them alternately.",
+        "Sized: computed from the shape of each launch, without probing (run --memusage). Counted: the number of"
+        " records depends on data, so a kernel ran that counts records without keeping them. Probed: an ordinary run,"
+        " whose budgets may have dropped records.",
+        "Original memory is the value in the program's output line “max memory: BYTES”, or else the peak of its"
+        " allocations in event.log, including memory that a framework keeps for later.",
+        "The published system kept the records of each launch in memory of that launch's size; the ratio compares"
+        " with that memory. Kernels without a probe, e.g. those of closed libraries, are not included.",
     ),
     open=answer,
     collect=collect,

@@ -79,7 +79,7 @@ def collect(setting: Setting) -> list[Collection]:
 def studied(setting: Setting) -> Study:
     """The study that was named, else the small one. UsageError for several."""
     if len(setting.files) > 1:
-        raise UsageError(f"{setting.files[1]}: one study at a time")
+        raise UsageError(f"{setting.files[1]}: pass only one study")
     if setting.files:
         return read_study(setting.files[0])
     return _SIMULATED if setting.simulated else read_study(SMALL_STUDY)
@@ -111,7 +111,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
         tables={
             "overhead": Table("slowdown and added registers (s: spills more)", _wide_columns(probes), lines),
             **(
-                {"spills": Table("rows that spill more than their originals", _COST_COLUMNS, spilling)}
+                {"spills": Table("rows with more spills than the original", _COST_COLUMNS, spilling)}
                 if spilling
                 else {}
             ),
@@ -236,7 +236,7 @@ class Mean:
         """A sentence."""
         text = (
             f"{self.probe}: {_times(average(self.costs, _slowdown))} and"
-            f" {_added(average(self.costs, _registers))} registers over {units.counted(len(self.costs), 'kernel')}"
+            f" {_added(average(self.costs, _registers))} registers, mean of {units.counted(len(self.costs), 'kernel')}"
         )
         if len(self.calm) < len(self.costs):
             text += (
@@ -319,19 +319,19 @@ def _added(value: float | None) -> str:
 
 EVALUATION: Final = Evaluation(
     name="overhead",
-    question="how much slower does a probe make kernels, and how many registers does it add?",
+    question="how much does a probe slow kernels down, and how many registers does it add?",
     probes=("block_sched", "tensorop_count", "gmem_bytes", "dmat"),
     reading=(
-        "Slowdown is probed time / original time, the median of five launches of each in a run, and of the runs where"
-        " there are several; the spread is (most - least) / median of the runs. Registers are those that the assembler"
-        " gave a thread, probed less pruned. Of several kernels that a row means the longest counts.",
-        "A kernel that has no registers left spills: the cost is then that of memory, not of the probe's instructions."
-        " Such rows are marked and listed, and means are given with and without them.",
-        "What is run is a study: a TOML file with probes, repeats, and [[kernel]] tables, each with name, group, kernel"
-        " (a part of the kernel's name), command, and the modules and tools that it needs; kernels of one run are"
-        " measured together. Without a study it is a small one, of four kernels; published.study.toml has all of the"
-        " published table. A study of your own: tui-probe eval overhead study.toml --run; to show it again name the"
-        " folder and the study.",
+        "Slowdown is probed time / original time: the median of five launches each per run, then the median over"
+        " runs. The spread is (max - min) / median over the runs. Registers are probed minus pruned registers per"
+        " thread, as assigned by the assembler. If a row covers several kernels, the longest counts.",
+        "A kernel without free registers spills; its slowdown is then due to memory and not to the probe's"
+        " instructions. Such rows are marked and listed, and means are given with and without them.",
+        "A study is a TOML file with probes, repeats, and [[kernel]] tables. Each table has a name, group, kernel (a"
+        " part of the kernel's name), command, and the required modules and tools. Kernels of one run are measured"
+        " together. The default study is small and has four kernels; published.study.toml has all kernels of the"
+        " published table. To run your own study: tui-probe eval overhead study.toml --run. To show it again, pass its"
+        " directory and the study.",
     ),
     open=answer,
     collect=collect,

@@ -79,7 +79,7 @@ def read_study(path: Path) -> Study:
         study = _study(parse_toml(read_within(path, PROBE_FILE).decode("utf-8")))
     except (OSError, ValueError, KeyError, TypeError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise TraceError(f"{path}: no study: {what}. A study has {_STUDY_FORM}") from error
+        raise TraceError(f"{path} is not a study: {what}. A study has {_STUDY_FORM}") from error
     return study
 
 
@@ -106,17 +106,17 @@ def _check_run(rows: list[StudyKernel]) -> None:
     first = rows[0]
     for row in rows[1:]:
         if not (row.run and first.run):
-            raise ValueError(f"{row.name} and {first.name} are a run of the same name")
+            raise ValueError(f"{row.name} and {first.name} have the same run name")
         if row.command != first.command:
-            raise ValueError(f"{row.name} and {first.name} are of the run {row.run}, and have different commands")
+            raise ValueError(f"{row.name} and {first.name} are in the run {row.run} but have different commands")
     if len(rows) > 1 and not all(row.kernel for row in rows):
-        raise ValueError(f"several kernels of the run {first.run}: each must say a part of its kernel's name")
+        raise ValueError(f"the run {first.run} has several kernels: each must give a part of its kernel's name")
 
 
 def _study_kernel(data: dict[str, Any]) -> StudyKernel:
     unknown = data.keys() - {"name", "command", "kernel", "group", "modules", "tools", "run"}
     if unknown:
-        raise ValueError(f"a kernel has {', '.join(sorted(unknown))}, which means nothing")
+        raise ValueError(f"a kernel has unknown keys: {', '.join(sorted(unknown))}")
     name, kernel, group, run = (_text(data, key) for key in ("name", "kernel", "group", "run"))
     command, modules, tools = (_texts(data, key) for key in ("command", "modules", "tools"))
     if not name or not command:
@@ -127,14 +127,14 @@ def _study_kernel(data: dict[str, Any]) -> StudyKernel:
 def _text(data: dict[str, Any], key: str) -> str:
     value = data.get(key, "")
     if not isinstance(value, str):
-        raise TypeError(f"{key} is {value!r}, not a text")
+        raise TypeError(f"{key} is {value!r}, not a string")
     return value
 
 
 def _texts(data: dict[str, Any], key: str) -> tuple[str, ...]:
     value = data.get(key, [])
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise TypeError(f"{key} is {value!r}, not a list of texts")
+        raise TypeError(f"{key} is {value!r}, not a list of strings")
     return tuple(value)
 
 
@@ -217,7 +217,7 @@ def _cost(given: EvaluationInput, row: StudyKernel | None) -> Cost | str:
     if not probed:
         reasons = (
             "; ".join(dict.fromkeys(candidate.reason or candidate.status for candidate in meant))
-            or "it was not launched"
+            or "the kernel was not launched"
         )
         if row is None or probe is None:
             return f"{given.path}: no kernel was probed: {reasons}"

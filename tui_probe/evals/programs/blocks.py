@@ -82,7 +82,7 @@ def run(gpu: Gpu, options: argparse.Namespace) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Blocks that have their SM to themselves, or share it.")
+    parser = argparse.ArgumentParser(description="Run blocks that have an SM to themselves or share it.")
     parser.add_argument("blocks", choices=("exclusive", "shared"))
     parser.add_argument("--per-sm", type=int, default=8, help="blocks of the grid per SM; default %(default)s")
     parser.add_argument("--threads", type=int, default=64, help="per block; default %(default)s")

@@ -72,7 +72,7 @@ def by_stream(gpu: Gpu, launch: Callable[[], None], times: int, ahead: int) -> l
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Call operations again and again, and time each call.")
+    parser = argparse.ArgumentParser(description="Call operations repeatedly and time each call.")
     parser.add_argument("operations", nargs="+", choices=OPERATIONS)
     parser.add_argument("--times", type=int, default=20, help="default %(default)s")
     parser.add_argument("--size", type=int, default=4096, help="of sums; default %(default)s")

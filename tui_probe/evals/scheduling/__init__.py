@@ -83,7 +83,9 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     ]
     lines += schedules_module.fill_sentences(rows)
     ways = (
-        {"durations": Table("ways to fill: one launch, unprobed", schedules_module.FILL_COLUMNS, rows)} if rows else {}
+        {"durations": Table("implementations of a fill: one unprobed launch", schedules_module.FILL_COLUMNS, rows)}
+        if rows
+        else {}
     )
     return Answer(
         said=[words for words in lines if words],
@@ -125,9 +127,9 @@ def durations_notes(rows: Sequence[schedules_module.FillComparison]) -> list[str
     if not rows:
         return []
     if not any(len(row.filled.microseconds) for row in rows):
-        return ["durations: the simulated GPU has none; collect them on a GPU"]
+        return ["durations: none on the simulated GPU; collect them on a GPU"]
     pairs = [row.filled.pair for row in rows if row.filled.pair is not None]
-    return [f"durations are between two events, less the {np.median(pairs):.1f} µs that those take by themselves"]
+    return [f"durations are between two events, less the {np.median(pairs):.1f} µs that the events themselves take"]
 
 
 def read_schedules(given: Sequence[EvaluationInput], progress: Progress) -> tuple[list[Schedule], list[str]]:
@@ -196,7 +198,7 @@ def _parts_chart(schedules: Sequence[Schedule]) -> BarChart:
         )
         for schedule in schedules
     ]
-    title, parts = "where the time of a slot goes", tuple(SLOT_TIME_LABELS.values())
+    title, parts = "time of a slot by part", tuple(SLOT_TIME_LABELS.values())
     return BarChart(
         title, bars, parts, "cycles per slot", lambda n: units.count(round(n)), keys=tuple(SLOT_TIME_LABELS)
     )
@@ -218,18 +220,17 @@ def _sm_chart(schedules: Sequence[Schedule]) -> CurveChart:
 
 EVALUATION: Final = Evaluation(
     name="scheduling",
-    question="how much of a launch do SMs spend on scheduling blocks, and what does less of it gain?",
+    question="how much time of a launch do SMs spend on scheduling blocks, and what is gained by reducing it?",
     probes=(PROBE,),
     reading=(
-        "Blocks on an SM take slots one after another. Running is the time in which a slot has a block, Scheduling the"
-        " time from the end of one block to the start of the next in its slot. Both are means over the slots of an SM"
-        " and over SMs, so they compare with the time of the launch.",
-        "The published line sums over the slots of an SM instead: its numbers are larger by the number of blocks that"
-        " are on an SM together (the factor), and only their ratio compares with a time. Lines of both kinds are"
-        " given, so that either can be compared with older ones.",
-        "While a slot waits, the other slots of its SM work, and writes to memory continue. So Scheduling is the most"
-        " that a kernel of fewer, longer blocks can save by just that, and mostly it saves less: of two kernels the"
-        " difference of their spans says how much of the waiting showed.",
+        "The block slots of an SM run one block after another. Running is the time in which a slot has a block."
+        " Scheduling is the time from the end of a block to the start of the next block in its slot. Both are means"
+        " over the slots of an SM and over SMs, so they can be compared with the time of the launch.",
+        "The published line sums over the slots of an SM instead. Its numbers are larger by the number of blocks per"
+        " SM (the factor), so only their ratio can be compared with a time. Both kinds of lines are given.",
+        "While a slot waits, the other slots of its SM work, and writes to memory continue. Scheduling is therefore"
+        " an upper bound of the time that a kernel with fewer, longer blocks can save; usually it saves less. The"
+        " difference between the spans of two kernels shows the actual effect.",
     ),
     open=answer,
     collect=collect,

@@ -105,10 +105,10 @@ class Schedule:
     def text(self) -> str:
         """Ours, and how the two differ."""
         running, scheduling = (cycles_text(n, self.clock_khz) for n in (self.running, self.scheduling))
-        text = f"mean per slot: running {running}, scheduling {scheduling}, {_percent(self.share)} of both"
+        text = f"mean per slot: running {running}, scheduling {scheduling}, {_percent(self.share)} of their sum"
         if self.factor is None or self.slots == 1:
-            return f"{text}; an SM had one block at a time, so the line above is the same"
-        return f"{text}; the line above sums over {self.slots:.3g} slots per SM: {self.factor:.3g} times as much"
+            return f"{text}; the line above has the same values, since each SM had one block at a time"
+        return f"{text}; the line above sums over {self.slots:.3g} slots per SM ({self.factor:.3g} times as much)"
 
 
 def schedule_of(given: EvaluationInput, result: AnalysedResult) -> Schedule:
@@ -200,7 +200,7 @@ def read_fill_times(given: EvaluationInput) -> list[FillTimes]:
     try:
         return [_filled(parse_json(line), timed=timed) for line in lines]
     except (ValueError, KeyError, TypeError) as error:
-        raise TraceError(f"{path}: a line of durations cannot be read ({error}): collect it again") from error
+        raise TraceError(f"{path}: a line of durations is unreadable ({error}); collect it again") from error
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -297,16 +297,16 @@ def fill_sentences(rows: Sequence[FillComparison]) -> Iterator[str]:
 def _scheduling_text(row: FillComparison) -> str:
     """Return a sentence about scheduling: how much less slots wait, and its share of the saved time."""
     if row.schedule is None:
-        return "; the driver launches it itself, so its blocks are not seen"
+        return "; the driver launches this kernel itself, so its blocks cannot be probed"
     if row.saved is None:
         return ""
-    text = f"; a slot waits {_time(row.saved)} less for blocks"
+    text = f"; the waiting time of a slot is {_time(row.saved)} shorter"
     if row.explained is not None:
-        text += f", which explains at most {row.explained:.0%} of the gain"
+        text += f", up to {row.explained:.0%} of the gain"
     if row.shorter is not None and row.saved > 0:
         text += (
             f". Other slots work meanwhile: the probed launch is {_time(row.shorter)} shorter,"
-            f" {row.shorter / row.saved:.0%} of that waiting"
+            f" {row.shorter / row.saved:.0%} of the saved waiting time"
         )
     return text
 
@@ -314,7 +314,7 @@ def _scheduling_text(row: FillComparison) -> str:
 def fill_chart(rows: Sequence[FillComparison]) -> BarChart:
     """Medians, with the middle nine tenths as spread."""
     bars = [Bar(row.filled.name, (row.filled.median,), _time(row.filled.median), _span(row.filled)) for row in rows]
-    return BarChart("ways to fill 32 MiB with zeros", bars, ("median duration",), "microseconds", _time)
+    return BarChart("implementations of filling 32 MiB with zeros", bars, ("median duration",), "microseconds", _time)
 
 
 def _span(filled: FillTimes) -> tuple[float, float] | None:

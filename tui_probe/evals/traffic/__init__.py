@@ -58,7 +58,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """A row for each program. TraceError where no file of ncu has bytes."""
     progress(0.0)
     files = [item.path for item in given if item.trace is None]
-    notes = [f"{item.path}: a trace has no counters of memory: name files of ncu" for item in given if item.trace]
+    notes = [f"{item.path}: a trace has no memory counters; pass files from ncu" for item in given if item.trace]
     if not files:
         raise nothing_measured_error(NAME, notes)
     try:
@@ -68,7 +68,7 @@ def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     rows = [row for group in groups for row in group.rows]
     group_notes = list(dict.fromkeys(note for group in groups for note in group.notes))
     if not any(value is not None for row in rows for value in row.traffic.bytes.values()):
-        raise nothing_measured_error(NAME, [*group_notes, "no kernel has bytes of any level"])
+        raise nothing_measured_error(NAME, [*group_notes, "no kernel has memory traffic of any level"])
     return Answer(
         said=[*(words for program in groups for words in _sentences(program, len(groups))), *_group_findings(groups)],
         tables={
@@ -123,7 +123,7 @@ def _group_findings(groups: Sequence[ProgramGroup]) -> list[str]:
 def _kernels_table(groups: Sequence[ProgramGroup]) -> Table[Any]:
     pages = [kernels_page(group.report) for group in groups]
     rows = [row for page in pages for row in page.rows]
-    return Table("kernels, and which of them count", pages[0].columns, rows, in_text=False)
+    return Table("kernels, and whether they count", pages[0].columns, rows, in_text=False)
 
 
 def plan_for(names: Sequence[str]) -> IterationPlan:
@@ -140,7 +140,7 @@ def _sentences(group: ProgramGroup, groups: int) -> Iterator[str]:
             continue
         best, worst = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
         times = f" ({known[worst] / known[best]:.2f}× as much)" if known[best] else ""
-        yield f"{of}{title}: least {best} ({units.size(known[best])} per call), most {worst}{times}"
+        yield f"{of}{title}: min {best} ({units.size(known[best])} per call), max {worst}{times}"
 
 
 def _chart(level: Level, rows: Sequence[TrafficRow]) -> BarChart:
@@ -150,15 +150,15 @@ def _chart(level: Level, rows: Sequence[TrafficRow]) -> BarChart:
 
 EVALUATION: Final = Evaluation(
     name="traffic",
-    question="how many bytes do ways to compute the same move through DRAM, L2 and L1?",
+    question="how many bytes do different implementations move through DRAM, L2 and L1?",
     probes=(),
     reading=(
-        "Bytes are per call, means over the measured calls: kernels that run in every call count, the warm-up does not."
-        " Which kernels those are is found in the sequence of launches; nothing needs to be named by hand.",
-        "Counters need permission, and ncu; a file of it from another machine will do: tui-probe eval traffic A.csv"
-        " B.csv. ncu empties caches before each kernel, so what one kernel leaves in L2 for the next is not seen.",
-        "Sparse attention of blocks (bigbird) computes less than the others do, so it has a table of its own: “of best”"
-        " is of the best of the same kind. Figures have both kinds, to see how much less is moved.",
+        "Bytes are per call, averaged over the measured calls. Kernels that run in every call count; the warm-up does"
+        " not. These kernels are found in the launch sequence and need not be named.",
+        "Counters need ncu and permission; a file from another machine also works: tui-probe eval traffic A.csv"
+        " B.csv. ncu flushes caches before each kernel, so reuse of L2 data between kernels is not visible.",
+        "Block-sparse attention (bigbird) computes less than the others, so it has its own table: “of best” compares"
+        " with the best of the same kind. Figures show both kinds.",
     ),
     open=answer,
     collect=collect,

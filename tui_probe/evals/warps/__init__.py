@@ -122,7 +122,9 @@ def _configurations(given: Sequence[EvaluationInput], progress: Progress) -> tup
 
 def _no_launch_reason(given: EvaluationInput) -> str:
     if given.path.suffix in _PICKLES:
-        return f"{given.path}: a pickle may run any code when it is read, so none is: name the trace or its result file"
+        return (
+            f"{given.path}: pickle files are not read, since they can run any code; pass the trace or its result file"
+        )
     return given.no_result_reason(LIFETIMES, PROGRESS)
 
 
@@ -143,11 +145,11 @@ def _missing_notes(
     figures = {"exclusive_sched": "figure a", "shared_sched": "figure b", "shared_acc": "figures c, d and d-zoom"}
     for name, one in runs.items():
         if one is None:
-            yield f"no {figures[name]}: collect it with tui-probe eval {NAME} --run --only {name}"
+            yield f"no {figures[name]}; collect it with tui-probe eval {NAME} --run --only {name}"
     if progress is not None and paced is None:
-        yield f"no figure c: the warps of {progress.label} came around no loop"
+        yield f"no figure c: the warps of {progress.label} recorded no loop iterations"
     if paced is not None and paced.cut:
-        yield f"{units.counted(paced.cut, 'warp')} ran more iterations than were recorded: speeds are of the first ones"
+        yield f"{units.counted(paced.cut, 'warp')} had more iterations than were recorded; speeds exclude the others"
 
 
 def _sentences(
@@ -157,7 +159,7 @@ def _sentences(
         if (lengths := run.lengths) is not None:
             yield (
                 f"{run.label}: {run.kind}, spread {percent(run.spread)}, median {_cycles_text(lengths.median)},"
-                f" 99 % {_cycles_text(lengths.record()['p99'])} cycles"
+                f" p99 {_cycles_text(lengths.record()['p99'])} cycles"
             )
     if (
         exclusive is not None
@@ -172,7 +174,7 @@ def _sentences(
             f" {shared.together / times:.2f}× the throughput of an SM"
         )
     if exclusive is not None and shared is not None and (exclusive.spread or 0) >= (shared.spread or 0) > 0:
-        yield "blocks that share an SM differ no more than exclusive ones: here sharing is not what makes them differ"
+        yield "blocks that share an SM differ no more than exclusive ones, so sharing does not cause the differences"
 
 
 # -- figures
@@ -185,7 +187,7 @@ def _distribution(one: Configuration) -> CurveChart:
     marks = (
         ""
         if lengths is None
-        else f"median {_cycles_text(lengths.median)}, 99 % {_cycles_text(lengths.record()['p99'])}, "
+        else f"median {_cycles_text(lengths.median)}, p99 {_cycles_text(lengths.record()['p99'])}, "
     )
     title = f"elapsed cycles of blocks, {one.kind}: {marks}spread {percent(one.spread)}"
     curve = Curve(one.label, cycles, share)
@@ -254,19 +256,19 @@ def _rows_of_speeds(paced: BlockSpeeds) -> list[dict[str, Any]]:
 
 EVALUATION: Final = Evaluation(
     name="warps",
-    question="do equal blocks take equally long, and how do warps that share an SM fall behind each other?",
+    question="do equal blocks take equally long, and how do warps that share an SM slow each other down?",
     probes=(LIFETIMES, PROGRESS),
     reading=(
-        "All blocks do the same work. Blocks that have an SM to themselves (exclusive) compete for memory only, those"
-        " that share one (shared) for its warp schedulers, too. The spread is (most - least) / least of the elapsed"
-        " cycles of blocks; the tail of the launch is as long as the slowest of them.",
-        "Figures a and b are the distributions of elapsed cycles, exclusive and shared: a steep curve is a steady"
-        " kernel, steps are groups of blocks with different luck. Figures c and d need a trace of warp progress"
-        " (shared_acc: the shared blocks, with a record each time a warp has come around its loop). Figure c is the"
-        " speed of each block over its own progress: lines that fan out are blocks that are served unequally, a rise at"
-        " the end is what blocks gain when others are done. Figure d has a line for each warp, time to the right,"
+        "All blocks do the same work. Exclusive blocks have an SM to themselves and compete only for memory; shared"
+        " blocks also compete for the SM's warp schedulers. The spread is (max - min) / min of the elapsed cycles of"
+        " blocks. The slowest block determines the end of the launch.",
+        "Figures a and b are the distributions of elapsed cycles for exclusive and shared blocks. A steep curve is a"
+        " steady kernel; steps are groups of blocks with different times. Figures c and d need a trace of warp"
+        " progress (shared_acc: shared blocks with a record per loop iteration of each warp). Figure c shows the speed"
+        " of each block over its own progress. Diverging lines are blocks that are served unequally; a rise at the"
+        " end is the gain when other blocks have finished. Figure d has a line per warp, with time to the right and"
         " iterations upwards; its zoom (d-zoom) is the end of the slowest warp.",
-        "A trace is exclusive if no two of its blocks were on an SM at a time, no matter what it is called.",
+        "A trace counts as exclusive if no two of its blocks were on an SM at the same time, regardless of its name.",
     ),
     open=answer,
     collect=collect,

@@ -184,17 +184,17 @@ def critical(
 
 
 def _iterated(kernels: list[KernelMetrics], iterated: Collection[Shape] | None) -> tuple[list[KernelMetrics], Step]:
-    question = "which run in the iterations"
+    question = "kernels in the iterations"
     if iterated is None:
-        return kernels, Step(question, "no iterations are known that hold most of the time")
+        return kernels, Step(question, "no known iterations contain most of the time")
     inside = [kernel for kernel in kernels if kernel.shape in iterated]
     if not inside:
-        return kernels, Step(question, f"none of {len(kernels)}: no kernel is left out")
+        return kernels, Step(question, f"none of {len(kernels)}; all kernels kept")
     return inside, Step(question, f"{len(inside)} of {len(kernels)}")
 
 
 def _with_tensor_cores(kernels: list[KernelMetrics]) -> tuple[list[KernelMetrics], Step]:
-    question = "which use tensor cores"
+    question = "kernels with tensor core work"
     if all(kernel.uses_tensor_cores is None for kernel in kernels):
         return kernels, Step(
             question,
@@ -204,29 +204,31 @@ def _with_tensor_cores(kernels: list[KernelMetrics]) -> tuple[list[KernelMetrics
     if using:
         return using, Step(question, f"{len(using)} of {len(kernels)}")
     most = max((kernel.tensor_activity or 0.0 for kernel in kernels), default=0.0)
-    seen = f" (activity {most:.2g} % at most, which other instructions cause too)" if most else ""
-    return kernels, Step(question, f"none of {len(kernels)}{seen}: no kernel is left out")
+    seen = f" (activity up to {most:.2g} %, which other instructions also cause)" if most else ""
+    return kernels, Step(question, f"none of {len(kernels)}{seen}; all kernels kept")
 
 
 def _storing(kernels: list[KernelMetrics], tensor: ExpectedTensor | None) -> tuple[list[KernelMetrics], Step]:
-    question = "which store the expected tensor"
+    question = "kernels that store the expected tensor"
     if tensor is None:
-        return kernels, Step(question, "not asked: give --seq-len, --head-dim and --dtype")
+        return kernels, Step(question, "not checked: pass --seq-len, --head-dim and --dtype")
     if all(kernel.store_sectors is None for kernel in kernels):
         return kernels, Step(question, "store sectors not measured")
     expected = f"{tensor.sectors:,}".replace(",", " ")
     storing = [kernel for kernel in kernels if stores_tensor(kernel, tensor)]
     if storing and all(kernel.uses_tensor_cores is False for kernel in kernels):
-        return kernels, Step(question, f"{len(storing)} of {len(kernels)}, which copies of it would too: none left out")
+        return kernels, Step(
+            question, f"{len(storing)} of {len(kernels)}, which may only copy the tensor; all kernels kept"
+        )
     if not storing:
-        return kernels, Step(question, f"none stores {expected} sectors: no kernel is left out")
+        return kernels, Step(question, f"no kernel stores {expected} sectors; all kernels kept")
     return storing, Step(question, f"{len(storing)} of {len(kernels)} store {expected} sectors")
 
 
 def _heaviest(kernels: list[KernelMetrics]) -> tuple[list[KernelMetrics], Step]:
-    question = "which does the most"
+    question = "kernel with the most work"
     if len(kernels) < 2:
-        return kernels, Step(question, "one is left" if kernels else "there is no kernel")
+        return kernels, Step(question, "one kernel left" if kernels else "no kernel left")
     measures: tuple[tuple[str, Callable[[KernelMetrics], float | None]], ...] = (
         ("tensor work", lambda kernel: kernel.tensor_work if kernel.uses_tensor_cores else None),
         ("time", lambda kernel: kernel.share),
@@ -236,11 +238,11 @@ def _heaviest(kernels: list[KernelMetrics]) -> tuple[list[KernelMetrics], Step]:
         first, second = sorted(values, reverse=True)[:2]
         if not first:
             continue
-        parts = f"{first / sum(values):.0%} of their {name}, the next {second / sum(values):.0%}"
+        parts = f"{first / sum(values):.0%} of the {name}, the next one {second / sum(values):.0%}"
         if first < _MIN_LEAD * second:
-            return kernels, Step(question, f"none stands out: the first has {parts}")
-        return [kernels[values.index(first)]], Step(question, f"one has {parts}")
-    return kernels, Step(question, "neither tensor work nor time tells them apart")
+            return kernels, Step(question, f"no clear winner: the first kernel has {parts}")
+        return [kernels[values.index(first)]], Step(question, f"one kernel has {parts}")
+    return kernels, Step(question, "neither tensor work nor time differs")
 
 
 def data_type(kernel: KernelMetrics) -> DataType | None:
@@ -250,14 +252,14 @@ def data_type(kernel: KernelMetrics) -> DataType | None:
     """
     tensor = {kind: count for kind, count in kernel.tensor_types.items() if count}
     if tensor:
-        return DataType(max(tensor, key=tensor.__getitem__), "operations of tensor cores")
+        return DataType(max(tensor, key=tensor.__getitem__), "tensor core operations")
     if kernel.uses_tensor_cores and kernel.matrix_types:
         name = max(kernel.matrix_types, key=kernel.matrix_types.__getitem__)
         total = sum(kernel.matrix_types.values())
         return DataType(name, f"{kernel.matrix_types[name]:.0f} of {total:.0f} matrix instructions in its code")
     named = _named_type(kernel.shape.kernel)
     if kernel.uses_tensor_cores:
-        return DataType(named, "its name; tensor cores do the work") if named else None
+        return DataType(named, "its name; it works on tensor cores") if named else None
     arithmetic = {kind: count for kind, count in kernel.arithmetic.items() if count}
     if arithmetic:
         name = max(arithmetic, key=arithmetic.__getitem__)

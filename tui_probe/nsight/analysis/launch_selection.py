@@ -202,8 +202,7 @@ def select_launches(table: NcuTable, plan: IterationPlan) -> LaunchSelection:
             notes.append(f"{table.files[session.file].name}: {_no_loop_reason(session, plan)}")
     if loops and plan.warm_up is None and plan.runs is None:
         notes.append(
-            "averages are over all iterations: the launches do not show how many were warm-up; say so with --warmup or"
-            " --runs"
+            "averages cover all iterations, since the number of warm-up iterations is unknown: pass --warmup or --runs"
         )
     names = [launch.kernel for launch in table.launches]
     missing = [part for part in plan.expected if not any(part in name for name in names)]
@@ -215,7 +214,7 @@ def select_launches(table: NcuTable, plan: IterationPlan) -> LaunchSelection:
 
 def _all_kept(outcome: ShapeSelection) -> ShapeSelection:
     """Select all launches of a file without iterations: none are distinguished as what is measured."""
-    return replace(outcome, kept=len(outcome.launches), reason=f"all count: {outcome.reason}")
+    return replace(outcome, kept=len(outcome.launches), reason=f"all launches kept: {outcome.reason}")
 
 
 def _one_iteration(session: Session) -> Loop:
@@ -296,8 +295,10 @@ def _kept_shape(loop: Loop, launched: int, inside: Sequence[int], kept: int) -> 
     launched_text = f"{_grouped_count(len(inside))} in" if odd else f"{_grouped_count(each)} ×"
     launched_text += f" {_grouped_count(loop.times)} iterations"
     launched_text += f", {_grouped_count(loop.warm_up)} warm-up dropped" if loop.warm_up else ""
-    outside = f", {_grouped_count(launched - len(inside))} outside of them dropped" if launched > len(inside) else ""
-    return f"{launched_text}{outside}" if kept else f"{launched_text}: none left"
+    outside = (
+        f", {_grouped_count(launched - len(inside))} outside of iterations dropped" if launched > len(inside) else ""
+    )
+    return f"{launched_text}{outside}" if kept else f"{launched_text}: none kept"
 
 
 def _grouped_count(number: int) -> str:
@@ -310,8 +311,8 @@ def _drop_reason(launched: int, owner: object, plan: IterationPlan) -> str:
     if plan.times is not None and launched % plan.times == 0 and owner:
         return f"launched {times}, but outside of the iterations"
     if plan.times is not None:
-        return f"launched {times}, no multiple of {_grouped_count(plan.times)}"
-    return f"launched {times}, outside of what repeats" if owner else f"launched {times}, nothing repeats"
+        return f"launched {times}, not a multiple of {_grouped_count(plan.times)}"
+    return f"launched {times}, outside of the repeating sequence" if owner else f"launched {times}, nothing repeats"
 
 
 def _no_loop_reason(session: Session, plan: IterationPlan) -> str:
@@ -320,11 +321,11 @@ def _no_loop_reason(session: Session, plan: IterationPlan) -> str:
         if len(session.shapes) == len(session.codes):
             return "every kernel was launched once, so no warm-up was removed"
         if not parts:
-            return "no sequence of launches repeats, so no warm-up was removed: give --warmup and --runs"
+            return "no launch sequence repeats, so no warm-up was removed; pass --warmup and --runs"
         wanted = f"a warm-up of {plan.warm_up}" if plan.warm_up is not None else f"{plan.runs} runs"
-        return f"its launches repeat {_grouped_count(parts[0].times)} times, too few for {wanted}"
+        return f"its launches repeat only {_grouped_count(parts[0].times)} times, too few for {wanted}"
     counts = ", ".join(_grouped_count(count) for count in sorted(set(Counter(session.codes).values())))
-    return f"no kernel was launched {_grouped_count(plan.times)} times, nor a multiple (there are {counts})"
+    return f"no kernel was launched {_grouped_count(plan.times)} times or a multiple of that; launch counts: {counts}"
 
 
 def iterated_shapes(

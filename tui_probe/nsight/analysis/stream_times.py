@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 GapCause = Literal["copy", "host", "other"]
 GAP_CAUSES: Final[tuple[GapCause | None, ...]] = (None, "copy", "host", "other")
 GAP_CAUSE_TEXTS: Final[dict[GapCause, str]] = {
-    "copy": "a copy took most of it",
+    "copy": "mostly a copy",
     "host": "launched late by the host",
-    "other": "launched in time, waited",
+    "other": "launched in time, but waited",
 }
 
 

@@ -312,10 +312,10 @@ def read_events(path: Path, number: int, progress: Callable[[float], object]) ->
         collector.is_cut_off = True
     except (OSError, EOFError, zlib.error) as error:
         if isinstance(error, OSError) and not collector.count:
-            raise ImportFileError(f"{path}: {error.strerror or error}: name a file that can be read") from error
+            raise ImportFileError(f"{path}: {error.strerror or error}; pass a readable file") from error
         collector.is_cut_off = True
     except (ValueError, RecursionError) as error:
-        raise ImportFileError(f"{path}: no Chrome trace that can be read ({error}): export it again") from error
+        raise ImportFileError(f"{path}: not a readable Chrome trace ({error}); export it again") from error
     return collector
 
 

@@ -364,12 +364,12 @@ def _calls_of(kernels: Columns, kinds: Columns, calls: Columns, threads: NDArray
 def _notes(files: Sequence[str], parts: Sequence[Collector], kernels: Kernels, ranges: int) -> Iterator[str]:
     for file, part in zip(files, parts, strict=True):
         if part.is_cut_off:
-            yield f"{file}: cut off after {part.count} events; what follows is missing"
+            yield f"{file}: truncated after {part.count} events; later events are missing"
         if part.odd:
-            yield f"{file}: events left out, since their times cannot be: {part.odd}"
+            yield f"{file}: events excluded because of impossible times: {part.odd}"
     unknown = int((kernels.thread == UNKNOWN).sum())
     if unknown and ranges:
-        yield f"kernels without the call that launched them, so in no range: {unknown}"
+        yield f"kernels in no range, since their launch calls are missing: {unknown}"
 
 
 def read_chrome(paths: Sequence[Path], progress: Callable[[float], object] = lambda _: None) -> NsysReport:
@@ -387,7 +387,5 @@ def _no_kernels(paths: Sequence[Path], parts: Sequence[Collector]) -> str:
     """Explain that there is no kernel: a file is cut off, or none was recorded."""
     for path, part in zip(paths, parts, strict=True):
         if part.is_cut_off:
-            return (
-                f"{path}: cut off after {part.count} events, before the first kernel: copy it again, or record it again"
-            )
-    return f"{paths[0]}: a Chrome trace without kernels of a GPU: record it with CUDA activities"
+            return f"{path}: truncated after {part.count} events, before the first kernel; copy or record it again"
+    return f"{paths[0]}: a Chrome trace without GPU kernels; record it with CUDA activities"

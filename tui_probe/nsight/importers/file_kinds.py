@@ -121,18 +121,18 @@ class JsonStream:
 
     def _items(self, begin: str, end: str) -> Iterator[str]:
         if not self.take(begin):
-            raise ValueError(f"{begin} was expected, not {self.peek()}")
+            raise ValueError(f"expected {begin}, not {self.peek()}")
         if self.take(end):
             return
         while True:
             key = self.value() if begin == "{" else ""
             if begin == "{" and not self.take(":"):
-                raise ValueError(f"a colon was expected, not {self.peek()}")
+                raise ValueError(f"expected a colon, not {self.peek()}")
             yield key
             if self.take(end):
                 return
             if not self.take(","):
-                raise ValueError(f"a comma was expected, not {self.peek()}")
+                raise ValueError(f"expected a comma, not {self.peek()}")
 
     def _more(self) -> bool:
         """Read on, and forget what was passed; False at the end. ValueError above the limit of one value."""
@@ -236,14 +236,12 @@ def json_advice(path: Path) -> str:
     if description.kind == "report":
         page = f" (page {safe(description.page)})" if description.page else ""
         known = _is_directory(description.trace)
-        source = (
-            f"tui-probe open {shell_word(description.trace)}" if known else "open the trace or file that it is about"
-        )
-        return f"JSON that tui-probe wrote{page}, not a profile: {source}"
+        source = f"tui-probe open {shell_word(description.trace)}" if known else "open its trace or file"
+        return f"JSON from tui-probe{page}, not a profile; {source}"
     if description.kind == "proton":
-        return f"a tree of Proton, which has only sums: make a trace with {PROTON.made_with}"
+        return f"a tree of Proton, which contains only sums; make a trace with {PROTON.made_with}"
     return (
-        "JSON without traceEvents, so not a Chrome trace, nor a bandwidth result: make a trace with"
+        "JSON that is neither a Chrome trace (no traceEvents) nor a bandwidth result; make a trace with"
         f" {PYTORCH.made_with}"
     )
 
@@ -275,11 +273,11 @@ def mismatch(path: Path, asked: Tool) -> str | None:
     """
     start, word = first_bytes(path, _LOOKED_AT), shlex.quote(str(path))
     if not start:
-        return "the file is empty: did the program end, and did the profiler write it?"
+        return "the file is empty; check that the program ended and the profiler wrote the file"
     if code := code_file_advice(path):
         return code
     if asked == "ncu" and path.suffix in _REPORTS:
-        return f"a report of Nsight Systems, which only nsys can read: nsys export --type sqlite {word}"
+        return f"a report of Nsight Systems, which only nsys can read; convert it: nsys export --type sqlite {word}"
     if asked == "nsys" and start.startswith(b"NVR"):
         return f"a report of Nsight Compute: tui-probe import ncu {word}"
     tool = tool_of(path)
@@ -288,7 +286,7 @@ def mismatch(path: Path, asked: Tool) -> str | None:
     if advice := json_advice(path):
         return advice
     if _has_other_commas(start, _OTHER_COMMAS if asked == "ncu" else _NSYS_OTHER_COMMAS):
-        return f"its cells are not separated by commas: take the file that {asked} wrote, or save it anew with commas"
+        return f"its cells are not separated by commas; pass the file from {asked}, or save it with commas"
     return None
 
 
@@ -300,9 +298,9 @@ def code_file_advice(path: Path) -> str:
     """Name the command that takes a program or the code of kernels; "" for others. Raises as ``mismatch``."""
     start = first_bytes(path, _LOOKED_AT)
     if start.startswith((elf.MAGIC, fatbin.FATBIN_MAGIC)):
-        what = "a program, library, object or code of a GPU"
+        what = "a program, library, object file or GPU code"
     elif path.suffix == ".ptx" or _PTX.search(start):
         what = "PTX"
     else:
         return ""
-    return f"{what}, not a profile: tui-probe check PROBE {shlex.quote(str(path))} tries a probe on its kernels"
+    return f"{what}, not a profile; tui-probe check PROBE {shlex.quote(str(path))} tries a probe on its kernels"

@@ -61,12 +61,12 @@ def first_bytes(path: Path, count: int = 64) -> bytes:
             start = file.read(max(count, 8))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise ImportFileError(f"{path}: {reason}: name a file that can be read") from error
+        raise ImportFileError(f"{path}: {reason}; pass a readable file") from error
     for mark, command in _PACKED.items():
         if start.startswith(mark):
             if mark == _GZIP and (problem := _gzip_problem(path)):
-                raise ImportFileError(f"{path}: packed with gzip and {problem}: copy or record it again")
-            raise ImportFileError(f"{path}: packed: unpack it with {command} {shlex.quote(str(path))}")
+                raise ImportFileError(f"{path}: compressed with gzip and {problem}; copy or record it again")
+            raise ImportFileError(f"{path}: compressed; decompress it with {command} {shlex.quote(str(path))}")
     return start[:count]
 
 
@@ -76,7 +76,7 @@ def _gzip_problem(path: Path) -> str:
         with unpacked(path) as file:
             file.read(_TRIED)
     except EOFError:
-        return "cut off"
+        return "truncated"
     except (OSError, ValueError, zlib.error):
         return "damaged"
     return ""
@@ -98,9 +98,9 @@ def lines_of(path: Path, progress: Callable[[float], object] = lambda _: None) -
                         progress(min(1.0, raw.tell() / size))
                     yield line
     except OSError as error:
-        raise ImportFileError(f"{path}: {error.strerror or error}: name a file that can be read") from error
+        raise ImportFileError(f"{path}: {error.strerror or error}; pass a readable file") from error
     except (UnicodeError, ValueError) as error:
-        raise ImportFileError(f"{path}: not text ({error}): name a CSV file") from error
+        raise ImportFileError(f"{path}: not text ({error}); pass a CSV file") from error
 
 
 def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
         number += 1
         if len(line) > LINE_OF_CSV.most:
             raise ImportFileError(
-                f"{path}: line {number} has more than {LINE_OF_CSV.size}, so this is not a CSV file or it is damaged:"
+                f"{path}: line {number} has more than {LINE_OF_CSV.size}, so it is not a CSV file or is damaged;"
                 " export it again"
             )
         yield line
@@ -119,7 +119,7 @@ def refuse_larger(path: Path, limit: InputLimit, instead: str) -> None:
     """ImportFileError for a file above the limit; ``instead`` is what to do."""
     with suppress(OSError):
         if path.stat().st_size > limit.most:
-            raise ImportFileError(f"{path}: larger than {limit.size}: {instead}")
+            raise ImportFileError(f"{path}: larger than {limit.size}; {instead}")
 
 
 def file_progress(progress: Callable[[float], object], place: int, count: int) -> Callable[[float], object]:

@@ -40,13 +40,13 @@ _LONGEST_ROW: Final = 64
 HEADING: Final = "Kernel Name"
 NO_PERMISSION: Final = "ERR_NVGPUCTRPERM"
 HOW_TO_GET_PERMISSION: Final = (
-    "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM): run ncu as root, or have the driver"
-    " loaded with NVreg_RestrictProfilingToAdminUsers=0. Probes count requests, sectors, bytes and"
-    " tensor operations without it: tui-probe probes lists them"
+    "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM): run ncu as root, or load the driver"
+    " with NVreg_RestrictProfilingToAdminUsers=0. Probes count requests, sectors, bytes and"
+    " tensor operations without this permission: see tui-probe probes"
 )
 COLD_CACHE: Final = (
-    "cold caches: unless it ran with --cache-control none, ncu flushes all caches before each pass of each launch, so"
-    " DRAM traffic is that of a launch that finds nothing in L2"
+    "cold caches: unless run with --cache-control none, ncu flushes all caches before each pass of each launch, so"
+    " DRAM traffic is that of a launch with an empty L2"
 )
 
 
@@ -146,7 +146,7 @@ def read_ncu(paths: Sequence[Path | str], progress: Callable[[float], object] = 
     """Files of Nsight Compute as one table. ImportFileError names the file that cannot be used, and what to do."""
     tables = [read_ncu_file(Path(path), file_progress(progress, place, len(paths))) for place, path in enumerate(paths)]
     if not tables:
-        raise ImportFileError("no file: name a CSV file that ncu wrote")
+        raise ImportFileError("no file: pass a CSV file from ncu")
     return joined(tables)
 
 
@@ -193,35 +193,35 @@ def _read(lines: NcuLines, rows: ValueRows, texts: Iterable[str]) -> int:
 def _why_nothing(path: Path, lines: NcuLines, tables: int) -> str:
     messages = list(chain.from_iterable(lines.messages.values()))
     if any(NO_PERMISSION in message for message in messages):
-        return f"nothing was profiled, since {HOW_TO_GET_PERMISSION}"
+        return f"nothing was profiled: {HOW_TO_GET_PERMISSION}"
     if lines.messages["ERROR"]:
         return f"no table; ncu says: {lines.messages['ERROR'][0]}"
     if any("No kernels were profiled" in message for message in messages):
-        return "no kernel was profiled: check ncu's filters, and --target-processes all where a child launches kernels"
+        return "no kernel was profiled: check ncu's filters; for child processes use --target-processes all"
     if tables:
-        return "headings without any launch: the program launched no kernel, or the file is cut off"
+        return "a header without launches: the program launched no kernel, or the file is truncated"
     if (other := mismatch(path, "ncu")) is not None:
         return other
-    return f"no table of Nsight Compute (no headings with ID and Kernel Name): make one with {NCU_DETAILS.made_with}"
+    return f"not an Nsight Compute CSV (no columns ID and Kernel Name); make one with {NCU_DETAILS.made_with}"
 
 
 def _notes(lines: NcuLines, tables: int, rows: ValueRows) -> Iterator[str]:
     """Yield notes for a reader of the file's numbers."""
     for message in lines.messages["ERROR"]:
-        yield HOW_TO_GET_PERMISSION if NO_PERMISSION in message else f"ncu said: {message}"
+        yield HOW_TO_GET_PERMISSION if NO_PERMISSION in message else f"ncu reports: {message}"
     for message in lines.messages["WARNING"]:
         if "Unable to access" in message or "Note:" in message:
-            yield f"ncu said: {message}"
+            yield f"ncu reports: {message}"
     if tables > 1:
-        yield f"{tables} tables, one after another"
+        yield f"{tables} tables in one file"
     if any(launch.invocations is not None for launch in rows.launches):
         yield (
-            "a summary: averages over all launches of a kernel, the warm-up among them, which cannot be left out"
-            " (import the details or the raw page for that)"
+            "a summary: averages over all launches of a kernel, including the warm-up"
+            " (to exclude the warm-up, import the details or the raw page)"
         )
     elif any(launch.grid is None for launch in rows.launches):
         yield "an older file, without grid and block: kernels are distinguished by name only"
     if lines.broken:
         number = f"{lines.broken:,}".replace(",", " ")
         look = "line looks like a row" if lines.broken == 1 else "lines look like rows"
-        yield f"{number} {look} of a table and could not be read"
+        yield f"{number} {look} of a table but could not be read"

@@ -58,7 +58,7 @@ def actions_of(path: Path, progress: Callable[[float], object]) -> Iterator[Acti
                 progress((i + j / part.num_actions()) / report.num_ranges())
                 yield part.action_by_idx(j)
     except (OSError, RuntimeError, ValueError, AttributeError) as error:
-        raise ImportFileError(f"{path}: no report that ncu-report can read ({error}): record it again") from error
+        raise ImportFileError(f"{path}: ncu-report cannot read this report ({error}); record it again") from error
 
 
 def _package(path: Path) -> Any:
@@ -67,8 +67,8 @@ def _package(path: Path) -> Any:
         return importlib.import_module(PACKAGE)
     except ImportError as error:
         raise ImportFileError(
-            f"{path}: a report of Nsight Compute: to read it install NVIDIA's package ncu-report (pip install"
-            f" 'tui-probe[ncu]'), or make CSV: ncu --import {shlex.quote(str(path))} --page raw --csv > FILE.csv"
+            f"{path}: a report of Nsight Compute; to read it, install NVIDIA's package ncu-report (pip install"
+            f" 'tui-probe[ncu]'), or make a CSV: ncu --import {shlex.quote(str(path))} --page raw --csv > FILE.csv"
         ) from error
 
 
@@ -142,11 +142,11 @@ def read_report(path: Path, progress: Callable[[float], object] = lambda _: None
     for action in actions_of(path, progress):
         kernel = kernel_name(action)
         if kernel is None:
-            what = "cut off, the names of its kernels are missing"
-            raise ImportFileError(f"{path}: {what}: copy it again, or record it again")
+            what = "truncated, its kernel names are missing"
+            raise ImportFileError(f"{path}: {what}; copy or record it again")
         rows.add(action, kernel)
     if not rows.launches:
-        raise ImportFileError(f"{path}: a report without profiled kernels: none was profiled, or the file is cut off")
+        raise ImportFileError(f"{path}: a report without kernels: nothing was profiled, or the file is truncated")
     return rows.table(str(path))
 
 

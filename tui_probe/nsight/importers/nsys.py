@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _SHAPE: Final = ("GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ")
 _HOW_TO_MAKE: Final = (
-    f"no report of nsys stats that is known, nor an sqlite export: make one with {NSYS_SQLITE.made_with}, or"
+    f"neither a known report of nsys stats nor an sqlite export: make one with {NSYS_SQLITE.made_with}, or"
     f" {NSYS_STATS.made_with}"
 )
 _MOST: Final = 2.0**62
@@ -54,7 +54,7 @@ def read_csv(paths: Sequence[Path], progress: Callable[[float], object] = lambda
     seen: set[str] = set()
     for place, path in enumerate(paths):
         known = False
-        refuse_larger(path, CSV_OF_NSYS, "import its sqlite export: nsys export --type sqlite REPORT")
+        refuse_larger(path, CSV_OF_NSYS, "import its sqlite export instead: nsys export --type sqlite REPORT")
         for report, row in report_rows(path, file_progress(progress, place, len(paths))):
             kind = "" if report.kind is None else report.kind.name
             known = True
@@ -78,7 +78,7 @@ def read_csv(paths: Sequence[Path], progress: Callable[[float], object] = lambda
 def _once(path: Path, kind: str, seen: set[str]) -> None:
     """ImportFileError if there was such a report before."""
     if kind in seen:
-        raise ImportFileError(f"{path}: another {kind} than in the files before it: import one profile at a time")
+        raise ImportFileError(f"{path}: its {kind} differs from the previous files; import one profile at a time")
     seen.add(kind)
 
 
@@ -196,14 +196,11 @@ def _sum(report: StatsReport, row: Sequence[str]) -> KernelSum:
 
 def _notes(kernels: Kernels, projected: list[ProjectedRange], sums: list[KernelSum]) -> Iterator[str]:
     if len(kernels) or projected:
-        yield (
-            "CSV of nsys stats: processes, the number of SMs and the launching calls are not in it; the sqlite export"
-            " has them"
-        )
+        yield ("CSV of nsys stats lacks processes, the number of SMs and the launch calls; the sqlite export has them")
     if projected:
-        yield "ranges as nsys projected them, all streams together; their number counts copies and fills too"
+        yield "ranges as projected by nsys, over all streams; their counts include copies and fills"
     if sums and not len(kernels):
-        yield "a summary: no single launches, grids and streams; --report cuda_gpu_trace has them"
+        yield "a summary without single launches, grids and streams; --report cuda_gpu_trace has them"
 
 
 def read_nsys(paths: Iterable[Path | str], progress: Callable[[float], object] = lambda _: None) -> NsysReport:
@@ -212,7 +209,7 @@ def read_nsys(paths: Iterable[Path | str], progress: Callable[[float], object] =
     """
     files = [Path(path) for path in paths]
     if not files:
-        raise ImportFileError("no file: name an sqlite export of Nsight Systems, or CSV files of nsys stats")
+        raise ImportFileError("no file: pass an sqlite export of Nsight Systems, or CSV files of nsys stats")
     others = [path for path in files if not is_chrome(path)]
     if not others:
         from tui_probe.nsight.importers.chrome_report import read_chrome
@@ -221,15 +218,15 @@ def read_nsys(paths: Iterable[Path | str], progress: Callable[[float], object] =
     if len(others) < len(files):
         first_bytes(others[0])  # raises an error for a file that is packed or cannot be read
         what = json_advice(others[0]) or "not a Chrome trace"
-        raise ImportFileError(f"{others[0]}: {what}; the other files are Chrome traces: import files of one kind")
+        raise ImportFileError(f"{others[0]}: {what}, but the other files are Chrome traces; import files of one kind")
     starts = [first_bytes(path, len(SQLITE_MARK)) for path in files]
     databases = [path for path, start in zip(files, starts, strict=True) if start == SQLITE_MARK]
     if databases and len(files) > 1:
-        raise ImportFileError(f"{databases[0]}: an sqlite export is imported by itself: name nothing else")
+        raise ImportFileError(f"{databases[0]}: an sqlite export must be the only file")
     for path in files:
         if path.suffix in (".nsys-rep", ".qdrep"):
             raise ImportFileError(
-                f"{path}: a report of Nsight Systems, which only nsys can read: nsys export --type sqlite {path}"
+                f"{path}: a report of Nsight Systems, which only nsys reads; run nsys export --type sqlite {path}"
             )
     if databases:
         from tui_probe.nsight.importers.nsys_sqlite import read_sqlite

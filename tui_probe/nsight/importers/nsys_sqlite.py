@@ -115,7 +115,7 @@ class Recorder:
             yield f"nsys reports: {text}" + (f" ({times} times)" if times > 1 else "")
         more = len(self._messages) - _SAID
         if more > 0:
-            yield f"nsys reports {more} more {'warning' if more == 1 else 'warnings'}: table DIAGNOSTIC_EVENT has them"
+            yield f"nsys reports {more} more {'warning' if more == 1 else 'warnings'}: see table DIAGNOSTIC_EVENT"
 
     def why_nothing(self, what: str, kind: Literal["CUDA", "NVTX"]) -> str:
         """Explain missing kernels or ranges (``what``) by the options of the recording, else say how to record them."""
@@ -157,7 +157,7 @@ def read_sqlite(path: Path, progress: Callable[[float], object] = lambda _: None
     """Read an export. Raises ImportFileError if it is none, or holds neither kernels nor ranges."""
     with open_tables(path, progress) as tables:
         if not tables.names & {_KERNELS, RANGES, *_MARKS}:
-            raise ImportFileError(f"{path}: an sqlite file, but no export of Nsight Systems: it has none of its tables")
+            raise ImportFileError(f"{path}: an sqlite file without the tables of an Nsight Systems export")
         tables.expect(_READ)
         recorder, strings, gpus = Recorder(tables), Strings(tables), Gpus(tables)
         work = _read_work(tables, strings, gpus)
@@ -289,8 +289,8 @@ def _notes(tables: Tables, strings: Strings, recorder: Recorder, work: _Work, ra
     yield from work.left_out
     if strings.missing:
         yield (
-            f"{units.counted(len(strings.missing), 'text')} not in the file (table StringIds), shown as"
-            f" “{strings.text(min(strings.missing))}”: export the report again"
+            f"{units.counted(len(strings.missing), 'string')} missing in the file (table StringIds), shown as"
+            f" “{strings.text(min(strings.missing))}”; export the report again"
         )
     yield from _graph_notes(kernels)
     if not len(kernels):
@@ -298,10 +298,10 @@ def _notes(tables: Tables, strings: Strings, recorder: Recorder, work: _Work, ra
     if not len(ranges):
         yield recorder.why_nothing("NVTX ranges", "NVTX")
     if CALLS not in tables.names and len(kernels):
-        yield "no calls of the CUDA API were recorded, so kernels cannot be put into NVTX ranges"
+        yield "no CUDA API calls were recorded, so kernels cannot be assigned to NVTX ranges"
     unknown = int((kernels.thread == UNKNOWN).sum())
     if unknown and CALLS in tables.names:
-        yield f"kernels without the call that launched them, so in no NVTX range: {unknown}"
+        yield f"kernels in no NVTX range, since their launch calls are missing: {unknown}"
 
 
 def _graph_notes(kernels: Kernels) -> Iterator[str]:
@@ -309,6 +309,6 @@ def _graph_notes(kernels: Kernels) -> Iterator[str]:
     if is_graph.any():
         part = kernels.duration[is_graph].sum() / max(int(kernels.duration.sum()), 1)
         yield (
-            f"CUDA graphs were recorded as wholes, with {100 * part:.1f} % of the GPU time: their kernels are not in"
-            " the file; nsys profile --cuda-graph-trace=node records them"
+            f"CUDA graphs with {100 * part:.1f} % of the GPU time were recorded without their kernels; to record"
+            " kernels, use nsys profile --cuda-graph-trace=node"
         )

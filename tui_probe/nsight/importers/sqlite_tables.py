@@ -94,7 +94,7 @@ class Tables:
             cell = default if isinstance(default, Cell) else Cell(default)
             names = [f'"{name}"' for name in (column, *cell.others) if name in there]
             if not names and (default is ... or cell is default):
-                raise ImportFileError(f"{self.path}: table {table} has no column {column}: export it with a newer nsys")
+                raise ImportFileError(f"{self.path}: table {table} has no column {column}; export it with a newer nsys")
             values.append(names[0] if default is ... else f"coalesce({', '.join(names or ['NULL'])}, ?)")
             standing_in += [] if default is ... else [cell.null]
         condition = f" WHERE {where}" if where else ""
@@ -128,17 +128,19 @@ class Tables:
     def _text(self, raw: bytes) -> str:
         self._texts += len(raw)
         if self._texts > _LARGEST_GROWTH * self._size:
-            raise sqlite3.DataError("its texts are longer than the file")
+            raise sqlite3.DataError("its strings are longer than the file")
         return raw.decode("utf-8", "replace")
 
     def _damaged(self, table: str) -> str:
-        return f"{self.path}: table {table} has more rows than fit into the file, so it is damaged: export it again"
+        return (
+            f"{self.path}: table {table} has more rows than fit into the file, so the file is damaged; export it again"
+        )
 
     def no_number(self, table: str, error: Exception) -> str:
         """Return the error text for a table with a cell that should be a whole number and is not."""
         return (
-            f"{self.path}: table {table} holds what is not a whole number ({error}), so the file is damaged or was"
-            " changed: export the report again with nsys export --type sqlite REPORT"
+            f"{self.path}: table {table} has a value that is not an integer ({error}), so the file is damaged or was"
+            " changed; export the report again with nsys export --type sqlite REPORT"
         )
 
 
@@ -149,7 +151,7 @@ def open_tables(path: Path, progress: Callable[[float], object] = lambda _: None
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
     except (sqlite3.Error, ValueError) as error:
-        raise ImportFileError(f"{path}: {error}: name an sqlite file that can be read") from error
+        raise ImportFileError(f"{path}: {error}; pass a readable sqlite file") from error
     try:
         with closing(connection):
             connection.execute("PRAGMA trusted_schema = OFF")
@@ -159,7 +161,7 @@ def open_tables(path: Path, progress: Callable[[float], object] = lambda _: None
         # Where sqlite's own complaint quotes bytes of the file, Python raises UnicodeDecodeError instead of it.
         _refuse_changed(path, before)
         raise ImportFileError(
-            f"{path}: not an sqlite export that can be read ({error}): make one with nsys export --type sqlite REPORT"
+            f"{path}: not a readable sqlite export ({error}); make one with nsys export --type sqlite REPORT"
         ) from error
     _refuse_changed(path, before)
 
@@ -179,11 +181,11 @@ def _refuse_unfinished(path: Path) -> os.stat_result:
             return status
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise ImportFileError(f"{path}: {reason}: name an sqlite file that can be read") from error
+        raise ImportFileError(f"{path}: {reason}; pass a readable sqlite file") from error
     complete = f"sqlite3 {shlex.quote(str(path))} 'PRAGMA wal_checkpoint(TRUNCATE)'"
     raise ImportFileError(
-        f"{path}: not complete: {change.name} has changes that are not in it yet. Wait until the export has ended; if"
-        f" nothing writes it any more, export it again or complete it with {complete}"
+        f"{path}: incomplete, since {change.name} has further changes. Wait until the export has ended. If"
+        f" no program writes it, export it again or complete it with {complete}"
     )
 
 
@@ -191,9 +193,9 @@ def _refuse_changed(path: Path, before: os.stat_result) -> None:
     try:
         now = path.stat()
     except OSError as error:
-        raise ImportFileError(f"{path}: {error.strerror}: it was removed while it was read") from error
+        raise ImportFileError(f"{path}: {error.strerror}: removed while it was being read") from error
     if (now.st_ino, now.st_size, now.st_mtime_ns) != (before.st_ino, before.st_size, before.st_mtime_ns):
-        raise ImportFileError(f"{path}: changed while it was read: import it again when its export has ended")
+        raise ImportFileError(f"{path}: changed while it was being read; import it again after the export has ended")
 
 
 def narrow(column: NDArray[np.int64]) -> NDArray[Any]:

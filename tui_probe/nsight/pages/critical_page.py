@@ -45,7 +45,7 @@ _NEEDED: Final = {
     "memory": "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
 }
 """Metrics without which there is no bound."""
-_TYPE_FROM: Final = "collect regex:sm__ops_path_tensor_src.*, or add a trace with tensor operations counted"
+_TYPE_FROM: Final = "collect regex:sm__ops_path_tensor_src.*, or add a trace of a probe that counts tensor operations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ def _missing_metrics(rows: Sequence[CriticalRow]) -> list[str]:
     """Return how to collect the metrics that are missing."""
     of_ncu = [row.metrics for row in rows if row.metrics.tool == "ncu"]
     if of_ncu and all(bound_of(metrics) is None for metrics in of_ncu):
-        return [f"bound not known: collect it with ncu --metrics {','.join(_NEEDED.values())}"]
+        return [f"bound unknown: collect it with ncu --metrics {','.join(_NEEDED.values())}"]
     return []
 
 
@@ -258,7 +258,7 @@ def _critical_line(program: _Program) -> str:
     """The critical kernel of a program, and what is known of it first."""
     kernel = program.found.kernel
     if kernel is None:
-        return f"{stem(program.name)}: no kernel stands out"
+        return f"{stem(program.name)}: no critical kernel found"
     kind, bound = data_type(kernel), bound_of(kernel)
     facts = [*([] if kind is None else [kind.name]), *([] if bound is None else [f"bound by {bound}"])]
     return f"{stem(program.name)}: {shorten(kernel.shape.kernel, 48)}" + (f" ({', '.join(facts)})" if facts else "")
@@ -267,7 +267,7 @@ def _critical_line(program: _Program) -> str:
 def _evidence(program: _Program) -> list[str]:
     """Return each question and its answer, then the facts."""
     kernel = program.found.kernel
-    lines = [f"why, of {stem(program.name)}:"]
+    lines = [f"selection steps for {stem(program.name)}:"]
     lines += [f"  {step.question}: {step.answer}" for step in program.found.steps]
     if kernel is not None:
         lines += [f"  {words}" for words in _facts(kernel)]
@@ -281,20 +281,20 @@ def _facts(kernel: KernelMetrics) -> list[str]:
     if inferred is not None:
         facts.append(f"type: {inferred.name} ({inferred.evidence})")
     elif kernel.uses_tensor_cores:
-        facts.append(f"type: its name does not tell; {_TYPE_FROM}")
+        facts.append(f"type unknown from its name; {_TYPE_FROM}")
     bound = bound_of(kernel)
     if bound is not None:
-        reached = f"compute {percent(kernel.compute)}, memory {percent(kernel.memory)} of the peak"
+        reached = f"compute {percent(kernel.compute)}, memory {percent(kernel.memory)} of peak"
         facts.append(f"bound by: {bound} ({reached})")
     if kernel.issued is not None:
-        facts.append(f"instructions an active cycle of an SM: {decimal(kernel.issued)}")
+        facts.append(f"instructions per active SM cycle: {decimal(kernel.issued)}")
     if kernel.dram_rate is not None:
         facts.append(f"DRAM: {units.size(kernel.dram_rate)}/s")
     if kernel.dram_channel is not None:
-        facts.append(f"DRAM, a channel: {units.size(kernel.dram_channel)}/s")
+        facts.append(f"per DRAM channel: {units.size(kernel.dram_channel)}/s")
     intensity = operations_per_byte(kernel)
     if intensity is not None:
-        facts.append(f"tensor operations per byte of loads and stores: {intensity:.1f}")
+        facts.append(f"tensor operations per loaded or stored byte: {intensity:.1f}")
     return facts
 
 

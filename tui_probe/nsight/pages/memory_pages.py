@@ -36,8 +36,8 @@ _VERDICTS: Final[dict[SectorMatch, str]] = {
     "equal": "equal",
     "with row sums": "with row sums",
     "within": "{ratio:.2f} ×",
-    "below": "{ratio:.2f} ×, not all of it",
-    "above": "{ratio:.2f} ×, above one sector per element",
+    "below": "{ratio:.2f} ×, only a part",
+    "above": "{ratio:.2f} ×, more than one sector per element",
 }
 
 
@@ -97,14 +97,14 @@ def _measured_kernels(rows: list[TrafficRow]) -> list[str]:
     lines = []
     for row in rows:
         loop = row.traffic.loop
-        how = "found in the sequence of launches" if loop.found else "as given"
+        how = "found in the launch sequence" if loop.found else "as specified"
         warm_up = f", the first {loop.warm_up} dropped as warm-up" if loop.warm_up else ""
         times = units.counted(loop.times, "iteration")
         if loop.whole:
             launches = units.counted(len(loop.launches), "launch")
-            lines.append(f"{row.program}: {launches}, no warm-up removed; kept: {_first_names(row.traffic.kernels)}")
+            lines.append(f"{row.program}: {launches}, no warm-up removed; kernels: {_first_names(row.traffic.kernels)}")
             continue
-        lines.append(f"{row.program}: {times} {how}{warm_up}; kept: {_first_names(row.traffic.kernels)}")
+        lines.append(f"{row.program}: {times} {how}{warm_up}; kernels: {_first_names(row.traffic.kernels)}")
     return lines
 
 
@@ -117,22 +117,22 @@ def _first_names(kernels: Sequence[str]) -> str:
 
 def _traffic_notes(report: NcuReport, choice: LaunchSelection, rows: list[TrafficRow]) -> Iterator[str]:
     for name in choice.missing:
-        yield f"no kernel with “{name}” in its name was launched: its part is missing from the totals"
+        yield f"no kernel with “{name}” in its name was launched, so the totals lack its part"
     dropped: dict[tuple[int, str], list[str]] = {}
     for outcome in choice.outcomes:
         if not outcome.kept:
             dropped.setdefault((outcome.file, outcome.reason), []).append(shorten(outcome.shape.kernel, 48))
     for (file, reason), kernels in dropped.items():
-        yield f"dropped of {report.names[file]}, {reason}: {', '.join(kernels)}"
+        yield f"dropped from {report.names[file]}, {reason}: {', '.join(kernels)}"
     if any(how == "derived" for row in rows for how in row.traffic.how.values()):
-        yield "derived: no total was collected; it is throughput × duration"
+        yield "derived: throughput × duration, since no total was collected"
     for row in rows:
         lacking = [_TITLES[level] for level in LEVELS if row.traffic.bytes[level] is None]
         if lacking:
             yield (
-                f"{row.program}: no bytes of {', '.join(lacking)}: collect them with --metrics"
+                f"{row.program}: bytes of {', '.join(lacking)} are missing: collect them with --metrics"
                 " dram__bytes.sum,lts__t_bytes.sum,l1tex__t_bytes.sum"
-                " (the Memory Workload Analysis section holds no totals)"
+                " (the section Memory Workload Analysis has no totals)"
             )
 
 
@@ -237,15 +237,15 @@ def _expectation(tensor: ExpectedTensor | None) -> list[str]:
     sums = "" if with_sums is None else f" {units.count(with_sums)} with row sums,"
     return [
         f"expected stores of {size}: {units.count(tensor.sectors)} sectors of {SECTOR} B,{sums}"
-        f" {units.count(tensor.elements)} at most"
+        f" up to {units.count(tensor.elements)}"
     ]
 
 
 def _sector_notes(rows: Sequence[SectorRow]) -> Iterator[str]:
     if rows and all(getattr(row.metrics, name) is None for row in rows for name in COUNTED):
-        yield f"nothing was counted: collect with ncu --metrics {','.join(COUNTED.values())}"
+        yield f"no counts: collect them with ncu --metrics {','.join(COUNTED.values())}"
         probe = probe_option_for("load sectors")
-        yield f"or count without permission: tui-probe run {probe} -- COMMAND, then name its trace with --trace"
+        yield f"or count without permission: tui-probe run {probe} -- COMMAND, then pass its trace with --trace"
 
 
 def _kernel_words(row: SectorRow) -> str:

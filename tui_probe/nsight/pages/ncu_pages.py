@@ -109,8 +109,8 @@ def _untimed(rows: Sequence[KernelRow]) -> Iterator[str]:
     files = list(dict.fromkeys(row.file for row in rows if row.file not in timed))
     if files:
         yield (
-            f"{', '.join(files)}: no time of a launch was collected, so there are no shares, and kernels are as they"
-            f" were launched: collect it with ncu --metrics {TIME_METRIC}, or --section SpeedOfLight"
+            f"{', '.join(files)}: launch times were not collected, so there are no shares and kernels are in launch"
+            f" order: collect times with ncu --metrics {TIME_METRIC}, or --section SpeedOfLight"
         )
 
 
@@ -128,7 +128,7 @@ def file_columns(columns: tuple[Column[Row], ...], report: NcuReport) -> tuple[C
 
 def _missing(choice: LaunchSelection) -> Iterator[str]:
     for name in choice.missing:
-        yield f"no kernel with “{name}” in its name was launched: its part is missing from every total"
+        yield f"no kernel with “{name}” in its name was launched, so all totals lack its part"
 
 
 def loop_lines(choice: LaunchSelection, names: Sequence[str]) -> list[str]:
@@ -140,7 +140,7 @@ def loop_lines(choice: LaunchSelection, names: Sequence[str]) -> list[str]:
         process = f", process {loop.process}" if loop.process is not None else ""
         lines.append(
             f"{names[loop.file]}{process}: {times} ({how}) of {units.counted(each, 'launch')},"
-            f" averages over the last {units.count(loop.runs)}"
+            f" averages cover the last {units.count(loop.runs)}"
         )
     for loop in choice.whole:
         process = f", process {loop.process}" if loop.process is not None else ""
@@ -158,7 +158,7 @@ def _kernel_rows(report: NcuReport, choice: LaunchSelection) -> list[KernelRow]:
         number = numbers[metrics.origin]
         own = outcomes.get((number, metrics.shape), [])
         kept_launches = sum(outcome.kept for outcome in own) if own else None
-        reason = "; ".join(dict.fromkeys(outcome.reason for outcome in own)) or "a summary: no single launches"
+        reason = "; ".join(dict.fromkeys(outcome.reason for outcome in own)) or "a summary without single launches"
         rows.append(KernelRow(report.names[number], metrics, kept_launches, reason))
     return rows
 

@@ -365,7 +365,7 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
     all_gaps = gaps(report.kernels, report.copies)
     shown = all_gaps.chosen(matching[all_gaps.before] | matching[all_gaps.after]) if sources.is_filtered else all_gaps
     rows: Any = _gap_rows(shown, report.kernels)
-    where = "next to what is found" if sources.is_filtered else "of all streams"
+    where = "next to matches" if sources.is_filtered else "of all streams"
     idle = nanoseconds(int(shown.length.sum()))
     findings = [f"{idle} in {found_text(sources, len(shown), len(all_gaps), 'gap')} {where}"]
     for why, reason in GAP_CAUSE_TEXTS.items():

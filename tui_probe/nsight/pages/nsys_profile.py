@@ -224,7 +224,7 @@ def nsys_head(sources: NsysSources, *, timed: bool = True) -> list[tuple[str, st
     report = sources.report
     head = [("files", ", ".join(short_names(report.files)))]
     for device in report.devices.values():
-        sms = "SMs not known" if device.sms is None else units.counted(device.sms, "SM")
+        sms = "number of SMs unknown" if device.sms is None else units.counted(device.sms, "SM")
         number = f"GPU {device.number}: " if len(report.devices) > 1 else ""
         head.append(("device", f"{number}{device.name}, {sms}"))
     parts = _summary(sources)
@@ -274,9 +274,7 @@ def _searched_names(sources: NsysSources) -> str:
     """Name the ranges that the search matches, the first ones by name."""
     names = list(ranges_searched(sources) or ())
     if not names:
-        return (
-            "in names of kernels; no range has it" if sources.matching.any() else "no name of a kernel or range has it"
-        )
+        return "in kernel names; no range name matches" if sources.matching.any() else "no kernel or range name matches"
     more = len(names) - _MAX_NAMES
     return f"ranges: {', '.join(names[:_MAX_NAMES])}" + (f" and {units.count(more)} more" if more > 0 else "")
 

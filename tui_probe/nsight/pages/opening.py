@@ -53,7 +53,7 @@ def ncu_page(name: NcuPage, sources: NcuSources) -> TablePage[Any]:
     if name in ("sectors", "critical"):
         return _compared(name, sources)
     if sources.table is None:
-        raise ImportFileError(f"page {name} is about files of ncu: name one (sectors and critical take traces too)")
+        raise ImportFileError(f"page {name} needs a file from ncu (sectors and critical also accept traces)")
     report = NcuReport(sources.table, sources.plan)
     if name == "traffic":
         return traffic_page(report)
@@ -77,15 +77,15 @@ def _compared(name: NcuPage, sources: NcuSources) -> TablePage[Any]:
     if sources.traces:
         head.append(("traces", ", ".join(str(trace.directory) for trace in sources.traces)))
         if any(trace.state.simulated for trace in sources.traces):
-            notes.append("a trace is of the simulated GPU: its counts are exact, and it has no times")
+            notes.append("one trace is from the simulated GPU: counts are exact, times are missing")
     probed = metrics_of_traces(sources.traces)
     if sources.traces and not probed:
         wanted = " or ".join(
             probe_option_for(quantity) for quantity in ("load sectors", "tensor operations", "fp32 instructions")
         )
         notes.append(
-            f"the traces hold no counts: run the program with {wanted}; kernels without PTX cannot be probed (tui-probe"
-            " report TRACE tells which)"
+            f"the traces have no counts: run the program with {wanted}; some kernels cannot be probed (see tui-probe"
+            " report TRACE)"
         )
     if name == "sectors":
         return sectors_page(sources.table, head, notes, probed, sources.tensor)
@@ -134,8 +134,8 @@ def _is_bandwidth(paths: Sequence[Path]) -> bool:
         if kind not in ("bandwidth", "chrome"):
             raise ImportFileError(f"{path}: {json_advice(path)}")
         if len(paths) > 1:
-            what = "a bandwidth result" if kind == "bandwidth" else "a Chrome trace among files of other kinds"
-            raise ImportFileError(f"{path}: {what} is opened by itself: tui-probe open {shell_word(path)}")
+            what = "a bandwidth result" if kind == "bandwidth" else "a Chrome trace together with other files"
+            raise ImportFileError(f"{path}: {what} must be opened alone: tui-probe open {shell_word(path)}")
     return bool(kinds)
 
 

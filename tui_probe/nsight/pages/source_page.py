@@ -36,7 +36,7 @@ _KINDS: Final = {
 _TOLERANCE: Final = 0.5
 """Means of counts that differ by less are equal."""
 _NO_COUNTERS: Final = (
-    "no counters of instructions: only reports have them, recorded with --set full or --section SourceCounters:"
+    "no counters per instruction: they need a report recorded with --set full or --section SourceCounters:"
     " ncu -o FILE --set full --import-source yes COMMAND"
 )
 _LINE_OPTIONS: Final = (
@@ -223,7 +223,7 @@ def _page(
     compared = [row for row in rows if row.differences is not None]
     unlike = sum(bool(row.differences) for row in compared)
     noun = "line" if name == "lines" else "instruction"
-    findings = [f"{units.counted(len(compared), noun)} compared with a probe, {units.count(unlike)} of them differ"]
+    findings = [f"{units.counted(len(compared), noun)} compared with a probe, {units.count(unlike)} differ"]
     notes = [*file_notes(report), *_notes(name, rows, traces)]
     head = [*file_head(report), *([("traces", ", ".join(str(trace.directory) for trace in traces))] if traces else [])]
     texts = PageTexts(head, findings if compared else (), notes, EXPLANATIONS[name])
@@ -241,19 +241,19 @@ def _notes(name: str, rows: Sequence[SourceRow], traces: Sequence[Trace]) -> Ite
     unknown = kernels - {row.counts.shape.kernel for row in rows if row.place is not None}
     if unknown:
         several = "" if unknown == kernels else f" for {units.count(len(unknown))} of {len(kernels)} kernels"
-        yield f"the report has no lines of source{several}: {_LINE_OPTIONS}"
+        yield f"the report has no source lines{several}: {_LINE_OPTIONS}"
     if not traces:
         return
     compared = [row for row in rows if row.probed is not None]
     if not compared:
         yield (
-            "nothing to compare: no access of the report is in the traces. Run the same program under"
-            " tui-probe run, built with -lineinfo: its default probes count accesses by line"
+            "nothing to compare: the traces have no access of the report. Build the same program with -lineinfo and use"
+            " tui-probe run; its default probes count accesses by line"
         )
     elif name == "sass" and (left := sum(row.counts.requests is not None and row.probed is None for row in rows)):
         yield (
-            f"{units.counted(left, 'access')} not compared: several of one kind are in one line, or the trace"
-            " does not have them; --page lines compares lines"
+            f"{units.counted(left, 'access')} not compared: their line has several accesses of one kind, or the trace"
+            " lacks them; --page lines compares whole lines"
         )
 
 

@@ -251,9 +251,9 @@ class StreamTimeline(Drawing):
         lane = self.lane
         index = None if lane is None else lane.at(self.window.time)
         if lane is None or index is None:
-            return [*texts, f"at {self._when(self.window.time)}: nothing yet"]
+            return [*texts, f"at {self._when(self.window.time)}: nothing has started"]
         start, end = int(lane.start[index]), int(lane.end[index])
-        when = "" if end > self.window.time else "not now: "
+        when = "" if end > self.window.time else "not at the cursor: "
         return [
             *texts,
             f"{when}{lane.short_name(index)}",
@@ -275,7 +275,7 @@ class StreamTimeline(Drawing):
     def mark(self) -> str:
         """Set a mark; the third one begins anew."""
         self.marks = [*self.marks, self.window.time] if len(self.marks) < 2 else [self.window.time]
-        return self.measured() if len(self.marks) == 2 else "marked: a second mark measures the time between"
+        return self.measured() if len(self.marks) == 2 else "first mark set; the second mark shows the distance"
 
     def measured(self) -> str:
         return f"× to ×: {nanoseconds(abs(self.marks[1] - self.marks[0]))}"
@@ -284,11 +284,11 @@ class StreamTimeline(Drawing):
         """The cursor to the next or previous start in its lane."""
         lane = self.lane
         if lane is None:
-            return "there is nothing to go to"
+            return "nothing to jump to"
         time = self.window.time
         start = lane.next_start(time) if forward else lane.previous_start(time)
         if start is None:
-            return f"nothing starts {'later' if forward else 'earlier'} in this lane"
+            return f"no {'later' if forward else 'earlier'} start in this lane"
         self.window.to(float(start))
         return None
 
@@ -385,12 +385,12 @@ _MOVES: Final[dict[str, tuple[str, Callable[[StreamTimeline], str | None]]]] = {
     "page_right": ("window right", _quiet(lambda window: window.page(1))),
     "page_up": ("window up", _quiet(lambda window: window.move_lines(-window.height))),
     "page_down": ("window down", _quiet(lambda window: window.move_lines(window.height))),
-    "zoom_in": ("zoom in about the cursor", _zoom(0.5)),
+    "zoom_in": ("zoom in at the cursor", _zoom(0.5)),
     "zoom_out": ("zoom out", _zoom(2.0)),
-    "fit": ("show everything", _quiet(lambda window: window.fit())),
-    "start": ("to the start", _quiet(lambda window: window.to(0))),
-    "end": ("to the end", _quiet(lambda window: window.to(window.span))),
-    "next": ("to the next start in the lane", lambda view: view.step(forward=True)),
-    "previous": ("to the previous start in the lane", lambda view: view.step(forward=False)),
-    "mark": ("mark; a second mark measures the time between", lambda view: view.mark()),
+    "fit": ("show the whole recording", _quiet(lambda window: window.fit())),
+    "start": ("start of the recording", _quiet(lambda window: window.to(0))),
+    "end": ("end of the recording", _quiet(lambda window: window.to(window.span))),
+    "next": ("next start in the lane", lambda view: view.step(forward=True)),
+    "previous": ("previous start in the lane", lambda view: view.step(forward=False)),
+    "mark": ("set a mark; two marks show the time between them", lambda view: view.mark()),
 }

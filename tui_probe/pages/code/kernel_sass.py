@@ -33,7 +33,7 @@ SASS_FILES: Final = ("pruned.bin", "probed.bin")
 ORIGINAL_SIDE: Final = "original.bin"
 _HEAD: Final = 1 << 16
 _PTX_FILES: Final = ("original.ptx", "pruned.ptx", "probed.ptx")
-SASS_PAGE_HINT: Final = "the page SASS shows its machine code"
+SASS_PAGE_HINT: Final = "its code is on the page SASS"
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def missing_code_reason(kernel: KernelFacts) -> str | None:
     """Return why there is no SASS, or nothing to read it with."""
     if not has_both_sides(kernel) and not has_original(kernel):
         absent = " and ".join(name for name in SASS_FILES if kernel.file(name) is None)
-        return kernel.reason or f"{absent} of it are not in the trace: they are made by ptxas"
+        return kernel.reason or f"{absent} of it are not in the trace, since ptxas creates them"
     return None if find_disassembler() is not None else f"no nvdisasm on this machine: {NVDISASM_HINT}"
 
 
@@ -96,7 +96,7 @@ def read_original(kernel: KernelFacts, progress: Progress) -> tuple[str, SassCod
     """Return the disassembler's name, and the SASS that the program loaded. Raises TraceError if it is unreadable."""
     tool, path = _disassembler(), kernel.file(ORIGINAL_SIDE)
     if path is None:
-        raise TraceError(f"kernel #{kernel.index} has no {ORIGINAL_SIDE} any more")
+        raise TraceError(f"the {ORIGINAL_SIDE} of kernel #{kernel.index} was deleted")
     progress(0.1)
     return f"{tool.path.name} {tool.version}", _read_kernel(tool, path, kernel)
 
@@ -219,5 +219,5 @@ def no_ptx_reason(kernel: KernelFacts, otherwise: str) -> str:
     if not has_only_sass(kernel):
         return kernel.reason or otherwise
     if kernel.status == "probed":
-        return f"it was probed in its machine code and has no PTX: {SASS_PAGE_HINT}"
+        return f"it was probed in SASS and has no PTX: {SASS_PAGE_HINT}"
     return f"{kernel.reason or otherwise}; {SASS_PAGE_HINT}"

@@ -90,7 +90,7 @@ class MeasureColumn:
         lines = [line for line, value in self.numbers.items() if value == self.worst]
         if not lines:
             return None
-        others = f", {units.count(len(lines))} lines alike" if len(lines) > 1 else ""
+        others = f", equal in {units.count(len(lines))} lines" if len(lines) > 1 else ""
         return min(lines), f"the {self.most}: {_cell_text(self, min(lines))}{others}"
 
     @cached_property
@@ -217,10 +217,12 @@ def measures_of(source: ViewSource) -> LineMeasures | None:
         result = probe_results.read_result(source)
         size = result.result.path.stat().st_size
         if size > MAX_UNASKED_BYTES:
-            return LineMeasures(result, (), f"a result of {units.size(size)} is read for the page of lines only")
+            return LineMeasures(result, (), f"a result of {units.size(size)} is read only by the page Lines")
         measured = tuple(columns(*line_rows(result)))
         missing_text = (
-            "" if measured else f"{result.which.partition(' of ')[0]}: -p {result.probe} measured no line of it"
+            ""
+            if measured
+            else f"{result.which.partition(' of ')[0]}: -p {result.probe} measured no line of this kernel"
         )
         return LineMeasures(result, measured, missing_text)
     except ProbeCodeError as error:
@@ -238,10 +240,10 @@ def line_rows(of: ProbeResult) -> tuple[LineSpec, LineRows]:
     """Return the measures of each line in one result. Raises TraceError if the result is not of that probe."""
     probe = probe_named(of.probe)
     if probe is None or probe.lines is None:
-        raise TraceError(f"{of.result.path}: -p {of.probe} does not measure single lines")
+        raise TraceError(f"{of.result.path}: -p {of.probe} does not measure lines")
     rows = probe.lines.rows(of, probe.analyse(of))
     if of.result.sample is not None:
-        notes = [*rows.notes, f"{sampled_blocks_text(of.result.sample)}: all numbers are of these blocks only"]
+        notes = [*rows.notes, f"{sampled_blocks_text(of.result.sample)}: all values are of these blocks only"]
         rows = replace(rows, notes=notes, silent=())
     return probe.lines, rows
 

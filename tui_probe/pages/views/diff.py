@@ -135,12 +135,12 @@ class DiffView(Document):
     def _head(self, width: int) -> list[Line]:
         text = f"+{self.counts['added']} -{self.counts['removed']} ~{self.counts['changed']} lines"
         if not self.alignment.exact:
-            text += f"; {self.alignment.problem or 'matched by their text: no mark tells what was inserted'}"
+            text += f"; {self.alignment.problem or 'lines matched by text, as the trace has no marks'}"
         lines = _field("changes", text, width)
         if self.registers:
             total = sum(map(len, self.registers.values()))
             kinds = ", ".join(f"{len(each)} .{kind}" for kind, each in self.registers.items())
-            lines += _field("registers", f"{units.counted(total, 'register')} of PTX added: {kinds}", width)
+            lines += _field("registers", f"{units.counted(total, 'register')} added in PTX: {kinds}", width)
             if self.named:
                 names = "; ".join(f".{kind} {', '.join(each)}" for kind, each in self.registers.items())
                 lines += _field("", names, width)
@@ -158,10 +158,12 @@ class DiffView(Document):
         if self.text.can_fold:
             commands["fold"] = "show unchanged lines" if self.text.folded else "fold unchanged lines"
         if self.registers:
-            commands["level"] = "count the added registers" if self.named else "name the added registers"
+            commands["level"] = (
+                "show the number of added registers" if self.named else "show the names of added registers"
+            )
         if self.measures and len(self.measures.columns) > 1:
             columns = self.measures.columns
-            commands["unit"] = f"next to it: {columns[(self.shown + 1) % len(columns)].name}"
+            commands["unit"] = f"next column: {columns[(self.shown + 1) % len(columns)].name}"
         return commands
 
     def press(self, command: str) -> str | None:
@@ -247,7 +249,7 @@ def _open(source: ViewSource, progress: Progress) -> DiffView:
         progress(number / 4)
         path = source.kernel.file(name)
         if path is None:
-            raise TraceError(f"kernel #{source.kernel.index} has no {name} any more")
+            raise TraceError(f"the {name} of kernel #{source.kernel.index} was deleted")
         try:
             texts.append(read_lines(path))
         except OSError as error:
@@ -262,13 +264,12 @@ def _open(source: ViewSource, progress: Progress) -> DiffView:
 KIND: Final = ViewKind(
     "diff",
     "Diff",
-    "pruned and probed PTX side by side: every line that the probe added",
+    "pruned and probed PTX side by side, with every line that the probe added",
     missing,
     _open,
     explanation=(
-        "Pruned PTX on the left, probed PTX on the right. + marks added lines, with the part of the probe that each"
-        " comes from. Nothing else in the kernel changes but the registers that it declares. Unchanged lines are"
-        " folded.",
+        "Pruned PTX is on the left, probed PTX on the right. + marks added lines and the part of the probe that added"
+        " them. Otherwise only the declarations of registers differ. Unchanged lines are folded.",
     ),
     order=0,
 )

@@ -36,25 +36,25 @@ MAX_ADDED_LINES: Final = 50_000
 _HEADER: Final = 32
 _SECTION: Final = 16
 _FILES: Final = (
-    ("probe.toml", "the probe as it was used"),
-    (LOG, "what the hook did in the program, a line for each event"),
-    ("kernel", "a folder for each kernel that was prepared"),
-    ("result", "what the probe recorded, a file for each launch, named by seconds since the start"),
-    ("read.py", "a program that reads these files, made for this probe"),
-    ("run.json", "how the run was started, on what, and how it ended"),
-    ("stdout.log", "what the program wrote to stdout"),
-    ("stderr.log", "what the program wrote to stderr"),
-    ("tensor.trace", "the tensors that the program said it had"),
+    ("probe.toml", "the probe of this run"),
+    (LOG, "events of the hook, one line per event"),
+    ("kernel", "one directory per prepared kernel"),
+    ("result", "records of the probe, one file per saved launch, named by seconds since the start"),
+    ("read.py", "a Python reader for this probe's result files"),
+    ("run.json", "command, machine and outcome of the run"),
+    ("stdout.log", "standard output of the program"),
+    ("stderr.log", "standard error of the program"),
+    ("tensor.trace", "tensors named by the program"),
 )
 _KERNEL_FILES: Final = (
-    ("original.bin", "the image as the program loaded it"),
-    ("original.ptx", "all PTX that was found in it"),
-    ("pruned.ptx", "the PTX of this kernel only"),
-    ("probed.ptx", "the same with the probe"),
-    ("pruned.bin", "the first one assembled"),
-    ("probed.bin", "the second one assembled, which was launched"),
-    ("kernel.info", "what the hook has to know of it"),
-    ("process.log", "how it was prepared, and what the assembler said"),
+    ("original.bin", "the image that the program loaded"),
+    ("original.ptx", "all PTX of the image"),
+    ("pruned.ptx", "only the PTX of this kernel"),
+    ("probed.ptx", "the pruned PTX with the probe"),
+    ("pruned.bin", "pruned.ptx, assembled"),
+    ("probed.bin", "probed.ptx, assembled and launched"),
+    ("kernel.info", "kernel information for the hook"),
+    ("process.log", "log of the preparation, with the assembler's output"),
 )
 _WIDEST: Final = 120
 """Cells of a line, which are wrapped when the page is opened: its text reads files."""
@@ -68,8 +68,8 @@ def walk_lines(trace: Trace, cells: int, kernel: KernelFacts | None = None) -> I
         ("The files of the trace", _file_section(trace)),
         ("event.log in words", _log_section(trace)),
         ("A kernel, before and after", _kernel_section(chosen)),
-        ("How a result file is laid out", _result_section(trace, chosen)),
-        ("What reads it, and what it says", _analysis_section(trace, chosen)),
+        ("Layout of a result file", _result_section(trace, chosen)),
+        ("Reader and analysis of the result", _analysis_section(trace, chosen)),
     ):
         yield title
         for line in lines:
@@ -81,7 +81,7 @@ def _file_section(trace: Trace) -> Iterator[str]:
     for name, words in _FILES:
         path = path_in_trace(trace.directory, name)
         if path is not None and path.is_dir():
-            yield f"{name + '/':<14}{words}: {units.count(sum(1 for _ in path.iterdir()))} there"
+            yield f"{name + '/':<14}{words}: {units.counted(sum(1 for _ in path.iterdir()), 'entry')}"
         else:
             size = units.size(path.stat().st_size) if path is not None and path.is_file() else "not in this trace"
             yield f"{name:<14}{words}: {size}"
@@ -103,8 +103,8 @@ def _log_section(trace: Trace) -> Iterator[str]:
                 yield f"    → {safe(sentence)}"
         has_more = bool(file.readline())
     shown = sum(min(count, EVENTS_PER_KIND) for kind, count in seen.items() if kind != "others")
-    more = units.counted(sum(seen.values()) - shown, "more line") + (" and those behind them" if has_more else "")
-    yield f"{more} of these kinds and others: the page of events has them"
+    more = units.counted(sum(seen.values()) - shown, "more line") + (" or more" if has_more else "")
+    yield f"{more} of these and other kinds: see the page event.log"
 
 
 def _kernel_section(kernel: KernelFacts | None) -> Iterator[str]:
@@ -116,13 +116,13 @@ def _kernel_section(kernel: KernelFacts | None) -> Iterator[str]:
         if (path := kernel.file(name)) is not None:
             yield f"{name:<14}{words}: {units.size(path.stat().st_size)}"
     if (info := kernel.info) is not None:
-        yield f"kernel.info says: {units.counted(info.parameters, 'parameter')}, {units.counted(len(info.maps), 'map')}"
+        yield f"kernel.info: {units.counted(info.parameters, 'parameter')}, {units.counted(len(info.maps), 'map')}"
         for number, map_info in enumerate(info.maps):
-            size = "as many bytes as are needed" if map_info.size < 0 else units.counted(map_info.size, "byte")
-            yield f"  map {number}: {size} for each {map_info.level}"
+            size = "any number of bytes" if map_info.size < 0 else units.counted(map_info.size, "byte")
+            yield f"  map {number}: {size} per {map_info.level}"
     yield from _added_lines(kernel)
     if kernel.registers_pruned is not None and kernel.registers_probed is not None:
-        yield f"registers per thread: {kernel.registers_pruned} before, {kernel.registers_probed} with the probe"
+        yield f"registers per thread: {kernel.registers_pruned} without and {kernel.registers_probed} with the probe"
 
 
 def _added_lines(kernel: KernelFacts) -> Iterator[str]:
@@ -133,8 +133,8 @@ def _added_lines(kernel: KernelFacts) -> Iterator[str]:
     before, after = _text_lines(pruned), _text_lines(probed)
     added = list((Counter(after) - Counter(before)).elements())
     parameters = sum(".param" in line and ".entry" not in line and line.startswith(".param") for line in added)
-    more = f"{units.counted(len(added), 'line')} that pruned.ptx does not have"
-    yield f"probed.ptx has {more}, {units.counted(parameters, 'parameter')} among them: the page Diff marks them"
+    more = f"{units.counted(len(added), 'line')} more than pruned.ptx"
+    yield f"probed.ptx has {more}, including {units.counted(parameters, 'parameter')} (marked on the page Diff)"
 
 
 def _text_lines(path: Path) -> list[str]:
@@ -160,12 +160,12 @@ def _result_section(trace: Trace, kernel: KernelFacts | None) -> Iterator[str]:
     for number, section in enumerate(result.sections):
         at, slots = _HEADER + _SECTION * number, header.blocks * header.slots(section.level)
         if not section.slot_bytes:
-            yield f"{at:<8}map {number}: no slots of its own; what is kept of it is behind the maps"
+            yield f"{at:<8}map {number}: no slots here; its reduced records follow the maps"
             continue
-        yield f"{at:<8}map {number}: {section.slot_bytes} bytes for each {section.level}, from byte {section.offset} on"
-        yield f"{section.offset:<8}{units.counted(slots, 'slot')} of it, block by block"
+        yield f"{at:<8}map {number}: {section.slot_bytes} bytes per {section.level}, starting at byte {section.offset}"
+        yield f"{section.offset:<8}{units.counted(slots, 'slot')} of this map, block by block"
     if result.dialect == "older":
-        yield "the sections are those of older systems: 8 bytes for the size of all slots, 8 for where they begin"
+        yield "sections in the layout of older systems: 8 bytes for the size of all slots, 8 bytes for their offset"
 
 
 def _analysis_section(trace: Trace, kernel: KernelFacts | None) -> Iterator[str]:
@@ -174,7 +174,7 @@ def _analysis_section(trace: Trace, kernel: KernelFacts | None) -> Iterator[str]
         return
     if trace.file("read.py") is not None:
         yield "read.py: header, sections, records = parse(FILE); records[MAP][block][slot][record].FIELD"
-    yield f"the probe is {safe(probe_name(kernel))}"
+    yield f"probe: {safe(probe_name(kernel))}"
     for result in analyse_results(trace, kernel, most=EVENTS_PER_KIND):
         yield f"{result.label}: {result.words}"
 
@@ -240,12 +240,13 @@ def _open(source: ViewSource, progress: Progress) -> TraceWalk:
 KIND: Final = ViewKind(
     "explain",
     "Explain",
-    "a walk through the trace: its files, its log in words, the kernel before and after, a result byte by byte",
+    "a tour of the trace: files, log in words, kernel before and after, bytes of a result",
     _missing,
     _open,
     explanation=(
-        "From the files of a trace to its numbers: what each file is, what lines of event.log mean, what the probe"
-        " added to this kernel, how its result is in the file, and what the probe says of it.",
+        "A tour from the files of a trace to its values: the purpose of each file, the meaning of lines in event.log,"
+        " the code that the probe added to this kernel, the layout of its result file, and the values of its"
+        " analysis.",
     ),
     order=99,
     short="Explain",

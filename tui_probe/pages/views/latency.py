@@ -69,7 +69,7 @@ class LatencyView(Document):
 
     def _outside(self, width: int) -> list[Line]:
         if not self.milliseconds:
-            why = "a simulated GPU has no time" if self.simulated else "not measured: run with --benchmark"
+            why = "no times on a simulated GPU" if self.simulated else "not measured: run with --benchmark"
             return [(("the probed launch  ", "head"), (f"{units.NOT_MEASURED} {why}", "dim"))]
         times = {name: values * 1e-3 for name, values in self.milliseconds.items()}
         lines = _rows("time", times, units.duration)
@@ -156,7 +156,7 @@ def _missing(source: ViewSource) -> str | None:
     if source.kernel.times.probed_ms and not source.trace.state.simulated:
         return None
     why = no_result_reason(source, *KIND.probes)
-    return why and f"{why}; or time it with --benchmark"
+    return why and f"{why}; or measure times with --benchmark"
 
 
 def _open(source: ViewSource, progress: Progress) -> LatencyView:
@@ -167,12 +167,12 @@ def _open(source: ViewSource, progress: Progress) -> LatencyView:
 KIND: Final = ViewKind(
     "latency",
     "Latency",
-    "what a probe adds to a launch, waits at barriers, times of blocks and gaps",
+    "what a probe adds to a launch, and waits at barriers and between blocks",
     _missing,
     _open,
     explanation=(
-        "What the probe adds outside the kernel: clearing its records before, copying them back after, measured by"
-        " --benchmark. Below that, waits inside the kernel: at barriers, or between blocks.",
+        "Time that the probe adds outside of the kernel, measured by --benchmark: its records are cleared before the"
+        " kernel and copied back after it. Below are waits inside the kernel, at barriers or between blocks.",
     ),
     order=60,
     short="Lat",

@@ -83,7 +83,7 @@ def launch_lines(trace: Trace, cells: int) -> Iterator[str]:
     yield from lines[:-LISTED_AT_ENDS]
     others = units.counted(total - 2 * LISTED_AT_ENDS, "more launch")
     command = f"tui-probe show launches {shell_word(trace.directory)}:KERNEL"
-    yield from command_lines(f"… {others}: --format csv has all; of one kernel:", command, cells)
+    yield from command_lines(f"… {others}: --format csv lists all; for one kernel:", command, cells)
     yield from lines[-LISTED_AT_ENDS:]
 
 
@@ -346,7 +346,7 @@ class Launches(Document):
 def missing(source: ViewSource) -> str | None:
     """Return why there is no launch."""
     if source.kernel.launches and not source.kernel.launches_recorded:
-        return "its launches are counted, and none has lines of its own in the log"
+        return "its launches were only counted; the log has no lines for them"
     return None if source.kernel.launches else "it was loaded and never launched"
 
 
@@ -361,9 +361,8 @@ KIND: Final = ViewKind(
     missing,
     _open,
     explanation=(
-        "One row per launch: grid, block, parameters as the kernel got them, stream, memory of the probe, and the"
-        " result file. Launches are numbered from 0 through the process. “Ran unprobed” says that the original ran,"
-        " and why.",
+        "One row per launch: grid, block, kernel parameters, stream, probe memory, and the result file. Launches are"
+        " numbered from 0 per process. “Ran unprobed” means that the original kernel ran, and gives the reason.",
     ),
     order=0,
     short="Launch",

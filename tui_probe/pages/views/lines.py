@@ -41,9 +41,9 @@ _CODE: Final = 24
 MAX_LINES_SHOWN: Final = 40
 """Lines of the text; data has all."""
 LINES_ABOUT: Final = (
-    "Every line of code for which a probe measured something, in the newest result of each kernel. Each is ranked by"
-    " the first metric of its probe, waste before use; its share is of all lines of all kernels, by the same probe.",
-    "Enter goes to the line in the code of its kernel, and q comes back. Page 6 has the lines of one kernel.",
+    "Every line that a probe measured, in the newest result of each kernel. Lines are ranked by the first metric of"
+    " their probe, wasteful lines first. The share is relative to all lines of all kernels with the same probe.",
+    "Enter shows the line in the code of its kernel; q returns. Page 6 has the lines of one kernel.",
 )
 
 
@@ -133,9 +133,7 @@ class LinesView(Document):
         if self.measured.rows:
             names, rule, *rows = table(self._columns(), self.rows, width - 1)
             lines += [((f" {names}", "head"),), ((f" {rule}", "rule"),), *(((f" {line}", ""),) for line in rows)]
-        notes = (
-            self.measured.notes if self.measured.rows else [*self.measured.notes, "nothing was recorded of any line"]
-        )
+        notes = self.measured.notes if self.measured.rows else [*self.measured.notes, "no line was measured"]
         for note in [*notes, *(["simulated GPU"] if self.result.simulated else [])]:
             lines += [((f" {part}", "dim"),) for part in wrap(note, width - 1)]
         return lines
@@ -166,13 +164,13 @@ class LinesView(Document):
     def missing_reason(self, spot: Spot) -> str:
         """Most lines touch nothing that is measured."""
         if spot.probed is not None:
-            return f"line {spot.probed} of probed.ptx is the probe's: nothing is measured of it"
-        return f"nothing was measured of {long_position(spot.ptx[0])}" if spot.ptx else ""
+            return f"line {spot.probed} of probed.ptx is part of the probe and is not measured"
+        return f"{long_position(spot.ptx[0])} was not measured" if spot.ptx else ""
 
     def no_target_reason(self, number: int, width: int) -> str:
         """Rows of no line, and notes."""
         del number, width
-        return "this row has no line of code: choose a row with a line"
+        return "this row has no line of code; choose another row"
 
     def target_view(self) -> str:
         """The code."""
@@ -229,14 +227,15 @@ def _missing(source: ViewSource) -> str | None:
 KIND: Final = ViewKind(
     "lines",
     "Lines",
-    "what each instruction did, with its line of PTX and of source: sectors, conflicts, lanes, time, NaNs",
+    "values per instruction, with PTX and source line: sectors, conflicts, lanes, time, NaNs",
     _missing,
     LinesView,
     explanation=(
-        "One row per instruction of pruned.ptx, or of machine code that was probed itself, with its line of source, the"
-        " one that matters most first. The columns are what the probe measured; – means not measured.",
-        "Sectors per request: 4 for 4 bytes per lane side by side, 8 for 8, 16 for 16; more than that is waste."
-        " Degree: passes of shared memory over the fewest possible. Lanes: active ones, of 32 in a warp.",
+        "One row per instruction of pruned.ptx, or of SASS if the probe is in SASS, with its source line, sorted by"
+        " importance. The columns are the values of the probe; – means not measured.",
+        "Sectors per request: with adjacent lanes, accesses of 4, 8 or 16 bytes per lane need 4, 8 or 16 sectors;"
+        " more are wasted. Degree: shared memory wavefronts divided by the minimum. Lanes: active lanes of the 32 in a"
+        " warp.",
     ),
     order=20,
     fed_by=lambda: probe_names_where(lambda probe: probe.lines),
@@ -345,9 +344,7 @@ mean nothing, so that column stays however narrow the table is."""
 
 def no_lines_text() -> str:
     """Return what the user can do if no probe measured lines."""
-    return (
-        f"No probe of this trace reports single lines: run with -p {probe_names_where(lambda probe: probe.lines)[0]}."
-    )
+    return f"No probe of this trace measures lines: run with -p {probe_names_where(lambda probe: probe.lines)[0]}."
 
 
 def line_page(trace: Trace, progress: Progress = no_progress) -> TablePage[KernelLine]:
@@ -375,7 +372,7 @@ def _lines_notes(trace: Trace, rows: Sequence[KernelLine]) -> Iterator[str]:
         yield no_lines_text()
     for kernel in trace.kernels:
         if (read := result_bytes(ViewSource(trace, kernel))) > MAX_UNASKED_BYTES:
-            yield f"#{kernel.index}: {size(read)} are read only for its own page"
+            yield f"#{kernel.index}: {size(read)} are read only on its own page"
 
 
 def has_line_measures(trace: Trace) -> bool:
@@ -387,4 +384,4 @@ def has_line_measures(trace: Trace) -> bool:
 
 def _lines_note(rows: list[KernelLine]) -> str:
     kernels = len({line.kernel.index for line in rows})
-    return f"{units.counted(len(rows), 'line')} of {units.counted(kernels, 'kernel')}, the worst first"
+    return f"{units.counted(len(rows), 'line')} of {units.counted(kernels, 'kernel')}, worst first"

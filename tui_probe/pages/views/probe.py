@@ -271,8 +271,8 @@ class ProbeSource(Document):
     def missing_reason(self, spot: Spot) -> str:
         """The engine has lines of its own, and the probe is not at every line."""
         if spot.probed is not None:
-            return f"line {spot.probed} of probed.ptx is the engine's: it keeps what the probe saves"
-        return f"the probe is not at {long_position(spot.ptx[0])}" if spot.ptx else ""
+            return f"line {spot.probed} of probed.ptx was added by the engine to store records"
+        return f"the probe was not inserted at {long_position(spot.ptx[0])}" if spot.ptx else ""
 
     def anchors(self, width: int) -> Sequence[int]:
         """The headings of tables that are somewhere in the kernel."""
@@ -280,7 +280,7 @@ class ProbeSource(Document):
         return [self._row(text, part) for text, part in self._parts() if part.sites]
 
     def anchor_noun(self) -> str:
-        return "table with places in the kernel"
+        return "table inserted in the kernel"
 
     def target_view(self) -> str:
         """The code."""
@@ -290,7 +290,7 @@ class ProbeSource(Document):
     def no_target_reason(self, number: int, width: int) -> str:
         """Maps, comments, and what is at the kernel's entry."""
         del number, width
-        return "this part is at no instruction of the kernel: . goes to the next one that is"
+        return "this part is at no instruction of the kernel; press . for the next part that is"
 
     # -- data
 
@@ -324,10 +324,10 @@ def missing(source: ViewSource) -> str | None:
     """Return why there is no file of a probe."""
     kernel = source.kernel
     if kernel.status != "probed":
-        return f"no probe was put into it: {kernel.reason or kernel.status}"
+        return f"the kernel was not probed: {kernel.reason or kernel.status}"
     if any(find_probe_file(kernel, name) is not None for name in probe_names(kernel)):
         return None
-    return "the trace has no copy of its probe, and no known one has that name"
+    return "the trace has no copy of its probe, and no installed probe has that name"
 
 
 def _open(source: ViewSource, progress: Progress) -> ProbeSource:
@@ -351,13 +351,13 @@ def _open(source: ViewSource, progress: Progress) -> ProbeSource:
 KIND: Final = ViewKind(
     "probe",
     "Probe",
-    "the file of the probe, and where in the kernel each part of it is",
+    "the probe's file, with the places in the kernel where each part was inserted",
     missing,
     _open,
     explanation=(
-        "The probe's own file as it was used. A table with a position puts its lines at each instruction that it means:"
-        " its heading says at how many places of this kernel. From a line of the probe on another page p leads here, to"
-        " the table that put it there; Enter goes from a table to the first line that it is at.",
+        "The probe's file of this run. A table with a position inserts its lines at each matching instruction; its"
+        " heading shows the number of such places in this kernel. On other pages, p on a line of the probe opens the"
+        " table that inserted it. Enter on a table shows the first line at which it was inserted.",
     ),
     order=97,
 )

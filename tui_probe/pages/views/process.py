@@ -58,14 +58,14 @@ def missing(source: ViewSource) -> str | None:
     kernel = source.kernel
     if any(probed.file(LOG_FILE) is not None for probed in kernel.by_probe()):
         return None
-    return f"it never reached the probe engine: {kernel.reason or kernel.status}"
+    return f"it did not reach the probe engine: {kernel.reason or kernel.status}"
 
 
 def _open(source: ViewSource, progress: Progress) -> ProcessLogView:
     progress(0.0)
     logs = [(probed.probe, path) for probed in source.kernel.by_probe() if (path := probed.file(LOG_FILE)) is not None]
     if not logs:
-        raise TraceError(f"kernel #{source.kernel.index} has no {LOG_FILE} any more")
+        raise TraceError(f"the {LOG_FILE} of kernel #{source.kernel.index} was deleted")
     text: list[str] = []
     for probe, path in logs:
         try:
@@ -82,8 +82,8 @@ KIND: Final = ViewKind(
     missing,
     _open,
     explanation=(
-        "process.log: how the kernel was found, pruned, probed and assembled, with the output of ptxas. For a kernel"
-        " that failed it says why; the original ran instead.",
+        "process.log: how the kernel was found, pruned, probed and assembled, with the output of ptxas. For a failed"
+        " kernel it contains the error; the original ran instead.",
     ),
     order=0,
     short="Log",

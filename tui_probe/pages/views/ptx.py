@@ -162,12 +162,12 @@ class PtxView(Document):
     def no_target_reason(self, number: int, width: int) -> str:
         """A line of the probe, or one of which nothing was measured."""
         if self.variant == "original":
-            return "what was measured is known of lines of the other texts: v shows them"
+            return "measured values are available for pruned.ptx and probed.ptx only; press v to show them"
         if self.spot(number, width).probed is not None:
-            return "this line is the probe's: p shows where the probe's file says so"
+            return "this line is part of the probe; press p to show it in the probe's file"
         if not self._measured or not self._measured.columns:
-            return "nothing was measured by line: R runs the program again with a probe that does"
-        return "nothing was measured of this line: . goes to the next one that was"
+            return "no probe measured lines; press R to run again with such a probe"
+        return "this line was not measured; press . for the next measured line"
 
     def turn_to(self, spot: Spot) -> bool:
         """The probed text for a line of the probe; for others the pruned one, where the one shown lacks them."""
@@ -189,12 +189,12 @@ class PtxView(Document):
     def missing_reason(self, spot: Spot) -> str:
         """The text that is shown has not all lines of the others."""
         if spot.probed is not None:
-            return f"line {spot.probed} of probed.ptx is the probe's: it does not exist in {self.variant}.ptx"
+            return f"line {spot.probed} of probed.ptx is part of the probe and not in {self.variant}.ptx"
         if not spot.ptx:
             return ""
         if self.variant == "original":
-            return f"where {long_position(spot.ptx[0])} is in original.ptx is not known"
-        return f"{long_position(spot.ptx[0])} does not exist in {self.variant}.ptx"
+            return f"the position of {long_position(spot.ptx[0])} in original.ptx is unknown"
+        return f"{long_position(spot.ptx[0])} is not in {self.variant}.ptx"
 
     def marked(self) -> tuple[int, str] | None:
         """The line that has the mark."""
@@ -237,7 +237,7 @@ class PtxView(Document):
         commands = {"level": f"next text: {', '.join(others)}"} if others else {}
         if self._measured and len(self._measured.columns) > 1:
             columns = self._measured.columns
-            commands["unit"] = f"next to it: {columns[(self.shown + 1) % len(columns)].name}"
+            commands["unit"] = f"next column: {columns[(self.shown + 1) % len(columns)].name}"
         return commands
 
     def press(self, command: str) -> str | None:
@@ -315,13 +315,13 @@ def _open(source: ViewSource, progress: Progress) -> PtxView:
 KIND: Final = ViewKind(
     "ptx",
     "PTX",
-    "the kernel's PTX: original, pruned, probed, and what was measured of its lines",
+    "the kernel's PTX (original, pruned, probed), with values measured per line",
     missing,
     _open,
     explanation=(
-        "The PTX of the kernel: probed as it ran, pruned as the engine read it (this kernel only), original as it"
-        " came in the image. A line of PTX named on other pages, such as PTX:32, is a line of the pruned text. Lines"
-        " of the probed text have that number first, then their own.",
+        "The PTX of the kernel: probed (as it ran), pruned (only this kernel), or original (as in the image). A PTX"
+        " line on other pages, such as PTX:32, is a line of the pruned text. Lines of the probed text show that number"
+        " first, then their own number.",
     ),
     order=0,
 )

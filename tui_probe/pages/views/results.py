@@ -98,7 +98,7 @@ def results_page_lines(trace: Trace, cells: int, progress: Progress = no_progres
     kernels, explained = _kernels_with_results(trace), set[str]()
     unmatched = no_match_lines(trace, cells)
     if not kernels and not unmatched:
-        yield "No kernel has results: run a program under a probe: tui-probe run."
+        yield "No kernel has results: run a program with a probe (tui-probe run)."
     for kernel in with_progress(kernels, progress):
         yield from _kernel_heading(kernel, cells, explained)
         yield from kernel_result_lines(trace, kernel, cells, len(kernels))
@@ -291,13 +291,13 @@ def _open_table(source: ViewSource, progress: Progress) -> CountTable:
 KIND: Final = ViewKind(
     "results",
     "Results",
-    "what the probe measured of each launch, for any probe",
+    "values of each launch, for any probe",
     _no_results_reason,
     _open_results,
     explanation=(
-        "One row per launch, one column per value. Of a probe that is not installed, each map is shown by itself: how"
-        " many records it kept, and least, median and most of each field, or its sum where lanes add to it. Below the"
-        " table are the values of one launch: how they are spread, and which warps or threads have most.",
+        "One row per launch, one column per value. If the probe is not installed, each map is shown separately: its"
+        " number of records, and the minimum, median and maximum of each field, or the sum of added fields. Below the"
+        " table are the values of one launch: their distribution, and the warps or threads with the largest values.",
     ),
     order=95,
     short="Res",

@@ -50,7 +50,7 @@ class SassOriginal(Document):
     """The code of one kernel out of its image, with the source lines that it carries."""
 
     def __init__(self, kernel: KernelFacts, tool: str, code: SassCode) -> None:
-        self.title = f"Machine code of {kernel.demangled}"
+        self.title = f"SASS of {kernel.demangled}"
         self.tool, self.code = tool, code
         rows = RemadeRows(lambda: (SassLine(ORIGINAL, code, place) for place in range(len(code.lines))))
         self.content = TableContent("lines", self.title, ORIGINAL_COLUMNS, rows)
@@ -103,7 +103,7 @@ class SassView(Document):
     """Both codes, or their difference; ``level`` goes to the next, ``unit`` to the next thing that was measured."""
 
     def __init__(self, kernel: KernelFacts, code: KernelSass, measures: LineMeasures | None = None) -> None:
-        self.title = f"Machine code of {kernel.demangled}"
+        self.title = f"SASS of {kernel.demangled}"
         self.code, self.codes = code, code.codes
         self.shown = _SHOWN_SIDES[0]
         self.measure = 0
@@ -259,7 +259,7 @@ class SassView(Document):
     def missing_reason(self, spot: Spot) -> str:
         """The assembler may have made nothing of a line."""
         if spot.probed is not None and self.shown == "pruned":
-            return f"line {spot.probed} of probed.ptx is the probe's: it does not exist in pruned.bin"
+            return f"line {spot.probed} of probed.ptx is part of the probe and not in pruned.bin"
         if spot.probed is not None:
             return f"line {spot.probed} of probed.ptx has no SASS"
         return f"{long_position(spot.ptx[0])} has no SASS" if spot.ptx else ""
@@ -271,7 +271,7 @@ class SassView(Document):
     def no_target_reason(self, number: int, width: int) -> str:
         """Instructions that the assembler added."""
         del number, width
-        return "this came from no line of PTX: choose an instruction that did"
+        return "this instruction has no PTX line; choose another instruction"
 
     # -- choices
 
@@ -282,7 +282,7 @@ class SassView(Document):
             commands["fold"] = "show unchanged lines" if self.text.folded else "fold unchanged lines"
         if self.measures is not None and len(self.measures.columns) > 1:
             columns = self.measures.columns
-            commands["unit"] = f"next to it: {columns[(self.measure + 1) % len(columns)].name}"
+            commands["unit"] = f"next column: {columns[(self.measure + 1) % len(columns)].name}"
         return commands
 
     def press(self, command: str) -> str | None:
@@ -359,15 +359,15 @@ def _open(source: ViewSource, progress: Progress) -> SassView | SassOriginal:
 KIND: Final = ViewKind(
     "sass",
     "SASS",
-    "machine code of the pruned and the probed kernel, and what differs",
+    "SASS of the pruned and the probed kernel, and their differences",
     missing,
     _open,
     explanation=(
-        "The machine code of both kernels as nvdisasm prints it, and instructions counted by class. The assembler"
-        " schedules the code again, so more differs here than was added to the PTX.",
-        "A kernel without PTX is probed in its machine code: nothing of it moves, and a ~ marks an instruction that"
-        " became a branch, with the code that it leads to below. Of a kernel that was not probed its code is shown as"
-        " it came.",
+        "The SASS of both kernels as printed by nvdisasm, and instruction counts by class. The assembler schedules"
+        " the whole kernel again, so more lines differ here than in PTX.",
+        "A kernel without PTX is probed in SASS. Its instructions stay at their places; a ~ marks an instruction that"
+        " became a branch, followed by the code at the branch target. For a kernel that was not probed, the original"
+        " SASS is shown.",
     ),
     order=0,
 )

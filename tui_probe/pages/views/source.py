@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import ViewSource
 
-_INLINED_ONLY: Final = ", of what was inlined there: they have no other code"
+_INLINED_ONLY: Final = " (only inlined code; these lines have no other code)"
 CONTEXT_LINES: Final = 3
 """Lines that are shown before and after one that code came from."""
 
@@ -180,22 +180,22 @@ class SourceView(Document):
     def missing_reason(self, spot: Spot) -> str:
         """Not all lines came from one of source."""
         if spot.probed is not None:
-            return f"line {spot.probed} of probed.ptx is the probe's: it came from no line of this source"
-        return f"{long_position(spot.ptx[0])} came from no line of source" if spot.ptx else ""
+            return f"line {spot.probed} of probed.ptx is part of the probe and has no source line"
+        return f"{long_position(spot.ptx[0])} has no source line" if spot.ptx else ""
 
     def mark(self, number: int, width: int) -> str:
         """The first line; then the last one, in the same file. In which order they are marked does not matter."""
         row = self.rows[number - self.pinned(width)]
         if not row.line:
-            return "this is not a line of source"
+            return "this row is not a source line"
         line, before = SourceLine(row.file, row.line), self._marked
         goes_on = len(before) == 1 and before[0].file == row.file
         self._marked = tuple(sorted({*before, line})) if goes_on else (line,)
         if goes_on:
             has_code = any(self._is_marked(self.rows[number]) for number in self._ptx)
-            return f"{self._marked_lines()}: R measures the time there{'' if has_code else _INLINED_ONLY}"
-        instead = f", in place of {source_position(before[0])}" if before else ""
-        return f"from {source_position(line)}{instead}: m on the last line"
+            return f"{self._marked_lines()}: press R to measure the time there{'' if has_code else _INLINED_ONLY}"
+        instead = f", replacing {source_position(before[0])}" if before else ""
+        return f"from {source_position(line)}{instead}; press m on the last line"
 
     def _marked_lines(self) -> str:
         first, last = self._marked[0], self._marked[-1]
@@ -226,7 +226,7 @@ class SourceView(Document):
     def no_target_reason(self, number: int, width: int) -> str:
         """Comments, declarations, what the compiler left out."""
         del number, width
-        return "no code of this kernel came from this line: . goes to the next that has some"
+        return "this line has no code in this kernel; press . for the next line with code"
 
     def marked(self) -> tuple[int, str] | None:
         """The line that has the mark, by the first line of PTX that came from it."""
@@ -256,12 +256,12 @@ class SourceView(Document):
     def commands(self) -> Mapping[str, str]:
         """All lines or those near code, and what else was measured."""
         commands = {
-            "mark": "mark a line; with a second mark, R measures the time between",
-            "fold": "show every line" if self.folded else "show lines near code only",
+            "mark": "mark the first or last line; R measures the time in the marked lines",
+            "fold": "show all lines" if self.folded else "show only lines near code",
         }
         if self.measures and len(self.measures.columns) > 1:
             columns = self.measures.columns
-            commands["unit"] = f"next to it: {columns[(self.shown + 1) % len(columns)].name}"
+            commands["unit"] = f"next column: {columns[(self.shown + 1) % len(columns)].name}"
         return commands
 
     def press(self, command: str) -> str | None:
@@ -362,7 +362,7 @@ def missing(source: ViewSource) -> str | None:
     if kernel.folder is None or (kernel.file("pruned.ptx") is None and not graft):
         return kernel.reason or f"the trace has no PTX of it (it is {kernel.status})"
     if not SourceLines.of(kernel.folder).lines:
-        return "its lines of source are unknown: compile with nvcc -lineinfo or equivalent"
+        return "source lines are unknown: compile with nvcc -lineinfo or equivalent"
     return None
 
 
@@ -378,15 +378,14 @@ def _open(source: ViewSource, progress: Progress) -> SourceView:
 KIND: Final = ViewKind(
     "source",
     "Source",
-    "the lines of source that the PTX came from, and what was measured of them",
+    "source lines of the PTX, with measured values",
     missing,
     _open,
     explanation=(
-        "The lines of source that the PTX came from, from copies made while the program ran; lines without code are"
-        " dimmed. Next to each line is what the probe measured of all the PTX that came from it: sums, and ratios of"
-        " sums.",
-        "On the screen m marks a line, and a second m the last line of a range: R then runs the program again, and"
-        " measures how long each warp is there, with what was inlined in these lines (run --between).",
+        "The source lines of the PTX, from copies made while the program ran. Lines without code are dimmed. Next to"
+        " each line are the probe's values for all its PTX instructions: sums, and ratios of sums.",
+        "On the screen, m marks the first and a second m the last line of a range. R then runs the program again and"
+        " measures the time of each warp in this range, including inlined code (run --between).",
     ),
     order=90,
     short="Src",

@@ -85,7 +85,7 @@ class Summary(Document):
             if probed.status == "probed":
                 parts.append(f"registers {before_after_text(probed.registers_pruned, probed.registers_probed)}")
             if probed.slowdown is not None:
-                parts.append(f"{probed.slowdown:.2f}× as long")
+                parts.append(f"{probed.slowdown:.2f}× slowdown")
             unmeasured = next(
                 (probe.reason for probe in unmeasured_probes(probed) if probe.probe == probed.probe), None
             )
@@ -99,7 +99,7 @@ class Summary(Document):
         if self.machine_code:
             page = f"page {self.keys['sass']}" if "sass" in self.keys else "the page SASS"
             lines += [
-                ((" " + pad("machine code", LABEL), "dim"), (f"no PTX: {page} shows its machine code", "note")),
+                ((" " + pad("SASS", LABEL), "dim"), (f"no PTX: {page} shows the code", "note")),
                 (),
             ]
         for number, name in enumerate(self.sources[:_MOST_SOURCES]):
@@ -112,7 +112,7 @@ class Summary(Document):
             title, shown = (OF_PAIRS, _ratio_text) if label == "slowdown" else (label, _milliseconds)
             lines.append(distribution_line(title, values, shown))
         if not self.measured and self.row.gpu_time is None and self.row.status == "probed":
-            why = "a simulated GPU has no time" if self.simulated else "not measured: run with --benchmark"
+            why = "no times on a simulated GPU" if self.simulated else "not measured: run with --benchmark"
             lines.append(((" " + pad("time", LABEL), "dim"), (f"{units.NOT_MEASURED} {why}", "dim")))
         return lines
 
@@ -184,16 +184,16 @@ def _open(source: ViewSource, progress: Progress) -> Summary:
 KIND: Final = ViewKind(
     "summary",
     "Summary",
-    "what the probe found and costs, why probed or not, what to ask next",
+    "findings, overhead of the probe, why the kernel was probed or not, further questions",
     lambda _: None,
     _open,
     explanation=(
-        "First comes the limiter of the kernel, with the utilization of its units. Then findings, by largest possible"
-        " gain: each line names the page that shows it, and ! marks what costs time. Below are questions that another"
-        " run would answer, and last the cost of the probe in registers, spills and occupancy.",
-        "“original” is the kernel as it came, “probed” the one that ran in its place. – means not measured. Slowdown"
-        " is probed time over original time: with --benchmark the median of that over pairs of launches, which is"
-        " seldom the ratio of the median times; else the ratio of mean times.",
+        "The limiter of the kernel and the utilization of its units come first. Findings follow, sorted by possible"
+        " gain: each line names its page, and ! marks findings that cost time. Below are questions that another run"
+        " can answer, and the cost of the probe in registers, spills and occupancy.",
+        "“original” is the unchanged kernel, “probed” the kernel that ran instead. – means not measured. Slowdown is"
+        " probed time divided by original time. With --benchmark it is the median of this ratio over pairs of"
+        " launches, which usually differs from the ratio of the medians. Otherwise it is the ratio of mean times.",
     ),
     order=0,
     short="Sum",

@@ -90,13 +90,13 @@ class TimelineView(ShownRows):
 
     def _tail_words(self) -> str:
         tail, span = self.tail, self.timeline.span
-        text = "no tail: all SMs end together"
+        text = "no tail: all SMs end at the same time"
         if tail is None:
-            text = "the tail is not known"
+            text = "tail unknown"
         elif tail.cycles:
             text = (
                 f"T tail: last {units.count(tail.cycles)} cycles ({tail.cycles / span:.0%}), SMs idle "
-                f"{tail.idle:.0%} of it = {tail.lost:.1%} of all, SM {tail.last_sm} last"
+                f"{tail.idle:.0%} of it ({tail.lost:.1%} of all), SM {tail.last_sm} last"
             )
         return ", ".join([text, *self.launch.left_out()])
 
@@ -145,8 +145,8 @@ class TimelineView(ShownRows):
         parts.append(f"{units.count(start)} to {units.count(end)}")
         gap = self._gap_before(rows, index)
         if gap is not None:
-            parts.append(f"{units.count(gap)} after the one before")
-        when = "" if start <= self.window.time < end else "not now: "
+            parts.append(f"gap before: {units.count(gap)}")
+        when = "" if start <= self.window.time < end else "not at the cursor: "
         return [*parts, f"{when}{cycles_text(end - start, khz)}", *measured]
 
     def pinned_parts(self) -> int:
@@ -221,14 +221,13 @@ KIND: Final = ViewKind(
     _missing,
     _open,
     explanation=(
-        "One row per SM, per slot of an SM (which holds one block at a time), or per warp; time runs to the right."
-        " Height is the share of slots that run a block; where there is room, each block is a bar with its number."
-        " Colour is the duration against the median: less than 0.9 times, about as long, more than 1.1 times, far more;"
-        " bars are thin, thick or double accordingly. In a cell that several blocks share, that of most cycles counts.",
-        "! marks a block or warp that lasts far longer than the others, – an SM that ran nothing, T the start of the"
-        " tail: from there on some SM has nothing left to run. A gap in a slot is the cost of scheduling the next"
-        " block.",
-        "Each SM has a clock of its own: the line below the axis says how well the clocks are aligned.",
+        "One row per SM, per block slot of an SM, or per warp; time runs to the right. Height is the share of slots"
+        " that run a block. With enough space, each block is a bar with its number. Colour is the duration relative to"
+        " the median: below 0.9, about 1, above 1.1, or far longer; bars are thin, thick or double accordingly. If"
+        " several blocks share a cell, the one with most cycles sets the colour.",
+        "! marks a block or warp that takes far longer than the others. – marks an SM without blocks. T marks the"
+        " start of the tail, in which some SM is idle. A gap in a slot is the time to schedule the next block.",
+        "Each SM has its own clock; the line below the axis shows how precisely they are aligned.",
     ),
     order=30,
     short="Time",

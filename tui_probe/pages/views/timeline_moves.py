@@ -79,7 +79,7 @@ def _zoom(factor: float) -> Move:
 def _set_rows_per_line(view: Moved, together: int) -> str | None:
     view.fitting = False
     if together < 1:
-        return "every row has a line of its own; the next level has more rows"
+        return "every row has its own line; the next level has more rows"
     view.choice = replace(view.choice, together=together)
     return None
 
@@ -93,7 +93,7 @@ def _next(view: Moved) -> str | None:
     rows, window = view.rows, view.window
     start = None if rows is None else rows.next_start(view.line(rows), window.time)
     if start is None:
-        return "nothing starts later in this row"
+        return "no later start in this row"
     window.to(start)
     return None
 
@@ -102,7 +102,7 @@ def _previous(view: Moved) -> str | None:
     rows, window = view.rows, view.window
     start = None if rows is None else rows.previous_start(view.line(rows), window.time)
     if start is None:
-        return "nothing starts earlier in this row"
+        return "no earlier start in this row"
     window.to(start)
     return None
 
@@ -117,7 +117,7 @@ def _go_to_longest(view: Moved) -> str:
             f"the longest {'warp' if rows.choice.level == 'warp' else 'block'}: {_interval_name(view, rows, longest)}"
         )
     if rows is None or last is None:
-        return "nothing stands out: all take equally long, and end together"
+        return "no stragglers and no tail: all take equally long and end at the same time"
     view.point(rows, last[0], last[1])
     return f"the start of the tail: {_interval_name(view, rows, last[0])} ends last"
 
@@ -146,7 +146,7 @@ def _interval_name(view: Moved, rows: TimelineRows, index: int) -> str:
 
 def _mark(view: Moved) -> str | None:
     view.marks = [*view.marks, view.window.time] if len(view.marks) < 2 else [view.window.time]
-    return view.measured() if len(view.marks) == 2 else "marked: a second mark measures the time between"
+    return view.measured() if len(view.marks) == 2 else "first mark set; the second mark shows the distance"
 
 
 def _level(view: Moved) -> str:
@@ -154,7 +154,7 @@ def _level(view: Moved) -> str:
     unknown = level == "warp" and not view.launch.timeline.has_warps
     level = LEVELS[0] if unknown else level
     view.choice, view.fitting = replace(view.choice, level=level, together=1), level == LEVELS[0]
-    return f"one row per {level}" + (f"; for warps: {DETAIL_ADVICE}" if unknown else "")
+    return f"one row per {level}" + (f"; to see warps, {DETAIL_ADVICE}" if unknown else "")
 
 
 def _order(view: Moved) -> str:
@@ -177,7 +177,7 @@ def _select(view: Moved) -> str:
 
 def _unit(view: Moved) -> str:
     if view.launch.clock_khz is None:
-        return "cycles: how long a cycle takes is unknown"
+        return "cycles only: the clock rate is unknown"
     view.in_time = not view.in_time
     return f"time at {view.launch.clock_khz / 1e6:.2f} GHz, {view.launch.clock_words}" if view.in_time else "cycles"
 
@@ -191,20 +191,20 @@ TIMELINE_MOVES: Final[dict[str, tuple[str, Move]]] = {
     "page_right": ("window right", _page_along(1)),
     "page_up": ("window up", _page_across(-1)),
     "page_down": ("window down", _page_across(1)),
-    "zoom_in": ("zoom in about the cursor", _zoom(_ZOOM)),
+    "zoom_in": ("zoom in at the cursor", _zoom(_ZOOM)),
     "zoom_out": ("zoom out", _zoom(1 / _ZOOM)),
     "zoom_in_rows": ("fewer rows per line", lambda view: _set_rows_per_line(view, view.choice.together // 2)),
     "zoom_out_rows": ("more rows per line", lambda view: _set_rows_per_line(view, view.choice.together * 2)),
-    "fit": ("show everything", _fit),
-    "start": ("to the launch's start", lambda view: view.window.to(0)),
-    "end": ("to its end", lambda view: view.window.to(view.window.span)),
-    "next": ("to the next start in the row", _next),
-    "previous": ("to the previous start in the row", _previous),
-    "worst": ("to the longest block, then to the tail", _go_to_longest),
-    "mark": ("mark; a second mark measures the time between", _mark),
-    "level": ("rows of SMs, slots, warps", _level),
-    "order": ("order of rows: number, finish, start", _order),
-    "select": ("this SM only, or all", _select),
-    "unit": ("cycles or time", _unit),
+    "fit": ("show the whole launch", _fit),
+    "start": ("start of the launch", lambda view: view.window.to(0)),
+    "end": ("end of the launch", lambda view: view.window.to(view.window.span)),
+    "next": ("next start in the row", _next),
+    "previous": ("previous start in the row", _previous),
+    "worst": ("longest block, then the tail", _go_to_longest),
+    "mark": ("set a mark; two marks show the time between them", _mark),
+    "level": ("one row per SM, slot or warp", _level),
+    "order": ("sort rows by number, finish or start", _order),
+    "select": ("show this SM only, or all SMs", _select),
+    "unit": ("switch between cycles and time", _unit),
 }
 """Commands by name: what each does, in words and to a timeline."""

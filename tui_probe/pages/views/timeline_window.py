@@ -201,8 +201,8 @@ class ShownRows(Drawing):
         if spot.block is None or self.rows is None:
             return ""
         if self.choice.sm is not None and bool((self.timeline.blocks.block == spot.block).any()):
-            return f"only SM {self.choice.sm} is shown, and block {spot.block} ran elsewhere: x shows all"
-        return f"nothing was recorded of block {spot.block}"
+            return f"block {spot.block} ran on another SM than {self.choice.sm}; press x to show all SMs"
+        return f"block {spot.block} was not recorded"
 
     def choices(self) -> Mapping[str, Any]:
         """Level, order, unit, SM, marks, the window, and the cursor with the row and the block that it is on."""

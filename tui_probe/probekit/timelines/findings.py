@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.timelines.launch import LaunchTimeline
     from tui_probe.records.timeline import Intervals, Timeline
 
-_TAIL_ADVICE: Final = "balance the blocks, or launch more and shorter ones, so that all SMs end together"
+_TAIL_ADVICE: Final = "balance the work of blocks, or launch more and shorter blocks, so that all SMs end together"
 IDLE_SMS_KEY: Final = "idle_sms"
 _NOTABLE_SHARE: Final = 0.05
 """The part of a launch from which on what a tail costs stands out."""

@@ -54,7 +54,7 @@ class LaunchTimeline:
         )
         sample = timeline.sample
         parts = [] if sample is None else [sampled_blocks_text(sample)]
-        return parts + [f"{units.counted(count, noun)} {why} left out" for count, noun, why in counts if count]
+        return parts + [f"{units.counted(count, noun)} {why} excluded" for count, noun, why in counts if count]
 
     def record(self) -> dict[str, Any]:
         """Return the JSON record; shares and cycles as :mod:`tui_probe.records.timeline` defines them."""

@@ -184,7 +184,7 @@ def positive(text: str) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run CUDA kernels and check their results against NumPy.")
-    parser.add_argument("--kernel", action="append", choices=EXAMPLES, help="may be given several times; default: all")
+    parser.add_argument("--kernel", action="append", choices=EXAMPLES, help="repeatable; default: all")
     parser.add_argument("--size", type=positive, default=1 << 14, help="elements of the arrays (default %(default)s)")
     parser.add_argument("--repeat", type=positive, default=1, metavar="N", help="launches of each kernel")
     parser.add_argument("--slow", action="store_true", help=f"pause {PAUSE_SECONDS} s after each launch")

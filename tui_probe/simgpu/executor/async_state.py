@@ -70,7 +70,7 @@ class MBarrierWord:
             return "the mbarrier is not initialised"
         if not 0 <= self.missing <= MAX_COUNT:
             return "more arrivals than the phase expects"
-        return "" if abs(self.transfer) <= MAX_COUNT else f"more than {MAX_COUNT} bytes to come"
+        return "" if abs(self.transfer) <= MAX_COUNT else f"more than {MAX_COUNT} bytes are expected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class MBarriers:
         elif event.may_end:
             self._end(word, now)
         else:
-            problem = "it ends the phase, which noComplete must not"
+            problem = "a noComplete arrival ends the phase"
         if not problem:
             self._store(word, now)
         return problem

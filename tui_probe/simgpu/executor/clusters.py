@@ -36,7 +36,7 @@ def checked_cluster(kernel: str, cluster: Extents, grid: Extents) -> None:
     blocks = cluster[0] * cluster[1] * cluster[2]
     if not 1 <= blocks <= MAX_BLOCKS or any(extent % part for extent, part in zip(grid, cluster, strict=True)):
         message = (
-            f"{kernel}: grid {grid}, cluster {cluster}; a cluster is 1 to {MAX_BLOCKS} blocks, and divides the grid"
+            f"{kernel}: grid {grid}, cluster {cluster}; a cluster has 1 to {MAX_BLOCKS} blocks and divides the grid"
         )
         raise SimulationError(message)
 
@@ -74,7 +74,7 @@ def _build_map(instruction: Instruction, bind: Binder) -> Operation:
     def run(group: ThreadGroup) -> None:
         ranks = chosen.read(group.registers)
         if (ranks >= group.batch.launch.cluster_size).any():
-            raise SimulationError(f"mapa at line {line} names a block that its cluster does not have")
+            raise SimulationError(f"mapa at line {line} names a block outside of its cluster")
         own = (source.read(group.registers) - window) & kind.dtype.type(CTA_BYTES - 1)
         if group.batch.launch.cluster_size > 1:
             own = own + (ranks.astype(kind.dtype) + kind.dtype.type(1)) * kind.dtype.type(CTA_BYTES)

@@ -151,7 +151,7 @@ class Heap:
         """The reverse of ``take``. Raises SimulationError for what was not taken."""
         offset = address - HEADER - self._address
         if not 0 <= offset < HEAP_BYTES or offset % 16 or self._words[offset // 8 + 1] != 1:
-            raise SimulationError(f"free of {address:#x}, which malloc of this module did not give")
+            raise SimulationError(f"free of {address:#x}, which malloc of this module did not return")
         self._words[offset // 8 + 1] = 0
 
     def _join_free(self, here: int) -> None:

@@ -81,7 +81,7 @@ class Scheduler:
         for waiting in self._assembling.values():
             line = self.program.blocks[waiting.block].line
             where = self.batch.describe(waiting.lanes, 0)
-            message = f"deadlock at line {line}: {where} waits for threads of its warp that never come"
+            message = f"deadlock at line {line}: {where} waits for threads of its warp that do not arrive"
             raise DeadlockError(message)
 
     def _advance(self, start: ThreadGroup) -> None:
@@ -246,7 +246,7 @@ def _checked_launch(
     if min(*grid, *block) < 1 or threads > limit:
         raise SimulationError(f"{kernel.name}: grid {grid}, block {block}: a block may have 1 to {limit} threads")
     if len(parameters) < kernel.parameter_bytes:
-        message = f"{kernel.name} takes {kernel.parameter_bytes} bytes of parameters, {len(parameters)} were given"
+        message = f"{kernel.name} takes {kernel.parameter_bytes} bytes of parameters, not {len(parameters)}"
         raise SimulationError(message)
     return Launch(parameters, variables, dynamic_shared_bytes, kernel.layout.dynamic_start, grid, block)
 

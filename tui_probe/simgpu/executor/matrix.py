@@ -58,7 +58,7 @@ def check_whole_warps(group: ThreadGroup, line: int) -> None:
     lanes = group.lanes
     if (lanes.active_bits[lanes.warps] != 0xFFFFFFFF).any():
         where = group.batch.describe(lanes, 0)
-        raise SimulationError(f"matrix operation at line {line} with lanes of a warp missing, near {where}")
+        raise SimulationError(f"matrix operation at line {line} needs all lanes of a warp, {where}")
 
 
 def element_register(kind: ScalarType) -> ScalarType:

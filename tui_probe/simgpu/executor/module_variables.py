@@ -64,7 +64,7 @@ def _is_placed(node: object) -> TypeGuard[Variable]:
 def _module_variable(variable: Variable, name: str) -> ModuleVariable:
     kind = TYPES.get(variable.type)
     if kind is None:
-        raise PtxError(f"{variable.name} has type .{variable.type}, which has no size here", variable.span.line)
+        raise PtxError(f"{variable.name} has type .{variable.type}, whose size is unknown", variable.span.line)
     initial = bytearray(variable.size_bytes)
     relocations = []
     for number, written in enumerate(_initial_values(variable.initializer)):

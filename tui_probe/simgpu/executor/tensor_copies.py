@@ -110,7 +110,7 @@ class TensorMap:
         if self.rank > DIMENSIONS or kind >= len(_ELEMENT_BYTES) or mode >= len(_SPANS) or not self._address:
             raise SimulationError("a tensor map that was not encoded by cuTensorMapEncodeTiled or tensormap.replace")
         if fields["interleave_layout"][0] or fields["fill_mode"][0]:
-            raise SimulationError("a tensor map with interleaved layout, or NaN for what is outside: not executed")
+            raise SimulationError("a tensor map with interleaved layout or NaN fill is not supported")
         self.element_bytes = _ELEMENT_BYTES[kind]
         self._span = _SPANS[mode]
         self._strides = [self.element_bytes, *fields["global_stride"]][: self.rank]

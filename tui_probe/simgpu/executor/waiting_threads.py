@@ -364,7 +364,9 @@ class PhaseWaits:
         self._in_vain = self._in_vain + 1 if self._seen == self._mbarriers.changes else 0
         self._seen = self._mbarriers.changes
         if self._in_vain > MAX_TRIES:
-            raise DeadlockError(f"deadlock at an mbarrier, {self._trying[0].describe()} waits for a phase without end")
+            raise DeadlockError(
+                f"deadlock at an mbarrier, {self._trying[0].describe()} waits for a phase that never ends"
+            )
         return self._answered(list(self._trying), give_up=True)
 
     def _answered(self, those: list[PhaseWait], *, give_up: bool = False) -> list[ThreadGroup]:

@@ -259,7 +259,7 @@ class _Tile:
         start, leading, stride = (field << np.uint64(4) for field in fields)
         modes = descriptors >> np.uint64(62)
         if (descriptors >> np.uint64(49) & np.uint64(7)).any():
-            raise SimulationError(f"wgmma at line {line} with a base offset in its descriptor, which is not executed")
+            raise SimulationError(f"wgmma at line {line} has a base offset in its descriptor, which is not supported")
         result = np.empty((len(descriptors), len(self.pieces[0])), np.uint64)
         for mode in np.unique(modes):
             warps = modes == mode

@@ -172,7 +172,7 @@ class KernelFilterWarning:
     @staticmethod
     def _words(asked: str, snapshot: Snapshot) -> str:
         warning = kernel_filter_warning(asked, chain.from_iterable(process.kernels for process in snapshot.processes))
-        return warning.replace("the kernels", "the kernels so far", 1) if snapshot.running else warning
+        return warning.replace("no kernel", "no kernel so far", 1) if snapshot.running else warning
 
     @staticmethod
     def _asked(snapshot: Snapshot) -> str | None:
