@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.trace.make import TraceWriter
 from tui_probe.trace.follow import open_trace
+from tui_probe.trace.source_lines import SourceLine
+from tui_probe.verdicts import simulator_findings
 from tui_probe.verdicts.findings import static_findings
 
 if TYPE_CHECKING:
@@ -45,6 +49,16 @@ def test_race_has_both_sides(tmp_path: Path) -> None:
     )
     record = finding.record()
     assert (record["key"], record["other_fault_thread"], record["value"]) == ("race", "(40, 0, 0)", "0x7")
+
+
+def test_instructions_of_one_source_line_are_one_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of an unrolled loop; PTX lines 20 to 29 are of source line 2 here."""
+    monkeypatch.setattr(simulator_findings, "_pruned_line", lambda _, site: site["ptx_line"])
+    monkeypatch.setattr(simulator_findings, "_source", lambda _, line: SourceLine("a.cu", line // 10) if line else None)
+    places = [{**READ, "ptx_line": number} for number in (20, 21, 21, 30)]
+    unrolled, other = found(tmp_path, *(line(kind="uninitialized", place=place, other=None) for place in places))
+    assert "192 accesses; ld.shared.u32 PTX:20 a.cu:2 (2 instructions), block" in unrolled.words
+    assert "64 accesses; ld.shared.u32 PTX:30 a.cu:3, block" in other.words
 
 
 def test_barrier_names_thread_elsewhere(tmp_path: Path) -> None:

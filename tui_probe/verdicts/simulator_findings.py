@@ -40,11 +40,27 @@ _ADVICE: Final = {
 
 
 def simulator_findings(kernel: KernelFacts) -> Iterator[Finding]:
-    """Yield the faults that checks found in launches of a kernel, in the order in which they were found."""
+    """Yield the faults that checks found in launches of a kernel, in the order in which they were found.
+
+    Faults of one kind in several instructions of a source line, as of an unrolled loop, are one finding.
+    """
+    by_place: dict[tuple[object, ...], list[dict[str, Any]]] = {}
     for text in kernel.trace.state.faults:
         fault = _parsed(text)
         if fault is not None and fault["kernel"] == kernel.name:
-            yield _finding(kernel, fault)
+            by_place.setdefault(_place_key(kernel, fault), []).append(fault)
+    for faults in by_place.values():
+        counts = [fault["count"] for fault in faults if isinstance(fault.get("count"), int)]
+        instructions = {_pruned_line(kernel, fault["place"]) for fault in faults}
+        yield _finding(kernel, {**faults[0], "count": sum(counts) or None}, len(instructions))
+
+
+def _place_key(kernel: KernelFacts, fault: dict[str, Any]) -> tuple[object, ...]:
+    """What faults have in common that are one finding: the kind, and the source lines of the accesses."""
+    sites = (fault["place"], fault.get("other"))
+    lines = [_pruned_line(kernel, site) if isinstance(site, dict) else None for site in sites]
+    named = (source_position(_source(kernel, line)) or line for line in lines)
+    return (fault["kind"], fault.get("space"), *named, *([] if lines[0] else [str(fault["place"])]))
 
 
 @lru_cache(maxsize=256)
@@ -58,7 +74,7 @@ def _parsed(text: str) -> dict[str, Any] | None:
     return fault if known else None
 
 
-def _finding(kernel: KernelFacts, fault: dict[str, Any]) -> Finding:
+def _finding(kernel: KernelFacts, fault: dict[str, Any], instructions: int = 1) -> Finding:
     kind, here, other = fault["kind"], fault["place"], fault.get("other")
     line = _pruned_line(kernel, here)
     values = {
@@ -73,7 +89,7 @@ def _finding(kernel: KernelFacts, fault: dict[str, Any]) -> Finding:
     if isinstance(other, dict):
         values |= _place_values("other_", kernel, other, _pruned_line(kernel, other))
     what = _what(fault)
-    text = "; ".join(filter(None, (what, _where(kernel, here, line), _other(kernel, other))))
+    text = "; ".join(filter(None, (what, _where(kernel, here, line, instructions), _other(kernel, other))))
     page = "ptx" if line else ""
     return Finding(
         kind, _LABELS[kind], safe(text), page=page, line=line, stands_out=True, values=values, advice=_ADVICE[kind],
@@ -103,11 +119,13 @@ def _what(fault: dict[str, Any]) -> str:
     return ", ".join(filter(None, (str(part) for part in parts)))
 
 
-def _where(kernel: KernelFacts, site: dict[str, Any], line: int | None) -> str:
-    """``st.global.u32 PTX:32 copy.cu:4, block (0, 0, 0), thread (3, 0, 0)``."""
+def _where(kernel: KernelFacts, site: dict[str, Any], line: int | None, instructions: int = 1) -> str:
+    """``st.global.u32 PTX:32 copy.cu:4 (2 instructions), block (0, 0, 0), thread (3, 0, 0)``."""
     opcode = str(site.get("text") or "").partition(";")[0].removesuffix(";")
     opcode = next((word for word in opcode.split() if not word.startswith(("@", "{"))), "")
     position = place(line, _source(kernel, line), opcode) if line else _unresolved(site, opcode)
+    if instructions > 1:
+        position = f"{position} ({units.count(instructions)} instructions)"
     block, thread = _coordinates(site.get("block")), _coordinates(site.get("thread"))
     return ", ".join(filter(None, (position, f"block {block}" if block else "", f"thread {thread}" if thread else "")))
 
