@@ -77,7 +77,7 @@ async def test_other_processes_of_the_run_are_shown_as_they_come(
         await stage.refresh()
         await stage.refresh()
         assert "process 1 of 3" in stage.text
-        await stage.press("p", "p")
+        await stage.press("right_parenthesis", "right_parenthesis")
         assert "zero_fill" in stage.text
 
 
