@@ -152,7 +152,7 @@ def test_pages_of_ptx_name_the_page_that_has_the_code(trace: Trace, page: str) -
     reasons = [choose_target(trace, kind_of(page), kernel).missing or "" for kernel in ("0", "1")]
     assert reasons[0].startswith("it was probed in SASS and has no PTX")
     assert reasons[1].startswith("no PTX in image")
-    assert all(words.endswith("the page SASS shows the code") for words in reasons)
+    assert all(words.endswith("its code is on the page SASS") for words in reasons)
 
 
 def test_the_first_page_leads_to_the_machine_code(trace: Trace) -> None:

@@ -195,7 +195,7 @@ def _bulk_sizes(group: ThreadGroup, count: SourceOperand, line: int) -> list[int
     """Return the bytes that each lane copies. Raises SimulationError."""
     sizes: list[int] = group.lanes.spread(count.read(group.registers)).tolist()
     if any(size % _UNIT or not size for size in sizes):
-        raise SimulationError(f"cp.async.bulk at line {line} copies {sizes} bytes, which is not a multiple of {_UNIT}")
+        raise SimulationError(f"cp.async.bulk at line {line} copies {sizes} bytes, not a multiple of {_UNIT}")
     return sizes
 
 
