@@ -173,7 +173,7 @@ def test_foreign_pointer_cannot_be_freed() -> None:
     tree = with_runtime(parse(HEAD + ALLOCATION.replace("st.param.b64 [a], %rd3", "st.param.b64 [a], %rd2")))
     device = Device(HEAP_BYTES + (1 << 20))
     device.load_variables(tree)
-    with pytest.raises(SimulationError, match="malloc of this module did not give"):
+    with pytest.raises(SimulationError, match="malloc of this module did not return"):
         device.launch(
             compile_kernel(tree, "allocates"), np.zeros(1, np.uint64), np.uint64(64), np.uint32(0), block=(1,)
         )

@@ -200,7 +200,7 @@ def test_launches_that_cannot_be() -> None:
     with pytest.raises(SimulationError, match="1 to 128 threads"):
         Device().launch(limited, block=(129,))
     device = Device()
-    with pytest.raises(SimulationError, match="zero_fill takes 12 bytes of parameters, 8 were given"):
+    with pytest.raises(SimulationError, match="zero_fill takes 12 bytes of parameters, not 8"):
         execute(
             function,
             memory=device.memory,

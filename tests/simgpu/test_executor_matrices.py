@@ -175,7 +175,7 @@ MULTIPLY = """.visible .entry multiplies() {{
 
 def test_all_lanes_of_a_warp_take_part() -> None:
     Device().launch(compiled(MULTIPLY.format(limit=0, instead="ret")))
-    with pytest.raises(SimulationError, match=r"matrix operation at line 8 with lanes of a warp missing"):
+    with pytest.raises(SimulationError, match=r"matrix operation at line 8 needs all lanes of a warp"):
         Device().launch(compiled(MULTIPLY.format(limit=2, instead="ret")))
     with pytest.raises(DeadlockError):
         Device().launch(compiled(MULTIPLY.format(limit=2, instead="bar.sync 0")))
