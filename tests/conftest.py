@@ -178,7 +178,7 @@ def build_natives() -> Path:
 
     ``TUI_PROBE_HOOK_BUILD`` names a directory that CMake has already built in with these options.
     """
-    with built_once(digest_of(ROOT / "hook", *OPTIONS)) as (place, is_new):
+    with built_once(digest_of_hook(*OPTIONS)) as (place, is_new):
         if is_new:
             build = place / "build"
             if given := os.environ.get("TUI_PROBE_HOOK_BUILD"):
@@ -224,12 +224,12 @@ def run(*command: str) -> None:
         pytest.fail(f"{' '.join(command)}\n{result.stdout}\n{result.stderr}", pytrace=False)
 
 
-def digest_of(folder: Path, *words: str) -> str:
-    """A name for the content of every file under ``folder``, and for these words."""
+def digest_of_hook(*words: str) -> str:
+    """A name for the content of all that the hook is built from, and for these words."""
     digest = hashlib.sha256(repr(words).encode())
-    for path in sorted(folder.rglob("*")):
+    for path in sorted([*(ROOT / "hook").rglob("*"), ROOT / "tui_probe" / "reasons" / "reasons.def"]):
         if path.is_file():
-            digest.update(f"{path.relative_to(folder)}\0{path.stat().st_size}\0".encode() + path.read_bytes())
+            digest.update(f"{path.relative_to(ROOT)}\0{path.stat().st_size}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import build_natives, built_once, digest_of
+from tests.conftest import build_natives, built_once, digest_of_hook
 from tui_probe.launcher.environment import loader_variables
 from tui_probe.reasons import listed_reasons
 
@@ -61,7 +61,7 @@ def build_hook(directory: Path, sanitizer: str = "", flags: str = "", targets: S
 def sanitized_natives(sanitizer: str) -> Path:
     """Return where the hook and the simulated driver are built with a sanitizer, once for the tests of all areas."""
     targets = ("by_name", "sim")
-    with built_once(digest_of(ROOT / "hook", sanitizer, *targets)) as (place, is_new):
+    with built_once(digest_of_hook(sanitizer, *targets)) as (place, is_new):
         if is_new:
             build_hook(place, sanitizer, targets=targets)
     return place
