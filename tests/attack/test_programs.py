@@ -37,7 +37,7 @@ def test_a_program_that_closes_all_descriptors_has_its_own_files(
     assert (run.status, run.stdout, run.stderr) == (0, "done\n", "")
     assert mine.read_text() == "mine"
     assert run.lines(r"\[exec\] descriptors-closed")
-    assert run.lines(r"\[exec\] backup .* reason the program has closed file descriptors that it did not open$")
+    assert run.lines(r"\[exec\] backup .* reason the program closed file descriptors of tui-probe$")
     assert len(run.results) == 20
     assert counts(run)["launches"] == 60
 

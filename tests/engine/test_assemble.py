@@ -192,7 +192,7 @@ def test_a_ptxas_that_hangs_is_not_started_again(tmp_path: Path, ptx: Path, all_
         if all_hang:
             assert assembler.assemble(ptx, tmp_path / "out.bin", "sm_90", "store").tool == older
             continue
-        with pytest.raises(ToolchainError, match=r"ptxas 13.0.88: not done after \d s"):
+        with pytest.raises(ToolchainError, match=r"ptxas 13.0.88 did not finish within \d s"):
             assembler.assemble(ptx, tmp_path / "out.bin", "sm_90", "store")
     started = starts.read_text().split()
     assert len(started) == (2 if all_hang else 6)

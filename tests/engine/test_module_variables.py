@@ -180,7 +180,7 @@ TWICE = """
 def test_the_address_of_a_function_is_not_handed_on(use: str) -> None:
     """A kernel that calls it would run the probed module's copy."""
     body = f"{REGISTERS}{{ .param .b64 p0;\nmov.u64 %rd1, twice;\n{use} }}\nret;"
-    with pytest.raises(UnsupportedKernelError, match=r"passes on the address of function twice"):
+    with pytest.raises(UnsupportedKernelError, match=r"stores the address of function twice"):
         probed_and_shared(entry(body, module=TWICE))
 
 
@@ -193,7 +193,7 @@ def test_a_function_whose_address_is_only_called_is_this_modules_affair() -> Non
 def test_an_address_out_of_memory_is_not_called() -> None:
     """It is a function of the original module's, which the probed module was compiled without."""
     body = f"{REGISTERS}ld.global.u64 %rd1, [chosen];\nprototype: .callprototype _ ();\ncall %rd1, prototype;\nret;"
-    with pytest.raises(UnsupportedKernelError, match=r"calls an address that it reads from memory"):
+    with pytest.raises(UnsupportedKernelError, match=r"calls a function pointer from memory"):
         probed_and_shared(entry(body, module=TWICE))
 
 
@@ -281,7 +281,7 @@ def test_constants_inside_a_function_are_copied_with_it() -> None:
     ids=["next to shared constants, whose loads change", "that last from launch to launch"],
 )
 def test_variables_inside_a_function_are_refused_where_a_copy_would_differ(body: str, space: str) -> None:
-    with pytest.raises(UnsupportedKernelError, match=f"kernel declares fixed in {space} memory inside itself"):
+    with pytest.raises(UnsupportedKernelError, match=f"kernel declares fixed in {space} memory in its body"):
         probed_and_shared(entry(f"{REGISTERS}{body}\nret;", module=MODULE))
 
 

@@ -93,7 +93,7 @@ def test_the_lean_form_is_taken_where_the_limit_spills() -> None:
     choice = chosen({KernelForm(): report(48), KernelForm(40): report(40, 8), KernelForm(40, is_lean=True): report(38)})
     assert choice.trial.form == KernelForm(40, is_lean=True)
     assert choice.note
-    assert choice.note.text == "gmem_sectors is in its form with few registers: the kernel has 38, not 48"
+    assert choice.note.text == "gmem_sectors is in its form with few registers: the probed kernel has 38, not 48"
 
 
 SMALLER = {KernelForm(): report(20, code=4096), KernelForm(is_lean=True): report(16, code=3200)}
@@ -108,7 +108,7 @@ def test_the_lean_form_is_taken_where_each_access_comes_once_and_it_is_less_of_e
         " as the assembler would have it; 1 more tried"
     )
     assert choice.note
-    assert choice.note.text == "gmem_sectors is in its form with few registers: the kernel has 16, not 20"
+    assert choice.note.text == "gmem_sectors is in its form with few registers: the probed kernel has 16, not 20"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_block_that_fitted_without_the_probe_fits_with_it() -> None:
     choice = chosen({KernelForm(): report(72), KernelForm(64): report(64)}, before=60)
     assert choice.note
     assert choice.note.text == (
-        "with gmem_sectors the kernel was made with 64 registers, not 72, so that blocks of 1024 threads fit"
+        "with gmem_sectors the kernel was compiled for 64 registers, not 72, so that blocks of 1024 threads fit"
     )
     assert choice.threads == 1024
 
@@ -168,7 +168,7 @@ def test_a_block_that_cannot_fit_otherwise_spills_as_little_as_can_be() -> None:
     assert choice.trial.form == KernelForm(64, is_lean=True)
     assert choice.note
     assert choice.note.written == (
-        "with gmem_sectors the kernel has 64 registers, since a block of 1024 threads has no more, and spills 12 bytes"
+        "with gmem_sectors the kernel has 64 registers, the maximum for a block of 1024 threads, and spills 12 bytes"
         " code registers-spilled"
     )
 
@@ -274,7 +274,7 @@ def test_a_prepared_kernel_can_be_launched_with_its_block(tmp_path: Path) -> Non
     assert made.probed.registers <= 64
     assert "\t.maxnreg 64 // tui-probe: heavy\n" in (folder / "probed.ptx").read_text()
     note = note_in((folder / "kernel.info").read_text())
-    assert "since a block of 1024 threads has no more, and spills" in note
+    assert "the maximum for a block of 1024 threads, and spills" in note
     assert f"[note] {note}" in log
     assert {path.suffix for path in folder.iterdir()} <= {".ptx", ".bin", ".info", ".json", ".log"}
     assert not list(folder.glob(".l*")), "forms that were tried are gone"

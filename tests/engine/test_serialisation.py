@@ -80,10 +80,10 @@ def test_serialising_forms_are_excluded(tmp_path: Path, remark: str, always: int
     folder = tmp_path / "kernel"
     answer = prepared(folder, [speaking(tmp_path, remark, always)], load)
     assert (answer.outcome, answer.text) == ("ok", f"probed.{load}")
-    note = f"own left out 2 wgmma.wait_group: for the probe there, ptxas serialised wgmma or waited for it {always + 2}"
+    note = f"own left out 2 wgmma.wait_group: probed there, ptxas serialises wgmma or waits for it {always + 2}"
     info = (folder / "kernel.info").read_text()
     assert note_in(info).startswith(note)
-    assert f"[note] {note} times, {always} without it\n" in (folder / "process.log").read_text()
+    assert f"[note] {note} times, unprobed {always} times\n" in (folder / "process.log").read_text()
     for file in ("probed.ptx", "probed.bin"):
         text = (folder / file).read_text()
         assert "%clock" not in text
@@ -104,7 +104,7 @@ def test_without_ptxas_nobody_can_tell(tmp_path: Path) -> None:
     folder = tmp_path / "kernel"
     answer = prepared(folder, [])
     assert (answer.outcome, answer.text) == ("ok", "probed.ptx")
-    assert "no ptxas tells here" in note_in((folder / "kernel.info").read_text())
+    assert "without ptxas it is unknown" in note_in((folder / "kernel.info").read_text())
     assert "%clock" not in (folder / "probed.ptx").read_text()
 
 

@@ -217,7 +217,7 @@ def test_gpu_that_no_assembler_knows_gets_ptx(tmp_path: Path) -> None:
         assert hook.prepare(directory, "store", "sm_80") == ("ok", "probed.ptx")
     log = (directory / "process.log").read_text()
     assert "no ptxas on this machine knows sm_80: the driver compiles probed.ptx" in log
-    assert "ptxas 13.5.37 does not know sm_80 code architecture-unknown" in log
+    assert "ptxas 13.5.37 does not support sm_80 code architecture-unknown" in log
     assert {"probed.ptx", "kernel.info", "sites.json"} <= {path.name for path in directory.iterdir()}
 
 
@@ -277,16 +277,16 @@ def test_counts_are_maps_of_their_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "answer"),
     [
-        (b"\n", "failed\t-\tthe request was not understood code request-unknown"),
-        (b"\x00\xff\xfe\n", "failed\t-\tthe request was not understood code request-unknown"),
-        (b"prepare\t7\n", "failed\t7\tthe request was not understood code request-unknown"),
-        (b"prepare\t7\ta\tb\tc\td\n", "failed\t7\tthe request was not understood code request-unknown"),
-        (b"hello\t2\t1\n", "failed\t-\tthis engine speaks version 1 of the protocol code protocol"),
+        (b"\n", "failed\t-\tthe probe engine received an unknown request code request-unknown"),
+        (b"\x00\xff\xfe\n", "failed\t-\tthe probe engine received an unknown request code request-unknown"),
+        (b"prepare\t7\n", "failed\t7\tthe probe engine received an unknown request code request-unknown"),
+        (b"prepare\t7\ta\tb\tc\td\n", "failed\t7\tthe probe engine received an unknown request code request-unknown"),
+        (b"hello\t2\t1\n", "failed\t-\tthe probe engine uses version 1 of the protocol code protocol"),
         (
             b"prepare\t7\ta\tsm_80\t" + b"k" * 3_000_000 + b"\t1\n",
-            "failed\t-\tthe request was not understood code request-unknown",
+            "failed\t-\tthe probe engine received an unknown request code request-unknown",
         ),
-        (b"x" * 70000 + b"\n", "failed\t-\tthe request was not understood code request-unknown"),
+        (b"x" * 70000 + b"\n", "failed\t-\tthe probe engine received an unknown request code request-unknown"),
     ],
 )
 def test_garbage_is_answered(without_ptxas: Path, tmp_path: Path, line: bytes, answer: str) -> None:

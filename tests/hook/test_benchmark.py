@@ -126,7 +126,9 @@ def test_no_memory_to_save_what_may_be_written(host: Host) -> None:
         STUB_MEMORY=str(32 << 20),
     )
     assert run.stdout == "2\n"
-    assert run.lines(r"\[benchmark\] alternate kernel 0 reason no memory to save what the kernel may write$")
+    assert run.lines(
+        r"\[benchmark\] alternate kernel 0 reason not enough memory for a copy of the memory that the kernel may write$"
+    )
 
 
 def test_several_threads_are_measured_by_turns(host: Host) -> None:
@@ -148,7 +150,7 @@ print(read(w))
 """,
     )
     assert run.stdout == "40\n"
-    assert run.lines(r"\[benchmark\] alternate kernel 1 reason several threads launch$")
+    assert run.lines(r"\[benchmark\] alternate kernel 1 reason several threads launch kernels$")
     assert [kind for kind, _ in samples(run)] == ["xxxxx"] * 10
 
 

@@ -105,7 +105,7 @@ def test_result_files_are_limited_for_all_processes_together(host: Host, page: C
     assert (page.budget("result_files").used, page.budget("result_files").refused) == (5, 11)
     logs = [log.read_text() for log in run.root.glob("*/event.log")]
     assert len(logs) == 4
-    full = [log for log in logs if " reason there are as many result files" in log]
+    full = [log for log in logs if " reason the limit of " in log]
     assert len(full) >= 3
     for log in full:
         assert log.count("[budget] result-files reached limit 5 used 5: allow more with --max-result-files\n") == 1
@@ -161,7 +161,7 @@ def test_zero_budget_keeps_logs(host: Host, page: ControlPage) -> None:
     assert (run.status, run.stdout) == (0, "3\n"), run.stderr
     assert sorted(path.name for path in run.directory.rglob("*") if path.is_file()) == ["event.log", "probe.toml"]
     assert run.codes == ["results-full"]
-    assert run.lines(r"\[kernel\] 0 skipped .* reason there are as many result files as allowed \(0\)")
+    assert run.lines(r"\[kernel\] 0 skipped .* reason the limit of 0 result files is reached")
 
 
 @pytest.mark.parametrize("slow", ["0", "1"])
@@ -510,5 +510,5 @@ def test_new_kernels_share_a_row_once_the_log_has_no_reserve(host: Host, page: C
     assert (run.directory / "event.log").stat().st_size < 24000
     *_, (status, _, reason) = run.outcomes()
     assert status == "skipped"
-    assert reason == "too many different kernels: the others are counted together"
+    assert reason == "too many different kernels: the remaining kernels are counted together"
     assert run.lines(r"\[exit\] launches 300 ")

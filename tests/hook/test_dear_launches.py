@@ -85,7 +85,9 @@ def test_launches_that_fit_are_recorded_whole(host: Host, page: ControlPage, ser
     assert serving.asked_for_samples == [("add__8", 0)]
 
 
-@pytest.mark.parametrize("words", ["x needs every block, so that none is left out code needs-every-block", "no PTX"])
+@pytest.mark.parametrize(
+    "words", ["x needs every block, and the records of all do not fit code needs-every-block", "no PTX"]
+)
 def test_a_probe_that_needs_every_block_is_passed(host: Host, page: ControlPage, serving: Engine, words: str) -> None:
     serving.unsampled = words
     run = under(host, page, LAUNCHES.format(n=20, grid=40_000))
@@ -299,7 +301,7 @@ def answering(engine: Engine) -> None:
         return "ok\t<id>\tprobed.bin\nok\t<id>\tprobed.bin"
 
     engine.answer = answer
-    engine.unsampled = "dear needs every block, so that none is left out code needs-every-block"
+    engine.unsampled = "dear needs every block, and the records of all do not fit code needs-every-block"
 
 
 def saved(run: Run) -> list[str]:

@@ -35,7 +35,7 @@ def only_fate(host: Host, script: str = ADD, **more: str) -> tuple[str, str]:
 def test_process_under_nsight_compute_runs_unprobed(host: Host) -> None:
     """ncu counts every kernel of the process, and would count ours."""
     outcome = only_fate(host, NV_NSIGHT_INJECTION_PORT_BASE="49152")
-    assert outcome == ("skipped", "Nsight Compute profiles this process")
+    assert outcome == ("skipped", "Nsight Compute is profiling this process")
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_engine_names_a_file_elsewhere(host: Host, serving: Engine) -> None:
         ("add__8\n", "kernel.info has no counts"),
         ("add__8\n1\n-1\n", "kernel.info has no counts"),
         ("add__8\n1\n999999\n", "kernel.info has no counts"),
-        ("add__8\n2\n0\n", "kernel.info has 2 parameters, the driver 1"),
+        ("add__8\n2\n0\n", "kernel.info lists 2 parameters, the driver 1"),
         ("add__8\n1\n1\n", "kernel.info has a map that is not type,bytes"),
         ("add__8\n1\n1\n1,0\n", "kernel.info has maps and storage lines that do not go together"),
         (
@@ -201,7 +201,7 @@ for _ in range(3):
     launch(found, w)
 print(read(w))
 """
-    assert only_fate(host, script) == ("skipped", "its image was loaded unseen")
+    assert only_fate(host, script) == ("skipped", "the hook did not see its image being loaded")
 
 
 def test_handle_without_a_name(host: Host) -> None:
@@ -216,7 +216,7 @@ for _ in range(3):
     launch(found, w)
 print(read(w))
 """
-    assert only_fate(host, script, STUB_NO_NAMES="1") == ("skipped", "unknown function")
+    assert only_fate(host, script, STUB_NO_NAMES="1") == ("skipped", "unknown function handle")
 
 
 def test_probed_launch_that_cannot_run_gives_way_to_the_original(host: Host) -> None:
@@ -289,7 +289,9 @@ print(read(w))
     run = host.python(script, STUB_FAIL_WAIT="700")
     assert (run.status, run.stdout) == (0, "2\n"), run.stderr
     assert run.lines(r"\[exec\] drain-failed 700 CUDA_ERROR_ILLEGAL_ADDRESS kernels 0")
-    assert run.lines(r"\[exec\] backup .* reason context is faulted \(CUDA_ERROR_ILLEGAL_ADDRESS\)")
+    assert run.lines(
+        r"\[exec\] backup .* reason an earlier error made the context unusable \(CUDA_ERROR_ILLEGAL_ADDRESS\)"
+    )
     assert run.lines(r"\[exit\] launches 2 probed 1 dropped 1 reason CUDA_ERROR_ILLEGAL_ADDRESS")
 
 
@@ -439,4 +441,4 @@ def test_slow_device_does_not_hold_the_program_up_at_its_end(host: Host) -> None
     run = host.python("context()\nlaunch(function(module(), 'add'))", STUB_SLOW="600000", TUI_PROBE_EXIT_TIMEOUT="1")
     assert run.status == 0
     assert run.lines(r"\[exit\] gave up waiting after 1\d\d\d ms")
-    assert run.lines(r"\[exit\] launches 1 probed 1 dropped 1 reason the program ended before it was written")
+    assert run.lines(r"\[exit\] launches 1 probed 1 dropped 1 reason the program ended before the result was written")

@@ -190,9 +190,13 @@ print(read(w))
 @pytest.mark.parametrize(
     ("script", "environment", "obstacle"),
     [
-        (THREADS, {}, "launch 1 reason several threads launch"),
+        (THREADS, {}, "launch 1 reason several threads launch kernels"),
         (MANAGED, {}, "launch 0 reason a parameter points to managed memory"),
-        (LAUNCHES, {"STUB_MEMORY": str(32 << 20)}, "launch 0 reason no memory to save what the kernel may write"),
+        (
+            LAUNCHES,
+            {"STUB_MEMORY": str(32 << 20)},
+            "launch 0 reason not enough memory for a copy of the memory that the kernel may write",
+        ),
     ],
     ids=["threads", "managed", "memory"],
 )

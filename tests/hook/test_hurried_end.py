@@ -16,7 +16,7 @@ from .conftest import Host, Run, compile_c
 HERE = Path(__file__).resolve().parent
 PATIENT = 40  # seconds that the hook may wait for what is left, unless someone asks the program to end
 LAUNCHES = "context()\nf = function(module(), 'add__8')\nw = word()\nfor _ in range(300): launch(f, w)\n"
-REASON = "the program ended before it was written"
+REASON = "the program ended before the result was written"
 
 
 @pytest.fixture(scope="module")

@@ -193,7 +193,7 @@ print(read(w))
     )
     assert run.stdout == "2\n", run.stderr
     assert [line.split("reason ")[1] for line in run.lines(r"\[exec\] backup")] == [
-        "this driver does not say where parameters are in a buffer"
+        "the driver does not report the layout of the parameter buffer"
     ]
     assert run.lines(r"\[exec\] \d+ param -$")
     assert len(run.results) == 1
@@ -511,7 +511,7 @@ def test_an_engine_that_knows_of_no_sample(host: Host) -> None:
     run = host.python(ONE, TUI_PROBE_SAMPLE="1/2")
     assert run.stdout == "6\n"
     assert [(status, reason) for status, _, reason in run.outcomes()] == [
-        ("failed", "the probe engine and TUI_PROBE_SAMPLE do not agree on whether blocks are sampled")
+        ("failed", "TUI_PROBE_SAMPLE differs between the program and the probe engine")
     ]
 
 

@@ -138,7 +138,7 @@ launch(function(modules[5], "add"))
 """
     )
     (full, room) = run.outcomes()
-    assert (full[0], full[2]) == ("skipped", "copies of machine code take as much memory as they may")
+    assert (full[0], full[2]) == ("skipped", "copies of cubins loaded from memory reached their limit (256 MiB)")
     assert room[0] == "probed"
 
 
@@ -211,7 +211,7 @@ def test_closed_libraries_are_skipped(
     elif choice == "off":
         assert (status, reason) == ("skipped", "no PTX in image")
     else:
-        assert (status, reason) == ("skipped", f"machine code of {name}, which is left unchanged")
+        assert (status, reason) == ("skipped", f"SASS of {name} is not probed by default")
     written = [path.read_bytes() for path in run.directory.glob("kernel/*/original.bin")]
     assert written == ([image] if kept else [])
 
@@ -231,7 +231,7 @@ def test_names_of_closed_kernels_that_were_linked_into_something_else(
     host: Host, kernel: str, closed: str | None
 ) -> None:
     run = host.python(f"context()\nlaunch(function(module({CUBIN!r}), {kernel!r}))")
-    reason = "-" if closed is None else f"machine code of {closed}, which is left unchanged"
+    reason = "-" if closed is None else f"SASS of {closed} is not probed by default"
     assert [outcome[2] for outcome in run.outcomes()] == [reason]
 
 

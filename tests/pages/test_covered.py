@@ -13,7 +13,7 @@ from tui_probe.pages.run_report import run_report
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.probe_coverage import percent, probe_coverage
 
-CLOSED = "machine code of {}, which is left unchanged code closed-library"
+CLOSED = "SASS of {} is not probed by default code closed-library"
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from tui_probe.pages.run_report import run_report
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.probe_coverage import NO_MATCH_NOTE, REMARKS
 
-LEAN = "gmem is in its form with few registers: the kernel has 32, not 40"
+LEAN = "gmem is in its form with few registers: the probed kernel has 32, not 40"
 NOTHING = "gmem matched no instruction of this kernel, which has no ld.global"
 
 

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
         ),
         (b"[graph] 3 destroyed", "graph 3 was destroyed"),
         (
-            b"[graph] 3 untwinned reason the graph runs no kernels code graph-no-kernel",
-            "graph 3 is not probed: the graph runs no kernels",
+            b"[graph] 3 untwinned reason the graph has no kernels code graph-no-kernel",
+            "graph 3 is not probed: the graph has no kernels",
         ),
         (b"[exec] gri", "unknown line: truncated, or mixed with another"),
     ],

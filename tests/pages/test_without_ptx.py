@@ -174,7 +174,7 @@ def test_show_needs_no_probe(trace: Trace, capfd: pytest.CaptureFixture[str]) ->
     assert image is not None
     image.write_bytes((DATA / "ptx" / "image.no_ptx.cubin").read_bytes())
     assert main(["show", "sass", str(trace.directory), "--kernel", "1"]) != 0
-    assert "the image has no machine code for sm_" in capfd.readouterr().err
+    assert "the image has no SASS for sm_" in capfd.readouterr().err
     image.write_bytes(CUBINS["pruned"])
     assert main(["show", "sass", str(trace.directory), "--kernel", "1"]) == 0
     assert "EXIT" in capfd.readouterr().out
@@ -184,7 +184,7 @@ def test_the_cubin_of_a_device_out_of_a_fatbin() -> None:
     image = (DATA / "ptx" / "image.none.fatbin").read_bytes()
     cubin, _ = find_cubin(image, "zero")
     assert "zero" in cubin.kernels
-    with pytest.raises(ImageError, match="no machine code for sm_130"):
+    with pytest.raises(ImageError, match="no SASS for sm_130"):
         find_cubin(image, "zero", 130)
     with pytest.raises(ImageError, match="no machine code of absent"):
         find_cubin(image, "absent")

@@ -114,7 +114,7 @@ def test_newest_that_the_device_can_run(device: int | None, chosen: str) -> None
 
 
 def test_too_old_device() -> None:
-    with pytest.raises(ImageError, match="for sm_80, sm_90, which a device of sm_75 cannot run"):
+    with pytest.raises(ImageError, match="for sm_80, sm_90, which sm_75 cannot run"):
         find_ptx(image("image.none.fatbin"), "zero", arch=75)
 
 
@@ -164,7 +164,7 @@ def test_images_for_other_gpus_are_not_decompressed(compress: str, packed: Calla
     assert find_ptx(data, "k", arch=100) == ours
     with pytest.raises(ImageError, match="no PTX for the kernel newer in the image; it has PTX for k"):
         find_ptx(data, "newer", arch=90)
-    with pytest.raises(ImageError, match="the PTX in the image is for sm_90, sm_120, which a device of sm_80 cannot"):
+    with pytest.raises(ImageError, match="the image has PTX for sm_90, sm_120, which sm_80 cannot"):
         find_ptx(data, "k", arch=80)
     with pytest.raises(ImageError, match=r"damaged|cannot be read"):
         find_ptx(data, "k", arch=120)

@@ -68,7 +68,7 @@ class Parts:
         return [len(self.calls), *copied]
 
     def memory(self) -> list[int]:
-        """A graph that allocates, which cannot be there twice."""
+        """A graph that allocates, which cannot be copied."""
         graph, nodes = self.chain(("shift", 1), ("scale", 2))
         memory = MemoryNode(1, 0, 1, 0, bytes=256)
         allocated = self.gpu.add("MemAllocNode", graph, nodes[-1:], byref(memory))
