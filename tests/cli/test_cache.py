@@ -37,7 +37,7 @@ def test_cache_item_counts_entries_and_bytes(folder: Path) -> None:
 def test_a_place_that_cannot_be_written(folder: Path) -> None:
     folder.parent.touch()
     (item,) = prepared.cache_items()
-    assert (item.state, item.found) == ("warn", f"{folder} cannot be written")
+    assert (item.state, item.found) == ("warn", f"{folder} is not writable")
     assert "XDG_CACHE_HOME" in item.advice
 
 

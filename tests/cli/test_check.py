@@ -253,9 +253,9 @@ PROBE = '[map.m]\nlevel = "warp"\nregs = { x = "u64" }\n[probe.p]\nposition = "k
         (("nonsense",), "no such file"),
         (("block_sched", "nonsense.ptx"), "nonsense.ptx: no such file"),
         (("block_sched", "."), ".: not a regular file"),
-        (("block_sched", "kernels.ptx", "--arch", "fast"), "write one such as sm_90"),
-        (("block_sched", "--out", "x"), "--out needs a PTX"),
-        (("block_sched", "--kernel", "x"), "--kernel needs a PTX"),
+        (("block_sched", "kernels.ptx", "--arch", "fast"), "write e.g. sm_90"),
+        (("block_sched", "--out", "x"), "--out needs a file with kernels to probe: PTX"),
+        (("block_sched", "--kernel", "x"), "--kernel needs a file with kernels to probe: PTX"),
         ((), "PROBE"),
     ],
 )
@@ -442,8 +442,8 @@ def test_ptx_for_an_unknown_target_is_compiled_for_the_oldest_known_gpu(
     [
         ("sm_52", ("--arch", "sm_61"), "sm_61", "Name an architecture that this ptxas knows: --arch sm_75."),
         ("sm_86", ("--arch", "sm_89"), "sm_89", "Name an architecture that this ptxas knows: --arch sm_90."),
-        ("sm_101a", (), "sm_101", "Set CUDA_HOME to a CUDA toolkit whose ptxas knows this GPU"),
-        ("sm_130", (), "sm_130", "Set CUDA_HOME to a CUDA toolkit whose ptxas knows this GPU"),
+        ("sm_101a", (), "sm_101", "Set CUDA_HOME to a CUDA toolkit whose ptxas supports this GPU"),
+        ("sm_130", (), "sm_130", "Set CUDA_HOME to a CUDA toolkit whose ptxas supports this GPU"),
     ],
 )
 def test_architecture_that_no_assembler_knows(
@@ -452,7 +452,7 @@ def test_architecture_that_no_assembler_knows(
     write_target(knowing, target)
     outcome = Outcome(("block_sched", "made.ptx", *options), capsys, knowing)
     assert (outcome.status, outcome.err) == (1, "")
-    assert f"\n  reason    ptxas 13.0.1 does not know {unknown}\n" in outcome.out
+    assert f"\n  reason    ptxas 13.0.1 does not support {unknown}\n" in outcome.out
     assert f"\n  instead   {instead}" in outcome.out
     assert "architecture-unknown" in outcome.out
 
@@ -543,4 +543,4 @@ def test_waits_have_line_class_and_producers(tmp_path: Path, capsys: pytest.Capt
 def test_waits_without_machine_code_say_why(no_ptxas: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(("block_sched", "kernels.ptx", "--kernel", "store", "--waits"), capsys, no_ptxas)
     assert outcome.status == 0
-    assert "  waits     – the image has no machine code for sm_" in outcome.out
+    assert "  waits     – the image has no SASS for sm_" in outcome.out

@@ -34,7 +34,7 @@ CRASHING = "#include <stdlib.h>\n__attribute__((constructor)) static void f(void
     [
         (WORKING + DEVICES % 2, "ok", "CUDA 13.2, "),
         (WORKING + DEVICES % 0, "missing", "no device"),
-        (REFUSING, "missing", "cuInit says 999: unknown reason"),
+        (REFUSING, "missing", "cuInit returns 999: unknown reason"),
         (CRASHING, "missing", "crashed (SIGABRT)"),
         ("int nothing;", "missing", "does not work"),
     ],
@@ -90,7 +90,7 @@ def test_optional_items_name_their_use(monkeypatch: pytest.MonkeyPatch) -> None:
     items = [*gpu.tool_items(), *gpu.gpu_items(), *gpu.package_items()]
     optional = [item for item in items if item.state == "optional"]
     assert {item.name for item in optional} >= {"nvdisasm", "cuobjdump", "ncu", "nsys"}
-    assert all(item.advice.startswith(("with ", "not needed")) for item in optional)
+    assert all(item.advice.startswith(("to ", "for ", "optional")) for item in optional)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_doctor_lists_kernels_excluded_after_context_failure() -> None:
     path.write_text("".join(f"700 179535827{n} kernel_{n}\n" for n in (1, 2, 2, 3, 4)))
     _, item = prepared.machine_code_items()
     assert item.state == "warn"
-    assert item.found == "4 kernels left unchanged since a GPU context failed: kernel_1, kernel_2, kernel_3, ..."
+    assert item.found == "4 kernels not probed in SASS since a GPU context failed: kernel_1, kernel_2, kernel_3, ..."
     assert str(path) in item.advice
 
 
@@ -238,10 +238,10 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
         (folder / name).write_text(text)
         os.utime(folder / name, (number, number))
     assert [(item.state, item.found) for item in prepared.machine_code_items()] == [
-        ("warn", "not probed on sm_80, driver 570.1: the result of the self-test cannot be read"),
+        ("warn", "not probed on sm_80, driver 570.1: the stored result of the self-test is not readable"),
         ("warn", "not probed on sm_80, driver 580.159: other sums"),
         ("warn", "only entry/exit probes work on sm_86, driver 580.159: other counts"),
-        ("warn", "probed but for records of single accesses on sm_89, driver 580.159: none"),
+        ("warn", "probed, except by probes that record single accesses on sm_89, driver 580.159: none"),
         ("ok", "kernels without PTX can be probed on sm_90, driver 580.159"),
     ]
 

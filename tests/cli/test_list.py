@@ -77,7 +77,7 @@ def test_only_the_folder_that_was_named(at: At, tmp_path: Path, capsys: pytest.C
     assert "is not a directory" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert main(["list", str(tmp_path / "empty")]) == 0
-    assert capsys.readouterr().out.startswith("no traces yet: tui-probe run -- COMMAND")
+    assert capsys.readouterr().out.startswith("no traces yet; start with tui-probe run -- COMMAND")
 
 
 def test_a_verdict_is_read_once_until_the_log_changes(at: At, monkeypatch: pytest.MonkeyPatch) -> None:

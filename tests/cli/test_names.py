@@ -74,5 +74,5 @@ def test_typo_in_a_name_is_corrected(capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("text", ["", "a/b", "a:0", "a@1", "-x", ".", "a b", "x" * 65])
 def test_name_that_could_be_something_else_is_refused(text: str) -> None:
-    with pytest.raises(ArgumentTypeError, match="is not a name"):
+    with pytest.raises(ArgumentTypeError, match="is not a valid run name"):
         run_name(text)

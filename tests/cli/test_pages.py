@@ -110,11 +110,11 @@ def test_missing_trace_error_names_searched_directory(
     arguments.user_settings.cache_clear()
     for words in (["report"], ["show", "kernels"], ["open"], ["compare", ":0", ":1"], ["roofline"]):
         assert main(words) == 4
-        assert f"no trace was found in {tmp_path}/trace" in capfd.readouterr().err
+        assert f"no trace in {tmp_path}/trace" in capfd.readouterr().err
     write_example(tmp_path / "other place" / "one")
     remember(tmp_path / "other place" / "one")
     assert main(["report"]) == 4
-    assert f"such as '{tmp_path}/other place/one', the last one searched" in capfd.readouterr().err
+    assert f"e.g. '{tmp_path}/other place/one', opened last" in capfd.readouterr().err
 
 
 def test_a_trace_whose_path_has_colons(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -129,7 +129,7 @@ def test_commands_take_kernels_of_traces(trace: str, capfd: pytest.CaptureFixtur
     assert main(["roofline", f"{trace}:nonsense"]) == 1
     assert "no kernel is nonsense" in capfd.readouterr().err
     assert main(["roofline", f"{trace}@1"]) == 2
-    assert "leave out @1" in capfd.readouterr().err
+    assert "omit @1" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("name", names())
@@ -147,7 +147,7 @@ def test_show_names_the_default_kernel(trace: str, capfd: pytest.CaptureFixture[
     assert main(["show", "ptx", SECTORS]) == 0
     count = len(open_trace(Path(SECTORS)).kernels)
     shown = next(kernel.index for kernel in open_trace(Path(SECTORS)).kernels if kernel.result_rows)
-    assert f"showing #{shown} of {count} kernels; name one with TRACE:KERNEL" in capfd.readouterr().err
+    assert f"showing #{shown} of {count} kernels; select a kernel with TRACE:KERNEL" in capfd.readouterr().err
     assert main(["show", "ptx", f"{SECTORS}:{shown}"]) == 0
     assert "showing" not in capfd.readouterr().err
 

@@ -50,7 +50,7 @@ def test_many_processes_are_listed_by_command(tmp_path: Path, capfd: pytest.Capt
     write_report(traces, ascii_only=False)
     out = capfd.readouterr().out
     head = out.split("\n\n")[0].splitlines()
-    assert head[0] == "149 processes launched kernels; reports of 3, the longest of each command, follow"
+    assert head[0] == "149 processes launched kernels; 3 reports follow, of the longest process of each command"
     assert head[1:4] == ["    120 × python worker.py", "     28 × ./tool --deep", "      1 × ./setup"]
     assert str(tmp_path) in head[4]
     assert out.count("trace     ") == 3
@@ -83,7 +83,7 @@ def test_on_a_terminal_traces_are_announced_until_there_are_many(
     lines = capfd.readouterr().err.splitlines()
     assert lines[0] == f"[info] trace in {tmp_path}/t0"  # scripts take the last word of the first line
     assert len(lines) == 9
-    assert lines[8] == f"[info] more processes launch kernels: their traces are in {tmp_path}, too"
+    assert lines[8] == f"[info] traces of more processes are in {tmp_path}"
 
 
 def test_children_of_a_command_without_kernels_are_counted(
@@ -95,23 +95,23 @@ def test_children_of_a_command_without_kernels_are_counted(
     monkeypatch.setattr("tui_probe.cli.run_display.stderr_is_terminal", lambda: True)
     report_outcome(Outcome(first_trace=tmp_path / "own", traces=traces))
     (said,) = capfd.readouterr().err.splitlines()
-    assert said.endswith(f"its children did: 149 traces, one is {traces[-1]}")
+    assert said.endswith(f"child processes did: 149 traces, e.g. {traces[-1]}")
 
 
 def test_a_long_log_is_not_read_in_a_hurry(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     writer = TraceWriter(tmp_path / "trace")
     writer.raw(b"x" * HURRIED_BYTES + b"\n")
     writer.event(
-        "[exit] launches 20000 probed 64 dropped 12 reason the program ended before it was written code no-time"
+        "[exit] launches 20000 probed 64 dropped 12 reason the program ended before the result was written code no-time"
     )
     report_after_run(Outcome(traces=[writer.directory]), ascii_only=False, seconds=0.3)
     out, messages = capfd.readouterr()
     assert messages == ""
     assert out == (
-        "20 000 launches (64 probed), 12 results not kept; the report, which would take a while:"
+        "20 000 launches (64 probed), 12 results dropped; for the report, which takes longer:"
         f" tui-probe report {writer.directory}\n"
     )
     with (writer.directory / "event.log").open("ab") as log:
         log.write(b"y" * 5000)
     report_after_run(Outcome(traces=[writer.directory]), ascii_only=False, seconds=0.3)
-    assert "the log broke off" in capfd.readouterr().out
+    assert "event.log is truncated" in capfd.readouterr().out

@@ -86,7 +86,7 @@ def test_rerun_uses_directory_of_previous_run(tool: Tool) -> None:
 def test_rerun_reports_what_it_cannot_repeat(tool: Tool) -> None:
     _, first = tool.run(SAXPY)
     both = tool("run", "--again", str(first), "--", "true")
-    assert (both.returncode, "leave out COMMAND, or --again" in both.stderr) == (2, True)
+    assert (both.returncode, "omit COMMAND or --again" in both.stderr) == (2, True)
     info = run_info(first)
     (first / "run.json").write_text(json.dumps(info | {"cwd": "/no/such/folder"}))
     gone = tool("run", "--again", str(first))
@@ -104,7 +104,7 @@ def test_foreign_command_is_not_run_without_question(tool: Tool) -> None:
     (first / "run.json").write_text(json.dumps(info | {"command": ["sh", "-c", hidden]}))
     done = tool("run", "--again", str(first))
     assert done.returncode == 2
-    assert "you have not run its command on this machine" in done.stderr
+    assert "you have not run this trace's command on this machine" in done.stderr
     assert rf"cd {tool.folder} && tui-probe run -p block_sched -- sh -c $'touch ran\x0dharmless'" in done.stderr
     assert not (tool.folder / "ran").exists()
 

@@ -77,7 +77,7 @@ def test_callback_of_finds_file_of_probe(tmp_path: Path) -> None:
     assert callback_of(True, ["block_sched", f"{own}:1/16"]) == mine
     own.rename(tmp_path / "probe.toml")
     assert callback_of(True, [str(tmp_path)]) == mine
-    with pytest.raises(UsageError, match=r"no\.py: there is no such file"):
+    with pytest.raises(UsageError, match=r"no\.py: no such file"):
         callback_of(tmp_path / "no.py", [])
 
 
@@ -88,7 +88,7 @@ def test_callback_of_reports_missing_file(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "listed.toml").write_text('callback = "listed.py"\n')
     (tmp_path / "listed.py").write_text("")
     (tmp_path / "set.toml").write_text('callback = "listed.py"\nprobes = ["listed.toml"]\n')
-    with pytest.raises(UsageError, match="no probe file that -p names by its path has a callback"):
+    with pytest.raises(UsageError, match="no probe file passed to -p as a path has a Python callback"):
         callback_of(True, [word])
 
 
@@ -106,7 +106,7 @@ def test_callback_outside_directory_is_refused(tmp_path: Path, place: str) -> No
     }[place]  # fmt: skip
     own = folder / "own.toml"
     own.write_text(f'callback = "{file}"\n')
-    with pytest.raises(UsageError, match="is not run: it is not in the directory of the probe file"):
+    with pytest.raises(UsageError, match="is not run: the callback is not in the directory of the probe file"):
         callback_of(True, [str(own)])
     named = named_callback([str(own)])
     assert named is not None
@@ -120,7 +120,7 @@ def test_callback_in_trace_is_refused(tmp_path: Path, inside: str) -> None:
     folder.mkdir(exist_ok=True)
     (folder / "own.toml").write_text('callback = "x.py"\n')
     (folder / "x.py").write_text("")
-    with pytest.raises(UsageError, match="the probe file is part of a trace"):
+    with pytest.raises(UsageError, match="the probe file is in a trace"):
         callback_of(True, [str(folder / "own.toml")])
 
 
@@ -132,4 +132,4 @@ def test_callback_of_traces_probe_is_refused(tool: Tool) -> None:
     _, trace = tool.run(COMMAND, "-p", "own.toml")
     done = tool("run", "--again", str(trace), "--callback")
     assert done.returncode == 2
-    assert "the probe is that of the trace; pass --callback FILE.py, or the probe with -p" in done.stderr
+    assert "probes in a trace cannot run a callback; pass --callback FILE.py, or the probe with -p" in done.stderr

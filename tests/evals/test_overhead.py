@@ -58,7 +58,7 @@ def collected(folder: Path) -> Path:
     write(folder / "flash_attention.dmat.1", "dmat", (6.0,), (40, 60), spills=128)
     write(folder / "my_sum.dmat.1", "dmat", (2.0,), (20, 25))
     runs = {path.name: CollectedRun(path.name, "tui-probe run") for path in sorted(folder.iterdir())}
-    runs["my_sum.block_sched.1"] = CollectedRun("my_sum.block_sched.1", "x", "left out: there is no sum on the path")
+    runs["my_sum.block_sched.1"] = CollectedRun("my_sum.block_sched.1", "x", "skipped: sum is not on PATH")
     write_collected(folder, runs)
     return folder
 
@@ -81,7 +81,7 @@ def test_repeats_are_taken_together_and_rows_are_in_the_order_of_the_study(tmp_p
     assert table["dmat_added"].tolist() == [20, 5]
     (repeats, spread) = (answer.tables["costs"][key][0] for key in ("repeats", "spread"))
     assert (repeats, spread) == (2, pytest.approx(0.04 / 1.04))
-    assert answer.notes == ["my_sum.block_sched.1: left out: there is no sum on the path"]
+    assert answer.notes == ["my_sum.block_sched.1: skipped: sum is not on PATH"]
 
 
 def test_means_with_and_without_rows_that_spill(tmp_path: Path, study: Path) -> None:
@@ -228,4 +228,4 @@ def test_a_study_is_collected_and_shown(
     assert row["block_sched_slowdown"] is None, "the simulated GPU has no times"
     assert not list((tmp_path / "out").glob("*/result/*.bin"))
     assert main(arguments) == 0
-    assert "collected before" in capfd.readouterr().err
+    assert "already collected" in capfd.readouterr().err

@@ -103,8 +103,8 @@ def test_ctl_says_how_it_stands(root: Path, capsys: pytest.CaptureFixture[str]) 
         "trace-bytes      8.00 kB of 1G",
         "result-files          64 of 2000, 2 launches refused",
         "log-bytes            0 B of 128M",
-        "write-rate     10.0 kB/s at most",
-        "3 launches ran unprobed: faster than this rate or half the disk's",
+        "write-rate     10.0 kB/s max",
+        "3 launches ran unprobed: results exceeded write-rate or half the disk rate",
     ]
 
 
@@ -126,7 +126,7 @@ def test_ctl_sets_the_rate_of_writing_from_now_on(root: Path, capsys: pytest.Cap
     control["written_until"] = 1 << 62
     assert main(["ctl", str(root), "budget", "write-rate=50M"]) == 0
     assert (control["write_rate"], control["written_until"], control["shares"]) == (50 << 20, 0, 1)
-    assert "write-rate         50M/s at most" in capsys.readouterr().out.splitlines()
+    assert "write-rate         50M/s max" in capsys.readouterr().out.splitlines()
     assert main(["ctl", str(root), "budget", "write-rate=none"]) == 0
     assert control["write_rate"] == NO_LIMIT
     assert "write-rate    no limit" in capsys.readouterr().out.splitlines()
@@ -139,7 +139,7 @@ def test_ctl_sets_the_rate_of_writing_from_now_on(root: Path, capsys: pytest.Cap
         (["budget", "files=3"], "'files=3' is not a budget"),
         (["budget", "trace-bytes=much"], "'much' is not a size"),
         (["on", "now"], "on takes no value"),
-        (["stop"], "stop: no such action"),
+        (["stop"], "stop is not an action"),
     ],
 )
 def test_ctl_refuses(root: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:

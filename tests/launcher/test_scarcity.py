@@ -24,7 +24,7 @@ def run_in_shell(tool: Runner, before: str, *words: str) -> subprocess.Completed
 def test_few_descriptors_leave_the_program_running(tool: Runner) -> None:
     done = run_in_shell(tool, "ulimit -n 10", "sh", "-c", "echo hello; exit 3")
     assert (done.returncode, done.stdout) == (3, "hello\n")
-    assert done.stderr == "tui-probe: nothing is recorded: Too many open files\n"
+    assert done.stderr == "tui-probe: recording is off: Too many open files\n"
 
 
 def test_few_descriptors_leave_the_simulated_driver(tool: Runner) -> None:
@@ -44,7 +44,7 @@ def test_soft_limit_of_descriptors_is_the_programs(tool: Runner) -> None:
 def test_program_runs_in_a_deleted_directory(tool: Runner, place: str) -> None:
     done = run_in_shell(tool, "mkdir gone; cd gone; rmdir ../gone", place, "/bin/echo", "hello")
     assert (done.returncode, done.stdout) == (0, "hello\n")
-    assert done.stderr.startswith("tui-probe: nothing is recorded: ")
+    assert done.stderr.startswith("tui-probe: recording is off: ")
 
 
 def test_other_commands_name_a_deleted_directory(
@@ -54,4 +54,6 @@ def test_other_commands_name_a_deleted_directory(
     monkeypatch.chdir(gone)
     gone.rmdir()
     assert main(["report"]) == 1
-    assert capsys.readouterr().err == ("tui-probe: error: the current directory was deleted: change to another one\n")
+    assert capsys.readouterr().err == (
+        "tui-probe: error: the current directory was deleted; change to another directory\n"
+    )

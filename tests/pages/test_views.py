@@ -182,7 +182,7 @@ def test_show_says_what_is_missing_and_what_there_is(benchmarked: Trace, capfd: 
     assert main(["show", "diff", str(benchmarked.directory), "-k", "sm90_xmma"]) == 1
     out, err = capfd.readouterr()
     assert out == ""
-    assert "nothing to show as diff of #2 sm90_xmma_gemm_f16: no PTX in image" in err
+    assert "page diff of #2 sm90_xmma_gemm_f16 has no data: no PTX in image" in err
     assert "summary     5 of 5 kernels" in err
 
 
@@ -207,8 +207,8 @@ def test_show_without_a_view_lists_them(benchmarked: Trace, capfd: pytest.Captur
 @pytest.mark.parametrize(("words", "status", "said"), [
     (["nonesuch", "."], 2, "there is no page 'nonesuch'. Pages: kernels, summary, "),
     (["sumary", "TRACE"], 2, "there is no page 'sumary': did you mean summary?"),
-    (["kernels", "TRACE", "--kernel", "0"], 2, "kernels is a page of a whole trace: leave out the kernel"),
-    (["kernels", "TRACE", "--svg", "x.svg"], 2, "kernels is a page of a whole trace: pictures"),
+    (["kernels", "TRACE", "--kernel", "0"], 2, "kernels is a page of a whole trace; omit the kernel"),
+    (["kernels", "TRACE", "--svg", "x.svg"], 2, "kernels is a page of a whole trace; pictures"),
     (["summary", "/nowhere"], 4, "does not exist"),
     (["summary", "TRACE", "--kernel", "99"], 1, "no kernel is 99"),
     (["summary", "TRACE", "--kernel", "("], 1, "regular expression"),
@@ -234,7 +234,7 @@ def test_pictures(
     assert capfd.readouterr().out == f"{svg}\n"
     nowhere = tmp_path / "no folder" / "x.svg"
     assert main(["show", "diff", str(recorded.directory), "--svg", str(nowhere)]) == 1
-    assert f"{nowhere}: No such file or directory: name a file" in capfd.readouterr().err
+    assert f"{nowhere}: No such file or directory: pass a writable file" in capfd.readouterr().err
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main(["show", "diff", str(recorded.directory), "--png", str(tmp_path / "x.png")]) == 1
     assert "pip install 'tui-probe[png]'" in capfd.readouterr().err

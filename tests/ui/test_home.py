@@ -62,7 +62,7 @@ FINDINGS = (
     CheckResult("driver", "missing", "no libcuda.so.1 on this machine", "install the NVIDIA driver"),
     CheckResult("hook", "ok", "stands in for libcuda.so.1"),
     CheckResult("ncu", "optional", "not found", "only for comparing with Nsight Compute"),
-    CheckResult("terminal", "warn", "vt100, 60×16, 0 colours", "the screen is made for 80×24 and more"),
+    CheckResult("terminal", "warn", "vt100, 60×16, 0 colours", "enlarge the terminal to at least 80×24"),
 )
 TRACES = (
     Brief(

@@ -125,7 +125,7 @@ def test_watch_without_active_run_names_newest(tmp_path: Path) -> None:
     example(tmp_path / "trace" / "Nov20_101010_1")
     done = watch(tmp_path)
     assert done.returncode == 4
-    assert done.stderr.endswith("no active run in trace; the newest that ended: tui-probe open trace/Nov20_101010_1\n")
+    assert done.stderr.endswith("no active run in trace; the newest ended run: tui-probe open trace/Nov20_101010_1\n")
 
 
 async def test_a_process_with_a_long_log_keeps_none_waiting(
@@ -150,7 +150,7 @@ def test_watch_waits_for_first_kernel(tmp_path: Path) -> None:
         assert done.returncode == 4
         assert "no kernel launched yet" in done.stderr
         with Terminal([*WATCH, str(tmp_path / "trace")], (100, 30)) as terminal:
-            terminal.wait("waiting for the first one")
+            terminal.wait("waiting for its first kernel launch")
             trace = TraceWriter(tmp_path / "trace" / "Nov21_101010_2", process.pid, " ".join(WAITING))
             trace.kernel("first_of_the_run")
             terminal.wait("first_of_the_run")

@@ -91,13 +91,13 @@ def limit(text: str) -> int:
     try:
         return _unlimited(text, lambda: 0 if text.strip() == "0" else size(text))
     except argparse.ArgumentTypeError as error:
-        raise argparse.ArgumentTypeError(f"{error}; 0 for nothing, none for no limit") from error
+        raise argparse.ArgumentTypeError(f"{error}; or 0, or none for no limit") from error
 
 
 def count(text: str) -> int:
     """``2000``, ``0``, or ``none``, which is ``NO_LIMIT``."""
     if not re.fullmatch(r"\d{1,15}|none", text.strip().lower()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a count; write 2000; 0 for nothing, none for no limit")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count; write a number, e.g. 2000, or none for no limit")
     return _unlimited(text, lambda: int(text))
 
 
@@ -122,7 +122,9 @@ def min_free(text: str) -> str:
     shares = [part for part in parts if re.fullmatch(r"\d{1,2}%", part)]
     sizes = [part for part in parts if part not in shares]
     if len(shares) > 1 or len(sizes) > 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size and a share of the disk; write 10G, 3%, 2G,5% or 0")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an amount of free disk space; write a size, a percentage or both: 10G, 3% or 2G,5%, or 0"
+        )
     return ",".join([*(str(size(part)) for part in sizes), *shares])
 
 
@@ -158,7 +160,9 @@ def names(text: str) -> str:
 def run_name(text: str) -> str:
     """Return a name for a run. Raises ArgumentTypeError for one that could be a path, an address or an option."""
     if not is_run_name(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a name; use up to 64 letters, digits and . _ - + = ,")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a valid run name; use up to 64 letters, digits and . _ - + = ,"
+        )
     return text
 
 
@@ -198,7 +202,7 @@ def _of_result(directory: Path, name: str) -> Address:
             launch = trace.results.launch(row)
             if trace.results.name(row) == name and launch is not None:
                 return Address(directory, str(kernel.index), trace.launches[launch].number)
-    raise TraceError(f"{directory}: event.log does not say which launch left result/{name}: name only the trace")
+    raise TraceError(f"{directory}: event.log lists no launch for result/{name}; pass only the trace")
 
 
 def trace_folder_of(address: Address) -> Path:
@@ -208,15 +212,15 @@ def trace_folder_of(address: Address) -> Path:
     folder = trace_dir()
     traces = traces_in(folder) if folder.is_dir() else []
     if not traces:
-        raise TraceError(f"no trace was found in {folder.absolute()}: {_suggested_trace()}")
+        raise TraceError(f"no trace in {folder.absolute()}; {_suggested_trace()}")
     return traces[-1]
 
 
 def _suggested_trace() -> str:
     """Suggest what to name if the usual folder has no trace."""
     recent = next((path for path in remembered() if is_trace(path)), None)
-    name = "name one" if recent is None else f"name one, such as {shell_word(recent)}, the last one searched"
-    return f"{name}, or set trace_dir in the settings"
+    name = "pass a trace" if recent is None else f"pass a trace, e.g. {shell_word(recent)}, opened last"
+    return f"{name}, or set trace_dir in settings.toml"
 
 
 def open_address(address: Address) -> Trace:
@@ -232,7 +236,7 @@ def open_addressed_kernels(address: Address) -> Trace:
     """The trace, with only the kernels that the address names, for pages about several traces. Raises ChoiceError."""
     trace = open_address(address)
     if address.launch is not None:
-        raise UsageError(f"{address}: all launches of a kernel are taken together here: leave out @{address.launch}")
+        raise UsageError(f"{address}: this command takes all launches of a kernel; omit @{address.launch}")
     if address.kernel is not None:
         from tui_probe.probekit.view_target import kernels_named
 

@@ -37,8 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help=f"measure only these parts: {', '.join(PARTS)}; default: all",
     )
-    parser.add_argument("--auto", action="store_true", help="device to shared memory: find the best configuration")
-    parser.add_argument("--blocks", type=int, metavar="N", help="blocks for shared memory; default two per SM")
+    parser.add_argument(
+        "--auto",
+        action="store_true",
+        help="find the configuration with the highest bandwidth from device to shared memory",
+    )
+    parser.add_argument(
+        "--blocks", type=int, metavar="N", help="blocks of the shared-memory measurement; default two per SM"
+    )
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="timed repeats; default %(default)s")
     parser.add_argument("--disk", type=Path, default=Path(), metavar="DIR", help="directory of the disk's test file")
     parser.add_argument(
@@ -62,7 +68,7 @@ def parts(text: str) -> tuple[str, ...]:
 def run(arguments: argparse.Namespace) -> int:
     """Measure and print. Raises NoDriverError without a GPU, unless only the disk is asked for."""
     if arguments.repeats < 1 or (arguments.blocks is not None and arguments.blocks < 1):
-        arguments.refuse("--repeats and --blocks are at least 1")
+        arguments.refuse("--repeats and --blocks must be at least 1")
     from tui_probe.bandwidth.device import Gpu
     from tui_probe.bandwidth.rates import Bandwidth
 
@@ -90,7 +96,9 @@ def real_driver(chosen: Path | None) -> Path:
 
     driver = find_driver(chosen, simulated=False, environment=os.environ)
     if driver.simulated:
-        raise NoDriverError(f"{driver.path}: the simulated GPU has no bandwidth; measure on a machine with a GPU")
+        raise NoDriverError(
+            f"{driver.path}: the simulated GPU does not model bandwidth; measure on a machine with a GPU"
+        )
     return driver.path
 
 
@@ -109,12 +117,12 @@ def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, b
         if "shared" in arguments.only:
             blocks = arguments.blocks or 2 * gpu.properties.sms
             pairs = sweep(gpu) if arguments.auto else [(blocks, USUAL_STAGES)]
-            inform(f"measuring device to shared memory, {len(pairs)} configurations")
+            inform(f"measuring {len(pairs)} configurations from device to shared memory")
             measured = [bench.to_shared(*pair) for pair in pairs]
             yield max(measured, key=lambda rate: rate.bytes_per_second), False
             yield from ((rate, True) for rate in measured if arguments.auto)
         if "host" in arguments.only:
-            inform("measuring transfers to and from the host")
+            inform("measuring transfers between host and device")
             yield from ((rate, False) for rate in bench.host())
 
 

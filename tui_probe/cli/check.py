@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.kernel_files import ProcessLog
 
 EPILOG = (
-    "The exit status is 0 if all is well, 1 if the probe or a kernel is refused or fails, 2 for a wrong command line."
+    "Exit status: 0 if all kernels can be probed, 1 if the probe or a kernel is refused or fails, 2 for wrong usage."
 )
 
 _IMAGES = (".ptx", ".cubin", ".fatbin", ".cu", ".o", ".so")
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def architecture(word: str) -> str:
     """``sm_90``, ``sm_90a``."""
     if not re.fullmatch(r"sm_\d{2,3}[af]?", word):
-        raise argparse.ArgumentTypeError(f"{word!r} is not an architecture; write one such as sm_90")
+        raise argparse.ArgumentTypeError(f"{word!r} is not an architecture; write e.g. sm_90")
     return word
 
 
@@ -108,9 +108,9 @@ def refuse_usage(arguments: argparse.Namespace) -> None:
     given = [option for option in ("kernel", "arch", "out") if getattr(arguments, option) is not None]
     given += ["waits"] * arguments.waits
     if arguments.ptx is None and given:
-        arguments.refuse(f"--{given[0]} needs a PTX, cubin, fatbin, executable or object to try the probe on")
+        arguments.refuse(f"--{given[0]} needs a file with kernels to probe: PTX, cubin, fatbin, executable or object")
     if arguments.ptx is not None and not arguments.ptx.is_file():
-        what = "not a regular file: name a PTX, cubin, fatbin, executable or object"
+        what = "not a regular file; pass a PTX, cubin, fatbin, executable or object"
         arguments.refuse(f"{arguments.ptx}: {what if arguments.ptx.exists() else 'no such file'}")
 
 

@@ -54,8 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=percent,
         metavar="X%",
         help="exit with status 1 if B has a new finding, or a loss or a time of B is worse by more than X%%, and list"
-        " these on stderr; amounts of work, such as instructions, count only if --figures names them, the cost of the"
-        " probe never",
+        " these on stderr; amounts of work, such as instructions, count only if --figures names them; the probe's cost"
+        " is ignored",
     )
     parser.add_argument("--figures", metavar="KEY,…", help="compare only these metrics, e.g. span_cycles,registers")
     parser.add_argument("--view", metavar="VIEW", help="draw both side by side, e.g. timeline, instead of metrics")
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         comparison.keep(arguments.figures.split(","))
     put(drawing_lines(sides, arguments) if arguments.view is not None else comparison_lines(comparison, arguments))
     if not comparison.pairs:
-        warn("error: nothing to compare: no kernel is in both")
+        warn("error: nothing to compare: no kernel is in both traces")
         return ExitStatus.FAILED
     return ExitStatus.OK if arguments.fail_if_worse is None else report_regressions(comparison, arguments.fail_if_worse)
 
@@ -100,9 +100,9 @@ def report_regressions(comparison: Comparison, limit: float) -> int:
     """Report what is worse by more than ``limit``, a share, and what is unknown. Return the exit status."""
     unknown = [change for change in comparison.rows if change.change is None and not change.before.of_probe]
     for change in unknown:
-        inform(f"not compared: {change.text}: measured on one side only")
+        inform(f"not compared: {change.text}: measured in one trace only")
     if len(unknown) == len(comparison.rows):
-        warn("error: nothing to compare: no metric was measured on both sides")
+        warn("error: nothing to compare: no metric was measured in both traces")
         return ExitStatus.FAILED
     worse, findings = comparison.worse(limit), comparison.worse_findings(limit)
     for finding in findings:
@@ -136,7 +136,7 @@ def open_sides(before: str, after: str) -> Sides:
     if first.is_whole and second.is_whole:
         return former, latter
     if first.is_whole or second.is_whole:
-        raise ChoiceError("a trace and a kernel cannot be compared: name a kernel on both sides, TRACE:KERNEL")
+        raise ChoiceError("a trace and a kernel cannot be compared; name a kernel in A and in B: TRACE:KERNEL")
     return open_source(former, first), open_source(latter, second)
 
 
@@ -162,7 +162,7 @@ def drawing_lines(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
 
     baseline, candidate = sides
     if not isinstance(baseline, ViewSource) or not isinstance(candidate, ViewSource):
-        raise ChoiceError("drawings show kernels: name one on both sides, TRACE:KERNEL")
+        raise ChoiceError("--view needs a kernel in A and in B: TRACE:KERNEL")
     _warn_if(traces_warning(baseline.trace, candidate.trace))
     with Progress() as reading:
         view = open_pair(arguments.view, baseline, candidate, reading)

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path(operands.pop(0)) if operands and operands[0] not in ACTIONS else trace_dir()
     action, values = (operands[0], operands[1:]) if operands else ("status", [])
     if action not in ACTIONS:
-        arguments.refuse(f"{action}: no such action; there are {', '.join(ACTIONS)}")
+        arguments.refuse(f"{action} is not an action; use one of {', '.join(ACTIONS)}")
     if problem := misuse(action, values):
         arguments.refuse(problem)
     try:
@@ -71,9 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
 def misuse(action: str, values: Sequence[str]) -> str | None:
     """Return the problem with the number of words after an action."""
     if action == "budget" and not values:
-        return "write budget NAME=VALUE, such as trace-bytes=4G"
+        return "write budget NAME=VALUE, e.g. trace-bytes=4G"
     if action == "probe" and len(values) != 1:
-        return "write probe NAME, or probe all"
+        return "write probe NAME or probe all"
     return f"{action} takes no value" if values and action not in ("budget", "probe") else None
 
 
@@ -83,7 +83,7 @@ def read_limits(words: Sequence[str]) -> dict[str, int]:
     for word in words:
         name, _, text = word.partition("=")
         if name not in READERS:
-            raise ArgumentTypeError(f"{word!r} is not a budget; there are {', '.join(READERS)}, as in trace-bytes=4G")
+            raise ArgumentTypeError(f"{word!r} is not a budget; use one of {', '.join(READERS)}, e.g. trace-bytes=4G")
         limits[name.replace("-", "_")] = READERS[name](text)
     return limits
 
@@ -97,19 +97,17 @@ def status_text(control: ControlPage) -> str:
     lines += [budget_line(name, control.budget(name)) for name in BUDGETS]
     lines.append(rate_line(control["write_rate"]))
     if control["over_share"]:
-        lines.append(
-            f"{counted(control['over_share'], 'launch')} ran unprobed: over their share of the remaining budget"
-        )
+        lines.append(f"{counted(control['over_share'], 'launch')} ran unprobed: records exceeded the share of a launch")
     if control["over_rate"]:
         lines.append(
-            f"{counted(control['over_rate'], 'launch')} ran unprobed: faster than this rate or half the disk's"
+            f"{counted(control['over_rate'], 'launch')} ran unprobed: results exceeded write-rate or half the disk rate"
         )
     return "\n".join(lines) + "\n"
 
 
 def rate_line(rate: int) -> str:
     """Return ``write-rate    256M/s at most``."""
-    return f"{'write-rate':12}  " + ("no limit" if rate == NO_LIMIT else f"{budget_text(rate) + '/s':>10} at most")
+    return f"{'write-rate':12}  " + ("no limit" if rate == NO_LIMIT else f"{budget_text(rate) + '/s':>10} max")
 
 
 def budget_line(name: str, budget: Budget) -> str:

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kernel", action="append", default=[], metavar="NAME", help="example to run, e.g. saxpy; default: all"
     )
     parser.add_argument("--tracedir", type=Path, metavar="DIR", help="create the trace in DIR")
-    parser.add_argument("--sim", action="store_true", help="use the simulated GPU, even if there is a GPU")
+    parser.add_argument("--sim", action="store_true", help="use the simulated GPU even if this machine has a GPU")
     add_screen_options(parser)
 
 
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     status = profile(options, arguments)
     where = shell_word(root)
-    inform(f"the trace is kept in {root}; look again with: tui-probe open {where}, or tui-probe show results {where}")
+    inform(f"the trace is in {root}; to open it again: tui-probe open {where}, or tui-probe show results {where}")
     return status
 
 

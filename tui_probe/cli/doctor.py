@@ -29,11 +29,11 @@ def setting_items() -> list[Item]:
     """The file, and an item for each thing in it that is not used, or that a command will fail with."""
     settings = user_settings()
     items = [
-        Item("settings", "warn", problem, "not used; tui-probe help settings lists them all")
+        Item("settings", "warn", problem, "remove the unknown variable; tui-probe help settings lists all variables")
         for problem in setting_problems()
     ]
     items += [
-        Item("settings", "warn", f"{settings.path}: {problem}", "fix it: commands that need it fail")
+        Item("settings", "warn", f"{settings.path}: {problem}", "commands that need this file fail; fix or remove it")
         for problem in _unusable_values(settings)
     ]
     if not items:

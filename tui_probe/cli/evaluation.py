@@ -45,7 +45,7 @@ NAME = 14
 def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
     """Write it in the form that was asked for; returns the exit status."""
     if arguments.figure and arguments.table:
-        raise UsageError("--figure and --table name one thing each: leave out one of them")
+        raise UsageError("--figure and --table cannot be combined; omit one of them")
     figure = None if arguments.figure is None else _named(answer.drawings, arguments.figure, "figure", answer)
     table = None if arguments.table is None else _named(answer.tables, arguments.table, "table", answer)
     if arguments.png or arguments.svg:
@@ -66,7 +66,7 @@ def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
 def _named(things: Mapping[str, Named], name: str, what: str, answer: Answer) -> Named:
     if name not in things:
         there = ", ".join(things) or "none"
-        raise UsageError(f"{answer.name} has no {what} {name!r}: there are {there}")
+        raise UsageError(f"{answer.name} has no {what} {name!r}; it has: {there}")
     return things[name]
 
 
@@ -119,7 +119,7 @@ def _write_pictures(answer: Answer, arguments: argparse.Namespace) -> int:
             else:
                 write_svg(file, lines, columns, figure.title)
         except OSError as error:
-            warn(f"error: {file}: {error.strerror}: name a file that can be written")
+            warn(f"error: {file}: {error.strerror}: pass a writable file")
             return ExitStatus.FAILED
         put(str(file))
     return ExitStatus.OK
@@ -127,7 +127,7 @@ def _write_pictures(answer: Answer, arguments: argparse.Namespace) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The evaluation, its traces, how to collect them, and in which form the answer is wanted."""
-    parser.epilog = "Without NAME, lists the evaluations. Without TRACE, answers from bundled traces and says so."
+    parser.epilog = "Without NAME, list the evaluations. Without TRACE, use bundled traces, with a note."
     parser.add_argument("name", nargs="?", metavar="NAME", help="evaluation to answer; default: list all")
     parser.add_argument(
         "trace", nargs="*", metavar="TRACE",
@@ -137,27 +137,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain",
         action="store_true",
-        help="explain the question, the answer and the programs, and exit",
+        help="explain the question, the answer and the programs; then exit",
     )
     collected = parser.add_argument_group("collecting")
-    collected.add_argument("--run", action="store_true", help="collect the traces first, except those that exist")
+    collected.add_argument("--run", action="store_true", help="collect missing traces first")
     collected.add_argument("--out", type=Path, metavar="DIR", help="collect traces in DIR; default evals/NAME")
     collected.add_argument("--only", action="append", metavar="RUN", help="collect only this run; may be repeated")
     collected.add_argument(
-        "--python", default=sys.executable, metavar="PATH", help="interpreter for programs; default: this one"
+        "--python",
+        default=sys.executable,
+        metavar="PATH",
+        help="Python interpreter for the programs; default: this one",
     )
     collected.add_argument(
         "--jobs", type=jobs_option, default=1, metavar="N",
-        help="collect N runs at a time; times then include their interference",
+        help="collect N runs at the same time; measured times then include interference",
     )  # fmt: skip
     collected.add_argument("--sim", action="store_true", help="use the simulated GPU, with small sizes")
-    form = parser.add_argument_group("what is written").add_mutually_exclusive_group()
+    form = parser.add_argument_group("output").add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument(
-        "--csv", action="store_true", help="print a table as CSV: the main one, or that of --table or --figure"
+        "--csv", action="store_true", help="print the main table, or the one of --table or --figure, as CSV"
     )
     form.add_argument("--png", type=Path, metavar="FILE", help="write charts as pictures (needs matplotlib)")
-    form.add_argument("--svg", type=Path, metavar="FILE", help="write charts as drawn text")
+    form.add_argument("--svg", type=Path, metavar="FILE", help="print charts as text")
     parser.add_argument("--table", metavar="NAME", help="only this table")
     parser.add_argument("--figure", metavar="NAME", help="only this chart")
     parser.add_argument("--width", type=width_option, metavar="W", help="columns; default: the terminal's, or 120")
@@ -182,7 +185,7 @@ def run(arguments: argparse.Namespace) -> int:
         failed = not collect(evaluation, folder, arguments)
         operands = [str(folder), *map(str, files_from_arguments(arguments))]
     elif arguments.out is not None or arguments.only:
-        raise UsageError("--out and --only say what to collect, and where: they go with --run")
+        raise UsageError("--out and --only need --run")
     status = _answer(evaluation, operands, arguments)
     return ExitStatus.FAILED if failed else status
 
@@ -205,7 +208,7 @@ def _list() -> Iterator[str]:
 
     yield from (f"{evaluation.name:<{NAME}}{evaluation.question}" for evaluation in evaluations())
     yield ""
-    yield "tui-probe eval NAME --explain says more; tui-probe eval NAME --run collects the traces for it."
+    yield "Details: tui-probe eval NAME --explain. To collect the traces: tui-probe eval NAME --run."
 
 
 def _explained(evaluation: Evaluation, arguments: argparse.Namespace) -> Iterator[str]:
@@ -221,7 +224,7 @@ def _explained(evaluation: Evaluation, arguments: argparse.Namespace) -> Iterato
         yield from wrap(paragraph, width)
         yield ""
     probes = ", ".join(evaluation.probes)
-    yield f"Probes: {probes or 'none'}. Collected by {evaluation.command}, in a process each:"
+    yield f"Probes: {probes or 'none'}. Command to collect traces, each in its own process: {evaluation.command}"
     yield ""
     for collection in evaluation.collect(setting):
         yield f"{collection.name}: {command_of(collection, arguments)}"

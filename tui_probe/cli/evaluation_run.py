@@ -57,7 +57,7 @@ class _CollectionRuns:
         command = command_of(collection, self._arguments)
         which = f"{place} of {len(self._names)}, {collection.name}"
         if is_finished(self._folder, self._runs.get(collection.name), command):
-            inform(f"{which}: collected before")
+            inform(f"{which}: already collected")
             return True
         lacking = missing_requirement(collection, self._setting, self._arguments.python)
         inform(f"{which}: {lacking or command}")
@@ -96,7 +96,7 @@ def files_from_arguments(arguments: argparse.Namespace) -> tuple[Path, ...]:
     )
     wrong = next((path for path in paths if not path.is_file()), None)
     if wrong is not None:
-        raise UsageError(f"{wrong}: --run collects traces, and takes files only; leave it out, or leave out --run")
+        raise UsageError(f"{wrong}: --run collects traces and takes only files; omit this argument or --run")
     return paths
 
 
@@ -124,13 +124,13 @@ def command_of(collection: Collection, arguments: argparse.Namespace) -> str:
 def missing_requirement(collection: Collection, setting: Setting, python: str) -> str | None:
     """Return the missing requirement of the run, as text."""
     if collection.gpu and setting.simulated:
-        return "left out: it has no meaning on the simulated GPU"
+        return "skipped: not meaningful on the simulated GPU"
     for tool in collection.tools:
         if shutil.which(tool) is None:
-            return f"left out: there is no {tool} on the path"
+            return f"skipped: {tool} is not on PATH"
     for module in collection.modules:
         if not has_module(module, python):
-            return f"left out: {python} has no module {module}; name another interpreter with --python"
+            return f"skipped: {python} has no module {module}; choose another interpreter with --python"
     return None
 
 

@@ -24,7 +24,7 @@ GLOSSARY = "glossary"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the topic and glossary terms."""
     parser.add_argument("topic", nargs="?", metavar="TOPIC", help="the page to show; default: the list of pages")
-    parser.add_argument("term", nargs="*", metavar="TERM", help=f"of the {GLOSSARY}: the word to explain")
+    parser.add_argument("term", nargs="*", metavar="TERM", help=f"with topic {GLOSSARY}: the term to explain")
     parser.set_defaults(refuse=parser.error)
 
 
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
         put(contents())
         return ExitStatus.OK
     if arguments.term and arguments.topic != GLOSSARY:
-        arguments.refuse(f"only the {GLOSSARY} has words: tui-probe help {GLOSSARY} {' '.join(arguments.term)}")
+        arguments.refuse(f"only the {GLOSSARY} takes a term: tui-probe help {GLOSSARY} {' '.join(arguments.term)}")
     try:
         page = help_page(arguments.topic)
         page = document.glossary_entry(page, " ".join(arguments.term)) if arguments.term else page

@@ -128,9 +128,9 @@ def options_of(form: StartForm) -> RunOptions:
     try:
         command = shlex.split(form.command)
     except ValueError as error:
-        raise ValueError(f"the command cannot be read: {error}") from error
+        raise ValueError(f"cannot parse the command: {error}") from error
     if not command:
-        raise ValueError("which command?")
+        raise ValueError("enter a command")
     if words := why_not_itself(command):
         raise ValueError(words)
     return RunOptions(

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 _LINES_PER_PIECE: Final = 1024
 TOOLS: Final = {
-    "ncu": "Nsight Compute: reports (.ncu-rep) or CSV: which kernels matter, memory traffic, sectors, lines of source",
-    "chrome": "Chrome traces of PyTorch's profiler, JAX or Proton (.json, .json.gz), one per process: the same pages",
-    "nsys": "Nsight Systems: an sqlite export, or CSV files of nsys stats: kernels, NVTX ranges, gaps, a timeline",
+    "ncu": "Nsight Compute reports (.ncu-rep) or CSV: kernels by time, memory traffic, sectors, source lines",
+    "chrome": "Chrome traces (.json, .json.gz) of the PyTorch profiler, JAX or Proton, one per process: pages as for nsys",
+    "nsys": "Nsight Systems sqlite exports, or CSV files of nsys stats: kernels, NVTX ranges, gaps, timeline",
 }
 
 
@@ -68,7 +68,7 @@ def with_tool(words: Sequence[str]) -> list[str]:
     if tool is None and (advice := json_advice(file)):
         raise ImportFileError(f"{file}: {advice}")
     if tool is None:
-        raise UsageError(f"{file}: which tool wrote it? tui-probe import ncu {file}, or tui-probe import nsys {file}")
+        raise UsageError(f"{file}: unknown format; use tui-probe import ncu {file} or tui-probe import nsys {file}")
     return [tool, *words]
 
 
@@ -96,7 +96,7 @@ def open_traces(words: Sequence[str]) -> list[Trace]:
 def traces_for_page(arguments: argparse.Namespace, pages: Collection[str]) -> list[Trace]:
     """The traces of ``--trace``, and a message if the page is none of ``pages``, which use them."""
     if arguments.trace and arguments.page not in pages:
-        inform(f"page {arguments.page} does not use --trace: --page {' or '.join(sorted(pages))} does")
+        inform(f"page {arguments.page} does not use --trace; --page {' or '.join(sorted(pages))} does")
     return open_traces(arguments.trace)
 
 
@@ -154,7 +154,7 @@ def add_ncu_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--page", choices=NCU_PAGES, default="kernels", help="page to print; default %(default)s")
     parser.add_argument(
         "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
-        help="trace of the program with a counting probe, for the pages sectors, critical, lines and sass; may be"
+        help="trace of the same program with a counting probe, for the pages sectors, critical, lines and sass; may be"
         " repeated",
     )  # fmt: skip
     add_plan_options(parser)
@@ -164,13 +164,13 @@ def add_ncu_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that select the launches that count."""
-    plan = parser.add_argument_group("which launches count")
-    plan.add_argument("--warmup", type=count, metavar="W", help="drop W warm-up iterations before the measured ones")
+    plan = parser.add_argument_group("launches to evaluate")
+    plan.add_argument("--warmup", type=count, metavar="W", help="ignore the first W iterations")
     plan.add_argument(
         "--runs",
         type=positive,
         metavar="R",
-        help="measured iterations; default: W + R is found from the launches",
+        help="number of measured iterations; default: found from the launches",
     )
     plan.add_argument(
         "--expect", action="append", default=[], metavar="NAME", help="warn if no kernel with NAME in its name ran"
@@ -179,7 +179,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
 
 def add_tensor_options(parser: argparse.ArgumentParser) -> None:
     """The tensor that a kernel should write."""
-    tensor = parser.add_argument_group("the tensor to compare sectors with")
+    tensor = parser.add_argument_group("tensor whose size is compared with the sectors")
     tensor.add_argument("--seq-len", type=positive, metavar="N", help="sequence length")
     tensor.add_argument("--head-dim", type=positive, metavar="N", help="head dimension")
     tensor.add_argument("--dtype", choices=ELEMENT_BYTES, default="fp16", help="type; default %(default)s")
@@ -193,7 +193,7 @@ def import_ncu(arguments: argparse.Namespace) -> int:
     from tui_probe.nsight.pages.opening import NcuSources, ncu_page
 
     if not arguments.files and not arguments.trace:
-        arguments.refuse("which files? tui-probe import ncu FILE.ncu-rep, or FILE.csv...")
+        arguments.refuse("pass files: tui-probe import ncu FILE.ncu-rep, or FILE.csv...")
     plan, tensor = plan_of(arguments), tensor_of(arguments)
     with Progress() as reading:
         table = read_ncu(arguments.files, reading) if arguments.files else None
@@ -213,7 +213,7 @@ def tensor_of(arguments: argparse.Namespace) -> ExpectedTensor | None:
     if arguments.seq_len is None and arguments.head_dim is None:
         return None
     if arguments.seq_len is None or arguments.head_dim is None:
-        arguments.refuse("a tensor has both: give --seq-len and --head-dim")
+        arguments.refuse("--seq-len and --head-dim are needed together")
     return ExpectedTensor(arguments.seq_len, arguments.head_dim, arguments.dtype, arguments.heads, arguments.batch)
 
 
@@ -230,7 +230,7 @@ def positive(word: str) -> int:
 def _whole_number(word: str, least: int) -> int:
     number = int(word) if word.isascii() and word.isdigit() and len(word) < 10 else -1
     if number < least:
-        raise argparse.ArgumentTypeError(f"{word}: a whole number of at least {least} was expected")
+        raise argparse.ArgumentTypeError(f"{word}: pass a whole number, at least {least}")
     return number
 
 
@@ -238,7 +238,7 @@ def add_nsys_arguments(parser: argparse.ArgumentParser) -> None:
     """Files and the page."""
     parser.add_argument(
         "files", nargs="+", type=Path, metavar="FILE",
-        help="sqlite export, CSV files of one nsys stats, or Chrome traces",
+        help="sqlite export, CSV files of one nsys stats run, or Chrome traces",
     )  # fmt: skip
     parser.add_argument("--page", choices=NSYS_PAGES, default="totals", help="page to print; default %(default)s")
     parser.add_argument(
@@ -247,7 +247,7 @@ def add_nsys_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
-        help="trace of the program, whose kernels the page kernels names; may be repeated",
+        help="trace of the same program, to match kernels on the page kernels; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--height", type=timeline_height, metavar="N", default=24, help="lines of the timeline; default 24"
@@ -309,5 +309,5 @@ def timeline_height(word: str) -> int:
     """A height: room for a lane and an axis."""
     number = int(word) if word.isascii() and word.isdigit() and len(word) < 5 else 0
     if number < 6:
-        raise argparse.ArgumentTypeError(f"{word}: a number of at least 6 was expected")
+        raise argparse.ArgumentTypeError(f"{word}: pass a number, at least 6")
     return number

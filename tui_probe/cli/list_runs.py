@@ -33,7 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="directories of traces, or names of runs; default: trace directory and recently opened traces",
     )  # fmt: skip
     parser.add_argument(
-        "-n", "--most", type=count, default=DEFAULT_LIMIT, metavar="N", help="the newest N; default %(default)s"
+        "-n",
+        "--most",
+        type=count,
+        default=DEFAULT_LIMIT,
+        metavar="N",
+        help="list the newest N runs; default %(default)s",
     )
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default %(default)s")
     add_budget_option(parser)
@@ -51,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif page.commands:
         put(fitted(page.lines(max(MIN_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)), arguments))
     else:
-        put("no traces yet: tui-probe run -- COMMAND, or try the example with tui-probe demo")
+        put("no traces yet; start with tui-probe run -- COMMAND, or tui-probe demo for an example")
     return ExitStatus.OK
 
 

@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
         elif error.errno in SCARCE:
             complain(f"{error.strerror}: raise the limit with ulimit")
         elif not has_directory():
-            complain("the current directory was deleted: change to another one")
+            complain("the current directory was deleted; change to another directory")
         else:
             raise
         return ExitStatus.FAILED
@@ -137,7 +137,7 @@ def add_probe_folders(parser: argparse.ArgumentParser) -> None:
     """Add the option for probes that are not installed."""
     parser.add_argument(
         "--probe", action="append", default=[], metavar="DIRECTORY|NAME", dest="probe_folders",
-        help="directory of the trace's probe; or the name of a known probe, for a trace that names none; may be"
+        help="directory of the trace's probe, or the name of a known probe if the trace does not name its probe; may be"
              " repeated",
     )  # fmt: skip
 

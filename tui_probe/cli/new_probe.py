@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="name of the probe and its file, NAME.py")
     parser.add_argument(
         "--at", metavar="POSITION", default="ld.global",
-        help="measure time at an instruction or in source lines, e.g. attn.py:22-26; default %(default)s",
+        help="measure time at these instructions or in these source lines, e.g. attn.py:22-26; default %(default)s",
     )  # fmt: skip
     parser.add_argument("--toml", action="store_true", help="write a TOML file with PTX snippets, NAME.toml")
 

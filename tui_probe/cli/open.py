@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("more", nargs="*", type=Path, metavar="FILE", help="more files of the same profiler")
     parser.add_argument(
         "--trace", action="append", default=[], metavar="TRACE[:KERNEL]", dest="adjacent",
-        help="next to files of ncu or nsys: a trace of the same program; may be repeated",
+        help="with files of ncu or nsys: trace of the same program; may be repeated",
     )  # fmt: skip
     add_screen_options(parser)
     add_plan_options(parser)
@@ -54,9 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     if address.path is not None and not address.path.exists():
         raise TraceError(f"{address.path} does not exist: {OPENED}")
     if arguments.more:
-        arguments.refuse("one trace at a time; several files only of ncu or nsys")
+        arguments.refuse("pass one trace, or several files of ncu or nsys")
     if arguments.adjacent:
-        arguments.refuse("--trace is for files of ncu or nsys: tui-probe open FILE --trace TRACE")
+        arguments.refuse("--trace needs files of ncu or nsys: tui-probe open FILE --trace TRACE")
     trace = trace_folder_of(address)
     remember(trace)
     several = which_of_several(address.path, trace)
@@ -74,7 +74,7 @@ def which_of_several(named: Path | None, trace: Path) -> str:
     if named is None or len(traces) < 2:
         return ""
     listing = f"tui-probe list {shell_word(named)}"
-    return f"{trace.name} is the newest of {len(traces)} traces in {named}; {listing} lists them"
+    return f"{trace.name} is the newest of {len(traces)} traces in {named}; to list them: {listing}"
 
 
 def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:

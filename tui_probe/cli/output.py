@@ -155,7 +155,7 @@ def _number_from(word: str, least: int) -> int:
     except ValueError:
         number = 0
     if number < least:
-        raise argparse.ArgumentTypeError(f"{word}: a number of at least {least} was expected")
+        raise argparse.ArgumentTypeError(f"{word}: pass a number, at least {least}")
     return number
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WEIGHT_WORDS = {
-    "light": "of 1 000 000 launches of one shape about 75 are probed",
-    "heavy": "of 1 000 000 launches of one shape about 16 are probed",
+    "light": "probes about 75 of 1 000 000 launches per shape",
+    "heavy": "probes about 16 of 1 000 000 launches per shape",
 }
 """Text per weight of a probe: its sampling in a run without ``--launches``."""
 
@@ -32,7 +32,7 @@ WEIGHT_WORDS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the probe's name and the output format."""
     parser.add_argument(
-        "probe", nargs="?", metavar="NAME", help="a built-in probe or a probe file: all about it, with its source"
+        "probe", nargs="?", metavar="NAME", help="show details and source of a built-in probe or a probe file"
     )
     parser.set_defaults(refuse=parser.error)
 

@@ -76,9 +76,9 @@ class NamedCallback(NamedTuple):
         """Reason why ``--callback`` without a file does not run it; "" if it does."""
         folder = self.probe.parent.resolve()
         if is_trace(folder) or is_trace(folder.parent):
-            return "the probe file is part of a trace"
+            return "the probe file is in a trace"
         if Path(self.file).is_absolute() or not self.path.resolve().is_relative_to(folder):
-            return "it is not in the directory of the probe file"
+            return "the callback is not in the directory of the probe file"
         return ""
 
     @property
@@ -100,14 +100,14 @@ def callback_of(asked: Path | bool | None, probes: Sequence[str]) -> Path | None
     """
     if isinstance(asked, Path):
         if not asked.is_file():
-            raise UsageError(f"--callback {asked}: there is no such file")
+            raise UsageError(f"--callback {asked}: no such file")
         return asked.absolute()
     if not asked:
         return None
     callback = named_callback(probes)
     if callback is None:
         raise UsageError(
-            "--callback: no probe file that -p names by its path has a callback in Python; pass --callback FILE.py"
+            "--callback: no probe file passed to -p as a path has a Python callback; pass --callback FILE.py"
         )
     if callback.refusal:
         raise UsageError(
@@ -165,7 +165,7 @@ def _run_file(callback: Path, result: Path) -> str | None:
             timeout=CALLBACK_SECONDS, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return f"not done after {CALLBACK_SECONDS:.0f} s"
+        return f"did not finish within {CALLBACK_SECONDS:.0f} s"
     except OSError as error:
         return error.strerror or str(error)
     if done.returncode == 0:
@@ -193,7 +193,7 @@ def write_pictures(traces: Sequence[Path], probes: Sequence[str]) -> None:
             if status == ExitStatus.OK:
                 break
         else:
-            report_message(trace, "no picture: none of its pages has anything to show")
+            report_message(trace, "no picture: the pages have no data")
 
 
 def _drawn_pages(probes: Sequence[str]) -> Iterator[PageEntry]:
@@ -346,7 +346,7 @@ def report_cache_hits(outcome: Outcome) -> None:
 def warn_no_trace(problem: str | None) -> None:
     """A line on stderr, before the program starts, if nothing of it can be recorded."""
     if problem:
-        warn(f"nothing is recorded: {problem}")
+        warn(f"recording is off: {problem}")
 
 
 class BackgroundRuns:

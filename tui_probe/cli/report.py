@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--page",
         metavar="PAGE",
-        help="page to write, see `tui-probe show`; default: the report of `run`; as data, its kernels; of one"
-        " kernel, the summary",
+        help="page to print, see `tui-probe show`; default: the report of `run` (as JSON or CSV: its kernels); for one"
+        " kernel: its summary",
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     parser.add_argument(

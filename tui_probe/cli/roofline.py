@@ -35,13 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The traces and the two limits."""
     parser.add_argument(
         "trace", nargs="*", metavar="TRACE",
-        help="traces of one program with counting probes, at least one with times; TRACE:KERNEL selects kernels;"
+        help="traces of one program with counting probes, at least one trace with times; TRACE:KERNEL selects kernels;"
         " default the newest trace",
     )  # fmt: skip
     parser.add_argument(
         "--bandwidth", metavar="RATE|FILE",
-        help="bytes per second, e.g. 4.4T, or a file of `tui-probe bandwidth --format json`; default: the settings'"
-        " file, else the GPU's data sheet",
+        help="bytes per second, e.g. 4.4T, or an output file of `tui-probe bandwidth --format json`; default: the file"
+        " in settings.toml, else the GPU's data sheet",
     )  # fmt: skip
     parser.add_argument(
         "--ncu", action="append", default=[], type=Path, metavar="FILE.csv",
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--peak", type=rate, metavar="RATE", help="operations per second, e.g. 989T; default: the GPU's"
     )
     parser.add_argument("--format", choices=FORMATS, help="print text or data instead of the screen; default table")
-    parser.add_argument("--explain", action="store_true", help="explain how to read the text")
+    parser.add_argument("--explain", action="store_true", help="explain how to read the page")
     add_screen_options(parser)
     parser.set_defaults(refuse=parser.error)
 
@@ -106,7 +106,7 @@ def measured_bandwidth(chosen: str | Path | None) -> Bandwidth | float | None:
         return rate(str(chosen))
     measured = read_bandwidth(path)
     if measured.rate("memory_read") is None:
-        raise ImportFileError(f"{path}: no memory_read in it: measure it with tui-probe bandwidth --only memory")
+        raise ImportFileError(f"{path}has no memory_read; measure it with tui-probe bandwidth --only memory")
     return measured
 
 

@@ -49,16 +49,16 @@ def confirm_command(trace: Path, folder: Path, command: str) -> None:
     where = f"cd {shell_word(folder)}"
     if not (os.isatty(0) and os.isatty(2)):
         raise UsageError(
-            f"{trace}: you have not run its command on this machine, so it runs only after a question on a terminal."
-            f" To run it: {where} && {command}"
+            f"{trace}: you have not run this trace's command on this machine, so --again needs a terminal to ask for"
+            f" confirmation. To run the command yourself: {where} && {command}"
         )
     with suppress(termios.error):
         termios.tcflush(0, termios.TCIFLUSH)  # keys that were pressed before the question do not answer it
-    sys.stderr.write(f"You have not run the command of {shell_word(trace)} on this machine. It is:\n\n")
+    sys.stderr.write(f"You have not run this command of {shell_word(trace)} on this machine:\n\n")
     sys.stderr.write(f"  {where}\n  {command}\n\nRun it? Type yes: ")
     sys.stderr.flush()
     if sys.stdin.readline().strip() != "yes":
-        raise UsageError(f"{trace}: its command was not run")
+        raise UsageError(f"{trace}: the command was not run")
 
 
 def take_again(arguments: argparse.Namespace) -> Path:
@@ -81,7 +81,7 @@ def take_again(arguments: argparse.Namespace) -> Path:
     if not arguments.probe and info.probe:
         if arguments.callback is True:
             raise UsageError(
-                "--callback: the probe is that of the trace; pass --callback FILE.py, or the probe with -p"
+                "--callback: probes in a trace cannot run a callback; pass --callback FILE.py, or the probe with -p"
             )
         arguments.probe = info.probe.split(", ")
     return folder
@@ -142,9 +142,9 @@ def run(arguments: argparse.Namespace) -> int:
 def former_folder(arguments: argparse.Namespace) -> Path:
     """Take the command and the options of a former run; the folder where that ran."""
     if arguments.command:
-        arguments.refuse("--again runs the command of a trace: leave out COMMAND, or --again")
+        arguments.refuse("--again runs the command of a trace; omit COMMAND or --again")
     if arguments.ncu:
-        arguments.refuse("--ncu is for a command: tui-probe run --ncu -- COMMAND...")
+        arguments.refuse("--ncu needs a command: tui-probe run --ncu -- COMMAND...")
     return take_again(arguments)
 
 
@@ -152,17 +152,17 @@ def start(arguments: argparse.Namespace) -> int:
     """Run the command in the current folder."""
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
-        arguments.refuse("which command? tui-probe run [options] -- COMMAND..., or --again")
+        arguments.refuse("pass a command: tui-probe run [options] -- COMMAND..., or --again")
     if words := why_not_itself(command):
         arguments.refuse(words)
     if arguments.all_kernels and (arguments.kernel or arguments.exclude):
         arguments.refuse("--all-kernels cannot be combined with -k or --exclude")
     if arguments.memusage and arguments.benchmark:
-        arguments.refuse("--memusage probes nothing that --benchmark could time: choose one of them")
+        arguments.refuse("--memusage and --benchmark cannot be combined; omit one of them")
     if arguments.save_results and not arguments.benchmark:
-        arguments.refuse("--save-results is for --benchmark: other runs save results anyway")
+        arguments.refuse("--save-results needs --benchmark; other runs save results anyway")
     if arguments.sim_arch and arguments.driver:
-        arguments.refuse("--sim-arch is for the simulated GPU, --driver names another one: choose one of them")
+        arguments.refuse("--sim-arch and --driver cannot be combined; omit one of them")
     if arguments.ncu:
         return profile_with_ncu(arguments, command)
     return profile(options_of(arguments, command), arguments)

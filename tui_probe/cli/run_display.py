@@ -89,11 +89,11 @@ def report_failures(outcome: Outcome, most_named: int) -> None:
 def _missing_trace(outcome: Outcome, first: Path, most_named: int) -> str:
     traces: Sequence[Path] = outcome.traces
     if outcome.untraced:
-        return f"there is no {first}"
+        return f"no trace {first}"
     if not traces:
-        return f"the command launched no kernel: there is no {first}"
-    others = " ".join(map(str, traces)) if len(traces) <= most_named else f"{len(traces)} traces, one is {traces[-1]}"
-    return f"there is no {first}: the command itself launched no kernel; its children did: {others}"
+        return f"no trace {first}: the command launched no kernel"
+    others = " ".join(map(str, traces)) if len(traces) <= most_named else f"{len(traces)} traces, e.g. {traces[-1]}"
+    return f"no trace {first}: the command launched no kernel, but child processes did: {others}"
 
 
 class TraceAnnouncer:
@@ -107,7 +107,7 @@ class TraceAnnouncer:
         if self._told < MAX_LISTED or not os.isatty(self._descriptor):
             inform(f"trace in {trace}", self._descriptor)
         elif self._told == MAX_LISTED:
-            inform(f"more processes launch kernels: their traces are in {trace.parent}, too", self._descriptor)
+            inform(f"traces of more processes are in {trace.parent}", self._descriptor)
         self._told += 1
 
 
@@ -155,13 +155,13 @@ def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
     groups = traces_by_command(traces)
     shown = len(groups[:MAX_REPORTS])
     processes = units.counted(len(traces), "process")
-    yield f"{processes} launched kernels; reports of {shown}, the longest of each command, follow"
+    yield f"{processes} launched kernels; {shown} reports follow, of the longest process of each command"
     for group in groups[:MAX_LISTED]:
         yield f"  {len(group.traces):>5} × {shorten(safe(group.command) or units.NOT_MEASURED, max(20, cells - 10))}"
     if len(groups) > MAX_LISTED:
         remaining = sum(len(group.traces) for group in groups[MAX_LISTED:])
         yield f"  {remaining:>5} of {units.counted(len(groups) - MAX_LISTED, 'other command')}"
-    yield f"  all of them: {safe(str(traces[0].parent))}; the report of another: tui-probe report TRACE"
+    yield f"  all traces: {safe(str(traces[0].parent))}; report of another trace: tui-probe report TRACE"
 
 
 def write_report(
@@ -213,8 +213,8 @@ def exit_summary(trace: Path) -> str:
     """Return the hook's counts at the end of the process, without reading the whole log."""
     counts = exit_counts(trace)
     if counts is None:
-        return "the log broke off"
-    losses = f"{units.counted(counts.dropped, 'result')} not kept" if counts.dropped else "every result kept"
+        return "event.log is truncated"
+    losses = f"{units.counted(counts.dropped, 'result')} dropped" if counts.dropped else "all results saved"
     return f"{units.counted(counts.launches, 'launch')} ({units.count(counts.probed)} probed), {losses}"
 
 
@@ -229,7 +229,7 @@ def report_after_run(outcome: Outcome, ascii_only: bool, seconds: float | None =
             _write_message(line)
         for trace in traces_to_report(traces):
             _write_message(
-                f"{exit_summary(trace)}; the report, which would take a while: tui-probe report {shell_word(trace)}"
+                f"{exit_summary(trace)}; for the report, which takes longer: tui-probe report {shell_word(trace)}"
             )
         return
     try:
@@ -244,7 +244,7 @@ def report_after_run(outcome: Outcome, ascii_only: bool, seconds: float | None =
             warn(f"no report: writing to stdout: {error.strerror}")
         discard_output()
     except Exception as error:  # noqa: BLE001 - a bug in a report is none of the program's
-        _write_message(f"no report: {type(error).__name__}: {error}; tui-probe report TRACE shows where")
+        _write_message(f"no report: {type(error).__name__}: {error}; for details: tui-probe report TRACE")
 
 
 def _report_no_trace(outcome: Outcome) -> None:
@@ -261,7 +261,7 @@ def _write_comparison_hint(trace: Path) -> None:
     """Suggest a comparison if the command was run before."""
     before = run_before(trace)
     if before is not None:
-        put(f"\nWhat changed since the run before: tui-probe compare {shell_word(before)} {shell_word(trace)}")
+        put(f"\nCompare with the previous run: tui-probe compare {shell_word(before)} {shell_word(trace)}")
 
 
 def _write_message(text: str) -> None:
@@ -277,19 +277,19 @@ def _write_message(text: str) -> None:
 def add_screen_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of showing a run or a trace, for every command that shows one."""
     shown = parser.add_argument_group("display")
-    shown.add_argument("--no-ui", action="store_true", help="open no screen; print the report")
+    shown.add_argument("--no-ui", action="store_true", help="print the report without opening a screen")
     shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     shown.add_argument(
         "--low-bandwidth",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="redraw less often and ignore the mouse; default: while the link is slow",
+        help="redraw less often and ignore the mouse; default: on while the link is slow",
     )
     shown.add_argument(
         "--mouse",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="use the mouse; default: yes, but not over SSH",
+        help="use the mouse; default: on, except over SSH",
     )
     shown.add_argument("--palette", choices=PALETTES, default=None, help="colors; default dark")
 

@@ -69,7 +69,7 @@ def metric_names(text: str) -> tuple[str, ...]:
     names = tuple(part.strip() for part in text.split(","))
     if not all(METRIC.fullmatch(name) for name in names):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a list of metrics; write dram__bytes.sum; before a command write --ncu -- COMMAND"
+            f"{text!r} is not a list of metrics such as dram__bytes.sum; before a command write --ncu -- COMMAND"
         )
     return names
 
@@ -80,7 +80,7 @@ def profile_with_ncu(arguments: argparse.Namespace, command: Sequence[str]) -> i
     wanted = arguments.ncu
     ncu = find_ncu(os.environ)
     if needs_root():
-        warn("only an administrator may read performance counters here: ncu will run the command and measure nothing")
+        warn("only root may read performance counters on this machine, so ncu will run the command without measuring")
     log = log_path(arguments.tracedir)
     inform(f"ncu writes {log}")
     with tidy_end():
@@ -95,7 +95,7 @@ def refuse_hook_options(arguments: argparse.Namespace) -> None:
     values = {name: getattr(arguments, name) for name in HOOK_OPTIONS}
     given = [name for name, value in values.items() if value is not None and value is not False]
     if given:
-        arguments.refuse(f"--ncu runs the command without the hook: leave out {', '.join(map(option_name, given))}")
+        arguments.refuse(f"--ncu runs the command without the hook; omit {', '.join(map(option_name, given))}")
 
 
 def option_name(name: str) -> str:
@@ -108,7 +108,7 @@ def log_path(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LaunchError(f"{folder}: {error.strerror}: name another with --tracedir") from error
+        raise LaunchError(f"{folder}: {error.strerror}; choose another directory with --tracedir") from error
     return (folder / f"{time.strftime('%b%d_%H%M%S')}_{os.getpid()}.ncu.csv").absolute()
 
 

@@ -75,17 +75,19 @@ def write_kernel_page(page: PageEntry, trace: Trace, address: Address, arguments
         return _write_view(kind, choice, _open_view(kind, choice), arguments)
     if choice.missing is not None:
         kernel = choice.source.kernel
-        warn(f"nothing to show as {page.name} of #{kernel.index} {kernel.name}: {choice.missing}")
+        warn(f"page {page.name} of #{kernel.index} {kernel.name} has no data: {choice.missing}")
         sys.stderr.writelines(f"{printable(line)}\n" for line in page_descriptions(trace))
         return ExitStatus.FAILED
     if choice.also:
         more = ", ".join(f"#{index}" for index in choice.also[:8])
-        inform(f"showing #{choice.source.kernel.index}; {address.kernel} also names {more}")
+        inform(f"showing #{choice.source.kernel.index}; {address.kernel} also matches {more}")
     elif address.is_whole and len(trace.kernels) > 1:
-        inform(f"showing #{choice.source.kernel.index} of {len(trace.kernels)} kernels; name one with TRACE:KERNEL")
+        inform(
+            f"showing #{choice.source.kernel.index} of {len(trace.kernels)} kernels; select a kernel with TRACE:KERNEL"
+        )
     shown = choice.source.launch
     if address.launch is not None and shown is not None and shown.number != address.launch:
-        inform(f"launch {address.launch} had another probe; showing the nearest that had this one, {shown.number}")
+        inform(f"launch {address.launch} had another probe; showing launch {shown.number}, the nearest with this probe")
     view = _open_view(kind, choice)
     commands = [word for word in getattr(arguments, "do", "").split(",") if word]
     for words in run_commands(view, commands, drawing_size(arguments)):
@@ -113,7 +115,7 @@ def _write_view(kind: ViewKind, choice: ViewTarget, view: View, arguments: argpa
         file = files.perfetto or files.svg or files.png
         if file is None or isinstance(error, BrokenPipeError):
             raise
-        warn(f"error: {error.filename or file}: {error.strerror}: name a file that can be written")
+        warn(f"error: {error.filename or file}: {error.strerror}: pass a writable file")
         return ExitStatus.FAILED
     return ExitStatus.OK
 
@@ -177,7 +179,7 @@ def trace_events(kind: ViewKind, view: View, path: Path) -> int:
 
     write = writer_of(view)
     if write is None:
-        warn(f"error: {kind.name} has no events to write; timeline, progress and launches have")
+        warn(f"error: {kind.name} has no trace events; timeline, progress and launches have them")
         return ExitStatus.USAGE
     inform(f"written: {path}, {write(path)} events")
     return ExitStatus.OK
@@ -208,9 +210,9 @@ def write_page(page: PageEntry, address: Address, arguments: argparse.Namespace)
     viewed = bool(files_of(arguments) or getattr(arguments, "do", ""))
     of_kernel = not address.is_whole or page.of_trace is None or (viewed and page.of_kernel is not None)
     if of_kernel and page.of_kernel is None:
-        raise UsageError(f"{page.name} is a page of a whole trace: leave out the kernel and the launch")
+        raise UsageError(f"{page.name} is a page of a whole trace; omit the kernel and the launch")
     if viewed and page.of_kernel is None:
-        raise UsageError(f"{page.name} is a page of a whole trace: pictures and --do are for pages of kernels")
+        raise UsageError(f"{page.name} is a page of a whole trace; pictures and --do need a page of a kernel")
     trace = open_address(address)
     if of_kernel:
         return write_kernel_page(page, trace, address, arguments)
@@ -268,7 +270,7 @@ def _unknown_probe(address: Address) -> str | None:
     except ProbeError:
         return None
     advice = next(filter(None, map(unknown_probe_advice, trace.kernels)), None)
-    return advice and f"Pages of its own may be missing: {advice}"
+    return advice and f"Pages of the trace's own probe may be missing: {advice}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -283,12 +285,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("trace", nargs="?", metavar="TRACE", help=ADDRESS)
     parser.add_argument("-k", "--kernel", metavar="RE|INDEX", help="kernel, by index or regular expression")
-    parser.add_argument("--launch", type=int, metavar="N", help="launch of the process, from 0")
+    parser.add_argument("--launch", type=int, metavar="N", help="index of a launch in the process, from 0")
     parser.add_argument(
-        "--do", metavar="COMMAND[,…]", default="", help="send commands to the view, as keys do on the screen"
+        "--do", metavar="COMMAND[,…]", default="", help="send commands to the view, like keys on the screen"
     )
     parser.add_argument("--width", type=width_option, metavar="W", help="columns; default: the terminal's, or 120")
-    parser.add_argument("--height", type=height_option, metavar="H", help="lines; default: all, of a drawing 40")
+    parser.add_argument("--height", type=height_option, metavar="H", help="lines; default: all, for a drawing 40")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument("--explain", action="store_true", help="explain how to read the page; TRACE may be omitted")
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="default %(default)s")
@@ -342,7 +344,7 @@ def list_pages(trace: Trace | None, arguments: argparse.Namespace) -> int:
 
     if trace is None:
         pages = [f"{page.name:<{LABEL}}{page.scope:<{SCOPE}}{page.about}" for page in all_pages()]
-        put(fitted([*pages, "", "tui-probe show TRACE lists those that a trace has."], arguments))
+        put(fitted([*pages, "", "To list the pages of a trace: tui-probe show TRACE."], arguments))
     else:
         put(fitted(page_descriptions(trace), arguments))
     return ExitStatus.OK

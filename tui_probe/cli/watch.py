@@ -55,7 +55,7 @@ def wait_for_the_first_kernel(folder: Path) -> None:
     announced = False
     while folder.is_dir() and not is_trace(folder) and living_runs(folder) and not running_traces(folder):
         if not announced:
-            inform(f"a run is active in {folder}, but no kernel launched yet: waiting for the first one; Ctrl-C stops")
+            inform(f"a run is active in {folder}; waiting for its first kernel launch (Ctrl-C: stop)")
             announced = True
         time.sleep(INTERVAL)
 
@@ -70,4 +70,4 @@ def trace_to_watch(path: Path) -> Path:
     if living_runs(path):
         raise TraceError(f"a run is active in {path}, but no kernel launched yet")
     newest = find_trace(path)  # says what to do where there is none at all
-    raise TraceError(f"no active run in {path}; the newest that ended: tui-probe open {shell_word(newest)}")
+    raise TraceError(f"no active run in {path}; the newest ended run: tui-probe open {shell_word(newest)}")

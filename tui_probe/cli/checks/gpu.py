@@ -93,7 +93,7 @@ def driver_item(driver: Driver) -> Item:
         return Item("driver", "missing", finding, f"reinstall the driver, or {WITHOUT_GPU}")
     version = f"CUDA {answer['version'] // 1000}.{answer['version'] % 1000 // 10}"
     if answer["status"]:
-        finding = f"{version}, {driver.path}, but cuInit says {answer['status']}: {answer['text']}"
+        finding = f"{version}, {driver.path}, but cuInit returns {answer['status']}: {answer['text']}"
         return Item("driver", "missing", finding, f"see nvidia-smi and dmesg, or {WITHOUT_GPU}")
     if not answer["devices"]:
         return Item("driver", "missing", f"{version}, {driver.path}, no device", "check CUDA_VISIBLE_DEVICES")
@@ -107,12 +107,14 @@ def gpu_items() -> list[Item]:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        return [Item("GPU", "optional", f"NVML: {error}", "with NVML the load, memory and clocks of a GPU are shown")]
+        return [
+            Item("GPU", "optional", f"NVML: {error}", "to see utilization, memory and clocks of the GPU, install NVML")
+        ]
     try:
         release = nvml_text(pynvml.nvmlSystemGetDriverVersion())
         return [gpu_item(index, release) for index in range(pynvml.nvmlDeviceGetCount())]
     except pynvml.NVMLError as error:
-        return [Item("GPU", "warn", f"NVML: {error}", "load, memory and clocks may not be shown")]
+        return [Item("GPU", "warn", f"NVML: {error}", "utilization, memory and clocks may not be shown")]
     finally:
         pynvml.nvmlShutdown()
 
@@ -141,13 +143,13 @@ def counter_items() -> list[Item]:
     if match is None:
         return []
     if match[1] == "0" or os.geteuid() == 0:
-        return [Item("counters", "ok", "performance counters are readable (ncu needs them, tui-probe does not)")]
-    advice = "for ncu: root, or the module option NVreg_RestrictProfilingToAdminUsers=0"
+        return [Item("counters", "ok", "all users may read performance counters (only ncu needs them)")]
+    advice = "for ncu: run as root, or set the module option NVreg_RestrictProfilingToAdminUsers=0"
     return [
         Item(
             "counters",
             "optional",
-            "only root may read performance counters (ncu needs them, tui-probe does not)",
+            "only root may read performance counters (only ncu needs them)",
             advice,
         )
     ]
@@ -156,10 +158,10 @@ def counter_items() -> list[Item]:
 def tool_items() -> list[Item]:
     return [
         cuda_tool("ptxas", WITHOUT_PTXAS, "missing"),
-        cuda_tool("nvdisasm", "with it machine code (SASS) is shown: pip install 'tui-probe[cuda]'"),
-        cuda_tool("cuobjdump", "not needed: images are read without it"),
-        nsight_tool("ncu", "with it run --ncu shows Nsight Compute metrics"),
-        nsight_tool("nsys", "with it nsys records timelines that import reads"),
+        cuda_tool("nvdisasm", "to show SASS: pip install 'tui-probe[cuda]'"),
+        cuda_tool("cuobjdump", "optional: tui-probe reads images itself"),
+        nsight_tool("ncu", "for run --ncu, which shows Nsight Compute metrics"),
+        nsight_tool("nsys", "to record timelines for tui-probe import"),
     ]
 
 
@@ -168,7 +170,12 @@ def cuda_tool(name: str, without: str, absent: State = "optional") -> Item:
     tools = find_tools(name)
     if silent := ", ".join(map(str, silent_tools(name))):
         first = f"{tools[0].version}, {tools[0].path}; " if tools else ""
-        return Item(name, "warn", f"{first}{silent} does not answer --version", "remove it, or put another one first")
+        return Item(
+            name,
+            "warn",
+            f"{first}{silent} does not answer --version",
+            "remove this ptxas, or put another one before it",
+        )
     if not tools:
         return Item(name, absent, "not found", without)
     others = "".join(f"; also {tool.version}" for tool in tools[1:])
@@ -225,8 +232,8 @@ def simulator_items() -> list[Item]:
         return [Item("simulated GPU", "missing", f"no result within {ANSWER_SECONDS} s", REINSTALL)]
     if result.returncode or result.stdout != "zero_fill ok\n":
         messages = (result.stderr or result.stdout).strip().splitlines() or [f"status {result.returncode}"]
-        return [Item("simulated GPU", "missing", f"a kernel did not run: {messages[-1]}", REINSTALL)]
-    return [Item("simulated GPU", "ok", "ran a kernel with the right result")]
+        return [Item("simulated GPU", "missing", f"a kernel failed: {messages[-1]}", REINSTALL)]
+    return [Item("simulated GPU", "ok", "ran a kernel with the correct result")]
 
 
 def package_items() -> list[Item]:
@@ -241,6 +248,6 @@ def package_items() -> list[Item]:
     if missing:
         items.append(Item("packages", "missing", ", ".join(missing), f"pip install {' '.join(missing)}"))
     if util.find_spec("matplotlib") is None:
-        advice = "with it PNG files are written: pip install 'tui-probe[png]'"
+        advice = "to write PNG files: pip install 'tui-probe[png]'"
         items.append(Item("matplotlib", "optional", "not installed", advice))
     return items

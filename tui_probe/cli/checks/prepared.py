@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.grafting.graft_gate import TrialOutcome
 
-NO_HOME = "there is no home directory, and XDG_CACHE_HOME is not set"
-WITHOUT_CACHE = "every run prepares its kernels again; set XDG_CACHE_HOME to a directory of your own"
+NO_HOME = "no home directory, and XDG_CACHE_HOME is not set"
+WITHOUT_CACHE = "without a cache, every run prepares its kernels again; set XDG_CACHE_HOME to a writable directory"
 SASS_ITEM: Final = "machine code"
 _MAX_NAMED: Final = 3
 _OUTCOME: Final = re.compile(r"(?P<driver>[\d.]+)-(?P<arch>sm_\d+)-\w+\.json")
@@ -34,11 +34,11 @@ def cache_items() -> list[Item]:
     if folder is None:
         return [Item("cache", "warn", NO_HOME, WITHOUT_CACHE)]
     if not can_write(folder):
-        return [Item("cache", "warn", f"{folder} cannot be written", WITHOUT_CACHE)]
+        return [Item("cache", "warn", f"{folder} is not writable", WITHOUT_CACHE)]
     cache = Cache(folder)
     usage = cache.usage()
     held = f"{usage_text(usage)} of at most {budget(cache.limit)}"
-    advice = "to empty it: tui-probe doctor --clear-cache" if usage.entries else ""
+    advice = "to empty the cache: tui-probe doctor --clear-cache" if usage.entries else ""
     return [Item("cache", "ok", f"{held}, {folder}", advice)]
 
 
@@ -89,13 +89,13 @@ def _trials(folder: Path) -> Iterator[Item]:
 def _limitation(trial: TrialOutcome | None, where: str) -> str:
     """Return what cannot be probed after a trial, None for one that cannot be read; "" if it passed."""
     if trial is None:
-        return f"not probed {where}: the result of the self-test cannot be read"
+        return f"not probed {where}: the stored result of the self-test is not readable"
     if trial.outcome != "passed":
         return f"not probed {where}: {trial.words or trial.outcome}"
     parts = (
         ("only entry/exit probes work", "instructions", trial.instructions),
-        ("probed but for records of single accesses", "records", trial.records),
-        ("probed but for counts of basic blocks", "blocks", trial.blocks),
+        ("probed, except by probes that record single accesses", "records", trial.records),
+        ("probed, except by probes that count basic blocks", "blocks", trial.blocks),
     )
     for remainder, name, result in parts:
         if result != "passed":
@@ -108,5 +108,5 @@ def _faulted_items() -> Iterator[Item]:
     names = [] if path is None else faulted_kernels(path)
     if names:
         named = ", ".join(names[:_MAX_NAMED]) + (", ..." if len(names) > _MAX_NAMED else "")
-        finding = f"{counted(len(names), 'kernel')} left unchanged since a GPU context failed: {named}"
-        yield Item(SASS_ITEM, "warn", finding, f"remove lines from {path} to probe them again")
+        finding = f"{counted(len(names), 'kernel')} not probed in SASS since a GPU context failed: {named}"
+        yield Item(SASS_ITEM, "warn", finding, f"to probe a kernel again, remove its line from {path}")

@@ -15,7 +15,7 @@ SMALL_SIZE = (80, 24)
 
 def terminal_items() -> list[Item]:
     if not on_terminal():
-        return [Item("terminal", "warn", _obstacle(), "run and open print text reports then")]
+        return [Item("terminal", "warn", _obstacle(), "without a terminal, run and open print text reports")]
     return [screen_item(), character_item(), *link_items()]
 
 
@@ -33,7 +33,7 @@ def screen_item() -> Item:
     columns, lines = shutil.get_terminal_size()
     finding = f"{os.environ['TERM']}, {columns}×{lines}, {colours()}"
     if columns < SMALL_SIZE[0] or lines < SMALL_SIZE[1]:
-        return Item("terminal", "warn", finding, f"the screen is made for {SMALL_SIZE[0]}×{SMALL_SIZE[1]} and more")
+        return Item("terminal", "warn", finding, f"enlarge the terminal to at least {SMALL_SIZE[0]}×{SMALL_SIZE[1]}")
     return Item("terminal", "ok", finding)
 
 
@@ -59,16 +59,16 @@ def character_item() -> Item:
     encoding = (stdout.encoding if stdout else None) or "ascii"
     if "utf" in encoding.lower():
         return Item("characters", "ok", encoding)
-    return Item("characters", "warn", encoding, "drawn with ASCII only; set LANG=C.UTF-8 for finer charts")
+    return Item("characters", "warn", encoding, "charts use ASCII characters only; for finer charts set LANG=C.UTF-8")
 
 
 def link_items() -> list[Item]:
     """Return items for what lies between program and terminal: SSH, multiplexer."""
     items = []
     if os.environ.get("SSH_CONNECTION"):
-        advice = "on a slow link: --low-bandwidth, and compression (ssh -C)"
+        advice = "on a slow link use --low-bandwidth and compression (ssh -C)"
         items.append(Item("link", "ok", "SSH: no animation, no mouse", advice))
     if os.environ.get("TMUX"):
-        advice = "set -g default-terminal tmux-256color for all colours; set -g set-clipboard on for copying"
+        advice = "in tmux.conf: set -g default-terminal tmux-256color (colors), set -g set-clipboard on (copying)"
         items.append(Item("tmux", "ok", "inside tmux", advice))
     return items
