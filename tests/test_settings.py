@@ -51,23 +51,23 @@ def test_pipe_in_place_of_the_file_counts_as_unset(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "settings.toml")
     settings = read_settings(tmp_path / "settings.toml")
     (problem,) = settings.problems
-    assert problem.startswith(f"{tmp_path}/settings.toml: cannot be read: not an ordinary file")
+    assert problem.startswith(f"{tmp_path}/settings.toml: cannot be read: not a regular file")
 
 
 @pytest.mark.parametrize(
     ("text", "problem_text"),
     [
-        ("colour = 1", "colour: no such setting; there are palette, ascii"),
+        ("colour = 1", "colour: unknown setting; use one of palette, ascii"),
         ('palette = "pink"', "palette: 'pink' is not one of dark, light"),
         ("ascii = 1", "ascii: 1 is not true or false"),
         ("trace_dir = 3", "trace_dir: 3 is not a text"),
-        ('max_trace_bytes = "much"', "max_trace_bytes: 'much' is not a limit; an example: max_trace_bytes = \"4G\""),
+        ('max_trace_bytes = "much"', "max_trace_bytes: 'much' is not a limit; write e.g. max_trace_bytes = \"4G\""),
         ("max_result_files = 3", "max_result_files: 3 is not a text"),
         ('launches = "some"', "launches: 'some' is neither auto nor all nor a list such as 0-9,20"),
         ('machine_code = "some"', "machine_code: 'some' is not one of auto, all, off"),
         ("keys = 3", "keys: 3 is not a table"),
         ("[keys]\nsort = 3", "keys.sort: 3 is neither a key nor a list of keys"),
-        ("palette", "not TOML, nothing of it is used"),
+        ("palette", "not valid TOML, so the file is ignored"),
     ],
 )
 def test_mistakes_are_reported_with_file_and_key(tmp_path: Path, text: str, problem_text: str) -> None:

@@ -42,28 +42,30 @@ class InputLimit(NamedTuple):
 
 
 KERNEL_FILE: Final = InputLimit("a file of kernels", 2 << 30, _ERROR, f"extract its kernels with {_EXTRACT}")
-UNPACKED_IMAGES: Final = InputLimit("unpacked images of a fatbin, plus 64 bytes per byte of it", 64 << 20, _ERROR)
+UNPACKED_IMAGES: Final = InputLimit(
+    "decompressed images of a fatbin, plus 64 bytes per byte of the fatbin", 64 << 20, _ERROR
+)
 ORIGINAL_IMAGE: Final = InputLimit("original.bin, for its SASS", 1 << 30, _ERROR, f"extract the kernel with {_EXTRACT}")
-CUBIN: Final = InputLimit("a cubin in a trace, for its line tables", 64 << 20, "no line of source")
-PTX_TEXT: Final = InputLimit("the PTX of a kernel in a trace", 64 << 20, "pages without its lines")
-SHOWN_TEXT: Final = InputLimit("a text that the screen shows", 256 << 20, _REST_IGNORED)
-SOURCE_FILE: Final = InputLimit("a source file", 1 << 20, "no copy in the trace")
+CUBIN: Final = InputLimit("a cubin in a trace, for its line tables", 64 << 20, "source lines are missing")
+PTX_TEXT: Final = InputLimit("the PTX of a kernel in a trace", 64 << 20, "pages lack its lines")
+SHOWN_TEXT: Final = InputLimit("a text file on the screen", 256 << 20, _REST_IGNORED)
+SOURCE_FILE: Final = InputLimit("a source file", 1 << 20, "the file is not copied to the trace")
 SITES: Final = InputLimit("sites.json", 64 << 20, _ERROR)
 LOG_LINE: Final = InputLimit("a line of event.log", 1 << 20, "the line is split")
-RUN_JSON: Final = InputLimit("run.json", 16 << 20, "the trace counts as one without it")
-KERNEL_INFO: Final = InputLimit("kernel.info", 4 << 20, _ERROR, "it is damaged: record the trace again")
+RUN_JSON: Final = InputLimit("run.json", 16 << 20, "the file is ignored")
+KERNEL_INFO: Final = InputLimit("kernel.info", 4 << 20, _ERROR, "the file is corrupt; record the trace again")
 PROCESS_LOG: Final = InputLimit("process.log", 4 << 20, _REST_IGNORED)
 TENSOR_TRACE: Final = InputLimit("tensor.trace", 64 << 20, _REST_IGNORED)
 PAGE_MAP: Final = InputLimit("a page map (*.dmat)", 1 << 30, _ERROR, "record fewer launches")
-ACCESSES: Final = InputLimit("accesses as JSON, unpacked", 256 << 20, _ERROR)
+ACCESSES: Final = InputLimit("accesses as JSON, decompressed", 256 << 20, _ERROR)
 COLLECTION: Final = InputLimit("the record of a collection", 16 << 20, _ERROR)
-MEDIANS: Final = InputLimit("a table of medians", 16 << 20, _ERROR, "name only a CSV file of medians")
+MEDIANS: Final = InputLimit("a table of medians", 16 << 20, _ERROR, "pass only a CSV file of medians")
 PROGRAM_OUTPUT: Final = InputLimit("the output of a program of an evaluation", 16 << 20, _REST_IGNORED)
 BANDWIDTH_RESULT: Final = InputLimit("a bandwidth result", 16 << 20, _ERROR)
-LINE_OF_CSV: Final = InputLimit("one line of a CSV file", 16 << 20, "an error that names the line")
+LINE_OF_CSV: Final = InputLimit("one line of a CSV file", 16 << 20, "an error with the line")
 CSV_OF_NSYS: Final = InputLimit("a CSV file of nsys stats", 1 << 30, "an error that recommends the sqlite export")
 PROBE_FILE: Final = InputLimit("a probe file, a set of probes, a study or settings.toml", 256 << 10, _ERROR)
-TOML_KEY: Final = InputLimit("parts of one key or header in TOML", 16, "an error that names the line")
+TOML_KEY: Final = InputLimit("parts of one key or header in TOML", 16, "an error with the line")
 JSON_VALUE: Final = InputLimit("one event of a Chrome trace", 16 << 20, _ERROR)
 SQLITE_VALUE: Final = InputLimit("one value of an sqlite export", 16 << 20, _ERROR)
 LIMITS: Final = tuple(limit for limit in tuple(globals().values()) if isinstance(limit, InputLimit))
@@ -82,7 +84,7 @@ def parse_json(text: str | bytes) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise ValueError("it nests too deep") from None
+        raise ValueError("nested too deeply") from None
 
 
 _LONG_KEY: Final = re.compile(rf"(?<![\w-])(?:{_KEY_PART}\.[ \t]{{0,64}}+){{{TOML_KEY.most}}}")
@@ -100,4 +102,4 @@ def parse_toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise ValueError("it nests too deep") from None
+        raise ValueError("nested too deeply") from None

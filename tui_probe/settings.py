@@ -68,19 +68,19 @@ class Setting:
 
 
 LIMITS = (
-    Setting("max_trace_bytes", str, "`1G`", "`--max-trace-bytes` of `run`: what a run may leave on disk",
+    Setting("max_trace_bytes", str, "`1G`", "`--max-trace-bytes` of `run`: disk space of a run",
             'max_trace_bytes = "4G"'),
-    Setting("max_result_files", str, "`2000`", "`--max-result-files`: of how many launches the records are saved",
+    Setting("max_result_files", str, "`2000`", "`--max-result-files` of `run`: number of saved result files",
             'max_result_files = "none"'),
-    Setting("max_log_bytes", str, "`128M`", "`--max-log-bytes`: up to where launches are listed",
+    Setting("max_log_bytes", str, "`128M`", "`--max-log-bytes` of `run`: size up to which `event.log` lists launches",
             'max_log_bytes = "1G"'),
-    Setting("max_write_rate", str, "`256M`", "`--max-write-rate`: bytes per second of sampled launches",
+    Setting("max_write_rate", str, "`256M`", "`--max-write-rate` of `run`: bytes of sampled results per second",
             'max_write_rate = "50M"'),
-    Setting("min_free_disk", str, "`2G,5%`", "`--min-free-disk`: what results leave free of the disk",
+    Setting("min_free_disk", str, "`2G,5%`", "`--min-free-disk` of `run`: free disk space that results must leave",
             'min_free_disk = "10G"'),
-    Setting("max_probe_memory", str, "a tenth of what is free", "`--max-probe-memory`: GPU memory of probes",
+    Setting("max_probe_memory", str, "a tenth of free memory", "`--max-probe-memory` of `run`: GPU memory of probes",
             'max_probe_memory = "2G"'),
-    Setting("max_host_memory", str, "`256M`", "`--max-host-memory`: records on their way to files, copies of PTX",
+    Setting("max_host_memory", str, "`256M`", "`--max-host-memory` of `run`: records in flight and copies of PTX",
             'max_host_memory = "1G"'),
 )  # fmt: skip
 _AMOUNTS = {setting.key: rf"{_SIZE}|NONE" for setting in LIMITS} | {
@@ -90,25 +90,25 @@ _AMOUNTS = {setting.key: rf"{_SIZE}|NONE" for setting in LIMITS} | {
 }
 SETTINGS = (
     Setting("palette", str, "`dark`", f"colours: {', '.join(f'`{name}`' for name in PALETTES)}", 'palette = "light"'),
-    Setting("ascii", bool, "as the locale says", "draw with ASCII characters only", "ascii = true"),
+    Setting("ascii", bool, "by the locale", "draw with ASCII characters only", "ascii = true"),
     Setting("low_bandwidth", bool, "on while the link is slow",
-            "`true`: redraw half as often and ignore the mouse; `false`: never", "low_bandwidth = true"),
+            "`true`: always redraw half as often and ignore the mouse; `false`: never", "low_bandwidth = true"),
     Setting("mouse", bool, "on, but not over SSH",
             "use the mouse (selecting text then needs Shift)", "mouse = false"),
-    Setting("trace_dir", Path, "`./trace`", "folder in which `run` makes traces, and where `watch` and the home screen "
-            "look for them", 'trace_dir = "~/traces"'),
+    Setting("trace_dir", Path, "`./trace`", "directory where `run` creates traces, and `watch` and the home screen "
+            "search for them", 'trace_dir = "~/traces"'),
     Setting("probe", str, f"`{DEFAULT_PROBE}`", "probe of `run` and of the home screen's form",
             f'probe = "{DEFAULT_PROBE}"'),
     Setting("launches", str, "`auto`", "launches of each kernel that `run` probes: `auto`, `all`, or a list such as "
             "`0-9,20`", 'launches = "all"'),
-    Setting("bandwidth", Path, "none", "what `tui-probe bandwidth --format json` wrote on this machine, for `roofline`",
+    Setting("bandwidth", Path, "none", "output of `tui-probe bandwidth --format json` on this machine, for `roofline`",
             'bandwidth = "~/bw.json"'),
-    Setting("detail", bool, "`false`", "`run` saves all records of a probe, and not only what its pages need",
+    Setting("detail", bool, "`false`", "`run` saves all records of a probe instead of only those that its pages need",
             "detail = true"),
-    Setting("machine_code", str, "`auto`", "`--machine-code` of `run`: which kernels without PTX are probed: "
+    Setting("machine_code", str, "`auto`", "`--machine-code` of `run`: kernels without PTX to probe: "
             "`auto`, `all` or `off`", 'machine_code = "all"'),
     *LIMITS,
-    Setting(KEYS, dict, "as listed under Keys", "keys of a command in the key table, by its id: one key, or a list",
+    Setting(KEYS, dict, "as listed under Keys", "key or list of keys for a command, by the command's id",
             '[keys]\nsort = "ctrl+s"'),
 )  # fmt: skip
 
@@ -130,7 +130,7 @@ def read_settings(path: Path | None = None) -> Settings:
     except OSError as error:
         return Settings(path=path, found=True, problems=(f"{path}: cannot be read: {error.strerror or error}",))
     except ValueError as error:  # also what is not a UTF-8
-        return Settings(path=path, found=True, problems=(f"{path}: not TOML, nothing of it is used: {error}",))
+        return Settings(path=path, found=True, problems=(f"{path}: not valid TOML, so the file is ignored: {error}",))
     values, problems = _checked(data)
     return Settings(**values, path=path, found=True, problems=tuple(f"{path}: {problem}" for problem in problems))
 
@@ -143,13 +143,13 @@ def _checked(data: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
     for key, value in data.items():
         kind = kinds.get(key)
         if kind is None:
-            problems.append(f"{key}: no such setting; there are {', '.join(kinds)}")
+            problems.append(f"{key}: unknown setting; use one of {', '.join(kinds)}")
         elif not isinstance(value, str if kind is Path else kind):
             problems.append(f"{key}: {value!r} is not {_WORDS[kind]}")
         elif key == "palette" and value not in PALETTES:
             problems.append(f"{key}: {value!r} is not one of {', '.join(PALETTES)}")
         elif key in _AMOUNTS and not re.fullmatch(_AMOUNTS[key], str(value).strip().upper()):
-            problems.append(f"{key}: {value!r} is not a limit; an example: {_example(key)}")
+            problems.append(f"{key}: {value!r} is not a limit; write e.g. {_example(key)}")
         elif key == "machine_code" and value not in MACHINE_CODE:
             problems.append(f"{key}: {value!r} is not one of {', '.join(MACHINE_CODE)}")
         elif key == "launches" and not _LAUNCHES.fullmatch(str(value)):
@@ -181,7 +181,7 @@ def _checked_keys(table: Mapping[str, object]) -> tuple[dict[str, tuple[str, ...
 
 def readme_section() -> str:
     """All settings as Markdown."""
-    lines = ["| Setting | Where it is not set | What it does | Example |", "|---|---|---|---|"]
+    lines = ["| Setting | Default | Effect | Example |", "|---|---|---|---|"]
     for setting in SETTINGS:
         example = setting.example.replace("\n", " ⏎ ")
         lines.append(f"| `{setting.key}` | {setting.default} | {setting.text} | `{example}` |")

@@ -17,7 +17,7 @@ from tui_probe.errors import ToolchainError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PTXAS_HINT: Final = "install the wheel nvidia-cuda-nvcc, or set CUDA_HOME to a CUDA toolkit"
+PTXAS_HINT: Final = "install the Python package nvidia-cuda-nvcc, or set CUDA_HOME to a CUDA toolkit"
 
 _RELEASE: Final = re.compile(r"release (\d+)\.(\d+)(?:, V([\d.]+))?")
 _ARCHITECTURE: Final = re.compile(r"'sm_(\d+)[af]?'")

@@ -62,7 +62,7 @@ def test_large_result_stays_readable_when_removed_and_reports_truncation(large: 
     assert look(large, "removed") == ["drawn"] * 4
     file.write_bytes(content)
     output = look(large, "100000")
-    assert all("cut short at 100000 while it was open: open it again" in line for line in output)
+    assert all("truncated at byte 100000 while open; open the file again" in line for line in output)
     assert len(output) == 4
 
 

@@ -65,7 +65,7 @@ def test_a_root_that_all_may_write_to_is_refused(launching: Runner, script: Scri
     root.chmod(0o777)
     result = launching.run(script("open('ran', 'w')"))
     assert result.returncode != 0
-    assert b"all users may write to the folder" in result.stderr
+    assert b"all users may write to the directory" in result.stderr
     assert b"--tracedir" in result.stderr
     assert not (launching.folder / "ran").exists()
     root.chmod(0o1777)

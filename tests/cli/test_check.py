@@ -228,7 +228,7 @@ def test_a_file_for_other_gpus_says_so_once(
     argv = ("block_sched", str(DATA / name), "--arch", arch, *kernel)
     outcome = Outcome(argv, capsys, work_folder)
     assert (outcome.status, outcome.out) == (1, "")
-    assert f"{name}: it has no kernel for a GPU of {arch}, but {held}" in outcome.err
+    assert f"{name}: the file has no kernel for {arch}, but {held}" in outcome.err
     record = Outcome((*argv, "--format", "json"), capsys, work_folder).record()
     assert f"but {held}" in record["error"]
     assert record["kernels"] == []
@@ -440,8 +440,8 @@ def test_ptx_for_an_unknown_target_is_compiled_for_the_oldest_known_gpu(
 @pytest.mark.parametrize(
     ("target", "options", "unknown", "instead"),
     [
-        ("sm_52", ("--arch", "sm_61"), "sm_61", "Name an architecture that this ptxas knows: --arch sm_75."),
-        ("sm_86", ("--arch", "sm_89"), "sm_89", "Name an architecture that this ptxas knows: --arch sm_90."),
+        ("sm_52", ("--arch", "sm_61"), "sm_61", "Pass an architecture that this ptxas supports: --arch sm_75."),
+        ("sm_86", ("--arch", "sm_89"), "sm_89", "Pass an architecture that this ptxas supports: --arch sm_90."),
         ("sm_101a", (), "sm_101", "Set CUDA_HOME to a CUDA toolkit whose ptxas supports this GPU"),
         ("sm_130", (), "sm_130", "Set CUDA_HOME to a CUDA toolkit whose ptxas supports this GPU"),
     ],
@@ -464,7 +464,7 @@ def test_file_without_a_kernel_says_so(
     write_target(knowing, "sm_80", ".func f() { ret; }\n// .entry g() { ret; }\n.extern .func h")
     outcome = Outcome(("block_sched", "made.ptx", *options), capsys, knowing)
     assert outcome.status == 1
-    assert outcome.err == "tui-probe: error: made.ptx: there is no kernel in it, in PTX for sm_80\n"
+    assert outcome.err == "tui-probe: error: made.ptx: the file has no kernel in PTX for sm_80\n"
 
 
 def test_file_without_a_kernel_for_an_older_gpu_names_its_target(
@@ -472,7 +472,7 @@ def test_file_without_a_kernel_for_an_older_gpu_names_its_target(
 ) -> None:
     write_target(knowing, "sm_80", ".func f() { ret; }")
     outcome = Outcome(("block_sched", "made.ptx", "--arch", "sm_75"), capsys, knowing)
-    assert outcome.err == "tui-probe: error: made.ptx: it has no kernel for a GPU of sm_75, but PTX for sm_80\n"
+    assert outcome.err == "tui-probe: error: made.ptx: the file has no kernel for sm_75, but PTX for sm_80\n"
 
 
 def test_many_kernels_are_listed_in_groups(work_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

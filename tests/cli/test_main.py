@@ -86,8 +86,8 @@ def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
         (["run", "--save-results", "true"], "--save-results needs --benchmark"),
         (["run", "--callback", "x.py", "true"], "--callback x.py: no such file"),
         (["report", ".", "--page", "kernls"], "did you mean kernels?"),
-        (["compare", "a:0@x", ":1"], "the number of a launch is expected after the @"),
-        (["show", "process", ":0", "-k", "1"], "--kernel 1 does not agree with 0"),
+        (["compare", "a:0@x", ":1"], "expected the number of a launch after @"),
+        (["show", "process", ":0", "-k", "1"], "--kernel 1 contradicts 0"),
         (["report", ".", "--page", "counts"], "there is no page 'counts'"),
     ],
 )

@@ -166,4 +166,4 @@ def test_a_file_of_another_profiler_is_no_trace(tmp_path: Path, capfd: pytest.Ca
     file = tmp_path / "my profile.csv"
     file.write_text("ID\n")
     assert main(["report", str(file)]) == 4
-    assert f"one of ncu or nsys opens with tui-probe open '{file}'" in capfd.readouterr().err
+    assert f"for files of ncu or nsys: tui-probe open '{file}'" in capfd.readouterr().err

@@ -116,7 +116,9 @@ def test_the_cubin_stays_whole_where_the_trial_of_pruned_ones_failed(tmp_path: P
         assert prepared(folder, gate=gate, cache=cache).outcome == "ok"
         assert ((folder / "pruned.bin").read_bytes() == IMAGE) == bool(wrong)
         log = (folder / "process.log").read_text()
-        failed = "[prune] pruned.bin is the whole cubin: the test of pruned ones failed here: other sums"
+        failed = (
+            "[prune] pruned.bin is the whole cubin, since the self-test of pruned cubins failed on this GPU: other sums"
+        )
         assert (failed in log) == bool(wrong)
         assert ("[prune] pruned.bin is the kernel only, of 2: " in log) != bool(wrong)
         assert "[cache]" not in log, "the one of the cache is pruned"
@@ -127,7 +129,7 @@ def test_the_cubin_stays_whole_where_it_holds_something_unknown(tmp_path: Path) 
     assert prepared(tmp_path, image).outcome == "ok"
     assert (tmp_path / "pruned.bin").read_bytes() == image
     log = (tmp_path / "process.log").read_text()
-    assert "[prune] pruned.bin is the whole cubin: section .nv.undergrow is not known" in log
+    assert "[prune] pruned.bin is the whole cubin: unknown section .nv.undergrow" in log
 
 
 def test_ptx_comes_first(tmp_path: Path) -> None:
@@ -414,7 +416,7 @@ def test_a_graft_in_a_pruned_cubin_is_that_in_the_whole(assembled: Callable[[str
 
 def test_pruned_cubins_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = {"outcome": "passed", "words": ""}
-    for number, (pruned, wrong) in enumerate((("passed", ""), ("other sums", "other sums"), ("", "it was not tried"))):
+    for number, (pruned, wrong) in enumerate((("passed", ""), ("other sums", "other sums"), ("", "not run"))):
         FakeTrial(monkeypatch, json.dumps(outcome | {"pruned": pruned}))
         assert GraftGate(tmp_path / str(number), []).pruning_fault(90) == wrong
 
@@ -448,7 +450,7 @@ def test_records_of_the_trial() -> None:
     good = graft_trial._WARP_RECORD.pack(5, 7, 3, 1)
     graft_trial.check_warp_records(good * 4)
     for bad, words in (
-        (good + bytes(32), "1 of 2 warps left no record"),
+        (good + bytes(32), "1 of 2 warps saved no record"),
         (graft_trial._WARP_RECORD.pack(5, 0, 3, 1), "0 cycles"),
         (graft_trial._WARP_RECORD.pack(5, 7, 1 << 20, 1), "SM 1048576"),
     ):
@@ -568,7 +570,7 @@ def test_records_of_single_accesses_of_the_trial() -> None:
     for bad, words in (
         (bytes(32) + recorded(good)[32:], "a warp's record"),
         (changed(5, odd[:1]), "thread 5 saved 1 accesses"),
-        (changed(5, odd[::-1]), "before one that came earlier"),
+        (changed(5, odd[::-1]), "accesses in the wrong order"),
         (changed(5, [odd[0]._replace(address=OUTPUT), odd[1]]), "thread 5 saved 1 accesses"),
         (changed(5, [odd[0]._replace(address=TOTAL + 4), *odd[1:]]), "2 addresses"),
         (changed(5, [odd[0]._replace(place=0), *odd[1:]]), "no instruction"),
@@ -582,7 +584,7 @@ def test_records_of_single_accesses_of_the_trial() -> None:
 
 def test_trial_results_before_a_hang_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def hang(command: list[str], **_: object) -> None:
-        lines = [{"outcome": "passed", "slots": words, "instructions": "it did not end"} for words in ("", "passed")]
+        lines = [{"outcome": "passed", "slots": words, "instructions": "it did not finish"} for words in ("", "passed")]
         raise subprocess.TimeoutExpired(command, 60, "".join(json.dumps(line) + "\n" for line in lines).encode())
 
     monkeypatch.setattr(subprocess, "run", hang)
@@ -591,7 +593,7 @@ def test_trial_results_before_a_hang_hold(tmp_path: Path, monkeypatch: pytest.Mo
     assert gate.allows_slots(90)
     reason = gate.closed(90, TrialPart.INSTRUCTIONS)
     assert reason
-    assert "it did not end" in reason.text
+    assert "it did not finish" in reason.text
 
 
 def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,8 +84,7 @@ def test_more_are_limited_where_nothing_spills() -> None:
     assert choice.trial.form == KernelForm(40)
     assert choice.note is None
     assert choice.log_text == (
-        "[registers] 40 of a thread, limited to 40: 32 without the probe, 48 with it as the assembler would have it;"
-        " 1 more tried"
+        "[registers] 40 of a thread, limited to 40: 32 without the probe, 48 with the probe by default; 1 more tried"
     )
 
 
@@ -104,8 +103,8 @@ def test_the_lean_form_is_taken_where_each_access_comes_once_and_it_is_less_of_e
     choice = chosen(SMALLER, before=10, body="")
     assert choice.trial.form == KernelForm(is_lean=True)
     assert choice.log_text == (
-        "[registers] 16 of a thread, without a limit, in the lean form of the probe: 10 without the probe, 20 with it"
-        " as the assembler would have it; 1 more tried"
+        "[registers] 16 of a thread, without a limit, in the lean form of the probe: 10 without the probe, 20 with"
+        " the probe by default; 1 more tried"
     )
     assert choice.note
     assert choice.note.text == "gmem_sectors is in its form with few registers: the probed kernel has 16, not 20"

@@ -73,7 +73,7 @@ def test_permanent_failures_are_not_retried(text: str) -> None:
 @pytest.mark.parametrize("helper", ["OUT", "ADDR", "IN1"])
 def test_a_loop_has_no_operands(helper: str) -> None:
     text = PROBE.replace("mov.u32 %at, LINE", f"mov.u32 %at, {helper}")
-    with pytest.raises(ProbeFileError, match="leave '\\+' out of the position"):
+    with pytest.raises(ProbeFileError, match="remove '\\+' from the position"):
         toml_probe(text)
 
 

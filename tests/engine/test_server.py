@@ -216,7 +216,7 @@ def test_gpu_that_no_assembler_knows_gets_ptx(tmp_path: Path) -> None:
     with server, connected(tmp_path / "engine") as hook:
         assert hook.prepare(directory, "store", "sm_80") == ("ok", "probed.ptx")
     log = (directory / "process.log").read_text()
-    assert "no ptxas on this machine knows sm_80: the driver compiles probed.ptx" in log
+    assert "no ptxas on this machine supports sm_80: the driver compiles probed.ptx" in log
     assert "ptxas 13.5.37 does not support sm_80 code architecture-unknown" in log
     assert {"probed.ptx", "kernel.info", "sites.json"} <= {path.name for path in directory.iterdir()}
 

@@ -114,7 +114,7 @@ def test_check_says_how_many_places_each_part_matched(tmp_path: Path, capsys: py
         (
             "strides.cu:6",
             re.sub(r"(?m)^\s*\.loc.*$", "", STRIDES),
-            ": it tells no lines of source (compile with -lineinfo)",
+            ": it has no source lines (compile with -lineinfo)",
         ),
     ],
 )

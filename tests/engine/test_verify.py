@@ -103,7 +103,9 @@ def test_refused_snippets(snippet: str, words: list[str]) -> None:
 
 
 def test_helpers_belong_to_instructions() -> None:
-    with pytest.raises(ProbeFileError, match="line 14: ADDR has no meaning at position 'kernel'"):
+    with pytest.raises(
+        ProbeFileError, match="line 14: ADDR is a property of an instruction: it is not available at position 'kernel'"
+    ):
         toml_probe(frame("mov.u64 %a, ADDR;", position="kernel"))
 
 
@@ -155,10 +157,10 @@ CLAUSES = {
     ),
     "writes memory": ("st.global.u64 [ADDR], %a;", "'st.global.u64 [ADDR], %a;' writes memory: use SAVE"),
     "saves in no map": ("SAVE [ n ] {%a, %b};", "there is no map n (maps of this probe: m)"),
-    "branches out": ("bra done;", "'bra done;' branches out of the snippet: only its own labels can be reached"),
+    "branches out": ("bra done;", "'bra done;' branches out of the snippet: branch to a label of the snippet"),
     "leaves": ("@%yes exit;", "'@%yes exit;' leaves the probe: branch to a label of the snippet"),
     "calls": ("call helper;", "'call helper;' leaves the probe: branch to a label of the snippet"),
-    "waits": ("bar.sync 0;", "'bar.sync 0;' makes the kernel wait: leave it out"),
+    "waits": ("bar.sync 0;", "'bar.sync 0;' makes the kernel wait: remove this instruction from the snippet"),
     "writes shared memory": ("st.shared.u32 [tile], %b;", "'st.shared.u32 [tile], %b;' writes memory: use SAVE"),
     "reads shared memory": (
         "ld.shared.u32 %b, [tile];",
@@ -174,7 +176,7 @@ CLAUSES = {
     ),
     "declares shared memory": (
         ".shared .b32 own;",
-        "a snippet holds instructions, labels, .reg declarations, LOCATE, SAVE, ADD; not '.shared .b32 own;'",
+        "a snippet may contain instructions, labels, .reg, LOCATE, SAVE and ADD, not '.shared .b32 own;'",
     ),
     "uses an undeclared register": (
         "add.u64 %a, %a, %c;",
@@ -239,7 +241,7 @@ def test_a_part_without_effect_is_refused(snippet: str) -> None:
     with pytest.raises(ProbeFileError) as caught:
         toml_probe(frame("") + DEAD.format(snippet), "bad")
     line = f", line {frame('').count(chr(10)) + 6}" if snippet else ""
-    advice = "nothing that is saved depends on it; save what it computes"
+    advice = "has no effect on saved values: save a value that it computes"
     assert str(caught.value) == f"bad.toml{line}: [dead] has no effect: {advice}"
 
 
@@ -253,6 +255,6 @@ def test_nothing_runs_after_a_block(position: str) -> None:
     text = frame("", position).replace("before =", "after =")
     with pytest.raises(ProbeFileError) as caught:
         toml_probe(text, "bad")
-    reason = "[p] is at 'block' or 'loop', where nothing runs after: write 'before'"
+    reason = "[p] is at 'block' or 'loop', which support only 'before': write 'before'"
     assert str(caught.value).startswith("bad.toml, line ")
     assert str(caught.value).endswith(reason)

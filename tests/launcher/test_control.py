@@ -191,7 +191,9 @@ def test_the_copy_of_the_output_is_limited_and_the_output_is_not(
     (trace,) = [path for path in (tool.folder / "trace").iterdir() if path.is_dir()]
     assert (trace / "stdout.log").stat().st_size == 65536
     record = json.loads((trace / "run.json").read_text())
-    assert record["messages"] == ["stdout.log and stderr.log end after 65536 bytes: keep more with --max-trace-bytes"]
+    assert record["messages"] == [
+        "stdout.log and stderr.log end after 65536 bytes: to keep more, raise --max-trace-bytes"
+    ]
     assert result.stderr.count(b"\n") == 1
     budgets = record["budgets"]
     assert budgets["trace_bytes"]["used"] >= 65536
@@ -225,4 +227,4 @@ def test_one_of_the_probes_is_chosen_from_another_terminal(tmp_path: Path, capsy
     assert "probes        one, two: alternately" in capsys.readouterr().out
     assert control["only_probe"] == 0
     assert main(["ctl", str(spool.parent), "probe", "three"]) != 0
-    assert "three: the run has no such probe; it has one, two" in capsys.readouterr().err
+    assert "three is not a probe of the run; its probes: one, two" in capsys.readouterr().err

@@ -113,7 +113,7 @@ def test_killed_supervisor_is_reported(tool: Runner, script: Script) -> None:
         os.kill(holder, signal.SIGKILL)
         screen.read_until(b"killed by signal 9")
         screen.type(CTRL_Q)
-        assert b"the process that held the run was killed" in screen.read_to_end()
+        assert b"the supervisor process of the run was killed" in screen.read_to_end()
         assert os.waitstatus_to_exitcode(screen.wait()) == 1
     (tool.folder / "go").touch()
 

@@ -54,7 +54,7 @@ def test_programs_with_and_without_a_loader(tmp_path: Path) -> None:
     subprocess.run(["cc", "-nostartfiles", "-o", dynamic, source], check=True)
     assert (is_static(static), is_static(dynamic), is_static(source)) == (True, False, False)
     assert unreachable([str(static)], None) == [
-        f"{static} is statically linked, so tui-probe cannot see what it launches: link it with the shared libc"
+        f"{static} is statically linked, so tui-probe cannot see its launches; link it with the shared libc"
     ]
     assert unreachable(["dynamic"], str(tmp_path)) == unreachable(["nowhere"], str(tmp_path)) == []
 

@@ -19,7 +19,7 @@ def test_full_disk_is_not_full_trace() -> None:
     """The path has 'trace' in it, and 'kernel'."""
     advice = kernel_advice("failed", read_reason(f"{FULL_DISK} code disk-full"))
     assert "--max-trace-bytes" not in advice
-    assert "The disk of the trace is full" in advice
+    assert "The trace's disk or your quota is full" in advice
     assert "--tracedir" in advice
 
 
@@ -62,5 +62,5 @@ def test_a_report_has_text_and_code(tmp_path: Path) -> None:
     assert f'"reason": "{FULL_DISK}", "reason_code": "disk-full"' in data
     assert '"reason": "something new", "reason_code": null' in data
     summary = " ".join(" ".join(report_lines(trace, "summary", "table")).split())
-    assert "The disk of the trace is full" in summary
+    assert "The trace's disk or your quota is full" in summary
     assert " code disk-full" not in summary

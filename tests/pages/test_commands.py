@@ -44,7 +44,7 @@ def test_other_path_has_exit_status_4(tmp_path: Path, capfd: pytest.CaptureFixtu
     assert main(["report", str(tmp_path / "nowhere")]) == 4
     out, err = capfd.readouterr()
     assert out == ""
-    message = f"{tmp_path}/nowhere does not exist: name a trace directory (the one that holds event.log)"
+    message = f"{tmp_path}/nowhere does not exist; pass a trace directory (it contains event.log)"
     assert err == f"tui-probe: error: {message}\n"
 
 

@@ -118,7 +118,7 @@ def test_blocks_in_json_add_up(example: Trace) -> None:
     assert first["running"] + first["scheduling"] + first["ramp"] + first["tail"] == pytest.approx(first["span"])
     assert sum(first["sms"]["blocks"]) == first["blocks"] == 24
     assert damaged["running"] is damaged["sms"] is None
-    assert "the file was cut off" in damaged["problem"]
+    assert "the file is truncated" in damaged["problem"]
 
 
 def test_simulated_runs_are_labelled_and_show_no_times(simulated: Trace) -> None:

@@ -196,5 +196,5 @@ def test_damaged_graft_line_is_reported(trace: Trace, monkeypatch: pytest.Monkey
     path = trace.kernels[0].file("kernel.info")
     assert path is not None
     path.write_text(GRAFTED.replace("grafted 0 144", "grafted 0 1x4"))
-    with pytest.raises(TraceError, match=r"kernel.info, 'grafted': a count was expected, not '1x4'"):
+    with pytest.raises(TraceError, match=r"kernel.info, 'grafted': expected a count, not '1x4'"):
         opened(trace, "sass", "0")

@@ -130,9 +130,9 @@ def test_a_block_has_one_of_the_classes(position: str) -> None:
 @pytest.mark.parametrize(
     ("position", "snippet", "words"),
     [
-        ("ld.global", "add.u64 %n, %n, INSTRUCTIONS;", "number of instructions of a block"),
-        ("block:ld.global", "add.u64 %n, %n, INSTRUCTIONS;", "number of instructions of a block"),
-        ("block.load", "add.u64 %n, %n, BYTES;", "no meaning at blocks and lines of source"),
+        ("ld.global", "add.u64 %n, %n, INSTRUCTIONS;", "available only at a block"),
+        ("block:ld.global", "add.u64 %n, %n, INSTRUCTIONS;", "available only at a block"),
+        ("block.load", "add.u64 %n, %n, BYTES;", "not available at blocks and source lines"),
     ],
 )
 def test_helpers_belong_to_their_positions(position: str, snippet: str, words: str) -> None:

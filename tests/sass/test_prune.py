@@ -218,9 +218,9 @@ def test_a_function_that_is_left_out_must_not_end_the_kernel(linked: Link) -> No
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        (b".nv.callgraph", b".nv.undergrow", r"section \.nv\.undergrow is not known"),
-        (b".note.nv.cuinfo", b".note.nv.others", "the flags of the file"),
-        (struct.pack("<BBH", 4, 0x1C, 8), struct.pack("<BBH", 4, 0x7E, 8), "attribute 0x7e, which is not known"),
+        (b".nv.callgraph", b".nv.undergrow", r"unknown section \.nv\.undergrow"),
+        (b".note.nv.cuinfo", b".note.nv.others", "the file has unknown flags"),
+        (struct.pack("<BBH", 4, 0x1C, 8), struct.pack("<BBH", 4, 0x7E, 8), "unknown attribute 0x7e"),
     ],
     ids=["section", "flags", "attribute"],
 )

@@ -57,7 +57,7 @@ def test_a_path_that_exists_is_a_path(word: str) -> None:
 
 
 def test_a_launch_is_a_number() -> None:
-    with pytest.raises(UsageError, match="the number of a launch is expected after the @"):
+    with pytest.raises(UsageError, match="expected the number of a launch after @"):
         parse_address("trace:matmul@last", THERE.__contains__)
 
 
@@ -65,7 +65,7 @@ def test_options_and_address_agree() -> None:
     address = parse_address("trace:matmul", THERE.__contains__)
     assert address.agreed(None, 3) == Address(Path("trace"), "matmul", 3)
     assert address.agreed("matmul", None) == address
-    with pytest.raises(UsageError, match="--kernel saxpy does not agree with matmul in trace:matmul"):
+    with pytest.raises(UsageError, match="--kernel saxpy contradicts matmul in trace:matmul"):
         address.agreed("saxpy", None)
-    with pytest.raises(UsageError, match="--launch 4 does not agree with 0"):
+    with pytest.raises(UsageError, match="--launch 4 contradicts 0"):
         parse_address("trace@0", THERE.__contains__).agreed(None, 4)

@@ -38,7 +38,7 @@ def test_the_lines_of_sites() -> None:
     info = parse_kernel_info(lines)
     assert info.sites == {1: (12, 15, 90)}
     assert info.maps == (MapInfo("warp", 16), MapInfo("warp", 0))
-    with pytest.raises(TraceError, match="a count was expected, not 'x'"):
+    with pytest.raises(TraceError, match="expected a count, not 'x'"):
         parse_kernel_info([*lines, "sites 0 x"])
 
 
@@ -74,10 +74,10 @@ def test_older_kernel_info_ends_in_a_bare_callback(last: list[str], callback: st
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([], "0 lines, of at least 3"),
-        (["f", "x", "0"], "line 2: a count was expected, not 'x'"),
+        ([], "0 lines instead of at least 3"),
+        (["f", "x", "0"], "line 2: expected a count, not 'x'"),
         (["f", "1", "2", "1,16"], "2 maps announced, 1 lines follow"),
-        (["f", "1", "1", "2,16"], "line 4: 'type,bytes' was expected, not '2,16'"),
+        (["f", "1", "1", "2,16"], "line 4: expected 'type,bytes', not '2,16'"),
     ],
 )
 def test_damaged_kernel_info_names_the_line(lines: list[str], message: str) -> None:

@@ -59,9 +59,11 @@ def test_reduced_content_of_a_map(tmp_path: Path, group: str, shape: tuple[int, 
 def test_records_that_were_not_kept_are_asked_for_in_vain(tmp_path: Path) -> None:
     """No page takes the empty slots for records."""
     result = read_result(reduced_file(tmp_path / "1.bin", "block"))
-    with pytest.raises(TraceError, match="one record per block was kept: for those of each thread run with --detail"):
+    with pytest.raises(
+        TraceError, match="the file has one record per block; to save records per thread, run with --detail"
+    ):
         result.records(0, "<u4")
-    with pytest.raises(TraceError, match="reduced to records of 16 bytes, not 8: it was written by another probe"):
+    with pytest.raises(TraceError, match="reduced to records of 16 bytes, not 8; another probe wrote the file"):
         result.reduced(0, "<u8")
     assert record_counts_text(result) == "one record per block kept, 1 of 6 lack it"
     assert (
@@ -79,8 +81,8 @@ def test_a_map_that_is_not_reduced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("marks", "record", "message"),
     [
-        (b"", 16, "0 bytes that are not those of a reduced map"),
-        (struct.pack("<II", 4, 0) + bytes(99), 16, "107 bytes that are not those of a reduced map"),
+        (b"", 16, "0 bytes do not form a reduced map"),
+        (struct.pack("<II", 4, 0) + bytes(99), 16, "107 bytes do not form a reduced map"),
         (struct.pack("<II", GROUPS["block"], 0) + bytes(105), 16, "113 bytes for 6 records of 16 bytes, one per block"),
         (struct.pack("<II", GROUPS["launch"], 0) + bytes(26), 24, "34 bytes for 1 records of 24 bytes, one per launch"),
     ],

@@ -75,5 +75,5 @@ def test_impossible_samples(tmp_path: Path, numbers: tuple[int, int, int], measu
 def test_one_that_was_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "1.bin"
     path.write_bytes(sampled_bytes((16, 1, 1), 0, 4, 4)[:-1])
-    with pytest.raises(TraceError, match="sample of blocks was cut off"):
+    with pytest.raises(TraceError, match="block sample is truncated"):
         read_result(path)

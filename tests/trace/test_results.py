@@ -97,23 +97,23 @@ def header_and_sections(*numbers: int, sections: bytes = b"") -> bytes:
 
 
 BROKEN = {
-    "empty": (b"", "0 bytes, the header needs 32"),
-    "header cut": (b"\1" * 31, "31 bytes, the header needs 32"),
+    "empty": (b"", "0 bytes, but the header has 32"),
+    "header cut": (b"\1" * 31, "31 bytes, but the header has 32"),
     "no blocks": (header_and_sections(0, 1, 1, 32, 1, 1, 0, 0), "offset 0: the grid is 0×1×1"),
     "no threads": (header_and_sections(1, 1, 1, 32, 0, 1, 0, 0), "offset 12: the block is 32×0×1"),
     "text": (b"[exec] succeed 0\n" * 9, "not a result file"),
     "many maps": (header_and_sections(1, 1, 1, 32, 1, 1, 0, 1 << 31), "offset 28: 2147483648 maps"),
     "huge grid": (header_and_sections(*[0xFFFFFFFF] * 6, 0, 1), "offset 0: the grid is"),
-    "table cut": (header_and_sections(1, 1, 1, 32, 1, 1, 0, 2) + b"\0" * 16, "offset 32: 2 sections need 64 bytes"),
+    "table cut": (header_and_sections(1, 1, 1, 32, 1, 1, 0, 2) + b"\0" * 16, "offset 32: 2 maps need 64 bytes"),
     "cut": (result_bytes((2, 1, 1), (64, 1, 1), [(32, slots(2, 2, 16))])[:-1], "a map ends at 112, the file at 111"),
     "in the header": (
         header_and_sections(1, 1, 1, 32, 1, 1, 0, 1, sections=struct.pack("<IIQ", 16, 32, 40)) + b"\0" * 64,
-        "offset 40: a map at 40, which is in the header",
+        "offset 40: the map at 40 overlaps the header",
     ),
     "overlap": (
         header_and_sections(1, 1, 1, 32, 1, 1, 0, 2, sections=struct.pack("<IIQIIQ", 16, 32, 64, 16, 32, 72))
         + b"\0" * 99,
-        "offset 56: a map at 72 overlaps the one that ends at 80",
+        "offset 56: the map at 72 overlaps the map that ends at 80",
     ),
     "huge map": (
         header_and_sections(1 << 31, 1 << 20, 1, 32, 1, 1, 0, 1, sections=struct.pack("<IIQ", 1 << 31, 32, 48)) + b"\0",
@@ -173,9 +173,9 @@ def test_a_file_that_does_not_tell(file: Path) -> None:
     ("about", "message"),
     [
         ([(2, 8, b""), (3, 4, b""), (1, 16, MARKS[:2])], "map 2: 2 bytes of marks for 24 slots"),
-        ([(2, 8, b""), (0, 4, b""), (1, 16, MARKS)], "map 0: its counts are missing"),
-        ([(0, 8, b""), (0, 4, b""), (2, 16, MARKS)], "map 2: its counts are missing"),
-        ([(0, 8, b""), (2, 4, b""), (3, 16, b"")], "map 1: its counts are missing"),
+        ([(2, 8, b""), (0, 4, b""), (1, 16, MARKS)], "map 0: the counts of the map are missing"),
+        ([(0, 8, b""), (0, 4, b""), (2, 16, MARKS)], "map 2: the counts of the map are missing"),
+        ([(0, 8, b""), (2, 4, b""), (3, 16, b"")], "map 1: the counts of the map are missing"),
         ([(0, 8, b""), (0, 4, b""), (3, 16, b"")], "map 2: counts of 16 bytes"),
         ([(0, 8, b""), (0, 4, b""), (1, 8, MARKS)], "map 2: marks for slots of 2 records"),
         ([(6, 8, b""), (3, 4, b""), (1, 16, MARKS)], "not what a map of its size can be"),
@@ -211,13 +211,15 @@ def test_damage_behind_the_maps_is_an_error_or_unknown(tmp_path: Path, at: int, 
 
 
 def test_a_missing_file_is_a_trace_error(file: Path) -> None:
-    with pytest.raises(TraceError, match=r"^(?!.*Errno).*: it is no longer there: run again"):
+    with pytest.raises(TraceError, match=r"^(?!.*Errno).*: the file no longer exists; run again"):
         read_result(file)
 
 
 def test_a_packed_file_is_named_with_what_unpacks_it(file: Path) -> None:
     file.with_name(f"{file.name}.xz").write_bytes(b"")
-    with pytest.raises(TraceError, match=rf": it is packed as {file.name}.xz: unpack it with xz -d .*/{file.name}.xz"):
+    with pytest.raises(
+        TraceError, match=rf": the file is compressed as {file.name}.xz; unpack it with xz -d .*/{file.name}.xz"
+    ):
         read_result(file)
 
 

@@ -55,7 +55,7 @@ def test_sites_in_machine_code_have_an_offset_in_place_of_a_line() -> None:
     ptx, found = parse_sites(json.dumps({**WHOLE, "probes": [PROBE, graft]}).encode())
     assert ptx.sites[0].instruction.line == 12
     assert found.sites[0].instruction == SiteInstruction(0x70, "LDG.E", "load")
-    with pytest.raises(TraceError, match="a number from 0 on was expected, not None"):
+    with pytest.raises(TraceError, match="expected a number of at least 0, not None"):
         parse_sites(json.dumps({**WHOLE, "probes": [{**PROBE, "way": "graft"}]}).encode())
 
 
@@ -76,15 +76,15 @@ def changed(*path: str | int, to: object) -> bytes:
         (b"\xff\xfe\xff", "decode"),
         (b"[" * 100_000, "nests too deep"),
         (b'{"version": 1' + b"0" * 5000 + b"}", "limit"),
-        (b"[]", "an object was expected, not list"),
-        (changed("version", to=2), "version 2 is not read, only 1: a newer tui-probe may"),
-        (changed("version", to=True), "a number from 0 on was expected, not True"),
-        (changed("files", to={}), "a list was expected, not dict"),
-        (changed("probes", 0, "probe", to=None), "a text was expected, not None"),
+        (b"[]", "expected an object, not list"),
+        (changed("version", to=2), "version 2 is not supported, only 1; a newer tui-probe may"),
+        (changed("version", to=True), "expected a number of at least 0, not True"),
+        (changed("files", to={}), "expected a list, not dict"),
+        (changed("probes", 0, "probe", to=None), "expected a string, not None"),
         (changed("probes", 0, "maps", "m", "sites", to=[2]), "number 2 of 2"),
-        (changed("probes", 0, "sites", 0, "line", to=-1), "a number from 0 on was expected, not -1"),
-        (changed("probes", 0, "sites", 0, "line", to=1e9), "a number from 0 on was expected, not 1000000000.0"),
-        (changed("probes", 0, "sites", 0, "bytes", to=1 << 40), "a number from 0 on was expected, not 1099511627776"),
+        (changed("probes", 0, "sites", 0, "line", to=-1), "expected a number of at least 0, not -1"),
+        (changed("probes", 0, "sites", 0, "line", to=1e9), "expected a number of at least 0, not 1000000000.0"),
+        (changed("probes", 0, "sites", 0, "bytes", to=1 << 40), "expected a number of at least 0, not 1099511627776"),
         (changed("probes", 0, "sites", 0, "class", to="magic"), "'magic' is not one of fp32, fp64"),
         (changed("probes", 0, "sites", 0, "access", to=[]), "list is not one of load, store"),
         (changed("probes", 0, "sites", 0, "at", to="end"), "'end' is not one of instruction, block, loop"),

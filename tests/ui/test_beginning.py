@@ -43,7 +43,7 @@ async def test_a_kernel_and_its_launch(tmp_path: Path, address: Address, kernel:
         (Address(None, "nonsense"), "nothing in this trace is :nonsense"),
         (Address(None, "0", 99), "nothing in this trace is :0@99"),
         (Address(None, "0", 5), "nothing in this trace is :0@5"),
-        (Address(None, "(", None), "a kernel is named by a regular expression or an index"),
+        (Address(None, "(", None), "select a kernel by regular expression or index"),
     ],
 )
 async def test_missing_address_is_reported(tmp_path: Path, address: Address, words: str) -> None:

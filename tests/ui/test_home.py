@@ -472,7 +472,7 @@ def test_the_form_of_the_example_has_the_probe_and_the_gpu_of_the_form() -> None
 
 @pytest.mark.parametrize("command", ["tui-probe demo", "/usr/bin/tui-probe demo", "python3.12 -m tui_probe demo"])
 def test_a_command_that_is_tui_probe_itself_is_refused(command: str) -> None:
-    with pytest.raises(ValueError, match=r"does not probe itself: the demo is a command of its own"):
+    with pytest.raises(ValueError, match=r"does not profile itself; run the demo from a shell"):
         options_of(StartForm(command))
     with pytest.raises(SystemExit):
         main(["run", "--", *command.split()])

@@ -131,7 +131,7 @@ async def test_unreadable_result_is_reported(tmp_path: Path) -> None:
         stage.live.table.select(1)
         await stage.press("enter", "exclamation_mark")
         assert "the result could not be read: result/" in stage.text.split("\n")[-1]
-        assert "it is packed as" in stage.text.split("\n")[-1]
+        assert "the file is compressed as" in stage.text.split("\n")[-1]
 
 
 async def test_without_a_result_it_says_so(session: Session) -> None:

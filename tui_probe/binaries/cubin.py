@@ -34,7 +34,7 @@ _RELA_ENTRY: Final = struct.Struct("<QIIq")
 _FUNCTION: Final = 2
 _ENTRY_POINT: Final = 0x10
 """Flag in a symbol's ``other`` byte: a kernel, not a function that kernels call."""
-_DAMAGED_TEXT: Final = "the cubin is damaged or cut off: {}; capture it again"
+_DAMAGED_TEXT: Final = "the cubin is corrupt or truncated: {}; extract or record it again"
 _MAX_SECTION_OVERLAP: Final = 4
 """Maximum average number of sections per byte of the file: from sm_100 on some (``.nv.merc``) share theirs."""
 
@@ -79,7 +79,7 @@ class Cubin:
         """Raise ImageError for what is not a cubin, is damaged or cut off."""
         header = read_header(image)
         if header.machine != _CUDA_MACHINE or header.section_size != SECTION_HEADER.size:
-            raise ImageError(_DAMAGED_TEXT.format("it is not an ELF file for CUDA"))
+            raise ImageError(_DAMAGED_TEXT.format("not an ELF file for CUDA"))
         return cls(image, header, tuple(_sections(image, header)))
 
     @cached_property
@@ -105,7 +105,7 @@ class Cubin:
         """The section of that name. Raises ImageError."""
         section = self.find(name)
         if section is None:
-            raise ImageError(_DAMAGED_TEXT.format(f"it has no section {name}"))
+            raise ImageError(_DAMAGED_TEXT.format(f"no section {name}"))
         return section
 
     @cached_property
@@ -114,14 +114,14 @@ class Cubin:
         for section in self.sections:
             if section.type == _SYMBOL_TABLE:
                 return section
-        raise ImageError(_DAMAGED_TEXT.format("it has no symbols"))
+        raise ImageError(_DAMAGED_TEXT.format("no symbols"))
 
     @cached_property
     def symbols(self) -> tuple[Symbol, ...]:
         """All symbols by number. Raises ImageError."""
         table = self.symbol_section
         if table.link >= len(self.sections):
-            raise ImageError(_DAMAGED_TEXT.format("its symbols have no names"))
+            raise ImageError(_DAMAGED_TEXT.format("symbols without names"))
         names, content = NameTable(self.content(self.sections[table.link])), self.content(table)
         complete = content[: len(content) // SYMBOL.size * SYMBOL.size]
         return tuple(
@@ -144,7 +144,7 @@ class Cubin:
     def symbol(self, index: int) -> Symbol:
         """The symbol of that number. Raises ImageError."""
         if index >= len(self.symbols):
-            raise ImageError(_DAMAGED_TEXT.format(f"it has no symbol {index}"))
+            raise ImageError(_DAMAGED_TEXT.format(f"no symbol {index}"))
         return self.symbols[index]
 
     def relocation_sections(self) -> Iterator[Section]:
@@ -187,5 +187,5 @@ def _sections(image: bytes, header: Header) -> Iterator[Section]:
     for section in read_sections(image, header):
         left -= section.end - section.offset
         if left < 0:
-            raise ImageError(_DAMAGED_TEXT.format("its sections lie over each other"))
+            raise ImageError(_DAMAGED_TEXT.format("overlapping sections"))
         yield section

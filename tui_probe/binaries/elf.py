@@ -111,7 +111,7 @@ class NameTable:
         text = self._table[place : end if end >= 0 else len(self._table)]
         self._left -= len(text)
         if self._left < 0:
-            raise ImageError("the ELF image is damaged: its names do not end; capture it again")
+            raise ImageError("the ELF image has unterminated names: extract or record it again")
         return text
 
 
@@ -136,7 +136,7 @@ def read_sections(image: bytes, header: Header) -> Iterator[Section]:
     if table == 0:
         return
     if entry_size < SECTION_HEADER.size:
-        raise ImageError(f"the ELF image has section headers of {entry_size} bytes: it is damaged")
+        raise ImageError(f"the ELF image has section headers of {entry_size} bytes, so it is corrupt")
     first = Section(0, "", *_fields_at(image, table))
     count = header.sections or first.size  # more sections than 16 bits count: the first header tells
     names_index = first.link if header.names == _EXTENDED_INDEX else header.names
@@ -171,7 +171,7 @@ def wanted_section_slices(image: bytes, is_wanted: Callable[[str], object]) -> I
         if is_wanted(name):
             left -= place.stop - place.start
             if left < 0:
-                raise ImageError(f"sections {name} of the ELF image overlap: it is damaged; capture it again")
+                raise ImageError(f"sections {name} of the ELF image overlap: extract or record it again")
             yield name, place
 
 
@@ -188,4 +188,4 @@ def _checked_end(image: bytes, section: Section) -> int:
 
 
 def _cut_off_error(part: str) -> ImageError:
-    return ImageError(f"the ELF image is cut off before the end of {part}: capture it again")
+    return ImageError(f"ELF image truncated in {part}: extract or record it again")

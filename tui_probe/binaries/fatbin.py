@@ -32,7 +32,7 @@ _OF_FAMILY: Final = 0x200000
 _FAMILY: Final = 10
 _RATIO: Final = 64
 """Bytes more for each byte of the file: compilers' output shrinks to a fifth to a twentieth."""
-_CUT_OFF: Final = "the fatbin is cut off: its header tells {} bytes, {} are there; capture the image again"
+_CUT_OFF: Final = "fatbin truncated: its header has a size of {} bytes, but {} exist; extract or record the image again"
 
 
 class EntryKind(IntEnum):
@@ -88,11 +88,11 @@ class FatbinEntry:
         if not self.flags & (_LZ4 | _ZSTD):
             return self.payload
         if self.size <= 0:
-            raise ImageError(f"a fatbin entry tells a size of {self.size} bytes when decompressed: it is damaged")
+            raise ImageError(f"corrupt fatbin entry: decompressed size {self.size} bytes")
         try:
             return self._decompress()
         except (lz4.block.LZ4BlockError, zstd.ZstdError) as error:
-            raise ImageError(f"a compressed fatbin entry for sm_{self.arch} cannot be read: {error}") from error
+            raise ImageError(f"a compressed fatbin entry for sm_{self.arch} cannot be decompressed: {error}") from error
 
     def _decompress(self) -> bytes:
         payload = self.payload
@@ -100,7 +100,7 @@ class FatbinEntry:
             content: bytes = lz4.block.decompress(payload, uncompressed_size=self.size)
             return content
         if zstd.content_size(payload) not in (self.size, None):
-            raise ImageError("a fatbin entry and its zstd frame tell different sizes: it is damaged")
+            raise ImageError("corrupt fatbin entry: its size differs from that of its zstd frame")
         return zstd.decompress(payload, self.size)
 
 
@@ -126,8 +126,7 @@ def container_entries(image: bytes, place: slice | None = None) -> Iterator[list
             declared += entry.size
             if declared > most:
                 raise ImageError(
-                    f"a fatbin of {stop - start} bytes tells that its entries have more than {most}"
-                    " bytes when decompressed: it is damaged"
+                    f"corrupt fatbin of {stop - start} bytes: its decompressed entries exceed {most} bytes"
                 )
             held.append(entry)
         yield held
@@ -161,7 +160,7 @@ def _read_entries(image: bytes, position: int, end: int) -> Iterator[FatbinEntry
         if header_size < _MIN_ENTRY or position > end:
             raise ImageError(_CUT_OFF.format(header_size + payload_size, end - start + header_size))
         if compressed_size > payload_size:
-            raise ImageError("a fatbin entry is shorter than its compressed content: it is damaged")
+            raise ImageError("corrupt fatbin entry: it is shorter than its compressed content")
         compressed = flags & (_LZ4 | _ZSTD)
         content_end = start + (compressed_size if compressed else payload_size)
         yield FatbinEntry(kind, arch, flags, size if compressed else 0, image, start, content_end)

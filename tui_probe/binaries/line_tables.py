@@ -103,7 +103,7 @@ def cut_table(section: bytes, places: Collection[int], kept_offsets: Collection[
         program, end = at + _UNIT.size + header, at + _UNIT_LENGTH + length
         inside = sorted(begin for begin in begins if program <= begin < end)
         if end > len(section) or (inside and not _begin_sequences(section, program, end, inside)):
-            raise ImageError(f"the line table of the image is not understood at byte {at}")
+            raise ImageError(f"the line table of the image has an unknown form at byte {at}")
         wanted = [pair for pair in pairwise([*inside, end]) if pair[0] + len(_ADDRESS_FOLLOWS) in kept_offsets]
         if wanted:
             start = len(out)
@@ -114,7 +114,7 @@ def cut_table(section: bytes, places: Collection[int], kept_offsets: Collection[
             out[start : start + _UNIT_LENGTH] = (len(out) - start - _UNIT_LENGTH).to_bytes(_UNIT_LENGTH, "little")
         at = end
     if len(moved) < len(set(kept_offsets)):
-        raise ImageError("the line table of the image lacks lines that its relocations report")
+        raise ImageError("the line table of the image lacks lines of its relocations")
     return bytes(out), moved
 
 
@@ -166,7 +166,7 @@ def line_sequences(section: bytes) -> Iterator[tuple[int, list[LineEntry]]]:
             yield from unit.sequences(reader)
             reader.place = unit.end
     except (IndexError, struct.error, ValueError) as error:
-        raise ImageError(f"a line table of the image is damaged at byte {reader.place}: {error}") from error
+        raise ImageError(f"a line table of the image is corrupt at byte {reader.place}: {error}") from error
 
 
 @dataclass(slots=True)
@@ -178,7 +178,7 @@ class _Reader:
 
     def number(self, size: int, *, signed: bool = False) -> int:
         if not 0 <= size <= len(self.data) - self.place:
-            raise IndexError("it is cut off")
+            raise IndexError("truncated")
         self.place += size
         return int.from_bytes(self.data[self.place - size : self.place], "little", signed=signed)
 
@@ -197,7 +197,7 @@ class _Reader:
             if byte < 0x80:
                 return value - (1 << shift) if signed and byte & 0x40 else value
             if shift > _LONGEST:
-                raise ValueError("a number is too long")
+                raise ValueError("a number has too many bytes")
 
     def string(self) -> str:
         end = self.data.index(b"\0", self.place)
@@ -225,10 +225,10 @@ class _Unit:
     @classmethod
     def read(cls, reader: _Reader, end: int) -> _Unit:
         if end > len(reader.data):
-            raise ValueError("it is cut off")
+            raise ValueError("truncated")
         version = reader.number(2)
         if not 2 <= version <= 4:
-            raise ValueError(f"version {version} is not read")
+            raise ValueError(f"unsupported version {version}")
         header_length = reader.number(4)
         program = reader.place + header_length
         step = reader.number(1)

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 ADDRESS = (
-    "TRACE, TRACE:KERNEL, TRACE@LAUNCH, TRACE:KERNEL@LAUNCH or a result file; TRACE is a directory or the name of a"
-    " run, default the newest trace"
+    "a result file, or TRACE, TRACE:KERNEL, TRACE@LAUNCH or TRACE:KERNEL@LAUNCH, where TRACE is a trace directory or"
+    " the name of a run; default the newest trace"
 )
 """Help for trace addresses: KERNEL is an index or a regular expression, LAUNCH the number of a launch of the
 process.

@@ -27,7 +27,7 @@ _NEWEST: Final = 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The shell."""
     parser.epilog = (
-        'bash: add to ~/.bashrc: eval "$(tui-probe completion bash)". zsh: the same with zsh, in ~/.zshrc after compinit.'
+        'bash: add to ~/.bashrc: eval "$(tui-probe completion bash)". zsh: the same in ~/.zshrc, after compinit.'
         " fish: tui-probe completion fish > ~/.config/fish/completions/tui-probe.fish"
     )
     parser.add_argument("shell", metavar="SHELL", choices=_SHELLS, help=", ".join(_SHELLS))

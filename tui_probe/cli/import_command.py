@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _LINES_PER_PIECE: Final = 1024
 TOOLS: Final = {
     "ncu": "Nsight Compute reports (.ncu-rep) or CSV: kernels by time, memory traffic, sectors, source lines",
-    "chrome": "Chrome traces (.json, .json.gz) of the PyTorch profiler, JAX or Proton, one per process: pages as for nsys",
+    "chrome": "Chrome traces (.json, .json.gz) of PyTorch, JAX or Proton, one per process: pages as for nsys",
     "nsys": "Nsight Systems sqlite exports, or CSV files of nsys stats: kernels, NVTX ranges, gaps, timeline",
 }
 

@@ -175,7 +175,7 @@ class Helpers:
         index = _OPERANDS[helper]
         operands = self._instruction.operands
         if index >= len(operands):
-            raise self._absent(f"{helper}: it has {len(operands)} operands")
+            raise self._absent(f"{helper}: the instruction has {len(operands)} operands")
         operand = operands[index]
         if isinstance(operand, Memory | Element):
             return self._address(operand, helper)
@@ -199,7 +199,7 @@ class Helpers:
     def _nonfinite(self, helper: str) -> HelperValue:
         nonfinite = self._find_nonfinite()
         if nonfinite is None:
-            raise self._absent(f"{helper}: it stores no numbers whose type is known")
+            raise self._absent(f"{helper}: the instruction stores no numbers of a known type")
         match helper:
             case "NONFINITE":
                 return HelperValue(nonfinite.predicate, "pred", nonfinite.lines)
@@ -266,13 +266,13 @@ class Helpers:
             return HelperValue(str(share), "b32")
         size = access_bytes(self._instruction)
         if size is None:
-            raise self._absent("BYTES that are known")
+            raise self._absent("known BYTES")
         return HelperValue(str(size), "b32")
 
     def _multiply_adds(self) -> HelperValue:
         share = multiply_adds(self._instruction)
         if share is None:
-            raise self._absent("MULTIPLY_ADDS: it is not a matrix product whose modifiers name a shape")
+            raise self._absent("MULTIPLY_ADDS: it is not a matrix product with a shape in its modifiers")
         return HelperValue(str(share), "b32")
 
     def _copied_bytes(self) -> HelperValue:
@@ -286,7 +286,7 @@ class Helpers:
                 return HelperValue(text, "b32")
             case (Memory(), Memory(), Register(name=name), *_):
                 return HelperValue(name, "b32", [], frozenset({name}))
-        raise self._absent("BYTES that are known: its size is not among its operands")
+        raise self._absent("known BYTES: its size is not an operand")
 
     def _partial_copy(self, size: str, fourth: str) -> HelperValue:
         """``cp.async`` reads nothing under a predicate, or as much as a 32-bit register says; 64 bits are a policy."""

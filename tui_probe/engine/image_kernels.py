@@ -40,10 +40,10 @@ def find_cubin(image: bytes, kernel: str, arch: int | None = None) -> tuple[Cubi
         cubin = _read_cubin(entry)
         if cubin is not None and kernel in cubin.kernels:
             size = len(cubin.image)
-            description = f"{image_kind(image)} of {len(image)} bytes: machine code for sm_{cubin.arch}, {size} bytes"
+            description = f"{image_kind(image)} of {len(image)} bytes: SASS for sm_{cubin.arch}, {size} bytes"
             return cubin, description
     if arch is None:
-        raise ImageError(f"the image has no machine code of {kernel}")
+        raise ImageError(f"the image has no SASS of {kernel}")
     raise ImageError(because("no-machine-code", gpu=f"sm_{arch}"))
 
 

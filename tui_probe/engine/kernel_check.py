@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tui_probe.reasons import Reason
     from tui_probe.trace.kernel_files import ProcessLog
 
-_NO_PTX_HINT: Final = "compile with PTX in it, such as -gencode arch=compute_90,code=compute_90"
+_NO_PTX_HINT: Final = "compile with PTX, e.g. with -gencode arch=compute_90,code=compute_90"
 _ARGUMENT_LIST: Final = re.compile(r"[<(].*", re.DOTALL)
 _MAX_SUGGESTED: Final = 3
 _MAX_LISTED: Final = 5
@@ -143,10 +143,10 @@ def _no_kernel_reason(file: KernelFile, arch: int | None) -> str:
     """Return why a file has no kernel."""
     held = file.held()
     if not held:
-        return f"there is neither PTX nor machine code of a kernel in it: {_NO_PTX_HINT}"
+        return f"the file has neither PTX nor SASS of a kernel; {_NO_PTX_HINT}"
     if arch and not any(image.fits(arch) for image in file.images):
-        return f"it has no kernel for a GPU of sm_{arch}, but {held}"
-    return f"there is no kernel in it, in {held}"
+        return f"the file has no kernel for sm_{arch}, but {held}"
+    return f"the file has no kernel in {held}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,9 +317,9 @@ def _as_refused(check: KernelCheck, outcome: str, reason: Reason, known: str) ->
     is_unknown = reason.code == "architecture-unknown"
     instead = advice_on(reason.code, reason.parameters) if outcome == "skipped" or is_unknown else ""
     if is_unknown and known:
-        instead = f"Name an architecture that this ptxas knows: --arch {known}."
+        instead = f"Pass an architecture that this ptxas supports: --arch {known}."
     elif not is_unknown and (directory / "probed.ptx").exists() and not (directory / "pruned.bin").exists():
-        instead = "Compile its PTX anew: ptxas refuses this kernel without the probe too."
+        instead = "Compile the kernel's PTX again; ptxas refuses this kernel without the probe, too."
     return replace(
         check,
         status="refused" if outcome == "skipped" else "failed",

@@ -272,7 +272,7 @@ class FormChooser:
         limit = f"limited to {chosen.form.most}" if chosen.form.most else "without a limit"
         return (
             f"[registers] {_registers_used(chosen)} of a thread, {limit}{form}: {before.registers} without the probe,"
-            f" {_registers_used(plain)} with it as the assembler would have it; {len(self._tried)} more tried"
+            f" {_registers_used(plain)} with the probe by default; {len(self._tried)} more tried"
         )
 
     def _note(self, before: AssemblyReport, plain: FormTrial, chosen: FormTrial) -> Reason | None:

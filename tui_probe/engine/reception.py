@@ -45,7 +45,7 @@ def listen_at(path: Path) -> socket.socket:
         unready.rename(path)
     except OSError as error:
         listener.close()
-        raise LaunchError(f"{path}: the engine's socket cannot be made: {error.strerror or error}") from error
+        raise LaunchError(f"{path}: cannot create the engine's socket: {error.strerror or error}") from error
     return listener
 
 

@@ -127,7 +127,7 @@ def _missing_lines_reason(kernel: Kernel, wanted: Sequence[SourceRange]) -> str:
     if not wanted or any(source.is_of(file) for source in wanted for file in files):
         return ""
     if not files:
-        return ": it tells no lines of source (compile with -lineinfo)"
+        return ": it has no source lines (compile with -lineinfo)"
     names = [file.rpartition("/")[2] for file in files]
     others = f" and {len(names) - _MAX_NAMED} others" if len(names) > _MAX_NAMED else ""
     return f": its code is of {', '.join(names[:_MAX_NAMED])}{others}"

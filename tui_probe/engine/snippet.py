@@ -108,7 +108,7 @@ class _SnippetParser:
                 self._statements.append(SnippetCode(text, place))
             case _:
                 raise ProbeFileError(
-                    f"{place}: a snippet holds instructions, labels, .reg declarations, LOCATE, SAVE, ADD; not {text!r}"
+                    f"{place}: a snippet may contain instructions, labels, .reg, LOCATE, SAVE and ADD, not {text!r}"
                 )
 
     def _text(self, statement: Statement) -> str:
@@ -128,7 +128,7 @@ class _SnippetParser:
         match = _SAVE.fullmatch(text)
         if match is None:
             raise ProbeFileError(
-                f"{place}: write SAVE as 'SAVE [ map ] {{%a, %b}};' or 'SAVE.u64 {{%a}};' (a branch may go around it), "
+                f"{place}: write SAVE as 'SAVE [ map ] {{%a, %b}};' or 'SAVE.u64 {{%a}};'; "
                 f"not {text!r}"
             )
         field_type, name, values = match.groups()
@@ -141,7 +141,9 @@ class _SnippetParser:
     def _add_to(self, text: str, place: FileLocation) -> None:
         match = _ADD.fullmatch(text)
         if match is None:
-            raise ProbeFileError(f"{place}: write ADD as 'ADD [ map ] {{%a, %b}};' (a branch may go around it)")
+            raise ProbeFileError(
+                f"{place}: write ADD as 'ADD [ map ] {{%a, %b}};' (to make it conditional, use a branch)"
+            )
         self._statements.append(Save(match[1], self._listed("ADD", match[2], place), place, adds=True))
 
     def _listed(self, word: str, values: str, place: FileLocation) -> tuple[str, ...]:

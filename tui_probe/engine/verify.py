@@ -78,10 +78,13 @@ _REFUSAL_REASONS: Final = {
     for opcodes, reason in (
         ("st atom red cp stmatrix sust sured multimem", "writes memory: use SAVE"),
         ("ret exit trap brkpt call brx", "leaves the probe: branch to a label of the snippet"),
-        ("bar barrier mbarrier membar fence griddepcontrol nanosleep", "makes the kernel wait: leave it out"),
+        (
+            "bar barrier mbarrier membar fence griddepcontrol nanosleep",
+            "makes the kernel wait: remove this instruction from the snippet",
+        ),
         ("ld ldu ldmatrix tex suld alloca", "reads memory or parameters of the kernel: use ADDR, OUT, IN1, IN2 or IN3"),
-        ("stacksave stackrestore", "moves the stack of the kernel: leave it out"),
-        ("setmaxnreg wgmma tcgen05 discard prefetch", "changes the state of the kernel: leave it out"),
+        ("stacksave stackrestore", "changes the kernel's stack: remove this instruction from the snippet"),
+        ("setmaxnreg wgmma tcgen05 discard prefetch", "changes kernel state: remove this instruction from the snippet"),
     )
     for opcode in opcodes.split()
 }
@@ -105,12 +108,10 @@ def verify_probe(probe: Probe) -> None:
                 f"{probe.path}: nothing is saved in map {own_map.name}: add 'SAVE [ {own_map.name} ] …'"
             )
     if not probe.maps:
-        raise ProbeFileError(f"{probe.path}: this probe has no effect: it keeps nothing; add a map and a SAVE")
+        raise ProbeFileError(f"{probe.path}: this probe records nothing: add a map and a SAVE")
     for point in points_without_effect(probe)[-1:]:  # the Python language puts one in front
         place = next((s.place for s in _point_statements(point)), FileLocation(str(probe.path), 0))
-        raise ProbeFileError(
-            f"{place}: [{point.name}] has no effect: nothing that is saved depends on it; save what it computes"
-        )
+        raise ProbeFileError(f"{place}: [{point.name}] has no effect on saved values: save a value that it computes")
     if any(point.lean for point in probe.points):
         verify_probe(probe.lean_form())
 
@@ -131,7 +132,7 @@ def _check_block_side(probe: Probe, point: ProbePoint) -> None:
     if point.after is not None and any(position.is_block for position in point.positions):
         place = point.after.statements[0].place if point.after.statements else FileLocation(str(probe.path), 0)
         raise ProbeFileError(
-            f"{place}: [{point.name}] is at 'block' or 'loop', where nothing runs after: write 'before'"
+            f"{place}: [{point.name}] is at 'block' or 'loop', which support only 'before': write 'before'"
         )
 
 
@@ -203,7 +204,7 @@ class _SnippetCheck:
     def _locate(self, locate: Locate) -> None:
         self._map(locate.map, locate.place)
         if self._located is not None:
-            raise self._error(locate.place, "LOCATE again before the SAVE of the first one: save that record first")
+            raise self._error(locate.place, "second LOCATE before the SAVE of the first LOCATE: save that record first")
         self._located = locate
 
     def _save(self, save: Save) -> None:
@@ -231,14 +232,17 @@ class _SnippetCheck:
     def _at_site(self, save: Save, own_map: Map) -> None:
         """A record of sites belongs to an instruction or a block, and has the sums of a whole launch."""
         if not save.adds:
-            raise self._error(save.place, f"map {own_map.name} is of sites, to which all warps add: write ADD")
+            raise self._error(save.place, f"map {own_map.name} is a map of sites, which needs ADD: write ADD")
         if self._at_kernel:
             raise self._error(
-                save.place, f"map {own_map.name} is of sites: add to it at instructions, 'ld.global', or at 'block'"
+                save.place,
+                f"map {own_map.name} is a map of sites: write ADD at instructions such as 'ld.global', or at 'block'",
             )
         for field in own_map.fields:
             if field.type != "u64":
-                raise self._error(save.place, f"map {own_map.name} is of sites: make its field {field.name} a u64")
+                raise self._error(
+                    save.place, f"map {own_map.name} is a map of sites: make its field {field.name} a u64"
+                )
 
     def _addition(self, save: Save, own_map: Map) -> None:
         """Check the values of ADD: whole numbers of the probe, no wider than the fields of the one record that it adds
@@ -247,7 +251,7 @@ class _SnippetCheck:
         if own_map.cap != 1:
             raise self._error(save.place, f"ADD [ {save.map} ] needs a map with cap = 1: it adds to one record")
         if self._located is not None:
-            raise self._error(save.place, f"ADD finds its record itself: leave out LOCATE [ {self._located.map} ]")
+            raise self._error(save.place, f"ADD finds its record itself: remove LOCATE [ {self._located.map} ]")
         for value, field in zip(save.values, own_map.fields, strict=False):
             bits = TYPE_BITS.get(self._probe.registers.get(value, ""), 0)
             number = parse_integer(value)
@@ -297,7 +301,7 @@ class _SnippetCheck:
             self._branch(instruction, code)
             return
         if not instruction.operands:
-            raise self._error(code.place, f"{code.text!r} does nothing that a probe can use: leave it out")
+            raise self._error(code.place, f"{code.text!r} has no use in a probe: remove this instruction")
         self._written(instruction.operands[0], code)
         for operand in instruction.operands[1:]:
             self._read(operand, code)
@@ -306,7 +310,7 @@ class _SnippetCheck:
         match instruction.operands:
             case (Symbol(name=name),) if name in self._snippet.labels:
                 return
-        raise self._error(code.place, f"{code.text!r} branches out of the snippet: only its own labels can be reached")
+        raise self._error(code.place, f"{code.text!r} branches out of the snippet: branch to a label of the snippet")
 
     def _written(self, operand: Operand, code: SnippetCode) -> None:
         match operand:
@@ -345,7 +349,7 @@ class _SnippetCheck:
             case Negated(operand=inner) | Sum(base=inner):
                 self._read(inner, code)
             case Raw():
-                raise self._error(code.place, f"{code.text!r} cannot be understood: is a semicolon missing?")
+                raise self._error(code.place, f"{code.text!r} cannot be parsed: check for a missing semicolon")
             case Memory() | Element():
                 raise self._error(
                     code.place,
@@ -360,14 +364,18 @@ class _SnippetCheck:
 
     def _helper(self, name: str, place: FileLocation) -> None:
         if name == WAIT_HELPER:
-            raise self._error(place, f"{name} is the time of a wait: write position = 'wait.1'")
+            raise self._error(place, f"{name} is available only at a wait: write position = 'wait.1'")
         if name in (BLOCK_HELPER, ISSUED_HELPER) and (
             self._at_kernel or self._at_instruction or self._at_loop or self._at_source
         ):
-            raise self._error(place, f"{name} is a number of instructions of a block: write position = 'block.load'")
+            raise self._error(place, f"{name} is available only at a block: write position = 'block.load'")
         if name not in (BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER) and self._at_block:
-            raise self._error(place, f"{name} has no meaning at blocks and lines of source: it is an instruction's")
+            raise self._error(
+                place, f"{name} is a property of an instruction: it is not available at blocks and source lines"
+            )
         if self._at_kernel:
-            raise self._error(place, f"{name} has no meaning at position 'kernel': it belongs to an instruction")
+            raise self._error(
+                place, f"{name} is a property of an instruction: it is not available at position 'kernel'"
+            )
         if name != LINE_HELPER and self._is_retried:
-            raise self._error(place, f"{name} has no meaning for a loop of tries: leave '+' out of the position")
+            raise self._error(place, f"{name} is not available for a retry loop: remove '+' from the position")

@@ -93,7 +93,7 @@ class _Handed:
         """The next connection. Raises OSError at the end."""
         _, descriptors, _, _ = socket.recv_fds(self._source, len(_ONE), 1)
         if not descriptors:
-            raise OSError("there are no more connections")
+            raise OSError("connections are closed")
         return socket.socket(fileno=descriptors[0]), None
 
     def shutdown(self, how: int) -> None:

@@ -142,7 +142,7 @@ class ControlPage:
         try:
             status = os.fstat(descriptor)
             if status.st_uid != os.geteuid():
-                raise ControlError(f"{path}: this run is another user's")
+                raise ControlError(f"{path}: this run belongs to another user")
             if status.st_size < BYTES or not _is_sealed(descriptor):
                 raise ControlError(f"{path}: not a control page")
             opened = cls(mmap.mmap(descriptor, BYTES))
@@ -187,7 +187,7 @@ class ControlPage:
         probe.
         """
         if name is not None and name not in self.probes:
-            raise ControlError(f"{name}: the run has no such probe; it has {', '.join(self.probes) or 'none'}")
+            raise ControlError(f"{name} is not a probe of the run; its probes: {', '.join(self.probes) or 'none'}")
         self["only_probe"] = 0 if name is None else self.probes.index(name) + 1
 
     def set_limit(self, name: str, limit: int) -> None:
@@ -275,7 +275,7 @@ def find_page(path: Path) -> Path:
         return page
     pages = [page for pid in living_runs(path) if (page := path / f"{NAME}{pid}" / FILE).exists()]
     if not pages:
-        raise ControlError(f"no active run in {path}; name a trace, or the folder that --tracedir of the run named")
+        raise ControlError(f"no active run in {path}; pass a trace or the --tracedir of the run")
     return max(pages, key=lambda page: page.stat().st_ctime_ns)
 
 

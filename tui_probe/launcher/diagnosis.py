@@ -38,7 +38,7 @@ def unseen_drivers(listed: Path, driver: Path) -> list[str]:
 
 
 def _driver_message(path: str, pids: Sequence[str], driver: Path) -> str:
-    where = f"{_processes(pids)} loaded {path} past tui-probe: what was launched through that was not seen"
+    where = f"{_processes(pids)} loaded {path} past tui-probe, so its launches were not recorded"
     if _is_same(Path(path), driver):
         return f"{where}; open it with dlopen, not with dlmopen or RTLD_DEEPBIND"
     return f"{where}; tui-probe calls {driver}; --driver {path} has it call this one"
@@ -57,20 +57,16 @@ def unreachable(command: Sequence[str], path: str | None) -> list[str]:
     if program is None:
         return []
     if is_static(Path(program)):
-        return [
-            f"{program} is statically linked, so tui-probe cannot see what it launches: link it with the shared libc"
-        ]
+        return [f"{program} is statically linked, so tui-probe cannot see its launches; link it with the shared libc"]
     if takes_other_rights(Path(program)):
-        return [
-            f"{program} runs with other rights than yours, so no library can be preloaded into it: run it as its user"
-        ]
+        return [f"{program} runs with other rights than yours, so the hook cannot be loaded; run it as its owner"]
     return []
 
 
 def untraced(failures: Mapping[str, Sequence[int]]) -> list[str]:
     """Return notices of processes that launch kernels and have no trace, by the reasons that their hooks noted."""
     return [
-        f"{_processes(pids)} launched kernels, and its trace could not be made: {reason}"
+        f"{_processes(pids)} launched kernels, but their trace could not be created: {reason}"
         for reason, pids in failures.items()
     ]
 
@@ -80,7 +76,7 @@ def still_running() -> list[str]:
     pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal() and _is_of_run(path)]
     if not pids:
         return []
-    return [f"{_processes(pids)} of the run is still running, and has launched no kernel yet"]
+    return [f"{_processes(pids)} of the run is still running and has launched no kernel yet"]
 
 
 def _processes(pids: Sequence[int | str]) -> str:

@@ -83,7 +83,7 @@ class Engine:
             return None
         self._process.close()
         self._process = self._start()
-        return f"{ended}, and was started again; a kernel that it had under way ran unprobed"
+        return f"{ended}and was restarted; kernels in preparation ran unprobed"
 
     @property
     def pid(self) -> int:
@@ -96,7 +96,7 @@ class Engine:
     def failure(self) -> str | None:
         """Return why the engine ended, None while it runs."""
         ended = self._ending()
-        return ended and f"{ended}; kernels that came later ran unprobed"
+        return ended and f"{ended}; later kernels ran unprobed"
 
     def _ending(self) -> str | None:
         """Return the end of the engine as text; None while it runs."""

@@ -52,7 +52,7 @@ def loader_variables(base: Mapping[str, str], hook: Path) -> dict[str, str]:
     way = base.get(LOADING_VARIABLE, "")
     if way not in ("", AUDIT, PRELOAD):
         raise LaunchError(
-            f"{LOADING_VARIABLE}={way}: not a way of loading; set it to {AUDIT} or {PRELOAD}, or unset it"
+            f"{LOADING_VARIABLE}={way}: not a loading method; set the variable to {AUDIT} or {PRELOAD}, or unset it"
         )
     variables = {"LD_LIBRARY_PATH": _with_entry(base.get("LD_LIBRARY_PATH"), str(hook.parent), ":", first=True)}
     if way != AUDIT:
@@ -285,19 +285,21 @@ def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) ->
     """Return settings that make frameworks keep PTX and report ranges. The user's own values stay."""
     settings = []
     if NVTX_INJECTION not in base:
-        settings.append(Setting(NVTX_INJECTION, str(hook), "NVTX then tells the hook the program's ranges"))
+        settings.append(Setting(NVTX_INJECTION, str(hook), "NVTX then passes the program's ranges to the hook"))
     flags = base.get("XLA_FLAGS", "")
     if XLA_LINE_INFO not in flags:
         settings.append(
-            Setting("XLA_FLAGS", f"{flags} {XLA_LINE_INFO}=true".strip(), "JAX keeps PTX in its cubins only with this")
+            Setting(
+                "XLA_FLAGS", f"{flags} {XLA_LINE_INFO}=true".strip(), "JAX keeps PTX in its cubins only with this flag"
+            )
         )
     if "CUPY_COMPILE_WITH_PTX" not in base:
         settings.append(Setting("CUPY_COMPILE_WITH_PTX", "1", "CuPy then loads PTX instead of cubins without PTX"))
         if "CUPY_CACHE_DIR" not in base:
-            reason = "CuPy's usual cache holds cubins without PTX, this one only PTX"
+            reason = "CuPy's default cache holds cubins without PTX; this cache holds PTX"
             settings.append(Setting("CUPY_CACHE_DIR", str(cupy_cache), reason))
     if PYCUDA_FLAGS not in base:
-        settings.append(Setting(PYCUDA_FLAGS, "-lineinfo", "PyCUDA's cubins have PTX only with line tables"))
+        settings.append(Setting(PYCUDA_FLAGS, "-lineinfo", "PyCUDA keeps PTX in cubins only with line information"))
     return settings
 
 

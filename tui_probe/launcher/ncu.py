@@ -35,8 +35,8 @@ def find_ncu(environment: Mapping[str, str]) -> str:
             if os.access(candidate, os.X_OK) and candidate.is_file():
                 return str(candidate)
     raise LaunchError(
-        "no ncu: install Nsight Compute (it is part of the CUDA toolkit), and put it on PATH or set CUDA_HOME;"
-        " probes of bytes and sectors (tui-probe probes) need neither ncu nor its permission"
+        "ncu not found; install Nsight Compute (part of the CUDA toolkit) and add it to PATH, or set CUDA_HOME."
+        " Probes of bytes and sectors (tui-probe probes) need neither ncu nor its permission"
     )
 
 

@@ -163,7 +163,9 @@ def why_not_itself(command: Sequence[str]) -> str:
     else:
         return ""
     if "run" in arguments[:1]:
-        return f"{NAME} does not probe itself: name the program itself, without “{NAME} run”"
+        return f"{NAME} does not profile itself; pass the program without “{NAME} run”"
     if "demo" in arguments[:1]:
-        return f"{NAME} does not probe itself: the demo is a command of its own, in a shell, or in the palette at home"
-    return f"{NAME} does not probe itself: name the program that is to be probed"
+        return (
+            f"{NAME} does not profile itself; run the demo from a shell or from the command palette of the home screen"
+        )
+    return f"{NAME} does not profile itself; pass the program to profile"

@@ -314,7 +314,7 @@ def run_with_passthrough(session: Session, meanwhile: Callable[[], object] = lam
         thread.join()  # a process that is forked while modules are read could read none itself
     fork_remaining_pumps(open_pumps, [pump for pump in pumps if pump not in open_pumps])
     session.lost_output = [
-        f"{name}: {stream.failure}: not all output of the program was passed on"
+        f"{name}: {stream.failure}: part of the program's output was lost"
         for name, stream in named_streams(output)
         if stream.failure
     ]

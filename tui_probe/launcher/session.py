@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 NO_ROOM = os.strerror(errno.ENOSPC)
 LOOKING = threading.Lock()
-CUT = "keep more with --max-trace-bytes"
+CUT = "to keep more, raise --max-trace-bytes"
 
 
 class Session:
@@ -304,7 +304,7 @@ class Session:
         if not self._notes.unanswered:
             return None
         asked = f"process {self._notes.unanswered[0]}"
-        return f"the probe engine did not answer {asked} within 1 s; kernels that came later ran unprobed"
+        return f"the probe engine did not answer {asked} within 1 s; later kernels ran unprobed"
 
     def outcome(self) -> Outcome:
         """Return the outcome of the run so far."""

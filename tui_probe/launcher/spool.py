@@ -15,7 +15,7 @@ from typing import Final
 from tui_probe.errors import LaunchError
 from tui_probe.trace.plain_file import TraceFolder
 
-_ELSEWHERE = "name a folder of your own with --tracedir"
+_ELSEWHERE = "choose your own directory with --tracedir"
 _OWNER: Final = "owner"
 _FIRST: Final = "first"
 _START_FIELD: Final = 19
@@ -44,9 +44,9 @@ def check_trace_root(root: Path) -> None:
 def root_problem(found: os.stat_result, user: int) -> str | None:
     """Return why ``user`` should make no traces in a folder; None if it may."""
     if found.st_uid not in (user, 0):
-        return f"user {found.st_uid} owns the folder, and could put links instead of your files"
+        return f"user {found.st_uid} owns the directory and could replace your files with links"
     if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
-        return "all users may write to the folder, and could put links instead of your files"
+        return "all users may write to the directory and could replace your files with links"
     return None
 
 

@@ -89,7 +89,7 @@ class SupervisedTarget:
         return json.loads(line) if line else None
 
     def _lost_holder(self) -> str:
-        return f"the process that held the run was killed ({self._holder}): its trace is not complete"
+        return f"the supervisor process of the run was killed ({self._holder}), so the trace is incomplete"
 
     def _let_go(self) -> None:
         """The holder has ended, or is about to."""

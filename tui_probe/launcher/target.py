@@ -122,7 +122,9 @@ def check_command(command: Sequence[str], path: str | None) -> None:
     if shutil.which(name, path=path):
         return
     if os.sep in name and Path(name).exists():
-        what = "is a directory" if Path(name).is_dir() else "not executable (chmod +x, or name its interpreter)"
+        what = (
+            "is a directory" if Path(name).is_dir() else "not executable; use chmod +x, or pass the interpreter first"
+        )
         raise TargetError(f"{name}: {what}", NOT_EXECUTABLE)
     raise TargetError(f"{name}: command not found", NOT_FOUND)
 

@@ -215,7 +215,9 @@ def _unwrap(image: bytes) -> bytes:
     """The container behind a wrapper that was saved together with it."""
     container = image[_WRAPPER_SIZE:]
     if not container.startswith(fatbin.FATBIN_MAGIC):
-        raise ImageError("the image is a fatbin wrapper, an address only: save the container that it points to")
+        raise ImageError(
+            "the image is a fatbin wrapper, which contains only an address: save the fatbin at that address"
+        )
     return container
 
 

@@ -133,7 +133,7 @@ class _ExcerptWriter:
         if not self._cubin.is_new_abi or not top:
             return flags
         if top >= len(self._cubin.sections) or self._cubin.sections[top].name != _DEVICE_NOTE:
-            raise KeptWholeError("the flags of the file tell something that is not known")
+            raise KeptWholeError("the file has unknown flags")
         return flags & (1 << _TOP_BYTE) - 1 | self._section(top, "the file's head") << _TOP_BYTE
 
     def _section(self, number: int, what: str) -> int:
@@ -198,7 +198,7 @@ class _ExcerptWriter:
                 numbers = (self._symbol(number, where) for number in attribute.words())
                 yield attribute._replace(value=b"".join(map(_WORD.pack, numbers)))
             elif attribute.number not in _SYMBOL_ATTRIBUTES or len(attribute.value) < _WORD.size:
-                raise KeptWholeError(f"{where} has attribute {attribute.number:#04x}, which is not known")
+                raise KeptWholeError(f"{where} has unknown attribute {attribute.number:#04x}")
             elif not of_module or attribute.words()[0] in self._symbols:
                 symbol = self._symbol(attribute.words()[0], where)
                 yield attribute._replace(value=_WORD.pack(symbol) + attribute.value[_WORD.size :])
@@ -229,7 +229,7 @@ class _ExcerptWriter:
         names = self._cubin.content(self._cubin.sections[self._cubin.symbol_section.link])
         end = names.find(b"\0", place)
         if end < 0:
-            raise KeptWholeError(f"{where} names a prototype that is not there")
+            raise KeptWholeError(f"{where} names a missing prototype")
         return self._names.place(names[place:end].decode("latin-1"))
 
     def _header(self, section: Section, content: bytes | None) -> bytes:
@@ -253,7 +253,7 @@ class _ExcerptWriter:
         if section.flags & INFO_LINK or section.type in _RELOCATIONS:
             return self._section(section.info, section.name)
         if section.info:
-            raise KeptWholeError(f"the header of section {section.name} tells something that is not known")
+            raise KeptWholeError(f"the header of section {section.name} is unknown")
         return 0
 
     def _segments(self, held: list[Section], contents: Mapping[int, bytes], table_at: int) -> list[bytes]:
@@ -262,7 +262,7 @@ class _ExcerptWriter:
         if header.segments and header.segment_size != SEGMENT.size:
             raise KeptWholeError(f"it has program headers of {header.segment_size} bytes")
         if header.segments_at + header.segments * SEGMENT.size > len(image):
-            raise KeptWholeError("it is cut off before the end of its program headers")
+            raise KeptWholeError("its program headers are truncated")
         old = [SEGMENT.unpack_from(image, header.segments_at + at * SEGMENT.size) for at in range(header.segments)]
         members = [
             None

@@ -116,9 +116,9 @@ def _refuse_added_code(target: GraftTarget, after: GraftTarget, grafted: Grafted
     for index, word in enumerate(added, first):
         at = index * WORD_BYTES
         if word.operation == _BRA and not _is_expected_target(branch_target(after.arch, at, word), at, added_end, back):
-            _refuse(f"the way back at {at:#06x}")
+            _refuse(f"the branch back at {at:#06x}")
         if word.operation in CONTROL_FLOW and word.operation != _BRA and word.opcode not in (EXIT, BSSY, BSYNC):
-            _refuse(f"the way through the added code at {at:#06x}")
+            _refuse(f"the path through the added code at {at:#06x}")
         if word in checked:
             continue
         checked.add(word)

@@ -76,12 +76,12 @@ def _growths(cubin: Cubin, contents: Mapping[int, bytes]) -> list[_Growth]:
     aligns = [section.align for section in cubin.sections if section.align]
     step = max([_MIN_STEP, *aligns])
     if step > MAX_STEP or any(step % align for align in aligns):
-        raise ImageError(f"the cubin aligns a section to {step} bytes, which is not understood")
+        raise ImageError(f"the cubin aligns a section to {step} bytes, which is not supported")
     growths = []
     for index, content in contents.items():
         section = cubin.sections[index]
         if not section.has_bytes:
-            raise ImageError(f"section {section.name} of the cubin has no content that could be changed")
+            raise ImageError(f"section {section.name} of the cubin has no content")
         added = content[section.size :]
         if added:
             _refuse_overlap(cubin, section)
@@ -98,7 +98,7 @@ def _refuse_overlap(cubin: Cubin, grown: Section) -> None:
     ]
     others = [(section.offset, section.end) for section in cubin.sections if section.number != grown.number]
     if any(start < grown.end < end for start, end in [*tables, *others]):
-        raise ImageError(f"section {grown.name} of the cubin overlaps another, which is not understood")
+        raise ImageError(f"section {grown.name} of the cubin overlaps another section, which is not supported")
 
 
 def _moved_start(growths: list[_Growth], position: int) -> int:
@@ -115,11 +115,11 @@ def _moved_end(growths: list[_Growth], position: int) -> int:
 def _move_segments(cubin: Cubin, growths: list[_Growth], out: bytearray, table: int) -> None:
     header = cubin.header
     if header.segments and header.segment_size != SEGMENT.size:
-        raise ImageError(f"the cubin has program headers of {header.segment_size} bytes: it is damaged")
+        raise ImageError(f"the cubin has program headers of {header.segment_size} bytes, so it is corrupt")
     for index in range(header.segments):
         at = table + index * SEGMENT.size
         if at + SEGMENT.size > len(out):
-            raise ImageError("the cubin is cut off before the end of its program headers: capture it again")
+            raise ImageError("cubin truncated in its program headers: extract or record it again")
         kind, flags, offset, address, physical, in_file, in_memory, align = SEGMENT.unpack_from(out, at)
         start = _moved_start(growths, offset)
         size = _moved_end(growths, offset + in_file) - start if in_file else 0

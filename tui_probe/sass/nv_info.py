@@ -85,7 +85,7 @@ def read_attributes(content: bytes) -> list[Attribute]:
     attributes, at = [], 0
     while at < len(content):
         if at + _HEAD.size > len(content):
-            raise ImageError("an .nv.info section of the cubin is cut off: capture it again")
+            raise ImageError("an .nv.info section of the cubin is truncated: extract or record it again")
         kind, number, value = _HEAD.unpack_from(content, at)
         if not 1 <= kind <= _LAST_FORMAT:
             raise ImageError(f"an .nv.info section of the cubin has an attribute of the unknown format {kind}")
@@ -94,7 +94,7 @@ def read_attributes(content: bytes) -> list[Attribute]:
             attributes.append(Attribute(kind, number, value.to_bytes(2, "little")))
             continue
         if at + value > len(content):
-            raise ImageError("an .nv.info section of the cubin is cut off: capture it again")
+            raise ImageError("an .nv.info section of the cubin is truncated: extract or record it again")
         attributes.append(Attribute(kind, number, content[at : at + value]))
         at += value
     return attributes

@@ -103,7 +103,7 @@ class _Pruner:
                 continue
             code = self._code.get(symbol.section)
             if code is None or code.name != CODE_PREFIX + symbol.name:
-                raise KeptWholeError(f"{symbol.name} is a function without a section of its own")
+                raise KeptWholeError(f"function {symbol.name} has no section of its own")
             reached[code.number] = code
             pending += [self.cubin.symbol(number) for number in self._graph.calls.get(code.number, ())]
         return reached
@@ -116,7 +116,7 @@ class _Pruner:
         """A function that is left out must not end the kernel, since no one could record that."""
         for section in functions_of(self.cubin) if self._calls_by_address else ():
             if section.number not in self._reached and may_exit(self.cubin.content(section)):
-                raise KeptWholeError(f"{section.name} may end the kernel, and be called by its address")
+                raise KeptWholeError(f"{section.name} has an EXIT and may be called by address")
 
     @cached_property
     def _variables(self) -> frozenset[int]:
@@ -141,7 +141,7 @@ class _Pruner:
                 return self._is_taken(of)
         if name.startswith(_OMITTED_PREFIXES):
             return False
-        raise KeptWholeError(f"section {name} is not known")
+        raise KeptWholeError(f"unknown section {name}")
 
     def _is_of_reached(self, section: Section, function: str) -> bool:
         """Return whether a section that is a function's is one of those that are taken. Raises KeptWholeError."""
@@ -149,7 +149,7 @@ class _Pruner:
             return section.info in self._reached
         named = [section for section in self._code.values() if section.name == CODE_PREFIX + function]
         if len(named) != 1:
-            raise KeptWholeError(f"section {section.name} is of none of the functions, or of several")
+            raise KeptWholeError(f"section {section.name} belongs to no function or to several functions")
         return named[0].number in self._reached
 
     def _take_relocations(self, table: Section, taken: set[int]) -> None:
@@ -271,7 +271,10 @@ def kernel_cubin(cubin: Cubin, name: str, wrong: str) -> tuple[Cubin, str]:
     ``wrong`` is what went wrong in the trial of pruned cubins: unless it is empty, the cubin stays whole.
     """
     if wrong:
-        return cubin, f"[prune] pruned.bin is the whole cubin: the test of pruned ones failed here: {wrong}"
+        return (
+            cubin,
+            f"[prune] pruned.bin is the whole cubin, since the self-test of pruned cubins failed on this GPU: {wrong}",
+        )
     try:
         pruned = prune_cubin(cubin, name, cut_table)
     except (KeptWholeError, ImageError) as error:

@@ -237,7 +237,7 @@ def _refuse(word: Word, *, may_exit: bool) -> None:
     if word.operation in CONTROL_FLOW and not (may_exit and word.opcode == EXIT and not word.is_unconditional):
         raise UnsupportedKernelError(because("graft-snippet", what="control flow"))
     if constant_bank(word) is not None and is_indexed_constant(word):
-        raise UnsupportedKernelError(because("graft-snippet", what="a constant whose place is in a register"))
+        raise UnsupportedKernelError(because("graft-snippet", what="a constant at an offset in a register"))
 
 
 def _mark_move(word: Word, numbers: Mapping[int, int], carried: Sequence[KeptRegister], arch: int) -> Word | None:

@@ -125,7 +125,7 @@ def _entry_words(block_code: PlacedSnippet | None, free: FreeRegisters) -> list[
         return []
     code, sources = block_code
     if code.diverges:
-        raise UnsupportedKernelError(because("graft-snippet", what="a branch where a basic block begins"))
+        raise UnsupportedKernelError(because("graft-snippet", what="a branch at the start of a basic block"))
     return code.placed(free, sources)
 
 

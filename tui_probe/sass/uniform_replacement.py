@@ -205,7 +205,7 @@ def _ordinary_words(word: Word, index: int, flow: _UniformDefinitions, places: _
 def _ordinary_word(word: Word, flow: _UniformDefinitions, places: _OrdinaryRegisters) -> Word:
     if needs_uniform(word):
         # its variant would write a predicate of this number, which may hold something else
-        raise UnsupportedKernelError(because("graft-snippet", what="a predicate of the uniform path"))
+        raise UnsupportedKernelError(because("graft-snippet", what="a uniform predicate"))
     made = word
     for at in exact_uniform_fields(word) or ():
         made = made.with_field(at, 8, places.of(uniform_register_at(word, at, flow.arch)))

@@ -48,7 +48,7 @@ _NO_ADDRESSES: Final = frozenset(
 """Offsets below the parameters: sizes of grid and block, stack, and what goes with every access of global memory."""
 _WORD_BYTES: Final = 4
 _NEVER_RETURNS: Final = "__assertfail"
-BY_ADDRESS: Final = "functions known by address"
+BY_ADDRESS: Final = "functions called by address"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,19 +158,19 @@ class _Sharing:
         if not _is_code(section):
             return int.from_bytes(self._cubin.image[at : at + _ADDRESS_BYTES], "little", signed=True)
         if any(self._cubin.image[at + _IMMEDIATE_AT : at + _ADDRESS_BYTES]):
-            _refuse(self._cubin.symbol(relocation.symbol).name, "by an instruction whose number is not understood")
+            _refuse(self._cubin.symbol(relocation.symbol).name, "in an instruction with an unknown constant")
         return 0
 
     def _written(self, section: Section, relocation: Relocation, variable: Symbol, addend: int) -> AddressPatch:
         is_code = _is_code(section)
         if _count_objects(self._cubin, variable.name) > 1:
-            _refuse(variable.name, "a name that several variables of the module have")
+            _refuse(variable.name, "a name of several variables of the module")
         if not is_code and relocation.kind in _ADDRESS_RELOCATIONS:
             return AddressPatch("abs64", section.number, relocation.offset, addend, variable.name)
         if is_code and relocation.kind in (_LOW_HALF_RELOCATION, _HIGH_HALF_RELOCATION):
             kind = "abs32lo" if relocation.kind == _LOW_HALF_RELOCATION else "abs32hi"
             return AddressPatch(kind, section.number, relocation.offset + _IMMEDIATE_AT, addend, variable.name)
-        _refuse(variable.name, f"by a relocation of the unknown kind {relocation.kind}")
+        _refuse(variable.name, f"in a relocation of unknown kind {relocation.kind}")
         raise AssertionError
 
     def _variable(self, symbol: Symbol, addend: int) -> tuple[Symbol, int]:
@@ -180,7 +180,7 @@ class _Sharing:
         at = symbol.value + addend
         variable = variable_at(self._cubin, symbol.section, at)
         if variable is None:
-            _refuse(symbol.name, "memory without a name")
+            _refuse(symbol.name, "memory without a symbol name")
             raise AssertionError
         return variable, at - variable.value
 
@@ -196,7 +196,7 @@ class _Sharing:
                 and not _is_private(symbol)
             ):
                 if _count_objects(self._cubin, symbol.name) > 1:
-                    _refuse(symbol.name, "a name that several variables of the module have")
+                    _refuse(symbol.name, "a name of several variables of the module")
                 yield symbol.name, symbol.size
 
     def _reaches_constants(self) -> bool:

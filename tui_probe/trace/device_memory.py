@@ -164,7 +164,7 @@ def read_parameters(trace: Trace, kernel: int, progress: Callable[[float], None]
     """
     path = trace.file(LOG)
     if path is None:
-        raise TraceError(f"{trace.directory}: {LOG} is no longer there")
+        raise TraceError(f"{trace.directory}: {LOG} no longer exists")
     if trace.state.epoch_ns is None:
         return _read_older(trace, path, kernel, progress)
     line = re.compile(

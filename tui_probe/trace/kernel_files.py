@@ -129,10 +129,12 @@ def read_kernel_info(path: Path) -> KernelInfo:
 def parse_kernel_info(lines: list[str], source: str = "kernel.info") -> KernelInfo:
     """The lines of ``kernel.info``, older ones (a bare callback as the last line) and ours."""
     if len(lines) < 3 or not lines[0]:
-        raise TraceError(f"{source}: {len(lines)} lines, of at least 3 (name, parameters, maps): it was cut off")
+        raise TraceError(
+            f"{source}: {len(lines)} lines instead of at least 3 (name, parameters, maps); the file is truncated"
+        )
     parameters, count = (_count(lines[i], f"{source}, line {i + 1}") for i in (1, 2))
     if len(lines) < 3 + count:
-        raise TraceError(f"{source}: {count} maps announced, {len(lines) - 3} lines follow: it was cut off")
+        raise TraceError(f"{source}: {count} maps announced, {len(lines) - 3} lines follow; the file is truncated")
     maps = tuple(_map(lines[3 + i], f"{source}, line {4 + i}") for i in range(count))
     entries = [line.strip().partition(" ") for line in lines[3 + count :] if line.strip()]
     values = {word: value for word, _, value in reversed(entries)}
@@ -160,7 +162,7 @@ def _graft(values: Mapping[str, str], source: str) -> Graft | None:
         return None
     words, where = values.get("grafted", "").split(), f"{source}, 'grafted'"
     if len(words) < 2 or words[-2] != "appended":
-        raise TraceError(f"{where}: 'OFFSET … appended START' was expected, not {' '.join(words)[:40]!r}")
+        raise TraceError(f"{where}: expected 'OFFSET … appended START', not {' '.join(words)[:40]!r}")
     *replaced, appended = (_count(word, where, 9) for word in (*words[:-2], words[-1]))
     return Graft(tuple(replaced), appended)
 
@@ -178,14 +180,14 @@ def _sites(words: str, source: str) -> tuple[int, tuple[int, ...]]:
 def _count(word: str, where: str, digits: int = 6) -> int:
     word = word.strip()
     if not re.fullmatch(rf"[0-9]{{1,{digits}}}", word):
-        raise TraceError(f"{where}: a count was expected, not {word[:40]!r}")
+        raise TraceError(f"{where}: expected a count, not {word[:40]!r}")
     return int(word)
 
 
 def _map(line: str, where: str) -> MapInfo:
     match = re.fullmatch(r"\s*([01])\s*,\s*(-1|[0-9]{1,12})\s*", line)
     if match is None:
-        raise TraceError(f"{where}: 'type,bytes' was expected, not {line[:40]!r}")
+        raise TraceError(f"{where}: expected 'type,bytes', not {line[:40]!r}")
     return MapInfo(_LEVELS[match[1]], int(match[2]))
 
 

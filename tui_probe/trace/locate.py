@@ -31,15 +31,15 @@ def find_trace(path: Path) -> Path:
         if path.suffix in _OTHER_SUFFIXES and path.is_file():
             word = shlex.quote(str(path))
             raise TraceError(
-                f"{path} is a file, not a trace directory: one of ncu or nsys opens with tui-probe open {word}"
+                f"{path} is a file, not a trace directory; for files of ncu or nsys: tui-probe open {word}"
             )
         kind = "is a file, not a trace directory" if path.exists() else "does not exist"
-        raise TraceError(f"{path} {kind}: name a trace directory (the one that holds {LOG})")
+        raise TraceError(f"{path} {kind}; pass a trace directory (it contains {LOG})")
     if is_trace(path):
         return path
     traces = traces_in(path)
     if not traces:
-        raise TraceError(f"{path} holds no trace (no {LOG} in it or in a folder of it): name the directory of a run")
+        raise TraceError(f"{path} has no trace (no {LOG} in it or in its subdirectories); pass the directory of a run")
     return traces[-1]
 
 
@@ -134,7 +134,7 @@ class Address:
         """
         for option, mine, other in (("--kernel", self.kernel, kernel), ("--launch", self.launch, launch)):
             if None not in (mine, other) and mine != other:
-                raise UsageError(f"{option} {other} does not agree with {mine} in {self}: leave out one of them")
+                raise UsageError(f"{option} {other} contradicts {mine} in {self}; omit one of them")
         return Address(
             self.path,
             self.kernel if kernel is None else kernel,
@@ -162,7 +162,7 @@ def parse_address(word: str, exists: Callable[[str], bool] = os.path.exists) -> 
         return Address(Path(word) if word else None)
     kernel, launch = _without_launch(word[here + 1 :])
     if launch is None and "@" in kernel:
-        raise UsageError(f"{word}: the number of a launch is expected after the @")
+        raise UsageError(f"{word}: expected the number of a launch after @")
     return Address(Path(word[:here]) if here else None, kernel or None, launch)
 
 
@@ -187,5 +187,5 @@ def kernel_filter(kernel: str | None) -> Callable[[AddressedKernel], bool]:
     try:
         pattern = re.compile(kernel)
     except re.error as error:
-        raise ChoiceError(f"{kernel}: {error}; a kernel is named by a regular expression or an index") from error
+        raise ChoiceError(f"{kernel}: {error}; select a kernel by regular expression or index") from error
     return lambda candidate: bool(pattern.search(candidate.name) or pattern.search(candidate.demangled))

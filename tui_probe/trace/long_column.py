@@ -86,7 +86,7 @@ def _open_unnamed() -> int:
             descriptor, name = tempfile.mkstemp(prefix="tui-probe-", dir=folder)
             Path(name).unlink()
             return descriptor
-    raise OSError(f"no folder for temporary files: {', '.join(filter(None, folders))}")
+    raise OSError(f"no directory for temporary files: {', '.join(filter(None, folders))}")
 
 
 def _write_whole(file: int, piece: bytes, place: int) -> bool:

@@ -40,7 +40,7 @@ def plain_descriptor(path: str | os.PathLike[str]) -> int:
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
-    raise OSError(errno.EINVAL, "not an ordinary file, but a pipe, a device or a folder", str(path))
+    raise OSError(errno.EINVAL, "not a regular file but a pipe, a device or a directory", str(path))
 
 
 def read_plain(path: str | os.PathLike[str], most: int) -> bytes:
@@ -197,4 +197,4 @@ class TraceFolder:
         if stat.S_ISREG(status.st_mode):
             return descriptor
         os.close(descriptor)
-        raise OSError(f"{name}: not an ordinary file")
+        raise OSError(f"{name}: not a regular file")

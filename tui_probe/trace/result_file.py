@@ -75,7 +75,7 @@ def reduction_group(where: str, blocks: int, threads: int, marks: NDArray[np.uin
     """
     group = _GROUPS.get(int(marks[:4].view("<u4")[0])) if len(marks) >= _HEAD else None
     if group is None:
-        raise TraceError(f"{where}: {len(marks)} bytes that are not those of a reduced map")
+        raise TraceError(f"{where}: {len(marks)} bytes do not form a reduced map")
     groups = prod(_shape(blocks, threads, group))
     if len(marks) != _HEAD + groups * record + 2 * -(-groups // 8) + _MISSING:
         raise TraceError(f"{where}: {len(marks)} bytes for {groups} records of {record} bytes, one per {group}")
@@ -108,7 +108,7 @@ class ResultFile:
         except FileNotFoundError as error:
             raise TraceError(f"{path}: {_missing_file_advice(path)}") from error
         except (OSError, ValueError) as error:
-            raise TraceError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+            raise TraceError(f"{path}: not readable: {getattr(error, 'strerror', None) or error}") from error
         self._close = weakref.finalize(self, os.close, descriptor)
         self._descriptor = descriptor
         self._whole: NDArray[np.uint8] | None = None
@@ -138,11 +138,11 @@ class ResultFile:
             while done < size and (count := read_into(self._descriptor, buffer.data[done:], at + done)):
                 done += count
         except OSError as error:
-            raise TraceError(f"{self.path}: cannot be read: {error.strerror}") from error
+            raise TraceError(f"{self.path}: not readable: {error.strerror}") from error
         except MemoryError as error:
-            raise TraceError(f"{self.path}: there is no memory for {size} bytes of it") from error
+            raise TraceError(f"{self.path}: not enough memory for {size} bytes") from error
         if done < size:
-            raise TraceError(f"{self.path}: it was cut short at {at + done} while it was open: open it again")
+            raise TraceError(f"{self.path}: truncated at byte {at + done} while open; open the file again")
         buffer.flags.writeable = False
         return buffer
 
@@ -151,8 +151,8 @@ def _missing_file_advice(path: Path) -> str:
     """Advice on a file that is no longer there."""
     packed = path.with_name(f"{path.name}.xz")
     if packed.is_file():
-        return f"it is packed as {packed.name}: unpack it with xz -d {shlex.quote(str(packed))}"
-    return "it is no longer there: run again, or name the trace that has it"
+        return f"the file is compressed as {packed.name}; unpack it with xz -d {shlex.quote(str(packed))}"
+    return "the file no longer exists; run again, or pass another trace"
 
 
 class Maps(Sequence["NDArray[np.uint8]"]):
@@ -242,7 +242,7 @@ def read_map_records(
     marks_at = at + len(sections) * _ABOUT.size
     if len(data) < marks_at:
         raise TraceError(
-            f"{path}, offset {at}: what is said of {len(sections)} maps ends at {len(data)}: it was cut off"
+            f"{path}, offset {at}: the description of {len(sections)} maps ends at {len(data)}; the file is truncated"
         )
     records = []
     for index, section in enumerate(sections):
@@ -276,7 +276,7 @@ def _check_map_records(
     if about.kind == "counted" and not (
         following and following[0].kind == "counts" and sections[0].level == section.level
     ):
-        raise TraceError(f"{where}: its counts are missing")
+        raise TraceError(f"{where}: the counts of the map are missing")
     if about.kind == "sites" and (section.slot_bytes or len(about.marks) % about.record_bytes):
         raise TraceError(f"{where}: {len(about.marks)} bytes of sites with {about.record_bytes} each")
     if about.kind == "reduced":
@@ -316,7 +316,7 @@ def read_sample(path: Path, data: ResultFile, end: int, measured: int) -> Sample
     if data.head(at, len(_MAGIC)) != _MAGIC:
         return None
     if len(data) < at + len(_MAGIC) + _SAMPLE.size:
-        raise TraceError(f"{path}, offset {at}: what is said of the sample of blocks was cut off")
+        raise TraceError(f"{path}, offset {at}: the description of the block sample is truncated")
     x, y, z, first, step, count = data.unpack(_SAMPLE, at + len(_MAGIC))
     if count != measured or not step or first + (count - 1) * step >= x * y * z:
         raise TraceError(

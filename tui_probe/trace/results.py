@@ -153,7 +153,7 @@ class Result:
         size, dtype = self.about[index].record_bytes, np.dtype(record)
         if size != dtype.itemsize:
             problem = f"{words.format(size)}, not {dtype.itemsize}"
-            raise TraceError(f"{self.path}: map {index} {problem}: it was written by another probe")
+            raise TraceError(f"{self.path}: map {index} {problem}: another probe wrote the file")
         return dtype
 
     def group(self, index: int) -> ReductionGroup | None:
@@ -166,7 +166,7 @@ class Result:
 
     def _kind(self, index: int) -> RecordKind:
         if not 0 <= index < len(self.maps):
-            raise TraceError(f"{self.path}: there is no map {index}, the file has {len(self.maps)}")
+            raise TraceError(f"{self.path}: no map {index}; the file has {len(self.maps)} maps")
         return self.about[index].kind if self.about else "unknown"
 
     def _shape(self, index: int) -> tuple[int, int, int]:
@@ -185,7 +185,9 @@ class Result:
         """The records of a map that has one per slot: shape (blocks, slots per block). TraceError for any other."""
         _, (_, _, count) = self.form(index, record)
         if count != 1:
-            raise TraceError(f"{self.path}: map {index} has {count} records per slot, not one: it is of another probe")
+            raise TraceError(
+                f"{self.path}: map {index} has {count} records per slot, not one; another probe wrote the file"
+            )
         return self.records(index, record)[:, :, 0]
 
     def some_records(self, index: int, record: DTypeLike, first: int, last: int) -> NDArray[Any]:
@@ -196,17 +198,17 @@ class Result:
     def form(self, index: int, record: DTypeLike) -> tuple[np.dtype[Any], tuple[int, int, int]]:
         """The dtype and the shape of ``records``, which are not read for that. Raises TraceError as they do."""
         if not 0 <= index < len(self.maps):
-            raise TraceError(f"{self.path}: there is no map {index}, the file has {len(self.maps)}")
+            raise TraceError(f"{self.path}: no map {index}; the file has {len(self.maps)} maps")
         if self._kind(index) == "reduced":
             raise TraceError(
-                f"{self.path}: one record per {self.group(index)} was kept: for those of each "
-                f"{self.sections[index].level} run with --detail"
+                f"{self.path}: the file has one record per {self.group(index)}; to save records per "
+                f"{self.sections[index].level}, run with --detail"
             )
         dtype, (blocks, slots, size) = np.dtype(record), self.maps.shape(index)
         if dtype.itemsize == 0 or size % dtype.itemsize:
             raise TraceError(
                 f"{self.path}: map {index} has {size} bytes per slot, not a whole number of records of "
-                f"{dtype.itemsize} bytes: it was written by another probe"
+                f"{dtype.itemsize} bytes: another probe wrote the file"
             )
         return dtype, (blocks, slots, size // dtype.itemsize)
 
@@ -232,7 +234,7 @@ def read_result(path: Path, levels: Sequence[Level] | None = None) -> Result:
 
 def _read_header(path: Path, data: ResultFile) -> Header:
     if len(data) < _HEADER.size:
-        raise TraceError(f"{path}: {len(data)} bytes, the header needs {_HEADER.size}: the file was cut off")
+        raise TraceError(f"{path}: {len(data)} bytes, but the header has {_HEADER.size}; the file is truncated")
     x, y, z, bx, by, bz, shared, maps = data.unpack(_HEADER, 0)
     if 0 in (x, y, z):
         raise TraceError(f"{path}, offset 0: the grid is {x}×{y}×{z}: not a result file")
@@ -245,7 +247,7 @@ def _read_header(path: Path, data: ResultFile) -> Header:
     end = _HEADER.size + maps * _SECTION.size
     if len(data) < end:
         raise TraceError(
-            f"{path}, offset {_HEADER.size}: {maps} sections need {end} bytes, the file has {len(data)}: it was cut off"
+            f"{path}, offset {_HEADER.size}: {maps} maps need {end} bytes, but {len(data)} exist; the file is truncated"
         )
     return Header((x, y, z), (bx, by, bz), shared, maps)
 
@@ -255,7 +257,9 @@ def _read_sections(
 ) -> tuple[tuple[Section, ...], Dialect]:
     """The sections in the dialect that they make sense in; if both do, in the one that fills the file exactly."""
     if levels is not None and len(levels) != header.maps:
-        raise TraceError(f"{path}, offset 28: {header.maps} maps, {len(levels)} were expected: of another probe")
+        raise TraceError(
+            f"{path}, offset 28: {header.maps} maps instead of {len(levels)}; another probe wrote the file"
+        )
     readings: list[tuple[int, tuple[Section, ...], Dialect]] = []
     errors: list[TraceError] = []
     for dialect, read in (("current", _current_sections), ("older", _older_sections)):
@@ -322,10 +326,14 @@ def _check_sections(path: Path, header: Header, sections: tuple[Section, ...], s
     for section in sorted(sections, key=lambda section: section.offset):
         at = _section_offset(sections.index(section))
         if section.offset < first:
-            raise TraceError(f"{path}, offset {at + 8}: a map at {section.offset}, which is in the header")
+            raise TraceError(f"{path}, offset {at + 8}: the map at {section.offset} overlaps the header")
         if section.offset < end and section.size(header):
-            raise TraceError(f"{path}, offset {at + 8}: a map at {section.offset} overlaps the one that ends at {end}")
+            raise TraceError(
+                f"{path}, offset {at + 8}: the map at {section.offset} overlaps the map that ends at {end}"
+            )
         end = max(end, section.offset + section.size(header))
         if end > size:
-            raise TraceError(f"{path}, offset {at}: a map ends at {end}, the file at {size}: it was cut off")
+            raise TraceError(
+                f"{path}, offset {at}: a map ends at byte {end}, the file at {size}; the file is truncated"
+            )
     return size - first - sum(section.size(header) for section in sections)

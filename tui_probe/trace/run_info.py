@@ -195,7 +195,9 @@ class MissingDirectoryError(UsageError):
 
     def __init__(self, trace: Path, folder: Path, command: str) -> None:
         self.command = command
-        super().__init__(f"{trace}: its folder {folder} is not on this machine: go to the program, and run {command}")
+        super().__init__(
+            f"{trace}: directory {folder} does not exist on this machine; in the program's directory run {command}"
+        )
 
 
 def recorded_run(trace: Path, asked: Sequence[str] = ()) -> tuple[RunInfo, Path]:
@@ -206,7 +208,7 @@ def recorded_run(trace: Path, asked: Sequence[str] = ()) -> tuple[RunInfo, Path]
     """
     info = read_run_info(trace / "run.json") or RunInfo()
     if not info.command:
-        raise UsageError(f"{trace}: run.json does not say what ran; start it with tui-probe run -- COMMAND")
+        raise UsageError(f"{trace}: run.json has no command; start the program with tui-probe run -- COMMAND")
     if any(MASK in word for word in info.command):
         raise UsageError(
             f"{trace}: secrets of its command line were masked ({MASK}), so it cannot be run again: start it with"

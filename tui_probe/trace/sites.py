@@ -139,7 +139,9 @@ class _Reader:
     def __init__(self, document: Mapping[str, Any]) -> None:
         version = _number(document.get("version"))
         if version != SITES_FORMAT:
-            raise ValueError(f"version {version} is not read, only {SITES_FORMAT}: a newer tui-probe may")
+            raise ValueError(
+                f"version {version} is not supported, only {SITES_FORMAT}; a newer tui-probe may support it"
+            )
         self._whole = document
         self._kind: type[int] = int
         self._files = _tables_in(_text, document.get("files"))
@@ -196,13 +198,13 @@ class _Reader:
 
 def _table(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"an object was expected, not {_quoted(value)}")
+        raise ValueError(f"expected an object, not {_quoted(value)}")
     return value
 
 
 def _list_of(value: object) -> list[Any]:
     if not isinstance(value, list):
-        raise ValueError(f"a list was expected, not {_quoted(value)}")
+        raise ValueError(f"expected a list, not {_quoted(value)}")
     return value
 
 
@@ -226,14 +228,14 @@ def _one_of(value: object, words: Sequence[T]) -> T:
 
 def _number(value: object) -> int:
     if type(value) is not int or not 0 <= value < MAX_SITE_NUMBER:
-        raise ValueError(f"a number from 0 on was expected, not {_quoted(value)}")
+        raise ValueError(f"expected a number of at least 0, not {_quoted(value)}")
     return value
 
 
 def _text(value: object) -> str:
     """A text that can be printed and put into JSON again."""
     if not isinstance(value, str):
-        raise ValueError(f"a text was expected, not {_quoted(value)}")
+        raise ValueError(f"expected a string, not {_quoted(value)}")
     return value if value.isascii() else text_of(value.encode("utf-8", "surrogatepass"))
 
 

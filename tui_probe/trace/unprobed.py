@@ -244,7 +244,7 @@ class UnprobedTable:
         """The reason with this number in packed lines."""
         if number == DEFAULT_REASON:
             return _NOT_SAMPLED
-        return self._reasons.get(number) or Reason("the log does not say why", None)
+        return self._reasons.get(number) or Reason("the log has no reason", None)
 
     def kernel_of(self, key: int) -> int | None:
         known = self.keys.get(key)

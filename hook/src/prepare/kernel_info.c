@@ -209,11 +209,11 @@ static bool read_constant(const char *text, struct kernel_probe *probe)
 static const char *read_code_line(const char *line, struct kernel_probe *probe)
 {
     if (strncmp(line, "way ", 4) == 0 && !read_way(line + 4, probe))
-        return "names a way that this hook does not know";
+        return "names an unknown mode";
     if (strncmp(line, "patch ", 6) == 0 && !read_patch(line + 6, probe))
-        return "has a patch line that this hook does not understand";
+        return "has an unknown patch line";
     if (strncmp(line, "constant ", 9) == 0 && !read_constant(line + 9, probe))
-        return "has a constant line that this hook does not understand";
+        return "has an unknown constant line";
     return NULL;
 }
 
@@ -222,9 +222,9 @@ static const struct reason *read_rest(struct reader *reader, struct kernel_probe
     char *line;
     while ((line = next_line(reader))) {
         if (strncmp(line, "storage ", 8) == 0 && !read_storage(line + 8, probe))
-            return reason_with(KERNEL_INFO, "has a storage line that this hook does not understand");
+            return reason_with(KERNEL_INFO, "has an unknown storage line");
         if (strncmp(line, "reduce ", 7) == 0 && !read_reduction(line + 7, probe))
-            return reason_with(KERNEL_INFO, "has a reduce line that this hook does not understand");
+            return reason_with(KERNEL_INFO, "has an unknown reduce line");
         const char *fault = read_code_line(line, probe);
         if (fault)
             return reason_with(KERNEL_INFO, fault);
@@ -240,7 +240,7 @@ static const struct reason *read_rest(struct reader *reader, struct kernel_probe
             probe->no_replay = reason_read(line + 10);
     }
     if (!maps_make_sense(probe))
-        return reason_with(KERNEL_INFO, "has maps and storage lines that do not go together");
+        return reason_with(KERNEL_INFO, "has storage lines that do not match its maps");
     return capacities_begin(probe) ? NULL : reason(HOST_MEMORY);
 }
 
@@ -262,7 +262,7 @@ static const struct reason *read_all(struct reader *reader, struct kernel_probe 
     size_t parameters;
     const char *name = next_line(reader);
     if (!name || strcmp(name, kernel->name) != 0)
-        return reason_with(KERNEL_INFO, "is about another kernel");
+        return reason_with(KERNEL_INFO, "belongs to another kernel");
     if (!next_count(reader, &parameters) || !next_count(reader, &probe->n_maps))
         return reason_with(KERNEL_INFO, "has no counts");
     if (kernel->parameters_known && kernel->n_parameters != parameters)
@@ -324,7 +324,7 @@ const struct reason *kernel_info_agrees(const char *path, const struct kernel_pr
     struct kernel_probe form = {.kernel = probe->kernel};
     const struct reason *reason = kernel_info_read(path, &form);
     if (!reason && !are_equal(probe, &form, sampled))
-        reason = reason_with(KERNEL_INFO, "of another form of the probe is about other maps");
+        reason = reason_with(KERNEL_INFO, "of another form of the probe has other maps");
     let_go(&form);
     return reason;
 }

@@ -146,7 +146,7 @@ static void check_parts(struct kernel *kernel, struct prepare_result *results)
     for (struct kernel_probe *part = NULL; (part = kernel_probe_next(fused, part)); n_maps += part->n_maps)
         reason = reason ? reason : atomic_load(&part->reason);
     if (!reason && n_maps != fused->n_maps)
-        reason = reason_with(KERNEL_INFO, "of a fused probe is not about the maps of its parts");
+        reason = reason_with(KERNEL_INFO, "of the fused kernel lacks maps of its probes");
     for (struct kernel_probe *part = NULL; reason && (part = kernel_probe_next(fused, part));) {
         atomic_store(&part->reason, reason);
         results[part - kernel->probes] = prepare_failed(reason);

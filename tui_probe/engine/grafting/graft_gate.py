@@ -35,7 +35,7 @@ _VERSION_FILE: Final = Path("/proc/driver/nvidia/version")
 _DRIVER_VERSION: Final = re.compile(r"Kernel Module\D*([\d.]+)")
 _TRIAL_SECONDS: Final = 60
 """A wrong graft may loop on the GPU for ever: the process of the trial is ended then."""
-_NOT_TRIED: Final = "it was not tried"
+_NOT_TRIED: Final = "not run"
 _STORED_OUTCOMES: Final = frozenset({"passed", "failed"})
 
 
@@ -227,12 +227,12 @@ def _unfinished_outcome(text: bytes | str | None) -> TrialOutcome:
     try:
         return _read_outcome(text if isinstance(text, bytes) else b"")
     except ValueError:
-        return TrialOutcome("failed", f"it did not end within {_TRIAL_SECONDS} s")
+        return TrialOutcome("failed", f"did not finish within {_TRIAL_SECONDS} s")
 
 
 def _read_outcome(text: bytes) -> TrialOutcome:
     """The outcome in the last line that is JSON. Raises ValueError."""
     fields = parse_json(text.strip().rpartition(b"\n")[2])
     if not isinstance(fields, dict) or "outcome" not in fields:
-        raise ValueError("no outcome")
+        raise ValueError("no result")
     return TrialOutcome(*(str(fields.get(name, "")) for name in TrialOutcome._fields))

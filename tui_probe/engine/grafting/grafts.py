@@ -198,7 +198,7 @@ class Grafter:
         )
         pairs = [(code.exit, other.exit), (code.entry, other.entry), (code.flat, other.flat)]
         if not all(snippet.reads_as(another) for snippet, another in pairs if snippet and another):
-            raise UnsupportedKernelError(because("graft-snippet", what="parameters whose places are not understood"))
+            raise UnsupportedKernelError(because("graft-snippet", what="parameters at unknown offsets"))
         return code
 
     def _assembled_at(self, arch: int, leading: int, *, in_slots: bool) -> ProbeCode:
@@ -267,7 +267,7 @@ def _join_exit_code(arch: int, flat: Sequence[Word], general: Sequence[Word]) ->
     """
     exits = [index for index, word in enumerate(flat) if word.opcode == EXIT]
     if len(exits) != 1:
-        raise UnsupportedKernelError(because("graft-snippet", what=f"{len(exits)} exits in code for flat launches"))
+        raise UnsupportedKernelError(because("graft-snippet", what=f"{len(exits)} exits in code for one-dimensional launches"))
     at = exits[0]
     other = branch_word(arch, at * WORD_BYTES, (len(flat) + 1) * WORD_BYTES, like=flat[at])
     end = without_guard(flat[at]).with_wait_mask(0)

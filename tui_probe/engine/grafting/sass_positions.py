@@ -216,7 +216,7 @@ class SassSite:
         """
         (guarded, *others) = {place.point.guarded for place in self.places}
         if others:
-            raise UnsupportedKernelError(because("graft-snippet", what="a guard for some of its lanes"))
+            raise UnsupportedKernelError(because("graft-snippet", what="a predicate that differs between lanes"))
         return guarded
 
     @property

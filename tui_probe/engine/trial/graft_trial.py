@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 ROUND_COUNT: Final = 4
 """Launches: what goes wrong by chance of timing may need several."""
-_NOT_ENDED: Final = "it did not end"
-_NOT_TRIED: Final = "it was not tried, since what came before it did not end"
+_NOT_ENDED: Final = "it did not finish"
+_NOT_TRIED: Final = "not run, since the previous test did not finish"
 _WARP_RECORD: Final = struct.Struct("<QIIIxxxxxxxxxxxx")
 _TABLE_BYTES: Final = struct.pack("<4I", 3, 5, 7, 11)
 _INPUT_BYTES: Final = struct.pack(f"<{THREADS_OF_GRID}I", *(number * 40503 for number in range(THREADS_OF_GRID)))
@@ -171,7 +171,7 @@ def run_trial(
     except TrialFailedError:
         raise
     except ProbeError as error:
-        raise TrialFailedError(f"the grafted kernel: {error}") from error
+        raise TrialFailedError(f"the probed kernel: {error}") from error
 
 
 def entry_trial() -> TrialCase:
@@ -219,8 +219,8 @@ def _run_and_compare(
         cuda.launch(module.function(TRIAL_KERNEL), BLOCKS, THREADS, [output, ACTIVE_THREADS, *added])
         left.append((cuda.read(output, THREADS_OF_GRID * 4), cuda.read(total, 4)))
     if left[0] != left[1]:
-        what = "its output" if left[0][0] != left[1][0] else "the variable that it adds to"
-        raise TrialFailedError(f"the grafted kernel changed {what}")
+        what = "its output" if left[0][0] != left[1][0] else "a variable"
+        raise TrialFailedError(f"the probed kernel changed {what}")
     trial.check(b"".join(map(cuda.read, records, trial.map_bytes)))
 
 
@@ -229,10 +229,10 @@ def check_warp_records(content: bytes) -> None:
     records = list(_WARP_RECORD.iter_unpack(content))
     missing = sum(mark != 1 for *_, mark in records)
     if missing:
-        raise TrialFailedError(f"{missing} of {len(records)} warps left no record")
+        raise TrialFailedError(f"{missing} of {len(records)} warps saved no record")
     for start, elapsed, sm, _ in records:
         if not start or not elapsed or sm >= MAX_SMS:
-            raise TrialFailedError(f"a warp's record cannot be true: start {start}, {elapsed} cycles, SM {sm}")
+            raise TrialFailedError(f"a warp's record is impossible: start {start}, {elapsed} cycles, SM {sm}")
 
 
 class CudaContext(CudaDevice):
@@ -250,7 +250,7 @@ class CudaContext(CudaDevice):
         for device in range(number, count.value):
             if self.attribute(_MAJOR, device) * 10 + self.attribute(_MINOR, device) == self._arch:
                 return device
-        raise self.failure(f"no device of sm_{self._arch} can be used")
+        raise self.failure(f"no usable device of sm_{self._arch}")
 
     def load(self, image: bytes) -> CudaModule:
         """Load a cubin."""

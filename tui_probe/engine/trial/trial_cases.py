@@ -124,9 +124,9 @@ def check_blocks(content: bytes) -> None:
     )
     for name, wanted in (EXPECTED_BLOCK_COUNTS | {"classes": sums["instructions"]}).items():
         if sums[name] != wanted:
-            raise TrialFailedError(f"the grafted kernel counted {sums[name]} {name}, not {wanted}")
+            raise TrialFailedError(f"the probed kernel counted {sums[name]} {name}, not {wanted}")
     if sums["instructions"] <= len(_TURNS) // WARP:
-        raise TrialFailedError(f"the grafted kernel counted {sums['instructions']} instructions, which are too few")
+        raise TrialFailedError(f"the probed kernel counted {sums['instructions']} instructions, which are too few")
 
 
 def _block_sums(registers: dict[str, str]) -> ProbePoint:
@@ -216,7 +216,7 @@ def _compare_counts(content: bytes, expected: dict[str, int]) -> None:
     sums = [sum(values) for values in zip(*INSTRUCTION_RECORD.iter_unpack(content), strict=True)]
     for (name, wanted), total in zip(expected.items(), sums, strict=True):
         if total != wanted:
-            raise TrialFailedError(f"the grafted kernel counted {total} {name.replace('_', ' ')}, not {wanted}")
+            raise TrialFailedError(f"the probed kernel counted {total} {name.replace('_', ' ')}, not {wanted}")
 
 
 def _count_probe(level: Level) -> Probe:
@@ -310,25 +310,27 @@ def check_access_records(content: bytes) -> None:
     threads = _thread_records(content[_WARP_RECORD_BYTES:])
     first = threads[0]
     if not first:
-        raise TrialFailedError("the grafted kernel saved no access of its first thread")
+        raise TrialFailedError("the probed kernel saved no access of its first thread")
     output = first[0].address
     others = {record.address for number, records in enumerate(threads) for record in records} - {
         output + _WORD * number for number in range(THREADS_OF_GRID)
     }
     if len(others) != 1:
-        raise TrialFailedError(f"the grafted kernel saved accesses to {len(others)} addresses that it has no use for")
+        raise TrialFailedError(
+            f"the probed kernel saved accesses to {len(others)} addresses that the kernel does not access"
+        )
     for number, records in enumerate(threads):
         _check_thread_records(number, records, output + _WORD * number, others)
     for warp in range(-(-ACTIVE_THREADS // WARP_THREADS)):
         lanes = threads[warp * WARP_THREADS : (warp + 1) * WARP_THREADS]
         if not any(record.address in others for records in lanes for record in records):
-            raise TrialFailedError(f"warp {warp} of the grafted kernel saved no addition")
+            raise TrialFailedError(f"warp {warp} of the probed kernel saved no addition")
 
 
 def _check_warp_records(content: bytes) -> None:
     for start, sm, mark in _WARP_RECORD.iter_unpack(content):
         if mark != 1 or not start or sm >= MAX_SMS:
-            raise TrialFailedError(f"a warp's record cannot be true: start {start}, SM {sm}, mark {mark}")
+            raise TrialFailedError(f"a warp's record is impossible: start {start}, SM {sm}, mark {mark}")
 
 
 def _thread_records(content: bytes) -> list[list[AccessRecord]]:
@@ -356,6 +358,6 @@ def _check_thread_records(number: int, records: Sequence[AccessRecord], own: int
         raise TrialFailedError(f"thread {number} saved {len(at_own)} accesses to its word, not {expected}")
     for before, after in itertools.pairwise(records):
         if (after.clock - before.clock) % (2 * _HALF_RANGE) >= _HALF_RANGE:
-            raise TrialFailedError(f"thread {number} saved an access before one that came earlier")
+            raise TrialFailedError(f"thread {number} saved accesses in the wrong order")
     if any(not record.place or record.place % WORD_BYTES for record in records):
-        raise TrialFailedError(f"thread {number} saved an access of no instruction")
+        raise TrialFailedError(f"thread {number} saved an access without an instruction")
