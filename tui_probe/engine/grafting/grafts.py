@@ -267,7 +267,9 @@ def _join_exit_code(arch: int, flat: Sequence[Word], general: Sequence[Word]) ->
     """
     exits = [index for index, word in enumerate(flat) if word.opcode == EXIT]
     if len(exits) != 1:
-        raise UnsupportedKernelError(because("graft-snippet", what=f"{len(exits)} exits in code for one-dimensional launches"))
+        raise UnsupportedKernelError(
+            because("graft-snippet", what=f"{len(exits)} exits in code for one-dimensional launches")
+        )
     at = exits[0]
     other = branch_word(arch, at * WORD_BYTES, (len(flat) + 1) * WORD_BYTES, like=flat[at])
     end = without_guard(flat[at]).with_wait_mask(0)
