@@ -98,7 +98,7 @@ def test_a_kernel_without_ptx_is_grafted(tmp_path: Path) -> None:
     assert f"grafted {places} appended {before.code.size}" in info
     assert after.parameters == before.parameters + 1
     log = (tmp_path / "process.log").read_text()
-    assert "machine code for sm_90" in log
+    assert "SASS for sm_90" in log
     assert "[graft] replaced 3 of 24 instructions: 0x0000, 0x0070, 0x00c0" in log
     assert not list(tmp_path.glob("*.ptx"))
 
@@ -321,7 +321,7 @@ def test_cubin_choice_by_device() -> None:
     assert kernels_in(IMAGE, 80) == {}
     cubin, note = find_cubin(IMAGE, "zero", 90)
     assert cubin.image == IMAGE
-    assert "machine code for sm_90" in note
+    assert "SASS for sm_90" in note
     for kernel, arch in (("zero", 80), ("zero", 100), ("other", 90)):
         with pytest.raises(ImageError) as refused:
             find_cubin(IMAGE, kernel, arch)
@@ -573,7 +573,7 @@ def test_records_of_single_accesses_of_the_trial() -> None:
         (changed(5, odd[::-1]), "accesses in the wrong order"),
         (changed(5, [odd[0]._replace(address=OUTPUT), odd[1]]), "thread 5 saved 1 accesses"),
         (changed(5, [odd[0]._replace(address=TOTAL + 4), *odd[1:]]), "2 addresses"),
-        (changed(5, [odd[0]._replace(place=0), *odd[1:]]), "no instruction"),
+        (changed(5, [odd[0]._replace(place=0), *odd[1:]]), "without an instruction"),
         (changed(32, good[32][:1]), "warp 1 .* no addition"),
         (changed(THREADS_OF_GRID - 1, [good[0][0]._replace(address=OUTPUT)]), "thread 8191"),
         (recorded(good)[:-2560] + bytes(2560), "counted -1"),

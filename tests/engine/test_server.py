@@ -360,5 +360,5 @@ def test_stopping_finishes_the_assemblies_under_way(tmp_path: Path, ptxas: Tool)
 
 
 def test_a_socket_that_cannot_be_made(tmp_path: Path) -> None:
-    with pytest.raises(LaunchError, match="socket cannot be made"):
+    with pytest.raises(LaunchError, match="cannot create the engine's socket"):
         EngineServer(tmp_path / "none" / "engine", BLOCK_SCHED, assembler=Assembler([])).start()

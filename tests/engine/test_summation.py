@@ -174,7 +174,7 @@ after = "{after}"
         ("ADD [ n ] {%a, %b};", 1, "no map n"),
         ("ADD {%a, %b};", 1, "write ADD as"),
         ("ADD [ m ] {%a, };", 1, "empty value"),
-        ("LOCATE [ m ]; ADD [ m ] {%a, %b};", 1, "leave out LOCATE"),
+        ("LOCATE [ m ]; ADD [ m ] {%a, %b};", 1, "remove LOCATE"),
     ],
 )
 def test_unsummable_maps_are_refused(after: str, cap: int, words: str) -> None:

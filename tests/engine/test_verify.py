@@ -62,7 +62,7 @@ def test_sound_snippets(snippet: str) -> None:
         ("trap;", ["leaves the probe"]),
         ("call.uni helper;", ["leaves the probe"]),
         ("bar.sync 0;", ["wait"]),
-        ("bra elsewhere;", ["branches out", "own labels"]),
+        ("bra elsewhere;", ["branches out", "branch to a label of the snippet"]),
         ("bra %a;", ["branches out"]),
         ("mov.u64 %rd1, %a;", ["writes %rd1", "does not declare"]),
         ("mov.u64 OUT, %a;", ["must write a register of the probe"]),
@@ -74,23 +74,23 @@ def test_sound_snippets(snippet: str) -> None:
         ("membar.gl;", ["wait"]),
         ("nanosleep.u32 20;", ["wait"]),
         ("nanosleep.u32 %b;", ["wait"]),
-        ("stackrestore.u64 %a;", ["moves the stack"]),
-        ("stacksave.u64 %a;", ["moves the stack"]),
-        ("wgmma.fence.sync.aligned;", ["changes the state"]),
+        ("stackrestore.u64 %a;", ["changes the kernel's stack"]),
+        ("stacksave.u64 %a;", ["changes the kernel's stack"]),
+        ("wgmma.fence.sync.aligned;", ["changes kernel state"]),
         ("SAVE [ m ] {%a};", ["1 given", "x, y"]),
         ("SAVE [ other ] {%a, %b};", ["no map other", "maps of this probe: m"]),
         ("SAVE [ m ] {%a, %yes};", ["predicate", "selp"]),
         ("SAVE [ m ] {%a, %none};", ["%none", "declare"]),
         ("SAVE [ m ] {%a, };", ["empty value"]),
         ("SAVE {%a, %b};", ["name of its map"]),
-        ("@%yes SAVE [ m ] {%a, %b};", ["branch may go around"]),
+        ("@%yes SAVE [ m ] {%a, %b};", ["to make it conditional, use a branch"]),
         ("LOCATE m;", ["LOCATE [ map ];"]),
-        ("LOCATE [ m ]; LOCATE [ m ];", ["LOCATE again"]),
+        ("LOCATE [ m ]; LOCATE [ m ];", ["second LOCATE"]),
         ("LOCATE [ m ]; here:", ["label may not be between LOCATE and SAVE"]),
-        (".shared .b32 tile;", ["a snippet holds instructions"]),
+        (".shared .b32 tile;", ["a snippet may contain instructions"]),
         (".reg .v2 .b32 %v;", ["plain register"]),
         (".reg .b64 %b;", ["%b is declared twice"]),
-        ("mov.u32 %b, 1", ["semicolon missing"]),
+        ("mov.u32 %b, 1", ["missing semicolon"]),
     ],
 )
 def test_refused_snippets(snippet: str, words: list[str]) -> None:
@@ -130,7 +130,7 @@ def test_a_map_must_be_saved_to() -> None:
 
 
 def test_a_probe_must_have_an_effect() -> None:
-    with pytest.raises(ProbeFileError, match="no effect"):
+    with pytest.raises(ProbeFileError, match="records nothing"):
         toml_probe('[p]\nposition = "kernel"\nbefore = ".reg .b32 %a; mov.u32 %a, 1;"')
 
 
@@ -242,7 +242,7 @@ def test_a_part_without_effect_is_refused(snippet: str) -> None:
         toml_probe(frame("") + DEAD.format(snippet), "bad")
     line = f", line {frame('').count(chr(10)) + 6}" if snippet else ""
     advice = "has no effect on saved values: save a value that it computes"
-    assert str(caught.value) == f"bad.toml{line}: [dead] has no effect: {advice}"
+    assert str(caught.value) == f"bad.toml{line}: [dead] {advice}"
 
 
 def test_a_register_that_decides_whether_something_is_saved_has_an_effect() -> None:

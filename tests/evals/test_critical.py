@@ -46,7 +46,7 @@ def test_the_simulated_gpu_counts_the_same(
         for what in ("requests", "sectors"):
             ours, theirs = published[f"{kind}_{what}"]
             assert ours == theirs
-    assert document["notes"] == ["stores-ncu: left out: it has no meaning on the simulated GPU"]
+    assert document["notes"] == ["stores-ncu: skipped: not meaningful on the simulated GPU"]
 
 
 def attention(tmp_path: Path) -> list[Path]:

@@ -128,6 +128,6 @@ def test_collected_on_the_simulated_gpu(
     assert main(["eval", "latency", "--run", "--sim", "--out", str(tmp_path / "out"), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [(row["operation"], row["probe"]) for row in document["tables"]["latency"]] == [("sums", "block_sched")]
-    assert "ncu: left out: it has no meaning on the simulated GPU" in document["notes"]
+    assert "ncu: skipped: not meaningful on the simulated GPU" in document["notes"]
     written = [(tmp_path / "out" / name / "stdout.log").read_text() for name in ("original", "block_sched")]
     assert all(json.loads(line)["right"] for line in written)

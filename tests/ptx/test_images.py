@@ -121,7 +121,7 @@ def test_too_old_device() -> None:
 def test_wrapper() -> None:
     wrapper = struct.pack("<IIQQ", 0x466243B1, 1, 0x7F0000001000, 0)
     assert image_kind(wrapper) == "warpped_fatbin"
-    with pytest.raises(ImageError, match="save the container"):
+    with pytest.raises(ImageError, match="save the fatbin"):
         ptx_texts(wrapper)
     assert find_ptx(wrapper + fatbin_of((80, ptx("sm_80", "k"))), "k") == ptx("sm_80", "k")
 
@@ -135,12 +135,12 @@ def test_no_image(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("offset", "value", "message"),
     [
-        (8, struct.pack("<Q", 1 << 40), "cut off"),
-        (6, struct.pack("<H", 3), "cut off"),
-        (16 + 4, struct.pack("<I", 8), "cut off"),
-        (16 + 8, struct.pack("<Q", 1 << 62), "cut off"),
+        (8, struct.pack("<Q", 1 << 40), "truncated"),
+        (6, struct.pack("<H", 3), "truncated"),
+        (16 + 4, struct.pack("<I", 8), "truncated"),
+        (16 + 8, struct.pack("<Q", 1 << 62), "truncated"),
         (16 + 16, struct.pack("<I", 1 << 30), "shorter"),
-        (16 + 56, struct.pack("<Q", 1 << 50), "damaged"),
+        (16 + 56, struct.pack("<Q", 1 << 50), "corrupt"),
         (16 + 56, struct.pack("<Q", 9), "corrupt|cannot be decompressed"),
         (16 + 64, b"\xff" * 30, "corrupt|cannot be decompressed"),
     ],

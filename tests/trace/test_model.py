@@ -271,7 +271,7 @@ def test_a_folder_of_traces_means_the_newest(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("nowhere", "does not exist: name a trace directory"), ("file", "is a file, not"), ("empty", "holds no trace")],
+    [("nowhere", "does not exist; pass a trace directory"), ("file", "is a file, not"), ("empty", "has no trace")],
 )
 def test_other_directory_gets_advice(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "file").touch()

@@ -88,7 +88,7 @@ def test_records_are_a_view_of_the_slots(file: Path) -> None:
     np.testing.assert_array_equal(result.records(0, dtype), records)
     with pytest.raises(TraceError, match="32 bytes per slot, not a whole number of records of 12"):
         result.records(0, [("a", "<u4", 3)])
-    with pytest.raises(TraceError, match="there is no map 1"):
+    with pytest.raises(TraceError, match="no map 1; maps in the file: 1"):
         result.records(1, dtype)
 
 
@@ -105,7 +105,7 @@ BROKEN = {
     "many maps": (header_and_sections(1, 1, 1, 32, 1, 1, 0, 1 << 31), "offset 28: 2147483648 maps"),
     "huge grid": (header_and_sections(*[0xFFFFFFFF] * 6, 0, 1), "offset 0: the grid is"),
     "table cut": (header_and_sections(1, 1, 1, 32, 1, 1, 0, 2) + b"\0" * 16, "offset 32: 2 maps need 64 bytes"),
-    "cut": (result_bytes((2, 1, 1), (64, 1, 1), [(32, slots(2, 2, 16))])[:-1], "a map ends at 112, the file at 111"),
+    "cut": (result_bytes((2, 1, 1), (64, 1, 1), [(32, slots(2, 2, 16))])[:-1], "a map ends at byte 112, the file at 111"),
     "in the header": (
         header_and_sections(1, 1, 1, 32, 1, 1, 0, 1, sections=struct.pack("<IIQ", 16, 32, 40)) + b"\0" * 64,
         "offset 40: the map at 40 overlaps the header",
@@ -117,7 +117,7 @@ BROKEN = {
     ),
     "huge map": (
         header_and_sections(1 << 31, 1 << 20, 1, 32, 1, 1, 0, 1, sections=struct.pack("<IIQ", 1 << 31, 32, 48)) + b"\0",
-        "it was cut off",
+        "the file is truncated",
     ),
     "odd divisor": (
         header_and_sections(1, 1, 1, 32, 1, 1, 0, 1, sections=struct.pack("<IIQ", 16, 7, 48)) + b"\0" * 64,
@@ -225,7 +225,7 @@ def test_a_packed_file_is_named_with_what_unpacks_it(file: Path) -> None:
 
 def test_levels_must_agree(file: Path) -> None:
     file.write_bytes(result_bytes(GRID, BLOCK, [(32, slots(6, 4, 16))]))
-    with pytest.raises(TraceError, match="1 maps, 2 were expected"):
+    with pytest.raises(TraceError, match="1 maps instead of 2"):
         read_result(file, ["warp", "warp"])
     with pytest.raises(TraceError, match="one slot per warp, not one per thread"):
         read_result(file, ["thread"])

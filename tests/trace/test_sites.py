@@ -74,7 +74,7 @@ def changed(*path: str | int, to: object) -> bytes:
     [
         (b"", "Expecting value"),
         (b"\xff\xfe\xff", "decode"),
-        (b"[" * 100_000, "nests too deep"),
+        (b"[" * 100_000, "nested too deeply"),
         (b'{"version": 1' + b"0" * 5000 + b"}", "limit"),
         (b"[]", "expected an object, not list"),
         (changed("version", to=2), "version 2 is not supported, only 1; a newer tui-probe may"),

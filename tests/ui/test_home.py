@@ -481,7 +481,7 @@ def test_a_command_that_is_tui_probe_itself_is_refused(command: str) -> None:
 def test_command_with_prefix_tui_probe_is_run() -> None:
     for command in ("tui-probe-example", "python -m tui_probe.simgpu.examples.demo", "python tui-probe"):
         assert options_of(StartForm(command, simulated=True)).command == tuple(command.split())
-    with pytest.raises(ValueError, match="name the program itself"):
+    with pytest.raises(ValueError, match="pass the program without"):
         options_of(StartForm("tui-probe run -- ./a.out"))
 
 

@@ -160,7 +160,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--csv", action="store_true", help="print the main table, or the one of --table or --figure, as CSV"
     )
     form.add_argument("--png", type=Path, metavar="FILE", help="write charts as pictures (needs matplotlib)")
-    form.add_argument("--svg", type=Path, metavar="FILE", help="print charts as text")
+    form.add_argument("--svg", type=Path, metavar="FILE", help="write charts as SVG")
     parser.add_argument("--table", metavar="NAME", help="only this table")
     parser.add_argument("--figure", metavar="NAME", help="only this chart")
     parser.add_argument("--width", type=width_option, metavar="W", help="columns; default: the terminal's, or 120")

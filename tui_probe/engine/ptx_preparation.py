@@ -83,7 +83,7 @@ class PtxPreparation:
         probed = self._insert(self.work.probe, limit_without_ptxas(self.kernel, self.request.threads))
         self._write_probed_files(probed)
         arch = self.request.arch
-        self.work.log.write(f"[assemble] no ptxas on this machine knows {arch}: the driver compiles probed.ptx")
+        self.work.log.write(f"[assemble] no ptxas on this machine supports {arch}: the driver compiles probed.ptx")
         return Answer("ok", "probed.ptx")
 
     def _insert_or_refuse(self, max_registers: int) -> ProbedPtx:

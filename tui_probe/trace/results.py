@@ -166,7 +166,7 @@ class Result:
 
     def _kind(self, index: int) -> RecordKind:
         if not 0 <= index < len(self.maps):
-            raise TraceError(f"{self.path}: no map {index}; the file has {len(self.maps)} maps")
+            raise TraceError(f"{self.path}: no map {index}; maps in the file: {len(self.maps)}")
         return self.about[index].kind if self.about else "unknown"
 
     def _shape(self, index: int) -> tuple[int, int, int]:
@@ -198,7 +198,7 @@ class Result:
     def form(self, index: int, record: DTypeLike) -> tuple[np.dtype[Any], tuple[int, int, int]]:
         """The dtype and the shape of ``records``, which are not read for that. Raises TraceError as they do."""
         if not 0 <= index < len(self.maps):
-            raise TraceError(f"{self.path}: no map {index}; the file has {len(self.maps)} maps")
+            raise TraceError(f"{self.path}: no map {index}; maps in the file: {len(self.maps)}")
         if self._kind(index) == "reduced":
             raise TraceError(
                 f"{self.path}: the file has one record per {self.group(index)}; to save records per "
