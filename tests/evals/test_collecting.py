@@ -65,7 +65,7 @@ def test_words_that_do_not_go_together(folder: Path, capsys: pytest.CaptureFixtu
     errors = capsys.readouterr().err
     assert "--only nothing: the runs are" in errors
     assert "--out and --only need --run" in errors
-    assert "takes files only" in errors
+    assert "takes only files" in errors
 
 
 def test_missing_traces_are_excluded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_missing_traces_are_excluded(folder: Path, monkeypatch: pytest.MonkeyPat
     absent = Collection("a", (), modules=("no_such_module",))
     assert f"{sys.executable} has no module no_such_module" in str(why(absent))
     assert "/bin/false has no module no_such_module" in str(why(absent, "/bin/false"))
-    assert "there is no ncu on the path" in str(why(Collection("a", (), tools=("ncu",))))
+    assert "ncu is not on PATH" in str(why(Collection("a", (), tools=("ncu",))))
     assert "simulated GPU" in str(why(Collection("a", (), gpu=True), simulated=True))
     assert why(Collection("a", (), modules=("json",))) is None
 

@@ -70,7 +70,7 @@ def test_a_named_driver_that_cannot_be_one(fake_native: Path, tmp_path: Path) ->
     text = tmp_path / "text"
     text.write_text("no library")
     for path, words in ((text, "not a shared library"), (tmp_path / "none", "not a shared library"),
-                        (fake_native / "hook" / "libcuda.so.1", "own hook")):  # fmt: skip
+                        (fake_native / "hook" / "libcuda.so.1", "this is the hook of tui-probe")):  # fmt: skip
         with pytest.raises(LaunchError, match=words):
             find_driver(path, False, {})
 

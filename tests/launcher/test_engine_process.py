@@ -65,7 +65,7 @@ def test_one_that_is_killed_is_started_again(tmp_path: Path, folder: Path, monke
                 reply = serving.revive()
                 if turn == 0:
                     assert reply is not None
-                    assert reply.startswith("the probe engine ended with signal 9 (no message), and was started again")
+                    assert reply.startswith("the probe engine ended with signal 9 (no message) and was restarted")
                     assert hook.recv(100) == b"hello\t1\n"
                 else:
                     assert reply is None

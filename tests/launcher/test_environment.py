@@ -85,7 +85,7 @@ def test_loading_is_restricted_to_the_way_that_the_user_chose(way: str, missing:
 
 
 def test_loading_refuses_an_unknown_way() -> None:
-    with pytest.raises(LaunchError, match="set it to audit or preload"):
+    with pytest.raises(LaunchError, match="set the variable to audit or preload"):
         environment({"TUI_PROBE_LOADING": "both"})
 
 

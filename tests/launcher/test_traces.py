@@ -151,7 +151,7 @@ def test_the_engines_death_does_not_stop_the_target(launching: Runner, script: S
     record = record_of(launching.folder / line.split()[-1])
     assert record["engine_failure"] is None
     (message,) = record["messages"]
-    assert message.startswith("the probe engine ended with signal 9 (no message), and was started again")
+    assert message.startswith("the probe engine ended with signal 9 (no message) and was restarted")
 
 
 def test_engine_start_failure_is_reported_before_target_runs(tool: Runner, script: Script) -> None:

@@ -186,7 +186,7 @@ def test_the_cubin_of_a_device_out_of_a_fatbin() -> None:
     assert "zero" in cubin.kernels
     with pytest.raises(ImageError, match="no SASS for sm_130"):
         find_cubin(image, "zero", 130)
-    with pytest.raises(ImageError, match="no machine code of absent"):
+    with pytest.raises(ImageError, match="no SASS of absent"):
         find_cubin(image, "absent")
 
 

@@ -106,7 +106,7 @@ def measured_bandwidth(chosen: str | Path | None) -> Bandwidth | float | None:
         return rate(str(chosen))
     measured = read_bandwidth(path)
     if measured.rate("memory_read") is None:
-        raise ImportFileError(f"{path}has no memory_read; measure it with tui-probe bandwidth --only memory")
+        raise ImportFileError(f"{path} has no memory_read; measure it with tui-probe bandwidth --only memory")
     return measured
 
 

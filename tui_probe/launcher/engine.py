@@ -83,7 +83,7 @@ class Engine:
             return None
         self._process.close()
         self._process = self._start()
-        return f"{ended}and was restarted; kernels in preparation ran unprobed"
+        return f"{ended} and was restarted; kernels in preparation ran unprobed"
 
     @property
     def pid(self) -> int:
