@@ -90,7 +90,7 @@ def chosen_driver(chosen: Path) -> Driver:
     if not is_elf_for_this_machine(path):
         raise LaunchError(f"--driver {chosen}: not a shared library for {os.uname().machine}")
     if b"TUI_PROBE_DRIVER" in own_text(path):
-        raise LaunchError(f"--driver {chosen}: this is the hook of tui-probe; pass the driver that the hook should call")
+        raise LaunchError(f"--driver {chosen}: this is the hook of tui-probe; pass the driver that it should call")
     return Driver(path, simulated=b"TUI_PROBE_SIM" in own_text(path))
 
 
