@@ -106,7 +106,7 @@ def test_a_server_whose_program_takes_no_answer_says_nothing() -> None:
 def test_a_study_that_nests_without_end_is_none(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text("kernel = " + "[" * 20_000)
-    with pytest.raises(TraceError, match="no study"):
+    with pytest.raises(TraceError, match="is not a study"):
         read_study(path)
 
 

@@ -111,7 +111,7 @@ def test_irreducible_records_are_block_sampled(tool: Tool) -> None:
 def test_pages_of_warps_say_what_to_do(tool: Tool) -> None:
     _, trace = tool.run(SAXPY, "-p", "block_sched")
     shown = tool("show", "timeline", str(trace), "-k", "saxpy", "--do", "level,level")
-    assert "one row per SM; for warps: run with --detail" in shown.stdout + shown.stderr
+    assert "one row per SM; to see warps, run with --detail" in shown.stdout + shown.stderr
     _, trace = tool.run([*EXAMPLE, "--kernel", "softmax"], "-p", "barrier_wait")
     shown = tool("show", "latency", str(trace), "-k", "softmax")
     assert "for each warp's waits, run with --detail" in shown.stdout

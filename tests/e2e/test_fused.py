@@ -77,7 +77,7 @@ def test_replay_has_the_results_of_all_probes(tool: Tool, single_runs: dict[tupl
 def test_report_names_the_command_that_measures_all_probes(tool: Tool, fused: Path) -> None:
     shown = tool("report", str(fused))
     text = " ".join(shown.stdout.replace("\\\n", " ").split())
-    assert f"not measured by -p {TIMING}: each kernel launched once, with other probes" in text
+    assert f"not measured by -p {TIMING}: every kernel ran once, with other probes" in text
     command = f"tui-probe run --sim --replay {' '.join(chosen(*PROBES))} --"
     assert f"to measure each kernel with all probes: {command}" in text
     document = json.loads(tool("report", str(fused), "--format", "json").stdout)

@@ -65,7 +65,7 @@ def test_report_names_the_bank_conflicts_of_an_unrolled_line(survey: tuple[Tool,
 def test_probe_without_a_result_is_named(survey: tuple[Tool, str, Trace]) -> None:
     """A launch with counting probes has no times: that is in the report, the data and the open questions."""
     tool, report, trace = survey
-    sentence = "not measured by -p block_sched: each kernel launched once, with other probes"
+    sentence = "not measured by -p block_sched: every kernel ran once, with other probes"
     assert sentence in " ".join(report.split())
     data = json.loads(tool("report", str(trace.directory), "--format", "json").stdout)
     assert [probe["probe"] for probe in data["run"]["probes_not_measured"]] == ["block_sched"]

@@ -50,8 +50,7 @@ def test_bundle_keeps_ncu_counts_and_reports_the_rest(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "x-ncu.csv").read_text() == "".join(["==PROF== words\n", *rows])
     _, notes = read_inputs([tmp_path / "out"])
     assert notes == [
-        "x-ncu: 1 of 4 lines are left out of its table: rates and means of tensor core operations, whose sums are"
-        " kept"
+        "x-ncu: 1 of 4 lines are left out of its table: rates and means of tensor core operations, whose sums are kept"
     ]
 
 

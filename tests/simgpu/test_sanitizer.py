@@ -296,16 +296,16 @@ PLANTS = {
     ),
     # divergent barriers
     "barrier-in-branch": Plant(
-        "barrier_divergence", "FIX bra L;\nbar.sync 0; // here\nL:\nst.global.u32 [%rd7], %r1; // other",
+        "divergent_barrier", "FIX bra L;\nbar.sync 0; // here\nL:\nst.global.u32 [%rd7], %r1; // other",
         "setp.eq.u32 %p3, %r2, 0;\n@%p3", "@%p2", (0, 0), (0, 32),
     ),
     "barriers-of-branches": Plant(
-        "barrier_divergence", "@%p3 bra L;\nFIX bra M;\nL:\nbar.sync 0; // here\nbra N;\n"
+        "divergent_barrier", "@%p3 bra L;\nFIX bra M;\nL:\nbar.sync 0; // here\nbra N;\n"
         "M:\nbar.sync 0; // other\nN:\nst.global.u32 [%rd7], %r1;",
         "setp.eq.u32 %p3, %r2, 0;\n@%p3", "@%p2", (0, 0), (0, 32),
     ),
     "barrier-skipped": Plant(
-        "barrier_divergence", "FIX bra L;\nbar.sync 0; // here\nL:\nst.shared.u32 [%r5], %r1;\n"
+        "divergent_barrier", "FIX bra L;\nbar.sync 0; // here\nL:\nst.shared.u32 [%r5], %r1;\n"
         "bar.sync 0; // other\nst.global.u32 [%rd7], %r1;", "setp.eq.u32 %p3, %r2, 0;\n@%p3", "@%p1", (0, 0), (0, 1),
     ),
     "barrier-of-some": Plant(

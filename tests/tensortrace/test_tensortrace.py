@@ -247,9 +247,7 @@ assert hasattr(sys, "monitoring") or sys.getprofile() is mine
 """
     ran = run(tmp_path, source, tensors=False)
     assert ran.stderr == ""
-    assert ran.traces == [
-        [["[info]", "another Python profiler is active in this program, so tensors cannot be named"]]
-    ]
+    assert ran.traces == [[["[info]", "another Python profiler is active in this program, so tensors cannot be named"]]]
 
 
 @PYTHONS

@@ -105,7 +105,10 @@ BROKEN = {
     "many maps": (header_and_sections(1, 1, 1, 32, 1, 1, 0, 1 << 31), "offset 28: 2147483648 maps"),
     "huge grid": (header_and_sections(*[0xFFFFFFFF] * 6, 0, 1), "offset 0: the grid is"),
     "table cut": (header_and_sections(1, 1, 1, 32, 1, 1, 0, 2) + b"\0" * 16, "offset 32: 2 maps need 64 bytes"),
-    "cut": (result_bytes((2, 1, 1), (64, 1, 1), [(32, slots(2, 2, 16))])[:-1], "a map ends at byte 112, the file at 111"),
+    "cut": (
+        result_bytes((2, 1, 1), (64, 1, 1), [(32, slots(2, 2, 16))])[:-1],
+        "a map ends at byte 112, the file at 111",
+    ),
     "in the header": (
         header_and_sections(1, 1, 1, 32, 1, 1, 0, 1, sections=struct.pack("<IIQ", 16, 32, 40)) + b"\0" * 64,
         "offset 40: the map at 40 overlaps the header",

@@ -25,7 +25,7 @@ EXAMPLES = "tui_probe.simgpu.examples"
 TIMED_LAUNCHES = 6
 """Launches per kernel on a GPU: some run unprobed and are timed; a screen has something to show."""
 SIMULATED_LAUNCHES = 2
-"""Launches per kernel: one for the fused counting probes of the default set, and one for ``block_sched``."""
+"""Launches per kernel: one for the fused counting probes of the default set, and one that is timed."""
 MIN_FREE_DISK = "32M"
 """The trace of all kernels has 1 MB; the temporary directory of a container may be smaller than a run's default."""
 SLOWLY = "--slow"  # so that there is something to watch

@@ -128,8 +128,8 @@ class _SnippetParser:
         match = _SAVE.fullmatch(text)
         if match is None:
             raise ProbeFileError(
-                f"{place}: write SAVE as 'SAVE [ map ] {{%a, %b}};' or 'SAVE.u64 {{%a}};' (to make it conditional, use a "
-                f"branch), not {text!r}"
+                f"{place}: write SAVE as 'SAVE [ map ] {{%a, %b}};' or 'SAVE.u64 {{%a}};' (to make it conditional, use"
+                f" a branch), not {text!r}"
             )
         field_type, name, values = match.groups()
         listed = self._listed("SAVE", values, place)

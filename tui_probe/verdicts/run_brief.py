@@ -21,6 +21,7 @@ from tui_probe.draw.table import safe
 from tui_probe.probekit.measured import probe_measuring_all
 from tui_probe.probekit.registry import all_probes
 from tui_probe.verdicts.findings import finding_text
+from tui_probe.verdicts.kernel_failures import failure_lines
 from tui_probe.verdicts.kernel_findings import LIMITER_KEY, UNPROBED_KEY, KernelFinding, losses_of
 from tui_probe.verdicts.limiter import LIMITER_QUANTITIES
 from tui_probe.verdicts.probe_coverage import probe_coverage
@@ -104,6 +105,8 @@ class RunBrief:
     others_share: float | None
     coverage: str
     next: Sequence[NextCommand]
+    failures: Sequence[str] = ()
+    """A line per kernel that failed."""
 
     @property
     def report_command(self) -> str:
@@ -133,6 +136,7 @@ class RunBrief:
             "outcome": exit_text(self.trace),
             "device": None if state.device is None else state.device.name,
             "simulated": state.simulated,
+            "failures": list(self.failures),
             "covered": self.coverage or None,
             "share_of": self.share_of or None,
             "kernels": [brief.record() for brief in self.kernels],
@@ -154,6 +158,7 @@ class RunBrief:
         yield _cut(f"{device}{kernels}, {units.count(state.launches_probed)} probed")
         if state.simulated:
             yield "simulated GPU: counts are exact, clocks and cycles are those of a model"
+        yield from (_cut(failure) for failure in self.failures)
         if self.coverage:
             yield _cut(f"probed: {self.coverage}")
         of = f"; shares are of {self.share_of}" if self.share_of else ""
@@ -200,6 +205,7 @@ def run_brief(trace: Trace) -> RunBrief:
         sum(shares) if shares else None,
         _coverage_text(trace, many=many),
         list(_next_commands(trace, findings))[:_MAX_COMMANDS],
+        list(failure_lines(trace.kernels)),
     )
 
 

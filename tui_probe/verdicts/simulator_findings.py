@@ -23,7 +23,7 @@ _LABELS: Final = {
     "misaligned": "misaligned",
     "uninitialized": "uninitialized",
     "race": "race",
-    "barrier_divergence": "divergent barrier",
+    "divergent_barrier": "divergent barrier",
     "deadlock": "deadlock",
     "unchecked": "not checked",
 }
@@ -33,7 +33,7 @@ _ADVICE: Final = {
     "misaligned": "align the address to the size of the access, or access smaller elements",
     "uninitialized": "initialize the memory before the kernel reads it",
     "race": "order the two accesses: a barrier within a block, atomics or two launches between blocks",
-    "barrier_divergence": "move the barrier to where all threads of the block reach it",
+    "divergent_barrier": "move the barrier to where all threads of the block reach it",
     "deadlock": "let all threads that the barrier waits for reach it",
     "unchecked": "report this as a mistake in tui-probe; run --no-check runs without checks",
 }
@@ -154,16 +154,15 @@ def _source(kernel: KernelFacts, line: int | None) -> Any:
 
 
 def _pruned_line(kernel: KernelFacts, site: dict[str, Any]) -> int | None:
-    """The line of ``pruned.ptx`` with the same text, after as many equal lines of its function; None without one."""
+    """Return the line of ``pruned.ptx`` with the same text, after as many equal ones of its function; None without."""
     path, text, left = kernel.file("pruned.ptx"), site.get("text"), site.get("occurrence")
     if path is None or path.stat().st_size > PTX_TEXT.most or not text or not isinstance(left, int):
         return None
     lines = read_within(path, PTX_TEXT).decode("utf-8", "replace").split("\n")
     name = str(site.get("function"))
     start = next((at for at, line in enumerate(lines) if name in line and (".entry" in line or ".func" in line)), 0)
-    for number in range(start, len(lines)):
-        if lines[number].strip().startswith(text):
-            if not left:
-                return number + 1
-            left -= 1
-    return None
+    of_function = [(number, line.strip()) for number, line in enumerate(lines[start:], start + 1)]
+    alone = [number for number, line in of_function if line.startswith(text)]
+    shared = [number for number, line in of_function for _ in range(line.count(text))]  # several instructions in a line
+    places = alone if len(alone) > left else shared
+    return places[left] if left < len(places) else None

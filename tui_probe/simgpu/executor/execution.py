@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from tui_probe.errors import SimulationError
-from tui_probe.simgpu.executor.checks.divergence import CodeBlock
+from tui_probe.simgpu.executor.checks.split_barriers import CodeBlock
 from tui_probe.simgpu.executor.clusters import blocks_in_order, checked_cluster
 from tui_probe.simgpu.executor.faults import DeadlockError
 from tui_probe.simgpu.executor.memory import ParameterMemory

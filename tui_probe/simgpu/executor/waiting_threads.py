@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.simgpu.executor.checks.divergence import WaitingLanes
+from tui_probe.simgpu.executor.checks.split_barriers import WaitingLanes
 from tui_probe.simgpu.executor.clusters import ClusterBarriers
 from tui_probe.simgpu.executor.faults import DeadlockError
 from tui_probe.simgpu.executor.scalars import BOOL, U32, Value, scalar

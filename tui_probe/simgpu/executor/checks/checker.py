@@ -30,7 +30,6 @@ from tui_probe.simgpu.executor.checks.byte_states import (
     GlobalStates,
     whole_word,
 )
-from tui_probe.simgpu.executor.checks.divergence import DivergenceSearch
 from tui_probe.simgpu.executor.checks.findings import (
     MAX_FINDINGS,
     AccessPlace,
@@ -41,6 +40,7 @@ from tui_probe.simgpu.executor.checks.findings import (
     place_in,
 )
 from tui_probe.simgpu.executor.checks.races import Race, RaceSearch
+from tui_probe.simgpu.executor.checks.split_barriers import SplitBarrierSearch
 from tui_probe.simgpu.executor.faults import DeadlockError, MemoryFaultError, MisalignedAddressError
 from tui_probe.simgpu.executor.memory import DeviceMemory
 from tui_probe.simgpu.executor.scalars import U8
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from tui_probe.errors import SimulationError
     from tui_probe.ptx.tree import Module
     from tui_probe.simgpu.executor.checks.byte_states import Allocation
-    from tui_probe.simgpu.executor.checks.divergence import CodeBlock, WaitingLanes
+    from tui_probe.simgpu.executor.checks.split_barriers import CodeBlock, WaitingLanes
     from tui_probe.simgpu.executor.lanes import Lanes
     from tui_probe.simgpu.executor.memory import Space
     from tui_probe.simgpu.executor.scalars import Value
@@ -241,24 +241,24 @@ class BatchChecks:
         self._has_diverged = False
 
     @cached_property
-    def _divergence(self) -> DivergenceSearch:
-        return DivergenceSearch(self._launch.code, self.order.place_count)
+    def _split_barriers(self) -> SplitBarrierSearch:
+        return SplitBarrierSearch(self._launch.code, self.order.place_count)
 
     @harmless
     def retired(self, lanes: Lanes, block: int) -> None:
         """Lanes end in a basic block."""
-        self._divergence.retired(lanes, block, self.clock.now)
+        self._split_barriers.retired(lanes, block, self.clock.now)
 
     @harmless
     def barriers_open(self, waits: Sequence[WaitingLanes], opened: NDArray[np.bool_]) -> None:
         """The barriers of ``opened`` open. ``waits`` are all lanes that wait at barriers of whole warps."""
-        found = None if self._has_diverged else next(self._divergence.found(waits, opened), None)
+        found = None if self._has_diverged else next(self._split_barriers.found(waits, opened), None)
         if found is not None:
             self._has_diverged = True  # later barriers of the same threads are a consequence
             what = "waits" if found.other_waits else "ends"
             place = self._place_of(found.line, "barrier", found.place)
             other = self._place_of(found.other_line, what, found.other_place)
-            self._launch.report(Fault("barrier_divergence", place, other=other))
+            self._launch.report(Fault("divergent_barrier", place, other=other))
 
     def _place_of(self, line: int, access: str, place: int) -> AccessPlace:
         block, thread = self.order.place(int(self.order.thread_at(place)))

@@ -42,7 +42,7 @@ class WaitingLanes(NamedTuple):
         return result
 
 
-class Divergence(NamedTuple):
+class SplitBarrier(NamedTuple):
     """Places (see ``lanes``) of a thread at a barrier's line, and of one that is elsewhere."""
 
     line: int
@@ -52,7 +52,7 @@ class Divergence(NamedTuple):
     other_waits: bool
 
 
-class DivergenceSearch:
+class SplitBarrierSearch:
     """Divergent barriers of a batch of ``place_count`` places, in a program of ``code``."""
 
     def __init__(self, code: Sequence[CodeBlock], place_count: int) -> None:
@@ -65,8 +65,8 @@ class DivergenceSearch:
         self._exit_block[lanes.places] = block
         self._exit_time[lanes.places] = time
 
-    def found(self, waits: Sequence[WaitingLanes], opened: NDArray[np.bool_]) -> Iterator[Divergence]:
-        """The divergence of barriers that open now, of which ``waits`` are all lanes that wait at any."""
+    def found(self, waits: Sequence[WaitingLanes], opened: NDArray[np.bool_]) -> Iterator[SplitBarrier]:
+        """The split barriers that open now, of which ``waits`` are all lanes that wait at any."""
         for number, wait in enumerate(waits):
             for other in waits[number + 1 :]:
                 if other.line != wait.line and other.is_whole == wait.is_whole:
@@ -74,7 +74,7 @@ class DivergenceSearch:
             if wait.is_whole:
                 yield from self._left(wait, opened)
 
-    def _left(self, wait: WaitingLanes, opened: NDArray[np.bool_]) -> Iterator[Divergence]:
+    def _left(self, wait: WaitingLanes, opened: NDArray[np.bool_]) -> Iterator[SplitBarrier]:
         """Threads that ended behind the barrier, without it, while others waited there."""
         blocks = np.unique(wait.lanes.block[opened[wait.slots]])
         size = wait.lanes.places_per_block
@@ -88,7 +88,7 @@ class DivergenceSearch:
             place = int(left[0])
             waiting = wait.lanes.places[wait.lanes.block == place // size]
             line = self._code[int(self._exit_block[place])].line
-            yield Divergence(wait.line, int(waiting[0]), line, place, other_waits=False)
+            yield SplitBarrier(wait.line, int(waiting[0]), line, place, other_waits=False)
 
     def _behind(self, block: int) -> set[int]:
         """A basic block and all that may be executed after it."""
@@ -101,11 +101,11 @@ class DivergenceSearch:
         return reached
 
 
-def _elsewhere(wait: WaitingLanes, other: WaitingLanes, opened: NDArray[np.bool_]) -> Iterator[Divergence]:
+def _elsewhere(wait: WaitingLanes, other: WaitingLanes, opened: NDArray[np.bool_]) -> Iterator[SplitBarrier]:
     """Lanes of one block, or of one warp, that wait at two instructions for each other."""
     keys, other_keys = wait.keys(opened), other.keys(opened)
     common = np.intersect1d(keys[keys >= 0], other_keys[other_keys >= 0])
     if len(common):
         place = int(wait.lanes.places[np.argmax(keys == common[0])])
         other_place = int(other.lanes.places[np.argmax(other_keys == common[0])])
-        yield Divergence(wait.line, place, other.line, other_place, other_waits=True)
+        yield SplitBarrier(wait.line, place, other.line, other_place, other_waits=True)
