@@ -115,9 +115,9 @@ def test_unreadable_results_are_reported(tmp_path: Path) -> None:
     first = trace / "result" / "2.394620.bin"
     first.write_bytes(first.read_bytes()[:100])
     (kernel,) = tui_probe.open(trace).kernels
-    with pytest.raises(tui_probe.TraceError, match="cut off"):
+    with pytest.raises(tui_probe.TraceError, match="the file is truncated"):
         _ = kernel.results[0]
-    with pytest.warns(UserWarning, match="cut off"):
+    with pytest.warns(UserWarning, match="the file is truncated"):
         assert np.isnan(kernel.metrics()["store_sectors"]).tolist() == [True, False]
     (trace / "probe.toml").unlink()
     with pytest.raises(tui_probe.TraceError, match=r"probe\.toml"):

@@ -88,6 +88,6 @@ def test_every_way_to_read_of_a_large_result_tells(tmp_path: Path) -> None:
         lambda: result.some_records(0, "<u8", 1, 2),
         lambda: result.records(1, "<u8"),
     ):
-        with pytest.raises(TraceError, match="cut short"):
+        with pytest.raises(TraceError, match="truncated at byte"):
             read()
     assert not result.some_records(0, "<u8", 0, 1).any()

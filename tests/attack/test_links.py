@@ -103,7 +103,7 @@ def test_trace_replaced_by_link_is_not_followed(tmp_path: Path) -> None:
 
 def test_a_pipe_in_the_place_of_a_file_holds_nothing_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "run.json")
-    with pytest.raises(OSError, match="not an ordinary file"):
+    with pytest.raises(OSError, match="not a regular file"):
         add_message(tmp_path, "words")
     with TraceFolder(tmp_path) as folder, pytest.raises(OSError):  # noqa: PT011
         folder.append("run.json", b"more")

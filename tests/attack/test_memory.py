@@ -83,7 +83,7 @@ def test_a_small_fatbin_that_grows_is_refused_before_it_does(flag: int) -> None:
 
 
 def test_claimed_size_allocates_nothing() -> None:
-    with bounded(20, 1), pytest.raises(ImageError, match="it is damaged"):
+    with bounded(20, 1), pytest.raises(ImageError, match="corrupt fatbin"):
         list(fatbin_entries(fatbin((PTX, LZ4, 1 << 30, b"\x10a"))))
 
 
@@ -133,7 +133,7 @@ def test_overlapping_sections_that_are_read_whole(name: bytes, read: Callable[[b
 def test_names_of_sections_that_do_not_end(read: Callable[[bytes], object]) -> None:
     tail = b"x" * 800_000
     image = elf_image([*[(0, 1, 0, 0)] * 12_000, (0, 3, 0, len(tail))], tail)
-    with bounded(60, 2), pytest.raises(ImageError, match=r"names .*do not end"):
+    with bounded(60, 2), pytest.raises(ImageError, match="unterminated names"):
         read(image)
 
 
@@ -142,5 +142,5 @@ def test_names_of_symbols_that_do_not_end() -> None:
     tail = symbols + b"x" * 800_000
     sections = [(800_000, 2, 0, len(symbols)), (800_000, 3, len(symbols), 800_000)]
     cubin = Cubin.read(elf_image(sections, tail))
-    with bounded(60, 2), pytest.raises(ImageError, match="names do not end"):
+    with bounded(60, 2), pytest.raises(ImageError, match="unterminated names"):
         assert cubin.symbols

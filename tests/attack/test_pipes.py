@@ -103,7 +103,7 @@ def test_no_reader_waits_for_a_pipe(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
 def test_irregular_files_are_reported_as_such(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "x")
-    with pytest.raises(OSError, match="not an ordinary file"):
+    with pytest.raises(OSError, match="not a regular file"):
         open_plain(tmp_path / "x")
 
 

@@ -137,7 +137,7 @@ def test_written_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert main(["eval", "scheduling", trace, "--csv", "--figure", "parts"]) == 0
     assert capsys.readouterr().out.startswith("label,running,scheduling,ramp,tail")
     assert main(["eval", "scheduling", trace, "--figure", "nothing"]) == 2
-    assert "there are parts, sms" in capsys.readouterr().err
+    assert "it has: parts, sms" in capsys.readouterr().err
     assert main(["eval", "scheduling", trace, "--svg", str(tmp_path / "x.svg")]) == 0
     files = capsys.readouterr().out.split()
     assert files == [str(tmp_path / "x-parts.svg"), str(tmp_path / "x-sms.svg")]

@@ -102,7 +102,7 @@ def test_no_report(tmp_path: Path) -> None:
 def test_options_of_the_hook_are_refused(tmp_path: Path) -> None:
     result = run(tmp_path, None, "--ncu", "--sim", "--benchmark", "true")
     assert result.returncode == 2
-    assert "leave out --benchmark, --sim" in result.stderr
+    assert "omit --benchmark, --sim" in result.stderr
 
 
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_the_strided_store_touches_twice_the_sectors(trace: Trace) -> None:
 def test_damaged_result_is_reported_with_the_others(trace: Trace) -> None:
     rows = list(csv.DictReader(io.StringIO("\n".join(csv_of_view(opened(SECTORS, trace, 1))))))
     assert rows[0]["store_sectors"] == str(64 * 2 * 16)
-    assert (rows[1]["store_sectors"], "cut off" in rows[1]["problem"]) == ("", True)
+    assert (rows[1]["store_sectors"], "truncated" in rows[1]["problem"]) == ("", True)
 
 
 def test_unknown_counts_are_none(trace: Trace) -> None:

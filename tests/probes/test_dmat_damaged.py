@@ -56,4 +56,4 @@ def test_an_address_that_no_gpu_has_is_named(tmp_path: Path) -> None:
 def test_a_result_of_another_probe_is_refused(tmp_path: Path) -> None:
     view = view_of(tmp_path, CONTENT[:28] + b"\0" * 4)
     assert isinstance(view, str)
-    assert "of another probe" in view
+    assert "another probe wrote the file" in view

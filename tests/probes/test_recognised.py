@@ -127,8 +127,8 @@ def test_missing_files_are_reported_and_the_rest_is_shown(tmp_path: Path, capsys
     assert main(["show", "summary", f"{writer.directory}:0"]) == 0
     shown = capsys.readouterr().out
     assert "7 of 9 files in the trace" in shown
-    assert "no longer there" not in shown
+    assert "the file no longer exists" not in shown
     assert main(["show", "blocks", f"{writer.directory}:0", "--launch", "8"]) != 0
     error = capsys.readouterr().err
-    assert "no longer there" in error
+    assert "the file no longer exists" in error
     assert "Errno" not in error

@@ -119,7 +119,7 @@ def test_use_without_a_map_is_refused() -> None:
     tensor = np.zeros((8, 16), np.uint8)
     with pytest.raises(SimulationError, match="not encoded"):
         Device().launch(compiled(copying(2, 64)), bytes(128), np.zeros(2, np.int32), np.zeros(64, np.uint8))
-    with pytest.raises(SimulationError, match="NaN for what is outside"):
+    with pytest.raises(SimulationError, match="NaN fill is not supported"):
         copied(tensor, (16, 4), (0, 0), fill_mode=1)
     with pytest.raises(SimulationError, match="rows of 16 elements in 128 swizzled bytes"):
         copied(tensor, (16, 4), (0, 0), swizzle=3)

@@ -189,6 +189,7 @@ async def test_reading_both_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> N
         await stage.pilot.press("7")
         await let_run(stage)
         screen.tick()
+        screen.tick()
         assert isinstance(screen.view, OpeningView)
         assert f"reading {kind.title}" in stage.inside
         assert "50%" in stage.inside

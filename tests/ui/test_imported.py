@@ -238,6 +238,7 @@ async def test_making_a_page_can_be_stopped_and_gone_on_with() -> None:
         screen = stage.app.screen
         assert isinstance(screen, PagedScreen)
         screen.tick()
+        screen.tick()
         await stage.until(lambda: "reading Slow" in stage.text, "it does not say what it does")
         await stage.pilot.press("escape")
         await let_run(stage)

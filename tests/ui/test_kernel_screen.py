@@ -265,6 +265,7 @@ async def test_keys_are_answered_while_a_view_opens(session: Session, monkeypatc
         await screen_of(stage).run_action("page('fake')")
         assert await asyncio.to_thread(gate.reached.wait, 10)
         screen_of(stage).tick()
+        screen_of(stage).tick()
         await let_run(stage)
         assert isinstance(screen_of(stage).view, OpeningView)
         assert "25%, 0 s left" in stage.text
@@ -337,6 +338,7 @@ async def test_a_page_is_read_again_while_the_kernel_goes_on(session: Session, t
         trace.launch(0)
         await stage.refresh()
         screen_of(stage).tick()
+        screen_of(stage).tick()
         await stage.settle()
         assert document(stage).count == 5
 
@@ -375,6 +377,7 @@ async def test_a_page_says_itself_whether_it_grows_and_what_it_is_called_where_t
             await stage.press("0", letter)
             trace.launch(0)
             await stage.refresh()
+            screen_of(stage).tick()
             screen_of(stage).tick()
             await stage.settle()
             assert len(opened) == times
@@ -476,6 +479,7 @@ async def test_a_drawing_stays_while_results_come_and_the_newest_is_a_key_away(
         screen = stage.app.screen
         assert isinstance(screen, KernelScreen)
         screen.tick()
+        screen.tick()
         assert "launch 3 (4th of 7 of this kernel), } newer" in title()
         assert "launch 3 of #0" in stage.text
         await stage.press("}")
@@ -488,6 +492,7 @@ async def test_a_drawing_stays_while_results_come_and_the_newest_is_a_key_away(
         await stage.press("{", "{")
         trace.result(0, trace.launch(0))
         await stage.refresh()
+        screen.tick()
         screen.tick()
         assert "launch 11 (6th of 9 of this kernel)  probed" in title()
         await stage.press("}")

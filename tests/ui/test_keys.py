@@ -234,7 +234,7 @@ async def _(stage: Stage, key: str) -> None:
 @checks("page_0")
 async def _(stage: Stage, key: str) -> None:
     letters = {"o": "line 99", "e": "nothing on stderr", "v": "[kernel]", "r": "64 blocks, cycles per slot: ",
-               "g": "no NVIDIA driver", "n": "No NVTX range encloses a launch",
+               "g": "no NVIDIA driver", "n": "No NVTX range contains a launch",
                "h": "The program instantiated no CUDA graph", "a": "No probe of this trace measures lines"}  # fmt: skip
     for letter, text in letters.items():
         await stage.press(key)

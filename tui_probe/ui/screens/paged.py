@@ -61,6 +61,8 @@ class PagedScreen(ViewScreen):
         self.tabs, self.current = tabs, current
         self.known = known
         self.opener = PageOpener(self)
+        self._opening: object = None
+        """What was being opened at the last tick: what is opened in less than a tick replaces the page by nothing."""
         self._view: PaneView = MessageView(self, "nothing", reading)
         self.jump_history = JumpHistory()
         self.hotspot_jump = HotspotJump(self)
@@ -209,8 +211,9 @@ class PagedScreen(ViewScreen):
             return
         if isinstance(self._view, OpeningView):
             self.redraw(self._view)
-        elif self.opener.opening is not None:
+        elif self.opener.opening is not None and self.opener.opening is self._opening:
             self.host(OpeningView(self, self._view.name, self.opener.opening, self._view))
+        self._opening = self.opener.opening
         self.look()
         self.show_bars()
 
@@ -241,7 +244,9 @@ class PagedScreen(ViewScreen):
         ]
         drawing = [key for key in keys.in_scope("drawing") if keys.command_of(key) in commands]
         general = [key for key in keys.in_scope(*self.SCOPES, "pages", "app", "view", "tabs") if key.id not in UNNAMED]
-        return [*first, *drawing, *(key for key in general if self.names(key))]
+        named = [key for key in general if self.names(key)]
+        here = [key for key in named if key.id == "probe"]  # named only at a line of the probe, so it comes early
+        return [*first, *here, *drawing, *(key for key in named if key not in here)]
 
     def names(self, key: keys.Key) -> bool:
         """Return whether the line of keys names a key, if there is room."""
