@@ -197,6 +197,10 @@ def _subject(name: str, source: ViewSource) -> _Subject:
 class LiveDesk(PageDesk, Protocol):
     """The screen that shows pages, and has a clock."""
 
+    @property
+    def is_current(self) -> bool:
+        """True if no other screen is in front."""
+
     def set_timer(self, delay: float, callback: Callable[[], None]) -> Timer:
         """Call after a while."""
 
@@ -272,12 +276,16 @@ class LivePages:
             page.show_gpus(gpus, devices, running=snapshot.running, simulated=snapshot.simulated)
 
     def step_to_kernel(self, kernel: KernelSnapshot | None) -> None:
-        """Show the selected kernel; another one once the selection rests, so that a step sends only rows."""
+        """Show the selected kernel; another one once the selection rests, so that a step sends only rows.
+
+        Behind another screen nothing is sent, and Textual would send all of the screen in front after a timer.
+        """
         before = self.kernel_page.kernel
         if self._resting is not None:
             self._resting.stop()
             self._resting = None
-        if not REST or before is None or kernel is None or before.index == kernel.index:
+        is_same = before is None or kernel is None or before.index == kernel.index
+        if not REST or is_same or not self._desk.is_current:
             self.show_kernel(kernel)
         else:
             self._resting = self._desk.set_timer(REST, partial(self.show_kernel, kernel))
