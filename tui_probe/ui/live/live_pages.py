@@ -198,8 +198,8 @@ class LiveDesk(PageDesk, Protocol):
     """The screen that shows pages, and has a clock."""
 
     @property
-    def is_current(self) -> bool:
-        """True if no other screen is in front."""
+    def is_active(self) -> bool:
+        """True if it is the screen in front."""
 
     def set_timer(self, delay: float, callback: Callable[[], None]) -> Timer:
         """Call after a while."""
@@ -285,7 +285,7 @@ class LivePages:
             self._resting.stop()
             self._resting = None
         is_same = before is None or kernel is None or before.index == kernel.index
-        if not REST or is_same or not self._desk.is_current:
+        if not REST or is_same or not self._desk.is_active:
             self.show_kernel(kernel)
         else:
             self._resting = self._desk.set_timer(REST, partial(self.show_kernel, kernel))
