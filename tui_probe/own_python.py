@@ -23,6 +23,8 @@ MEANT_FOR_PROGRAMS: Final = frozenset(
     }
 )  # fmt: skip
 _MAIN: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
+OWN_COMMAND: Final = (sys.executable, "-P", _MAIN)
+"""``tui-probe`` as a process of its own, which imports no module of the working directory, such as a ``random.py``."""
 
 
 def leave_settings_to_program() -> None:

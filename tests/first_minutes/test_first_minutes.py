@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.conftest import Tool
-from tests.recorded import H200
+from tests.recorded import DATA
 from tests.ui.conftest import on_stage
 from tui_probe.ui.live.feed import Session
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tests.ui.conftest import Stage
 
+NCU = DATA / "ncu"
 PROGRAM = str(Path(__file__).with_name("planted.py"))
 ANSWERS = {
     "strided access": r"! uncoalesced: st\.global\.u32 PTX:\d+ planted\.cu:8, 32\.0 sectors per request, ideal 4",
@@ -79,13 +80,14 @@ async def test_screen_shows_crash_line_and_question(run: tuple[Tool, subprocess.
     async with on_stage(Session(traces=(traces[0].parent,)), (120, 40)) as stage:
         assert re.search(r"4\s+trap\s+✘", stage.text), stage.text
         await shows(stage, LINE)
+        await shows(stage, r"past .*! planted\.cu:27 store of 4 B in global memory")
         await stage.press("down", "down", "down", "R")
         assert "where does the first NaN come from?" in stage.text, stage.text
 
 
 async def test_recorded_trace_shows_line_and_time_on_the_first_screen() -> None:
-    """A trace of an H100 with a strided kernel, of which no golden is made."""
-    async with on_stage(Session(traces=(H200 / "stores_h100",)), (120, 40)) as stage:
+    """A trace of an H100 with a strided kernel; no golden shows it."""
+    async with on_stage(Session(traces=(NCU / "stores_trace",)), (120, 40)) as stage:
         await shows(stage, r"strided .*stores\.cu:13")
         await stage.press("down", "enter", "exclamation_mark")
         assert re.search(r"uncoalesced: ld\.global\.f32 PTX:30 stores\.cu:13, 32\.0 sectors per request", stage.text)

@@ -27,8 +27,8 @@ def test_gate_fails_for_a_line_that_became_strided(tmp_path: Path, natives: Path
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
 
-    for words in ("init -q", "-c user.name=a -c user.email=a@b commit -q --allow-empty -m one"):
-        assert run("git", *words.split()).returncode == 0
+    for arguments in ("init -q", "-c user.name=a -c user.email=a@b commit -q --allow-empty -m one"):
+        assert run("git", *arguments.split()).returncode == 0
     commit = run("git", "rev-parse", "HEAD").stdout.strip()
     gate = [sys.executable, "-m", "tui_probe", "gate", "fill", "--sim"]
     recorded = run(*gate, "--record", "--", sys.executable, PROGRAM, "1")

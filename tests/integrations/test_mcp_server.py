@@ -139,6 +139,14 @@ async def test_output_of_commands_has_no_control_characters(tmp_path: Path) -> N
     assert done.messages.replace("\n", "").isprintable()
 
 
+async def test_modules_of_the_working_directory_are_not_imported(tmp_path: Path) -> None:
+    for name in ("random", "rich", "numpy"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('of the directory')\n")
+    done = await run_tui_probe(["list", "--format", "json"], tmp_path, limit=60, traces=tmp_path)
+    assert done.status == 0, done.messages
+    assert json.loads(done.output)
+
+
 async def file_with(path: Path) -> str:
     """Wait for a file with text."""
     end = time.monotonic() + 60

@@ -18,7 +18,7 @@ OPTIONS = ("--sim", "-p", "gmem_sectors_by_line", "--name", "notebook")
 
 
 class Shell:
-    """What ``%load_ext`` needs of IPython."""
+    """The part of IPython that ``%load_ext`` calls."""
 
     def __init__(self) -> None:
         self.magics: dict[str, Any] = {}

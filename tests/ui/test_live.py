@@ -469,3 +469,17 @@ async def test_each_kernel_keeps_its_place_on_the_page_below_the_table(session: 
         assert page.top == 0
         await stage.press("left_square_bracket")
         assert page.top == 3
+
+
+async def test_kernel_that_rests_is_shown_when_another_screen_comes_in_front(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A timer behind the screen in front would make Textual send all of that again."""
+    monkeypatch.setattr("tui_probe.ui.live.live_pages.REST", 3600.0)
+    async with on_stage(session) as stage:
+        live, before = stage.live, stage.live.pages.kernel_page.kernel
+        await stage.press("down")
+        assert live.pages.kernel_page.kernel == before
+        await stage.press("enter")
+        await stage.settle()
+        assert live.pages.kernel_page.kernel == live.table.kernel != before

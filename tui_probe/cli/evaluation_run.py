@@ -20,6 +20,7 @@ from tui_probe.evals.evaluation import FOLDER, PROGRAMS_PLACEHOLDER, PYTHON_PLAC
 from tui_probe.evals.evaluation import PROGRAMS_FOLDER as PROGRAM_FOLDER
 from tui_probe.evals.inputs import CollectedRun, is_finished, read_collected, write_collected
 from tui_probe.launcher.driver import find_driver
+from tui_probe.own_python import OWN_COMMAND
 from tui_probe.trace.locate import traces_in
 from tui_probe.trace.recent import exit_counts
 
@@ -146,7 +147,7 @@ def run_one(collection: Collection, folder: Path, arguments: argparse.Namespace)
     """Run it, and move its trace to where it belongs; returns what went wrong."""
     partial = folder / f"{PARTIAL}-{collection.name}"
     shutil.rmtree(partial, ignore_errors=True)
-    own = [sys.executable, "-m", "tui_probe", "run", "--tracedir", str(partial), "--no-ui", "--no-report"]
+    own = [*OWN_COMMAND, "run", "--tracedir", str(partial), "--no-ui", "--no-report"]
     command = [*own, *(["--sim"] if arguments.sim else []), *collection.options, "--"]
     log = folder / f"{collection.name}.log"
     with log.open("wb") as output:

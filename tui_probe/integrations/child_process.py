@@ -10,15 +10,15 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.printable import printable
+from tui_probe.own_python import OWN_COMMAND
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from pathlib import Path
 
 MAX_OUTPUT: Final = 4 << 20
 """Bytes of a command's output that are read; the rest is dropped."""
@@ -26,7 +26,6 @@ GRACE: Final = 5.0
 """Seconds between SIGTERM and SIGKILL to a process group."""
 TICK: Final = 2.0
 """Seconds between two calls of ``on_tick``."""
-_COMMAND: Final = (sys.executable, str(Path(__file__).parents[1] / "__main__.py"))
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ async def run_tui_probe(
     """
     environment = os.environ | ({"NEUTRINO_TRACEDIR": str(traces)} if traces else {})
     process = await asyncio.create_subprocess_exec(
-        *_COMMAND, *arguments, cwd=directory, env=environment, stdin=asyncio.subprocess.DEVNULL,
+        *OWN_COMMAND, *arguments, cwd=directory, env=environment, stdin=asyncio.subprocess.DEVNULL,
         start_new_session=True,
         stdout=asyncio.subprocess.PIPE if keeps_output else asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip

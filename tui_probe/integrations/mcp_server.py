@@ -92,7 +92,7 @@ class Tools:
         self.roots = roots
 
     async def capabilities(self) -> str:
-        """What works on this machine: GPU, simulated GPU, disassembler; and the directories that are allowed."""
+        """List what works on this machine: GPU, simulated GPU, disassembler; and the directories that are allowed."""
         report = json.loads(await self._read(["doctor", "--format", "json"]))
         items = {item["name"]: item for item in report["items"]}
         shown = {
@@ -125,8 +125,8 @@ class Tools:
         async def tell(seconds: float) -> None:
             await context.report_progress(seconds, time_limit_s, f"the program has run for {seconds:.0f} s")
 
-        words = ["run", "--no-ui", "--no-report", "--tracedir", str(self.roots.traces), *options, "--", *command]
-        done = await run_tui_probe(words, place, limit=time_limit_s, keeps_output=False, on_tick=tell)
+        arguments = ["run", "--no-ui", "--no-report", "--tracedir", str(self.roots.traces), *options, "--", *command]
+        done = await run_tui_probe(arguments, place, limit=time_limit_s, keeps_output=False, on_tick=tell)
         trace = Path(done.messages.partition("\n")[0].rpartition(" ")[2])
         if not (trace / LOG).is_file():
             raise ToolError(f"nothing was profiled (exit status {done.status}): {done.messages[-_OUTPUT_TAIL:]}")

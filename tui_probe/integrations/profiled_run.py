@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import TraceError
+from tui_probe.own_python import OWN_COMMAND
 from tui_probe.trace.locate import is_trace
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ def profiled_run(options: Sequence[str], command: Sequence[str], output: TextIO)
 
     Raises TraceError, with the messages of the run, if there is no trace.
     """
-    words = [sys.executable, "-m", "tui_probe", "run", "--no-ui", "--no-report", *options, "--", *command]
+    arguments = [*OWN_COMMAND, "run", "--no-ui", "--no-report", *options, "--", *command]
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
     with tempfile.TemporaryFile("w+", errors="replace") as messages_file:
         with subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=messages_file, text=True, errors="replace", env=environment
+            arguments, stdout=subprocess.PIPE, stderr=messages_file, text=True, errors="replace", env=environment
         ) as process:
             assert process.stdout is not None
             for text in process.stdout:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tui_probe.own_python import OWN_COMMAND
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -67,7 +69,7 @@ def command(config: pytest.Config) -> list[str]:
     """Return the command that runs these tests under the hook."""
     simulated = ["--sim"] if config.option.gpu_probe_sim else []
     options = ["--no-ui", "--no-report", "-p", PROBES, "--launches=all", "--wait", *simulated]
-    run = [sys.executable, "-m", "tui_probe", "run", *options, *config.option.gpu_probe_option]
+    run = [*OWN_COMMAND, "run", *options, *config.option.gpu_probe_option]
     return [*run, "--", sys.executable, "-m", "pytest", *map(str, config.invocation_params.args)]
 
 

@@ -71,7 +71,7 @@ def gate_json(judgements: Sequence[Judgement], name: str, head: dict[str, Any]) 
 
 
 def gate_junit(judgements: Sequence[Judgement], name: str) -> str:
-    """Return JUnit XML: a test case per metric; what is worse fails, what nobody can tell is skipped."""
+    """Return JUnit XML: a test case per metric; what is worse fails, what has no verdict is skipped."""
     suite = ElementTree.Element("testsuite", name=printable(name), tests=str(len(judgements)))
     suite.set("failures", str(sum(judged.verdict == "worse" for judged in judgements)))
     suite.set("skipped", str(sum(judged.verdict == "cannot tell" for judged in judgements)))

@@ -18,7 +18,7 @@ from tui_probe.input_limits import SITES, parse_json
 from tui_probe.ptx.instruction_facts import CLASSES, AccessKind
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.trace.plain_file import read_plain, text_of
-from tui_probe.trace.source_lines import SourceLine
+from tui_probe.trace.source_lines import SourceLine, SourceLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -120,6 +120,23 @@ def read_sites(folder: Path) -> tuple[ProbeSites, ...] | None:
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from error
     return parse_sites(data, str(path))
+
+
+def source_lines(folder: Path | None) -> SourceLines:
+    """Return the source lines of a kernel's directory; of one without ``pruned.ptx`` those that ``sites.json`` has.
+
+    Files that are missing or damaged give fewer lines, never an error.
+    """
+    if folder is None:
+        return SourceLines({})
+    if (known := SourceLines.of(folder)).lines:
+        return known
+    try:
+        probes = read_sites(folder) or ()
+    except TraceError:
+        return known
+    instructions = (instruction for probe in probes for instruction in probe.instructions())
+    return SourceLines({instruction.line: instruction.source for instruction in instructions if instruction.source})
 
 
 def parse_sites(data: bytes, source: str = SITES_FILE) -> tuple[ProbeSites, ...]:

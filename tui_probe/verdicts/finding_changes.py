@@ -96,8 +96,8 @@ class FindingChange:
         if known is None:
             return ""
         absent = NOT_MEASURED if self.outcome == "unknown" else "none"
-        values = [absent if each is None else number_text(each.value, each.unit) for each in (one, other)]
-        ideals = dict.fromkeys(number_text(each.ideal, each.unit) for each in (one, other) if each is not None)
+        values = [absent if value is None else number_text(value.value, value.unit) for value in (one, other)]
+        ideals = dict.fromkeys(number_text(value.ideal, value.unit) for value in (one, other) if value is not None)
         ideal = f", ideal {' → '.join(ideals)}" if known.ideal is not None else ""
         unit = "" if known.unit in ("", SHARE, "B") or known.unit.lower() in metric.split("_") else f" {known.unit}"
         last = 0 if other is None else 1
@@ -168,13 +168,13 @@ def _keys(findings: Sequence[KernelFinding]) -> list[tuple[str, str]]:
     """Return probe and key of the findings of both sides, each loss once: a line stands for its kernel, the grid for
     the SMs that it leaves idle.
     """
-    flagged = [each for each in findings if each.finding.stands_out]
-    located = {each.probe for each in flagged if each.finding.line}
-    by_grid = any(each.finding.key == GRID_KEY for each in flagged)
+    flagged = [noted for noted in findings if noted.finding.stands_out]
+    located = {noted.probe for noted in flagged if noted.finding.line}
+    by_grid = any(noted.finding.key == GRID_KEY for noted in flagged)
     return list(dict.fromkeys(
-        (each.probe, each.finding.key) for each in findings
-        if not (by_grid and each.finding.key == IDLE_SMS_KEY)
-        and (each.finding.line or each.finding.wrong_result or each.probe not in located)
+        (noted.probe, noted.finding.key) for noted in findings
+        if not (by_grid and noted.finding.key == IDLE_SMS_KEY)
+        and (noted.finding.line or noted.finding.wrong_result or noted.probe not in located)
     ))  # fmt: skip
 
 
@@ -199,11 +199,13 @@ class _Measured:
 def _measured_findings(source: ViewSource) -> _Measured:
     results = findings_by_probe(source)
     probes = frozenset(result.probe for result in results if not result.problem and result.probe != NO_PROBE)
-    return _Measured(source, [each for result in results for each in findings_of_result(source.kernel, result)], probes)
+    return _Measured(
+        source, [noted for result in results for noted in findings_of_result(source.kernel, result)], probes
+    )
 
 
 def _of_key(findings: Sequence[KernelFinding], key: tuple[str, str]) -> list[KernelFinding]:
-    return [each for each in findings if (each.probe, each.finding.key) == key]
+    return [noted for noted in findings if (noted.probe, noted.finding.key) == key]
 
 
 def _paired(
@@ -260,15 +262,21 @@ def _outcome(
 
 def _was_hidden(after: KernelFinding, baseline: Sequence[KernelFinding]) -> bool:
     """Return whether a loss at a line is so small a part of all of A that A would not have flagged it."""
-    wholes = [gain.whole for each in baseline if each.finding.stands_out and (gain := each.finding.gain) and gain.whole]
+    wholes = [
+        gain.whole for noted in baseline if noted.finding.stands_out and (gain := noted.finding.gain) and gain.whole
+    ]
     gain = after.finding.gain
     return gain is not None and after.finding.line is not None and any(gain.most <= _HIDDEN_SHARE * w for w in wholes)
 
 
 def _main_metric(finding: KernelFinding) -> str:
     """Return the first metric with an ideal and a number, else the first with a number; "" for none."""
-    numbers = {name: each for name, each in finding.finding.evidence.items() if isinstance(each.value, (int, float))}
-    return next((name for name, each in numbers.items() if each.ideal is not None), next(iter(numbers), ""))
+    numbers = {
+        name: evidence
+        for name, evidence in finding.finding.evidence.items()
+        if isinstance(evidence.value, (int, float))
+    }
+    return next((name for name, evidence in numbers.items() if evidence.ideal is not None), next(iter(numbers), ""))
 
 
 def _lost_share(finding: KernelFinding) -> float | None:

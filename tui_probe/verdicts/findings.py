@@ -23,7 +23,7 @@ from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.record_counts import record_counts_text, sampled_blocks_text
 from tui_probe.probekit.registry import is_drawn, kernel_page_names, probe_named
 from tui_probe.trace.kernel_files import short_position
-from tui_probe.trace.source_lines import SourceLines
+from tui_probe.trace.sites import source_lines
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
 from tui_probe.verdicts.simulator_findings import simulator_findings
 
@@ -313,7 +313,7 @@ def best_findings(found: ResultFindings) -> list[Finding]:
 
 def finding_text(kernel: KernelFacts, finding: Finding) -> str:
     """Return the text of a finding, and the line of source unless the text has it."""
-    source = SourceLines.of(kernel.folder).ptx_line(finding.line) if finding.line and kernel.folder else None
+    source = source_lines(kernel.folder).ptx_line(finding.line) if finding.line else None
     name = f"{PurePath(source.file).name}:{source.line}" if source else ""
     return safe(finding.words + (f", {name}" if name and name not in finding.words else ""))
 
@@ -355,10 +355,14 @@ def summarize_findings(trace: Trace, kernel: KernelFacts) -> FindingSummary:
 
 
 def _ranked_findings(results: Sequence[ResultFindings]) -> list[Finding]:
-    """The best findings of all results: flagged ones first, those of a line before others."""
+    """Return the best findings of all results: flagged ones first, of them wrong results, then those of a line."""
     return sorted(
         (finding for result in results for finding in best_findings(result)),
-        key=lambda finding: (not finding.stands_out, not (finding.stands_out and finding.line)),
+        key=lambda finding: (
+            not finding.stands_out,
+            not finding.wrong_result,
+            not (finding.stands_out and finding.line),
+        ),
     )
 
 
@@ -374,14 +378,14 @@ def _worst_line_text(kernel: KernelFacts, ranked: Sequence[Finding]) -> str:
     worst = next((finding for finding in ranked if finding.stands_out and finding.line is not None), None)
     if worst is None or worst.line is None or not worst.brief:
         return "" if worst is None else hotspot_text(kernel, worst)
-    source = SourceLines.of(kernel.folder).ptx_line(worst.line) if kernel.folder else None
+    source = source_lines(kernel.folder).ptx_line(worst.line)
     place = short_position(worst.line) if source is None else f"{PurePath(source.file).name}:{source.line}"
     return safe(f"{place} {worst.brief}")
 
 
 def hotspot_text(kernel: KernelFacts, finding: Finding) -> str:
     """Return the text of a finding about a line of code, the place first: ``buggy.py:23 ld.global, 16 sectors..``."""
-    source = SourceLines.of(kernel.folder).ptx_line(finding.line) if finding.line and kernel.folder else None
+    source = source_lines(kernel.folder).ptx_line(finding.line) if finding.line else None
     if finding.line is None or source is None:
         return finding_text(kernel, finding)
     name, position = f"{PurePath(source.file).name}:{source.line}", short_position(finding.line)

@@ -1,9 +1,9 @@
-"""Whether a program became worse than its baseline: exact counts, and interleaved times.
+"""Comparison of a program with its baseline: exact counts, and interleaved times.
 
 A count that was the same in both runs of the baseline is exact: any other value is a change. A count that varied
-between them (autotuning, alignment) has a range: within it a value is the same, beyond it nobody can tell.
+between them (autotuning, alignment) has a range: a value within it is the same, a value beyond it has no verdict.
 
-Times come from blocks of runs in the order ABBA, which cancels a linear drift of clocks. The figure of a block is the
+Times come from blocks of runs in the order ABBA, which cancels a linear drift of clocks. The value of a block is the
 logarithm of the ratio of mean times, B / A. The interval of their mean is a studentized bootstrap (Efron and
 Tibshirani, An Introduction to the Bootstrap, 1993, section 12.5), which holds its level for few blocks where a
 percentile interval is too narrow.
@@ -12,7 +12,7 @@ percentile interval is too narrow.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
@@ -91,7 +91,7 @@ def judge_counts(
                 continue
             judged = _judge(name, value, [counts[key] for counts in before if key in counts], same_tools=same_tools)
             if judged.verdict == "worse":
-                judged = Judgement(**{**vars(judged), "place": worst_line_text(lines[0])})
+                judged = replace(judged, place=worst_line_text(lines[0]))
             yield judged
 
 

@@ -17,7 +17,7 @@ from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import all_probes, probe_named
 from tui_probe.probekit.timelines.findings import IDLE_SMS_KEY
 from tui_probe.trace.kernel_files import Offset
-from tui_probe.trace.source_lines import SourceLines
+from tui_probe.trace.sites import source_lines
 from tui_probe.verdicts.findings import (
     GRID_KEY,
     MAX_UNASKED_BYTES,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.trace.model import KernelFacts, Trace
-    from tui_probe.trace.source_lines import SourceLine
+    from tui_probe.trace.source_lines import SourceLine, SourceLines
     from tui_probe.verdicts.limiter import KernelLimiter
 
 Severity = Literal["error", "high", "medium", "low", "info"]
@@ -201,7 +201,7 @@ class KernelFinding:
 
 @lru_cache(maxsize=32)
 def _source_lines(folder: Path) -> SourceLines:
-    return SourceLines.of(folder)
+    return source_lines(folder)
 
 
 def findings_of_result(
@@ -242,7 +242,7 @@ def kernel_findings(
     for result in unprobed_findings(kernel):
         found += findings_of_result(kernel, result, share)
     found += [replace(finding, share=share) for finding in _verdict_findings(kernel)]
-    return sorted(found, key=lambda each: each.order)
+    return sorted(found, key=lambda finding: finding.order)
 
 
 def key_findings(trace: Trace, kernel: KernelFacts, share: float | None = None) -> tuple[KernelFinding, ...]:
@@ -265,7 +265,7 @@ def losses_of(findings: Sequence[KernelFinding]) -> list[KernelFinding]:
 
     One about a line stands for those about the kernel as a whole.
     """
-    notable = [each for each in findings if each.finding.stands_out or each.finding.line]
+    notable = [noted for noted in findings if noted.finding.stands_out or noted.finding.line]
     located = {each.probe for each in notable if each.finding.line}
     probes = filter(None, map(probe_named, located))
     answered = {probe.question.key for probe in probes if probe.question is not None}

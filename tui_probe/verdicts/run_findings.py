@@ -64,14 +64,14 @@ def run_findings(trace: Trace, most: int = MAX_KERNELS) -> RunFindings:
     ranked = ranked_kernels(trace).kernels
     known = {kernel.index for kernel, _ in ranked}
     kernels = [*ranked, *((kernel, None) for kernel in trace.kernels if kernel.index not in known)]
-    findings = [each for kernel, share in kernels[:most] for each in notable_findings(trace, kernel, share)]
-    return RunFindings(trace, sorted(findings, key=lambda each: each.order), len(kernels) - len(kernels[:most]))
+    findings = [finding for kernel, share in kernels[:most] for finding in notable_findings(trace, kernel, share)]
+    return RunFindings(trace, sorted(findings, key=lambda finding: finding.order), len(kernels) - len(kernels[:most]))
 
 
 def notable_findings(trace: Trace, kernel: Kernel, share: float | None) -> list[KernelFinding]:
     """Return the losses of a kernel, then its limiter and what was not measured."""
     findings = kernel_findings(trace, kernel, share)
-    about = [each for each in findings if each.finding.key in (LIMITER_KEY, UNMEASURED_KEY, UNPROBED_KEY)]
+    about = [noted for noted in findings if noted.finding.key in (LIMITER_KEY, UNMEASURED_KEY, UNPROBED_KEY)]
     return [*losses_of(findings), *about]
 
 

@@ -219,6 +219,8 @@ class LivePages:
         self.current = DIGITS[0].id
         self._desk = desk
         self._resting: Timer | None = None
+        self._next_kernel: KernelSnapshot | None = None
+        """The kernel that is shown when the timer ends."""
         """Shows the selected kernel when it ends."""
         self.kernel_page = KernelPage(desk, "kernel", findings_of)
         self.process_log = LogView(desk, "process", follow=False)
@@ -281,17 +283,29 @@ class LivePages:
         Behind another screen nothing is sent, and Textual would send all of the screen in front after a timer.
         """
         before = self.kernel_page.kernel
-        if self._resting is not None:
-            self._resting.stop()
-            self._resting = None
+        self._stop_resting()
         is_same = before is None or kernel is None or before.index == kernel.index
         if not REST or is_same or not self._desk.is_active:
             self.show_kernel(kernel)
         else:
             self._resting = self._desk.set_timer(REST, partial(self.show_kernel, kernel))
+            self._next_kernel = kernel
+
+    def come_behind(self) -> None:
+        """Another screen comes in front: show the kernel that the selection rests on now."""
+        if self._stop_resting():
+            self.show_kernel(self._next_kernel)
+
+    def _stop_resting(self) -> bool:
+        """Stop the timer. Return whether it ran."""
+        timer, self._resting = self._resting, None
+        if timer is not None:
+            timer.stop()
+        return timer is not None
 
     def show_kernel(self, kernel: KernelSnapshot | None) -> None:
         """Show the selected kernel on the pages about one kernel."""
+        self._resting = None
         self.kernel_page.show_kernel(kernel)
         if kernel is not None and not kernel.read:
             self.process_log.open(None, READING_TEXT)

@@ -173,6 +173,10 @@ class LiveScreen(ViewScreen):
         """The keys of the pane that has them, then those of the screen."""
         return self.bars.hints()
 
+    def on_screen_suspend(self) -> None:
+        """Show what waits for the selection to rest: Textual would send all of the screen in front after a timer."""
+        self.pages.come_behind()
+
     def on_key(self, event: events.Key) -> None:
         """Handle a key; hold one for the table until there is a table."""
         self.probe_app.feed.rest()
