@@ -16,8 +16,8 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tui_probe.integrations import child_process
-from tui_probe.integrations.child_process import run_tui_probe
-from tui_probe.integrations.mcp_server import Roots, Tools, make_server
+from tui_probe.integrations.child_process import Finished, run_tui_probe
+from tui_probe.integrations.mcp_server import Roots, Tools, make_server, outcome_text
 
 PROGRAM = str(Path(__file__).with_name("faulty.py"))
 STORES = f"""
@@ -137,6 +137,16 @@ async def test_output_of_commands_has_no_control_characters(tmp_path: Path) -> N
     assert done.status != 0
     assert "trace" in done.messages
     assert done.messages.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("max_chars", [300, 2000])
+def test_messages_of_a_failed_program_leave_room_for_the_brief(tmp_path: Path, max_chars: int) -> None:
+    (tmp_path / "stderr.log").write_text("\x1b[31mline\n" * 1000 + "RuntimeError: no\n")
+    text = outcome_text(Finished(1, "", ""), 600, tmp_path, max_chars)
+    assert text.startswith(f"exit status 1; trace {tmp_path}\n")
+    assert text.endswith("RuntimeError: no\n\n")
+    assert len(text) <= max_chars + 1
+    assert text.replace("\n", "").isprintable()
 
 
 async def test_modules_of_the_working_directory_are_not_imported(tmp_path: Path) -> None:
