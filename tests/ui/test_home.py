@@ -24,6 +24,7 @@ from tui_probe.ui.layout import SMALLEST
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.requests import HomeSources, OpenPath, OpenTrace, StartDemo, StartForm, StartProgram
 from tui_probe.ui.screens.compare import CompareRunsScreen
+from tui_probe.ui.screens.further_pages import LetterScreen
 from tui_probe.ui.screens.home import HomeScreen, heights
 from tui_probe.ui.screens.lists import PickScreen
 from tui_probe.ui.views import recent
@@ -219,6 +220,27 @@ async def _(stage: Stage, key: str) -> None:
     assert "there is no trace to compare" in stage.text
 
 
+@checks("sort_traces")
+async def _(stage: Stage, key: str) -> None:
+    home = screen(stage)
+    home.recent.show([*TRACES, *AGAIN])
+    await stage.press(key)
+    assert isinstance(stage.app.screen, LetterScreen)
+    (letter,) = (item.letter for item in stage.app.screen.list.items if item.label == "command")
+    await stage.press(letter)
+    assert "command ↑" in stage.text
+    rows = [line for line in stage.text.splitlines() if " ago " in line]
+    order = ("./broken", "./killed", "▶3 ./matmul", "python train.py")
+    assert all(command in row for command, row in zip(order, rows, strict=True)), rows
+    await stage.press(key, "enter", "home", "down", "c")
+    assert "command ↓" in stage.text, "the same column again"
+    rows = [line for line in stage.text.splitlines() if " ago " in line]
+    assert "▼3 ./matmul" in rows[1]
+    assert "└ Nov19_111111_8" in rows[3], "runs of a command stay together, the newest first"
+    await stage.press("tab", key)
+    assert home.form.form.command == "s", "the form takes the letter"
+
+
 @checks("leave_home")
 async def _(stage: Stage, key: str) -> None:
     screen(stage).recent.set_filter("matmul")
@@ -409,6 +431,14 @@ async def test_the_list_is_filtered() -> None:
         assert "1 of 1" in stage.text
         await stage.press("ampersand", *"zzz", "enter")
         assert "no trace contains" in stage.text
+
+
+async def test_search_filters_the_list_while_typing() -> None:
+    async with at_home(home_of()) as stage:
+        await stage.press("slash", *"train")
+        assert "./matmul" not in stage.text
+        await stage.press("escape")
+        assert "./matmul" in stage.text
 
 
 async def test_without_traces_the_form_has_the_keys() -> None:

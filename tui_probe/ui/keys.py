@@ -83,6 +83,7 @@ TABLE = (
     Key("older_runs", ("c",), "older_runs", "home", "show older runs of the command, or fold them", "older runs"),
     Key("compare_runs", ("C",), "compare_runs", "home", "compare the run with the run before it of the same command",
         "compare"),
+    Key("sort_traces", ("s",), "choose_order", "home", "choose the column to sort the traces by", "sort"),
     Key("leave_home", ("q", "escape"), "back", "home", "back one level: end a filter; to the traces; quit", "back"),
     Key("back", ("q", "escape"), "back", "live",
         "back one level: end search, filter, full size; to the table; home"),

@@ -202,7 +202,7 @@ class HomeScreen(ViewScreen):
         elif self.current == "recent":
             runs = [home["older_runs"]] if self.recent.has_older else []
             runs += [home["compare_runs"]] if self.recent.run_before is not None else []
-            own = [home["enter"], *runs, view["filter"]]
+            own = [home["enter"], *runs, view["filter"], home["sort_traces"]]
         else:
             own = [replace(view["down"], footer="scroll"), view["search"]]
         global_keys = [key for key in keys.in_scope("app") if key.id in ("quit", "help", "palette")]

@@ -41,6 +41,8 @@ FIRST = ("leave", "jump", "worst")
 """Keys that are before those of the current page, in the line of keys."""
 _CHOOSES_ORDER = "zoom_out"
 """Command whose key chooses the column to sort by on a page of rows."""
+_ORDERS = ("order", "order_back", "reverse")
+"""Commands that are not named next to that key, which does the same."""
 UNNAMED = (*FIRST, "interrupt")
 
 
@@ -242,11 +244,18 @@ class PagedScreen(ViewScreen):
             *([replace(own["jump"], footer=self.jump_words(page))] if page else []),
             *([own["worst"]] if self.applies(own["worst"]) else []),
         ]
-        drawing = [key for key in keys.in_scope("drawing") if keys.command_of(key) in commands]
+        hidden = _ORDERS if self._sorts else ()  # one key for the order of tables
+        drawing = [key for key in keys.in_scope("drawing") if keys.command_of(key) in commands.keys() - {*hidden}]
         general = [key for key in keys.in_scope(*self.SCOPES, "pages", "app", "view", "tabs") if key.id not in UNNAMED]
         named = [key for key in general if self.names(key)]
         here = [key for key in named if key.id == "probe"]  # named only at a line of the probe, so it comes early
-        return [*first, *here, *drawing, *(key for key in named if key not in here)]
+        sort = [key for key in keys.in_scope("table") if key.id == "sort" and self._sorts]
+        return [*first, *here, *drawing, *sort, *(key for key in named if key not in here)]
+
+    @property
+    def _sorts(self) -> bool:
+        """Return whether the sort key sorts here, and does not zoom."""
+        return bool(self._view.sortable()) and _CHOOSES_ORDER not in self._view.commands()
 
     def names(self, key: keys.Key) -> bool:
         """Return whether the line of keys names a key, if there is room."""

@@ -270,7 +270,10 @@ class ViewScreen(OpenScreen[None]):
         if not self.view.searches:
             self.refuse_text("this page has no lines to search")
             return
-        self.ask("search", self.view.search)
+        if self.view.filters_instead:
+            self.action_filter()
+        else:
+            self.ask("search", self.view.search)
 
     def action_next_match(self, step: int) -> None:
         """Go to the next (1) or previous (-1) match."""
