@@ -9,9 +9,10 @@ from typing import Any
 from tests import recorded
 from tests.ui.conftest import on_stage
 from tests.ui.desk import TestDesk, shown
+from tui_probe.nvml import GpuSample, sample_all
 from tui_probe.trace.event_types import Device
 from tui_probe.ui.live.feed import Session
-from tui_probe.ui.live.gpus import GpuSample, GpuSampler, GpuView, sample_all
+from tui_probe.ui.live.gpus import GpuSampler, GpuView
 from tui_probe.ui.live.live_pages import GpuPage
 
 
@@ -41,6 +42,7 @@ class FakeNvml:
             "nvmlDeviceGetTemperature": 54,
             "nvmlDeviceGetPowerUsage": 412_300,
             "nvmlDeviceGetEnforcedPowerLimit": 700_000,
+            "nvmlDeviceGetCurrentClocksEventReasons": 0x24,
         }
 
         def answer(device: int, *_: object) -> Any:
@@ -54,8 +56,9 @@ class FakeNvml:
 def test_a_sample_has_what_the_device_tells_and_none_for_the_rest() -> None:
     first, second = sample_all(FakeNvml())
     assert first == GpuSample(
-        "NVIDIA H100 80GB HBM3", 87, 31, 12_300_000_000, 85_000_000_000, 1755, 1980, 1755, 54, 412.3, 700.0
-    )
+        "NVIDIA H100 80GB HBM3", 87, 31, 12_300_000_000, 85_000_000_000, 1755, 1980, 1755, 54, 412.3, 700.0,
+        ("SW power cap", "SW thermal slowdown"),
+    )  # fmt: skip
     assert second == GpuSample("NVIDIA H100 80GB HBM3")
 
 
