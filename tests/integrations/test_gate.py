@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from tests.patience import HANG
 from tui_probe.errors import UsageError
 from tui_probe.integrations.baselines import find_baseline, read_baseline
 from tui_probe.integrations.clock_watch import ClockWatch
@@ -123,7 +124,7 @@ def watched(nvml: FakeNvml) -> ClockWatch:
     """Clocks of a program that runs until one sample of the GPU is left."""
     watch = ClockWatch(lambda: (nvml, ""), interval=0.001)
     with watch.during("now"):
-        assert nvml.taken.wait(60)
+        assert nvml.taken.wait(HANG)
     return watch
 
 

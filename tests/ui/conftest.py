@@ -15,6 +15,7 @@ from textual.css.stylesheet import Stylesheet
 
 from tests.fixed_probes import fixed_probes
 from tests.golden import golden
+from tests.patience import HANG
 from tests.sizes import headings, lost, widest
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.ui import Appearance
@@ -22,6 +23,7 @@ from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.live.current_selection import MARKED
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.live.gpus import GpuSampler
+from tui_probe.ui.screens.view_screen import ViewScreen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -81,10 +83,12 @@ def _parsed_styles() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Frames come with ``refresh`` and ``tick`` only, and all traces and findings with one of them, however busy the
-    machine is."""
-    for module in ("live.live_frames", "screens.paged"):
+    """Frames come with ``refresh`` and ``tick`` only, and all traces and findings with one of them; messages stay, and
+    a second interrupt comes in time: however busy the machine is."""
+    for module in ("live.live_frames", "screens.paged", "screens.home"):
         monkeypatch.setattr(f"tui_probe.ui.{module}.INTERVAL", 3600.0)
+    monkeypatch.setattr("tui_probe.ui.ending.SECOND_INTERRUPT", 3600.0)
+    monkeypatch.setattr(ViewScreen.notice, "__defaults__", (3600.0,))
     monkeypatch.setattr("tui_probe.ui.live.live_pages.REST", 0.0)
     monkeypatch.setattr("tui_probe.ui.live.feed.MAX_INTERVAL", 60.0)
     for name in ("FINDING_PORTION", "RESULT_PORTION"):
@@ -174,7 +178,7 @@ class Stage:
 
     async def until(self, holds: Callable[[], bool], what: str) -> None:
         """Wait for a condition that a thread brings about."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + HANG
         while not holds():
             assert time.monotonic() < end, f"{what}\n{self.text}"
             await asyncio.sleep(0.01)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import HANG
 from tests.recorded import H200
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import FakeTarget, TraceWriter
@@ -219,7 +220,7 @@ async def test_keys_typed_at_once_wait_for_the_questions(demo: Path, monkeypatch
     known, offer = threading.Event(), rerun.offer
 
     def slow(*of: Any) -> Any:
-        assert known.wait(60)
+        assert known.wait(HANG)
         return offer(*of)
 
     monkeypatch.setattr(rerun, "offer", slow)
@@ -249,7 +250,7 @@ async def test_keys_typed_at_once_wait_for_the_questions(demo: Path, monkeypatch
 async def test_a_menu_that_was_left_does_not_come_back(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = threading.Event()
     monkeypatch.setattr(
-        rerun, "offer", lambda trace, *_: known.wait(60) and rerun.RerunOffer(trace, problem="it is gone")
+        rerun, "offer", lambda trace, *_: known.wait(HANG) and rerun.RerunOffer(trace, problem="it is gone")
     )
     async with on_stage(Session(traces=(demo,)), (80, 24)) as stage:
         await stage.press("enter")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import HANG
 from tests.ui.synthetic import example
 from tests.ui.terminal import ROOT, Terminal
 from tests.ui.test_pty import CTRL_C, CTRL_Q, assert_restored
@@ -108,7 +109,7 @@ def test_a_run_that_is_left_goes_on(folder: Path, natives: Path) -> None:
         assert "is still running; reattach: tui-probe watch" in terminal.text.replace("\n", "")
     assert not (folder / "done").exists()
     (folder / "go").touch()
-    end = time.monotonic() + 20
+    end = time.monotonic() + HANG
     while list((folder / "trace").glob(".run-*")):
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -138,7 +139,7 @@ def test_a_signal_ends_it(folder: Path) -> None:
 def tool(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "tui_probe", *words], cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG,
     )  # fmt: skip
 
 

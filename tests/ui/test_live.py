@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.patience import HANG
 from tests.ui.conftest import no_gpu, on_stage
 from tests.ui.desk import shown
 from tui_probe.ui import Appearance
@@ -290,7 +291,7 @@ async def test_keys_act_while_a_file_is_read(session: Session, monkeypatch: pyte
     def slow(self: LogReader, *arguments: object) -> object:
         entered.set()
         assert threading.current_thread() is not threading.main_thread()
-        assert gate.wait(10)
+        assert gate.wait(HANG)
         return read(self, *arguments)  # type: ignore[arg-type]
 
     async with on_stage(session) as stage:
@@ -312,7 +313,7 @@ async def test_keys_act_while_results_are_analysed(session: Session, monkeypatch
 
     def slow(*_: object, **__: object) -> dict[int, list[str]]:
         entered.set()
-        assert gate.wait(10)
+        assert gate.wait(HANG)
         return {}
 
     monkeypatch.setattr(results, "next_kernels", slow)
@@ -331,7 +332,7 @@ async def test_only_newest_request_is_served(session: Session, monkeypatch: pyte
     from tui_probe.ui.views.log import LogReader, LogWindow
 
     def slow(*arguments: object) -> LogWindow:
-        gate.wait(10)
+        gate.wait(HANG)
         served.append(arguments)
         return LogWindow()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import HANG
 from tests.trace.make import TraceWriter as TimedWriter
 from tests.ui.conftest import no_gpu, on_stage
 from tests.ui.synthetic import TraceWriter
@@ -95,7 +96,7 @@ def test_the_thread_reads_all_folders(many: Path) -> None:
     feed = Feed(Session(traces=(many,)))
     feed.loaded = lambda: seen.append(feed.latest)
     feed.start()
-    end = time.monotonic() + 10
+    end = time.monotonic() + HANG
     while not feed.latest.processes or not all(row.read for row in feed.latest.processes[0].kernels):
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests import recorded
+from tests.patience import HANG
 from tests.ui.conftest import on_stage
 from tests.ui.desk import TestDesk, shown
 from tui_probe.nvml import GpuSample, sample_all
@@ -76,9 +77,9 @@ def test_the_sampler_keeps_a_history_and_stops() -> None:
 
     sampler = GpuSampler(lambda: (Counting(), ""), interval=0.001)
     sampler.start()
-    assert enough.wait(10)
+    assert enough.wait(HANG)
     sampler.stop()
-    sampler._thread.join(10)
+    sampler._thread.join(HANG)
     view = sampler.latest
     assert view.absent == ""
     assert len(view.samples) == 2

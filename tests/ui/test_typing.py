@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual import events
 
+from tests.patience import HANG
 from tests.ui.conftest import Stage, no_gpu, on_stage
 from tests.ui.test_home import TRACES, at_home, home_of
 from tui_probe.ui.app import ProbeApp
@@ -55,7 +56,7 @@ async def test_keys_go_to_the_screen_that_the_key_before_opened(session: Session
 async def while_looking(home: HomeSources) -> AsyncIterator[tuple[Stage, Event]]:
     """Home before its traces are found: that is when the event is set."""
     found, recent = Event(), home.recent
-    home.recent = lambda: recent() if found.wait(60) else ()
+    home.recent = lambda: recent() if found.wait(HANG) else ()
     app = ProbeApp(Session(home=home), None, gpu=no_gpu())
     async with app.run_test(size=(100, 30)) as pilot:
         stage = Stage(app, pilot, None)
