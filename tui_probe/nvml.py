@@ -56,7 +56,7 @@ def open_nvml() -> tuple[ModuleType | None, str]:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        return None, f"the NVIDIA management library says: {error}. Is an NVIDIA driver installed? See tui-probe doctor"
+        return None, f"NVIDIA management library: {error}. Is an NVIDIA driver installed? Run tui-probe doctor"
     return pynvml, ""
 
 

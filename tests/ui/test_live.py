@@ -157,11 +157,11 @@ async def test_interrupt_and_quit(session: Session, target: FakeTarget) -> None:
 async def test_target_question_is_withdrawn_at_its_end(session: Session, target: FakeTarget) -> None:
     async with on_stage(session) as stage:
         await stage.press("ctrl+q")
-        assert "The target runs:" in stage.text
+        assert "Still running:" in stage.text
         target.status = 0
         await stage.refresh()
-        assert "The target runs:" not in stage.text
-        assert "the target has ended" in stage.text
+        assert "Still running:" not in stage.text
+        assert "the program has ended" in stage.text
         await stage.press("i")
         assert target.signals == []
 
@@ -228,7 +228,7 @@ async def test_process_log_follows_the_selection(session: Session) -> None:
         await stage.press("right_square_bracket")
         assert "Compiling entry function '_ZN2at6native" in stage.text
         await stage.press("right_square_bracket", "right_square_bracket")
-        assert "this kernel never reached the probe engine" in stage.text
+        assert "the probe engine never received this kernel" in stage.text
 
 
 async def test_why_and_what_to_do_are_on_the_kernel_page(session: Session) -> None:

@@ -116,7 +116,7 @@ async def test_the_table_stands_before_folders_are_read_and_says_so(many: Path) 
         await stage.press("G", "k")
         assert f"kernel_{FAR - 1} " in stage.text
         assert "…" in next(line for line in stage.text.splitlines() if f" kernel_{FAR - 1} " in line)
-        assert "reading the folder of this kernel" in stage.text
+        assert "reading the kernel's directory" in stage.text
         stage.live.refresh_frame()
         assert FAR - 1 in stage.app.feed.wanted
         while stage.app.feed.read_rows():

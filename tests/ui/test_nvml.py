@@ -125,7 +125,7 @@ def test_charts_can_be_drawn_in_ascii() -> None:
 
 
 def test_without_a_gpu_the_page_says_why() -> None:
-    why = "the NVIDIA management library says: Driver Not Loaded. Is an NVIDIA driver installed? See tui-probe doctor"
+    why = "NVIDIA management library: Driver Not Loaded. Is an NVIDIA driver installed? Run tui-probe doctor"
     text = page(GpuView(absent=why))
     assert " ".join(line.strip() for line in text.split("\n")).endswith(f"no GPU {why}")
 

@@ -64,7 +64,7 @@ def test_screen_starts_resizes_and_restores_terminal(root: Path) -> None:
         terminal.resize(80, 24)
         terminal.wait("9 Log")
         terminal.type(CTRL_Q)
-        terminal.wait("The target runs:")
+        terminal.wait("Still running:")
         terminal.type("l")
         assert terminal.wait_for_end() == 0
         assert_restored(terminal)
@@ -241,7 +241,7 @@ def test_byte_budgets_of_the_kernel_screen(tmp_path: Path) -> None:
         before = terminal.quiet(0.4, steady=True)
         terminal.type("\r")
         terminal.wait("static shared")
-        assert terminal.quiet(0.4, steady=True) - before <= 25_000, "to the screen of a kernel"
+        assert terminal.quiet(0.4, steady=True) - before <= 25_000, "open the selected kernel"
         for page in "2367":
             for key, what in ((page, "page"), ("]", "kernel step")):
                 before = terminal.count
@@ -371,7 +371,7 @@ def test_in_tmux(root: Path) -> None:
         tmux("send-keys", "0", "v")
         assert "[exec]" in until("following")
         tmux("send-keys", "C-q")
-        until("The target runs:")
+        until("Still running:")
         tmux("send-keys", "i")
         assert "tui-probe  target.py" not in until("status 0")
     finally:

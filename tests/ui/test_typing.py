@@ -71,9 +71,9 @@ async def test_keys_wait_until_home_has_found_the_traces() -> None:
     home = home_of()
     async with while_looking(home) as (stage, found):
         await stage.pilot.press("down")
-        assert "↓ waits until the traces are found" in stage.text
+        assert "↓ acts when the list of traces is read" in stage.text
         await stage.pilot.press("enter")
-        assert "Enter waits until the traces are found" in stage.text
+        assert "Enter acts when the list of traces is read" in stage.text
         found.set()
         await stage.until(lambda: home.choice is not None, "Enter was lost")
         assert home.choice == OpenTrace(TRACES[1].directory)
@@ -84,7 +84,7 @@ async def test_without_traces_keys_that_waited_are_not_typed_into_the_form() -> 
     async with while_looking(home) as (stage, found):
         await stage.pilot.press("enter", "j")
         found.set()
-        await stage.until(lambda: "no traces yet: the keys typed meanwhile" in stage.text, "nothing is said")
+        await stage.until(lambda: "no traces yet; keys typed while loading" in stage.text, "nothing is said")
         await stage.settle()
         assert (home.form.command, home.choice) == ("", None)
 

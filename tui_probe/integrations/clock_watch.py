@@ -45,7 +45,7 @@ class ClockWatch:
             try:
                 samples += [sample for sample in sample_all(self._nvml) if _is_busy(sample)]
             except self._nvml.NVMLError as error:
-                self.absent = f"the NVIDIA management library says: {error}"
+                self.absent = f"NVIDIA management library: {error}"
                 return
 
     def clocks(self, program: str) -> Clocks | None:

@@ -62,7 +62,7 @@ class GpuSampler:
             try:
                 self._keep(sample_all(nvml))
             except nvml.NVMLError as error:
-                self.latest = GpuView(absent=f"the NVIDIA management library says: {error}")
+                self.latest = GpuView(absent=f"NVIDIA management library: {error}")
             self._stop.wait(self._interval)
 
     def _keep(self, samples: tuple[GpuSample, ...]) -> None:
@@ -87,7 +87,7 @@ def device_lines(devices: Sequence[Device], cells: int, *, simulated: bool) -> l
             *_text_lines(summary, cells, ""),
         ]
     if not devices:
-        lines += _text_lines("The trace does not say on which device the program ran.", cells)
+        lines += _text_lines("The trace does not name the device.", cells)
     if simulated:
         lines += _text_lines("A simulated GPU has no load, clocks or power.", cells, "note")
     return [*lines, ()]

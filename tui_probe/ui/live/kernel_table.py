@@ -364,7 +364,7 @@ class KernelTable(PaneView):
         place = (place + 1) % len(flagged) if self._flagged == self.selected else 0
         self._flagged = flagged[place].index
         self.select(self._flagged)
-        return f"{place + 1} of {len(flagged)} that stand out: {flagged[place].finding}"
+        return f"flagged kernel {place + 1} of {len(flagged)}: {flagged[place].finding}"
 
     def _change(self, **changes: object) -> None:
         values = {**vars(self.order), **changes}

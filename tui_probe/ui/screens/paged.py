@@ -273,7 +273,7 @@ class PagedScreen(ViewScreen):
         """Stop reading; end search and filter; go back on the way that jumps took; leave."""
         if self.opener.opening is not None:
             self.opener.give_up()
-            stopped = MessageView(self, self.current, "stopped: the key of a page opens it")
+            stopped = MessageView(self, self.current, "stopped: press the key of a page to open it")
             self.host(self.lasting if self.lasting.name == self.current else stopped)
         elif self._view.clear_search():
             return
@@ -283,7 +283,7 @@ class PagedScreen(ViewScreen):
         elif self.only is not None:
             self.only = None
             self._view.select_part(None)
-            self.notice("all is shown again")
+            self.notice("all rows are shown again")
             self.show_bars()
         else:
             self.leave()
@@ -301,11 +301,9 @@ class PagedScreen(ViewScreen):
         elif page and spot is not None:
             self.jump_to(page, spot)
         elif page == "kernel":
-            self.notice("this line leads to no kernel of a trace")
+            self.notice("this line does not open a kernel")
         else:
-            self.notice(
-                self._view.no_target_reason() or ("nothing more is known of this place" if page else self.NOWHERE)
-            )
+            self.notice(self._view.no_target_reason() or ("this line has no details" if page else self.NOWHERE))
 
     def jump_to(self, page: str, spot: Spot | None) -> None:
         """Show a page, at a place if one is given; going back returns to this one."""
@@ -319,7 +317,7 @@ class PagedScreen(ViewScreen):
 
     def action_again(self) -> None:
         """Only a kernel's screen knows what ran."""
-        self.notice("these files name no program to run again")
+        self.notice("these files do not name a program to run")
 
     def action_worst(self) -> None:
         """Go to the hotspot of this page, or of the page that shows it."""
@@ -334,14 +332,14 @@ class PagedScreen(ViewScreen):
         """Show the page of a digit."""
         tab = next((tab for tab in self.tabs if tab.key == str(digit)), None)
         if tab is None:
-            self.notice(f"there is no page {digit} here: > shows the next page, 0 lists further ones")
+            self.notice(f"this screen has no page {digit}: > shows the next page, 0 lists the others")
         else:
             self.action_page(tab.id)
 
     def action_more_pages(self) -> None:
         """List further pages, each with its letter."""
         if self.known and not any(tab.is_further for tab in self.tabs):
-            self.notice("there are no further pages here")
+            self.notice("this screen has no other pages")
             return
         menu = LetterScreen("Pages", further_pages(self.tabs) if self.known else None)
         self._menu = None if self.known else menu
@@ -353,7 +351,7 @@ class PagedScreen(ViewScreen):
 
     def action_next_pane(self) -> None:
         """Show the notice that there is one panel."""
-        self.notice(f"there is one panel here: {keys.key_of('next_page')} shows the next page")
+        self.notice(f"this screen has one panel: {keys.key_of('next_page')} shows the next page")
 
     def action_next_page(self, step: int) -> None:
         """The page next to this one."""

@@ -172,8 +172,8 @@ class RecentView(PaneView):
         if not self.loaded:
             return "looking for traces"
         if self.focused:
-            return "no traces yet: Enter runs the example that comes with tui-probe; Tab leads to the form"
-        return "no traces yet: start a program below, or the example: Esc leads here, then Enter"
+            return "no traces yet: press Enter to run the demo, or Tab to start a program"
+        return "no traces yet: start a program below, or press Esc, then Enter to run the demo"
 
     def status(self) -> list[str]:
         """Return the filter and the position of the selected trace."""
