@@ -11,7 +11,15 @@ import numpy as np
 from tests.engine.reduced_maps import REDUCED, reduced_bytes, reduced_size
 from tests.trace.make import result_bytes
 from tui_probe.probe_model.probe import Level
-from tui_probe.probe_model.storage import FOLDED_SLOTS, Layout, MapSlot, Storage, map_slots
+from tui_probe.probe_model.storage import (
+    FOLDED_SLOTS,
+    RESIDENT_SMS,
+    SLOTS_OF_SM,
+    Layout,
+    MapSlot,
+    Storage,
+    map_slots,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,6 +33,9 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 UNKNOWN = 0xFFFFFFFF
 COUNTS = 3
 SITES = 4
+LAUNCH = 7
+"""The number of the launch in resident records."""
+SHARED_SLOTS = {Layout.FOLDED: FOLDED_SLOTS, Layout.RESIDENT: RESIDENT_SMS * SLOTS_OF_SM}
 KINDS = {Layout.PLAIN: 0, Layout.MARKED: 1, Layout.ROWS: 2, Layout.QUEUE: 2}
 
 
@@ -74,8 +85,9 @@ class DeviceMaps:
             if storage.cap == 0:
                 storage = replace(storage, cap=caps[slot.name])
                 self._caps.append(np.uint64(caps[slot.name]))
-            if storage.layout is Layout.FOLDED:
-                self._maps.append((slot, storage, np.zeros(FOLDED_SLOTS * storage.slot_bytes, np.uint8)))
+            if storage.layout in SHARED_SLOTS:
+                slots = SHARED_SLOTS[storage.layout]
+                self._maps.append((slot, storage, np.zeros(slots * storage.slot_bytes, np.uint8)))
                 continue
             by_warp = slot.level is Level.WARP or storage.layout is Layout.ROWS
             groups = self.blocks * (self.warps if by_warp else self.threads)
@@ -84,7 +96,8 @@ class DeviceMaps:
     @property
     def arguments(self) -> list[Any]:
         """The arguments behind the kernel's own."""
-        return [*(memory for _, _, memory in self._maps), *self._caps, *self._sample()]
+        launch = [np.uint64(LAUNCH)] if any(storage.layout is Layout.RESIDENT for _, storage, _ in self._maps) else []
+        return [*(memory for _, _, memory in self._maps), *self._caps, *launch, *self._sample()]
 
     def _sample(self) -> list[Any]:
         if self.sample is None:
@@ -101,7 +114,7 @@ class DeviceMaps:
                 maps_found.append(self._folded(slot, memory))
                 continue
             convert = {Layout.ROWS: self._rows, Layout.QUEUE: self._queue, Layout.MARKED: self._marked}
-            convert[Layout.SITES] = self._sites
+            convert |= {Layout.SITES: self._sites, Layout.RESIDENT: self._resident}
             made = convert.get(storage.layout, self._plain)(slot, storage, memory)
             maps_found += made if self.detail or slot.reduction is None else [self._reduced(slot.reduction, made[0])]
         return maps_found
@@ -148,6 +161,18 @@ class DeviceMaps:
         marks = np.ascontiguousarray(slots[:, :, record : record + 4]).view("<u4").ravel() != 0
         bits = np.packbits(marks, bitorder="little").tobytes()
         return [FileMap(_divisor(slot), np.ascontiguousarray(slots[:, :, :record]), 1, record, bits)]
+
+    def _resident(self, slot: MapSlot, storage: Storage, memory: Bytes) -> list[FileMap]:
+        """The records of the warps that had a slot last, no matter whether they have ended."""
+        warps = self._maps[1][2].view([("launch", "<u8"), ("block", "<u4"), ("warp", "<u4")])
+        places = np.flatnonzero(warps["launch"] == LAUNCH)
+        numbers = warps["block"][places] * self.warps + warps["warp"][places]
+        slots = np.zeros((self.blocks * self.warps, storage.record_bytes), np.uint8)
+        slots[numbers] = memory.reshape(-1, storage.record_bytes)[places]
+        marks = np.isin(np.arange(len(slots)), numbers)
+        shape = self.blocks, self.warps, storage.record_bytes
+        bits = np.packbits(marks, bitorder="little").tobytes()
+        return [FileMap(_divisor(slot), slots.reshape(shape), 1, storage.record_bytes, bits)]
 
     def _sites(self, slot: MapSlot, storage: Storage, memory: Bytes) -> list[FileMap]:
         """Slots of no bytes, and the sum of the copies in place of marks."""

@@ -31,7 +31,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.probe_model.probe import Level
-from tui_probe.probe_model.storage import FOLDED_SMS, SLOTS_OF_SM, WARP_THREADS
+from tui_probe.probe_model.storage import FOLDED_SMS, RESIDENT_SMS, SLOTS_OF_SM, WARP_THREADS
 
 if TYPE_CHECKING:
     from tui_probe.engine.kernel import UnusedNames
@@ -114,6 +114,16 @@ class Addressing:
             f"mov.u32 {self._slot}, %smid;",
             f"mov.u32 {self._unit}, %clock;",
             f"and.b32 {self._slot}, {self._slot}, {FOLDED_SMS - 1};",
+            f"and.b32 {self._unit}, {self._unit}, {SLOTS_OF_SM - 1};",
+            f"mad.lo.u32 {self._slot}, {self._slot}, {SLOTS_OF_SM}, {self._unit};",
+        ]
+
+    def resident_slot(self) -> list[str]:
+        """Lines that find the slot of a resident map: the place that this warp has on its SM."""
+        return [
+            f"mov.u32 {self._slot}, %smid;",
+            f"mov.u32 {self._unit}, %warpid;",
+            f"and.b32 {self._slot}, {self._slot}, {RESIDENT_SMS - 1};",
             f"and.b32 {self._unit}, {self._unit}, {SLOTS_OF_SM - 1};",
             f"mad.lo.u32 {self._slot}, {self._slot}, {SLOTS_OF_SM}, {self._unit};",
         ]

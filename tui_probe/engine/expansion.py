@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.helpers import TYPE_BITS, HelperValue
 from tui_probe.engine.recording import RecordAddress, Recording
+from tui_probe.engine.snippet import LAUNCH_HELPER
 from tui_probe.engine.summation import SiteRecords, Summation
 from tui_probe.probe_model.probe import (
     FIELD_BYTES,
@@ -21,7 +22,7 @@ from tui_probe.probe_model.probe import (
     Snippet,
     SnippetCode,
 )
-from tui_probe.probe_model.storage import storage_of
+from tui_probe.probe_model.storage import LAUNCH_PARAMETER, storage_of
 from tui_probe.ptx.lexer import NAME
 
 if TYPE_CHECKING:
@@ -64,8 +65,11 @@ _NAME: Final = re.compile(NAME)
 _WIDE_SPECIAL_REGISTERS: Final = frozenset({"%clock64", "%globaltimer", "%gridid", "%current_graph_exec"})
 _VECTOR_BYTES: Final = 16
 """Bytes of the widest store of a lane, ``v4.u32`` or ``v2.u64``."""
-_STREAMING: Final = ".cs"
+_GLOBAL: Final = ".global"
+_STREAMING: Final = ".global.cs"
 """Records are written once and not read: they are the first to leave the cache, before what the kernel uses."""
+_VISIBLE: Final = ".volatile.global"
+"""Resident records are read while the kernel runs."""
 
 
 class Sampling:
@@ -222,10 +226,15 @@ class Expander:
             return self.sites.add(own_map, values, self._own, instruction)
         return [
             *self._summation.before(own_map, values, self.zero),
-            *(self._addressing.folded_slot() if own_map.folded else self._addressing.slot(own_map.level)),
+            *self._slot_of(own_map),
             *self._addressing.pointer(self._names.parameter("map", own_map.name), own_map.slot_bytes),
             *self._summation.lines(own_map, values, self._addressing.address, self.zero),
         ]
+
+    def _slot_of(self, own_map: Map) -> list[str]:
+        if own_map.resident:
+            return self._addressing.resident_slot()
+        return self._addressing.folded_slot() if own_map.folded else self._addressing.slot(own_map.level)
 
     def _store(
         self,
@@ -248,9 +257,9 @@ class Expander:
             operands[field.offset] = field.type, operand
         storage = storage_of(self._probe, own_map)
         # Four registers in a row are worth it where stores are many and registers are not scarce.
-        is_wide = own_map.cap != 1 and not self._probe.is_lean
+        is_wide = (own_map.cap != 1 or own_map.resident) and not self._probe.is_lean
         unit = storage.unit if is_wide else min(storage.unit, 8)
-        hint = _STREAMING if own_map.cap != 1 else ""
+        hint = _VISIBLE if own_map.resident else _STREAMING if own_map.cap != 1 else _GLOBAL
         guard = f"@{target.where} " if target.where else ""
         for column in range(0, own_map.record_bytes, unit):
             piece = {offset - column: operand for offset, operand in operands.items() if 0 <= offset - column < unit}
@@ -258,7 +267,7 @@ class Expander:
                 within = column % storage.unit + offset
                 place = target.offset + column // storage.unit * (target.pitch or storage.unit) + within
                 address = target.address + (f"+{place}" if place else "")
-                lines.append(f"{guard}st.global{hint}.{suffix} [{address}], {operand};")
+                lines.append(f"{guard}st{hint}.{suffix} [{address}], {operand};")
         return lines
 
     def _stores(self, piece: dict[int, tuple[FieldType, str]], lines: list[str]) -> list[tuple[int, str, str]]:
@@ -289,6 +298,9 @@ class Expander:
     ) -> tuple[list[str], str]:
         """A register of the field's width that holds a value where that is needed, and the lines that fill it."""
         bits = FIELD_BYTES[field.type] * 8
+        if value == LAUNCH_HELPER:
+            register = self._value(bits, index)
+            return [f"ld.param.u{bits} {register}, [{self._names.parameter(*LAUNCH_PARAMETER)}];"], register
         if value in self._own:
             operand, kind = self._own[value], self._probe.registers[value]
         elif value in helpers:

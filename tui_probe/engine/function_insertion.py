@@ -15,9 +15,10 @@ from tui_probe.engine.kernel import function_instructions, mark_lines, register_
 from tui_probe.engine.site_file import SiteSources
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.probe_model.positions import MERGED, matches
+from tui_probe.probe_model.positions import MERGED, UNBOUNDED, matches
 from tui_probe.probe_model.probe import BLOCK, LOOP, SOURCE, SnippetCode
 from tui_probe.ptx.control_flow import basic_blocks, loop_heads
+from tui_probe.ptx.counted_loops import unbounded_loop_heads
 from tui_probe.ptx.instruction_facts import class_of, sass_instruction_count
 from tui_probe.ptx.merged_loads import merged_loads
 from tui_probe.ptx.references import names_in
@@ -153,7 +154,8 @@ class FunctionInsertion:
 
     def find(self, notes: SiteNotes) -> bool:
         """Find the sites and note them: how many there are must be known before anything is written. Whether any is."""
-        self._probed, self._starts = list(self._find_probed(notes)), list(self._find_starts(notes))
+        self._probed = list(self._find_probed(notes))
+        self._starts = list(self._find_starts(notes))
         self._runs = list(self._find_runs(notes))
         starts = [start[:2] for start in self._starts] + [(run[0], point) for run, point in self._runs]
         for instruction, point in (*(probed[:2] for probed in self._probed), *starts):
@@ -274,10 +276,18 @@ class FunctionInsertion:
                             number,
                             sum(sum(come_to[name] for name in names or come_to) for names in wanted),
                         )
-        for first in loop_heads(self.function) if self._by_opcode[LOOP] else ():
-            for point in self._by_opcode[LOOP]:
+        for point in self._by_opcode[LOOP]:
+            for first in self._loop_heads(point):
                 notes.add("loop", first, first, point.name)
                 yield first, point, 0, 0
+
+    def _loop_heads(self, point: ProbePoint) -> list[Instruction]:
+        if not all(UNBOUNDED in position.modifiers for position in point.positions if position.opcode == LOOP):
+            return loop_heads(self.function)
+        probed = {instruction.span.start for instruction, _, _ in self._probed}
+        blocks = {block[0].span.start: block for block in basic_blocks(self.function)}
+        heads = unbounded_loop_heads(self.function)
+        return [head for head in heads if not any(own.span.start in probed for own in blocks[head.span.start])]
 
     def _find_runs(self, notes: SiteNotes) -> Iterator[tuple[list[Instruction], ProbePoint]]:
         """The instructions of lines of source that points are at, run by run."""

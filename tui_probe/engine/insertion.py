@@ -16,12 +16,14 @@ from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refu
 from tui_probe.engine.site_file import SiteNotes
 from tui_probe.engine.snippet_functions import MAX_WRITTEN_OUT, SnippetFunctions
 from tui_probe.engine.summation import can_reduce, never_counted
+from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import matches
 from tui_probe.probe_model.probe import BLOCK, Save
 from tui_probe.probe_model.storage import map_slots, probe_parameters
 from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Instruction, Label, Scope, Span, Statement, Symbol, statements_in
 from tui_probe.ptx.waiting import blocks_may_wait
+from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -133,6 +135,8 @@ class _Inserter:
             first = min((function.span for function in self._kernel.bodies), key=lambda span: span.start)
             self._edits.before(first, mark_lines(functions.lines, self._probe.name))
         inserted = [snippet for part in self._parts.values() for snippet in part.inserted]
+        if not inserted and all(own_map.resident for own_map in self._probe.maps):
+            raise UnsupportedKernelError(because("nothing-to-watch"))
         before, after = self._snippets("before"), self._snippets("after")
         zero = never_counted([*inserted, *before, *after])
         for part in self._parts.values():

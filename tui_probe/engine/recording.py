@@ -100,6 +100,9 @@ class Recording:
             return self._in_rows(own_map, storage)
         if storage.layout is Layout.QUEUE:
             return self._in_queue(own_map, storage, skip)
+        if storage.layout is Layout.RESIDENT:  # all lanes store one sector, which is no dearer than to elect one
+            pointer = self._addressing.pointer(self._parameter(own_map), storage.slot_bytes)
+            return [*self._addressing.resident_slot(), *pointer], RecordAddress(self._addressing.address, 0, 0)
         by_warp = own_map.level is Level.WARP
         lines = self._lowest_lane(skip) if by_warp and not self._is_uniform else []
         if by_warp and storage.layout is Layout.MARKED:

@@ -104,9 +104,10 @@ class SassPreparation:
         work.write("kernel.info", grafted.info)
         work.write(SITES_FILE, grafted.sites)
         work.log.write(grafted.log_text)
-        needed = {DriverNeed.SLOTS: grafted.in_slots, DriverNeed.PRUNED: is_pruned}
-        needs = [need for need, is_needed in needed.items() if is_needed]
-        work.keep_later(work.keep_files, request, "probed.bin", [prune_log, grafted.log_text], needs)
+        if work.cache is not None:
+            needed = {DriverNeed.SLOTS: grafted.in_slots, DriverNeed.PRUNED: is_pruned}
+            needs = [need for need, is_needed in needed.items() if is_needed]
+            work.pool.submit(work.keep_files, request, "probed.bin", [prune_log, grafted.log_text], needs)
         return Answer("ok", "probed.bin")
 
     def _graft_or_use_slots(self, cubin: Cubin, request: KernelRequest) -> GraftedKernel:

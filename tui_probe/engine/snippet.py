@@ -28,9 +28,11 @@ LINE_HELPER: Final = "LINE"
 """The line in ``pruned.ptx`` of the probed instruction, or of the first one of a basic block."""
 WAIT_HELPER: Final = "WAITED"
 """The cycles that a warp waited at an instruction."""
+LAUNCH_HELPER: Final = "LAUNCH"
+"""The number of the launch, in probes with a resident map."""
 SNIPPET_HELPERS: Final = (
     frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES", "MULTIPLY_ADDS"})
-    | {BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER, WAIT_HELPER}
+    | {BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER, WAIT_HELPER, LAUNCH_HELPER}
     | NONFINITE
 )
 

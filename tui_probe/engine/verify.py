@@ -12,6 +12,7 @@ from tui_probe.engine.helpers import TYPE_BITS
 from tui_probe.engine.snippet import (
     BLOCK_HELPER,
     ISSUED_HELPER,
+    LAUNCH_HELPER,
     LINE_HELPER,
     SNIPPET_HELPERS,
     WAIT_HELPER,
@@ -51,6 +52,10 @@ from tui_probe.ptx.tree import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_RESIDENT_FIELDS: Final = [
+    [("entered", "u32"), ("left", "u32")],
+    [("launch", "u64"), ("block", "u32"), ("warp", "u32")],
+]
 SPECIAL_REGISTERS: Final = frozenset(
     re.findall(
         r"\S+",
@@ -107,6 +112,8 @@ def verify_probe(probe: Probe) -> None:
             raise ProbeFileError(
                 f"{probe.path}: nothing is saved in map {own_map.name}: add 'SAVE [ {own_map.name} ] …'"
             )
+    if probe.is_resident:
+        _check_resident(probe)
     if not probe.maps:
         raise ProbeFileError(f"{probe.path}: this probe records nothing: add a map and a SAVE")
     for point in points_without_effect(probe)[-1:]:  # the Python language puts one in front
@@ -149,6 +156,16 @@ def _check_wait(probe: Probe, point: ProbePoint) -> None:
         f"{place}: [{point.name}] is at 'wait': write only after = 'ADD [ MAP ] {{{WAIT_HELPER}, 1}};' with a map of"
         " level site"
     )
+
+
+def _check_resident(probe: Probe) -> None:
+    """The hook reads the records of the first two maps itself: ``hook/src/records/resident.h``."""
+    fields = [[(field.name, field.type) for field in own_map.fields] for own_map in probe.maps]
+    if not all(own_map.resident for own_map in probe.maps) or fields[:2] != _RESIDENT_FIELDS:
+        raise ProbeFileError(
+            f"{probe.path}: a probe with a resident map has only such maps; the first has the fields entered and left"
+            " (u32), the second launch (u64), block and warp (u32)"
+        )
 
 
 def _check_names(probe: Probe) -> None:
@@ -357,12 +374,18 @@ class _SnippetCheck:
                 )
 
     def _name(self, name: str, code: SnippetCode) -> None:
+        if name == LAUNCH_HELPER:
+            raise self._error(code.place, f"{name} is available only in SAVE: save it in a resident map")
         if name in SNIPPET_HELPERS:
             self._helper(name, code.place)
         elif name not in self._probe.registers and name not in SPECIAL_REGISTERS and name != "_":
             raise self._error(code.place, f"{code.text!r} uses {name}, which this probe does not declare: add '.reg'")
 
     def _helper(self, name: str, place: FileLocation) -> None:
+        if name == LAUNCH_HELPER:
+            if not self._at_kernel or not self._probe.is_resident:
+                raise self._error(place, f"{name} is available only at position 'kernel', with a resident map")
+            return
         if name == WAIT_HELPER:
             raise self._error(place, f"{name} is available only at a wait: write position = 'wait.1'")
         if name in (BLOCK_HELPER, ISSUED_HELPER) and (

@@ -228,8 +228,11 @@ def _declared_map(table: TomlTable, name: str) -> Map:
         raise table.error("sparse", "needs a map of warps with one record, all of whose fields are u32")
     if sparse and made.record_bytes % _PAIR_BYTES:
         raise table.error("sparse", f"needs an even number of fields: a record takes {made.record_bytes} bytes")
+    resident = table.flag("resident")
+    if resident and (level is not Level.WARP or made.cap != 1 or sparse or "reduce" in table):
+        raise table.error("resident", "needs a map of warps with one record, without sparse and reduce")
     reduction = read_reduction(table, level, made.fields, made.cap)
-    return replace(made, reduction=reduction, even=even, sparse=sparse)
+    return replace(made, reduction=reduction, even=even, sparse=sparse, resident=resident)
 
 
 def _parse_cap(table: TomlTable, key: str, value: object, *, dynamic: str) -> int | None:

@@ -3,9 +3,10 @@
 ``!`` before a modifier leaves out the instructions that have it: ``ld.!param``. ``ld.shared.!merged`` leaves out those
 that :mod:`tui_probe.ptx.merged_loads` finds to be part of another load, for which nothing is left in machine code.
 ``block`` is the start of each basic block, ``block.fp32`` of each that holds instructions of that class. ``loop`` is
-the start of each block that begins a loop, which is passed once per iteration. ``attn.py:22-26`` are lines of source,
-as :mod:`tui_probe.engine.function_insertion` finds them. ``wait.1`` is the first group of the instructions of machine
-code at which warps wait, as :mod:`tui_probe.sass.wait_choice` forms them.
+the start of each block that begins a loop, which is passed once per iteration; ``loop.unbounded`` only of loops that
+no count ends, as :mod:`tui_probe.ptx.counted_loops` finds them, and whose first block has no other site of the probe.
+``attn.py:22-26`` are lines of source, as :mod:`tui_probe.engine.function_insertion` finds them. ``wait.1`` is the first
+group of the instructions of machine code at which warps wait, as :mod:`tui_probe.sass.wait_choice` forms them.
 
 ``+`` behind an instruction, ``mbarrier.try_wait+``, takes a loop in which a thread does nothing but try it again as
 one: ``before`` runs once ahead of the first try, ``after`` once behind the last, no matter what it says. Which loops
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Instruction
 
 MERGED: Final = "merged"
+UNBOUNDED: Final = "unbounded"
 POSITION_FORMS: Final = "'kernel', instructions, 'ld.global:st.global', or lines of source, 'attn.py:22-26'"
 """Positions that a user may write, for messages."""
 _POSITION_SEPARATOR: Final = re.compile(r"(?<!:):(?!:)")
@@ -77,8 +79,9 @@ def _opcode_position(opcode: str, *modifiers: str) -> Position:
     if opcode == WAIT and (unwanted or len(wanted) != 1 or not wanted[0].isdecimal() or not int(wanted[0])):
         named = ".".join((opcode, *modifiers))
         raise ValueError(f"{named!r} is not a position: the groups of waits are wait.1, wait.2, ...")
-    if opcode == LOOP and modifiers:
-        raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is not a position: a loop has no modifiers")
+    if opcode == LOOP and modifiers not in ((), (UNBOUNDED,)):
+        named = ".".join((opcode, *modifiers))
+        raise ValueError(f"{named!r} is not a position: write 'loop' or 'loop.{UNBOUNDED}'")
     return Position(opcode, wanted, unwanted)
 
 

@@ -114,7 +114,8 @@ class Map:
     is known only when the kernel runs. With ``cap`` 1 a later record replaces an earlier one. ``reduction`` is what is
     saved of its records, None: all of them. ``even``: where the first field of a whole warp's records rises evenly from
     lane to lane, the first two lanes save for all; the other fields are then those of lane 0. ``sparse``: most lanes
-    have nothing to add. ``folded``: warps of a launch share its slots.
+    have nothing to add. ``folded``: warps of a launch share its slots. ``resident``: a slot belongs to a place for a
+    warp on the GPU, and the host reads it while the kernel runs.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Map:
     even: bool = False
     sparse: bool = False
     folded: bool = False
+    resident: bool = False
 
     @property
     def slot_bytes(self) -> int:
@@ -354,6 +356,11 @@ class Probe:
     def straight_form(self) -> Probe:
         """Return the probe without branches that only skip recomputation of the same values."""
         return replace(self, points=tuple(point.straight() for point in self.points))
+
+    @property
+    def is_resident(self) -> bool:
+        """True if the host reads records of it while the kernel runs."""
+        return any(own_map.resident for own_map in self.maps)
 
     @property
     def counts(self) -> bool:

@@ -122,13 +122,13 @@ def basic_blocks(function: Function, ends: Callable[[Instruction], bool] | None 
     return Flow.of(function, ends).blocks
 
 
-def loop_heads(function: Function) -> list[Instruction]:
-    """The first instruction of each loop, in source order.
+def loop_heads(function: Function, flow: Flow | None = None) -> list[Instruction]:
+    """The first instruction of each loop, in source order. ``flow`` is that of the function, if it is known.
 
     A loop's first block is one that a block at or below it branches to, where that block can be reached from it
     again without anything above it: so each iteration passes it once, and code that was merely moved up is not a loop.
     """
-    flow = Flow.of(function)
+    flow = flow or Flow.of(function)
     leads_to = [flow.successors(index) for index in range(len(flow.blocks))]
     backward = {(target, index) for index, targets in enumerate(leads_to) for target in targets if target <= index}
     heads = {head for head, last in backward if last in _reachable_below(head, leads_to)}

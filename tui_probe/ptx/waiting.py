@@ -96,7 +96,7 @@ class _LoopSearch:
         if not (all(map(self._only_waits, code)) and self._has_one_entry(head, inside) and entered):
             return None
         exits = [(index, out) for index in sorted(inside) for out in self._flow.successors(index) if out not in inside]
-        answers = _depending_on(tries, code)
+        answers = depending_on(tries, code)
         if not any(_is_asking(self._flow.blocks[index][-1], answers) for index, _ in exits):
             return None
         entries = tuple(edge for index in entered for edge in self._edges(index, head))
@@ -133,7 +133,7 @@ class _LoopSearch:
             return loop
         following = block[tries[-1] :]
         if not (
-            all(map(self._only_waits, following)) and _is_asking(following[-1], _depending_on(following[:1], following))
+            all(map(self._only_waits, following)) and _is_asking(following[-1], depending_on(following[:1], following))
         ):
             return loop
         exits = (*self._edges(index, around[0]), *loop.exits)
@@ -152,33 +152,34 @@ def _is_asking(branch: Instruction, answers: set[str]) -> bool:
     return branch.opcode == "bra" and branch.predicate is not None and branch.predicate.name in answers
 
 
-def _depending_on(tries: Sequence[Instruction], code: Block) -> set[str]:
+def depending_on(tries: Sequence[Instruction], code: Block) -> set[str]:
     """The registers that hold what the instructions tried say, or what follows from it."""
-    answers = {name for attempt in tries for name in _operand_registers(attempt.operands[:1])}
+    answers = {name for attempt in tries for name in operand_registers(attempt.operands[:1])}
     known = -1
     while known != len(answers):
         known = len(answers)
         for instruction in code:
             read = {
-                *_operand_registers(instruction.operands[1:]),
+                *operand_registers(instruction.operands[1:]),
                 *([instruction.predicate.name] if instruction.predicate else []),
             }
             if read & answers and instruction.opcode != "bra":
-                answers.update(_operand_registers(instruction.operands[:1]))
+                answers.update(operand_registers(instruction.operands[:1]))
     return answers
 
 
-def _operand_registers(operands: Iterable[Operand]) -> Iterator[str]:
+def operand_registers(operands: Iterable[Operand]) -> Iterator[str]:
+    """The registers in operands."""
     for operand in operands:
         match operand:
             case Register(name=name):
                 yield name
             case Negated(operand=inner) | Sum(base=inner) | Memory(base=Register() as inner) | Element(index=inner):
-                yield from _operand_registers([inner])
+                yield from operand_registers([inner])
             case Pair(first, second):
-                yield from _operand_registers([first, second])
+                yield from operand_registers([first, second])
             case Vector(elements):
-                yield from _operand_registers(elements)
+                yield from operand_registers(elements)
 
 
 def blocks_may_wait(functions: Iterable[Function]) -> bool:

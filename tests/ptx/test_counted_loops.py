@@ -1,0 +1,29 @@
+"""Loops that no count ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engine.kernels import entry
+from tui_probe.ptx.counted_loops import unbounded_loop_heads
+from tui_probe.ptx.parser import parse
+
+COUNTED = "$again:\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, %r2;\n@%p1 bra $again;"
+COPIED = "$again:\nadd.u32 %r3, %r1, 4;\nmov.u32 %r1, %r3;\nsetp.ne.u32 %p1, %r3, 64;\n@%p1 bra $again;"
+POLLED = "$again:\nld.volatile.global.u32 %r1, [%rd1];\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra $again;"
+LIMITED = "$again:\nld.global.u32 %r3, [%rd1];\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 9;\n@%p1 bra $again;"
+SKIPPED = (
+    "$again:\nld.global.u32 %r3, [%rd1];\nsetp.eq.u32 %p2, %r3, 0;\n@%p2 bra $again;\n"
+    "add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 9;\n@%p1 bra $again;"
+)
+ENDLESS = "$again:\nadd.u32 %r1, %r1, 1;\nbra $again;"
+CLOCKED = "$again:\nmov.u32 %r1, %clock;\nsetp.lt.u32 %p1, %r1, %r2;\n@%p1 bra $again;"
+
+
+@pytest.mark.parametrize(
+    ("loop", "unbounded"),
+    [(COUNTED, 0), (COPIED, 0), (LIMITED, 0), (POLLED, 1), (SKIPPED, 1), (ENDLESS, 1), (CLOCKED, 1)],
+)
+def test_unbounded_loop_heads(loop: str, unbounded: int) -> None:
+    text = entry(f".reg .pred %p<3>;\n.reg .b32 %r<4>;\n.reg .b64 %rd<2>;\n{loop}\nret;")
+    assert len(unbounded_loop_heads(parse(text).entries()[0])) == unbounded
