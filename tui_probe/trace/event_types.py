@@ -180,6 +180,20 @@ class KernelFault:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchStuck:
+    """A launch that did not end for so many seconds. ``warps`` were on the device; ``reason`` is why there is no result
+    with their places, None if there is one.
+    """
+
+    launch: int
+    kernel: int
+    seconds: float
+    warps: int
+    left_out: int
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
 class Trouble:
     """Something that the hook could not do, in its own words; the program itself went on."""
 
@@ -251,6 +265,7 @@ Event: TypeAlias = (
     | UnlistedLaunches
     | ContextFailed
     | KernelFault
+    | LaunchStuck
     | Trouble
     | Ending
     | Exited

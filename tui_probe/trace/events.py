@@ -22,6 +22,7 @@ from tui_probe.trace.event_types import (
     Exited,
     Initialised,
     KernelFault,
+    LaunchStuck,
     MemoryCall,
     NvtxRange,
     ProcessStarted,
@@ -59,6 +60,7 @@ _NVTX: Final = (
     r"range {COUNT} in {COUNT} thread {COUNT} start {NS} end (\d{1,19}|-) "
     r"launches (\d{1,18}(?:-\d{1,18})?(?:,\d{1,18}(?:-\d{1,18})?)*) domain (\S+) text (.*)"
 )
+_STUCK: Final = r"launch {INDEX} kernel {INDEX} seconds (\d{1,9}\.\d) warps {COUNT} left-out {COUNT} reason (.+)"
 _CALLBACK: Final[Readers] = {
     b"*": ((Pattern(r"(subproc|succeed|failed)(?: (.*))?"), lambda m: Callback(m[1].decode(), text_of(m[2] or b""))),)
 }
@@ -90,6 +92,11 @@ def _nvtx_range(m: Match) -> Event:
         int(number), int(parent) or None, int(thread) or None, int(start), maybe_int(end), runs, maybe_text(domain),
         text_of(text),
     )  # fmt: skip
+
+
+def _stuck(m: Match) -> Event:
+    launch, kernel, seconds, warps, left_out, reason = m.groups()
+    return LaunchStuck(int(launch), int(kernel), float(seconds), int(warps), int(left_out), reason_of(reason))
 
 
 def _budget(m: Match) -> Event:
@@ -137,6 +144,7 @@ READERS: Final[dict[bytes, Readers]] = {
     b"[reason]": {b"*": ((Pattern("{INDEX} (.+)"), lambda m: ReasonNamed(int(m[1]), read_reason(text_of(m[2])))),)},
     b"[passed]": PASSED,
     b"[sanitizer]": {b"*": ((Pattern("(.+)"), lambda m: KernelFault(text_of(m[1]))),)},
+    b"[stuck]": {b"*": ((Pattern(_STUCK), _stuck),)},
     b"[nvtx]": {b"range": ((Pattern(_NVTX), _nvtx_range),)},
     b"[budget]": {
         **{name.encode(): ((Pattern(_BUDGET), _budget),) for name in _BUDGETS},

@@ -16,6 +16,7 @@ from tui_probe.trace.event_types import (
     Exited,
     Initialised,
     KernelFault,
+    LaunchStuck,
     NvtxRange,
     ProcessStarted,
     ReasonNamed,
@@ -175,6 +176,7 @@ class Reducer:
             UnlistedLaunches: self._unlisted,
             ContextFailed: self._context_failed,
             KernelFault: self._fault,
+            LaunchStuck: self._stuck,
             Trouble: self._trouble,
             NvtxRange: self._nvtx_range,
             GraphInstantiated: self.trace.graphs.made,
@@ -344,6 +346,10 @@ class Reducer:
         if self.trace.state.context_failed is None:
             self.trace.state.context_failed = event
             self.recorder.changed.update(range(len(self.trace.kernels)))
+
+    def _stuck(self, event: LaunchStuck) -> None:
+        if len(self.trace.state.stuck) < _MAX_TROUBLES:
+            self.trace.state.stuck.append(event)
 
     def _fault(self, event: KernelFault) -> None:
         faults = self.trace.state.faults

@@ -17,6 +17,7 @@
 #include "shared_variables.h"
 #include "streams.h"
 #include "timing.h"
+#include "watchdog.h"
 
 /* A node that is probed in this replay. */
 struct entry {
@@ -65,6 +66,8 @@ static const struct reason *exchange_with(const struct executable *executable, s
     CUresult result = shared_copy_constants(resources->probe, resources->variant, entry->launch.stream);
     if (result != CUDA_SUCCESS)
         return reason_with(CONSTANTS_NOT_COPIED, reason_error_name(result));
+    if (resources->probe->resident)
+        watchdog_expects(&entry->launch, resources->probe);
     parameters->func = resources->variant->function;
     parameters->kern = NULL;
     parameters->kernelParams = arguments->pointers;

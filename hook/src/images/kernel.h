@@ -59,7 +59,7 @@ struct parameter {
 enum map_level { MAP_THREAD = 0, MAP_WARP = 1 };
 
 /* The layout of its records on the device; see layout.h. */
-enum map_layout { MAP_PLAIN, MAP_MARKED, MAP_ROWS, MAP_QUEUE, MAP_COUNTS, MAP_SITES, MAP_FOLDED };
+enum map_layout { MAP_PLAIN, MAP_MARKED, MAP_ROWS, MAP_QUEUE, MAP_COUNTS, MAP_SITES, MAP_FOLDED, MAP_RESIDENT };
 
 enum { EVEN_RECORD_BYTES = 16 }; /* of maps whose lanes 0 and 1 may save for their warp */
 
@@ -133,6 +133,7 @@ struct kernel_probe {
     bool independent;                       /* no block can wait for another one, as the engine says */
     bool detail;                            /* all records are saved of maps that could be reduced */
     bool dynamic;                           /* some map has no cap of its own */
+    bool resident;                          /* its maps are in the table that the watchdog reads; see resident.h */
     _Atomic(struct capacities *) capacities; /* those of the next launch */
     size_t n_globals;
     char **globals;

@@ -5,6 +5,7 @@
 #include "layout.h"
 #include "probed_launch.h"
 #include "reasons.h"
+#include "resident.h"
 
 /* Room of the thread for its next launch. NULL where it has none yet, or a launch is under way. */
 static _Thread_local struct arguments *spare __attribute__((tls_model("initial-exec")));
@@ -116,13 +117,21 @@ const struct reason *arguments_fill(struct arguments *arguments, const struct la
 {
     const struct kernel *kernel = probe->kernel;
     size_t n = kernel->n_parameters, added = 0;
+    CUdeviceptr table = 0;
     const struct reason *reason = arguments_originals(arguments, launch, kernel);
+    if (!reason && probe->resident)
+        reason = resident_table(variant->pool, probe, &table);
     if (reason)
         return reason;
     for (size_t i = 0; i < probe->n_maps; i++) {
         size_t size = 0;
         if (probe->maps[i].layout == MAP_COUNTS)
             continue;
+        if (probe->maps[i].layout == MAP_RESIDENT) {
+            arguments->addresses[added++] = table;
+            table += resident_map_size(&probe->maps[i]);
+            continue;
+        }
         arguments->addresses[added++] = memory | flat_warps(&probe->maps[i], launch);
         layout_device_map(probe, i, launch->capacities, launch->grid, launch->block, &size);
         memory += size;
@@ -130,6 +139,8 @@ const struct reason *arguments_fill(struct arguments *arguments, const struct la
     for (size_t i = 0; i < probe->n_maps; i++)
         if (!probe->maps[i].cap)
             arguments->addresses[added++] = launch->capacities->of[i];
+    if (probe->resident)
+        arguments->addresses[added++] = launch->number;
     added += sampling(launch, probe, arguments->addresses + added);
     for (size_t i = 0; i < probe->n_globals; i++)
         arguments->addresses[added++] = variant->globals[i];

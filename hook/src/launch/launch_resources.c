@@ -16,6 +16,8 @@ static void unreserve(struct kernel_probe *probe, const struct launch *launch, c
 {
     for (struct kernel_probe *part = NULL; (part = kernel_probe_next(probe, part)) && part != end;) {
         size_t saved = 0;
+        if (part->resident)
+            continue;
         layout_saved_size(part, launch->capacities, launch->grid, launch->block, &saved);
         result_unreserve(part, saved);
     }
@@ -28,6 +30,8 @@ static const struct reason *reserve(struct kernel_probe *probe, const struct lau
     struct kernel_probe *part = NULL;
     while (!reason && (part = kernel_probe_next(probe, part))) {
         size_t saved = 0;
+        if (part->resident)
+            continue;
         reason = layout_saved_size(part, launch->capacities, launch->grid, launch->block, &saved)
                      ? result_reserve(part, saved)
                      : reason(TOO_MANY_RECORDS);
@@ -44,6 +48,8 @@ static const struct reason *take(struct launch_resources *resources, const struc
     const struct reason *reason;
     if (!layout_device_size(probe, launch->capacities, launch->grid, launch->block, &resources->size))
         return reason(TOO_MANY_RECORDS);
+    if (!resources->size && probe->resident)
+        return NULL;
     if ((reason = reserve(probe, launch)))
         return reason;
     resources->chunk =
@@ -131,6 +137,8 @@ const struct reason *launch_resources_take(struct launch_resources *resources, s
 
 void launch_resources_launched(const struct launch_resources *resources, const struct launch *launch, CUresult result)
 {
+    if (!resources->chunk)
+        return;
     if (result != CUDA_SUCCESS)
         unreserve(resources->probe, launch, NULL);
     buffers_launched(resources->chunk, &resources->claim, launch, result);

@@ -2,6 +2,7 @@
 
 #include "reasons.h"
 #include "shared_variables.h"
+#include "watchdog.h"
 
 static const struct reason *share_constants(const struct launch *launch, const struct kernel_probe *probe,
                                             const struct variant *variant)
@@ -22,6 +23,8 @@ const struct reason *probed_enqueue(const struct launch *launch, struct launch_r
         launch_resources_launched(resources, launch, CUDA_ERROR_INVALID_VALUE);
         return reason;
     }
+    if (resources->probe->resident)
+        watchdog_expects(launch, resources->probe);
     *result = launch_enqueue(launch, resources->variant->function, arguments->pointers);
     return NULL;
 }

@@ -13,11 +13,13 @@
 #include "sampled_form.h"
 #include "schedule.h"
 #include "settings.h"
+#include "watched_launches.h"
 
 CUresult probed_log_launch(const struct launch *launch, const struct kernel_probe *probe,
                            const struct arguments *arguments, CUresult result)
 {
-    launch_log_probed(launch, probe, arguments->pointers, result);
+    if (!probe->resident || watched_launch_logs(launch->number))
+        launch_log_probed(launch, probe, arguments->pointers, result);
     if (result == CUDA_SUCCESS)
         launch_count_probed();
     return result;
@@ -77,6 +79,8 @@ static CUresult launch_with(struct launch *launch, struct launch_resources *reso
         return launch_pass(launch, reason);
     probed_log_launch(launch, resources->probe, arguments, result);
     launch_resources_launched(resources, launch, result);
+    if (result == CUDA_SUCCESS && !resources->chunk)
+        launch_count_watched();
     if (result == CUDA_SUCCESS || error_is_sticky(result))
         return result;
     return launch_original(launch, resources, result);

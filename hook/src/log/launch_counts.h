@@ -10,12 +10,14 @@
 
 struct launch_counts {
     atomic_uint_fast64_t all, probed, captured;
+    atomic_uint_fast64_t watched; /* probed launches without records of their own */
 };
 
 extern struct launch_counts launch_counts;
 
 uint64_t launch_count(void);
 uint64_t launch_probed_count(void);
+uint64_t launch_recorded_count(void); /* probed launches that have records */
 uint64_t launch_run_count(void);
 void launch_counts_reset(void);
 
@@ -40,6 +42,11 @@ static inline bool launch_reason_has_run(const struct reason *reason)
 static inline void launch_count_captured(void)
 {
     atomic_fetch_add_explicit(&launch_counts.captured, 1, memory_order_relaxed);
+}
+
+static inline void launch_count_watched(void)
+{
+    atomic_fetch_add_explicit(&launch_counts.watched, 1, memory_order_relaxed);
 }
 
 static inline void launch_count_probed(void)

@@ -70,7 +70,7 @@ static bool become_sites(struct map *map, unsigned long copies)
  * with "even" or without, or "INDEX counts". */
 static bool read_storage(const char *text, struct kernel_probe *probe)
 {
-    static const char *const names[] = {"plain", "marked", "rows", "queue", "counts", "sites", "folded"};
+    static const char *const names[] = {"plain", "marked", "rows", "queue", "counts", "sites", "folded", "resident"};
     enum { LAYOUTS = sizeof names / sizeof *names, LARGEST_RECORD = 4096 };
     unsigned long index, record = 0, cap = 0, copies = 0;
     char name[16] = "";
@@ -91,6 +91,7 @@ static bool read_storage(const char *text, struct kernel_probe *probe)
     map->cap = (uint32_t)cap;
     const char *even = strstr(text, " even");
     map->even = even != NULL;
+    probe->resident = probe->resident || map->layout == MAP_RESIDENT;
     if (even && (even[strlen(" even")] || map->layout != MAP_ROWS || record != EVEN_RECORD_BYTES))
         return false;
     return map->layout == MAP_SITES ? no_bytes && become_sites(map, copies) : n_fields == 4;
@@ -122,7 +123,8 @@ static bool maps_make_sense(const struct kernel_probe *probe)
         if (counted != (next && next->layout == MAP_COUNTS) || (counted && next->level != map->level) ||
             (!counted && !map->cap) || (map->layout == MAP_ROWS && map->level != MAP_THREAD) ||
             (map->layout == MAP_QUEUE && map->level != MAP_WARP) || !map->record ||
-            (map->layout == MAP_FOLDED && (map->level != MAP_WARP || !map->reduction)))
+            (map->layout == MAP_FOLDED && (map->level != MAP_WARP || !map->reduction)) ||
+            (map->layout == MAP_RESIDENT && (map->level != MAP_WARP || map->cap != 1)))
             return false;
     }
     return !probe->n_maps || probe->maps[0].layout != MAP_COUNTS;

@@ -9,7 +9,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ahead.h"
 #include "allocations.h"
 #include "background.h"
 #include "benchmark.h"
@@ -66,6 +65,8 @@
 #include "trace_dir.h"
 #include "unloading.h"
 #include "unseen_drivers.h"
+#include "watchdog.h"
+#include "watched_launches.h"
 
 enum {
     GIVE_UP_MILLISECONDS = 200,
@@ -97,7 +98,7 @@ void hook_flush(void)
 /* A hook thread that hangs, in the driver or in the disk, cannot count what it holds. */
 static uint64_t unsaved_count(uint64_t dropped)
 {
-    uint64_t known = result_saved_count() + dropped, probed = launch_probed_count();
+    uint64_t known = result_saved_count() + dropped, probed = launch_recorded_count();
     return dropped + (probed > known ? probed - known : 0);
 }
 
@@ -312,7 +313,6 @@ static void begin_in_child(void)
     kernels_reset();
     unloading_reset();
     prepare_reset();
-    ahead_reset();
     budget_reset();
     control_reset();
     host_memory_reset();
@@ -340,6 +340,8 @@ static void begin_in_child(void)
     nvtx_reset();
     deadline_reset();
     unseen_drivers_reset();
+    watched_launches_reset();
+    watchdog_reset();
     clock_start();
     hook_state_reset();
 }

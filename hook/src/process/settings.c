@@ -201,6 +201,7 @@ void settings_read(void)
     settings.empty_kernels = text("TUI_PROBE_EMPTY_KERNELS");
     settings.engine_timeout = seconds("TUI_PROBE_ENGINE_TIMEOUT", 60);
     settings.exit_timeout = seconds("TUI_PROBE_EXIT_TIMEOUT", 10);
+    settings.watchdog = number("TUI_PROBE_WATCHDOG");
     settings.control = text("TUI_PROBE_CONTROL");
     settings.max_trace_bytes = limit("TUI_PROBE_MAX_TRACE_BYTES", DEFAULT_TRACE_BYTES);
     settings.max_result_files = limit("TUI_PROBE_MAX_RESULT_FILES", DEFAULT_RESULT_FILES);

@@ -116,6 +116,7 @@ static size_t fill_pieces(struct chunk *chunk, const struct launch *launch, stru
     for (struct kernel_probe *part = NULL; (part = kernel_probe_next(probe, part)); n++) {
         size_t size = 0;
         fill_piece(&chunk->pieces[chunk->n_pieces++], launch, part, offset, n > 0);
+        chunk->pieces[chunk->n_pieces - 1].void_launch = part->resident; /* the watchdog writes its result */
         layout_device_size(part, launch->capacities, launch->grid, launch->block, &size);
         offset += size;
     }
@@ -405,6 +406,17 @@ bool buffers_pending(void)
         if (pool->current && pool->current->n_pieces)
             return true;
     return sealed_any() || sealed_launching();
+}
+
+size_t buffers_resident_pools(struct pool **list, size_t most)
+{
+    size_t n = 0;
+    buffers_lock();
+    for (struct pool *pool = pools; pool && n < most; pool = pool->next)
+        if (pool->resident && !pool->leaving)
+            list[n++] = pool;
+    buffers_unlock();
+    return n;
 }
 
 void buffers_reset(void)

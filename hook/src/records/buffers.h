@@ -72,6 +72,8 @@ struct pool {
     bool wanting;  /* the current chunk fills up and none is ready */
     CUstream stream; /* for copies and clears: does not wait for the program's streams */
     CUevent event;
+    CUdeviceptr resident; /* the table of resident maps; 0: there is none yet */
+    size_t resident_size;
     uint8_t *staging; /* pinned */
     size_t staging_size;
 };
@@ -139,6 +141,9 @@ bool buffers_pending(void); /* there are launches to be saved */
 
 /* True if the context of a chunk that is being drained stays for now. The lock is not held. */
 bool buffers_may_copy(const struct chunk *chunk);
+
+/* The pools with a table of resident maps, at most MOST of them; returns how many. */
+size_t buffers_resident_pools(struct pool **list, size_t most);
 
 void buffers_reset(void);
 

@@ -299,6 +299,7 @@ bool convert_map(struct conversion *c)
         return convert_reduced(c);
     switch (c->map->layout) {
     case MAP_MARKED:
+    case MAP_RESIDENT:
         return convert_marked(c);
     case MAP_ROWS:
         return convert_rows(c);

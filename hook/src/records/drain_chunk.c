@@ -190,6 +190,36 @@ void drain_chunk(struct chunk *chunk, bool given_up)
         give_back(chunk);
 }
 
+static CUresult copy_resident(struct pool *pool, uint8_t *to)
+{
+    CUresult result = REAL_OR_NOT_FOUND(cuCtxSetCurrent, pool->context);
+    const size_t most = pool_staging(pool) ? pool->staging_size : 0;
+    for (size_t at = 0, part; at < pool->resident_size && result == CUDA_SUCCESS; at += part) {
+        part = pool->resident_size - at < most ? pool->resident_size - at : most;
+        if (!part)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        result = REAL_OR_NOT_FOUND(cuMemcpyDtoHAsync_v2, pool->staging, pool->resident + at, part, pool->stream);
+        if (result == CUDA_SUCCESS)
+            result = REAL_OR_NOT_FOUND(cuStreamSynchronize, pool->stream);
+        if (result == CUDA_SUCCESS)
+            memcpy(to + at, pool->staging, part);
+    }
+    return result;
+}
+
+bool drain_read_resident(struct pool *pool, void *to)
+{
+    pthread_mutex_lock(&copying);
+    buffers_lock();
+    const bool may_copy = pool->context && !pool->leaving && pool->resident;
+    buffers_unlock();
+    outside_begin();
+    const bool copied = may_copy && copy_resident(pool, to) == CUDA_SUCCESS;
+    outside_end();
+    pthread_mutex_unlock(&copying);
+    return copied;
+}
+
 void drain_free_unused(void)
 {
     pthread_mutex_lock(&copying);

@@ -3,11 +3,16 @@
 #define TUI_PROBE_DRAIN_CHUNK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct chunk;
+struct pool;
 
 /* Waits for its launches and saves their results. GIVEN_UP: no one waits for them any more, and they are dropped. */
 void drain_chunk(struct chunk *chunk, bool given_up);
+
+/* Copies the table of resident maps of POOL, while kernels run. False if its context goes, or the driver refuses. */
+bool drain_read_resident(struct pool *pool, void *to);
 
 /* Frees the memory that no launch has taken. */
 void drain_free_unused(void);

@@ -10,8 +10,10 @@ bool layout_extent(struct extent *extent, const struct kernel_probe *probe, cons
     extent->warps = (extent->threads + WARP_THREADS - 1) / WARP_THREADS;
     if (__builtin_mul_overflow((uint64_t)grid[0] * grid[1], (uint64_t)grid[2], &extent->blocks))
         return false;
-    extent->sampled = sampling_of(spread.last ? &spread : &probe->sampling, extent->blocks);
-    extent->is_sample = probe->sampled || spread.last;
+    const bool in_range = capacities && capacities->range.kind == SAMPLE_RANGE;
+    const struct sampling *chosen = in_range ? &capacities->range : spread.last ? &spread : &probe->sampling;
+    extent->sampled = sampling_of(chosen, extent->blocks);
+    extent->is_sample = in_range || probe->sampled || spread.last;
     extent->in_detail = probe->detail && !(capacities && capacities->reduced);
     extent->blocks = extent->sampled.count;
     return true;
@@ -31,6 +33,7 @@ uint64_t layout_stride(const struct map *map, uint32_t cap)
 {
     switch (map->layout) {
     case MAP_MARKED:
+    case MAP_RESIDENT:
         return (uint64_t)map->record + layout_unit(map);
     case MAP_ROWS:
         return WARP_THREADS * (layout_unit(map) + layout_slot(map, cap));
@@ -90,6 +93,8 @@ static bool device_bytes(const struct map *map, uint32_t cap, const struct exten
     uint64_t stride = layout_stride(map, cap);
     if (map->layout == MAP_SITES)
         return product(map->copies, stride, 1, bytes);
+    if (map->layout == MAP_RESIDENT)
+        return product(0, 0, 0, bytes);
     if (map->layout == MAP_FOLDED)
         return product(FOLDED_SLOTS, stride, 1, bytes);
     if (!product(extent->blocks, groups, stride, bytes))
@@ -97,6 +102,13 @@ static bool device_bytes(const struct map *map, uint32_t cap, const struct exten
     if (map->layout == MAP_ROWS)
         return *bytes / layout_unit(map) <= UINT32_MAX;
     return extent->blocks * groups <= UINT32_MAX && (map->layout != MAP_QUEUE || stride <= UINT32_MAX);
+}
+
+uint64_t layout_source_size(const struct map *map, const struct extent *extent, size_t device_size)
+{
+    if (map->layout != MAP_RESIDENT)
+        return device_size;
+    return extent->blocks * layout_slots(map, extent) * layout_stride(map, map->cap);
 }
 
 static size_t aligned(size_t size)

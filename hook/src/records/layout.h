@@ -11,6 +11,8 @@
  *          them. The file has their sum behind the maps, and no bytes in the slots of warps.
  * folded   plain slots that the warps of a launch share, FOLDED_SLOTS of them. The file has only their sum: the map is
  *          reduced, for any launch size.
+ * resident slots of the table of a context (resident.h). A launch takes no memory for them, and leaves a result only
+ *          where the watchdog makes one: out of host memory, in which they are as if marked.
  *
  * A count is 1 + the attempts to save; 0: the lane ended in a way that told none.
  *
@@ -39,6 +41,7 @@ enum { REDUCED_ABOUT_BYTES = 32 }; /* at most what a file says of a reduced map 
 struct capacities {
     struct capacities *next;
     uint64_t sample; /* blocks that are measured, spread over the grid; 0: those of the probe */
+    struct sampling range; /* of SAMPLE_RANGE: the blocks that the watchdog has found */
     bool reduced;    /* maps that can be reduced are, with --detail as well */
     uint32_t of[];   /* records per slot of each map */
 };
@@ -94,6 +97,9 @@ uint64_t layout_group_bits(const struct map *map, const struct extent *extent);
 uint64_t layout_reduced(const struct map *map, const struct extent *extent);
 
 uint32_t layout_unit(const struct map *map);
+
+/* Bytes in the memory that a result is made of: that of the launch, but for resident maps. */
+uint64_t layout_source_size(const struct map *map, const struct extent *extent, size_t device_size);
 
 /* Bytes on the device of a slot, or in rows of a warp, or of a copy of sites; 0 for counts. */
 uint64_t layout_stride(const struct map *map, uint32_t cap);

@@ -259,6 +259,7 @@ void pool_free(struct chunk *chunks)
 void pool_abandon(struct pool *pool)
 {
     pool->context = NULL;
+    pool->resident = 0;
     pool->fault = reason(CONTEXT_DESTROYED);
     if (pool->current)
         chunk_drop(&pool->current);

@@ -156,6 +156,11 @@ static size_t device_bytes(const struct saving *s, size_t map)
     return size;
 }
 
+static size_t source_bytes(const struct saving *s, size_t map)
+{
+    return (size_t)layout_source_size(&s->piece->probe->maps[map], &s->extent, device_bytes(s, map));
+}
+
 static uint64_t file_bytes(const struct saving *s, size_t map)
 {
     uint64_t bytes = 0;
@@ -168,6 +173,11 @@ static bool is_reduced(const struct saving *s, size_t map)
     return layout_reduces(&s->piece->probe->maps[map], &s->extent);
 }
 
+static bool has_marks(const struct map *map)
+{
+    return map->layout == MAP_MARKED || map->layout == MAP_RESIDENT;
+}
+
 static uint64_t marks_bytes(const struct saving *s, size_t map)
 {
     const struct map *m = &s->piece->probe->maps[map];
@@ -175,7 +185,7 @@ static uint64_t marks_bytes(const struct saving *s, size_t map)
         return layout_reduced(m, &s->extent);
     if (m->layout == MAP_SITES)
         return layout_sites(m);
-    return m->layout == MAP_MARKED ? (s->extent.blocks * layout_slots(m, &s->extent) + 7) / 8 : 0;
+    return has_marks(m) ? (s->extent.blocks * layout_slots(m, &s->extent) + 7) / 8 : 0;
 }
 
 static void measure(struct saving *s)
@@ -227,6 +237,7 @@ static uint32_t kind_of(const struct map *map)
 {
     switch (map->layout) {
     case MAP_MARKED:
+    case MAP_RESIDENT:
         return ABOUT_MARKED;
     case MAP_ROWS:
     case MAP_QUEUE:
@@ -292,7 +303,7 @@ static bool find_kept(struct saving *s)
         struct conversion conversion = conversion_of(s, i, from);
         caps[i] = conversion.cap;
         known = probe->maps[i].cap || convert_count(&conversion, &caps[i]);
-        from += device_bytes(s, i);
+        from += source_bytes(s, i);
     }
     s->caps = caps;
     return known;
@@ -302,8 +313,7 @@ static bool find_kept(struct saving *s)
 static bool write_map(struct saving *s, size_t map, uint64_t from, uint64_t marks_at)
 {
     struct kernel_probe *probe = s->piece->probe;
-    const bool marked =
-        probe->maps[map].layout == MAP_MARKED || probe->maps[map].layout == MAP_SITES || is_reduced(s, map);
+    const bool marked = has_marks(&probe->maps[map]) || probe->maps[map].layout == MAP_SITES || is_reduced(s, map);
     const uint64_t end = s->records.at + s->records.used + file_bytes(s, map);
     struct conversion conversion = conversion_of(s, map, from);
     s->second.at = marked ? marks_at : end;
@@ -330,7 +340,7 @@ static bool write_maps(struct saving *s)
         }
         if (!write_map(s, i, from, marks_at))
             return false;
-        from += device_bytes(s, i);
+        from += source_bytes(s, i);
         marks_at += marks_bytes(s, i);
     }
     return output_flush(&s->records) && write_about(s) && write_sample(s);

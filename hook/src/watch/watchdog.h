@@ -1,0 +1,16 @@
+/* The thread that finds launches which do not end: those of which a warp stays on the device for longer than the run
+ * allows. It writes a result of each, with the places of its warps, while the kernel runs. */
+#ifndef TUI_PROBE_WATCHDOG_H
+#define TUI_PROBE_WATCHDOG_H
+
+struct kernel_probe;
+struct launch;
+
+/* LAUNCH is about to be made, with a kernel whose PROBE has resident maps. Starts the thread, once, if the run has a
+ * watchdog. */
+void watchdog_expects(const struct launch *launch, struct kernel_probe *probe);
+
+/* Forgets what it has seen, in a forked child. */
+void watchdog_reset(void);
+
+#endif

@@ -1,0 +1,66 @@
+#include "watched_launches.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "launch.h"
+
+/* More than a device queues. A power of two. */
+enum { KEPT = 4096 };
+
+/* The sequence is odd while the entry is written, and a reader that finds it changed has read nothing. */
+struct entry {
+    atomic_uint_fast64_t sequence;
+    atomic_uint_fast64_t logged; /* 1 + the number of the launch that someone logs */
+    struct watched_launch launch;
+};
+
+static struct entry entries[KEPT];
+
+static struct entry *entry_of(uint64_t number)
+{
+    return &entries[number % KEPT];
+}
+
+void watched_launch_begins(const struct launch *launch, struct kernel_probe *probe)
+{
+    struct entry *entry = entry_of(launch->number);
+    struct kernel_probe *part = NULL;
+    while ((part = kernel_probe_next(probe, part)) && !part->resident)
+        ;
+    atomic_fetch_add_explicit(&entry->sequence, 1, memory_order_acq_rel);
+    entry->launch = (struct watched_launch){.number = launch->number,
+                                            .time = launch->time,
+                                            .probe = part,
+                                            .group = launch->group,
+                                            .stream = (uint64_t)(uintptr_t)launch->stream,
+                                            .shared = launch->shared};
+    memcpy(entry->launch.grid, launch->grid, sizeof launch->grid);
+    memcpy(entry->launch.block, launch->block, sizeof launch->block);
+    atomic_fetch_add_explicit(&entry->sequence, 1, memory_order_release);
+}
+
+bool watched_launch_find(uint64_t number, struct watched_launch *found)
+{
+    struct entry *entry = entry_of(number);
+    const uint64_t before = atomic_load_explicit(&entry->sequence, memory_order_acquire);
+    *found = entry->launch;
+    atomic_thread_fence(memory_order_acquire);
+    const uint64_t after = atomic_load_explicit(&entry->sequence, memory_order_relaxed);
+    return before == after && before % 2 == 0 && before && found->number == number && found->probe;
+}
+
+bool watched_launch_logs(uint64_t number)
+{
+    uint64_t before = atomic_load(&entry_of(number)->logged);
+    return before != number + 1 && atomic_compare_exchange_strong(&entry_of(number)->logged, &before, number + 1);
+}
+
+void watched_launches_reset(void)
+{
+    for (size_t i = 0; i < KEPT; i++) {
+        atomic_store(&entries[i].sequence, 0);
+        atomic_store(&entries[i].logged, 0);
+    }
+}

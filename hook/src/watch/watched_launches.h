@@ -1,0 +1,31 @@
+/* The last launches of kernels with resident maps, by their numbers: what a result of one that does not end says of it. */
+#ifndef TUI_PROBE_WATCHED_LAUNCHES_H
+#define TUI_PROBE_WATCHED_LAUNCHES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct kernel_probe;
+struct launch;
+
+/* A launch as it was made. */
+struct watched_launch {
+    uint64_t number, time;
+    struct kernel_probe *probe; /* that has the resident maps */
+    struct shape_group *group;
+    uint64_t stream;
+    uint32_t grid[3], block[3], shared;
+};
+
+/* LAUNCH is about to be made, with a kernel whose PROBE has resident maps. */
+void watched_launch_begins(const struct launch *launch, struct kernel_probe *probe);
+
+/* Finds a launch by its number. False if too many came after it. */
+bool watched_launch_find(uint64_t number, struct watched_launch *found);
+
+/* The caller is to log it: true for the first that asks, of the launching thread and the watchdog. */
+bool watched_launch_logs(uint64_t number);
+
+void watched_launches_reset(void);
+
+#endif
