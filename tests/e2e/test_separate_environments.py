@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import HANG
 from tui_probe.launcher.environment import MODULES, START
 from tui_probe.trace.follow import open_trace
 
@@ -40,7 +39,7 @@ def test_program_and_tool_use_packages_of_their_own_environments(tool: Tool, env
     given = {"PYTHONPATH": str(site), "TUI_PROBE_NATIVE": str(tool.natives)}
     command = [*RUN, "--no-report", "--", python, str(PROGRAM)]
     result = subprocess.run(
-        command, cwd=tool.folder, env=variables | given, capture_output=True, text=True, timeout=HANG
+        command, cwd=tool.folder, env=variables | given, capture_output=True, text=True, timeout=120
     )
     assert result.returncode == 0, result.stderr
 

@@ -37,6 +37,7 @@ SMALL = {
     "barrier_wait_by_line": (BARRIER, "kernel"),
     "barrier_wait": (BARRIER, "kernel"),
     "smem_conflicts": (TILE, "kernel"),
+    "stuck_warps": (LOOP, "kernel"),
 }
 """Kernels with little more than what the probe looks at; a probe that is not named here goes into its specimen."""
 

@@ -35,7 +35,8 @@ TEXTS: Final = {
 WHICH_KERNELS: Final = ("kernel", "exclude")
 """Options that select kernels: a new selection replaces all of the former one."""
 NUMBERS: Final = {
-    "after": "after", "duration": "for", "max_trace_bytes": "max_trace_bytes", "max_result_files": "max_result_files",
+    "after": "after", "duration": "for", "watchdog": "watchdog",
+    "max_trace_bytes": "max_trace_bytes", "max_result_files": "max_result_files",
     "max_log_bytes": "max_log_bytes", "max_write_rate": "max_write_rate", "max_probe_memory": "max_probe_memory",
     "max_host_memory": "max_host_memory",
 }  # fmt: skip
@@ -161,6 +162,8 @@ def start(arguments: argparse.Namespace) -> int:
         arguments.refuse("--memusage and --benchmark cannot be combined; omit one of them")
     if arguments.save_results and not arguments.benchmark:
         arguments.refuse("--save-results needs --benchmark; other runs save results anyway")
+    if arguments.watchdog and (arguments.benchmark or arguments.memusage or arguments.replay or arguments.sample):
+        arguments.refuse("--watchdog cannot be combined with --benchmark, --memusage, --replay or --sample")
     if arguments.sim_arch and arguments.driver:
         arguments.refuse("--sim-arch and --driver cannot be combined; omit one of them")
     if arguments.ncu:

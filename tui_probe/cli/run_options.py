@@ -16,7 +16,7 @@ from tui_probe.launcher.ncu import BYTE_METRICS, find_ncu, needs_root, run_ncu
 from tui_probe.launcher.options import ARCHITECTURES, AUTO, MACHINE_CODE, RunOptions
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
-from tui_probe.probe_files.choices import ChosenProbe, choose_probes, default_choice
+from tui_probe.probe_files.choices import ChosenProbe, choose_probes, default_choice, watchdog_probe
 from tui_probe.probe_files.loading import DEFAULT_PROBE, built_in_files, installed_files, is_in_probe_folder
 
 from .arguments import (
@@ -45,12 +45,12 @@ HOOK_OPTIONS = (
     "benchmark", "replay", "wait", "memusage", "detail", "machine_code", "kernel", "exclude", "launches",
     "max_trace_bytes", "max_result_files", "max_log_bytes", "max_write_rate", "min_free_disk", "max_probe_memory",
     "max_host_memory",
-    "after", "duration", "nvtx", "tensors", "driver", "sim", "sim_arch", "no_check", "name",
+    "after", "duration", "watchdog", "nvtx", "tensors", "driver", "sim", "sim_arch", "no_check", "name",
 )  # fmt: skip
 USAGE = "tui-probe run [options] [--] COMMAND..."
 MAIN_OPTIONS = (
     "-p", "-k", "--name", "--launches", "--machine-code", "--benchmark", "--between", "--after", "--for", "--no-ui",
-    "--sim",
+    "--watchdog", "--sim",
 )  # fmt: skip
 """The options that ``run --help`` shows."""
 
@@ -219,6 +219,11 @@ def add_window_options(when: argparse._ArgumentGroup) -> None:
     when.add_argument(
         "--capture-range", action="store_true", help="record only between cudaProfilerStart and cudaProfilerStop"
     )
+    when.add_argument(
+        "--watchdog", type=seconds, metavar="TIME",
+        help="report where a kernel is stuck that runs longer than TIME, e.g. 10s; without a screen, end its process"
+             " then; see `tui-probe help watchdog`",
+    )  # fmt: skip
     when.add_argument("--nvtx", metavar="RANGE", help="record only launches in NVTX ranges with this text")
 
 
@@ -306,7 +311,7 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
         help="save all records of a probe; default: only what its pages need, e.g. sums per launch or block",
     )  # fmt: skip
     parser.add_argument("--no-report", action="store_true", help="print no report at the end")
-    parser.set_defaults(refuse=parser.error, png=False, callback=None, name=None)
+    parser.set_defaults(refuse=parser.error, png=False, callback=None, name=None, watchdog=None)
 
 
 def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOptions:
@@ -317,12 +322,13 @@ def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOpti
         trace_root=arguments.tracedir,
         kernels=arguments.kernel,
         excluded=arguments.exclude,
-        launches=arguments.launches or default_launches(every=arguments.benchmark or arguments.memusage),
+        launches=arguments.launches or default_launches(every=takes_every_launch(arguments)),
         sample=arguments.sample,
         benchmark=arguments.benchmark,
         save_results=arguments.save_results,
         replay=arguments.replay,
-        wait=arguments.wait,
+        wait=arguments.wait or bool(arguments.watchdog),
+        watchdog=arguments.watchdog,
         memusage=arguments.memusage,
         detail=wants_detail(arguments),
         machine_code=arguments.machine_code or user_settings().machine_code or AUTO,
@@ -348,7 +354,15 @@ def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOpti
 def probes_of(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Return the probes of ``-p``, or the default ones. Raises ProbeFileError if the settings name a damaged set."""
     default = user_settings().probe or DEFAULT_PROBE
-    return tuple(arguments.probe or (default_choice(default, benchmark=arguments.benchmark),))
+    if not arguments.watchdog:
+        return tuple(arguments.probe or (default_choice(default, benchmark=arguments.benchmark),))
+    watch = watchdog_probe()
+    return (*(arguments.probe or ()), *(() if watch in (arguments.probe or ()) else (watch,)))
+
+
+def takes_every_launch(arguments: argparse.Namespace) -> bool:
+    """Return whether a run probes every launch by default: those that are timed or sized, or may hang."""
+    return bool(arguments.benchmark or arguments.memusage or arguments.watchdog)
 
 
 def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -372,6 +386,8 @@ def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
     chosen = choose_probes(options.probes, options.sample or "")
     if options.benchmark and len(chosen) > 1:
         raise ProbeFileError(f"--benchmark times one probe, not {len(chosen)}: choose one with -p")
+    if options.watchdog and (other := next((own.name for own in chosen if not own.probe.counts), None)):
+        raise ProbeFileError(f"--watchdog: {other} would alternate with the code that watches; choose counting probes")
     for own in chosen:
         if is_in_probe_folder(own.path) and own.path not in {**installed_files(), **built_in_files()}.values():
             from tui_probe.probekit.registry import add_folder

@@ -238,6 +238,7 @@ def option_variables(options: RunOptions) -> dict[str, str]:
         "TUI_PROBE_MAX_WRITE_RATE": limit_text(options.max_write_rate, MAX_WRITE_RATE),
         "TUI_PROBE_MAX_PROBE_MEMORY": str(options.max_probe_memory or ""),
         "TUI_PROBE_MAX_HOST_MEMORY": str(options.max_host_memory or ""),
+        "TUI_PROBE_WATCHDOG": str(max(round(options.watchdog * 1000), 1)) if options.watchdog else "",
         "TUI_PROBE_CAPTURE_RANGE": "1" if options.capture_range else "",
         "TUI_PROBE_NVTX": options.nvtx or "",
         "TUI_PROBE_TENSORS": "1" if options.tensors else "",

@@ -49,6 +49,8 @@ class RunOptions:
     benchmark: bool = False
     save_results: bool = False
     """True to also save the records of measured launches, with ``benchmark``."""
+    watchdog: float | None = None
+    """Seconds after which a launch counts as one that does not end; None: none does."""
     replay: bool = False
     """Launch a kernel again for probes that none of its launches had."""
     wait: bool = False
@@ -145,6 +147,7 @@ class RunOptions:
             "tensors": self.tensors,
             "replay": self.replay,
             "wait": self.wait,
+            "watchdog": self.watchdog,
         }
 
 

@@ -27,6 +27,7 @@ from .environment import HookPaths, framework_settings, python_settings, target_
 from .run_record import Outcome, write_record
 from .scarcity import give_back, take_room
 from .spool import Spool, mark_first_trace
+from .stuck_processes import StuckProcesses
 from .target import SignalScope, StandardStreams, TargetProcess, check_command, start_target
 from .trace_watch import RunNotes, TraceWatch, disk_bytes, launcher_files, stamp_of
 
@@ -48,7 +49,7 @@ class Session:
 
     ``announce`` is called with the path of each trace directory when it appears; of the target's own, if ``early``,
     before the target starts. That directory is made before the target starts, and removed at the end if the target
-    launched no kernel. Raises LaunchError and its kind.
+    launched no kernel. ``ends_stuck``: processes are ended whose launches do not end. Raises LaunchError and its kind.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Session:
         announce: Callable[[Path], None],
         *,
         early: bool = True,
+        ends_stuck: bool = False,
     ) -> None:
         check_command(options.command, os.environ.get("PATH"))
         self.options = options
@@ -96,6 +98,7 @@ class Session:
             probes=[probe.name for probe in probes],
         )
         self._window = RecordingWindow(self.control, options.after, options.duration)
+        self._stuck = StuckProcesses(options.watchdog or 0.0) if ends_stuck else None
         self._begun = time.monotonic()
         self._taken: dict[Path, int] = {}
         self._appended = 0
@@ -225,6 +228,8 @@ class Session:
             else:
                 self.tell_first_trace()
             self._write(trace, None)
+        if self._stuck is not None:
+            self.messages += self._stuck.end(self._notes.stuck, time.monotonic())
 
     def _count_output(self) -> None:
         """Add the size of the copies of the target's output, and of what else we wrote, to the run's budget."""

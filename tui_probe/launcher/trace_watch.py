@@ -34,6 +34,9 @@ class RunNotes:
     unanswered: list[int] = field(default_factory=list)
     """Processes whose first message the probe engine did not answer."""
 
+    stuck: dict[int, str] = field(default_factory=dict)
+    """Launches that do not end, the first of each process."""
+
     def new_traces(self) -> list[str]:
         """The names of trace directories that were made since the last call, in their order."""
         names = []
@@ -44,6 +47,8 @@ class RunNotes:
                 self.failures.setdefault(text, []).append(pid)
             elif word == "no-engine":
                 self.unanswered.append(pid)
+            elif word == "stuck":
+                self.stuck.setdefault(pid, text)
         return names
 
     def _new_lines(self) -> Iterator[tuple[int, str, str]]:

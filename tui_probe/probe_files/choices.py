@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MAX_PROBES: Final = 16
 """Probes of one run."""
 _SAMPLE: Final = re.compile(r"1/(?P<one_in>\d+)|(?P<first>\d+)-(?P<last>\d+)|(?P<blocks>\d+)")
+_RESIDENT: Final = re.compile(r"^resident\s*=\s*true", re.MULTILINE)
 _NAME: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,198}")
 
 
@@ -55,6 +56,16 @@ class CatalogueEntry:
 def known_probes() -> list[CatalogueEntry]:
     """All built-in and installed probes, by name. Raises ProbeFileError if one of them is damaged."""
     return [describe_probe(load_probe(name)) for name in sorted({**installed_files(), **built_in_files()})]
+
+
+def watchdog_probe() -> str:
+    """The name of the probe whose records the host reads while kernels run. Raises ProbeFileError if there is none."""
+    files = {**installed_files(), **built_in_files()}
+    texts = {name: read_within(path, PROBE_FILE).decode("utf-8", "replace") for name, path in sorted(files.items())}
+    named = (name for name, text in texts.items() if _RESIDENT.search(text) and load_probe(name).is_resident)
+    if (name := next(named, None)) is None:
+        raise ProbeFileError("no installed probe has a resident map, which --watchdog needs; install tui-probe again")
+    return name
 
 
 def describe_probe(probe: Probe) -> CatalogueEntry:

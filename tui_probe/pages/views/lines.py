@@ -7,7 +7,6 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.column_order import ColumnOrder
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import Column, safe, table
@@ -63,7 +62,8 @@ class LinesView(Document):
         self._graft = source.kernel.info is not None and source.kernel.info.graft is not None
         self._names = _opcodes_or_none(source.kernel.folder) if self._graft else {}
         self.rows: Sequence[LineRow] = self.measured.rows
-        self._order = ColumnOrder()
+        self._order: tuple[str, bool] | None = None
+        """The column that the rows are sorted by, and whether the largest value comes first."""
         progress(1.0)
 
     def _code(self, row: LineRow) -> str:
@@ -86,7 +86,9 @@ class LinesView(Document):
     def _title(self, key: str) -> str:
         """The title of a column, with an arrow if the rows are sorted by it."""
         title = ("offset" if self._graft else "PTX line") if key == "line" else key
-        return f"{title} {self._order.arrow(key)}".rstrip()
+        if self._order is None or self._order[0] != key:
+            return title
+        return f"{title} {'↓' if self._order[1] else '↑'}"
 
     def sortable(self) -> Mapping[str, str]:
         """The columns of positions and numbers."""
@@ -100,15 +102,16 @@ class LinesView(Document):
     @property
     def sorted_column(self) -> str:
         """The key of the column that was chosen."""
-        return self._order.key
+        return "" if self._order is None else self._order[0]
 
     def sort_by(self, key: str) -> None:
         """The largest value first, of positions the first one; the same column again reverses the rows."""
-        self._order = self._order.choose(key, falling=key not in ("line", "source"))
-        self._arrange()
-
-    def _arrange(self) -> None:
-        self.rows = self._order.arranged(self.measured.rows, lambda row: _sort_value(row, self._order.key))
+        before, falling = self._order or ("", False)
+        falling = not falling if key == before else key not in ("line", "source")
+        self._order = key, falling
+        known = [row for row in self.measured.rows if _sort_value(row, key) is not None]
+        known.sort(key=lambda row: _sort_value(row, key), reverse=falling)  # type: ignore[arg-type,return-value]
+        self.rows = [*known, *(row for row in self.measured.rows if _sort_value(row, key) is None)]
 
     def choices(self) -> Mapping[str, Any]:
         """The order."""
@@ -116,9 +119,10 @@ class LinesView(Document):
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """Restore the order, if the column exists."""
-        if choices["order"].key in self.sortable():
-            self._order = choices["order"]
-            self._arrange()
+        if choices["order"] is not None and choices["order"][0] in self.sortable():
+            key, falling = choices["order"]
+            self._order = key, not falling
+            self.sort_by(key)
 
     def _place(self, row: LineRow) -> str:
         return f"{row.line:#06x}" if self._graft else str(row.line)

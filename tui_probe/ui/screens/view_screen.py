@@ -136,11 +136,11 @@ class ViewScreen(OpenScreen[None]):
 
     def action_again(self) -> None:
         """Only screens of a run know what ran."""
-        self.notice("this screen has no program to run again")
+        self.notice("no program to run again here: R is for runs and their kernels")
 
     def action_worst(self) -> None:
         """Only what was measured has a worst place."""
-        self.notice("nothing was measured, so there is no hotspot")
+        self.notice("nothing was measured here, so there is no worst place")
 
     # -- what views ask for
 
@@ -270,15 +270,12 @@ class ViewScreen(OpenScreen[None]):
         if not self.view.searches:
             self.refuse_text("this page has no lines to search")
             return
-        if self.view.filters_instead:
-            self.action_filter()
-        else:
-            self.ask("search", self.view.search)
+        self.ask("search", self.view.search)
 
     def action_next_match(self, step: int) -> None:
         """Go to the next (1) or previous (-1) match."""
         if not self.view.searched:
-            self.notice("no search text yet: / searches")
+            self.notice("nothing was searched for: / searches")
         self.view.next_match(step)
 
     def action_filter(self) -> None:
@@ -286,7 +283,7 @@ class ViewScreen(OpenScreen[None]):
         if not self.view.filters:
             self.refuse_text("this page has no lines to filter")
             return
-        self.prompt = FilterPrompt("filter", self.view.set_filter, self.view.filter_text)
+        self.prompt = FilterPrompt("show only what contains", self.view.set_filter, self.view.filter_text)
         self.show_hint()
 
     def action_choose_order(self) -> None:
@@ -323,7 +320,7 @@ class ViewScreen(OpenScreen[None]):
         if names := self.whole_names():
             self.show_names(names)
         else:
-            self.notice("no name here is shortened")
+            self.notice("nothing here has a name that could be cut")
 
     def show_names(self, names: Sequence[str]) -> None:
         """Show names over the screen, to be copied."""

@@ -1,0 +1,87 @@
+"""Stuck warps: where each warp of a launch is that does not end, what it waits for, and the most likely cause."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.probekit.evidence import counted
+from tui_probe.probekit.finding import Finding
+from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
+from tui_probe.probekit.metric import Metric
+from tui_probe.probekit.probe import Probe, Question
+
+from .analysis import analyse
+from .causes import likely_cause
+from .view import STUCK_VIEW
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.probekit.evidence import Evidence, Number
+    from tui_probe.probekit.probe_results import ProbeResult
+
+    from .analysis import StuckWarps
+
+
+def _warps(found: StuckWarps) -> int:
+    return len(found.warps)
+
+
+def _places(found: StuckWarps) -> int:
+    return len(found.groups)
+
+
+METRICS: Final = (
+    Metric("stuck_warps", "stuck warps", better="lower", read=_warps, page="stuck", ideal=lambda _: 0),
+    Metric("places", "at places", over_launches="largest", read=_places, page="stuck"),
+)
+
+
+def findings(of: ProbeResult, found: StuckWarps) -> Iterator[Finding]:
+    """The most likely cause."""
+    del of
+    cause = likely_cause(found)
+    if cause is None:
+        return
+    place = cause.warp.place
+    values: dict[str, Number | Evidence] = {
+        "cause": cause.key,
+        "stuck_warps": counted(len(found.warps), ideal=0),
+        "blocks_not_started": counted(found.blocks_not_started),
+        "address": counted(place.address),
+        "phase": counted(place.phase),
+    }
+    yield Finding(
+        "stuck", "does not end", cause.words, "stuck", place.line or None, True, values=values,
+        block=cause.warp.block, warp=cause.warp.warp, advice=cause.advice,
+        brief=f"{units.counted(len(found.warps), 'warp')} stuck", wrong_result=True,
+    )  # fmt: skip
+
+
+def _rows(of: ProbeResult, found: StuckWarps) -> LineRows:
+    del of
+    rows = [
+        LineRow(group.place.line, group.place.source, {"stuck warps": len(group.warps), "kind": group.place.kind})
+        for group in found.groups
+        if group.place.line
+    ]
+    return LineRows(rows, ["warps whose last place was here while the launch did not end"])
+
+
+LINES: Final = LineSpec(
+    (LineMeasure("stuck warps"), LineMeasure("kind", "first", better="neither")), "stuck warps", _rows
+)
+
+
+PROBES: Final = (
+    Probe(
+        name="stuck_warps",
+        analyse=lambda of: analyse(of.result, of.kernel.folder),
+        metrics=METRICS,
+        question=Question("hangs", "where is a kernel stuck that does not end?", 200),
+        findings=findings,
+        lines=LINES,
+        views=(STUCK_VIEW,),
+    ),
+)

@@ -1,0 +1,212 @@
+"""Places of the warps of a launch that did not end, grouped, and the warps that others wait for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from tui_probe.errors import TraceError
+from tui_probe.trace.sites import read_sites, source_lines
+
+from .synchronization import Synchronization
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from tui_probe.trace.launch_shape import Dim3
+    from tui_probe.trace.results import Result
+    from tui_probe.trace.source_lines import SourceLine
+
+LANES: Final = np.dtype([("entered", "<u4"), ("left", "<u4")])
+WARP: Final = np.dtype([("launch", "<u8"), ("block", "<u4"), ("warp", "<u4")])
+MARK: Final = np.dtype([("address", "<u8"), ("line", "<u4"), ("lanes", "<u4")])
+_PHASE_BIT: Final = 63
+_ADDRESS: Final = (1 << _PHASE_BIT) - 1
+WARP_THREADS: Final = 32
+
+PlaceKind = Literal["entry", "loop", "barrier", "warp barrier", "mbarrier", "lock", "flag"]
+_KINDS: Final[Mapping[str, PlaceKind]] = {
+    "loop": "loop",
+    "barrier": "barrier",
+    "other_barrier": "barrier",
+    "warp_barrier": "warp barrier",
+    "wait_for_phase": "mbarrier",
+    "wait_for_state": "mbarrier",
+    "poll": "flag",
+    "lock_32": "lock",
+    "lock_64": "lock",
+    "lock_by_exchange": "lock",
+}
+"""Kinds of places by the points of the probe."""
+_PHASED: Final = "wait_for_phase"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a warp did at ``line``, in these ``lanes``, to ``address``."""
+
+    line: int
+    address: int
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class WarpPlace:
+    """A line of ``pruned.ptx``, or an offset of SASS, at which warps stay; 0: between the entry and the first place.
+
+    ``address`` is that of a lock or flag, or of an mbarrier in shared memory; the number of a barrier; the mask of a
+    barrier of lanes; 0 of others. ``phase`` is the parity that warps wait for at an mbarrier.
+    """
+
+    line: int
+    kind: PlaceKind
+    address: int = 0
+    phase: int | None = None
+    opcode: str = ""
+    source: SourceLine | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StuckWarp:
+    """A warp: its linear block, its number in that, the lanes that came to its place last, and what it did before.
+
+    ``took`` is the lock that it took last, unless it gave it back as the last thing that it did.
+    """
+
+    block: int
+    warp: int
+    place: WarpPlace
+    lanes: int
+    took: Mark | None
+    did: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceGroup:
+    """The warps at one place. ``missing`` are the other warps of their blocks, by the place at which these are."""
+
+    place: WarpPlace
+    warps: tuple[StuckWarp, ...]
+    missing: tuple[StuckWarp, ...] = ()
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Their blocks, each once."""
+        return tuple(dict.fromkeys(warp.block for warp in self.warps))
+
+
+@dataclass(frozen=True, slots=True)
+class StuckWarps:
+    """The warps of a launch while it did not end, and what the code of the kernel says of its synchronization."""
+
+    grid: Dim3
+    block: Dim3
+    groups: tuple[PlaceGroup, ...]
+    code: Synchronization = field(default_factory=Synchronization)
+
+    @property
+    def warps(self) -> tuple[StuckWarp, ...]:
+        """All of them, by group."""
+        return tuple(warp for group in self.groups for warp in group.warps)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that have a warp on the GPU."""
+        return len({warp.block for warp in self.warps})
+
+    @property
+    def warps_per_block(self) -> int:
+        """Warps of a whole block."""
+        x, y, z = self.block
+        return -(-x * y * z // WARP_THREADS)
+
+    @property
+    def blocks_not_started(self) -> int:
+        """Blocks behind the last one on the GPU: blocks start in the order of their numbers."""
+        x, y, z = self.grid
+        return x * y * z - 1 - max((warp.block for warp in self.warps), default=x * y * z - 1)
+
+    def holder(self, address: int) -> StuckWarp | None:
+        """The warp that took a lock last."""
+        return next((warp for warp in self.warps if warp.took is not None and warp.took.address == address), None)
+
+    def arrived(self, place: WarpPlace, block: int) -> int:
+        """The lanes of a block whose last arrival was at an mbarrier, times the count of each arrival."""
+        marks = [warp.did for warp in self.warps if warp.block == block and warp.did is not None]
+        return sum(
+            mark.lanes.bit_count() * self.code.arrivals.get(mark.line, 1)
+            for mark in marks
+            if mark.address == place.address
+        )
+
+
+def analyse(result: Result, folder: Path | None = None) -> StuckWarps:
+    """The warps of a launch; ``folder`` is its kernel's in the trace. TraceError if the result is of another probe."""
+    if len(result.sections) != len((LANES, WARP, MARK, MARK, MARK)):
+        raise TraceError(f"{result.path}: its records are not those of places of warps")
+    warps = tuple(_warps(result, _Places(folder)))
+    return StuckWarps(result.header.grid, result.header.block, group_warps(warps), Synchronization.of(folder))
+
+
+class _Places:
+    """The places of a kernel, by their lines."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._sources = source_lines(folder)
+        probes = read_sites(folder) if folder is not None else None
+        sites = [site for probe in probes or () for site in probe.sites]
+        self._kinds = {
+            site.instruction.line: (point, site) for site in sites for point in site.points if point in _KINDS
+        }
+
+    def at(self, line: int, address: int) -> WarpPlace:
+        """The place of a mark."""
+        if line not in self._kinds:
+            return WarpPlace(line, "loop" if line else "entry", address & _ADDRESS)
+        point, site = self._kinds[line]
+        source = site.instruction.source or site.following
+        phase = address >> _PHASE_BIT if point == _PHASED else None
+        return WarpPlace(line, _KINDS[point], address & _ADDRESS, phase, site.instruction.opcode, source)
+
+
+def _warps(result: Result, places: _Places) -> Iterator[StuckWarp]:
+    warps, written = result.one_record(1, WARP), result.written(1)
+    marks = [result.one_record(index, MARK) for index in (2, 3, 4)]
+    if written is None:
+        raise TraceError(f"{result.path}: it does not say which warps it has")
+    for block, warp in np.argwhere(written[:, :, 0]).tolist():
+        at, took, did = (_mark(records[block, warp]) for records in marks)
+        line, address, lanes = (at.line, at.address, at.lanes) if at else (0, 0, 0)
+        is_released = took is not None and did is not None and did.address == took.address
+        number = int(warps[block, warp]["block"])
+        yield StuckWarp(number, warp, places.at(line, address), lanes, None if is_released else took, did)
+
+
+def _mark(record: np.void) -> Mark | None:
+    """The mark of a record; None for one that says nothing."""
+    mark = Mark(int(record["line"]), int(record["address"]), int(record["lanes"]))
+    return mark if mark.lanes else None
+
+
+def group_warps(warps: Sequence[StuckWarp]) -> tuple[PlaceGroup, ...]:
+    """Group warps by place, those with most warps first."""
+    by_place: dict[WarpPlace, list[StuckWarp]] = defaultdict(list)
+    by_block: dict[int, list[StuckWarp]] = defaultdict(list)
+    for warp in warps:
+        by_place[warp.place].append(warp)
+        by_block[warp.block].append(warp)
+    groups = [PlaceGroup(place, tuple(there), _missing(place, there, by_block)) for place, there in by_place.items()]
+    return tuple(sorted(groups, key=lambda group: -len(group.warps)))
+
+
+def _missing(
+    place: WarpPlace, there: list[StuckWarp], by_block: Mapping[int, list[StuckWarp]]
+) -> tuple[StuckWarp, ...]:
+    if place.kind not in ("barrier", "mbarrier"):
+        return ()
+    blocks = dict.fromkeys(warp.block for warp in there)
+    return tuple(other for block in blocks for other in by_block[block] if other.place != place)

@@ -1,0 +1,162 @@
+"""The most likely cause of a launch that does not end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tui_probe.draw import units
+
+from .who import lane_words, warp_words, whole_place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .analysis import PlaceGroup, StuckWarp, StuckWarps
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """``key`` is for programs, ``words`` and ``advice`` for users; ``warp`` is one that the cause is about."""
+
+    key: str
+    words: str
+    advice: str
+    warp: StuckWarp
+
+
+def likely_cause(found: StuckWarps) -> Cause | None:
+    """The first of the causes below that the warps show; None for a launch of which no warp is known."""
+    searches: tuple[Callable[[StuckWarps, PlaceGroup], Iterator[Cause]], ...] = (
+        _own_lock, _held_lock, _grid_barrier, _wrong_count, _missing_warps, _other_flag, _loop,
+    )  # fmt: skip
+    causes = (cause for search in searches for group in found.groups for cause in search(found, group))
+    return next(causes, None)
+
+
+def _own_lock(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+    """A warp tries a lock that lanes of its own hold."""
+    if group.place.kind != "lock":
+        return
+    for warp in group.warps:
+        if warp.took is not None and warp.took.address == group.place.address:
+            holders = lane_words(warp.took.lanes)
+            yield Cause(
+                "lock-held-by-own-warp",
+                f"{warp_words(found, warp)} tries to take lock {group.place.address:#x} at {whole_place(group.place)},"
+                f" which {holders} of the same warp took at PTX:{warp.took.line} and did not release",
+                "release the lock in the branch that took it, before lanes of the warp wait for each other, or let one"
+                " lane of a warp take it",
+                warp,
+            )
+
+
+def _held_lock(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+    """A lock is held by a warp that waits elsewhere."""
+    holder = found.holder(group.place.address) if group.place.kind == "lock" else None
+    if holder is None or holder.took is None:
+        return
+    yield Cause(
+        "lock-not-released",
+        f"lock {group.place.address:#x} is wanted by {units.counted(len(group.warps), 'warp')} at"
+        f" {whole_place(group.place)}; {warp_words(found, holder)} took it at PTX:{holder.took.line} and is at"
+        f" {whole_place(holder.place)}",
+        "release the lock on every path, and take several locks in one order",
+        holder,
+    )
+
+
+def _grid_barrier(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+    """Blocks poll while others cannot start, since the GPU is full."""
+    if group.place.kind not in ("flag", "lock", "loop") or not found.blocks_not_started:
+        return
+    yield Cause(
+        "grid-does-not-fit",
+        f"{units.counted(found.blocks, 'block')} of {units.count(_blocks(found))} on the GPU do not end, and"
+        f" {units.counted(found.blocks_not_started, 'block')} cannot start before;"
+        f" {units.count(len(group.blocks))} wait at {whole_place(group.place)}",
+        "launch at most as many blocks as fit (cuOccupancyMaxActiveBlocksPerMultiprocessor times SMs), or launch"
+        " cooperatively, which refuses larger grids",
+        group.warps[0],
+    )
+
+
+def _blocks(found: StuckWarps) -> int:
+    x, y, z = found.grid
+    return x * y * z
+
+
+def _wrong_count(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+    """An mbarrier expects more arrivals than come."""
+    place, count = group.place, found.code.count
+    if place.kind != "mbarrier":
+        return
+    warp = group.warps[0]
+    arrived = found.arrived(place, warp.block)
+    line = next(iter(found.code.inits), None)
+    expects = f"expects {count} arrivals (mbarrier.init PTX:{line})" if count is not None else "expects more arrivals"
+    yield Cause(
+        "mbarrier-count",
+        f"mbarrier {place.address:#x} at {whole_place(place)}, phase {_phase(place.phase)}: it {expects}, and"
+        f" {units.counted(arrived, 'arrival')} came last from block {warp.block}{_absent(group, warp.block)}",
+        "count the threads that arrive in each phase, and initialize the mbarrier with that number",
+        warp,
+    )
+
+
+def _phase(phase: int | None) -> str:
+    return units.NOT_MEASURED if phase is None else str(phase)
+
+
+def _absent(group: PlaceGroup, block: int) -> str:
+    absent = [warp for warp in group.missing if warp.block == block]
+    if not absent:
+        return ""
+    return "; " + ", ".join(f"warp {warp.warp} is at {whole_place(warp.place)}" for warp in absent[:2])
+
+
+def _missing_warps(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+    """Warps of a block do not come to a barrier."""
+    if group.place.kind not in ("barrier", "warp barrier"):
+        return
+    warp = group.warps[0]
+    there = sum(other.block == warp.block for other in group.warps)
+    gone = found.warps_per_block - there - sum(other.block == warp.block for other in group.missing)
+    ended = f"; {units.counted(gone, 'warp')} ended" if gone > 0 else ""
+    yield Cause(
+        "barrier-not-reached",
+        f"{whole_place(group.place)} waits for all threads, and {there} of"
+        f" {units.counted(found.warps_per_block, 'warp')} of block {warp.block} are there"
+        f"{_absent(group, warp.block)}{ended}",
+        "let all threads that a barrier counts reach it: no barrier in a branch that only some take",
+        warp,
+    )
+
+
+def _other_flag(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+    """Warps poll memory that another block, GPU or the host is to write."""
+    if group.place.kind not in ("flag", "lock"):
+        return
+    warp = group.warps[0]
+    yield Cause(
+        "flag-not-set",
+        f"{group.place.address:#x} is polled by {units.counted(len(group.warps), 'warp')} at"
+        f" {whole_place(group.place)}, and no warp of this launch is known to have set it: another kernel, GPU or"
+        " the host has to",
+        "see where the kernel or the rank is that has to write it (in its own trace), and whether it was launched",
+        warp,
+    )
+    del found
+
+
+def _loop(found: StuckWarps, group: PlaceGroup) -> Iterator[Cause]:
+    """Warps are in a loop whose end depends on data."""
+    del found
+    warp = group.warps[0]
+    where = whole_place(group.place)
+    yield Cause(
+        "long-loop",
+        f"the last place of {units.counted(len(group.warps), 'warp')} is {where}",
+        "check what ends the loop",
+        warp,
+    )

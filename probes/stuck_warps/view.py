@@ -1,0 +1,187 @@
+"""Page ``stuck``: where the warps of a launch are that did not end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import wrap
+from tui_probe.draw.table import Column, as_record, in_data, table
+from tui_probe.draw.view import Document
+from tui_probe.probekit import probe_results
+from tui_probe.probekit.probe_view import probe_view
+from tui_probe.trace.kernel_files import Offset
+from tui_probe.trace.source_lines import source_position
+
+from .analysis import PlaceGroup, StuckWarp, analyse
+from .causes import likely_cause
+from .who import range_words, whole_place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress
+    from tui_probe.probekit.page_kinds import ViewSource
+
+    from .analysis import WarpPlace
+
+_MOST_MISSING: Final = 3
+"""Places of missing warps that a row names."""
+
+
+def _line(place: WarpPlace) -> int | None:
+    return int(place.line) if place.line else None
+
+
+def _waits_for(place: WarpPlace) -> str:
+    """What the warps at a place wait for: ``barrier 0``, ``mbarrier 0x10 phase 1``, ``lock 0x7f…``."""
+    match place.kind:
+        case "barrier":
+            return f"barrier {place.address}"
+        case "warp barrier":
+            return f"lanes {place.address:#x}"
+        case "mbarrier":
+            return f"mbarrier {place.address:#x}" + ("" if place.phase is None else f" phase {place.phase}")
+        case "lock" | "flag":
+            return f"{place.kind} {place.address:#x}"
+    return place.kind
+
+
+def _warp_text(group: PlaceGroup) -> str:
+    return range_words(warp.warp for warp in group.warps)
+
+
+def _missing_text(group: PlaceGroup) -> str:
+    """``3 at bar.sync PTX:31``: warps that do not wait there, by their place."""
+    places: dict[str, list[StuckWarp]] = {}
+    for warp in group.missing:
+        places.setdefault(whole_place(warp.place), []).append(warp)
+    texts = [f"{range_words(warp.warp for warp in warps)} at {place}" for place, warps in places.items()]
+    return "; ".join(texts[:_MOST_MISSING]) + ("; …" if len(texts) > _MOST_MISSING else "")
+
+
+_COLUMNS: Final[tuple[Column[PlaceGroup], ...]] = (
+    Column("warps", lambda g: len(g.warps), "warps", lambda g: units.count(len(g.warps))),
+    Column("blocks", lambda g: len(g.blocks), "blocks", lambda g: units.count(len(g.blocks))),
+    Column("kind", lambda g: g.place.kind),
+    Column("ptx_line", lambda g: None if isinstance(g.place.line, Offset) else _line(g.place)),
+    Column("offset", lambda g: int(g.place.line) if isinstance(g.place.line, Offset) else None),
+    Column("opcode", lambda g: g.place.opcode or None),
+    Column("file", lambda g: g.place.source.file if g.place.source else None),
+    Column("line", lambda g: g.place.source.line if g.place.source else None),
+    Column("place", None, "place", lambda g: whole_place(g.place), False, narrow=16),
+    Column("address", lambda g: g.place.address or None),
+    Column("phase", lambda g: g.place.phase),
+    Column("waits_for", lambda g: _waits_for(g.place), "waits for", lambda g: _waits_for(g.place), False, narrow=12),
+    Column("warp_numbers", lambda g: _warp_text(g), "warps of a block", _warp_text, False, narrow=8),
+    Column(
+        "missing", lambda g: _missing_text(g) or None, "not arrived",
+        lambda g: _missing_text(g) or units.NOT_MEASURED, False, narrow=10,
+    ),
+)  # fmt: skip
+_HEADINGS: Final = 3
+
+
+def _warp_record(warp: StuckWarp) -> dict[str, Any]:
+    """One warp; its source is that of its place."""
+    source = source_position(warp.place.source) or None
+    return {
+        "block": warp.block, "warp": warp.warp, "lanes": warp.lanes, "kind": warp.place.kind,
+        "ptx_line": _line(warp.place), "source": source, "address": warp.place.address or None,
+        "phase": warp.place.phase, "took": warp.took.address if warp.took else None,
+        "arrived_at": warp.did.address if warp.did else None,
+    }  # fmt: skip
+
+
+class StuckView(Document):
+    """One launch."""
+
+    def __init__(self, source: ViewSource, progress: Progress) -> None:
+        progress(0.0)
+        self.result = probe_results.read_result(source)
+        self.stuck = analyse(self.result.result, self.result.kernel.folder)
+        self.cause = likely_cause(self.stuck)
+        self.title = f"Stuck warps of {self.result.which} {self.result.name}"
+        progress(1.0)
+
+    def notes(self) -> Iterator[str]:
+        """Return the likely cause, and what is not shown."""
+        if self.cause is not None:
+            yield f"most likely: {self.cause.words}"
+            yield f"to fix it: {self.cause.advice}"
+        if self.stuck.blocks_not_started:
+            yield f"{units.counted(self.stuck.blocks_not_started, 'block')} had not started"
+        yield "A place is the last loop or wait that a warp came to; warps that had ended are not listed."
+
+    def lines(self, width: int) -> Sequence[Line]:
+        head = f"{self.result.which} {self.result.name}: {units.counted(len(self.stuck.warps), 'warp')} on the GPU"
+        lines: list[Line] = [((f" {shorten(head, width - 1)}", "title"),)]
+        if self.stuck.groups:
+            names, rule, *rows = table(_COLUMNS, self.stuck.groups, width - 1)
+            lines += [((f" {names}", "head"),), ((f" {rule}", "rule"),), *(((f" {row}", ""),) for row in rows)]
+        for note in self.notes():
+            lines += [((f" {part}", "dim"),) for part in wrap(note, width - 1)]
+        return lines
+
+    def pinned(self, width: int) -> int:
+        del width
+        return _HEADINGS if self.stuck.groups else 1
+
+    def counted(self) -> int:
+        return len(self.stuck.groups)
+
+    def gutter(self, width: int) -> int:
+        return width
+
+    def ptx_line(self, number: int, width: int) -> int | None:
+        """The line of the row's place."""
+        place = number - self.pinned(width)
+        return self.stuck.groups[place].place.line or None if 0 <= place < len(self.stuck.groups) else None
+
+    def place_of(self, ptx_line: int, width: int) -> int | None:
+        """The row of a line."""
+        for place, group in enumerate(self.stuck.groups):
+            if group.place.line == ptx_line:
+                return place + self.pinned(width)
+        return None
+
+    def target_view(self) -> str:
+        return "sass" if any(isinstance(group.place.line, Offset) for group in self.stuck.groups) else "ptx"
+
+    def record(self) -> dict[str, Any]:
+        """The launch, its likely cause, its places, and each warp."""
+        launch = self.result.launch
+        return {
+            "launch": None if launch is None else launch.number,
+            "grid": list(self.stuck.grid),
+            "block": list(self.stuck.block),
+            "blocks_not_started": self.stuck.blocks_not_started,
+            "cause": None if self.cause is None else {
+                "key": self.cause.key, "words": self.cause.words, "advice": self.cause.advice,
+                "block": self.cause.warp.block, "warp": self.cause.warp.warp,
+            },
+            "places": [as_record(_COLUMNS, group) for group in self.stuck.groups],
+            "warps": [_warp_record(warp) for warp in self.stuck.warps],
+        }  # fmt: skip
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        columns = in_data(_COLUMNS)
+        yield [column.key for column in columns]
+        for group in self.stuck.groups:
+            yield [column.value(group) for column in columns if column.value is not None]
+
+
+STUCK_VIEW: Final = probe_view(
+    "stuck",
+    "Stuck warps",
+    "the places of the warps of a launch that did not end, and what they wait for",
+    StuckView,
+    explanation=(
+        "One row per place: a loop that no count ends, a barrier, an mbarrier, a lock or a polled address. Warps of a"
+        " row were there when the run's --watchdog time had passed. Not arrived are the other warps of the same blocks,"
+        " with their places.",
+    ),
+    order=5,
+)

@@ -1,0 +1,101 @@
+"""Places of warps: the last loop or wait of each, and the cause that they show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from probes.stuck_warps.analysis import Mark, StuckWarp, StuckWarps, WarpPlace, analyse, group_warps
+from probes.stuck_warps.causes import likely_cause
+from probes.stuck_warps.synchronization import Synchronization
+from probes.stuck_warps.who import lane_words, range_words
+from tests.engine.kernels import entry
+from tests.probes.running import result_of
+from tests.probes.specimens import Specimen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+LOCKED = entry(
+    """.reg .pred %p<3>;
+.reg .b32 %r<4>;
+.reg .b64 %rd<2>;
+ld.param.u64 %rd1, [out];
+mov.u32 %r1, %tid.x;
+setp.ge.u32 %p1, %r1, 32;
+@%p1 bra $wait;
+setp.ne.u32 %p2, %r1, 0;
+@%p2 bra $wait;
+$take:
+atom.global.cas.b32 %r2, [%rd1], 0, 1;
+setp.ne.u32 %p2, %r2, 0;
+@%p2 bra $take;
+atom.global.exch.b32 %r3, [%rd1], 0;
+$wait:
+bar.sync 3;
+ret;""",
+    ".param .u64 out",
+)
+SPECIMEN = Specimen(LOCKED, (np.zeros(16, np.uint32),), (2, 1, 1), (64, 1, 1))
+LOCK = WarpPlace(12, "lock", 0x100, None, "atom.global.cas.b32")
+FLAG = WarpPlace(20, "flag", 0x200, None, "ld.volatile.global.u32")
+BARRIER = WarpPlace(30, "barrier", 1, None, "bar.sync")
+MBARRIER = WarpPlace(40, "mbarrier", 0x10, 1, "mbarrier.try_wait.parity.shared.b64")
+ALL = 0xFFFFFFFF
+
+
+def warp(
+    place: WarpPlace, block: int = 0, number: int = 0, took: Mark | None = None, did: Mark | None = None
+) -> StuckWarp:
+    return StuckWarp(block, number, place, ALL, took, did)
+
+
+def launch(warps: Sequence[StuckWarp], grid: int = 1, threads: int = 64) -> StuckWarps:
+    return StuckWarps((grid, 1, 1), (threads, 1, 1), group_warps(warps))
+
+
+def test_warps_have_their_last_place_and_release(tmp_path: Path) -> None:
+    found = analyse(result_of(tmp_path, "stuck_warps", LOCKED, np.zeros(16, np.uint32), grid=(2,), block=(64,)))
+    assert {(own.block, own.warp) for own in found.warps} == {(block, number) for block in (0, 1) for number in (0, 1)}
+    assert {own.place.address for own in found.warps} == {3}
+    assert all(own.took is None for own in found.warps), "the lock was given back"
+    assert [own.did is not None for own in sorted(found.warps, key=lambda own: own.warp)] == [True, True, False, False]
+
+
+OWN = launch([warp(LOCK, took=Mark(12, 0x100, 1)), warp(LOCK, number=1)])
+HELD = launch([warp(LOCK, number=1), warp(BARRIER, took=Mark(12, 0x100, 1))])
+GRID = launch([warp(FLAG, block) for block in range(4)], grid=6)
+COUNT = replace(
+    launch([warp(MBARRIER, did=Mark(39, 0x10, ALL)), warp(BARRIER, number=1)]), code=Synchronization({38: 65})
+)
+MISSING = launch([warp(BARRIER), warp(WarpPlace(50, "loop"), number=1)])
+
+
+@pytest.mark.parametrize(
+    ("found", "key", "words"),
+    [
+        (OWN, "lock-held-by-own-warp", "block 0 warp 0 tries to take lock 0x100 at atom.global.cas.b32 PTX:12"),
+        (HELD, "lock-not-released", "block 0 warp 0 took it at PTX:12 and is at bar.sync PTX:30"),
+        (GRID, "grid-does-not-fit", "4 blocks of 6 on the GPU do not end, and 2 blocks cannot start"),
+        (COUNT, "mbarrier-count", "expects 65 arrivals (mbarrier.init PTX:38), and 32 arrivals came"),
+        (MISSING, "barrier-not-reached", "1 of 2 warps of block 0 are there; warp 1 is at PTX:50"),
+        (launch([warp(FLAG)]), "flag-not-set", "another kernel, GPU or the host has to"),
+        (launch([warp(WarpPlace(50, "loop"))]), "long-loop", "the last place of 1 warp is PTX:50"),
+    ],
+)
+def test_likely_cause(found: StuckWarps, key: str, words: str) -> None:
+    cause = likely_cause(found)
+    assert cause is not None
+    assert cause.key == key
+    assert words in cause.words
+
+
+def test_lanes_and_ranges_as_words() -> None:
+    assert lane_words(1) == "lane 0"
+    assert lane_words(0xFFFFFFFE) == "lanes 1-31"
+    assert lane_words(ALL) == "all lanes"
+    assert range_words([0, 2, 4, 6, 8]) == "0, 2, 4, 6, … (5)"
