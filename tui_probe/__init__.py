@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tui_probe.api.traces import open_trace as open  # noqa: A004 - tui_probe.open, as gzip.open
     from tui_probe.errors import ChoiceError, ProbeError, TraceError
     from tui_probe.integrations.notebook import load_ipython_extension, profile
+    from tui_probe.integrations.page_view import view
     from tui_probe.verdicts.kernel_findings import KernelFinding as Finding
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "load_ipython_extension",
     "open",
     "profile",
+    "view",
 ]
 
 _PLACES: Final = {
@@ -60,9 +62,10 @@ _PLACES: Final = {
     "load_ipython_extension": ("tui_probe.integrations.notebook", "load_ipython_extension"),
     "open": ("tui_probe.api.traces", "open_trace"),
     "profile": ("tui_probe.integrations.notebook", "profile"),
+    "view": ("tui_probe.integrations.page_view", "view"),
 }
 """Modules of the public names. They are imported on first use: the command line needs none of them, and
-Importing NumPy takes longer than ``tui-probe --version`` takes."""
+importing NumPy takes longer than ``tui-probe --version`` takes."""
 
 
 def __getattr__(name: str) -> Any:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import runpy
 import subprocess
 import sys
+from html import escape
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 import tui_probe
-from tui_probe.errors import TraceError, UsageError
+from tests.recorded import SIMULATED
+from tui_probe.errors import ChoiceError, TraceError, UsageError
 
 PROGRAM = Path(__file__).with_name("faulty.py")
 OPTIONS = ("--sim", "-p", "gmem_sectors_by_line", "--name", "notebook")
@@ -79,3 +82,20 @@ def test_lambda_and_wrong_option_are_refused() -> None:
         tui_probe.profile(lambda: None)
     with pytest.raises(TraceError, match="unknown option"):
         tui_probe.profile(print, options=("--no-such-option",))
+
+
+def test_objects_of_a_trace_show_themselves() -> None:
+    kernel = tui_probe.open(SIMULATED / "gmem_sectors").kernels[0]
+    findings = kernel.findings()
+    html = kernel._repr_html_()
+    assert "<th>finding</th>" in findings._repr_html_()
+    assert escape(findings[0].claim) in html
+    assert findings[0].claim.split(":")[0] in repr(findings)
+    page = tui_probe.view(kernel, "summary")
+    ElementTree.fromstring(page._repr_svg_())
+    assert "limited by" in str(page)
+    assert page.to_dict()["view"] == "summary"
+    with pytest.raises(ChoiceError, match=r"page dmat of .* has no data"):
+        tui_probe.view(kernel, "dmat")
+    with pytest.raises(UsageError, match="is a page of a whole trace"):
+        tui_probe.view(kernel, "graphs")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
+from tui_probe.api.findings import Findings
 from tui_probe.api.results import Launches, Results
 from tui_probe.api.tables import TableSequence
 from tui_probe.draw import units
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from tui_probe.trace.launch_events import ProbeMode
     from tui_probe.trace.model import Kernel as TracedKernel
     from tui_probe.trace.model import Status, Trace
-    from tui_probe.verdicts.kernel_findings import KernelFinding
 
 _NAME: Final = 60
 """Cells of a kernel's name in its ``repr``."""
@@ -125,9 +126,9 @@ class Kernel:
         """
         return metrics_of(self._kernel)
 
-    def findings(self) -> list[KernelFinding]:
+    def findings(self) -> Findings:
         """All findings by its newest results, the most valuable first, with its limiter and what was not measured."""
-        return kernel_findings(self._trace, self._kernel)
+        return Findings(kernel_findings(self._trace, self._kernel))
 
     def to_dict(self) -> dict[str, Any]:
         """The fields of ``tui-probe report --format json``, of plain types."""
@@ -137,6 +138,11 @@ class Kernel:
         why = f" ({self.reason})" if self.reason and self.status != "probed" else ""
         launches = units.counted(self._kernel.launches, "launch")
         return f"<Kernel #{self.index} {shorten(self.demangled, _NAME)}: {self.status}{why}, {launches}>"
+
+    def _repr_html_(self) -> str:
+        """Return its findings and launches as HTML, for notebooks."""
+        findings, launches = self.findings(), self.launches
+        return f"<pre>{escape(repr(self))}</pre>{findings._repr_html_()}{launches._repr_html_()}"
 
 
 class Kernels(Sequence[Kernel], TableSequence):
@@ -160,6 +166,11 @@ class Kernels(Sequence[Kernel], TableSequence):
 
     def _shown_rows(self) -> Iterator[TracedKernel]:
         return (kernel._kernel for kernel in self._kernels)
+
+
+def trace_of(kernel: Kernel) -> Trace:
+    """Return the trace that a kernel was read from, for pages of it."""
+    return kernel._trace
 
 
 def metrics_of(kernel: TracedKernel) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:

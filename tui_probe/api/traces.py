@@ -7,6 +7,7 @@ from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tui_probe.api.findings import Findings
 from tui_probe.api.kernels import Kernel, Kernels
 from tui_probe.draw import units
 from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from tui_probe.evals.answer import Answer
     from tui_probe.trace.model import Trace as FollowedTrace
-    from tui_probe.verdicts.kernel_findings import KernelFinding
 
 
 class Trace:
@@ -83,10 +83,10 @@ class Trace:
         what = f"several kernel names contain {name!r}" if matches else f"no kernel name contains {name!r}"
         raise ChoiceError(f"{self.path}: {what}; there are: {among}")
 
-    def findings(self) -> list[KernelFinding]:
+    def findings(self) -> Findings:
         """The losses of its kernels with the largest shares, their limiters, and what was not measured."""
         chosen = {kernel.index for kernel in self.kernels}
-        return [finding for finding in run_findings(self._trace).findings if finding.kernel.index in chosen]
+        return Findings(each for each in run_findings(self._trace).findings if each.kernel.index in chosen)
 
     def brief(self, max_chars: int = MAX_CHARS) -> str:
         """Return the verdict on each kernel, the worst lines and what to measure next in at most ``max_chars``
