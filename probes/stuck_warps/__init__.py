@@ -9,7 +9,7 @@ from tui_probe.probekit.evidence import counted
 from tui_probe.probekit.finding import Finding
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric
-from tui_probe.probekit.probe import Probe, Question
+from tui_probe.probekit.probe import Probe
 
 from .analysis import analyse
 from .causes import likely_cause
@@ -79,7 +79,6 @@ PROBES: Final = (
         name="stuck_warps",
         analyse=lambda of: analyse(of.result, of.kernel.folder),
         metrics=METRICS,
-        question=Question("hangs", "where is a kernel stuck that does not end?", 200),
         findings=findings,
         lines=LINES,
         views=(STUCK_VIEW,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
@@ -173,7 +174,17 @@ class StuckView(Document):
             yield [column.value(group) for column in columns if column.value is not None]
 
 
-STUCK_VIEW: Final = probe_view(
+def _missing_reason(source: ViewSource) -> str | None:
+    if _VIEW.missing(source) is None:
+        return None
+    run = source.trace.run_info
+    limit = run.options.get("watchdog") if run is not None else None
+    if not limit:
+        return "the run had no watchdog: run with --watchdog 10s"
+    return f"no launch of this kernel has run longer than {limit:g} s"
+
+
+_VIEW: Final = probe_view(
     "stuck",
     "Stuck warps",
     "the places of the warps of a launch that did not end, and what they wait for",
@@ -185,3 +196,4 @@ STUCK_VIEW: Final = probe_view(
     ),
     order=5,
 )
+STUCK_VIEW: Final = replace(_VIEW, missing=_missing_reason)

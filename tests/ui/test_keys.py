@@ -299,6 +299,18 @@ async def _(stage: Stage, key: str) -> None:
     assert "budget reached: result files; raise with --max-result-files; kept 0 of 1 launch of " in stage.text
 
 
+@checks("stuck")
+async def _(stage: Stage, key: str) -> None:
+    assert stage.target is not None
+    trace = stage.target.traces[0]
+    await stage.press(key)
+    assert "K after the end runs it with --watchdog 10s" in stage.text
+    (trace / "run.json").write_text(json.dumps({"launcher": os.getpid(), "options": {"watchdog": 2.0}}))
+    await stage.refresh()
+    await stage.press(key)
+    assert "no launch has run longer than 2 s" in stage.text
+
+
 @checks("pause")
 async def _(stage: Stage, key: str) -> None:
     assert stage.target is not None

@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import ProbeFileError
+from tui_probe.probe_files.choices import watchdog_probe
 from tui_probe.probe_files.loading import built_in_files, installed_directories, installed_files, probe_files_in
 from tui_probe.probekit.guard import guarded
 from tui_probe.probekit.page_kinds import DRAWN_PAGES, FIXED_PAGES, RESERVED_PAGES, SHARED_PAGES
@@ -48,6 +49,12 @@ def all_probes() -> list[Probe]:
     return sorted(
         built_in.values(), key=lambda probe: (probe.question.rank if probe.question else _NO_RANK, probe.name)
     )
+
+
+def watchdog_page() -> str:
+    """The name of the page with the results of the watchdog. Raises ProbeFileError if its probe is missing."""
+    probe = probe_named(watchdog_probe())
+    return probe.views[0].name if probe is not None and probe.views else FIXED_PAGES[0]
 
 
 def probe_names_where(wanted: Callable[[Probe], Any]) -> tuple[str, ...]:

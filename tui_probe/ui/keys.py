@@ -92,6 +92,7 @@ TABLE = (
     Key("processes", ("P",), "processes", "live", "choose a process of the program from a list"),
     Key("pause", ("space",), "pause", "live", "pause the display; the target and the recording continue", "pause"),
     Key("record", ("ctrl+r",), "record", "live", "record launches, or let them run unprobed"),
+    Key("stuck", ("K",), "stuck", "live", "where a kernel is stuck; without --watchdog: run again with it"),
     Key("next_found", ("exclamation_mark",), "next_found", "live",
         "next flagged kernel (!)", "finding"),
     Key("zoom", ("z",), "zoom", "live", "the focused pane in full size, and back", "full size"),

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 BETWEEN_HINT: Final = "on the page Source: m on the first line, m on the last, then R measures it"
 """Message that fits a line of 80 cells."""
 
-BETWEEN_QUESTION: Final = "how long is each warp there?"
-"""Question to ask once the lines are marked."""
+OPTION_QUESTIONS: Final = {"--between": "how long is each warp there?", "--watchdog": "where is a kernel stuck?"}
+"""Questions that options answer; of lines once they are marked."""
 
 
 def survey_choice(value: str | Callable[[], object]) -> PickerItem:
@@ -106,7 +106,8 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
     survey = survey_choice(SURVEY_OPTION)
     if first and all(item.value != first for item in (survey, *questions)):
         known = {question.option: question.words for question in all_questions()}
-        label = BETWEEN_QUESTION if first.startswith("--between") else known.get(first, "what this page shows")
+        fixed = (words for option, words in OPTION_QUESTIONS.items() if first.startswith(option))
+        label = next(fixed, known.get(first, "what this page shows"))
         questions.append(PickerItem(first, label, value=first))
     questions.sort(key=lambda item: item.value != first)  # the others stay as they are
     lacking = sum(item.value == first for item in questions)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Container
 
 from tui_probe.pages.views import FIXED_PAGES
+from tui_probe.probekit.registry import watchdog_page
 from tui_probe.trace.user_state import LastView
 from tui_probe.ui import keys
 from tui_probe.ui.early_keys import EarlyKeys
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from tui_probe.ui.views.view import PaneView
     from tui_probe.ui.widgets.tabs import Tab
 
+WATCHDOG_OPTION = "--watchdog 10s"
+"""Option of the run to offer where a kernel may be stuck: code cannot be added while it runs."""
 _LOGS = ("process", "events", "stdout", "stderr")
 """Pages that are logs."""
 
@@ -300,6 +303,22 @@ class LiveScreen(ViewScreen):
             self.notice(
                 "launches are recorded" if on else f"launches run unprobed; {keys.key_of('record')} records again"
             )
+
+    def action_stuck(self) -> None:
+        """Show the warps of the last launch that does not end; offer a run that finds them if this one cannot."""
+        trace = self.process.trace if self.process else None
+        watchdog = trace.run_info.options.get("watchdog") if trace is not None and trace.run_info else None
+        if trace is None:
+            self.notice("no kernel was launched yet")
+        elif not watchdog and self.current_selection.snapshot.running:
+            self.notice(f"no code can be added to a running kernel; K after the end runs it with {WATCHDOG_OPTION}")
+        elif not watchdog:
+            self.probe_app.run_again(trace.directory, None, WATCHDOG_OPTION)
+        elif not trace.state.stuck:
+            self.notice(f"no launch has run longer than {watchdog:g} s")
+        else:
+            self.table.select(trace.state.stuck[-1].kernel)
+            self.show_screen_of_kernel(watchdog_page())
 
     def action_again(self) -> None:
         """Run the program again."""
