@@ -1,0 +1,74 @@
+"""Pages of the documentation site: all are in the navigation, and links between them lead somewhere.
+
+``.ci/run`` builds the site; this needs no MkDocs.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from docs.generate.pages import pictures, site_markdown, site_pages
+from tui_probe.cli.commands import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+@cache
+def files() -> dict[str, str]:
+    """All files of the site that are text."""
+    return {"index.md": (ROOT / "docs" / "index.md").read_text(encoding="utf-8"), **site_pages()}
+
+
+@cache
+def anchors(path: str) -> set[str]:
+    """Anchors of the headings of a page, as MkDocs makes them."""
+    headings = re.findall(r"^#+ (.*)$", files()[path], re.MULTILINE)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading.lower()).strip()) for heading in headings}
+
+
+def test_navigation_lists_each_page_once() -> None:
+    listed = re.findall(r": ([\w/.-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(path for path in files() if path.endswith(".md"))
+
+
+def test_links_lead_to_pages_and_headings() -> None:
+    known = {*files(), *pictures()}
+    for path, text in files().items():
+        prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+        for link in LINK.findall(prose):
+            target, _, anchor = link.partition("#")
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(path), target)) if target else path
+            assert target in known, f"{path}: {link}"
+            assert not anchor or anchor in anchors(target), f"{path}: {link}"
+
+
+@pytest.mark.parametrize(
+    ("text", "linked"),
+    [
+        ("`tui-probe help json`", "[`tui-probe help json`](../topics/json.md)"),
+        ("`tui-probe show lines T`", "[`tui-probe show lines T`](../reference/commands.md#tui-probe-show)"),
+        ("[`tui-probe run`](x.md) `tui-probe nothing`", "[`tui-probe run`](x.md) `tui-probe nothing`"),
+        ("```console gpu\n$ `tui-probe help json`\n```", "```console\n$ `tui-probe help json`\n```"),
+    ],
+)  # fmt: skip
+def test_commands_become_links(text: str, linked: str) -> None:
+    assert site_markdown(text) == linked
+
+
+def test_command_reference_has_commands_and_options() -> None:
+    page = files()["reference/commands.md"]
+    assert all(f"\n## tui-probe {name}\n" in page for name in COMMANDS)
+    assert "\ntui-probe run [OPTIONS] COMMAND...\n" in page
+    assert "\n| `--machine-code` `" in page
+
+
+def test_api_reference_has_signatures() -> None:
+    page = files()["reference/api.md"]
+    assert "\nclass tui_probe.Kernel\n" in page
+    assert "\ntui_probe.open(" in page
