@@ -58,7 +58,7 @@ def problems(site: Path) -> list[str]:
             url for url in (*page.links, *page.loaded) if not urlsplit(url).netloc and ":" not in url.split("/")[0]
         ]
         found += [f"{where}: {url}: {wrong}" for url in local if (wrong := missing(path, url, pages))]
-    for path in sorted(site.rglob("*.css")):
+    for path in sorted([*site.rglob("*.css"), *site.rglob("*.svg")]):
         urls = re.findall(r"url\(\s*['\"]?((?:https?:)?//[^)'\"]+)", path.read_text(encoding="utf-8"))
         found += [f"{path.relative_to(site)}: loads {url}" for url in urls]
     return found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import runpy
 from functools import cache
 from pathlib import Path
 
@@ -72,3 +73,18 @@ def test_api_reference_has_signatures() -> None:
     page = files()["reference/api.md"]
     assert "\nclass tui_probe.Kernel\n" in page
     assert "\ntui_probe.open(" in page
+
+
+def test_checker_reports_links_anchors_and_foreign_addresses(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        '<h1 id="here">A</h1><a href="#here"></a><a href="#gone"></a><a href="b.html"></a><a href="https://x.org"></a>'
+        '<script src="https://x.org/x.js"></script><link rel="canonical" href="https://x.org"><img src="c.svg">'
+    )
+    (tmp_path / "c.svg").write_text("<style>src: url('https://x.org/f.woff')</style>")
+    found = runpy.run_path(str(ROOT / ".ci" / "check_site.py"))["problems"](tmp_path)
+    assert found == [
+        "a.html: loads https://x.org/x.js",
+        "a.html: #gone: no such anchor",
+        "a.html: b.html: no such file",
+        "c.svg: loads https://x.org/f.woff",
+    ]

@@ -56,9 +56,7 @@ def prepare(folder: Path) -> None:
 
 def add_programs(folder: Path) -> None:
     """Add programs that launch kernels, under the names that the pages use, and a repository around them."""
-    program = (
-        f"import runpy, sys\nsys.argv[1:] = ['--repeat', '2']\nrunpy.run_path({EXAMPLE!r}, run_name='__main__')\n"
-    )
+    program = f"import runpy, sys\nsys.argv[1:] = ['--repeat', '2']\nrunpy.run_path({EXAMPLE!r}, run_name='__main__')\n"
     shutil.rmtree(folder / "before")  # the name of a run, which a directory would hide
     (folder / "old").mkdir()
     for name in ("train.py", "gemm.py", "program.py", "old/train.py"):

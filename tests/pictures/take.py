@@ -1,8 +1,9 @@
-"""Run a command in a terminal, press keys, and save what the screen shows as SVG.
+"""Run a command in a terminal, press keys, and save the screen as SVG, or several screens as a recording.
 
     python -m tests.pictures.take --size 120x34 --keys '6 sleep:1 Down' --out live.svg -- COMMAND...
 
-``--keys`` are tmux key names in order; ``sleep:S`` waits S seconds, ``until:TEXT`` waits until TEXT is on the screen.
+``--keys`` are tmux key names in order; ``sleep:S`` waits S seconds, ``until:TEXT`` waits until TEXT is on the screen,
+``frame:S`` adds the screen to a recording, for S seconds. Without frames, the last screen is the picture.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
+
+from tests.pictures.animation import animated, without_fonts
 
 SOCKET = f"tui-probe-pictures-{os.getpid()}"
 PATIENCE = 60.0
@@ -50,10 +53,16 @@ def main() -> None:
     tmux("-f", "/dev/null", "new-session", "-d", "-x", columns, "-y", rows, shell)
     tmux("set", "-g", "status", "off")
     tmux("resize-window", "-x", columns, "-y", rows)
+    frames: list[tuple[str, float]] = []
     try:
         for key in shlex.split(options.keys):
-            act(key)
-        save(tmux("capture-pane", "-e", "-p"), int(columns), options.title, options.out)
+            if key.startswith("frame:"):
+                frames.append((picture(int(columns), int(rows), options.title), float(key.partition(":")[2])))
+            else:
+                act(key)
+        shown = animated(frames) if frames else picture(int(columns), int(rows), options.title)
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(shown, encoding="utf-8")
     finally:
         tmux("kill-server")
 
@@ -86,15 +95,14 @@ def wait_for(text: str) -> None:
         time.sleep(0.2)
 
 
-def save(screen: str, columns: int, title: str, out: Path) -> None:
-    """Write the captured screen as SVG."""
+def picture(columns: int, rows: int, title: str) -> str:
+    """The screen as SVG."""
+    screen = tmux("capture-pane", "-e", "-p").rstrip("\n").split("\n")
     console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    for line in screen.rstrip("\n").split("\n"):
+    for line in [*screen, *[""] * (rows - len(screen))]:
         console.print(Text.from_ansi(line), no_wrap=True, crop=True, end="\n")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    picture = console.export_svg(title=title, theme=THEME)
     # Some viewers drop the spaces at the start of a text otherwise.
-    out.write_text(picture.replace("<text ", '<text xml:space="preserve" '), encoding="utf-8")
+    return without_fonts(console.export_svg(title=title, theme=THEME)).replace("<text ", '<text xml:space="preserve" ')
 
 
 if __name__ == "__main__":
