@@ -1,0 +1,110 @@
+"""The page ``tui-probe help support``, from ``results.json``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.support.catalogue import PROGRAMS
+from tests.support.running import ROOT
+from tui_probe.engine.refusals import ARCHITECTURE_SUPPORT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+RESULTS: Final = Path(__file__).with_name("results.json")
+PAGE: Final = ROOT / "tui_probe" / "help" / "support.md"
+HEAD: Final = """# support: programs, GPUs and drivers with which tui-probe was run
+
+`python -m tests.support.matrix` makes this page from `tests/support/results.json`. It runs each program of
+`tests/support/programs` twice, without tui-probe and with `run --machine-code all --tensors` and the default probes.
+*Unharmed* means: the same output and exit status. What was not run is *not run*: it may work.
+
+""" PROGRAM_NOTES: Final = """ Kernels are those that the program launched; *PTX* and *SASS* count those with a
+probe in that mode. *Lines* counts source files that the trace names, *tensors* variables with names. On the
+simulated GPU the hook, the engine and the probes are those of a GPU; programs that need the CUDA runtime cannot run
+there.
+
+## Earlier runs
+
+Measured before this table existed, with other programs (`tui-probe help measured`); output was the same.
+
+"""
+GPU_NOTES: Final = """
+## Architectures
+
+*Grafted* counts pairs of a kernel and a probe (`block_sched`, `gmem_sectors`, `dmat`, `inst_mix`): the probe was
+inserted into SASS for this architecture, without a GPU, and `nvdisasm` read the result. The other pairs are
+refused. `tui-probe help architectures` lists the kinds of probes. PTX mode does not depend on the architecture.
+
+"""
+DRIVER_NOTES: Final = """
+## CUDA and drivers
+
+Runs on GPUs used driver 580.159 with CUDA 13.0, on H100 and H200. Other drivers were not run. A wheel needs no CUDA
+version: the hook is built without CUDA headers. `ptxas` 13.0 and 13.5 were used.
+"""
+
+
+def markdown(results: Mapping[str, Any]) -> str:
+    """Return the whole page."""
+    rows = [program_row(program.title, results["programs"].get(program.name)) for program in PROGRAMS]
+    head = ("program", "GPU", "outcome", "kernels", "PTX", "SASS", "lines", "tensors", "versions")
+    earlier = [
+        (each["program"], each["hardware"], each["kernels"], each["ptx"], each["sass"], each["versions"])
+        for each in results["documented"]
+    ]
+    grafts = {each["arch"]: each for each in results["architectures"]}
+    tools = sorted({each["tools"] for each in results["architectures"] if each["tools"]})
+    gpus = [
+        architecture_row(support.arch, support.gpus, grafts.get(support.arch), results["run_architectures"])
+        for support in ARCHITECTURE_SUPPORT
+    ]
+    return "".join(
+        (
+            HEAD, table(head, rows), PROGRAM_NOTES,
+            table(("program", "GPU", "kernels", "probed in PTX", "with SASS", "versions"), earlier), GPU_NOTES,
+            table(("architecture", "GPUs", "run", "grafted"), gpus),
+            f"\nTools: {'; '.join(tools)}.\n" if tools else "", DRIVER_NOTES,
+        )
+    )  # fmt: skip
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines) + "\n"
+
+
+def program_row(title: str, record: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return the cells of a program."""
+    if record is None or record["outcome"] == "not run":
+        return (title, "–", "not run", *["–"] * 6)
+    problem = f": {record['problem']}" if record["problem"] else ""
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items()) or "–"
+    numbers = (number(record[key]) for key in ("kernels", "ptx", "sass", "source_files", "tensors"))
+    return (title, f"{record['hardware']}", f"{record['outcome']}{problem}", *numbers, versions)
+
+
+def number(value: int | None) -> str:
+    return "–" if value is None else str(value)
+
+
+def architecture_row(arch: int, gpus: str, grafts: Mapping[str, Any] | None, run: Mapping[str, str]) -> tuple[str, ...]:
+    made = "not tested" if grafts is None or grafts["tried"] is None else f"{grafts['grafted']} of {grafts['tried']}"
+    return (f"sm_{arch}", gpus or "–", run.get(str(arch), "not run"), made)
+
+
+def read_results() -> dict[str, Any]:
+    results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return results
+
+
+def write(results: Mapping[str, Any], page: Path = PAGE) -> None:
+    """Store results, and make the page of them."""
+    RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    page.write_text(markdown(results), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(read_results())
