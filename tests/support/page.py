@@ -21,22 +21,23 @@ HEAD: Final = """# support: programs, GPUs and drivers with which tui-probe was 
 `tests/support/programs` twice, without tui-probe and with `run --machine-code all --tensors` and the default probes.
 *Unharmed* means: the same output and exit status. What was not run is *not run*: it may work.
 
-""" PROGRAM_NOTES: Final = """ Kernels are those that the program launched; *PTX* and *SASS* count those with a
-probe in that mode. *Lines* counts source files that the trace names, *tensors* variables with names. On the
-simulated GPU the hook, the engine and the probes are those of a GPU; programs that need the CUDA runtime cannot run
-there.
+"""
+PROGRAM_NOTES: Final = """
+Kernels are those that the program launched; *PTX* and *SASS* count those with a probe in that mode. *Lines* counts
+source files that the trace names, *tensors* variables with names. On the simulated GPU the hook, the engine and the
+probes are those of a GPU; programs that need the CUDA runtime cannot run there.
 
 ## Earlier runs
 
-Measured before this table existed, with other programs (`tui-probe help measured`); output was the same.
+Measured before this table existed, with other programs (`tui-probe help measured`):
 
 """
 GPU_NOTES: Final = """
 ## Architectures
 
 *Grafted* counts pairs of a kernel and a probe (`block_sched`, `gmem_sectors`, `dmat`, `inst_mix`): the probe was
-inserted into SASS for this architecture, without a GPU, and `nvdisasm` read the result. The other pairs are
-refused. `tui-probe help architectures` lists the kinds of probes. PTX mode does not depend on the architecture.
+inserted into SASS for this architecture, without a GPU, and `nvdisasm` read the result. The other pairs are refused.
+`tui-probe help architectures` lists the kinds of probes. PTX mode does not depend on the architecture.
 
 """
 DRIVER_NOTES: Final = """
