@@ -12,6 +12,7 @@ import pytest
 
 from tests import golden as goldens
 from tests.golden import Run, content_of, parts_of, read
+from tests.patience import HANG
 
 MODULE = """
 from tests.golden import golden
@@ -112,7 +113,9 @@ def test_the_switches(tmp_path: Path) -> None:
     def pytest_says(*words: str) -> tuple[int, str]:
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words, "tests/area"]
         bare = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        done = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command, cwd=tmp_path, env=bare, capture_output=True, text=True, timeout=HANG, check=False
+        )
         return done.returncode, done.stdout
 
     page = area / "goldens" / "page.txt"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import HANG
 from tui_probe.own_python import own_environment
 
 MODULE = "raise SystemExit('this module is the program\\'s')"
@@ -17,7 +18,7 @@ MODULE = "raise SystemExit('this module is the program\\'s')"
 def tui_probe(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "tui_probe", *words],
-        cwd=folder, env=os.environ | variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        cwd=folder, env=os.environ | variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG,
     )  # fmt: skip
 
 

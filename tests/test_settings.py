@@ -107,7 +107,7 @@ def test_keys_can_be_exchanged() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem_text"),
     [
-        ({"sortt": ("x",)}, "keys.sortt: there is no such id; the ids are interrupt,"),
+        ({"sortt": ("x",)}, "keys.sortt: unknown id; ids: interrupt,"),
         ({"sort": ("hyper+x",)}, "keys.sort: 'hyper+x' is not a key"),
         ({"sort": ("enterr",)}, "keys.sort: 'enterr' is not a key"),
         ({"sort": ("slash",)}, "keys.sort: / is already the key of search"),

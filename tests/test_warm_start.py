@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import HANG
 from tests.warm_start import COLD, START, read_at_start
 from tui_probe.simgpu.examples import demo
 
@@ -24,7 +25,7 @@ def outcome(folder: Path, *words: str, **more: str) -> tuple[int, str, list[str]
     """Status, output, and error output but for the name of the trace."""
     done = subprocess.run(
         [*START, *words], cwd=folder, env=os.environ | {"COLUMNS": "80"} | more, input="given", capture_output=True,
-        text=True, timeout=60, start_new_session=True,
+        text=True, timeout=HANG, start_new_session=True,
     )  # fmt: skip
     return done.returncode, done.stdout, [line for line in done.stderr.splitlines() if "trace in" not in line]
 

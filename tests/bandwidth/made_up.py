@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from tui_probe.bandwidth.device import DeviceProperties
-from tui_probe.bandwidth.measure import Rate
-from tui_probe.bandwidth.rates import Bandwidth
+from tui_probe.bandwidth.device import DeviceProperties, bus_bandwidth
+from tui_probe.bandwidth.rates import Bandwidth, Rate
 from tui_probe.cli.bandwidth import lines
 
-CARD = DeviceProperties("Test card", 132, 60 << 20, 141 << 30, 3_201_000, 6144, 232_448)
+CARD = DeviceProperties("Test card", 132, 60 << 20, 141 << 30, 3_201_000, 6144, bus_bandwidth(3_201_000, 6144), 232_448)
 LATENCY = 0.8e-6
 PEAK = 4.3e12
 FLIGHTS = tuple(4096 << power for power in range(6))
@@ -18,7 +18,8 @@ BLOCKS = (1, 4, 16, 33, 66, 132, 264, 528, 1056)
 
 def rate(key: str, what: str, bytes_per_second: float, *, on_bus: bool = False, size: int = 1 << 30) -> Rate:
     time = size / bytes_per_second
-    return Rate(key, what, size, (time, 1.02 * time, 0.99 * time), limit=CARD.memory_bandwidth if on_bus else None)
+    limit = CARD.memory_bandwidth if on_bus else None
+    return Rate.from_times(key, what, size, (time, 1.02 * time, 0.99 * time), limit)
 
 
 def swept(blocks: int, in_flight: int) -> Rate:
@@ -27,7 +28,8 @@ def swept(blocks: int, in_flight: int) -> Rate:
     wanted = on_way / LATENCY
     reached = min(wanted, PEAK) * (1 - 0.08 * max(0.0, 1 - PEAK / wanted))
     time = (1 << 28) / reached
-    return Rate("to_shared", "memory to shared memory", 1 << 28, (time,) * 3, blocks, in_flight, CARD.memory_bandwidth)
+    rate = Rate.from_times("to_shared", "memory to shared memory", 1 << 28, (time,) * 3, CARD.memory_bandwidth)
+    return replace(rate, blocks=blocks, in_flight=in_flight)
 
 
 def measured(*, auto: bool = True) -> Bandwidth:

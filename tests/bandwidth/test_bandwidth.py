@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.bandwidth.device import DeviceProperties
-from tui_probe.bandwidth.measure import CHUNK, Rate, measure_disk
-from tui_probe.bandwidth.rates import Bandwidth
+from tui_probe.bandwidth.device import DeviceProperties, bus_bandwidth
+from tui_probe.bandwidth.disk import CHUNK, measure_disk
+from tui_probe.bandwidth.rates import Bandwidth, Rate
 from tui_probe.cli.bandwidth import lines
 from tui_probe.cli.main import main
 from tui_probe.errors import BandwidthError
 
-CARD = DeviceProperties("Test card", 132, 50 << 20, 141 << 30, 3_201_000, 6144, 232_448)
+CARD = DeviceProperties("Test card", 132, 50 << 20, 141 << 30, 3_201_000, 6144, bus_bandwidth(3_201_000, 6144), 232_448)
 RATES = [
-    Rate("memory_read", "memory, read", 4 << 30, (1.0e-3, 1.1e-3, 0.9e-3), limit=CARD.memory_bandwidth),
-    Rate("l2_read", "L2, read", 1 << 30, (2e-4, 2e-4, 2e-4)),
+    Rate.from_times("memory_read", "memory, read", 4 << 30, (1.0e-3, 1.1e-3, 0.9e-3), CARD.memory_bandwidth),
+    Rate.from_times("l2_read", "L2, read", 1 << 30, (2e-4, 2e-4, 2e-4)),
 ]
 SWEEP = [
-    Rate("to_shared", "memory to shared memory", blocks * flight * 100, (1e-3,), blocks, flight)
+    Rate("to_shared", "memory to shared memory", blocks * flight * 1e5, blocks=blocks, in_flight=flight)
     for blocks in (1, 132)
     for flight in (4096, 32768)
 ]
@@ -45,7 +45,7 @@ def test_every_kernel_runs_and_fills_the_buffer(natives: Path) -> None:
 
 def test_the_specification_is_clock_times_width() -> None:
     assert CARD.memory_bandwidth == pytest.approx(4.917e12, rel=1e-3)
-    assert DeviceProperties("x", 1, 1, 1, 0, 6144, 1).memory_bandwidth is None
+    assert bus_bandwidth(0, 6144) is None
 
 
 def test_json_has_null_where_nothing_was_specified() -> None:

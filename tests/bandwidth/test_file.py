@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.bandwidth.made_up import CARD, measured, write_result
-from tui_probe.bandwidth.rates import MeasuredRate
+from tui_probe.bandwidth.rates import Rate
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.pages.opening import open_imported
 from tui_probe.pages.bandwidth_page import open_bandwidth
@@ -23,7 +23,7 @@ from tui_probe.verdicts.bandwidth import read_bandwidth
 FIELDS = ("key", "what", "size", "seconds", "repeats", "spread", "blocks", "in_flight", "limit")
 
 
-def values(rate: MeasuredRate) -> list[object]:
+def values(rate: Rate) -> list[object]:
     return [getattr(rate, name) for name in FIELDS] + [pytest.approx(rate.bytes_per_second)]
 
 

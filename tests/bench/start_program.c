@@ -1,17 +1,20 @@
-/* Launches kernels of its own once each, and prints the milliseconds at which it did what, by CLOCK_MONOTONIC:
- * "main", "context" when there is one, "first" after the first launch, "launched" after the last, "end". */
+/* Loads kernels, waits some milliseconds (the second argument), and launches each once. Prints the milliseconds at which
+ * it did what, by CLOCK_MONOTONIC: "main", "context" when there is one, "first" after the first launch, "launched" after
+ * the last, "end". */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
-#define CALL(name, ...) do { \
+#define CALL(name, ...)                                 \
+    do {                                                \
         int (*call)() = (int (*)())dlsym(driver, name); \
-        int result = call ? call(__VA_ARGS__) : -1; \
-        if (result) { \
-            fprintf(stderr, "%s: %d\n", name, result); \
-            exit(1); \
-        } \
+        int result = call ? call(__VA_ARGS__) : -1;     \
+        if (result) {                                   \
+            fprintf(stderr, "%s: %d\n", name, result);  \
+            exit(1);                                    \
+        }                                               \
     } while (0)
 
 static void tell(const char *what)
@@ -28,7 +31,7 @@ int main(int n_arguments, char **arguments)
     char ptx[1 << 16], name[20];
     void *driver = dlopen("libcuda.so.1", RTLD_NOW), *context, *module, *function, *buffer;
     if (!driver || n < 1 || n > 100) {
-        fprintf(stderr, "%s\n", driver ? "usage: start_program [KERNELS up to 100]" : dlerror());
+        fprintf(stderr, "%s\n", driver ? "usage: start_program [KERNELS up to 100] [MILLISECONDS]" : dlerror());
         return 1;
     }
     CALL("cuInit", 0);
@@ -38,10 +41,14 @@ int main(int n_arguments, char **arguments)
     tell("context");
     char *at = ptx + sprintf(ptx, ".version 7.0\n.target sm_70\n.address_size 64\n");
     for (int i = 0; i < n; i++)
-        at += sprintf(at, ".visible .entry store%d__8(.param .u64 to)\n{\n.reg .b32 %%r<3>;\n.reg .b64 %%rd<3>;\n"
-                          "ld.param.u64 %%rd1, [to];\nld.global.u32 %%r1, [%%rd1];\nadd.u32 %%r2, %%r1, %d;\n"
-                          "st.global.u32 [%%rd1], %%r2;\nret;\n}\n", i, i);
+        at += sprintf(at,
+                      ".visible .entry store%d__8(.param .u64 to)\n{\n.reg .b32 %%r<3>;\n.reg .b64 %%rd<3>;\n"
+                      "ld.param.u64 %%rd1, [to];\nld.global.u32 %%r1, [%%rd1];\nadd.u32 %%r2, %%r1, %d;\n"
+                      "st.global.u32 [%%rd1], %%r2;\nret;\n}\n",
+                      i, i);
     CALL("cuModuleLoadData", &module, ptx);
+    if (n_arguments > 2)
+        usleep(1000 * (useconds_t)atoi(arguments[2]));
     for (int i = 0; i < n; i++) {
         void *parameters[] = {&buffer};
         sprintf(name, "store%d__8", i);

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.patience import HANG
+
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT = 60  # seconds; reaching it means that something hangs
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -22,7 +23,7 @@ def command(tmp_path: Path) -> Command:
     """``command("doctor", environment={...})`` runs ``tui-probe doctor`` in an empty folder, without a terminal."""
 
     def run(*words: str, environment: dict[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
-        settings = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "timeout": LIMIT} | options
+        settings = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "timeout": HANG} | options
         path = f"{ROOT}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")
         variables = os.environ | {"PYTHONPATH": path, "COLUMNS": "100"} | (environment or {})
         program = [sys.executable, "-m", "tui_probe", *words]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.golden import golden
+from tests.patience import HANG
 from tui_probe import __version__, errors
 from tui_probe.cli import main as front
 from tui_probe.cli.commands import COMMANDS
@@ -57,7 +58,7 @@ def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=HANG,
     )
     assert result.stdout.splitlines()[-1] == "HEAVY"
 
@@ -151,7 +152,7 @@ def test_a_reader_that_leaves_early_is_no_error(words: str, monkeypatch: pytest.
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     result = subprocess.run(
         ["sh", "-c", f'"$0" -m tui_probe {words}; echo $? >&2', sys.executable],
-        stdout=open_pipe_without_reader(), stderr=subprocess.PIPE, cwd=ROOT, text=True, timeout=60,
+        stdout=open_pipe_without_reader(), stderr=subprocess.PIPE, cwd=ROOT, text=True, timeout=HANG,
     )  # fmt: skip
     assert result.stderr == "0\n"
 
@@ -160,7 +161,7 @@ def test_full_disk_is_reported_in_one_line() -> None:
     with Path("/dev/full").open("wb") as full:
         result = subprocess.run(
             [sys.executable, "-m", "tui_probe", "probes"],
-            stdout=full, stderr=subprocess.PIPE, cwd=ROOT, text=True, timeout=60,
+            stdout=full, stderr=subprocess.PIPE, cwd=ROOT, text=True, timeout=HANG,
         )  # fmt: skip
     assert (result.returncode, result.stderr) == (1, "tui-probe: error: stdout: No space left on device\n")
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import HANG
 from tests.recorded import DATA, H200
 from tui_probe.trace.portable_files import open_flags, read_at, read_into
 
-from .conftest import LIMIT, ROOT
+from .conftest import ROOT
 
 DEMO, BYTES = H200 / "demo", H200 / "demo_bytes"
 COMMANDS = (
@@ -30,7 +31,7 @@ def test_reading_commands_need_nothing_that_windows_lacks(tmp_path: Path) -> Non
     command = [sys.executable, "-m", "tests.cli.without_posix", *COMMANDS]
     variables = os.environ | {"PYTHONPATH": str(ROOT)}
     result = subprocess.run(
-        command, cwd=tmp_path, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT
+        command, cwd=tmp_path, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG
     )
     assert result.stdout.splitlines() == [f"0 {command.split()[0]}" for command in COMMANDS], result.stderr
 

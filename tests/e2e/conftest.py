@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import HANG
 from tests.warm_start import simulator_python
 from tui_probe.simgpu.examples import demo
 
@@ -20,7 +21,6 @@ SAXPY = [*EXAMPLE, "--kernel", "saxpy"]
 """The example's cheapest kernel that loads and stores, for tests that need no other."""
 RUN = [sys.executable, "-m", "tui_probe", "run", "-p", "block_sched", "--sim"]
 """A run of the cheapest probe, for tests that are about something else."""
-LIMIT = 120  # seconds; reaching it means that something hangs
 
 
 def with_probe(options: Sequence[str]) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class Tool:
     def _run(self, command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=LIMIT, start_new_session=True,
+            timeout=HANG, start_new_session=True,
         )  # fmt: skip
 
 

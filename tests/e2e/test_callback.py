@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tui_probe.cli.profiling import callback_of, named_callback
+from tui_probe.cli.callbacks import callback_of, named_callback
 from tui_probe.errors import UsageError
 from tui_probe.pages.run_report import run_report
 from tui_probe.probe_files.loading import built_in_files

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import HANG
 from tui_probe.trace.follow import open_trace
 
 from ..hook.conftest import compile_c
@@ -20,7 +21,6 @@ from ..launcher.test_signals import children_of, command_line, wait_for_end
 from .conftest import RUN, Tool
 
 PATIENT = 40  # seconds that a program's end may wait for its results, unless someone asks the program to end
-HANG = 60  # seconds
 
 # Launches some kernels and says so; a word of the command line tells it what to do with SIGTERM.
 MANY = """

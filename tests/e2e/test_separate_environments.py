@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import HANG
 from tui_probe.launcher.environment import MODULES, START
 from tui_probe.trace.follow import open_trace
 
@@ -39,7 +40,7 @@ def test_program_and_tool_use_packages_of_their_own_environments(tool: Tool, env
     given = {"PYTHONPATH": str(site), "TUI_PROBE_NATIVE": str(tool.natives)}
     command = [*RUN, "--no-report", "--", python, str(PROGRAM)]
     result = subprocess.run(
-        command, cwd=tool.folder, env=variables | given, capture_output=True, text=True, timeout=120
+        command, cwd=tool.folder, env=variables | given, capture_output=True, text=True, timeout=HANG
     )
     assert result.returncode == 0, result.stderr
 

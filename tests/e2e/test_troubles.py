@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import HANG
 from tui_probe.pages.run_report import run_report
 from tui_probe.trace.follow import open_trace
 
@@ -56,7 +57,7 @@ def test_kernels_are_probed_after_the_engine_has_died(tool: Tool) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == b"zero_fill ok\n"
         kill_engine(process.pid)
-        rest, messages = process.communicate(b"\n", timeout=60)
+        rest, messages = process.communicate(b"\n", timeout=HANG)
     assert (process.returncode, rest) == (0, b"saxpy ok\n")
     (line,) = messages.decode().splitlines()
     trace = open_trace(tool.folder / line.split()[-1])
@@ -71,7 +72,7 @@ def test_a_target_that_is_asked_to_end_saves_its_results(tool: Tool) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == b"zero_fill ok\n"
         process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        process.wait(HANG)
         assert process.stderr is not None
         messages = process.stderr.read()
     assert process.returncode == 128 + signal.SIGTERM

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tui_probe.ui.live.gpus import GpuView, gpu_lines, open_nvml, sample_all
+from tui_probe.nvml import open_nvml, sample_all
+from tui_probe.ui.live.gpus import GpuView, gpu_lines
 
 
 def test_the_management_library_gives_every_figure() -> None:

@@ -103,7 +103,7 @@ def test_a_result_is_drawn_while_the_program_runs_and_another_terminal_watches(t
         first.wait("launch")
         print(first.text)
         first.type("\x03\x03")
-        first.wait("the target has ended", 20)
+        first.wait("the program has ended", 20)
         first.type(CTRL_Q)
         assert first.wait_for_end() == 130
         assert_restored(first)

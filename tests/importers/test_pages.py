@@ -15,6 +15,7 @@ import pytest
 from tests.formats import check_formats
 from tests.golden import golden
 from tests.importers.files import line, real, write
+from tests.patience import HANG
 from tests.sizes import golden_widths, widest
 from tui_probe.cli.main import main
 
@@ -139,7 +140,7 @@ def test_asking_for_help_imports_nothing_heavy() -> None:
     program += "print('HEAVY', *({'textual', 'numpy', 'rich', 'sqlite3'} & {*sys.modules}))"
     for words in (["import", "--help"], ["import", "ncu", "--help"], ["import", "nsys", "--help"]):
         done = subprocess.run(
-            [sys.executable, "-c", program, *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+            [sys.executable, "-c", program, *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=HANG
         )
         assert "usage: tui-probe import" in done.stdout
         assert done.stdout.splitlines()[-1].strip() == "HEAVY"

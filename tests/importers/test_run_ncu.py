@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.importers.files import REAL
+from tests.patience import HANG
 from tui_probe.errors import LaunchError
 from tui_probe.launcher.ncu import find_ncu, needs_root
 
@@ -49,7 +50,7 @@ def run(folder: Path, tools: Path | None, *words: str) -> subprocess.CompletedPr
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG,
     )
 
 

@@ -6,16 +6,23 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from tests.patience import HANG
 from tui_probe.errors import UsageError
 from tui_probe.integrations.baselines import find_baseline, read_baseline
-from tui_probe.pages.gate_report import gate_lines, gate_markdown
-from tui_probe.verdicts.gate import Judgement, judge_times, time_interval, time_verdict
+from tui_probe.integrations.clock_watch import ClockWatch
+from tui_probe.pages.gate_report import clock_lines, gate_lines, gate_markdown
+from tui_probe.verdicts.gate import Clocks, Judgement, judge_times, time_interval, time_verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PROGRAM = str(Path(__file__).with_name("faulty.py"))
 
@@ -84,6 +91,58 @@ def test_verdict_on_times_states_its_interval(ratio: float, noise: float, verdic
 def test_too_few_blocks_give_no_verdict() -> None:
     (judged,) = judge_times({"gemm": blocks(2, 0, 3, 1)}, 0.01)
     assert (judged.verdict, judged.before) == ("cannot tell", "–")
+
+
+class FakeNvml:
+    """A GPU with the clock and the reasons of each sample in turn; the last one stays."""
+
+    NVMLError = RuntimeError
+    NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
+
+    def __init__(self, samples: list[tuple[int, int]]) -> None:
+        self.samples, self.taken = samples, threading.Event()
+
+    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
+        if len(self.samples) == 1:
+            self.taken.set()
+        return 1
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def answer(*_: object) -> Any:
+            if name == "nvmlDeviceGetClockInfo":
+                return self.samples[0][0]
+            if name == "nvmlDeviceGetCurrentClocksEventReasons":
+                return (self.samples.pop(0) if len(self.samples) > 1 else self.samples[0])[1]
+            if name == "nvmlDeviceGetHandleByIndex":
+                return 0
+            raise RuntimeError("Not Supported")
+
+        return answer
+
+
+def watched(nvml: FakeNvml) -> ClockWatch:
+    """Clocks of a program that runs until one sample of the GPU is left."""
+    watch = ClockWatch(lambda: (nvml, ""), interval=0.001)
+    with watch.during("now"):
+        assert nvml.taken.wait(HANG)
+    return watch
+
+
+def test_clocks_of_busy_samples_are_stated_with_what_limits_them() -> None:
+    idle, power_cap = 0x1, 0x4
+    clocks = watched(FakeNvml([(345, idle), (1980, 0), (1755, power_cap), (345, idle)])).clocks("now")
+    assert clocks == Clocks(2, 1755, 1867.5, 1980, {"SW power cap": 0.5})
+    assert clocks.text == "1755 to 1980 MHz, median 1868, SW power cap in 50% of samples"
+    other = Clocks(2, 1700, 1700, 1700, {})
+    (_, line, _, warning) = clock_lines({"now": clocks, "baseline": other}, 0.01)
+    assert line == f"SM clock, now: {clocks.text}"
+    assert warning.startswith("The clocks differ by 9.9%: lock them with nvidia-smi")
+    assert clock_lines({"now": "NVML is missing"}, 0.01)[1] == "SM clock, now: NVML is missing"
+
+
+def test_clocks_of_an_idle_gpu_are_unknown() -> None:
+    assert watched(FakeNvml([(345, 1), (345, 1)])).clocks("now") is None
+    assert ClockWatch(lambda: (None, "no driver")).absent == "no driver"
 
 
 def test_reports_name_what_is_worse_first_and_leave_out_the_same() -> None:

@@ -15,6 +15,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from tests.patience import HANG
 from tui_probe.integrations import child_process
 from tui_probe.integrations.child_process import Finished, run_tui_probe
 from tui_probe.integrations.mcp_server import Roots, Tools, make_server, outcome_text
@@ -159,7 +160,7 @@ async def test_modules_of_the_working_directory_are_not_imported(tmp_path: Path)
 
 async def file_with(path: Path) -> str:
     """Wait for a file with text."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + HANG
     while not (path.exists() and path.read_text()):
         assert time.monotonic() < end
         await asyncio.sleep(0.02)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.patience import HANG
 from tui_probe.errors import UsageError
 from tui_probe.integrations.launched_kernels import LaunchedKernel, LaunchedKernels, exceeded
 
@@ -47,7 +48,7 @@ def run_pytest(folder: Path, natives: Path, *options: str) -> subprocess.Complet
     (folder / "pytest.ini").write_text("[pytest]\n")
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *options]
     environment = os.environ | {"TUI_PROBE_NATIVE": str(natives), "PYTHONPATH": str(PROGRAM.parents[2])}
-    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=HANG, check=False)
 
 
 def test_limits_are_checked_on_the_simulated_gpu(tmp_path: Path, natives: Path) -> None:

@@ -23,9 +23,11 @@ from tests.sizes import golden_widths
 from tests.trace.make import TraceWriter
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
-from tui_probe.pages.comparison import Comparison
+from tui_probe.draw.view import no_progress
+from tui_probe.pages.comparison import Comparison, compare_traces
 from tui_probe.pages.comparison_tables import ComparedSide
 from tui_probe.probekit.metric import Better
+from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.changes import KernelPair, ValueChange
 from tui_probe.verdicts.comparison_verdict import pair_verdict
 from tui_probe.verdicts.kernel_values import KernelValue, median_over_launches
@@ -174,6 +176,25 @@ def test_the_first_line_says_what_it_comes_to(capfd: pytest.CaptureFixture[str])
     same = told(capfd, "before:copy", ":copy", "--width", "80").splitlines()
     assert same[0] == " B is as fast as A: time 100 µs → 100 µs; 1 finding remaining"
     assert " A and B are the same" in same
+
+
+@pytest.mark.usefixtures("pair")
+def test_comparison_sorts_kernels_and_their_values() -> None:
+    page = compare_traces(open_trace(Path("before")), open_trace(Path("after")), no_progress)
+    page.sort_by("kernel")
+    lines = [plain(line) for line in page.lines(200)]
+    head = next(number for number, line in enumerate(lines) if line.startswith(" kernel ↑"))
+    kernels = [line.split("(")[0].split()[0] for line in lines[head + 1 : lines.index("", head)]]
+    assert kernels == sorted(kernels)
+    page.sort_by("before")
+    page.sort_by("before")
+    lines = [plain(line) for line in page.lines(200)]
+    head = next(number for number, line in enumerate(lines) if line.startswith(" metric") and "A↑" in line)
+    link = page.lead(head + 1)
+    assert link is not None
+    assert link.about in lines[head + 1], "rows lead to their pages in this order"
+    number, text = page.worst() or (0, "")
+    assert text.split()[-1].strip("()") in lines[number]
 
 
 @pytest.mark.usefixtures("pair")

@@ -120,6 +120,19 @@ def test_a_table_of_launches_has_a_column_of_blocks(writer: Sampling) -> None:
     assert [words in row for row, words in zip(rows[3:5], (" all ", " 16 of 64 blocks "), strict=True)] == [True, True]
 
 
+def test_launches_are_sorted_by_a_column_and_stay_so(writer: Sampling) -> None:
+    trace = trace_of(writer, GRID, 16, 32)
+    view, newer = (CountTable(ViewSource(trace, trace.kernels[0]), "Sectors", no_progress) for _ in range(2))
+    view.sort_by("load_sectors")
+    newer.take_over(view)
+    for table in (view, newer):
+        _, head, _, *rows = ("".join(text for text, _ in line) for line in table.lines(160))
+        assert "load sectors ↓" in head
+        assert [row.split(" of 64")[0].split()[-1] for row in rows[1:3]] == ["32", "16"]
+    newer.sort_by("load_sectors")
+    assert "load sectors ↑" in "".join(text for text, _ in newer.lines(160)[1])
+
+
 def test_words_in_the_live_table_say_of_which_blocks_they_are(writer: Sampling) -> None:
     trace = trace_of(writer, GRID)
     assert "of 64 blocks" not in summarize_findings(trace, trace.kernels[0]).words

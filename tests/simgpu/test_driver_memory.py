@@ -190,3 +190,51 @@ def test_pointer_attributes(driver: Driver) -> None:
     answers = (HANDLE * 2)(ctypes.addressof(kind), ctypes.addressof(ordinal))
     driver.cuPointerGetAttributes(2, wanted, answers, U64(ctypes.addressof(buffer)))
     assert (kind.value, ordinal.value) == (0, -2)  # not the driver's
+
+
+PROPERTIES = (ctypes.c_int * 8)(1, 0, 1, 0)
+"""CUmemAllocationProp: pinned memory of device 0."""
+ACCESS = (ctypes.c_int * 3)(1, 0, 3)
+"""CUmemAccessDesc: device 0 reads and writes."""
+PAGE = 2 << 20
+
+
+def reserve(driver: Driver, bytes_: int, wanted: int = 0) -> int:
+    address = U64()
+    driver.cuMemAddressReserve(ctypes.byref(address), SIZE(bytes_), SIZE(0), U64(wanted), U64(0))
+    return address.value
+
+
+def test_reserved_addresses_are_accessible_while_memory_is_mapped(driver: Driver) -> None:
+    granularity, handle = SIZE(), U64()
+    driver.cuMemGetAllocationGranularity(ctypes.byref(granularity), PROPERTIES, 0)
+    assert granularity.value == PAGE
+    address = reserve(driver, 3 * PAGE)
+    with fails(Code.INVALID_VALUE):
+        driver.read(address, 1)
+    driver.cuMemCreate(ctypes.byref(handle), SIZE(PAGE), PROPERTIES, U64(0))
+    before, _ = memory_info(driver)
+    driver.cuMemMap(U64(address + PAGE), SIZE(PAGE), SIZE(0), handle, U64(0))
+    with fails(Code.INVALID_VALUE):
+        driver.read(address + PAGE, 1)
+    driver.cuMemSetAccess(U64(address + PAGE), SIZE(PAGE), ACCESS, SIZE(1))
+    driver.cuMemRelease(handle)
+    driver.cuMemcpyHtoD_v2(U64(address + 2 * PAGE - 3), b"abc", SIZE(3))
+    assert driver.read(address + 2 * PAGE - 3, 3) == b"abc"
+    assert before - memory_info(driver)[0] == PAGE
+    for refused in (driver.cuMemFree_v2, lambda at: driver.cuMemAddressFree(at, SIZE(PAGE))):
+        with fails(Code.INVALID_VALUE):
+            refused(U64(address + PAGE))
+    driver.cuMemUnmap(U64(address + PAGE), SIZE(PAGE))
+    driver.cuMemAddressFree(U64(address), SIZE(3 * PAGE))
+    assert memory_info(driver)[0] == before
+
+
+def test_reservation_gets_the_wanted_address_if_it_is_free(driver: Driver) -> None:
+    address = reserve(driver, 4 * PAGE)
+    driver.cuMemAddressFree(U64(address), SIZE(4 * PAGE))
+    assert reserve(driver, PAGE, address + 2 * PAGE) == address + 2 * PAGE
+    elsewhere = reserve(driver, 2 * PAGE, address + PAGE)
+    assert elsewhere != address + PAGE
+    driver.cuMemAddressFree(U64(address + 2 * PAGE), SIZE(PAGE))
+    driver.cuMemAddressFree(U64(elsewhere), SIZE(2 * PAGE))

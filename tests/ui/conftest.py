@@ -15,6 +15,7 @@ from textual.css.stylesheet import Stylesheet
 
 from tests.fixed_probes import fixed_probes
 from tests.golden import golden
+from tests.patience import HANG
 from tests.sizes import headings, lost, widest
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.ui import Appearance
@@ -22,6 +23,7 @@ from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.live.current_selection import MARKED
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.live.gpus import GpuSampler
+from tui_probe.ui.screens.view_screen import ViewScreen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -81,11 +83,14 @@ def _parsed_styles() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Frames come with ``refresh`` and ``tick`` only, and what was found in all kernels with one of them, however busy
-    the machine is."""
-    for module in ("live.live_frames", "screens.paged"):
+    """Frames come with ``refresh`` and ``tick`` only, and all traces and findings with one of them; messages stay, and
+    a second interrupt comes in time: however busy the machine is."""
+    for module in ("live.live_frames", "screens.paged", "screens.home"):
         monkeypatch.setattr(f"tui_probe.ui.{module}.INTERVAL", 3600.0)
+    monkeypatch.setattr("tui_probe.ui.ending.SECOND_INTERRUPT", 3600.0)
+    monkeypatch.setattr(ViewScreen.notice, "__defaults__", (3600.0,))
     monkeypatch.setattr("tui_probe.ui.live.live_pages.REST", 0.0)
+    monkeypatch.setattr("tui_probe.ui.live.feed.MAX_INTERVAL", 60.0)
     for name in ("FINDING_PORTION", "RESULT_PORTION"):
         monkeypatch.setattr(f"tui_probe.ui.live.results.{name}", 60.0)
 
@@ -126,21 +131,28 @@ class Stage:
         return "\n".join(re.sub(r"^[╭┏├┣╰┗+][─━=-]?(?= )|[─━=-]*[╮┓┤┫╯┛+]$", "", line).rstrip() for line in lines)
 
     async def settle(self) -> None:
-        """Wait until no background thread works and all messages are handled."""
-        app = self.app
+        """Wait until no background thread works and all messages are handled, or the application ends."""
         for _ in range(100):  # what a message or a result does may lead to others
-            while not all(worker.idle for worker in (app.tables, app.logs, app.analyses)):
+            while self.is_working():
                 await asyncio.sleep(0.001)
             await self.pilot.pause()
             if self.is_quiet():
                 break
+        else:
+            pytest.fail(f"messages lead to messages without an end\n{self.text}")
+
+    def is_working(self) -> bool:
+        """Return whether a background thread works, or its result waits. No one takes results of an ended program."""
+        workers = (self.app.tables, self.app.logs, self.app.analyses)
+        return self.app.is_running and not all(worker.idle for worker in workers)
 
     def is_quiet(self) -> bool:
         """Return whether no background thread works, and no one has a message or a callback to handle."""
-        workers = (self.app.tables, self.app.logs, self.app.analyses)
+        if not self.app.is_running:
+            return True
         pumps = (self.app, *self.app.screen.walk_children(with_self=True))
         waiting = any(pump._message_queue.qsize() or pump._next_callbacks for pump in pumps)
-        return all(worker.idle for worker in workers) and not waiting and not self.app.screen._callbacks
+        return not waiting and not self.app.screen._callbacks and not self.is_working()
 
     async def refresh(self) -> None:
         """Read what is new, and draw a frame of it."""
@@ -166,7 +178,7 @@ class Stage:
 
     async def until(self, holds: Callable[[], bool], what: str) -> None:
         """Wait for a condition that a thread brings about."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + HANG
         while not holds():
             assert time.monotonic() < end, f"{what}\n{self.text}"
             await asyncio.sleep(0.01)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from tests.patience import HANG
 from tui_probe.draw.view import COMMANDS, Drawing
 from tui_probe.pages.views import FIXED_PAGES, kind_of, kinds
 from tui_probe.probekit.page_kinds import ViewKind
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewSource
 
 FAKES = ("fake", "fake_2", "fake_3", "fake_4")
-PATIENCE = 10
 
 
 class Gate:
@@ -36,7 +36,7 @@ class Gate:
 
     def wait(self) -> None:
         self.reached.set()
-        assert self.open.wait(PATIENCE)
+        assert self.open.wait(HANG)
 
 
 class FakeDrawing(Drawing):

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Self
 
 import pyte
 
+from tests.patience import HANG
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -111,7 +113,7 @@ class Terminal:
         with self._lock:
             return len(self.received)
 
-    def wait(self, what: str | Callable[[], bool], timeout: float = 20) -> None:
+    def wait(self, what: str | Callable[[], bool], timeout: float = HANG) -> None:
         """Wait until a text is on the screen, or a condition holds after some output."""
         holds = what if callable(what) else lambda: what in self.shown
         with self._lock:
@@ -120,7 +122,7 @@ class Terminal:
                     f"{what!r} did not come in {timeout} s; status {self.status}; shown:\n{self.shown}"
                 )
 
-    def quiet(self, seconds: float = 0.7, timeout: float = 20, *, steady: bool = False) -> int:
+    def quiet(self, seconds: float = 0.7, timeout: float = HANG, *, steady: bool = False) -> int:
         """Wait until nothing came for ``seconds``; returns the bytes received so far.
 
         With ``steady``, what a clock in seconds needs counts as nothing: a screen that shows the time never stops.
@@ -137,7 +139,7 @@ class Terminal:
                 return seen[-1][1]
         raise AssertionError("the terminal never became quiet")
 
-    def wait_for_end(self, timeout: float = 15) -> int:
+    def wait_for_end(self, timeout: float = HANG) -> int:
         """Wait until the command has ended; returns its exit status, or minus the signal."""
         with self._lock:
             assert self._lock.wait_for(lambda: self.status is not None, timeout), "the command did not end"

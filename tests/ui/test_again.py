@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import HANG
 from tests.recorded import H200
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import FakeTarget, TraceWriter
@@ -41,7 +42,7 @@ async def test_from_the_summary_to_a_run_that_answers(demo: Path) -> None:
         await stage.press("enter")
         assert "further questions: R, or tui-probe run OPTION" in stage.text
         await stage.press("R")
-        assert "Run again, to ask" in stage.text
+        assert "Run again" in stage.text
         assert "▌-p " in stage.text
         assert "which loads and stores are uncoalesced?" in stage.text
         await stage.press(*"coalesced")
@@ -76,7 +77,7 @@ def rerun_request(session: Session) -> tuple[Path, tuple[str, ...]] | None:
     return None if session.again is None else (session.again.trace, session.again.options)
 
 
-HOW = "on the page Source: m on the first line, m on the last, then R measures it"
+HOW = "on page Source press m on the first line, m on the last line, then R"
 
 
 @pytest.mark.parametrize("words", ["between", "time between"])
@@ -115,7 +116,7 @@ async def test_the_time_between_two_marks_on_the_source_is_asked_for_first(demo:
         await stage.press("3", "2")
         assert "marked zero_fill.cu:1-2" in stage.text
         await stage.press("R")
-        assert "▌--between zero_fill.cu:1-2  how long is each warp there?" in stage.text
+        assert "▌--between zero_fill.cu:1-2  how much time does each warp spend there?" in stage.text
         await stage.pilot.press("enter")
     assert rerun_request(session) == (demo, ("--between", "zero_fill.cu:1-2"))
 
@@ -148,7 +149,7 @@ async def test_from_the_live_screen_as_before(demo: Path) -> None:
     session = Session(traces=(demo,))
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("R")
-        assert "Run again, to ask" in stage.text
+        assert "Run again" in stage.text
         await stage.press(*"before")
         await stage.pilot.press("enter")
     assert rerun_request(session) == (demo, ())
@@ -173,7 +174,7 @@ async def test_the_palette_knows_questions(demo: Path) -> None:
         await stage.press("colon", *"coalesced")
         assert "▌ask: which loads and stores are uncoalesced?" in stage.text
         await stage.press(*"xyz")
-        assert "nothing here has all these words" in stage.text
+        assert "no entry contains these words" in stage.text
         await stage.press("backspace", "backspace", "backspace", "enter")
         assert "▌-p gmem_sectors_by_line  which loads and stores are uncoalesced?" in stage.text
         await stage.pilot.press("enter")
@@ -219,7 +220,7 @@ async def test_keys_typed_at_once_wait_for_the_questions(demo: Path, monkeypatch
     known, offer = threading.Event(), rerun.offer
 
     def slow(*of: Any) -> Any:
-        assert known.wait(60)
+        assert known.wait(HANG)
         return offer(*of)
 
     monkeypatch.setattr(rerun, "offer", slow)
@@ -233,7 +234,7 @@ async def test_keys_typed_at_once_wait_for_the_questions(demo: Path, monkeypatch
         assert "reading…" in stage.text
         known.set()
         await stage.settle()
-        assert "Run again, to ask: before" in stage.text
+        assert "Run again: before" in stage.text
         assert "▌as before" in stage.text
         await stage.press("escape")
         assert stage.app.screen is behind
@@ -249,7 +250,7 @@ async def test_keys_typed_at_once_wait_for_the_questions(demo: Path, monkeypatch
 async def test_a_menu_that_was_left_does_not_come_back(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = threading.Event()
     monkeypatch.setattr(
-        rerun, "offer", lambda trace, *_: known.wait(60) and rerun.RerunOffer(trace, problem="it is gone")
+        rerun, "offer", lambda trace, *_: known.wait(HANG) and rerun.RerunOffer(trace, problem="it is gone")
     )
     async with on_stage(Session(traces=(demo,)), (80, 24)) as stage:
         await stage.press("enter")
@@ -267,7 +268,7 @@ async def test_rerun_refusal_gives_reason(demo: Path) -> None:
     (demo / "run.json").write_text(json.dumps(record | {"cwd": "/no/such/folder"}))
     async with on_stage(Session(traces=(demo,)), (120, 40)) as stage:
         await stage.press("R")
-        assert "its folder is not on this machine: run this where the program is" in stage.text
+        assert "its directory is not on this machine; run this on the machine of the program" in stage.text
         command = shlex.join(["tui-probe", "run", "-p", record["probe"], "--", *record["command"]])
         assert isinstance(stage.app.screen, NameScreen)
         assert stage.app.screen.list.names == [command]
@@ -284,7 +285,7 @@ async def test_a_program_that_runs_is_not_started_twice(tmp_path: Path) -> None:
     trace.kernel("add")
     async with on_stage(Session(target=FakeTarget(tmp_path, [trace.directory])), (120, 40)) as stage:
         await stage.press("enter", "R")
-        assert "the program still runs: when it has ended, R runs it again" in stage.text
+        assert "the program is still running; press R after it ends" in stage.text
 
 
 def test_the_command_line_of_what_was_asked_for() -> None:

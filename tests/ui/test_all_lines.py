@@ -13,6 +13,7 @@ from tui_probe.ui import Appearance
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.views.table_views import GrowingView
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200" / "attention_sectors"
 
@@ -55,3 +56,13 @@ async def test_help_says_how_to_read_it(trace: Path) -> None:
         await stage.press("0", "a", "tab", "question_mark")
         assert isinstance(stage.app.screen, HelpScreen)
         assert "Every line that a probe measured" in stage.text
+
+
+async def test_order_of_rows_is_kept_when_the_page_grows(trace: Path) -> None:
+    async with on_stage(Session(traces=(trace,)), (120, 40)) as stage:
+        await stage.press("0", "a", "tab", "s", "enter")
+        view = stage.live.view
+        assert isinstance(view, GrowingView)
+        view._seen = ()
+        await stage.refresh()
+        assert view.sorted_column == "kernel"

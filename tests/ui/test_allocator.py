@@ -6,6 +6,7 @@ import time
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from tests.patience import HANG
 from tests.trace.make import TraceWriter
 from tui_probe.ui.live import feed_sources
 from tui_probe.ui.live.feed import Feed, Session
@@ -24,7 +25,7 @@ def test_free_memory_is_returned_periodically(monkeypatch: pytest.MonkeyPatch, t
     writer.start()
     feed = Feed(Session(traces=(writer.directory,)), interval=0.01)
     feed.start()
-    end = time.monotonic() + 20
+    end = time.monotonic() + HANG
     while len(calls) < 3 and time.monotonic() < end:
         time.sleep(0.01)
     feed.stop()

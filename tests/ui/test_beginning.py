@@ -40,9 +40,9 @@ async def test_a_kernel_and_its_launch(tmp_path: Path, address: Address, kernel:
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        (Address(None, "nonsense"), "nothing in this trace is :nonsense"),
-        (Address(None, "0", 99), "nothing in this trace is :0@99"),
-        (Address(None, "0", 5), "nothing in this trace is :0@5"),
+        (Address(None, "nonsense"), "this trace has no :nonsense"),
+        (Address(None, "0", 99), "this trace has no :0@99"),
+        (Address(None, "0", 5), "this trace has no :0@5"),
         (Address(None, "(", None), "select a kernel by regular expression or index"),
     ],
 )

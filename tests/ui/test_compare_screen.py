@@ -95,7 +95,7 @@ async def test_missing_marked_trace_is_reported(tmp_path: Path) -> None:
     shutil.rmtree(before)
     async with on_stage(Session(traces=(after,)), (120, 40)) as stage:
         await stage.press("C")
-        assert "the marked one cannot be read: " in stage.inside
+        assert "cannot read the marked kernel: " in stage.inside
         await stage.press("C")
         assert "marked #" in stage.inside
 
@@ -145,7 +145,7 @@ async def test_pages_have_numbers() -> None:
         await stage.press("1")
         assert isinstance(screen.view, DocumentView)
         await stage.press("2")
-        assert "there is no page 2" in stage.inside
+        assert "this screen has no page 2" in stage.inside
         await stage.press("less_than_sign")
         assert screen.current == screen.tabs[-1].id == "timeline"
 

@@ -14,7 +14,7 @@ from tests.ui.conftest import on_stage
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.compare import CompareRunsScreen
 
-WORDS = "R compares with the run before"
+WORDS = "R compares with the previous run"
 
 
 def runs(folder: Path, *names: str) -> list[Path]:
@@ -35,8 +35,8 @@ async def test_two_keys_compare_with_the_run_before(tmp_path: Path) -> None:
         assert WORDS in stage.text.split("\n")[-2]
         await stage.press("R")
         assert "▌compare" in stage.text
-        assert "what changed since the run before?" in stage.text
-        assert "with first, 1970-01-01; nothing has to run for that" in stage.text
+        assert "what changed since the previous run?" in stage.text
+        assert "with first, 1970-01-01; nothing runs" in stage.text
         await stage.press("enter")
         screen = stage.app.screen
         assert isinstance(screen, CompareRunsScreen)
@@ -65,9 +65,9 @@ async def test_without_an_earlier_run_nothing_is_offered(tmp_path: Path, names: 
     last = runs(tmp_path, *names)[0]
     async with on_stage(Session(traces=(last,)), (120, 40)) as stage:
         await stage.refresh()
-        assert "run before" not in stage.text
+        assert "previous run" not in stage.text
         await stage.press("R", *"compare")
-        assert "nothing here has all these words" in stage.text
+        assert "no entry contains these words" in stage.text
 
 
 async def test_previous_run_is_offered_without_rerun(tmp_path: Path) -> None:
@@ -76,6 +76,6 @@ async def test_previous_run_is_offered_without_rerun(tmp_path: Path) -> None:
     (second / "run.json").write_text(json.dumps(record | {"cwd": "/no/such/folder"}))
     async with on_stage(Session(traces=(second,)), (120, 40)) as stage:
         await stage.press("R")
-        assert "the command to run elsewhere: its folder is not here" in stage.text
+        assert "show the command: its directory is not here" in stage.text
         await stage.press("enter")
         assert isinstance(stage.app.screen, CompareRunsScreen)

@@ -24,6 +24,7 @@ from tui_probe.ui.layout import SMALLEST
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.requests import HomeSources, OpenPath, OpenTrace, StartDemo, StartForm, StartProgram
 from tui_probe.ui.screens.compare import CompareRunsScreen
+from tui_probe.ui.screens.further_pages import LetterScreen
 from tui_probe.ui.screens.home import HomeScreen, heights
 from tui_probe.ui.screens.lists import PickScreen
 from tui_probe.ui.views import recent
@@ -174,7 +175,7 @@ async def _(stage: Stage, key: str) -> None:
     home = screen(stage).home
     await stage.press(key)
     assert home.choice is None
-    assert "which program?" in stage.text
+    assert "type the command line of a program" in stage.text
     await stage.press(*"./a.out")
     await stage.pilot.press(key)
     assert home.choice == StartProgram()
@@ -184,7 +185,7 @@ async def _(stage: Stage, key: str) -> None:
 @checks("older_runs")
 async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
-    assert "this command ran once" in stage.text
+    assert "this command has no older runs" in stage.text
     home = screen(stage)
     home.recent.show([*TRACES, *AGAIN])
     await stage.press("down", key, "down", "down")
@@ -196,13 +197,13 @@ async def _(stage: Stage, key: str) -> None:
     await stage.press("tab", "down", "down", "down", "down", "down")
     home.enter("machine")
     await stage.press(key)
-    assert "this is for the list of traces" in stage.text
+    assert "this key acts in the list of traces" in stage.text
 
 
 @checks("compare_runs")
 async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
-    assert "no earlier run of this command: C on a kernel of one trace" in stage.text
+    assert "no previous run of this command; to compare traces" in stage.text
     home = screen(stage)
     home.recent.show([*TRACES, *AGAIN])
     await stage.press("down", key)
@@ -212,11 +213,32 @@ async def _(stage: Stage, key: str) -> None:
     assert stage.app.screen is home
     home.enter("machine")
     await stage.press(key)
-    assert "this is for the list of traces" in stage.text
+    assert "this key acts in the list of traces" in stage.text
     home.recent.show([])
     home.enter("recent")
     await stage.press(key)
     assert "there is no trace to compare" in stage.text
+
+
+@checks("sort_traces")
+async def _(stage: Stage, key: str) -> None:
+    home = screen(stage)
+    home.recent.show([*TRACES, *AGAIN])
+    await stage.press(key)
+    assert isinstance(stage.app.screen, LetterScreen)
+    (letter,) = (item.letter for item in stage.app.screen.list.items if item.label == "command")
+    await stage.press(letter)
+    assert "command ↑" in stage.text
+    rows = [line for line in stage.text.splitlines() if " ago " in line]
+    order = ("./broken", "./killed", "▶3 ./matmul", "python train.py")
+    assert all(command in row for command, row in zip(order, rows, strict=True)), rows
+    await stage.press(key, "enter", "home", "down", "c")
+    assert "command ↓" in stage.text, "the same column again"
+    rows = [line for line in stage.text.splitlines() if " ago " in line]
+    assert "▼3 ./matmul" in rows[1]
+    assert "└ Nov19_111111_8" in rows[3], "runs of a command stay together, the newest first"
+    await stage.press("tab", key)
+    assert home.form.form.command == "s", "the form takes the letter"
 
 
 @checks("leave_home")
@@ -260,7 +282,7 @@ async def test_the_program_of_a_trace_is_run_again(tmp_path: Path) -> None:
     _, after = write_pair(tmp_path)
     async with at_home(home_of([Brief(after, NOW - 5, "./train")]), (120, 40)) as stage:
         await stage.press("R")
-        assert "Run again, to ask" in stage.text or "tui-probe run" in stage.text
+        assert "Run again" in stage.text or "tui-probe run" in stage.text
         await stage.press("escape", "tab", "tab", "R")
         assert "select a run in the list of traces" in stage.text
 
@@ -308,7 +330,7 @@ async def test_a_question_chooses_the_probe_of_the_form(word: str) -> None:
         await stage.press("colon", *f"ask {word}", "enter")
         assert home.form.probe.startswith("gmem_sectors")
         assert screen(stage).current == "form"
-        assert f"-p {home.form.probe} answers that" in stage.text
+        assert f"-p {home.form.probe} is selected" in stage.text
 
 
 async def test_a_long_command_line_stays_in_sight_where_the_cursor_is() -> None:
@@ -329,12 +351,12 @@ async def test_paths_of_the_command_are_completed(tmp_path: Path, monkeypatch: p
     home = home_of()
     async with at_home(home, (120, 40)) as stage:
         await stage.press("tab", *"python tr")
-        assert "python train\\ folder/   → takes it" in stage.text
+        assert "python train\\ folder/   → accepts" in stage.text
         await stage.press("right")
         assert home.form.command == "python train\\ folder/"
         assert "fill.py  first.py" in stage.text
         await stage.press("f")
-        assert "→ takes it" in stage.text, "both continue with an i"
+        assert "→ accepts" in stage.text, "both continue with an i"
         await stage.press("end", "r", "right")
         assert home.form.command == "python train\\ folder/first.py"
         await stage.press("home", "right")
@@ -411,6 +433,14 @@ async def test_the_list_is_filtered() -> None:
         assert "no trace contains" in stage.text
 
 
+async def test_search_filters_the_list_while_typing() -> None:
+    async with at_home(home_of()) as stage:
+        await stage.press("slash", *"train")
+        assert "./matmul" not in stage.text
+        await stage.press("escape")
+        assert "./matmul" in stage.text
+
+
 async def test_without_traces_the_form_has_the_keys() -> None:
     async with at_home(home_of(traces=())) as stage:
         assert "no traces yet" in stage.text
@@ -420,9 +450,9 @@ async def test_without_traces_the_form_has_the_keys() -> None:
 async def test_without_traces_enter_on_the_empty_list_runs_the_example() -> None:
     home = home_of(traces=())
     async with at_home(home) as stage:
-        assert "Esc leads here, then Enter" in stage.text
+        assert "Esc, then Enter" in stage.text
         await stage.press("escape")
-        assert "Enter runs the example" in stage.text
+        assert "Enter to run the demo" in stage.text
         await stage.pilot.press("enter")
     assert home.choice == StartDemo()
 
@@ -444,8 +474,8 @@ async def test_a_path_is_opened_from_the_palette(tmp_path: Path, monkeypatch: py
         await stage.press("colon", *"open path", "enter")
         assert "open:" in stage.text
         await stage.press(*"so")
-        assert "open: some\\   → takes it" not in stage.text
-        assert "→ takes it" in stage.text
+        assert "open: some\\   → accepts" not in stage.text
+        assert "→ accepts" in stage.text
         await stage.press("tab", *"t", "tab")
         assert "open: some\\ trace/" in stage.text
         await stage.pilot.press("enter")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import HANG
 from tests.ui.synthetic import example
 from tests.ui.terminal import ROOT, Terminal
 from tests.ui.test_pty import CTRL_C, CTRL_Q, assert_restored
@@ -32,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 def test_home_opens_trace_and_returns(folder: Path) -> None:
     with Terminal([*HERE, str(folder)], (80, 24)) as terminal:
         terminal.wait("./vector_add")
-        terminal.wait("to look at")
+        terminal.wait("need attention")
         terminal.resize(120, 40)
         terminal.wait("kernels  probe")
         terminal.type("\r")
@@ -55,7 +56,7 @@ def test_home_starts_program_and_returns(folder: Path, natives: Path) -> None:
     program.write_text("import time\nprint('hello from the target', flush=True)\ntime.sleep(600)\n")
     environment = {"TUI_PROBE_NATIVE": str(natives)}
     with Terminal([*HERE, str(folder)], (120, 40), environment) as terminal:
-        terminal.wait("to look at")
+        terminal.wait("need attention")
         terminal.type("\t")
         terminal.wait("Enter next field")
         terminal.type(f"no-such-program{CTRL_S}")
@@ -93,13 +94,13 @@ def test_a_run_that_is_left_goes_on(folder: Path, natives: Path) -> None:
         "while not (root / 'go').exists(): time.sleep(0.05)\n(root / 'done').touch()\n"
     )
     with Terminal([*HERE, str(folder)], (120, 40), {"TUI_PROBE_NATIVE": str(natives)}) as terminal:
-        terminal.wait("to look at")
+        terminal.wait("need attention")
         terminal.type("\t")
         terminal.wait("Enter next field")
         terminal.type(f"{sys.executable} {program}{CTRL_S}")
         terminal.wait("● running")
         terminal.type(CTRL_Q)
-        terminal.wait("The target runs")
+        terminal.wait("Still running")
         terminal.type("l")
         terminal.wait("Recent traces")
         terminal.type("q")
@@ -108,7 +109,7 @@ def test_a_run_that_is_left_goes_on(folder: Path, natives: Path) -> None:
         assert "is still running; reattach: tui-probe watch" in terminal.text.replace("\n", "")
     assert not (folder / "done").exists()
     (folder / "go").touch()
-    end = time.monotonic() + 20
+    end = time.monotonic() + HANG
     while list((folder / "trace").glob(".run-*")):
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -129,7 +130,7 @@ def test_a_crash_restores_the_terminal_and_ends_it(folder: Path) -> None:
 
 def test_a_signal_ends_it(folder: Path) -> None:
     with Terminal([*HERE, str(folder)], (80, 24)) as terminal:
-        terminal.wait("to look at")
+        terminal.wait("need attention")
         os.kill(terminal.pid, 15)
         assert terminal.wait_for_end() == 128 + 15
         assert_restored(terminal)
@@ -138,7 +139,7 @@ def test_a_signal_ends_it(folder: Path) -> None:
 def tool(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "tui_probe", *words], cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG,
     )  # fmt: skip
 
 

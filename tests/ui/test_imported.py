@@ -207,7 +207,7 @@ async def test_quitting(tmp_path: Path) -> None:
         await stage.press("greater_than_sign")
         assert "Metrics" in stage.text
         await stage.press("9")
-        assert "there is no page 9" in stage.text
+        assert "this screen has no page 9" in stage.text
         await stage.press("question_mark")
         assert " Keys " in stage.text
         await stage.press("question_mark", "ctrl+q")
@@ -272,7 +272,7 @@ async def test_pages_of_files_have_no_worst_place_that_was_measured(tmp_path: Pa
     async with shown(attention(tmp_path), (100, 30)) as stage:
         assert "! worst" not in stage.text
         await stage.press("exclamation_mark")
-        assert "this page has no worst place" in stage.text
+        assert "this page has no hotspot" in stage.text
 
 
 async def test_names_are_searched_in_the_timeline(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ async def test_names_are_searched_in_the_timeline(tmp_path: Path) -> None:
         await stage.press("N")
         assert stage.text.split("\n")[-2] == first
         await stage.press("slash", *"nowhere", "enter")
-        assert "no name here has “nowhere” in it" in stage.text
+        assert "no name contains “nowhere”" in stage.text
         await stage.press("escape")
         assert "Timeline" in stage.text
 
@@ -319,7 +319,7 @@ async def test_under_a_range_all_that_counts_is_of_it(tmp_path: Path) -> None:
         await stage.press("escape")
         assert "only range Step 0 to 10 · row 1 of 9" in stage.text
         await stage.press("escape")
-        assert "all is shown again" in stage.text
+        assert "all rows are shown again" in stage.text
         assert "row 1 of 10" in stage.text
         await stage.press("0", "k")
         assert "of 3 689" in stage.text

@@ -88,7 +88,7 @@ async def test_the_page_of_results_has_a_few_lines_for_each_kernel(tmp_path: Pat
         assert "300 results, 32 read (evenly spaced)" in lines, stage.text
         assert sum(line.startswith("running  ") for line in lines) == 1
         assert sum(" cycles per slot" in line for line in lines) == 2
-        assert "1 result for which the log does not say the kernel" in lines
+        assert "1 result of unknown kernels" in lines
         for _ in range(3):
             writer.result(1, writer.launch(1))
         await stage.refresh()
@@ -115,7 +115,7 @@ async def test_the_key_of_the_worst_goes_through_the_kernels_that_stand_out(tmp_
         words = {1: "! first words", 2: "as it should be", 3: "! last words"}
         stage.app.feed.tell(process, {index: FindingSummary(text) for index, text in words.items()})
         await stage.refresh()
-        for index, notice in ((1, "1 of 2 that stand out: ! first words"), (3, "2 of 2 that stand out: ! last words")):
+        for index, notice in ((1, "flagged kernel 1 of 2: ! first words"), (3, "flagged kernel 2 of 2: ! last words")):
             await stage.press("exclamation_mark")
             assert stage.live.table.selected == index
             assert notice in stage.text

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.patience import HANG
 from tests.ui.conftest import Stage, golden_sizes, on_stage
 from tests.ui.fakes import FakeDrawing, Gate, show_fakes, show_pages
 from tui_probe.draw.view import Document
@@ -112,7 +113,7 @@ async def test_letters_typed_before_the_pages_are_known_are_not_lost(
     known = threading.Event()
 
     def late(source: ViewSource) -> list[tuple[ViewKind, str, bool]]:
-        assert known.wait(10)
+        assert known.wait(HANG)
         return pages_of(source)
 
     monkeypatch.setattr("tui_probe.ui.screens.kernel.pages_of", late)
@@ -133,7 +134,7 @@ async def test_a_list_of_pages_that_was_left_opens_none(recorded: Session, monke
     known = threading.Event()
 
     def late(source: ViewSource) -> list[tuple[ViewKind, str, bool]]:
-        assert known.wait(10)
+        assert known.wait(HANG)
         return pages_of(source)
 
     monkeypatch.setattr("tui_probe.ui.screens.kernel.pages_of", late)

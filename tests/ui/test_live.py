@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.patience import HANG
 from tests.ui.conftest import no_gpu, on_stage
 from tests.ui.desk import shown
 from tui_probe.ui import Appearance
@@ -156,11 +157,11 @@ async def test_interrupt_and_quit(session: Session, target: FakeTarget) -> None:
 async def test_target_question_is_withdrawn_at_its_end(session: Session, target: FakeTarget) -> None:
     async with on_stage(session) as stage:
         await stage.press("ctrl+q")
-        assert "The target runs:" in stage.text
+        assert "Still running:" in stage.text
         target.status = 0
         await stage.refresh()
-        assert "The target runs:" not in stage.text
-        assert "the target has ended" in stage.text
+        assert "Still running:" not in stage.text
+        assert "the program has ended" in stage.text
         await stage.press("i")
         assert target.signals == []
 
@@ -227,7 +228,7 @@ async def test_process_log_follows_the_selection(session: Session) -> None:
         await stage.press("right_square_bracket")
         assert "Compiling entry function '_ZN2at6native" in stage.text
         await stage.press("right_square_bracket", "right_square_bracket")
-        assert "this kernel never reached the probe engine" in stage.text
+        assert "the probe engine never received this kernel" in stage.text
 
 
 async def test_why_and_what_to_do_are_on_the_kernel_page(session: Session) -> None:
@@ -290,7 +291,7 @@ async def test_keys_act_while_a_file_is_read(session: Session, monkeypatch: pyte
     def slow(self: LogReader, *arguments: object) -> object:
         entered.set()
         assert threading.current_thread() is not threading.main_thread()
-        assert gate.wait(10)
+        assert gate.wait(HANG)
         return read(self, *arguments)  # type: ignore[arg-type]
 
     async with on_stage(session) as stage:
@@ -312,7 +313,7 @@ async def test_keys_act_while_results_are_analysed(session: Session, monkeypatch
 
     def slow(*_: object, **__: object) -> dict[int, list[str]]:
         entered.set()
-        assert gate.wait(10)
+        assert gate.wait(HANG)
         return {}
 
     monkeypatch.setattr(results, "next_kernels", slow)
@@ -331,7 +332,7 @@ async def test_only_newest_request_is_served(session: Session, monkeypatch: pyte
     from tui_probe.ui.views.log import LogReader, LogWindow
 
     def slow(*arguments: object) -> LogWindow:
-        gate.wait(10)
+        gate.wait(HANG)
         served.append(arguments)
         return LogWindow()
 

@@ -180,8 +180,8 @@ def test_failures_stand_out_by_more_than_their_words() -> None:
 def test_a_file_that_comes_later_is_read_when_it_comes(desk: TestDesk, tmp_path: Path) -> None:
     view = LogView(desk, "stdout")
     view.resize(40, 3)
-    view.open(tmp_path / "later.log", "nothing on stdout")
-    assert shown(view) == [" nothing on stdout"]
+    view.open(tmp_path / "later.log", "no output on stdout")
+    assert shown(view) == [" no output on stdout"]
     (tmp_path / "later.log").write_text("here\n")
     view.look()
     assert shown(view) == [" here"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import HANG
 from tests.trace.make import TraceWriter as TimedWriter
 from tests.ui.conftest import no_gpu, on_stage
 from tests.ui.synthetic import TraceWriter
@@ -95,7 +96,7 @@ def test_the_thread_reads_all_folders(many: Path) -> None:
     feed = Feed(Session(traces=(many,)))
     feed.loaded = lambda: seen.append(feed.latest)
     feed.start()
-    end = time.monotonic() + 10
+    end = time.monotonic() + HANG
     while not feed.latest.processes or not all(row.read for row in feed.latest.processes[0].kernels):
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -115,7 +116,7 @@ async def test_the_table_stands_before_folders_are_read_and_says_so(many: Path) 
         await stage.press("G", "k")
         assert f"kernel_{FAR - 1} " in stage.text
         assert "…" in next(line for line in stage.text.splitlines() if f" kernel_{FAR - 1} " in line)
-        assert "reading the folder of this kernel" in stage.text
+        assert "reading the kernel's directory" in stage.text
         stage.live.refresh_frame()
         assert FAR - 1 in stage.app.feed.wanted
         while stage.app.feed.read_rows():

@@ -28,29 +28,29 @@ async def test_filter_warning_after_program_end(tmp_path: Path) -> None:
     trace = launched(tmp_path, ("_Z6matmulPf", "filtered"), ("_Z7softmaxPf", "filtered"))
     target = FakeTarget(tmp_path, [trace.directory])
     async with on_stage(Session(target=target), (100, 30)) as stage:
-        assert "names none" not in stage.text, "others may come"
+        assert "matches none" not in stage.text, "others may come"
         target.status = 0
         await stage.refresh()
         assert f"{SAID}: did you mean matmul?" in stage.text.split("\n")[-1]
-        assert "-k matmull names none of these · 2 kernels (0 probed)" in stage.text
+        assert "-k matmull matches none of these · 2 kernels (0 probed)" in stage.text
         await stage.press("down")
         await stage.refresh()
         assert SAID not in stage.text, "once"
-        assert "-k matmull names none of these · 2 kernels (0 probed)" in stage.text
+        assert "-k matmull matches none of these · 2 kernels (0 probed)" in stage.text
 
 
 async def test_filter_warning_until_a_kernel_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = launched(tmp_path, ("_Z6matmulPf", "filtered"))
     async with on_stage(Session(target=FakeTarget(tmp_path, [trace.directory])), (100, 30)) as stage:
         await stage.refresh()
-        assert "names none" not in stage.text
+        assert "matches none" not in stage.text
         monkeypatch.setattr(state_line, "WARN_AFTER", 0.0)
         await stage.refresh()
         assert f"{SAID} so far: did you mean matmul?" in stage.text
-        assert "-k matmull names none of these" in stage.text
+        assert "-k matmull matches none of these" in stage.text
         trace.kernel("_Z7matmullPf")
         await stage.refresh()
-        assert "names none of these" not in stage.text
+        assert "matches none of these" not in stage.text
 
 
 @pytest.mark.parametrize("status", ["probed", "skipped"])
@@ -58,7 +58,7 @@ async def test_no_filter_warning_if_a_kernel_matches(tmp_path: Path, status: str
     trace = launched(tmp_path, ("_Z6matmulPf", status), ("_Z7softmaxPf", "filtered"), asked="matmul")
     trace.exit()
     async with on_stage(Session(traces=(trace.directory,)), (100, 30)) as stage:
-        assert "names none" not in stage.text
+        assert "matches none" not in stage.text
 
 
 async def test_a_trace_that_is_opened_tells_it_too(tmp_path: Path) -> None:

@@ -7,11 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests import recorded
+from tests.patience import HANG
 from tests.ui.conftest import on_stage
 from tests.ui.desk import TestDesk, shown
+from tui_probe.nvml import GpuSample, sample_all
 from tui_probe.trace.event_types import Device
 from tui_probe.ui.live.feed import Session
-from tui_probe.ui.live.gpus import GpuSample, GpuSampler, GpuView, sample_all
+from tui_probe.ui.live.gpus import GpuSampler, GpuView
 from tui_probe.ui.live.live_pages import GpuPage
 
 
@@ -41,6 +43,7 @@ class FakeNvml:
             "nvmlDeviceGetTemperature": 54,
             "nvmlDeviceGetPowerUsage": 412_300,
             "nvmlDeviceGetEnforcedPowerLimit": 700_000,
+            "nvmlDeviceGetCurrentClocksEventReasons": 0x24,
         }
 
         def answer(device: int, *_: object) -> Any:
@@ -54,8 +57,9 @@ class FakeNvml:
 def test_a_sample_has_what_the_device_tells_and_none_for_the_rest() -> None:
     first, second = sample_all(FakeNvml())
     assert first == GpuSample(
-        "NVIDIA H100 80GB HBM3", 87, 31, 12_300_000_000, 85_000_000_000, 1755, 1980, 1755, 54, 412.3, 700.0
-    )
+        "NVIDIA H100 80GB HBM3", 87, 31, 12_300_000_000, 85_000_000_000, 1755, 1980, 1755, 54, 412.3, 700.0,
+        ("SW power cap", "SW thermal slowdown"),
+    )  # fmt: skip
     assert second == GpuSample("NVIDIA H100 80GB HBM3")
 
 
@@ -73,9 +77,9 @@ def test_the_sampler_keeps_a_history_and_stops() -> None:
 
     sampler = GpuSampler(lambda: (Counting(), ""), interval=0.001)
     sampler.start()
-    assert enough.wait(10)
+    assert enough.wait(HANG)
     sampler.stop()
-    sampler._thread.join(10)
+    sampler._thread.join(HANG)
     view = sampler.latest
     assert view.absent == ""
     assert len(view.samples) == 2
@@ -121,7 +125,7 @@ def test_charts_can_be_drawn_in_ascii() -> None:
 
 
 def test_without_a_gpu_the_page_says_why() -> None:
-    why = "the NVIDIA management library says: Driver Not Loaded. Is an NVIDIA driver installed? See tui-probe doctor"
+    why = "NVIDIA management library: Driver Not Loaded. Is an NVIDIA driver installed? Run tui-probe doctor"
     text = page(GpuView(absent=why))
     assert " ".join(line.strip() for line in text.split("\n")).endswith(f"no GPU {why}")
 

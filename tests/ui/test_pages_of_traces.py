@@ -57,7 +57,7 @@ async def test_keys_of_a_bandwidth_result(tmp_path: Path) -> None:
         assert isinstance(stage.app.screen, HelpScreen)
         assert "Bandwidth grows with blocks" in " ".join(map(plain, stage.app.screen.view.lines))
         await stage.press("question_mark", "enter")
-        assert "nothing on this page leads to a kernel" in stage.text
+        assert "no line of this page opens a kernel" in stage.text
         await stage.press("q", "q")
         assert "Ctrl-Q quits" in stage.text
         await stage.press("ctrl+q")
@@ -99,7 +99,7 @@ async def test_the_worst_kernel_of_a_roofline_is_furthest_below_it() -> None:
         assert "furthest below its roof: 8% of it" in stage.text
         assert "c void small_gemm" in stage.text
         await stage.press("0", "k", "exclamation_mark")
-        assert "this page has no worst place" in stage.text
+        assert "this page has no hotspot" in stage.text
 
 
 async def test_without_operations_there_is_no_chart() -> None:
@@ -123,7 +123,7 @@ async def test_a_kernel_of_the_roofline_opens_in_its_trace(tmp_path: Path) -> No
         await stage.press("q")
         assert isinstance(stage.app.screen, ImportedScreen)
         await stage.press("0", "k", "g", "enter")
-        assert "this line leads to no kernel of a trace" in stage.text
+        assert "this line does not open a kernel" in stage.text
         await stage.press("slash", *"matmul", "enter", "enter")
         assert isinstance(stage.app.screen, KernelScreen)
 
@@ -168,7 +168,7 @@ async def test_a_kernel_of_a_profile_opens_in_the_trace_that_probed_it(adjacent:
         assert stage.live.process.directory.name == "Nov21_101011_42"
         assert "#1 f(int)" in stage.text
         await stage.press("q", "j", "enter")
-        assert "this line leads to no kernel of a trace" in stage.text
+        assert "this line does not open a kernel" in stage.text
 
 
 async def test_a_trace_that_is_still_being_read(adjacent: tuple[Path, Path, Path]) -> None:

@@ -182,7 +182,7 @@ async def test_processes_in_a_list(tmp_path: Path, trace: TraceWriter) -> None:
 async def test_one_process_needs_no_list(session: Session) -> None:
     async with on_stage(session) as stage:
         await stage.press("P")
-        assert "there is one process with a trace" in stage.text
+        assert "only one process has a trace" in stage.text
 
 
 @pytest.mark.parametrize("word", ["coalesced", "strided"])
@@ -201,7 +201,7 @@ async def test_a_key_that_does_nothing_says_so(session: Session) -> None:
         await stage.press("Q")
         assert "Q does nothing here: ? shows the keys" in stage.text
         await stage.press("n")
-        assert "nothing was searched for" in stage.text
+        assert "no search text yet" in stage.text
         await stage.press("down")
         assert "does nothing" not in stage.text
         await stage.press("f9", "enter", "Z")

@@ -103,7 +103,7 @@ async def test_preview_follows_resting_selection(writer: TraceWriter) -> None:
         await settle(stage)
         assert set(shown(stage)) == {""}
         await stage.press("0", "v")  # where the page does not say so, the preview does
-        assert shown(stage)[0] == " #2: no launch has a result, and too few were timed"
+        assert shown(stage)[0] == " #2: no results yet, and too few timed launches"
         stage.live.table.select(0)
         await settle(stage)
         assert "found in launch 0 by -p block_sched" in shown(stage)[0]

@@ -28,7 +28,7 @@ async def test_each_process_tells_how_it_ended(tmp_path: Path) -> None:
         assert "process 2 of 4: pid 12 ✘ exit 3" in stage.text
         assert "of_12" in stage.text
         await stage.press("P")
-        for words in ("pid 13  ✘ killed by signal 15", "pid 14  ✘ broke off"):
+        for words in ("pid 13  ✘ killed by signal 15", "pid 14  ✘ incomplete"):
             assert words in stage.text
         await stage.press("end")
-        assert "rank 14   (killed, crashed, or no room on the disk)" in stage.text
+        assert "rank 14   (killed, crashed or disk full)" in stage.text

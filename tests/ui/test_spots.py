@@ -169,7 +169,7 @@ async def test_hidden_line_is_reported_and_jump_ends_filter(session: Session) ->
         await show(stage, "lines")
         assert "ld.global.f32 %f2" in cursor_line(stage)
         await show(stage, "ptx")
-        assert "“st.global” hides the line of the page before" in hint(stage)
+        assert "the filter “st.global” hides this line" in hint(stage)
         await show(stage, "lines")
         await stage.press("enter")
         assert "ld.global.f32 %f2" in cursor_line(stage)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import HANG
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import example
 from tests.ui.terminal import ROOT
@@ -21,7 +22,7 @@ from tui_probe.ui.live.feed import Session
 
 def run_python(code: str, **options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(  # type: ignore[call-overload, no-any-return]
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=30, **options
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=HANG, **options
     )
 
 

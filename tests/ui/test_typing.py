@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual import events
 
+from tests.patience import HANG
 from tests.ui.conftest import Stage, no_gpu, on_stage
 from tests.ui.test_home import TRACES, at_home, home_of
 from tui_probe.ui.app import ProbeApp
@@ -55,7 +56,7 @@ async def test_keys_go_to_the_screen_that_the_key_before_opened(session: Session
 async def while_looking(home: HomeSources) -> AsyncIterator[tuple[Stage, Event]]:
     """Home before its traces are found: that is when the event is set."""
     found, recent = Event(), home.recent
-    home.recent = lambda: recent() if found.wait(60) else ()
+    home.recent = lambda: recent() if found.wait(HANG) else ()
     app = ProbeApp(Session(home=home), None, gpu=no_gpu())
     async with app.run_test(size=(100, 30)) as pilot:
         stage = Stage(app, pilot, None)
@@ -70,9 +71,9 @@ async def test_keys_wait_until_home_has_found_the_traces() -> None:
     home = home_of()
     async with while_looking(home) as (stage, found):
         await stage.pilot.press("down")
-        assert "↓ waits until the traces are found" in stage.text
+        assert "↓ acts when the list of traces is read" in stage.text
         await stage.pilot.press("enter")
-        assert "Enter waits until the traces are found" in stage.text
+        assert "Enter acts when the list of traces is read" in stage.text
         found.set()
         await stage.until(lambda: home.choice is not None, "Enter was lost")
         assert home.choice == OpenTrace(TRACES[1].directory)
@@ -83,7 +84,7 @@ async def test_without_traces_keys_that_waited_are_not_typed_into_the_form() -> 
     async with while_looking(home) as (stage, found):
         await stage.pilot.press("enter", "j")
         found.set()
-        await stage.until(lambda: "no traces yet: the keys typed meanwhile" in stage.text, "nothing is said")
+        await stage.until(lambda: "no traces yet; keys typed while loading" in stage.text, "nothing is said")
         await stage.settle()
         assert (home.form.command, home.choice) == ("", None)
 

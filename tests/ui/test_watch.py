@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.patience import HANG
 from tests.trace.test_follow import WAITING, waiting_process
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import TraceWriter, example
@@ -109,7 +110,7 @@ def test_on_a_terminal(running: tuple[subprocess.Popen[bytes], TraceWriter]) -> 
 def watch(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*WATCH, *words], cwd=folder, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG,
     )  # fmt: skip
 
 

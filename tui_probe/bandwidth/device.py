@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.bandwidth.rates import GpuCard
 from tui_probe.cuda_driver import CudaDevice
 from tui_probe.errors import LaunchError
 
@@ -24,23 +25,15 @@ _MAX_DYNAMIC_SHARED: Final = 8  # CUfunction_attribute
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceProperties:
-    """Properties of the device from the driver. Bytes; the bus in bits, its clock in kHz (0 where it has none)."""
+class DeviceProperties(GpuCard):
+    """A GPU with the shared memory that a block may use, bytes."""
 
-    name: str
-    sms: int
-    l2_bytes: int
-    memory_bytes: int
-    memory_clock_khz: int
-    memory_bus_bits: int
     shared_bytes: int
 
-    @property
-    def memory_bandwidth(self) -> float | None:
-        """Bytes per second that the memory bus can carry: two transfers per clock of its whole width."""
-        if not self.memory_clock_khz or not self.memory_bus_bits:
-            return None
-        return 2.0 * self.memory_clock_khz * 1e3 * self.memory_bus_bits / 8
+
+def bus_bandwidth(clock_khz: int, bus_bits: int) -> float | None:
+    """Return bytes per second: two transfers per clock of the whole width. None where either is 0, thus unknown."""
+    return 2.0 * clock_khz * 1e3 * bus_bits / 8 if clock_khz and bus_bits else None
 
 
 class Gpu(CudaDevice):
@@ -58,10 +51,11 @@ class Gpu(CudaDevice):
         self.call("cuDeviceTotalMem_v2", ctypes.byref(total), 0)
         codes = (_SM_COUNT, _L2_BYTES, _MEMORY_CLOCK_KHZ, _MEMORY_BUS_BITS, _SHARED_OPT_IN)
         sms, l2, clock, bus, shared = map(self.attribute, codes)
-        return DeviceProperties(name.value.decode(errors="replace"), sms, l2, total.value, clock, bus, shared)
+        text, bandwidth = name.value.decode(errors="replace"), bus_bandwidth(clock, bus)
+        return DeviceProperties(text, sms, l2, total.value, clock, bus, bandwidth, shared)
 
     def free_memory(self) -> int:
-        """Bytes that no one uses."""
+        """Return the free device memory in bytes."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value

@@ -1,4 +1,4 @@
-"""Bandwidth of the GPU memories, of the link to the host, and of the disk under a directory.
+"""Bandwidth of the GPU memories and of the link to the host.
 
 Every rate is bytes moved over time, median of several repeats after one that does not count. Kernels and driver
 copies are timed by events in the stream; pageable copies, which the host takes part in, by the host's clock.
@@ -11,14 +11,8 @@ buffer and never come back within a repeat. L2's own rate is the opposite: a qua
 from __future__ import annotations
 
 import ctypes
-import errno
-import mmap
-import os
-import statistics
-import tempfile
 import time
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -26,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.bandwidth.rates import Rate
 from tui_probe.errors import BandwidthError
 
 if TYPE_CHECKING:
@@ -49,42 +44,6 @@ TRANSFER_BYTES: Final = 256 << 20
 L2_PASSES: Final = 32
 TARGET_SECONDS: Final = 2e-3
 """A timed launch should take about this long: the launch itself takes a few millionths."""
-CHUNK: Final = 8 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """One measured rate. ``times`` are seconds of the repeats, each for ``size`` moved bytes (twice for a copy)."""
-
-    key: str
-    what: str
-    size: int
-    times: tuple[float, ...]
-    blocks: int | None = None
-    in_flight: int | None = None
-    """Bytes that a block has in flight at any time."""
-    limit: float | None = None
-    """Limit by specification in bytes per second; None if unknown."""
-
-    @property
-    def repeats(self) -> int:
-        """Number of timed repeats."""
-        return len(self.times)
-
-    @property
-    def seconds(self) -> float:
-        """Median of the repeats."""
-        return statistics.median(self.times)
-
-    @property
-    def bytes_per_second(self) -> float:
-        """Bytes per second, by the median."""
-        return self.size / self.seconds
-
-    @property
-    def spread(self) -> float:
-        """Slowest less fastest, as a share of the median."""
-        return (max(self.times) - min(self.times)) / self.seconds
 
 
 class GpuBench:
@@ -101,7 +60,7 @@ class GpuBench:
         """Bytes of the buffer."""
         return self._buffer_bytes
 
-    def memory(self) -> Iterator[Rate]:
+    def measure_memory(self) -> Iterator[Rate]:
         """Measure device memory: read, write and copy by kernels, and the driver's own copy."""
         limit, start, half = self._gpu.properties.memory_bandwidth, self._buffer, self._buffer_bytes // 2
         blocks = 16 * self._gpu.properties.sms
@@ -115,7 +74,7 @@ class GpuBench:
         driver = partial(self._gpu.copy_on_device, start, start + half, half)
         yield self._rate("driver_copy", "memory, driver's copy", 2 * half, limit, driver)
 
-    def cache(self) -> Rate:
+    def measure_cache(self) -> Rate:
         """Measure reads of L2, past L1."""
         size = self._gpu.properties.l2_bytes // 4 // WORD * WORD
         start, blocks = _u64(self._buffer), 4 * self._gpu.properties.sms
@@ -127,7 +86,7 @@ class GpuBench:
         function = self._gpu.function(self._module, name)
         return partial(self._gpu.launch_kernel, function, (blocks, 1, 1), (THREADS, 1, 1), 0, *arguments)
 
-    def to_shared(self, blocks: int, stages: int) -> Rate:
+    def measure_to_shared(self, blocks: int, stages: int) -> Rate:
         """Measure device to shared memory by ``blocks`` with ``stages`` in flight each. Raises BandwidthError."""
         gpu = self._gpu
         shared = stages * STAGE_BYTES
@@ -154,7 +113,7 @@ class GpuBench:
         least = blocks * stages * STAGE_BYTES
         return max(least, min(guess, self._buffer_bytes // 2)) // WORD * WORD
 
-    def host(self) -> Iterator[Rate]:
+    def measure_host(self) -> Iterator[Rate]:
         """Measure transfers between host and device, from page-locked and from pageable memory."""
         to_device, to_host = self._gpu.copy_to_device, self._gpu.copy_to_host
         buffer, size = self._buffer, min(TRANSFER_BYTES, self._buffer_bytes)
@@ -169,23 +128,31 @@ class GpuBench:
         yield self._by_clock("device_to_host_pageable", "device to host, pageable", size, fetch)
 
     def _rate(self, key: str, what: str, size: int, limit: float | None, enqueue: Callable[[], None]) -> Rate:
-        times = []
+        """Time by events in the stream."""
         with self._gpu.events() as (start, end):
-            for _ in range(self._repeats + 1):
+
+            def timed() -> float:
                 self._gpu.record(start)
                 enqueue()
                 self._gpu.record(end)
-                times.append(self._gpu.seconds_between(start, end))
-        return Rate(key, what, size, tuple(times[1:]), limit=limit)
+                return self._gpu.seconds_between(start, end)
+
+            return Rate.from_times(key, what, size, self._times(timed), limit)
 
     def _by_clock(self, key: str, what: str, size: int, enqueue: Callable[[], None]) -> Rate:
-        times = []
-        for _ in range(self._repeats + 1):
+        """Time by the host's clock, until the GPU has done all."""
+
+        def timed() -> float:
             start = time.perf_counter()
             enqueue()
             self._gpu.synchronize()
-            times.append(time.perf_counter() - start)
-        return Rate(key, what, size, tuple(times[1:]))
+            return time.perf_counter() - start
+
+        return Rate.from_times(key, what, size, self._times(timed))
+
+    def _times(self, timed: Callable[[], float]) -> list[float]:
+        """Return the seconds of the repeats; a first one does not count."""
+        return [timed() for _ in range(self._repeats + 1)][1:]
 
 
 def buffer_bytes(gpu: Gpu) -> int:
@@ -217,73 +184,3 @@ def _word_count(size: int) -> Argument:
 
 def _u32(value: int) -> Argument:
     return ctypes.c_uint32(value)
-
-
-def measure_disk(folder: Path, size: int, repeats: int) -> Iterator[Rate]:
-    """Write and read a file of ``size`` bytes in ``folder``; it is removed again. Raises BandwidthError."""
-    size = max(CHUNK, size // CHUNK * CHUNK)
-    try:
-        handle, path = tempfile.mkstemp(prefix="tui-probe-bandwidth-", dir=folder)
-        os.close(handle)
-    except OSError as error:
-        raise BandwidthError(f"{folder}: {error.strerror}; pass a writable directory with --disk") from error
-    try:
-        yield _write_rate(path, size, repeats)
-        yield _read_rate(path, size, repeats)
-    except OSError as error:
-        raise BandwidthError(f"{path}: {error.strerror}; pass another directory with --disk") from error
-    finally:
-        Path(path).unlink()
-
-
-def _write_rate(path: str, size: int, repeats: int) -> Rate:
-    times = []
-    with _chunk() as chunk, _opened(path, os.O_WRONLY) as (file, direct):
-        for _ in range(repeats):
-            start = time.perf_counter()
-            os.lseek(file, 0, os.SEEK_SET)
-            for _ in range(size // CHUNK):
-                if os.write(file, chunk) != CHUNK:
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fsync(file)
-            times.append(time.perf_counter() - start)
-    return Rate("disk_write", f"disk, write{_cache_remark(direct)}", size, tuple(times))
-
-
-def _read_rate(path: str, size: int, repeats: int) -> Rate:
-    times = []
-    with _chunk() as chunk, _opened(path, os.O_RDONLY) as (file, direct):
-        for _ in range(repeats):
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.lseek(file, 0, os.SEEK_SET)
-            start = time.perf_counter()
-            while os.readv(file, [chunk]):
-                pass
-            times.append(time.perf_counter() - start)
-    return Rate("disk_read", f"disk, read{_cache_remark(direct)}", size, tuple(times))
-
-
-@contextmanager
-def _opened(path: str, flags: int) -> Iterator[tuple[int, bool]]:
-    """Open a file, past the page cache (O_DIRECT) if its file system can; also yield whether it can."""
-    try:
-        file, direct = os.open(path, flags | os.O_DIRECT), True
-    except OSError:
-        file, direct = os.open(path, flags), False
-    try:
-        yield file, direct
-    finally:
-        os.close(file)
-
-
-@contextmanager
-def _chunk() -> Iterator[mmap.mmap]:
-    """Yield page-aligned memory, as O_DIRECT needs; not all zeros, which some file systems do not store."""
-    with mmap.mmap(-1, CHUNK) as chunk:
-        chunk.write(os.urandom(1 << 16) * (CHUNK >> 16))
-        yield chunk
-
-
-def _cache_remark(direct: bool) -> str:
-    """Return a remark where the page cache was not avoided, else ""."""
-    return "" if direct else " (through the page cache)"

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui_probe.bandwidth.device import Gpu
-    from tui_probe.bandwidth.measure import Rate
-    from tui_probe.bandwidth.rates import Bandwidth
+    from tui_probe.bandwidth.rates import Bandwidth, Rate
     from tui_probe.probekit.page_kinds import Format
 
 PARTS: Final = ("memory", "l2", "shared", "host", "disk")
@@ -80,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         for rate, of_sweep in gpu_rates(gpu, arguments):
             (swept if of_sweep else rates).append(rate)
     if "disk" in arguments.only:
-        from tui_probe.bandwidth.measure import measure_disk
+        from tui_probe.bandwidth.disk import measure_disk
 
         rates += measure_disk(arguments.disk, arguments.disk_bytes, arguments.repeats)
     measured = Bandwidth(None if gpu is None else gpu.properties, rates, swept)
@@ -111,19 +110,19 @@ def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, b
         bench = GpuBench(gpu, arguments.repeats, buffer, room)
         if "memory" in arguments.only:
             inform("measuring device memory")
-            yield from ((rate, False) for rate in bench.memory())
+            yield from ((rate, False) for rate in bench.measure_memory())
         if "l2" in arguments.only:
-            yield bench.cache(), False
+            yield bench.measure_cache(), False
         if "shared" in arguments.only:
             blocks = arguments.blocks or 2 * gpu.properties.sms
             pairs = sweep(gpu) if arguments.auto else [(blocks, USUAL_STAGES)]
             inform(f"measuring {len(pairs)} configurations from device to shared memory")
-            measured = [bench.to_shared(*pair) for pair in pairs]
+            measured = [bench.measure_to_shared(*pair) for pair in pairs]
             yield max(measured, key=lambda rate: rate.bytes_per_second), False
             yield from ((rate, True) for rate in measured if arguments.auto)
         if "host" in arguments.only:
             inform("measuring transfers between host and device")
-            yield from ((rate, False) for rate in bench.host())
+            yield from ((rate, False) for rate in bench.measure_host())
 
 
 def lines(measured: Bandwidth, form: Format, cells: int, *, explained: bool = False) -> Iterator[str]:

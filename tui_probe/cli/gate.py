@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import UsageError
 from tui_probe.integrations.baselines import assembles_alike, find_baseline, save_baseline, tools_of
+from tui_probe.integrations.clock_watch import ClockWatch
 from tui_probe.integrations.profiled_run import profiled_run
-from tui_probe.pages.gate_report import gate_json, gate_junit, gate_lines, gate_markdown, gate_sarif
+from tui_probe.pages.gate_report import (
+    clock_lines,
+    clocks_json,
+    gate_json,
+    gate_junit,
+    gate_lines,
+    gate_markdown,
+    gate_sarif,
+)
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.gate import judge_counts, judge_times
 
@@ -20,10 +29,10 @@ from .output import ExitStatus, put
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
     from tui_probe.trace.model import Trace
-    from tui_probe.verdicts.gate import Judgement
+    from tui_probe.verdicts.gate import Clocks, Judgement
 
 _COUNTS: Final = ("-p", "counts", "--launches=all", "--wait")
 _TIMES: Final = ("-p", "counts", "-k=//")
@@ -72,14 +81,16 @@ def run(arguments: argparse.Namespace) -> int:
             )
         judgements: list[Judgement] = []
         head: dict[str, Any] = {}
+        clocks: dict[str, Clocks | str] = {}
         if baseline is not None:
             trace = _counted(arguments, Path(folder))
             alike = assembles_alike(baseline.tools, tools_of(trace))
             judgements += judge_counts(baseline.runs, trace, arguments.metric, same_tools=alike)
             head = {"baseline_commit": baseline.commit, "baseline_tools": baseline.tools, "tools": tools_of(trace)}
         if arguments.against:
-            judgements += _judged_times(arguments, Path(folder))
-    _report(arguments, judgements, head)
+            judged, clocks = _judged_times(arguments, Path(folder))
+            judgements += judged
+    _report(arguments, judgements, head, clocks)
     if any(judged.verdict == "worse" for judged in judgements):
         return ExitStatus.FAILED
     decided = any(judged.verdict != "cannot tell" for judged in judgements)
@@ -101,21 +112,27 @@ def _traced(arguments: argparse.Namespace, command: list[str], folder: Path, opt
     return open_trace(done.trace)
 
 
-def _judged_times(arguments: argparse.Namespace, folder: Path) -> Iterator[Judgement]:
-    """Run both programs in blocks ABBA and judge the times of their kernels."""
+def _judged_times(arguments: argparse.Namespace, folder: Path) -> tuple[list[Judgement], dict[str, Clocks | str]]:
+    """Run both programs in blocks ABBA. Return verdicts on the times of their kernels, and the clocks of each."""
     if arguments.sim:
         raise UsageError("--against compares times, which a simulated GPU does not have: leave out --sim")
-    before = shlex.split(arguments.against)
+    commands = {"baseline": shlex.split(arguments.against), "now": arguments.command}
+    watch = ClockWatch()
+
+    def timed(program: str) -> dict[str, float]:
+        with watch.during(program):
+            trace = _traced(arguments, commands[program], folder, _TIMES)
+        return _kernel_times(trace, arguments.kernel)
+
     blocks: dict[str, list[tuple[float, float]]] = {}
     for _ in range(arguments.repeats):
-        runs = [
-            _kernel_times(_traced(arguments, command, folder, _TIMES), arguments.kernel)
-            for command in (before, arguments.command, arguments.command, before)
-        ]
+        runs = [timed(program) for program in ("baseline", "now", "now", "baseline")]
         for kernel in runs[0].keys() & runs[1].keys() & runs[2].keys() & runs[3].keys():
             pair = (runs[0][kernel] + runs[3][kernel]) / 2, (runs[1][kernel] + runs[2][kernel]) / 2
             blocks.setdefault(kernel, []).append(pair)
-    return judge_times(blocks, arguments.within)
+    no_clocks = watch.absent or "no sample of a busy GPU"
+    clocks = {program: watch.clocks(program) or no_clocks for program in commands}
+    return list(judge_times(blocks, arguments.within)), clocks
 
 
 def _kernel_times(trace: Trace, wanted: str) -> dict[str, float]:
@@ -129,12 +146,18 @@ def _kernel_times(trace: Trace, wanted: str) -> dict[str, float]:
     return times
 
 
-def _report(arguments: argparse.Namespace, judgements: list[Judgement], head: dict[str, Any]) -> None:
+def _report(
+    arguments: argparse.Namespace,
+    judgements: list[Judgement],
+    head: dict[str, Any],
+    clocks: Mapping[str, Clocks | str],
+) -> None:
     """Print the verdicts and write the files."""
     if arguments.format == "json":
+        head |= {"clocks": {program: clocks_json(of_program) for program, of_program in clocks.items()}}
         put(gate_json(judgements, arguments.name, head))
     else:
-        put(gate_lines(judgements))
+        put([*gate_lines(judgements), *clock_lines(clocks, arguments.within)])
     texts = {form: make(judgements, arguments.name) for form, make in _REPORTS.items() if getattr(arguments, form)}
     if arguments.sarif:
         texts["sarif"] = gate_sarif(judgements)

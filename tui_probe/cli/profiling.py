@@ -1,18 +1,13 @@
-"""A program under the hook from start to end, and the use of its results: callback, pictures, report."""
+"""A program under the hook from start to end, on the screen or without, and the report after it."""
 
 from __future__ import annotations
 
 import os
 import resource
-import subprocess
-import sys
-from argparse import Namespace
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
-from tui_probe.errors import ProbeError, ProbeFileError, UsageError
-from tui_probe.input_limits import PROBE_FILE, parse_toml
+from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.launcher.passthrough import is_pumped, run_with_passthrough
 from tui_probe.launcher.run_record import Outcome
 from tui_probe.launcher.scarcity import become_program
@@ -20,14 +15,12 @@ from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.supervised_target import SupervisedTarget
 from tui_probe.launcher.target import SCARCE, exit_status, keep_owner_access
-from tui_probe.probe_files.choices import find_set, split_choice
-from tui_probe.probe_files.loading import built_in_files, installed_files, probe_files_in
-from tui_probe.trace.locate import Address, is_trace
-from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.recent import remember
 
 from .arguments import warn_about_settings
+from .callbacks import callback_of, named_callback, run_callback
 from .output import ExitStatus, inform, let_go_of_lost_terminal, shell_word, warn, write_behind_output
+from .pictures import write_pictures
 from .run_display import (
     MAX_LISTED,
     TraceAnnouncer,
@@ -41,178 +34,17 @@ from .run_display import (
     wants_screen,
 )
 from .run_options import known_probes
-from .show import write_page
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+    from pathlib import Path
 
     from tui_probe.launcher.options import RunOptions
-    from tui_probe.pages.page_registry import PageEntry
     from tui_probe.probe_files.choices import ChosenProbe
 
-# Analyses of the user's own: a Python file that is run on each result that a run saved.
-#
-# It is called as ``python FILE.py TRACE/result/0.486795.bin``, in a process of its own, after the program's end; what
-# it prints is printed. It runs only if the command line has ``--callback``: with a file, or without one for the
-# callback of a probe file that ``-p`` names by its path. Probe files are shared, so theirs has to be in their
-# directory.
-
-CALLBACK_SECONDS: Final = 600.0
-"""Seconds that one result may take."""
-_CALLBACK_KEYS: Final = ("callback", "CALLBACK", "analyze_hook")
 HURRIED_REPORT = 0.3
 """Seconds in which the report of a run that was asked to end reads results."""
-
-
-class NamedCallback(NamedTuple):
-    """A Python file that a probe file names, relative to its directory."""
-
-    probe: Path
-    file: str
-
-    @property
-    def refusal(self) -> str:
-        """Reason why ``--callback`` without a file does not run it; "" if it does."""
-        folder = self.probe.parent.resolve()
-        if is_trace(folder) or is_trace(folder.parent):
-            return "the probe file is in a trace"
-        if Path(self.file).is_absolute() or not self.path.resolve().is_relative_to(folder):
-            return "the callback is not in the directory of the probe file"
-        return ""
-
-    @property
-    def path(self) -> Path:
-        return self.probe.parent / self.file
-
-    @property
-    def not_run_message(self) -> str:
-        """Return the report's note on a callback that did not run without ``--callback``."""
-        reason = f" ({self.refusal})" if self.refusal else ""
-        option = f"--callback {self.file}" if reason else "--callback"
-        return f"{self.probe}: its callback {self.file} was not run{reason}; to run it, pass {option}"
-
-
-def callback_of(asked: Path | bool | None, probes: Sequence[str]) -> Path | None:
-    """Return the file to run: the one given, or if ``asked`` is True the one that a probe file names; else None.
-
-    Raises UsageError where there is no such file, or it may not be run.
-    """
-    if isinstance(asked, Path):
-        if not asked.is_file():
-            raise UsageError(f"--callback {asked}: no such file")
-        return asked.absolute()
-    if not asked:
-        return None
-    callback = named_callback(probes)
-    if callback is None:
-        raise UsageError(
-            "--callback: no probe file passed to -p as a path has a Python callback; pass --callback FILE.py"
-        )
-    if callback.refusal:
-        raise UsageError(
-            f"{callback.probe}: callback {callback.file} is not run: {callback.refusal};"
-            " pass --callback FILE.py to run a file that you trust"
-        )
-    return callback.path.resolve()
-
-
-def named_callback(probes: Sequence[str]) -> NamedCallback | None:
-    """Return the first callback of these probes that is a Python file, if one is."""
-    return next((callback for word in probes if (callback := _callback_of(word)) is not None), None)
-
-
-def _callback_of(word: str) -> NamedCallback | None:
-    """Return the callback of a probe file; None for built-in and installed probes, sets, and names of analyses."""
-    try:
-        name, _ = split_choice(word)
-        probe = next(iter(probe_files_in(Path(name)).values()), Path(name))
-        known = {*built_in_files().values(), *installed_files().values()}
-        if name in (built_in_files() | installed_files()) or find_set(name) or probe.resolve() in known:
-            return None
-        values = parse_toml(read_within(probe, PROBE_FILE).decode("utf-8", "replace"))
-    except (OSError, ValueError, ProbeFileError):
-        return None
-    files = [file for key in _CALLBACK_KEYS if isinstance(file := values.get(key), str) and file.endswith(".py")]
-    callbacks = [NamedCallback(probe, file) for file in files]
-    return next((callback for callback in callbacks if callback.path.is_file()), None)
-
-
-def run_callback(callback: Path, traces: Sequence[Path]) -> None:
-    """Run the callback on every result of the traces, the oldest first. Failures are reported once per trace."""
-    for trace in traces:
-        failures, results = [], _results_of(trace)
-        for result in results:
-            failed = _run_file(callback, result)
-            if failed is not None:
-                failures.append(f"{result.name}: {failed}")
-        if failures:
-            report_message(
-                trace, f"{callback.name} failed for {len(failures)} of {len(results)} results, first {failures[0]}"
-            )
-
-
-def _results_of(trace: Path) -> list[Path]:
-    return sorted((trace / "result").glob("*.bin"), key=lambda path: (len(path.name), path.name))
-
-
-def _run_file(callback: Path, result: Path) -> str | None:
-    """Run the callback on a result. Return why it failed, the last line of its stderr; None if it did not."""
-    sys.stdout.flush()
-    try:
-        done = subprocess.run(
-            [sys.executable, str(callback), str(result)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            timeout=CALLBACK_SECONDS, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return f"did not finish within {CALLBACK_SECONDS:.0f} s"
-    except OSError as error:
-        return error.strerror or str(error)
-    if done.returncode == 0:
-        return None
-    return next(_last_output(done.stderr), f"exit status {done.returncode}")
-
-
-def _last_output(text: bytes) -> Iterator[str]:
-    lines = text.decode("utf-8", "backslashreplace").splitlines()
-    return (line.strip() for line in reversed(lines) if line.strip())
-
-
-def write_pictures(traces: Sequence[Path], probes: Sequence[str]) -> None:
-    """Write a picture per trace in which a view of the probes has something to show; print the paths, a line each.
-
-    A failure does not change the run's exit status.
-    """
-    for trace in traces:
-        for page in _drawn_pages(probes):
-            try:
-                status = write_page(page, Address(trace), _picture_arguments(page, trace))
-            except (ProbeError, OSError) as error:
-                report_message(trace, f"no picture of {page.name}: {error}")
-                continue
-            if status == ExitStatus.OK:
-                break
-        else:
-            report_message(trace, "no picture: the pages have no data")
-
-
-def _drawn_pages(probes: Sequence[str]) -> Iterator[PageEntry]:
-    """Yield the views that only these probes have, then those that all share and that are drawn."""
-    from tui_probe.pages.page_registry import require_page
-    from tui_probe.probekit.registry import probe_named
-
-    known = [probe for name in probes if (probe := probe_named(name)) is not None]
-    names = [view.name for probe in known for view in probe.views]
-    if any(probe.timeline for probe in known):
-        names.append("timeline")
-    return (require_page(name) for name in dict.fromkeys([*names, "summary"]))
-
-
-def _picture_arguments(page: PageEntry, trace: Path) -> Namespace:
-    return Namespace(
-        page=page.name, png=trace / f"{page.name}.png", perfetto=None, svg=None, do="", ascii=False, width=None,
-        height=None, format="text", quiet=not stderr_is_terminal(),
-    )  # fmt: skip
 
 
 def profile(options: RunOptions, arguments: argparse.Namespace) -> int:

@@ -150,6 +150,8 @@ class Cache:
     def __init__(self, folder: Path, limit: int = CACHE_LIMIT) -> None:
         self.folder = folder
         self.limit = limit
+        self.run = os.urandom(8).hex()
+        """Name of this run in entries, the same in processes that are forked from this one."""
         self._numbers = itertools.count()
         self._written = 0
 

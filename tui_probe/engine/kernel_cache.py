@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from tui_probe.engine.cache import Cache, digest, put_file, put_link, read_file, write_file
+from tui_probe.engine.key_locks import KeyLocks
 from tui_probe.engine.probed_forms import LARGEST_BLOCK
 from tui_probe.ptx.images import HeldPtx, choose_ptx, held_ptx, image_kind
 from tui_probe.ptx.parser import parse
@@ -191,13 +192,14 @@ class DriverNeed(StrEnum):
 class RestoredKernel(NamedTuple):
     """A kernel prepared before: the file to ``load``, where the PTX was ``found``, and the text of kernel.info.
 
-    ``log_text`` is the output of the assemblers.
+    ``log_text`` is the output of the assemblers. ``ahead``: this run prepared it, ahead of its first launch.
     """
 
     load: str
     found: str
     log_text: str
     info: str
+    ahead: bool
 
 
 class KernelCache:
@@ -212,6 +214,7 @@ class KernelCache:
             repr([own_map.folded for own_map in probe.maps]).encode(),
         )
         self._written: dict[str, Path] = {}
+        self.locks = KeyLocks(cache.folder)
 
     def key(self, image: bytes, arch: str, name: str) -> str:
         """The key of one kernel of an image on a device of ``arch``."""
@@ -246,7 +249,8 @@ class KernelCache:
             if file in entry:
                 write_file(directory / file, entry[file])
         output = entry["said"].decode().replace(_DIRECTORY_MARK, str(directory))
-        return RestoredKernel(entry["load"].decode(), entry["found"].decode(), output, entry["kernel.info"].decode())
+        load, found, info = (entry[file].decode() for file in ("load", "found", "kernel.info"))
+        return RestoredKernel(load, found, output, info, ahead=entry["ahead"].decode() == self._cache.run)
 
     def keep(
         self,
@@ -258,9 +262,11 @@ class KernelCache:
         outputs: Sequence[str],
         needs: Collection[DriverNeed] = (),
         threads: int = LARGEST_BLOCK,
+        *,
+        ahead: bool = False,
     ) -> None:
         """Put the kernel of finished folders into the cache, good for blocks of that many ``threads``. Raises
-        OSError.
+        OSError. ``ahead``: no launch has asked for it.
         """
         name = self._keep_original(kernel / _ORIGINAL_ENTRY) if (kernel / _ORIGINAL_ENTRY).exists() else ""
         log_text = "\n".join(outputs).replace(str(directory), _DIRECTORY_MARK)
@@ -272,6 +278,7 @@ class KernelCache:
             "said": log_text,
             "needs": " ".join(needs),
             "threads": str(threads),
+            "ahead": self._cache.run if ahead else "",
         }
         self._cache.put(key, files | {about: text.encode() for about, text in texts.items()})
 

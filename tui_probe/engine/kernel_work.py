@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.cache import write_file
@@ -12,8 +12,8 @@ from tui_probe.engine.probed_forms import LARGEST_BLOCK
 from tui_probe.engine.variant_assembly import VariantAssembler
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from concurrent.futures import ThreadPoolExecutor
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Future, ThreadPoolExecutor
     from pathlib import Path
 
     from tui_probe.engine.assembler import Assembler
@@ -54,6 +54,10 @@ class KernelWork:
     cache: KernelCache | None
     pruned: PrunedAssemblies | None
     """Shared with the other probes of the run; None where there is no other."""
+    is_ahead: bool = False
+    """True if no launch waits for the kernel."""
+    kept: list[Future[None]] = field(default_factory=list)
+    """Puts the kernel into the cache, after the answer."""
 
     @property
     def is_sass_off(self) -> bool:
@@ -87,6 +91,11 @@ class KernelWork:
         if note := note_in(info):
             self.log.write(f"[note] {note}")
 
+    def keep_later(self, keep: Callable[..., None], *arguments: object) -> None:
+        """Put the kernel into the cache next to what follows, if there is one."""
+        if self.cache is not None:
+            self.kept.append(self.pool.submit(keep, *arguments))
+
     def keep_files(
         self,
         request: KernelRequest,
@@ -108,6 +117,7 @@ class KernelWork:
                 outputs,
                 needs,
                 threads,
+                ahead=self.is_ahead,
             )
         except OSError as error:
             with contextlib.suppress(OSError):  # the trace is gone or the disk full, and this is only a remark

@@ -19,14 +19,23 @@ from tui_probe.errors import ImageError, ProbeError
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Future
+
     from tui_probe.engine.grafting.graft_gate import Gate
     from tui_probe.engine.grafting.grafts import Grafter
-    from tui_probe.engine.kernel_cache import Original, Originals
+    from tui_probe.engine.kernel_cache import Original, Originals, RestoredKernel
     from tui_probe.engine.kernel_work import KernelWork
+    from tui_probe.engine.key_locks import KeyLock
 
 _ARCH: Final = re.compile(r"sm_(\d+)[af]?")
 _NO_PTX_REASONS: Final = frozenset({"no-ptx", "ptx-for-other-gpu", "no-ptx-for-kernel"})
 """Codes of images that may have SASS of the kernel."""
+
+
+_LOCK_SECONDS: Final = 30.0
+"""Seconds to wait for another process that prepares the same kernel: more than ptxas mostly takes."""
+_TAKEN: Final = Answer.refusal("skipped", because("being-prepared"))
 
 
 @dataclass(slots=True)
@@ -63,12 +72,27 @@ class PrepareJob:
         image = read_file(work.kernel_directory / "original.bin")
         key = work.cache.key(image, arch, name) if work.cache else ""
         request = KernelRequest(arch, number, name, threads, key)
-        if (ready := self._from_cache(request)) is not None:
-            return ready
+        if work.cache is None:
+            return self._prepare(originals, image, request)
+        entry, lock = self._restore(request), None
+        if entry is None:
+            lock, was_held = work.cache.locks.take(key, 0 if work.is_ahead else _LOCK_SECONDS)
+            if was_held and work.is_ahead:
+                return _TAKEN
+            entry = self._restore(request) if was_held else None
+        try:
+            self._counts.add(hit=entry is not None and not entry.ahead)
+            return self._prepare(originals, image, request) if entry is None else self._log_restored(entry, request)
+        finally:
+            if lock is not None:
+                _release_later(lock, work.kept)
+
+    def _prepare(self, originals: Originals, image: bytes, request: KernelRequest) -> Answer:
+        work, name = self._work, request.name
         if work.probe.needs_machine_code:
             return self._sass.prepare(image, request, ImageError(because("needs-sass", probe=work.probe.name)))
         try:
-            original, description = originals.find(image, name, number)
+            original, description = originals.find(image, name, request.arch_number)
         except ImageError as error:
             if error.reason.code in _NO_PTX_REASONS and work.options.load == "bin":
                 return self._sass.prepare(image, request, error)
@@ -87,23 +111,32 @@ class PrepareJob:
                 original.write(self._work.kernel_directory / "original.ptx")
                 raise
 
-    def _from_cache(self, request: KernelRequest) -> Answer | None:
+    def _restore(self, request: KernelRequest) -> RestoredKernel | None:
         """Return the kernel as this run or an earlier one prepared it; None if it is not in the cache."""
         work = self._work
-        if work.cache is None:
-            return None
+        assert work.cache is not None
         allows = partial(self._sass.allows, request.arch_number)
-        entry = work.cache.restore(request.key, work.directory, work.kernel_directory, request.threads, allows=allows)
-        self._counts.add(hit=entry is not None)
-        if entry is None:
-            return None
-        cached = f"[cache] prepared before: all files are from {work.cache.place(request.key)}"
+        return work.cache.restore(request.key, work.directory, work.kernel_directory, request.threads, allows=allows)
+
+    def _log_restored(self, entry: RestoredKernel, request: KernelRequest) -> Answer:
+        work = self._work
+        assert work.cache is not None
+        when = "ahead of this launch" if entry.ahead else "before"
+        cached = f"[cache] prepared {when}: all files are from {work.cache.place(request.key)}"
         header = work.log_header(entry.found, request.name)
         work.log.write("\n".join([header, cached, entry.log_text or NO_ASSEMBLER_TEXT]))
         work.log_note(entry.info)
         if SASS_MODE_LINE in entry.info.splitlines():
             self._sass.refuse_if_closed(request.arch_number)
         return Answer("ok", entry.load)
+
+
+def _release_later(lock: KeyLock, kept: Sequence[Future[None]]) -> None:
+    """Release the lock of a kernel when it is in the cache, or now if it will not be."""
+    if kept:
+        kept[-1].add_done_callback(lambda _: lock.release())
+    else:
+        lock.release()
 
 
 def _arch_number(arch: str) -> int:

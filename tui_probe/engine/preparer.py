@@ -95,6 +95,9 @@ class Preparer:
         self._gate = gate
         self._grafter = Grafter(probe, self._assembler, cache, sampled=self._options.sampled)
         self.counts = CacheCounts()
+        self.is_ahead = False
+        """True in a process that prepares ahead of launches."""
+        self._kept_later: list[Future[None]] = []
 
     def warm_up(self) -> None:
         """Find assemblers and run once through all the code, so that the first kernel does not wait for it."""
@@ -142,14 +145,24 @@ class Preparer:
 
     def _answer(self, directory: Path, arch: str, name: str, threads: int, log: ProcessLog) -> Answer:
         probe_directory = directory / self._options.folder
+        kept: list[Future[None]] = []
         try:
-            cache, pool = self._kept_kernels(), self._pool
             work = KernelWork(
-                self._probe, self._options, self._assembler, pool, directory, probe_directory, log, cache, self._pruned
+                self._probe,
+                self._options,
+                self._assembler,
+                self._pool,
+                directory,
+                probe_directory,
+                log,
+                self._kept_kernels(),
+                self._pruned,
+                self.is_ahead,
+                kept,
             )
             job = PrepareJob(work, self.counts, self._grafter, self._graft_gate())
             answer = job.run(self._originals, arch, name, threads)
-            if self._sources is not None:
+            if self._sources is not None and not self.is_ahead:
                 self._pool.submit(self._sources.add, probe_directory, directory)
             return answer
         except (UnsupportedKernelError, ImageError) as error:
@@ -161,6 +174,14 @@ class Preparer:
         except Exception as error:  # noqa: BLE001  after any error the program's own kernel runs instead
             defect = because("engine-defect", words=f"{type(error).__name__}: {error}")
             return _log_answer(log, "failed", defect, traceback.format_exc())
+        finally:
+            if self.is_ahead:
+                self._kept_later += kept
+
+    def wait_until_kept(self) -> None:
+        """Wait until the kernels that were prepared ahead are in the cache."""
+        while self._kept_later:
+            self._kept_later.pop().exception()
 
 
 def _directory_reason(directory: Path, error: OSError | ValueError) -> Reason:
@@ -250,6 +271,19 @@ class MultiPreparer:
                     answers[place] = self._submit(place, directory, arch, name, threads)
         for place in places:
             yield answers[place].result()
+
+    def work_ahead(self) -> None:
+        """Prepare kernels ahead of launches from now on: in a process that does nothing else."""
+        self._patience = None
+        for preparer in self._preparers:
+            preparer.is_ahead = True
+
+    def prepare_ahead(self, directory: Path, arch: str, name: str) -> None:
+        """Put a kernel into the cache with each probe, for a launch of any size."""
+        for _ in self.prepare(directory, arch, name):
+            pass
+        for preparer in self._preparers:
+            preparer.wait_until_kept()
 
     def _in_time(self, answer: Future[Answer], *, others: bool) -> Answer:
         """The answer for the fused probe, ``_LATE`` where the kernel has ``others`` and this one takes too long."""

@@ -67,8 +67,7 @@ class PtxPreparation:
         sampled, threads = work.options.sampled, request.threads
         form = FormAssembly(kernel, probe, work.assembler, work.directory, request.arch, threads, sampled)
         max_threads = max(threads, 1) if assemblies is None else self._choose_form(form, probed.info, assemblies)
-        if work.cache is not None:
-            work.pool.submit(self._keep, load, assemblies, max_threads)
+        work.keep_later(self._keep, load, assemblies, max_threads)
         return Answer("ok", load)
 
     def _answer_failed_assembly(self, failure: ToolchainError) -> Answer:

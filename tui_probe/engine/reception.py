@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PROTOCOL: Final = "1"
 HELLO: Final = f"hello\t{PROTOCOL}\n"
+AHEAD_SUFFIX: Final = ".ahead"
+"""Of the socket for images, behind the path of the engine's own, as in ahead.c."""
 _MAX_LINE: Final = 1 << 20
 _TRANSIENT_ERRORS: Final = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ECONNABORTED, errno.EINTR}
@@ -47,6 +49,20 @@ def listen_at(path: Path) -> socket.socket:
         listener.close()
         raise LaunchError(f"{path}: cannot create the engine's socket: {error.strerror or error}") from error
     return listener
+
+
+def receive_at(path: Path) -> socket.socket:
+    """A socket for images that hooks send, as ``ahead`` describes, next to the engine's own at ``path``.
+
+    Raises LaunchError if it cannot be made there.
+    """
+    receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        receiver.bind(f"{path}{AHEAD_SUFFIX}")
+    except OSError as error:
+        receiver.close()
+        raise LaunchError(f"{path}: cannot create the engine's socket: {error.strerror or error}") from error
+    return receiver
 
 
 class Listener(Protocol):

@@ -104,10 +104,9 @@ class SassPreparation:
         work.write("kernel.info", grafted.info)
         work.write(SITES_FILE, grafted.sites)
         work.log.write(grafted.log_text)
-        if work.cache is not None:
-            needed = {DriverNeed.SLOTS: grafted.in_slots, DriverNeed.PRUNED: is_pruned}
-            needs = [need for need, is_needed in needed.items() if is_needed]
-            work.pool.submit(work.keep_files, request, "probed.bin", [prune_log, grafted.log_text], needs)
+        needed = {DriverNeed.SLOTS: grafted.in_slots, DriverNeed.PRUNED: is_pruned}
+        needs = [need for need, is_needed in needed.items() if is_needed]
+        work.keep_later(work.keep_files, request, "probed.bin", [prune_log, grafted.log_text], needs)
         return Answer("ok", "probed.bin")
 
     def _graft_or_use_slots(self, cubin: Cubin, request: KernelRequest) -> GraftedKernel:

@@ -10,6 +10,8 @@
     hook → engine   sample TAB id TAB kernel directory TAB sm_XY TAB kernel name TAB place of a probe TAB threads
     Places count from 0. One answer: the same kernel, made to measure the blocks of a sample, in a folder ``sampled``.
     A reason ends with its code: no PTX in image code no-ptx
+    engine → worker    ahead TAB id TAB kernel directory TAB sm_XY TAB kernel name
+    worker → engine    ok TAB id TAB        the kernel is in the cache, or is refused; see ``ahead``
     launcher → engine  cache TAB id         engine → launcher  ok TAB id TAB hits SPACE misses
 
 Requests of a connection are answered in order, connections in parallel: a process has one for each kernel that it waits
@@ -21,6 +23,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.ahead import EVERY_KERNEL, Ahead, KernelChoice
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.preparer import MultiPreparer
 from tui_probe.engine.reception import PROTOCOL, Answer, Reception, listen_at
@@ -28,6 +31,7 @@ from tui_probe.engine.workers import SharedCounts, Workers, WorkerTask
 from tui_probe.reasons import because, listed_reasons
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
@@ -53,16 +57,22 @@ class EngineServer:
         fused: Sequence[int] = (),
         workers: int = 0,
         patience: float | None = None,
+        images: socket.socket | None = None,
+        choice: KernelChoice = EVERY_KERNEL,
+        ahead_workers: int = 0,
     ) -> None:
         """``reception`` takes connections at ``path`` already; without it one is made there by ``start``.
 
         ``fused`` are the places of the probes that a kernel has at the same time;
         ``workers`` is the most processes that serve connections next to this one, ``patience`` as of ``MultiPreparer``.
+        ``images`` is the datagram socket for images whose kernels of ``choice`` as many ``ahead_workers`` prepare.
         """
         self._path = path
         self._max_workers = workers
         self._workers: Workers | None = None
         self._counts = SharedCounts(1 + workers)
+        self._images, self._choice, self._max_ahead = images, choice, ahead_workers if images else 0
+        self._ahead: Ahead | None = None
         first = (probe, options or PrepareOptions())
         self._preparers = MultiPreparer([first, *others], assembler, cache, fused, patience)
         self._reception = reception
@@ -76,13 +86,19 @@ class EngineServer:
         if self._reception is None:
             self._reception = Reception(listen_at(self._path))
             self._reception.start()
-        if self._max_workers:
-            self._workers = Workers(self._max_workers, WorkerTask(self._answers_of, self._preparers.close))
-        self._reception.open(self._answers_of(0), self._workers.take if self._workers else None)
+        if self._max_workers or self._max_ahead:
+            task, ahead = (WorkerTask(answers, self._preparers.close) for answers in (self._answers_of, self._ahead_of))
+            self._workers = Workers(self._max_workers, task, self._max_ahead, ahead)
+        self._reception.open(self._answers_of(0), self._workers.take if self._workers and self._max_workers else None)
+        if self._images is not None and self._workers is not None:
+            self._ahead = Ahead(self._images, self._path.parent, self._choice, self._workers.take_ahead)
+            self._ahead.start(self._max_ahead)
         listed_reasons()  # read now, next to the start of the target: the first kernel with a reason would wait for it
 
     def stop(self) -> None:
         """Take no more requests; finish those under way and the assemblies that no one waits for."""
+        if self._ahead is not None:
+            self._ahead.stop()
         if self._reception is not None:
             self._reception.stop()
         if self._workers is not None:
@@ -109,6 +125,11 @@ class EngineServer:
 
         return answers
 
+    def _ahead_of(self, _: int) -> Callable[[bytes], Iterator[str]]:
+        """The answers of a worker that prepares ahead of launches."""
+        self._preparers.work_ahead()
+        return self._answers
+
     def _answers(self, line: bytes) -> Iterator[str]:
         match line.decode("utf-8", "surrogateescape").rstrip("\n").split("\t"):
             case ["hello", *_]:
@@ -122,6 +143,9 @@ class EngineServer:
             case ["sample", request, directory, arch, name, place, threads] if (place + threads).isdecimal():
                 answer = self._preparers.prepare_sampled(int(place), Path(directory), arch, name, int(threads))
                 yield _answer_line(answer, request)
+            case ["ahead", request, directory, arch, name]:
+                self._preparers.prepare_ahead(Path(directory), arch, name)
+                yield f"ok\t{request}\t\n"
             case ["cache", request]:
                 hits, misses = self._counts.total()
                 yield f"ok\t{request}\t{hits} {misses}\n"

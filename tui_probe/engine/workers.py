@@ -1,14 +1,17 @@
 """Worker processes of the engine: one process of Python runs one thread at a time, however many processors there are.
 
 The engine itself serves one connection. Those next to it go to workers in turn: a hook has a connection for each kernel
-that it has prepared at a time. Workers are forked when they are first needed, by a process that has a single thread:
-a fork of the engine could copy a lock that one of its threads holds.
+that it has prepared at a time. Other workers prepare kernels ahead of their launches, and are ended with the engine.
+Workers are forked when they are first needed, by a process that has a single thread: a fork of the engine could copy a
+lock that one of its threads holds.
 """
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
+import signal
 import socket
 import struct
 import traceback
@@ -18,20 +21,29 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tui_probe.engine.reception import Reception
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-MAX_WORKERS: Final = 3
+MAX_WORKERS: Final = 7
 """Worker limit: with the engine as many processes as a hook prepares kernels at a time (``MOST_THREADS`` of
 background.c).
 """
+MAX_AHEAD_WORKERS: Final = 6
+"""Limit of workers that prepare ahead of launches. Each has about 15 MB of its own."""
 _COUNTS: Final = struct.Struct("=QQ")
-_ONE: Final = b"\0"
-"""Data sent with a descriptor, which is not sent without a byte."""
+_LAUNCHES: Final = b"\0"
+"""Byte sent with the descriptor of a connection: for a worker of launches."""
+_AHEAD: Final = b"\1"
+"""The same for a worker that prepares ahead of them."""
 
 
 def usual_workers() -> int:
     """Return the number of workers for this machine: the program keeps a processor, the engine itself has one."""
     return min(MAX_WORKERS, max(len(os.sched_getaffinity(0)) - 1, 0))
+
+
+def usual_ahead_workers() -> int:
+    """Return the number of workers that prepare ahead: all processors but the one that the program keeps."""
+    return min(MAX_AHEAD_WORKERS, max(len(os.sched_getaffinity(0)) - 1, 0))
 
 
 class SharedCounts:
@@ -58,27 +70,38 @@ class WorkerTask(NamedTuple):
 
 
 class Workers:
-    """Worker processes, ``limit`` at most. Construct it while no other thread of this process works."""
+    """Worker processes, ``limit`` for launches and ``ahead`` others at most.
 
-    def __init__(self, limit: int, task: WorkerTask) -> None:
+    Construct it while no other thread of this process works.
+    """
+
+    def __init__(self, limit: int, task: WorkerTask, ahead: int = 0, ahead_task: WorkerTask | None = None) -> None:
         self._connections, own = socket.socketpair()
         self._pid = os.fork()
         if not self._pid:
             self._connections.close()
-            _run(lambda: _distribute(own, limit, task))
+            teams = {_LAUNCHES: _Team(1, limit, task), _AHEAD: _Team(1 + limit, ahead, ahead_task or task)}
+            _run(lambda: _Distributor(own, teams).run())
         own.close()
 
     def take(self, connection: socket.socket) -> bool:
         """Give a connection to a worker, which then serves only that one. False if none is free."""
+        return self._send(_LAUNCHES, connection)
+
+    def take_ahead(self, connection: socket.socket) -> bool:
+        """Give a connection to a worker that prepares ahead of launches. False if there is none."""
+        return self._send(_AHEAD, connection)
+
+    def _send(self, team: bytes, connection: socket.socket) -> bool:
         try:
-            socket.send_fds(self._connections, [_ONE], [connection.fileno()])
+            socket.send_fds(self._connections, [team], [connection.fileno()])
         except OSError:
             return False
         connection.close()
         return True
 
     def stop(self) -> None:
-        """Let them finish what is under way, and wait for their end."""
+        """Let those of launches finish what is under way, and wait for the end of all."""
         self._connections.close()
         os.waitpid(self._pid, 0)
 
@@ -91,10 +114,14 @@ class _Handed:
 
     def accept(self) -> tuple[socket.socket, None]:
         """The next connection. Raises OSError at the end."""
-        _, descriptors, _, _ = socket.recv_fds(self._source, len(_ONE), 1)
+        return self.receive()[0], None
+
+    def receive(self) -> tuple[socket.socket, bytes]:
+        """The next connection and the byte sent with it. Raises OSError at the end."""
+        byte, descriptors, _, _ = socket.recv_fds(self._source, 1, 1)
         if not descriptors:
             raise OSError("connections are closed")
-        return socket.socket(fileno=descriptors[0]), None
+        return socket.socket(fileno=descriptors[0]), byte
 
     def shutdown(self, how: int) -> None:
         """Take no more."""
@@ -116,44 +143,79 @@ def _run(work: Callable[[], None]) -> None:
         os._exit(1)
 
 
-def _distribute(requests: socket.socket, limit: int, task: WorkerTask) -> None:
-    """Hand connections to workers in turn, until the engine ends."""
-    workers: dict[int, tuple[int, socket.socket]] = {}
-    listener = _Handed(requests)
-    for turn in count():
-        try:
-            connection, _ = listener.accept()
-        except OSError:
-            break
-        place = 1 + turn % limit
-        if place not in workers or not _pass_on(workers[place][1], connection):
-            workers[place] = _fork_worker(place, task, [requests, *(taken for _, taken in workers.values())])
-            _pass_on(workers[place][1], connection)
-        connection.close()
-    for _, source in workers.values():
-        source.close()
-    for pid, _ in workers.values():
-        os.waitpid(pid, 0)
+class _Team(NamedTuple):
+    """Workers of one kind: places from ``first`` on, ``limit`` at most."""
+
+    first: int
+    limit: int
+    task: WorkerTask
+
+
+class _Worker(NamedTuple):
+    pid: int
+    source: socket.socket
+
+
+class _Distributor:
+    """Hands connections to the workers of their team in turn, until the engine ends."""
+
+    def __init__(self, requests: socket.socket, teams: Mapping[bytes, _Team]) -> None:
+        self._requests, self._teams = requests, teams
+        self._turns = {byte: count() for byte in teams}
+        self._workers: dict[int, _Worker] = {}
+
+    def run(self) -> None:
+        """Work until no more connections come. Workers that prepare ahead do not finish what is under way."""
+        listener = _Handed(self._requests)
+        while True:
+            try:
+                connection, byte = listener.receive()
+            except OSError:
+                break
+            if self._teams[byte].limit:
+                self._hand_over(connection, byte)
+            connection.close()
+        for place, worker in self._workers.items():
+            if place >= self._teams[_AHEAD].first:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(worker.pid, signal.SIGKILL)
+            worker.source.close()
+        for worker in self._workers.values():
+            os.waitpid(worker.pid, 0)
+
+    def _hand_over(self, connection: socket.socket, byte: bytes) -> None:
+        team = self._teams[byte]
+        place = team.first + next(self._turns[byte]) % team.limit
+        if place not in self._workers or not _pass_on(self._workers[place].source, connection):
+            others = [self._requests, *(worker.source for worker in self._workers.values())]
+            self._workers[place] = _fork_worker(place, team.task, others, own_group=byte == _AHEAD)
+            _pass_on(self._workers[place].source, connection)
 
 
 def _pass_on(source: socket.socket, connection: socket.socket) -> bool:
     """False if the worker has ended."""
     try:
-        return socket.send_fds(source, [_ONE], [connection.fileno()]) > 0
+        return socket.send_fds(source, [_LAUNCHES], [connection.fileno()]) > 0
     except OSError:
         return False
 
 
-def _fork_worker(place: int, task: WorkerTask, of_others: list[socket.socket]) -> tuple[int, socket.socket]:
-    """Start a worker. ``of_others`` are sockets that it must not hold open: their ends are identified by them."""
+def _fork_worker(place: int, task: WorkerTask, of_others: list[socket.socket], *, own_group: bool) -> _Worker:
+    """Start a worker. ``of_others`` are sockets that it must not hold open: their ends are identified by them.
+
+    ``own_group``: it is ended together with the assemblers that it has started.
+    """
     source, own = socket.socketpair()
     pid = os.fork()
+    if own_group:  # both do, so that neither is too late
+        with contextlib.suppress(OSError):
+            os.setpgid(pid, 0)
     if not pid:
         for other in (source, *of_others):
             other.close()
         _run(lambda: _serve(place, task, own))
     own.close()
-    return pid, source
+    return _Worker(pid, source)
 
 
 def _serve(place: int, task: WorkerTask, own: socket.socket) -> None:

@@ -12,7 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.reception import Reception, listen_at
+from tui_probe.engine.reception import AHEAD_SUFFIX, Reception, listen_at, receive_at
+from tui_probe.engine.workers import usual_ahead_workers
 
 from .helper_process import ForkedProcess
 from .spool import mark_owner, remove_abandoned
@@ -53,6 +54,8 @@ class Engine:
             undo.callback(shutil.rmtree, self._folder, ignore_errors=True)
             # The target need not wait for the engine: its first question does.
             self._listener = undo.enter_context(listen_at(self.socket))
+            prepares_ahead = options.cache and usual_ahead_workers() > 0
+            self._images = undo.enter_context(receive_at(self.socket)) if prepares_ahead else None
             self._process = self._start()
             undo.pop_all()
 
@@ -64,11 +67,12 @@ class Engine:
             reception.start()
             from .engine_process import serve  # read next to the program's start, not before it
 
-            return serve(self.socket, reception, self._probes, self._options, load_ptx=self._load_ptx)
+            return serve(self.socket, reception, self._images, self._probes, self._options, load_ptx=self._load_ptx)
 
         self._starts += 1
         with self._log.open("ab") as output:
-            return ForkedProcess(work, NAME, output.fileno(), {self._listener.fileno()})
+            sockets = {own.fileno() for own in (self._listener, self._images) if own is not None}
+            return ForkedProcess(work, NAME, output.fileno(), sockets)
 
     def revive(self) -> str | None:
         """Start it again if it has ended, and return what to report about it; None if it runs, or has ended too often.
@@ -132,6 +136,9 @@ class Engine:
         """Remove and close the socket, so that hooks fail immediately instead of waiting for an answer."""
         self.socket.unlink(missing_ok=True)
         self._listener.close()
+        if self._images is not None:
+            Path(f"{self.socket}{AHEAD_SUFFIX}").unlink(missing_ok=True)
+            self._images.close()
 
 
 def short_folder() -> str:

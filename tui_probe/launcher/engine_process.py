@@ -7,16 +7,19 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Final, cast
 
+from tui_probe.engine.ahead import KernelChoice
 from tui_probe.engine.assembler import Assembler, keep_empty_kernels
 from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY, Cache, default_cache_directory
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.server import EngineServer
-from tui_probe.engine.workers import usual_workers
+from tui_probe.engine.trial.early_trial import start_early_trial
+from tui_probe.engine.workers import usual_ahead_workers, usual_workers
 from tui_probe.errors import ProbeError
 from tui_probe.launcher.environment import places_to_fuse
 from tui_probe.probe_model.storage import fold_sums
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Sequence
     from pathlib import Path
 
@@ -38,9 +41,18 @@ _LAUNCH_SHARE: Final = 0.75
 
 
 def serve(
-    path: Path, reception: Reception, probes: Sequence[ChosenProbe], options: RunOptions, *, load_ptx: bool
+    path: Path,
+    reception: Reception,
+    images: socket.socket | None,
+    probes: Sequence[ChosenProbe],
+    options: RunOptions,
+    *,
+    load_ptx: bool,
 ) -> int:
-    """Answer at ``reception``, which is at ``path``, until SIGTERM or SIGINT. Returns the exit status."""
+    """Answer at ``reception``, which is at ``path``, until SIGTERM or SIGINT. Returns the exit status.
+
+    Kernels of images that come to ``images`` are prepared ahead of their launches; None: none are.
+    """
     folder = default_cache_directory() if options.cache else None
     signals = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
@@ -59,8 +71,13 @@ def serve(
             fused=places_to_fuse(probes, options),
             workers=usual_workers(),
             patience=None if load_ptx or options.wait else FUSED_PATIENCE,
+            images=images,
+            choice=chosen_kernels(options),
+            ahead_workers=usual_ahead_workers(),
         )
         server.start()
+        is_trial_due = not load_ptx and options.machine_code != "off"
+        trial = start_early_trial(assembler.tools()) if is_trial_due else None
     except ProbeError as error:
         sys.stderr.write(f"{error}\n")
         return UNUSABLE
@@ -68,7 +85,15 @@ def serve(
         keep_empty_kernels(assembler, empty_kernels)
     signal.sigwait(signals)
     server.stop()
+    if trial is not None:
+        trial.wait()
     return 0
+
+
+def chosen_kernels(options: RunOptions) -> KernelChoice:
+    """Return the kernels that the run may probe, as the hook reads the options."""
+    only, never = ((text or "").split(":") for text in (options.kernels, options.excluded))
+    return KernelChoice(list(filter(None, only)), list(filter(None, never)), closed=options.machine_code == "all")
 
 
 def _launch_seconds() -> float:

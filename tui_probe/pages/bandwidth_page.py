@@ -19,7 +19,7 @@ from tui_probe.verdicts.bandwidth import Sweep, bytes_on_card, cache_findings, s
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tui_probe.bandwidth.rates import Bandwidth, GpuCard, MeasuredRate
+    from tui_probe.bandwidth.rates import Bandwidth, GpuCard, Rate
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import View
 
@@ -77,7 +77,7 @@ _TOP: Final = 7
 """The last of the roles ramp0 … ramp7."""
 
 
-def _in_flight_text(rate: MeasuredRate) -> str:
+def _in_flight_text(rate: Rate) -> str:
     return "" if rate.in_flight is None else units.size(rate.in_flight)
 
 
@@ -85,12 +85,12 @@ def _percent(share: float | None, form: str = ".0%") -> str:
     return NOT_MEASURED if share is None else format(share, form)
 
 
-def share_of_limit(rate: MeasuredRate) -> float | None:
+def share_of_limit(rate: Rate) -> float | None:
     """Return the rate as a share of what the specification allows; None if that is unknown."""
     return None if not rate.limit else rate.bytes_per_second / rate.limit
 
 
-BANDWIDTH_COLUMNS: Final[tuple[Column[MeasuredRate], ...]] = (
+BANDWIDTH_COLUMNS: Final[tuple[Column[Rate], ...]] = (
     Column("key", lambda r: r.key),
     Column("what", lambda r: r.what, "what", lambda r: r.what, False, narrow=20),
     Column("blocks", lambda r: r.blocks, "blocks", lambda r: str(r.blocks or ""), rank=1),
@@ -106,7 +106,7 @@ BANDWIDTH_COLUMNS: Final[tuple[Column[MeasuredRate], ...]] = (
 """``specified_bytes_per_second`` is null where the driver tells no specification (L2, the way to the host, disks)."""
 
 
-def bandwidth_page(measured: Bandwidth, *, everything: bool = False) -> TablePage[MeasuredRate]:
+def bandwidth_page(measured: Bandwidth, *, everything: bool = False) -> TablePage[Rate]:
     """Return the page with a row per rate; ``everything``: also a row per measured pair of blocks and bytes in
     flight.
     """
@@ -165,7 +165,7 @@ class BandwidthBars(Document):
             lines += [(), *(((part, ""),) for part in wrap(paragraph, cells))]
         return lines
 
-    def _parts(self) -> Iterator[tuple[str, list[MeasuredRate]]]:
+    def _parts(self) -> Iterator[tuple[str, list[Rate]]]:
         """The values by part, those of a name that is not known last."""
         rates = self.measured.rates
         for title, keys in _BAR_GROUPS.items():
@@ -177,7 +177,7 @@ class BandwidthBars(Document):
         if others:
             yield "Other", others
 
-    def _bars(self, rates: Sequence[MeasuredRate], cells: int, name: int) -> Iterator[Line]:
+    def _bars(self, rates: Sequence[Rate], cells: int, name: int) -> Iterator[Line]:
         """Bars of one scale behind names of ``name`` cells."""
         scale = max(max(rate.bytes_per_second, rate.limit or 0.0) for rate in rates)
         ends = [_end_text(rate) for rate in rates]
@@ -203,7 +203,7 @@ class BandwidthBars(Document):
         return bandwidth_page(self.measured).cells()
 
 
-def _end_text(rate: MeasuredRate) -> str:
+def _end_text(rate: Rate) -> str:
     share = share_of_limit(rate)
     return units.rate(rate.bytes_per_second) + ("" if share is None else f" {share:4.0%}")
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.column_order import UNSORTED
 from tui_probe.draw.shorten import shorten_apart
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import Column, as_markdown, as_record, safe
@@ -14,6 +15,7 @@ from tui_probe.draw.view import Document
 from tui_probe.errors import ChoiceError
 from tui_probe.pages.comparison_tables import (
     OVERVIEW_COLUMNS,
+    SORT_TITLES,
     change_link,
     changed_values,
     comparison_table,
@@ -26,6 +28,7 @@ from tui_probe.pages.comparison_tables import (
     pair_link,
     shape_suffix,
     sides_warning,
+    sorted_pairs,
     trace_side,
     unmatched_line,
     wrapped_values,
@@ -43,7 +46,7 @@ from tui_probe.verdicts.finding_changes import finding_changes
 from tui_probe.verdicts.kernel_matching import match_shapes, match_traces
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
@@ -83,6 +86,7 @@ class Comparison(Document):
         """True if values were asked for by name: those are judged, measured or not."""
         self._worst: tuple[int, str] | None = None
         self.content = TableContent("figures", self.title, CHANGE_COLUMNS, RemadeRows(lambda: self.rows))
+        self._order = UNSORTED
         self._leads: dict[int, PageLink] = {}
         """Links of the lines that were formatted last, by line number."""
 
@@ -222,16 +226,19 @@ class Comparison(Document):
             self._lead(len(lines) + 2, (link for _, link in findings))
             lines += [(), ((" findings", "head"),), *(line for line, _ in findings)]
         cut = shorten_apart(pair.kernel for pair in self.pairs)
-        if len(self.pairs) > 1 and any(pair.lead is not None for pair in self.pairs):  # else it is empty
-            self._lead(len(lines) + 2, map(pair_link, self.pairs))
-            lines += [(), *comparison_table(overview_columns(cut), self.pairs, width, lambda pair: pair.verdict)]
+        pairs = sorted_pairs(self.pairs, self._order)
+        if len(pairs) > 1 and any(pair.lead is not None for pair in pairs):  # else it is empty
+            self._lead(len(lines) + 2, map(pair_link, pairs))
+            columns = overview_columns(cut)
+            lines += [(), *comparison_table(columns, pairs, width, lambda pair: pair.verdict, self._order)]
         first, self._worst = self._to_see_first, None
-        for pair in self.pairs:
-            rows = (row for row, change in enumerate(changed_values(pair)) if first and change is first[0])
+        for pair in pairs:
+            values = changed_values(pair, self._order)
+            rows = (row for row, change in enumerate(values) if first and change is first[0])
             if first and (row := next(rows, None)) is not None:
                 self._worst = len(lines) + heading_rows(pair) + row, first[1]
-            self._lead(len(lines) + heading_rows(pair), (change_link(pair, value) for value in changed_values(pair)))
-            lines += pair_lines(pair, width, cut)
+            self._lead(len(lines) + heading_rows(pair), (change_link(pair, value) for value in values))
+            lines += pair_lines(pair, width, cut, self._order)
         for letter, kernels in self.unmatched.items():
             if kernels:
                 self._lead(len(lines) + 2, (kernel_link(letter, source) for source in kernels))
@@ -248,6 +255,24 @@ class Comparison(Document):
     def lead(self, number: int) -> PageLink | None:
         """Return the target of a line; None for nowhere."""
         return self._leads.get(number)
+
+    def sortable(self) -> Mapping[str, str]:
+        several = len(self.pairs) > 1
+        return {key: title for key, title in SORT_TITLES.items() if several or key != "kernel"}
+
+    @property
+    def sorted_column(self) -> str:
+        return self._order.key
+
+    def sort_by(self, key: str) -> None:
+        """Sort the kernels, and the values of each."""
+        self._order = self._order.choose(key, falling=key not in ("kernel", "figure"))
+
+    def choices(self) -> Mapping[str, Any]:
+        return {"order": self._order}
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        self._order = choices["order"]
 
     def target_view(self) -> str:
         return "its page" if self._leads else ""

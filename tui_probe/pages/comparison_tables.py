@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.column_order import UNSORTED, ColumnOrder, heading
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.spans import hang_line, pad, wrap
 from tui_probe.draw.spans import width as cells_of
@@ -17,8 +18,8 @@ from tui_probe.verdicts.changes import CHANGE_COLUMNS, KernelPair, ValueChange
 from tui_probe.verdicts.run_outcome import exit_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import TypeVar
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, TypeVar
 
     from tui_probe.draw.spans import Line
     from tui_probe.probekit.page_kinds import ViewSource
@@ -192,9 +193,28 @@ OVERVIEW_COLUMNS: Final[tuple[Column[KernelPair], ...]] = (
 """One line per kernel: the value that it is judged by. Text has the verdict last, behind what it follows from."""
 
 
-def changed_values(pair: KernelPair) -> list[ValueChange]:
-    """The rows of the table of a pair."""
-    return [change for change in pair.changes if change.change]
+SORT_TITLES: Final = {
+    "kernel": "kernel", "figure": "metric", "before": "A", "after": "B", "change": "change", "share": "change in %",
+}  # fmt: skip
+"""Titles of the columns by which both tables can be sorted, by key."""
+_SORT_VALUES: Final[Mapping[str, Callable[[ValueChange], Any]]] = {
+    column.key: column.value for column in CHANGE_COLUMNS if column.value is not None and column.key in SORT_TITLES
+} | {"figure": lambda change: change.before.label}
+
+
+def changed_values(pair: KernelPair, order: ColumnOrder = UNSORTED) -> list[ValueChange]:
+    """Return the rows of the table of a pair."""
+    rows = [change for change in pair.changes if change.change]
+    return rows if order.key == "kernel" or not order.key else order.arranged(rows, _SORT_VALUES[order.key])
+
+
+def sorted_pairs(pairs: Sequence[KernelPair], order: ColumnOrder) -> list[KernelPair]:
+    """Return the kernels by name, or by the value that each is judged by."""
+    if order.key in ("kernel", "figure"):
+        return order.arranged(pairs, _subject_text if order.key == "figure" else lambda pair: pair.kernel)
+    value = _SORT_VALUES.get(order.key)
+    judged = {id(pair): pair.lead for pair in pairs if pair.lead is not None and not _is_judged_by_findings(pair)}
+    return order.arranged(pairs, lambda pair: value(judged[id(pair)]) if value and id(pair) in judged else None)
 
 
 def heading_rows(pair: KernelPair) -> int:
@@ -214,9 +234,11 @@ def _heading(pair: KernelPair, cells: int, cut: Callable[[str, int], str]) -> st
     return cut_middle(index + cut(pair.kernel, max(room, _MIN_NAME_WIDTH)) + shape, cells)
 
 
-def pair_lines(pair: KernelPair, width: int, cut: Callable[[str, int], str]) -> Iterator[Line]:
+def pair_lines(
+    pair: KernelPair, width: int, cut: Callable[[str, int], str], order: ColumnOrder = UNSORTED
+) -> Iterator[Line]:
     """The values that changed, in a table; those that did not, or that only one side has, in sentences."""
-    differ = changed_values(pair)
+    differ = changed_values(pair, order)
     same = [change.before for change in pair.changes if change.change == 0]
     one_sided = [change for change in pair.changes if change.change is None]
     before = [change.before for change in one_sided if change.before.value is not None]
@@ -230,7 +252,7 @@ def pair_lines(pair: KernelPair, width: int, cut: Callable[[str, int], str]) -> 
     ideals = any(change.ideal_text for change in differ)
     hidden = {key for key, known in (("spread", spread), ("ideal", ideals)) if not known}
     shown = [column for column in CHANGE_COLUMNS if column.key not in hidden]
-    yield from comparison_table(shown, differ, width, lambda change: change.verdict) if differ else ()
+    yield from comparison_table(shown, differ, width, lambda change: change.verdict, order) if differ else ()
     for head, values in (("same", same), ("A only", before), ("B only", after)):
         yield from _value_list_lines(head, values, width)
 
@@ -265,14 +287,15 @@ def wrapped_values(text: str, cells: int) -> list[str]:
 
 
 def comparison_table(
-    columns: Sequence[Column[Row]], rows: Sequence[Row], cells: int, judge: Callable[[Row], str]
+    columns: Sequence[Column[Row]], rows: Sequence[Row], cells: int, judge: Callable[[Row], str], order: ColumnOrder
 ) -> Iterator[Line]:
-    """Headings and rows in that many cells; ``judge`` says which verdict colours a row."""
+    """Headings and rows in that many cells; ``judge`` returns the verdict that colours a row."""
     shown = in_tables(columns)
     natural = [max(cells_of(column.title), *(cells_of(cell(column, row)) for row in rows)) for column in shown]
     fitted = layout(shown, natural, cells - 1)
     gap = " " * _GAP
-    yield ((" " + gap.join(pad(column.title, size, right=column.right) for column, size in fitted), "head"),)
+    titles = (heading(column.title, size, order.arrow(column.key), right=column.right) for column, size in fitted)
+    yield ((f" {''.join(titles)}".removesuffix(gap), "head"),)
     for row in rows:
         role = _ROLES.get(judge(row), "")
         roles = {"figure": "dim", "change": role or "dim", "share": role or "dim", "verdict": role, "judged": role}

@@ -21,7 +21,8 @@ from tui_probe.probekit.registry import all_probes, probe_named
 from tui_probe.trace.plain_file import read_within
 from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe
 from tui_probe.verdicts.kernel_findings import findings_of_result
-from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter, limiter_texts
+from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
+from tui_probe.verdicts.limiter_text import limiter_texts
 from tui_probe.verdicts.probe_coverage import kernel_advice
 from tui_probe.verdicts.run_outcome import program_command
 from tui_probe.verdicts.unmeasured import unmeasured_probes, unmeasured_texts
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import KernelFacts, ProbedKernel, Trace
     from tui_probe.verdicts.findings import ResultFindings
     from tui_probe.verdicts.kernel_findings import KernelFinding
-    from tui_probe.verdicts.limiter import KernelLimiter
+    from tui_probe.verdicts.limiter_text import KernelLimiter
 
 LABEL_WIDTH: Final = 16
 _SIMULATED: Final = " (simulated: cycles come from a model)"

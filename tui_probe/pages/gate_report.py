@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 
@@ -11,9 +12,9 @@ from tui_probe.draw.table import Column, as_markdown, table
 from tui_probe.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from tui_probe.verdicts.gate import Judgement
+    from tui_probe.verdicts.gate import Clocks, Judgement
 
 SCHEMA: Final = "tui-probe gate"
 VERSION: Final = 1
@@ -49,6 +50,24 @@ def gate_lines(judgements: Sequence[Judgement], width: int = _WIDTH) -> list[str
     """Return the report as text: all verdicts but ``same``."""
     shown = [judged for judged in by_severity(judgements) if judged.verdict != "same"]
     return [summary(judgements), *(["", *table(COLUMNS, shown, width)] if shown else [])]
+
+
+def clock_lines(clocks: Mapping[str, Clocks | str], within: float) -> list[str]:
+    """Return a line per program with its clocks, or why they are unknown, and a warning if their medians differ."""
+    lines = [
+        f"SM clock, {program}: {measured if isinstance(measured, str) else measured.text}"
+        for program, measured in clocks.items()
+    ]
+    medians = [measured.median for measured in clocks.values() if not isinstance(measured, str)]
+    if len(medians) > 1 and max(medians) > min(medians) * (1 + within):
+        share = max(medians) / min(medians) - 1
+        lines.append(f"The clocks differ by {share:.1%}: lock them with nvidia-smi --lock-gpu-clocks, and run again.")
+    return ["", *lines] if lines else []
+
+
+def clocks_json(measured: Clocks | str) -> dict[str, Any]:
+    """Return clocks (MHz) and shares of samples as JSON, or why they are unknown."""
+    return {"not_measured": measured} if isinstance(measured, str) else asdict(measured)
 
 
 def gate_markdown(judgements: Sequence[Judgement], name: str) -> str:

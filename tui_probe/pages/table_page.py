@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from tui_probe.draw import units
+from tui_probe.draw.column_order import ColumnOrder, heading
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import clip, hang_line, pad, to_ascii
+from tui_probe.draw.spans import clip, hang_line, to_ascii
 from tui_probe.draw.table import as_json, cell, fitted_cell, in_tables, layout, natural_widths, safe
 from tui_probe.draw.table_content import NO_ROWS_TEXT, TableContent
 from tui_probe.draw.view import Document
@@ -88,7 +89,7 @@ class TablePage(TableContent[Row], Document):
 
     def __post_init__(self) -> None:
         self._all = self.rows
-        self._order: tuple[str, bool] | None = None
+        self._order = ColumnOrder()
         self._shown: list[str] = []
         self._cells = 0
 
@@ -157,7 +158,7 @@ class TablePage(TableContent[Row], Document):
     def commands(self) -> Mapping[str, str]:
         if self.ordered or len(self._all) < 2:
             return {}
-        by = "original order" if self._order is None else f"by {self._title(self._order[0])}"
+        by = f"by {self._title(self._order.key)}" if self._order.key else "original order"
         return {
             "order": f"sort by the next column ({by})",
             "order_back": "sort by the previous column",
@@ -167,13 +168,11 @@ class TablePage(TableContent[Row], Document):
     def press(self, command: str) -> str | None:
         keys = self._sortable()
         if command in ("order", "order_back"):
-            around = [None, *keys]  # as it was, then by each column
-            at = around.index(self._order[0]) if self._order and self._order[0] in keys else 0
-            key = around[(at + (1 if command == "order" else -1)) % len(around)]
-            self._order = None if key is None else (key, True)
+            around = ["", *keys]  # as it was, then by each column
+            at = around.index(self._order.key) if self._order.key in keys else 0
+            self._order = ColumnOrder(around[(at + (1 if command == "order" else -1)) % len(around)])
         elif command == "reverse":
-            key, falling = self._order or (keys[0], False)
-            self._order = (key, not falling)
+            self._order = self._order.choose(self._order.key or keys[0])
         self._arrange()
         return f"sorted {self._sorted_words()}"
 
@@ -182,13 +181,20 @@ class TablePage(TableContent[Row], Document):
 
     @property
     def sorted_column(self) -> str:
-        return "" if self._order is None else self._order[0]
+        return self._order.key
 
     def sort_by(self, key: str) -> None:
         """The largest value first; the same column again reverses the rows."""
-        before, falling = self._order or ("", False)
-        self._order = (key, not falling if key == before else True)
+        self._order = self._order.choose(key)
         self._arrange()
+
+    def choices(self) -> Mapping[str, Any]:
+        return {"order": self._order}
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        if choices["order"].key in self.sortable():
+            self._order = choices["order"]
+            self._arrange()
 
     def _sortable(self) -> list[str]:
         """The columns that are seen at this width, or all before there is one."""
@@ -198,9 +204,7 @@ class TablePage(TableContent[Row], Document):
         ]
 
     def _sorted_words(self) -> str:
-        if self._order is None:
-            return "in original order"
-        return f"by {self._title(self._order[0])}, {'descending' if self._order[1] else 'ascending'}"
+        return self._order.text(self._title(self._order.key) if self._order.key else "")
 
     def _title(self, key: str) -> str:
         return next(column.title for column in self.columns if column.key == key)
@@ -209,20 +213,13 @@ class TablePage(TableContent[Row], Document):
         """The rows that are left, in order; what was not measured comes last."""
         holds, only = self.holds, self.only
         rows = list(self._all) if holds is None or only is None else [row for row in self._all if holds(row, only)]
-        if self._order is not None:
-            key, falling = self._order
-            value = next(column.value for column in self.columns if column.key == key)
-            assert value is not None
-            known = [(value(row), row) for row in rows]
-            missing = [row for found, row in known if found is None]
-            held = sorted((pair for pair in known if pair[0] is not None), key=lambda pair: pair[0], reverse=falling)
-            rows = [*(row for _, row in held), *missing]
-        self.rows = rows
+        value = next((column.value for column in self.columns if column.key == self._order.key), None)
+        self.rows = rows if value is None else self._order.arranged(rows, value)
 
     def status(self) -> list[str]:
         """The filter, and the order where it is not that of the page."""
         left = [] if self.only is None else [f"only {self.only.label(_NAME_WIDTH)}"]
-        return left + ([] if self._order is None else [self._sorted_words()])
+        return left + ([self._sorted_words()] if self._order.key else [])
 
     def pinned_parts(self) -> int:
         """The filter is shown, anything else is left out."""
@@ -234,7 +231,7 @@ class TablePage(TableContent[Row], Document):
         after = [*self._below(width), *(self._about(width) if self.explained else ())]
         if not self.rows:
             return [_line(text) for text in (*self._above(width), NO_ROWS_TEXT, *after)]
-        arrows = {} if self._order is None else {self._order[0]: "↓" if self._order[1] else "↑"}
+        arrows = {self._order.key: self._order.arrow(self._order.key)}
         above = [*self._above(width)]
         lines = PageLines(above, self.columns, self.rows, after, self._natural(), width, arrows)
         self.rows_from, self._shown = lines.rows_from, lines.shown
@@ -303,12 +300,11 @@ class PageLines(Sequence["Line"], Generic[Row]):
         arrows: Mapping[str, str] = _NO_ARROWS,
     ) -> None:
         self._layout = layout(in_tables(columns), natural, cells)
-        heading = "".join(
-            pad(column.title, size, right=column.right) + f"{arrows.get(column.key, ''):<{len(_GAP)}}"
-            for column, size in self._layout
+        titles = "".join(
+            heading(column.title, size, arrows.get(column.key, ""), right=column.right) for column, size in self._layout
         )
         rule = _GAP.join("─" * size for _, size in self._layout)
-        self._above = [*above, clip(heading.rstrip(), cells), clip(rule, cells)]
+        self._above = [*above, clip(titles.rstrip(), cells), clip(rule, cells)]
         self._rows, self._below, self._cells = rows, below, cells
         self.rows_from = len(self._above)
         self.shown = [column.key for column, _ in self._layout]

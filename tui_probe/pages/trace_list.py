@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.column_order import UNSORTED
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import hang_line, pad, width
 from tui_probe.draw.table import Column, as_record, safe, table
@@ -21,9 +22,10 @@ from tui_probe.verdicts.findings import FLAG, summarize_findings
 from tui_probe.verdicts.limiter import kernel_limiter
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from tui_probe.draw.column_order import ColumnOrder
     from tui_probe.trace.model import Kernel, Trace
     from tui_probe.trace.recent import Brief
 
@@ -52,6 +54,19 @@ _FIELD_TYPES: Final[dict[str, tuple[type, ...]]] = {
 SCHEMA: Final = "tui-probe.list"
 VERSION: Final = 1
 CHANGE_TITLE: Final = "compared with the previous run"
+_ORDER_VALUES: Final[Mapping[str, Callable[[ListedRun], Any]]] = {
+    "when": lambda run: run.brief.when,
+    "state": lambda run: _state_text(run),
+    "kernels": lambda run: run.brief.kernels,
+    "probe": lambda run: run.brief.probe,
+    "device": lambda run: run.brief.device,
+    "command": lambda run: run.command,
+    "found": lambda run: run.verdict_column or None,
+    CHANGE_TITLE: lambda run: run.change or None,
+}
+"""Values by which the list is sorted, by the title of the column."""
+FALLING_TITLES: Final = ("when", "kernels")
+"""Columns whose largest value comes first."""
 _BELOW_ROW: Final = ("verdict", "change")
 """Columns that are lines of their own in the report, as the trace is, since their texts are sentences."""
 
@@ -324,10 +339,12 @@ class RunPage:
     def __init__(self, traces: Iterable[Brief], verdicts: Mapping[Path, RunVerdict]) -> None:
         self.commands = runs_by_command(traces, verdicts)
 
-    def rows(self, unfolded: Container[str]) -> list[RunRow]:
-        """Return the lines of a list in which only the commands in ``unfolded`` show their older runs."""
+    def rows(self, unfolded: Container[str], order: ColumnOrder = UNSORTED) -> list[RunRow]:
+        """Return the lines of a list in which only the commands in ``unfolded`` show their older runs; the commands
+        are sorted by their newest runs.
+        """
         rows: list[RunRow] = []
-        for runs in self.commands:
+        for runs in order.arranged(self.commands, lambda runs: _ORDER_VALUES[order.key](runs[0])):
             folded = len(runs) > 1 and runs[0].brief.command not in unfolded
             rows.append(RunRow(runs[0], len(runs), folded))
             rows += [] if folded else [RunRow(run, older=True) for run in runs[1:]]

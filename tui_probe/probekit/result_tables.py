@@ -8,10 +8,11 @@ from statistics import median_low
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.column_order import ColumnOrder
 from tui_probe.draw.shell import command_lines, shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import hang_line, pad, wrap
-from tui_probe.draw.table import Column, safe, table
+from tui_probe.draw.table import Column, in_tables, safe, table
 from tui_probe.draw.table_content import TableContent
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
@@ -30,7 +31,7 @@ from tui_probe.probekit.record_counts import sampled_blocks_text
 from tui_probe.records.distribution import PERCENTILES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
@@ -193,6 +194,7 @@ class CountTable(Document):
         self.notes = known_probe(self.results[-1].kernel if self.results else kernel).notes
         self.more = more
         self.content = TableContent("launches", self.title, _result_columns(self.results), self.results)
+        self._order = ColumnOrder()
 
     def lines(self, width: int) -> Sequence[Line]:
         """The table, and what the values of the newest launch say."""
@@ -201,11 +203,36 @@ class CountTable(Document):
             lines.append(
                 ((f"newest {units.count(_NEWEST)} of {units.counted(_NEWEST + self.left_out, 'launch')}", "dim"),)
             )
-        head, rule, *body = table(self.content.columns, self.results, width)
+        columns = [self._order.marked(column) for column in self.content.columns]
+        head, rule, *body = table(columns, self.content.rows, width)
         lines += [((head, "head"),), ((rule, "rule"),), *(((line, ""),) for line in body)]
         for note in self._notes():
             lines += [(), *(((part, ""),) for part in wrap(note, width))]
         return lines
+
+    def sortable(self) -> Mapping[str, str]:
+        columns = in_tables(self.content.columns) if len(self.results) > 1 else ()
+        return {column.key: column.title for column in columns if column.value is not None}
+
+    @property
+    def sorted_column(self) -> str:
+        return self._order.key
+
+    def sort_by(self, key: str) -> None:
+        """Launches in sequence first, values from the largest on; the same column again is reversed."""
+        self._arrange(self._order.choose(key, falling=key != "launch"))
+
+    def choices(self) -> Mapping[str, Any]:
+        return {"order": self._order}
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        if choices["order"].key in self.sortable():
+            self._arrange(choices["order"])
+
+    def _arrange(self, order: ColumnOrder) -> None:
+        value = next(column.value for column in self.content.columns if column.key == order.key)
+        assert value is not None
+        self._order, self.content.rows = order, order.arranged(self.results, value)
 
     def _notes(self) -> list[str]:
         newest = next((result for result in reversed(self.results) if result.analysis is not None), None)

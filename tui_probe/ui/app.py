@@ -239,11 +239,11 @@ class ProbeApp(OpenApp):
         if marked is None or marked == mark:
             MARKED.keep(mark)
             self.analyses.submit("comparison", partial(import_module, _COMPARISON), lambda _: None)
-            self.speaking.notice(f"marked {words_of(source)}: C on another kernel or launch compares them")
+            self.speaking.notice(f"marked {words_of(source)}; press C on another kernel or launch to compare")
         elif (trace := self._open_trace(marked.directory)) is not None:
             self._show_comparison(source, marked.of(trace))
         else:
-            self.speaking.notice(f"reading {marked.directory.name}, where the other one is")
+            self.speaking.notice(f"reading the marked kernel in {marked.directory.name}")
             self.tables.submit("marked", partial(_read_marked, marked), partial(self._show_comparison, source))
 
     def compare_runs(self, before: Path, after: Path) -> None:
@@ -257,7 +257,7 @@ class ProbeApp(OpenApp):
     def _show_comparison(self, source: ViewSource, marked: ViewSource | str) -> None:
         """``marked`` says why it cannot be read, if that is so."""
         if isinstance(marked, str):
-            self.speaking.notice(f"the marked one cannot be read: {marked}")
+            self.speaking.notice(f"cannot read the marked kernel: {marked}")
         else:
             self.push_screen(import_module(_COMPARISON).CompareScreen(marked, source))
 
@@ -285,9 +285,9 @@ class ProbeApp(OpenApp):
     def run_again(self, trace: Path, kernel: Kernel | None, option: str = "") -> None:
         """Choose what to ask of the program of a trace, ``option`` first; then the screen ends, and it runs."""
         if self.feed.latest.running or (self.session.home is None and not self.feed.latest.loaded):
-            self.speaking.notice("the program still runs: when it has ended, R runs it again")
+            self.speaking.notice("the program is still running; press R after it ends")
         else:
-            menu = PickScreen("Run again, to ask")
+            menu = PickScreen("Run again")
             shown = self._open_trace(trace.absolute())
             begin = None if kernel is None else SameKernel.of(kernel, shown.kernels if shown else ())
             self.push_screen(menu, partial(self._run_again, begin))
@@ -338,9 +338,7 @@ class ProbeApp(OpenApp):
     def use_bandwidth(self, low: bool | None) -> None:
         """Send less, or not; None: as the link allows."""
         self.appearance = replace(self.appearance, low_bandwidth=low)
-        self.speaking.notice(
-            {True: "low bandwidth", False: "full bandwidth", None: "bandwidth as the link allows"}[low]
-        )
+        self.speaking.notice({True: "low bandwidth", False: "full bandwidth", None: "automatic bandwidth"}[low])
 
     def _draw_anew(self) -> None:
         for screen in self.screen_stack:

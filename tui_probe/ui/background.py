@@ -24,7 +24,8 @@ class Background:
         self._deliver = deliver
         self._changed = threading.Condition()
         self._waiting: dict[Hashable, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
-        self._busy = False
+        self._unhandled = 0
+        """Jobs that were begun, and whose results the event loop has not handled."""
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=f"tui-probe-{name}", daemon=True)
         self._thread.start()
@@ -38,9 +39,9 @@ class Background:
 
     @property
     def idle(self) -> bool:
-        """True if nothing runs and nothing waits. A result may still be on its way to the event loop."""
+        """True if no job waits or runs, and the event loop has handled all results."""
         with self._changed:
-            return not self._waiting and not self._busy
+            return not self._waiting and not self._unhandled
 
     def close(self) -> None:
         """Take no more jobs; a running one is not waited for, since it may be reading from a hung file system."""
@@ -52,14 +53,20 @@ class Background:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._busy = False
                 while not self._waiting and not self._closed:
                     self._changed.wait()
                 if self._closed:
                     return
                 job, done = self._waiting.pop(next(iter(self._waiting)))
-                self._busy = True
-            self._deliver(_outcome(job, done))
+                self._unhandled += 1
+            self._deliver(partial(self._handle, _outcome(job, done)))
+
+    def _handle(self, outcome: Callable[[], None]) -> None:
+        try:
+            outcome()
+        finally:
+            with self._changed:
+                self._unhandled -= 1
 
 
 def _outcome(job: Callable[[], T], done: Callable[[T], None]) -> Callable[[], None]:

@@ -29,7 +29,7 @@ BY_NUMBER = ("page_", "view_")
 
 def commands_of(app: Application, screen: ViewScreen) -> list[PickerItem]:
     """All that can be done on a screen now; each value is a function."""
-    evaluate = PickerItem("evaluate what is open: choose an evaluation", "eval", value=app.choose_evaluation)
+    evaluate = PickerItem("evaluate the open traces: choose an evaluation", "eval", value=app.choose_evaluation)
     asks = _asks_of(app, screen)
     return [
         *screen.commands(),
@@ -109,7 +109,7 @@ def _looks_of(app: Application) -> Iterator[PickerItem]:
         yield PickerItem(f"theme: {name}", now, value=partial(app.use_palette, name))
     plain = "now" if app.ascii_only else ""
     yield PickerItem("characters: ASCII only", plain, value=partial(app.use_ascii, True))
-    yield PickerItem("characters: all", "" if plain else "now", value=partial(app.use_ascii, False))
-    for words, asked in (("low", True), ("full", False), ("as the link allows", None)):
+    yield PickerItem("characters: Unicode", "" if plain else "now", value=partial(app.use_ascii, False))
+    for words, asked in (("low", True), ("full", False), ("automatic", None)):
         now = "now" if app.appearance.low_bandwidth is asked else ""
         yield PickerItem(f"bandwidth: {words}", now, value=partial(app.use_bandwidth, asked))

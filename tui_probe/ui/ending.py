@@ -77,15 +77,15 @@ class RunEnding:
             return
         now = time.monotonic()
         if now - self._interrupted <= SECOND_INTERRUPT:
-            self._ask("It still runs:", STOP, self._stop)
+            self._ask("Still running:", STOP, self._stop)
             return
         self._interrupted = now
         target.interrupt()
-        self._say("interrupted the target (SIGINT); Ctrl-C again within 2 s to terminate it", SECOND_INTERRUPT)
+        self._say("interrupted the program (SIGINT); press Ctrl-C again within 2 s to terminate it", SECOND_INTERRUPT)
 
     def _say_why_not(self) -> None:
         run = self.app.feed.latest
-        watches = f"this screen only watches; end the run where it began, or: kill -INT {run.pid}"
+        watches = f"this screen only watches; end the run in its own terminal, or: kill -INT {run.pid}"
         self.app.speaking.notice(watches if run.running else "nothing runs here; Ctrl-Q quits")
 
     def _stop(self, answer: str) -> None:
@@ -94,15 +94,15 @@ class RunEnding:
             return
         if answer == "terminate":
             target.terminate()
-            self._say("asked the target to terminate (SIGTERM)")
+            self._say("asked the program to terminate (SIGTERM)")
         elif answer == "kill":
             target.kill()
-            self._say("killed the target (SIGKILL)")
+            self._say("killed the program (SIGKILL)")
 
     def leave(self) -> None:
         """Quit; ask first while the target runs."""
         if self.app.target_runs:
-            self._ask("The target runs:", LEAVE, self._leave)
+            self._ask("Still running:", LEAVE, self._leave)
         else:
             self.app.exit()
 
@@ -124,7 +124,7 @@ class RunEnding:
             said[0].unsay(said[1])
         if asked is not None and asked[0].prompt is asked[1]:
             asked[0].prompt = None
-            asked[0].notice("the target has ended")
+            asked[0].notice("the program has ended")
 
     def _ask(self, text: str, answers: tuple[QuestionKey, ...], take: Callable[[str], None]) -> None:
         if isinstance(self.app.screen, ModalScreen):

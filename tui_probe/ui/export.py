@@ -118,7 +118,7 @@ def export(what: str, suffix: str, write: Callable[[Path], None], folder: Path |
         if path is not None and not path.stat().st_size:
             path.unlink()
         return str(error)
-    return f"written: {path.name} in {folder}"
+    return f"wrote {path.name} in {folder}"
 
 
 def _new_file(folder: Path, stem: str, suffix: str) -> Path:

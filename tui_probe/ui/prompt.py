@@ -168,7 +168,7 @@ class Prompt:
             (self.text[: self.cursor], ""),
             (under, "cursor"),
             (self.text[self.cursor + 1 :], ""),
-            ("   Enter take · Esc cancel", "dim"),
+            ("   Enter accept · Esc cancel", "dim"),
         )
 
 
@@ -244,7 +244,7 @@ class PathPrompt(Prompt):
             names = self.completion.names if is_current and len(self.completion.names) > 1 else ()
             return (*super().line(cells), (f"   {'  '.join(names)}", "dim"))
         return ((f" {self.label}: ", "key"), (self.text, ""), (self.suffix[:1], "cursor"), (self.suffix[1:], "dim"),
-                ("   → takes it", "dim"))  # fmt: skip
+                ("   → accepts", "dim"))  # fmt: skip
 
 
 def _word_start(prompt: Prompt) -> int:

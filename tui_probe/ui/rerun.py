@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel
     from tui_probe.trace.run_info import RunInfo
 
-BETWEEN_HINT: Final = "on the page Source: m on the first line, m on the last, then R measures it"
+BETWEEN_HINT: Final = "on page Source press m on the first line, m on the last line, then R"
 """Message that fits a line of 80 cells."""
 
-OPTION_QUESTIONS: Final = {"--between": "how long is each warp there?", "--watchdog": "where is a kernel stuck?"}
+OPTION_QUESTIONS: Final = {
+    "--between": "how much time does each warp spend there?",
+    "--watchdog": "where is a kernel stuck?",
+}
 """Questions that options answer; of lines once they are marked."""
 
 
@@ -59,7 +62,7 @@ COMPARE: Final = "compare"
 """Stands for no options: the run is to be shown against the one before it."""
 COMMAND: Final = "command"
 """Stands for no options: the command is to be shown, for where the program is."""
-_FOLDER_GONE: Final = "its folder is not on this machine: run this where the program is"
+_FOLDER_GONE: Final = "its directory is not on this machine; run this on the machine of the program"
 
 
 @dataclass(frozen=True)
@@ -123,8 +126,8 @@ def _of_other_kernels(info: RunInfo, kernel: Kernel | None) -> Iterator[PickerIt
     """Yield, for a run that excluded kernels, the choices to probe this kernel, if it was one of these, and all."""
     if any(isinstance(info.options.get(key), str) for key in ("kernels", "filter")):
         if kernel is not None and kernel.status == "excluded":
-            yield PickerItem("this kernel", "the same probes, on this name only", value=f"-k {kernel.name}")
-        yield PickerItem("all kernels", "the same probes, on every kernel", value="--all-kernels")
+            yield PickerItem("this kernel", "the same probes, this kernel only", value=f"-k {kernel.name}")
+        yield PickerItem("all kernels", "the same probes, all kernels", value="--all-kernels")
 
 
 def _offer_without_rerun(trace: Path, error: UsageError, before: Path | None) -> RerunOffer:
@@ -134,19 +137,15 @@ def _offer_without_rerun(trace: Path, error: UsageError, before: Path | None) ->
     if before is None:
         return RerunOffer(trace, problem=problem, command=command)
     compare = _compare_choice(before, "" if command else f"; it cannot run again: {problem}")
-    paste = (
-        (PickerItem("run again", "the command to run elsewhere: its folder is not here", value=COMMAND),)
-        if command
-        else ()
-    )
+    paste = (PickerItem("run again", "show the command: its directory is not here", value=COMMAND),) if command else ()
     return RerunOffer(trace, (compare, *paste), before=before, command=command)
 
 
 def _compare_choice(before: Path, problem: str = "") -> PickerItem:
     known = brief(before)
     ago = "" if known is None else f", {age_text(known.when, time.time())}"
-    detail = f"with {before.name}{ago}; nothing has to run for that{problem}"
-    label = "what changed since the run before?"
+    detail = f"with {before.name}{ago}; nothing runs{problem}"
+    label = "what changed since the previous run?"
     return PickerItem("compare", label, detail, value=COMPARE, also="difference against earlier")
 
 

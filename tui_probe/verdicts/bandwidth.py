@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.bandwidth.rates import Bandwidth
+from tui_probe.bandwidth.rates import Bandwidth, GpuCard, Rate
 from tui_probe.draw import units
 from tui_probe.errors import ImportFileError
 from tui_probe.input_limits import BANDWIDTH_RESULT, parse_json
@@ -15,42 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tui_probe.bandwidth.rates import GpuCard, MeasuredRate
-
 _SWEEP_NAME: Final = "to_shared"
 """The value that is measured for many blocks: the best comes first, and again among all that were tried."""
 _MAX_NUMBER: Final = 1e18
 _MIN_NUMBER: Final = 1e-18
 """Range of plausible values: others, apart from 0, were never measured, and would overflow in a ratio."""
-
-
-@dataclass(frozen=True, slots=True)
-class SavedRate:
-    """One value as it was saved; see :class:`tui_probe.bandwidth.rates.MeasuredRate`."""
-
-    key: str
-    what: str
-    size: int | None
-    seconds: float | None
-    repeats: int | None
-    spread: float | None
-    blocks: int | None
-    in_flight: int | None
-    limit: float | None
-    bytes_per_second: float
-
-
-@dataclass(frozen=True, slots=True)
-class SavedCard:
-    """The GPU as it was saved; see :class:`tui_probe.bandwidth.rates.GpuCard`."""
-
-    name: str
-    sms: int
-    l2_bytes: int
-    memory_bytes: int
-    memory_clock_khz: int
-    memory_bus_bits: int
-    memory_bandwidth: float | None
 
 
 class _InvalidFile(Exception):  # noqa: N818 - never leaves this module
@@ -85,13 +54,13 @@ def parse_bandwidth(data: bytes, path: Path) -> Bandwidth:
     return Bandwidth(card, [rate for rate in rates if not any(rate is other for other in swept)], swept)
 
 
-def _rate(record: object) -> SavedRate:
+def _rate(record: object) -> Rate:
     if not isinstance(record, dict):
         raise _InvalidFile("a value is not an object")
     key, rate = _text(record, "key"), _number(record, "bytes_per_second")
     if not rate:
         raise _InvalidFile(f"“{key}” has no bytes_per_second")
-    return SavedRate(
+    return Rate(
         key=key,
         what=_text(record, "what") if "what" in record else key,
         size=_integer(record, "bytes"),
@@ -105,12 +74,12 @@ def _rate(record: object) -> SavedRate:
     )
 
 
-def _card(record: object) -> SavedCard:
+def _card(record: object) -> GpuCard:
     if not isinstance(record, dict):
         raise _InvalidFile("its device is not an object")
     names = ("sms", "l2_bytes", "memory_bytes", "memory_clock_khz", "memory_bus_bits")
     values = {name: _integer(record, name) or 0 for name in names}
-    return SavedCard(name=_text(record, "name"), memory_bandwidth=_number(record, "memory_bytes_per_second"), **values)
+    return GpuCard(name=_text(record, "name"), memory_bandwidth=_number(record, "memory_bytes_per_second"), **values)
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:
@@ -152,7 +121,7 @@ ENOUGH: Final = 0.9
 class Sweep:
     """The rates that were tried; each has blocks and bytes in flight."""
 
-    rates: Sequence[MeasuredRate]
+    rates: Sequence[Rate]
 
     @property
     def blocks(self) -> list[int]:
@@ -165,42 +134,42 @@ class Sweep:
         return sorted({rate.in_flight or 0 for rate in self.rates})
 
     @property
-    def best(self) -> MeasuredRate:
+    def best(self) -> Rate:
         return max(self.rates, key=lambda rate: rate.bytes_per_second)
 
-    def at(self, blocks: int, in_flight: int) -> MeasuredRate | None:
+    def at(self, blocks: int, in_flight: int) -> Rate | None:
         """Return the rate measured with that many blocks and bytes, if it was."""
         return next((rate for rate in self.rates if (rate.blocks, rate.in_flight) == (blocks, in_flight)), None)
 
-    def best_of(self, blocks: int) -> MeasuredRate | None:
+    def best_of(self, blocks: int) -> Rate | None:
         """The best rate of that many blocks, if any was tried."""
         return max(
             (rate for rate in self.rates if rate.blocks == blocks), key=lambda rate: rate.bytes_per_second, default=None
         )
 
-    def share(self, rate: MeasuredRate) -> float:
+    def share(self, rate: Rate) -> float:
         """Return the rate as a share of the best."""
         return rate.bytes_per_second / self.best.bytes_per_second
 
     @property
-    def most_crowded(self) -> MeasuredRate | None:
+    def most_crowded(self) -> Rate | None:
         """The slowest of those with more bytes in flight than the best; None if none has."""
         most = bytes_on_card(self.best)
         crowded = (rate for rate in self.rates if bytes_on_card(rate) > most)
         return min(crowded, key=lambda rate: rate.bytes_per_second, default=None)
 
     @property
-    def enough(self) -> MeasuredRate:
+    def enough(self) -> Rate:
         """Rate with the fewest bytes in flight on the GPU that reaches ``ENOUGH`` of the best."""
         return min((rate for rate in self.rates if self.share(rate) >= ENOUGH), key=bytes_on_card)
 
 
-def bytes_on_card(rate: MeasuredRate) -> int:
+def bytes_on_card(rate: Rate) -> int:
     """Bytes in flight in all blocks, if all run at the same time."""
     return (rate.blocks or 0) * (rate.in_flight or 0)
 
 
-def sweep_from_rates(rates: Sequence[MeasuredRate]) -> Sweep | None:
+def sweep_from_rates(rates: Sequence[Rate]) -> Sweep | None:
     """The sweep, None where nothing was swept."""
     tried = [rate for rate in rates if rate.blocks and rate.in_flight]
     return Sweep(tried) if tried else None
@@ -243,11 +212,11 @@ def sweep_findings(sweep: Sweep, card: GpuCard | None) -> Iterator[str]:
         yield f"more in flight than the best: {cost if loss >= _NO_LOSS else 'no effect'}"
 
 
-def _pair_text(rate: MeasuredRate) -> str:
+def _pair_text(rate: Rate) -> str:
     return f"{units.counted(rate.blocks or 0, 'block')} × {units.size(rate.in_flight)} in flight"
 
 
-def _reached_text(sweep: Sweep, rate: MeasuredRate) -> str:
+def _reached_text(sweep: Sweep, rate: Rate) -> str:
     part = sweep.share(rate)
     share = f"{part:.1%}" if part < 0.0995 else f"{part:.0%}"
     reach = "reaches" if rate.blocks == 1 else "reach"

@@ -56,6 +56,23 @@ class Judgement:
     """The worst line of the kernel, of a metric that is worse."""
 
 
+@dataclass(frozen=True)
+class Clocks:
+    """SM clocks (MHz) over the samples of busy GPUs; ``limits`` has the share of the samples of each reason."""
+
+    samples: int
+    low: int
+    median: float
+    high: int
+    limits: dict[str, float]
+
+    @property
+    def text(self) -> str:
+        """``1740 to 1980 MHz, median 1965, SW power cap in 12% of samples``."""
+        limits = "".join(f", {name} in {share:.0%} of samples" for name, share in self.limits.items())
+        return f"{self.low} to {self.high} MHz, median {self.median:.0f}{limits}"
+
+
 def kernel_values(trace: Trace) -> dict[str, dict[str, KernelValue]]:
     """Return measured counts by kernel and key, without those of the probe, times, and numbers of launches' shapes."""
     kernels: dict[str, dict[str, KernelValue]] = {}

@@ -13,7 +13,8 @@ from tui_probe.draw.spans import hang_line
 from tui_probe.draw.table import safe
 from tui_probe.verdicts.findings import finding_text
 from tui_probe.verdicts.kernel_findings import key_findings
-from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter, limiter_texts
+from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
+from tui_probe.verdicts.limiter_text import limiter_texts
 from tui_probe.verdicts.run_findings import GPU_TIME, ranked_kernels
 from tui_probe.verdicts.unmeasured import unmeasured_probes, unmeasured_texts, unused_probes
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.model import Kernel, Trace
     from tui_probe.verdicts.kernel_findings import KernelFinding
-    from tui_probe.verdicts.limiter import KernelLimiter
+    from tui_probe.verdicts.limiter_text import KernelLimiter
 
 _MAX_KERNELS: Final = 20
 

@@ -1,4 +1,4 @@
-"""Limiter of a kernel from the results of its probes, as text, and the command that measures what is missing."""
+"""Limiter of a kernel from the results of its probes, and the command that measures what is missing."""
 
 from __future__ import annotations
 
@@ -6,25 +6,20 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from math import prod
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from tui_probe.draw import units
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
-from tui_probe.probekit.measured import analyse_result, known_probe, probe_measuring_all, probe_option_for
+from tui_probe.probekit.measured import analyse_result, known_probe, probe_measuring_all
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.trace.device_memory import read_launch_memory
+from tui_probe.verdicts.limiter_text import SASS_DATA, KernelLimiter, first_known, limiter_texts, uncounted
 from tui_probe.verdicts.run_outcome import program_command
 from tui_probe.verdicts.utilization import (
-    LIMITING_UTILIZATION,
     Demand,
     LimiterVerdict,
-    PeakRates,
-    fits_in_l2,
     limiter_verdict,
     peak_rates,
-    relative_demand,
-    requested_bytes,
 )
 
 if TYPE_CHECKING:
@@ -34,11 +29,9 @@ if TYPE_CHECKING:
     from tui_probe.probekit.measured import AnalysedResult
     from tui_probe.probekit.metric import Quantity
     from tui_probe.trace.model import KernelFacts, Run
-    from tui_probe.verdicts.utilization import UnitUtilization
 
 RESULTS_AVERAGED: Final = 5
 """Results of a kernel whose mean is taken, of each probe that counts any of it."""
-UNIT_NAMES: Final = {"tensor": "tensor cores", "issue": "issue slots"}
 LIMITER_QUANTITIES: Final[tuple[Quantity, ...]] = (
     "sectors", "shared requests", "tensor operations as half", "fp32 instructions", "fp64 instructions", "instructions",
 )  # fmt: skip
@@ -49,10 +42,6 @@ _COUNTED_QUANTITIES: Final[tuple[Quantity, ...]] = (
     "fp16 instructions", "bf16 instructions", "memory instructions", "wgmma instructions",
     "footprint", "shared wavefronts",
 )  # fmt: skip
-_SASS_DATA: Final = "machine code"
-"""The name of SASS in ``counted_in``, as in data of earlier versions."""
-_UNITS_SHOWN: Final = 4
-_MIN_UTILIZATION_SHOWN: Final = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,80 +50,6 @@ class NcuBytes:
 
     dram: float | None = None
     l2: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class KernelLimiter:
-    """Verdict of one kernel, with the numbers that it is based on."""
-
-    verdict: LimiterVerdict
-    demand: Demand
-    machine: PeakRates
-    command: str
-    """Command that measures missing values; "" if none."""
-    counted_in: tuple[str, ...] = ()
-    """Unit of the counts of instructions: PTX, SASS, or some in each."""
-    cause: str = ""
-    """Reason why warps wait, from a probe of waits; "" for other limiters and without such a probe."""
-
-    @property
-    def source(self) -> str:
-        """Source of the counts of instructions; "" if there are none."""
-        if not self.counted_in or self.demand.instructions is None:
-            return ""
-        note = "; ptxas removes or merges some" if "PTX" in self.counted_in else ""
-        codes = ("SASS" if code == _SASS_DATA else code for code in self.counted_in)
-        return f"instructions counted in {' and '.join(codes)}{note}"
-
-    @property
-    def short(self) -> str:
-        """Text for a column, ``memory (L2) 83%``; ``–`` if unknown."""
-        verdict = self.verdict
-        if verdict.limit is None:
-            return NOT_MEASURED
-        return f"{_limiter_name(self.verdict)} {_percent(verdict.share)}" if _is_unit(verdict) else verdict.limit
-
-    @property
-    def limit(self) -> str | None:
-        """Limiter, ``memory (L2)``, ``latency``; None if unknown."""
-        return None if self.verdict.limit is None else _limiter_name(self.verdict)
-
-    @property
-    def relative(self) -> tuple[UnitUtilization, ...]:
-        """The need of each unit relative to the largest, where no time was measured."""
-        return relative_demand(self.demand, self.machine)
-
-    @property
-    def words(self) -> str:
-        """Sentence, ``memory (L2): 83% utilization``, or the reason why no unit limits, and the longest wait."""
-        return _verdict_sentence(self) + (f"; {self.cause}" if self.cause else "")
-
-    @property
-    def numbers(self) -> str:
-        """Utilization of each unit."""
-        return _utilization_text(self)
-
-    @property
-    def level(self) -> str:
-        """Evidence for the level of memory, or why there is none; "" if memory does not limit."""
-        return _memory_level_text(self)
-
-    def record(self) -> dict[str, Any]:
-        """Return the JSON record."""
-        verdict = self.verdict
-        return {
-            "limit": verdict.limit,
-            "level": verdict.level or None,
-            "share": verdict.share,
-            "words": self.words,
-            "units": [
-                {"unit": share.unit, "level": share.level or None, "share": share.share, "certain": share.certain}
-                for share in verdict.shares
-            ],
-            "counted_in": list(self.counted_in),
-            "not_measured": list(verdict.unknown),
-            "command": self.command or None,
-        }
 
 
 def kernel_limiter(kernel: KernelFacts) -> KernelLimiter | None:
@@ -199,24 +114,7 @@ def _instruction_sources(kernels: Sequence[KernelFacts]) -> tuple[str, ...]:
         for probed in kernel.by_probe()
         if probed.result_rows and any(metric.quantity in _COUNTED_QUANTITIES for metric in known_probe(probed).metrics)
     }
-    return tuple(text for mode, text in (("ptx", "PTX"), ("graft", _SASS_DATA)) if mode in modes)
-
-
-def limiter_texts(of: KernelLimiter) -> tuple[str, ...]:
-    """Return the verdict, its numbers, and the command that measures more, a line each."""
-    return tuple(
-        filter(
-            None,
-            (
-                of.words,
-                of.numbers,
-                of.source,
-                of.level,
-                _unmeasured_text(of),
-                f"to measure: {of.command}" if of.command else "",
-            ),
-        )
-    )
+    return tuple(text for mode, text in (("ptx", "PTX"), ("graft", SASS_DATA)) if mode in modes)
 
 
 def has_limiter_counts(kernel: KernelFacts) -> bool:
@@ -225,19 +123,12 @@ def has_limiter_counts(kernel: KernelFacts) -> bool:
     return any(set(LIMITER_QUANTITIES) <= {metric.quantity for metric in probe.metrics} for probe in probes)
 
 
-def limiter_summary(kernel: KernelFacts, of: KernelLimiter | None) -> tuple[str, ...]:
+def limiter_summary(kernel: KernelFacts, limiter: KernelLimiter | None) -> tuple[str, ...]:
     """Return the first lines of the page of a kernel; none for one that was not probed."""
-    if of is not None:
-        return limiter_texts(of)
+    if limiter is not None:
+        return limiter_texts(limiter)
     probe = probe_measuring_all(LIMITER_QUANTITIES)
     return (f"{NOT_MEASURED} limiter not measured: run with -p {probe}",) if probe and kernel.status == "probed" else ()
-
-
-def _unmeasured_text(of: KernelLimiter) -> str:
-    """Return the note on metrics that were not measured, unless the verdict has it."""
-    is_unknown = of.verdict.limit is None and not of.machine.simulated
-    unknown = [unit for unit in of.verdict.unknown if unit != "time" or not of.machine.simulated]
-    return f"not measured: {', '.join(unknown)}" if unknown and not is_unknown else ""
 
 
 def _newest_results(kernel: KernelFacts) -> Iterator[AnalysedResult]:
@@ -263,16 +154,16 @@ def _demand(results: Sequence[AnalysedResult], kernels: Sequence[KernelFacts]) -
         seconds=fmean(milliseconds) / 1e3 if milliseconds else None,
         blocks=prod(grids[0]) if grids else None,
         size=_sum_if_known(means, "bytes read", "bytes written"),
-        sectors=_first_known(means.get("sectors"), _sum_if_known(means, "load sectors", "store sectors")),
+        sectors=first_known(means.get("sectors"), _sum_if_known(means, "load sectors", "store sectors")),
         shared=max((means[name] for name in ("shared requests", "shared wavefronts") if name in means), default=None),
         memory=means.get("memory instructions"),
         instructions=means.get("instructions"),
         fp32=means.get("fp32 instructions"),
         fp64=means.get("fp64 instructions"),
-        fp16=_first_known(
+        fp16=first_known(
             means.get("half instructions"), _sum_if_known(means, "fp16 instructions", "bf16 instructions")
         ),
-        tensor=_first_known(means.get("tensor operations as half"), means.get("tensor operations")),
+        tensor=first_known(means.get("tensor operations as half"), means.get("tensor operations")),
         wgmma=means.get("wgmma instructions"),
         footprint=means.get("footprint"),
     )
@@ -297,10 +188,6 @@ def _sum_if_known(found: Mapping[str, float], *quantities: Quantity) -> float | 
     return sum(known) if len(known) == len(quantities) else None
 
 
-def _first_known(*values: float | None) -> float | None:
-    return next((value for value in values if value is not None), None)
-
-
 def _reachable_bytes(kernel: KernelFacts) -> float | None:
     """Return the bytes of allocations that parameters of the newest launch with a result point to; None for none."""
     row = kernel.newest_result
@@ -322,94 +209,7 @@ def _measuring_command(verdict: LimiterVerdict, trace: Run) -> str:
     if set(verdict.unknown) == {"bandwidth"}:
         return "tui-probe bandwidth --auto --format json > bw.json, then tui-probe roofline --bandwidth bw.json"
     probe = probe_measuring_all(LIMITER_QUANTITIES)
-    if probe is None or (trace.state.simulated and not _uncounted(verdict)):
+    if probe is None or (trace.state.simulated and not uncounted(verdict)):
         return ""
     timed = "" if trace.state.simulated or verdict.seconds else " --benchmark --save-results"
     return f"tui-probe run{' --sim' if trace.state.simulated else ''} -p {probe}{timed} -- {program_command(trace)}"
-
-
-def _is_unit(verdict: LimiterVerdict) -> bool:
-    return verdict.limit not in (None, "latency", "too small", "launch")
-
-
-def _limiter_name(verdict: LimiterVerdict) -> str:
-    return f"{verdict.limit} ({verdict.level})" if verdict.level else str(verdict.limit)
-
-
-def _percent(share: float | None) -> str:
-    return NOT_MEASURED if share is None else f"{share:.0%}" if share >= 0.01 or not share else "<1%"
-
-
-def _verdict_sentence(of: KernelLimiter) -> str:
-    verdict = of.verdict
-    if _is_unit(verdict):
-        limit = verdict.limit or ""
-        name = UNIT_NAMES.get(limit, limit) + (f" ({verdict.level})" if verdict.level else "")
-        share = verdict.share or 0.0
-        if share > 1 and not _is_behind_caches(verdict):
-            return f"{name}: fully utilized; the counts amount to {_percent(share)} of its peak"
-        if share > 1:
-            return f"{name}: requests amount to {share:.1f} times its peak; caches serve the rest"
-        return f"{name}: {_percent(share)} utilization"
-    if verdict.limit == "latency":
-        return f"latency bound: no unit reaches {LIMITING_UTILIZATION:.0%} utilization"
-    if verdict.limit == "too small":
-        return f"too small: {units.counted(verdict.blocks or 0, 'block')} for {units.counted(verdict.sms, 'SM')}"
-    if verdict.limit == "launch":
-        return f"launch bound: {units.duration(verdict.seconds)} is close to launch overhead"
-    return _unknown_limiter_text(of)
-
-
-def _is_behind_caches(verdict: LimiterVerdict) -> bool:
-    return any(
-        share.behind_caches for share in verdict.shares if (share.unit, share.level) == (verdict.limit, verdict.level)
-    )
-
-
-def _unknown_limiter_text(of: KernelLimiter) -> str:
-    if of.machine.simulated:
-        return f"{NOT_MEASURED} no times on a simulated GPU{_longest_unit_text(of)}"
-    return f"{NOT_MEASURED} not measured: {', '.join(of.verdict.unknown)}"
-
-
-def _longest_unit_text(of: KernelLimiter) -> str:
-    """Return the unit that would take longest; "" if only one of several units was counted."""
-    demands, uncounted = relative_demand(of.demand, of.machine), _uncounted(of.verdict)
-    if not demands or (uncounted and len(demands) == 1):
-        return ""
-    counts = "incomplete counts" if uncounted else "counts"
-    return f"; on an A100, {UNIT_NAMES.get(demands[0].unit, demands[0].name)} would be the busiest unit (from {counts})"
-
-
-def _uncounted(verdict: LimiterVerdict) -> set[str]:
-    """Return the metrics that no probe counted."""
-    return set(verdict.unknown) - {"time", "bandwidth"}
-
-
-def _utilization_text(of: KernelLimiter) -> str:
-    """Return the largest shares, ``memory 34%, issue 12%``; "" without a time."""
-    if of.machine.simulated:
-        parts = [
-            f"{unit.name} {_percent(unit.share)}" for unit in relative_demand(of.demand, of.machine)[1:_UNITS_SHOWN]
-        ]
-        return f"compared with it: {', '.join(parts)}" if parts else ""
-    shares = [share for share in of.verdict.shares if share.share >= _MIN_UTILIZATION_SHOWN] or list(
-        of.verdict.shares[:1]
-    )
-    parts = [f"{share.name} {'' if share.certain else '≤ '}{_percent(share.share)}" for share in shares[:_UNITS_SHOWN]]
-    return f"utilization: {', '.join(parts)}" if parts else ""
-
-
-def _memory_level_text(of: KernelLimiter) -> str:
-    verdict = of.verdict
-    if verdict.limit != "memory" or requested_bytes(of.demand) is None:
-        return ""
-    touched = _first_known(of.demand.footprint, of.demand.reach)
-    if verdict.level == "DRAM":
-        reason = "measured by ncu" if of.demand.dram is not None else "more bytes touched than L2 holds, each only once"
-        return f"DRAM: {reason}"
-    if verdict.level == "L1":
-        return "L1 and shared memory: each request takes at least one cycle"
-    if fits_in_l2(of.demand, of.machine):
-        return f"L2: the footprint (up to {units.size(touched)}) fits in L2"
-    return f"DRAM or L2: not known from requests; use {probe_option_for('footprint')} or ncu"

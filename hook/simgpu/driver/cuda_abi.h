@@ -49,6 +49,26 @@ enum { LAUNCH_ATTRIBUTE_COOPERATIVE = 2, LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4 
 #define LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
 #define LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
 
+/* Where memory of cuMemCreate is, and who may access it. */
+typedef struct {
+    int type, id;
+} CUmemLocation;
+
+typedef struct {
+    int type;
+    int handle_types;
+    CUmemLocation location;
+    void *windows_data;
+    unsigned char flags[8];
+} CUmemAllocationProp;
+
+typedef struct {
+    CUmemLocation location;
+    int flags;
+} CUmemAccessDesc;
+
+enum { LOCATION_DEVICE = 1, ALLOCATION_PINNED = 1, ACCESS_READ_WRITE = 3 };
+
 enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, MEMORY_ARRAY = 3, MEMORY_UNIFIED = 4 };
 
 typedef struct {

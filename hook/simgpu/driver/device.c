@@ -51,6 +51,7 @@ static const struct attribute attributes[] = {
     {95, 1}, /* cooperative launch */
     {99, 1}, /* host memory can be registered */
     {101, 1},
+    {102, 1}, /* virtual memory management */
     {106, SM_MAX_BLOCKS},
 };
 

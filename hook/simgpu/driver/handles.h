@@ -17,6 +17,7 @@ enum handle_kind {
     HANDLE_GRAPH,
     HANDLE_GRAPH_NODE,
     HANDLE_GRAPH_EXEC,
+    HANDLE_MEMORY,
 };
 
 /* NULL when out of memory. */

@@ -30,6 +30,7 @@ static bool split(struct block *block, uint64_t size)
         return false;
     *remainder = (struct block){.address = block->address + size,
                                 .size = block->size - size,
+                                .use = block->use,
                                 .previous = block,
                                 .next = block->next};
     if (remainder->next)
@@ -102,14 +103,23 @@ bool heap_has_room(const struct heap *heap, uint64_t bytes)
     return block;
 }
 
-struct block *heap_find(const struct heap *heap, uint64_t address)
+/* The block of any use that contains `address`, or NULL. */
+static struct block *block_at(const struct heap *heap, uint64_t address)
 {
     if (address < heap->address || address - heap->address >= heap->size)
         return NULL;
     struct block *block = heap->first;
     while (block->next && block->next->address <= address)
         block = block->next;
-    return block->use == BLOCK_FREE ? NULL : block;
+    return block;
+}
+
+struct block *heap_find(const struct heap *heap, uint64_t address)
+{
+    struct block *block = block_at(heap, address);
+    const bool is_accessible =
+        block && block->use != BLOCK_FREE && block->use != BLOCK_RESERVED && block->use != BLOCK_MAPPED;
+    return is_accessible ? block : NULL;
 }
 
 static void absorb_next(struct block *block)
@@ -153,4 +163,68 @@ void heap_release_owner(struct heap *heap, const void *owner)
             next = next->next; /* will be absorbed */
         heap_release(heap, block);
     }
+}
+
+/* True if blocks of this use cover the range. */
+static bool covers(const struct block *block, uint64_t end, enum block_use use)
+{
+    while (block && block->use == use && block->address + block->size < end)
+        block = block->next;
+    return block && block->use == use;
+}
+
+/* Makes a block begin at `address`. Returns it, or NULL without memory. */
+static struct block *cut_at(const struct heap *heap, uint64_t address)
+{
+    struct block *block = block_at(heap, address);
+    if (!block || block->address == address)
+        return block;
+    return split(block, address - block->address) ? block->next : NULL;
+}
+
+uint64_t heap_reserve(struct heap *heap, uint64_t address, uint64_t bytes)
+{
+    if (address)
+        return heap_change(heap, address, bytes, BLOCK_FREE, BLOCK_RESERVED) ? address : 0;
+    struct block *block = take_block(heap, bytes, 0);
+    if (block)
+        block->use = BLOCK_RESERVED;
+    return block ? block->address : 0;
+}
+
+/* The journal has what kernels can access. */
+static void change_use(struct heap *heap, struct block *block, enum block_use use)
+{
+    static uint64_t last_id = UINT64_C(1) << 32;
+    if (use == BLOCK_VIRTUAL) {
+        heap->used += block->size;
+        journal_add(JOURNAL_ALLOCATED, block->address, block->size);
+    } else if (block->use == BLOCK_VIRTUAL) {
+        heap->used -= block->size;
+        journal_add(JOURNAL_FREED, block->address, block->size);
+        give_pages_back(block);
+    }
+    block->use = use;
+    block->owner = NULL;
+    block->requested = block->size;
+    block->id = ++last_id;
+}
+
+bool heap_change(struct heap *heap, uint64_t address, uint64_t bytes, enum block_use from, enum block_use to)
+{
+    const uint64_t end = address + bytes;
+    if (!bytes || end < address || end > heap->address + heap->size || !covers(block_at(heap, address), end, from))
+        return false;
+    struct block *block = cut_at(heap, address);
+    if (!block || (end < heap->address + heap->size && !cut_at(heap, end)))
+        return false;
+    while (block && block->address < end) {
+        change_use(heap, block, to);
+        if (block->next && block->next->use == BLOCK_FREE && to == BLOCK_FREE)
+            absorb_next(block);
+        if (block->previous && block->previous->use == BLOCK_FREE && to == BLOCK_FREE)
+            absorb_next(block = block->previous);
+        block = block->next;
+    }
+    return true;
 }

@@ -9,7 +9,17 @@
 /* The driver maps allocations from some size on at multiples of that, and programs rely on it. */
 enum { HEAP_ALIGNMENT = 256, HEAP_LARGE_ALIGNMENT = 2 << 20 };
 
-enum block_use { BLOCK_FREE, BLOCK_DEVICE, BLOCK_MANAGED, BLOCK_HOST, BLOCK_VARIABLE };
+/* BLOCK_RESERVED, BLOCK_MAPPED: addresses of cuMemAddressReserve that kernels do not reach yet; BLOCK_VIRTUAL: they do. */
+enum block_use {
+    BLOCK_FREE,
+    BLOCK_DEVICE,
+    BLOCK_MANAGED,
+    BLOCK_HOST,
+    BLOCK_VARIABLE,
+    BLOCK_RESERVED,
+    BLOCK_MAPPED,
+    BLOCK_VIRTUAL
+};
 
 struct block {
     uint64_t address;
@@ -33,7 +43,14 @@ bool heap_init(struct heap *heap, uint64_t address, uint64_t size);
 /* NULL when no free block is large enough. */
 struct block *heap_allocate(struct heap *heap, uint64_t bytes, enum block_use use, const void *owner);
 
-/* The block in use that contains `address`, or NULL. */
+/* Takes a range of addresses, at `address` if that is not 0, as BLOCK_RESERVED. Returns 0 if it is not free. */
+uint64_t heap_reserve(struct heap *heap, uint64_t address, uint64_t bytes);
+
+/* Changes the use of a range whose blocks have the use `from`, to one of the last three, or BLOCK_FREE. False, with
+ * nothing changed, if they have another. */
+bool heap_change(struct heap *heap, uint64_t address, uint64_t bytes, enum block_use from, enum block_use to);
+
+/* The block that contains `address` and that programs and kernels can access, or NULL. */
 struct block *heap_find(const struct heap *heap, uint64_t address);
 
 void heap_release(struct heap *heap, struct block *block);

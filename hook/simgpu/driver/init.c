@@ -17,6 +17,10 @@
 
 static const uint64_t DEFAULT_MEMORY_BYTES = UINT64_C(4) << 30;
 
+/* Device memory begins here if the process has nothing there: then addresses of one process are free in the next one,
+ * which cuMemAddressReserve can ask for. */
+static void *const WANTED_ADDRESS = (void *)0x200000000000;
+
 /* A whole number with an optional K, M or G (powers of 1024) from the environment. */
 static bool read_setting(const char *name, uint64_t smallest, uint64_t largest, uint64_t *value)
 {
@@ -43,7 +47,7 @@ static bool read_setting(const char *name, uint64_t smallest, uint64_t largest, 
 static uint8_t *map_aligned(int file, uint64_t bytes)
 {
     const uint64_t reserved = bytes + HEAP_LARGE_ALIGNMENT;
-    uint8_t *start = mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint8_t *start = mmap(WANTED_ADDRESS, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED)
         return NULL;
     const uint64_t before = (HEAP_LARGE_ALIGNMENT - (uintptr_t)start % HEAP_LARGE_ALIGNMENT) % HEAP_LARGE_ALIGNMENT;

@@ -33,7 +33,7 @@ static CUresult release(struct heap *heap, uint64_t address)
     if (!address)
         return leave(CUDA_SUCCESS);
     struct block *block = heap_find(heap, address);
-    if (!block || block->address != address || block->use == BLOCK_VARIABLE)
+    if (!block || block->address != address || block->use == BLOCK_VARIABLE || block->use == BLOCK_VIRTUAL)
         return leave(CUDA_ERROR_INVALID_VALUE);
     heap_release(heap, block);
     return leave(CUDA_SUCCESS);

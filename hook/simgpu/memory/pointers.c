@@ -41,7 +41,8 @@ static CUresult describe(void *answer, int attribute, const struct block *block,
     int ordinal = block ? 0 : -2;
     switch (attribute) {
     case POINTER_CONTEXT: {
-        const struct context *owner = block->use == BLOCK_VARIABLE ? NULL : block->owner;
+        const bool is_of_context = block->use != BLOCK_VARIABLE && block->use != BLOCK_VIRTUAL;
+        const struct context *owner = is_of_context ? block->owner : NULL;
         return write_value(answer, &(CUcontext){owner ? owner->handle : NULL}, sizeof(CUcontext));
     }
     case POINTER_MEMORY_TYPE:

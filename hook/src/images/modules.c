@@ -2,6 +2,7 @@
  * refuses leaves nothing but a line in the log. */
 #include <stdbool.h>
 
+#include "ahead.h"
 #include "errand.h"
 #include "event_log.h"
 #include "hook_state.h"
@@ -23,6 +24,7 @@ static void remember(struct image *image, void *handle, bool is_library, uint64_
     if (image)
         event_log_often("[bin] type %s size %zu\n", image_type_name(image->type), image->size);
     unloading_unseen(handle);
+    ahead_image_loaded(image);
     registry_add_code(image, handle, is_library, options);
 }
 

@@ -29,7 +29,7 @@ struct job {
 };
 
 /* The engine assembles as many kernels at a time. */
-enum { MOST_THREADS = 4, NANOSECONDS_PER_MILLISECOND = 1000000, INTERRUPT_MILLISECONDS = 20 };
+enum { MOST_THREADS = 8, NANOSECONDS_PER_MILLISECOND = 1000000, INTERRUPT_MILLISECONDS = 20 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;

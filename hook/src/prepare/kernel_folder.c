@@ -53,7 +53,7 @@ static bool write_file(const char *path, const void *bytes, size_t size)
     return written && closed;
 }
 
-static const struct reason *write_part(const struct image *image, unsigned kept, const char *path)
+const struct reason *kernel_folder_write_part(const struct image *image, unsigned kept, const char *path)
 {
     struct image_part part;
     const struct reason *reason = image_part_make(image, kept, &part);
@@ -70,7 +70,7 @@ const struct reason *kernel_folder_save(const char *directory, struct image *ima
     if (asprintf(&path, "%s/original.bin", directory) < 0)
         return reason(HOST_MEMORY);
     *written = !image->saved_path || image->saved != kept || link(image->saved_path, path) != 0;
-    const struct reason *reason = *written ? write_part(image, kept, path) : NULL;
+    const struct reason *reason = *written ? kernel_folder_write_part(image, kept, path) : NULL;
     if (reason) {
         free(path);
         return reason;

@@ -17,7 +17,10 @@ void kernel_folder_unlock(void);
 void kernel_folder_claim(bool *in_preparation);
 void kernel_folder_release(bool *in_preparation);
 
-/* Writes the part of IMAGE that is KEPT (see image.h) to DIRECTORY, or links to a folder that has it. WRITTEN: it was
+/* Writes the part of IMAGE that is KEPT (see image.h) to a file. Returns the reason of a failure, or NULL. */
+const struct reason *kernel_folder_write_part(const struct image *image, unsigned kept, const char *path);
+
+/* Writes the part of IMAGE that is KEPT to DIRECTORY, or links to a folder that has it. WRITTEN: it was
  * written now. Returns the reason of a failure, or NULL. The lock is held. */
 const struct reason *kernel_folder_save(const char *directory, struct image *image, unsigned kept, bool *written);
 

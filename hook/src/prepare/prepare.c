@@ -11,7 +11,7 @@
 #include "errand.h"
 #include "event_log.h"
 #include "fused.h"
-#include "graft_faults.h"
+#include "image_parts.h"
 #include "kernel_folder.h"
 #include "kernel_info.h"
 #include "parameters.h"
@@ -208,39 +208,6 @@ static struct prepare_result make_probed(struct kernel *kernel, const struct lau
     return result;
 }
 
-/* The reason why the machine code of a kernel is left unchanged; NULL: it is not. */
-static const struct reason *code_refused(const struct kernel *kernel, const struct image *image)
-{
-    const struct machine_code *code = image->code;
-    if (!code)
-        return reason(NO_PTX);
-    const char *closed = code->closed ? code->closed : machine_code_closed_name(kernel->name);
-    if (closed && settings.machine_code != MACHINE_CODE_ALL)
-        return reason_with(CLOSED_LIBRARY, closed);
-    return code->lost ? code->lost : graft_faults_refuse(kernel->name);
-}
-
-/* Chooses the parts of its image to write for KERNEL, as FATBIN_PTX and a compute capability. PTX wins where the device
- * can run it. Returns why it is nothing, or NULL. */
-static const struct reason *choose_part(const struct kernel *kernel, const struct image *image, unsigned *parts)
-{
-    CUdevice device;
-    const unsigned capability =
-        REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) == CUDA_SUCCESS ? device_capability(device) : 0;
-    const enum fatbin_ptx ptx = image_ptx_for(image, capability);
-    *parts = image->ptx ? FATBIN_PTX : 0;
-    if (ptx == FATBIN_PTX_RUNS && settings.needs_machine_code && !code_refused(kernel, image))
-        *parts |= capability;
-    if (ptx == FATBIN_PTX_RUNS || !capability)
-        return image->ptx ? NULL : reason(NO_PTX);
-    const struct reason *reason = code_refused(kernel, image);
-    if (!reason)
-        *parts |= capability;
-    if (ptx == FATBIN_PTX_MAY_RUN || (ptx == FATBIN_PTX_NEWER && reason && reason->code == REASON_NO_PTX))
-        return NULL; /* the engine tells which devices the PTX is for */
-    return reason;
-}
-
 /* RESULTS[i].status is set where probe i came so far as to have one of its own. */
 static struct prepare_result decide(struct kernel *kernel, const struct launch *launch, struct prepare_result *results)
 {
@@ -260,7 +227,10 @@ static struct prepare_result decide(struct kernel *kernel, const struct launch *
         return prepare_skipped(reason(IMAGE_UNSEEN));
     if (!image->ptx && image->ptx_size)
         return prepare_failed(image->is_too_large ? reason(HOST_LIMIT) : reason(HOST_MEMORY));
-    reason = choose_part(kernel, image, &kept);
+    CUdevice device;
+    if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS)
+        device = -1;
+    reason = image_parts_choose(kernel->name, image, device, &kept);
     return reason ? prepare_skipped(reason) : make_probed(kernel, launch, kept, results);
 }
 
@@ -268,8 +238,8 @@ const struct reason *prepare_refused(const struct kernel *kernel, const struct l
 {
     const struct image *image = launch->instance->code->image;
     const struct reason *reason = budget_refuses_folder(image ? image_most(image) : 0);
-    const bool has_folder =
-        reason && image && (image->ptx || !code_refused(kernel, image)) && !atomic_load(&kernel->reason);
+    const bool has_folder = reason && image && (image->ptx || !image_parts_code_refused(kernel->name, image)) &&
+                            !atomic_load(&kernel->reason);
     if (!has_folder || settings_filter(kernel->name))
         return NULL;
     budget_refused(reason);

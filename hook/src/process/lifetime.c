@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "ahead.h"
 #include "allocations.h"
 #include "background.h"
 #include "benchmark.h"
@@ -313,6 +314,7 @@ static void begin_in_child(void)
     kernels_reset();
     unloading_reset();
     prepare_reset();
+    ahead_reset();
     budget_reset();
     control_reset();
     host_memory_reset();

@@ -148,11 +148,8 @@ class GraftGate:
             return self._outcomes[arch]
 
     def _path(self, arch: int) -> Path | None:
-        version = driver_version()
-        if self._folder is None or not version:
-            return None
-        tools = repr([(str(tool.path), tool.version) for tool in self._tools])
-        return self._folder / f"{version}-sm_{arch}-{digest(code_digest().encode(), tools.encode())[:16]}.json"
+        name = _outcome_file(self._tools, str(arch))
+        return None if self._folder is None or name is None else self._folder / name
 
     def _kept(self, arch: int) -> TrialOutcome | None:
         path = self._path(arch)
@@ -189,6 +186,19 @@ class GraftGate:
             write_file(path, json.dumps(outcome._asdict()).encode())
         except OSError:  # the next run tries again
             return
+
+
+def _outcome_file(tools: Sequence[Tool], arch: str) -> str | None:
+    """Return the name of the file of an outcome; None where the driver's version is unknown."""
+    version = driver_version()
+    identity = repr([(str(tool.path), tool.version) for tool in tools])
+    return f"{version}-sm_{arch}-{digest(code_digest().encode(), identity.encode())[:16]}.json" if version else None
+
+
+def has_any_outcome(folder: Path, tools: Sequence[Tool]) -> bool:
+    """Return whether the self-test ran here for some device, or cannot be kept for another run."""
+    pattern = _outcome_file(tools, "*")
+    return pattern is None or any(True for _ in folder.glob(pattern))
 
 
 @contextlib.contextmanager

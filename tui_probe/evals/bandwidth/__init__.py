@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from tui_probe.bandwidth.rates import Bandwidth, MeasuredRate
+    from tui_probe.bandwidth.rates import Bandwidth, Rate
     from tui_probe.draw.view import Progress
     from tui_probe.evals.evaluation import Setting
     from tui_probe.evals.inputs import EvaluationInput
@@ -162,7 +162,7 @@ def _saved_bandwidth(text: str, path: Path) -> Bandwidth | str:
         return str(error)
 
 
-def _ours(rates: Sequence[MeasuredRate], products: Sequence[Product]) -> dict[str, float | None]:
+def _ours(rates: Sequence[Rate], products: Sequence[Product]) -> dict[str, float | None]:
     best: dict[str, float | None] = {}
     for rate in rates:
         best[rate.key] = max(best.get(rate.key) or 0.0, rate.bytes_per_second)
@@ -194,7 +194,7 @@ def _product_sentence(product: Product) -> str:
     )
 
 
-def _chart(rates: Sequence[MeasuredRate]) -> BarChart:
+def _chart(rates: Sequence[Rate]) -> BarChart:
     bars = [Bar(rate.what, (rate.bytes_per_second,)) for rate in rates]
     return BarChart("bandwidths", bars, ("measured",), "bytes per second", units.rate)
 
@@ -203,11 +203,11 @@ def _percent(value: float | None) -> str:
     return NOT_MEASURED if value is None else f"{value:.1%}"
 
 
-def _share_of_limit(rate: MeasuredRate) -> float | None:
+def _share_of_limit(rate: Rate) -> float | None:
     return rate.bytes_per_second / rate.limit if rate.limit else None
 
 
-_RATES: Final[tuple[Column[MeasuredRate], ...]] = (
+_RATES: Final[tuple[Column[Rate], ...]] = (
     Column("key", lambda r: r.key),
     Column("what", lambda r: r.what, "memory", lambda r: r.what, False, narrow=20),
     Column("bytes_per_second", lambda r: r.bytes_per_second, "measured", lambda r: units.rate(r.bytes_per_second)),

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from tui_probe.draw import units
+from tui_probe.draw.column_order import heading
 from tui_probe.draw.shell import command_lines, shell_word
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import LazyLines, pad
+from tui_probe.draw.spans import LazyLines
 from tui_probe.draw.spans import width as cells_of
 from tui_probe.draw.table import Column, cell, fitted_cell, in_tables, layout, table
 from tui_probe.draw.table_content import RemadeRows, TableContent
@@ -223,8 +224,7 @@ class Launches(Document):
         columns = layout(in_tables(COLUMNS), self._widths(), width - 1)
         marks = {_ORDER_COLUMNS[self.order]: "↓" if self.reversed else "↑"} if self._is_sorted else {}
         titles = (
-            pad(column.title, cells, right=column.right) + marks.get(column.key, "").ljust(_GAP)
-            for column, cells in columns
+            heading(column.title, cells, marks.get(column.key, ""), right=column.right) for column, cells in columns
         )
         head: Line = ((f" {''.join(titles)}".rstrip(), "head"),)
 

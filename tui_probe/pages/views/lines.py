@@ -7,6 +7,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.column_order import ColumnOrder
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import Column, safe, table
@@ -62,8 +63,7 @@ class LinesView(Document):
         self._graft = source.kernel.info is not None and source.kernel.info.graft is not None
         self._names = _opcodes_or_none(source.kernel.folder) if self._graft else {}
         self.rows: Sequence[LineRow] = self.measured.rows
-        self._order: tuple[str, bool] | None = None
-        """The column that the rows are sorted by, and whether the largest value comes first."""
+        self._order = ColumnOrder()
         progress(1.0)
 
     def _code(self, row: LineRow) -> str:
@@ -86,9 +86,7 @@ class LinesView(Document):
     def _title(self, key: str) -> str:
         """The title of a column, with an arrow if the rows are sorted by it."""
         title = ("offset" if self._graft else "PTX line") if key == "line" else key
-        if self._order is None or self._order[0] != key:
-            return title
-        return f"{title} {'↓' if self._order[1] else '↑'}"
+        return f"{title} {self._order.arrow(key)}".rstrip()
 
     def sortable(self) -> Mapping[str, str]:
         """The columns of positions and numbers."""
@@ -102,16 +100,15 @@ class LinesView(Document):
     @property
     def sorted_column(self) -> str:
         """The key of the column that was chosen."""
-        return "" if self._order is None else self._order[0]
+        return self._order.key
 
     def sort_by(self, key: str) -> None:
         """The largest value first, of positions the first one; the same column again reverses the rows."""
-        before, falling = self._order or ("", False)
-        falling = not falling if key == before else key not in ("line", "source")
-        self._order = key, falling
-        known = [row for row in self.measured.rows if _sort_value(row, key) is not None]
-        known.sort(key=lambda row: _sort_value(row, key), reverse=falling)  # type: ignore[arg-type,return-value]
-        self.rows = [*known, *(row for row in self.measured.rows if _sort_value(row, key) is None)]
+        self._order = self._order.choose(key, falling=key not in ("line", "source"))
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self.rows = self._order.arranged(self.measured.rows, lambda row: _sort_value(row, self._order.key))
 
     def choices(self) -> Mapping[str, Any]:
         """The order."""
@@ -119,10 +116,9 @@ class LinesView(Document):
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """Restore the order, if the column exists."""
-        if choices["order"] is not None and choices["order"][0] in self.sortable():
-            key, falling = choices["order"]
-            self._order = key, not falling
-            self.sort_by(key)
+        if choices["order"].key in self.sortable():
+            self._order = choices["order"]
+            self._arrange()
 
     def _place(self, row: LineRow) -> str:
         return f"{row.line:#06x}" if self._graft else str(row.line)

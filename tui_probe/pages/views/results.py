@@ -40,7 +40,7 @@ from tui_probe.verdicts.kernel_columns import by_time_share
 from tui_probe.verdicts.probe_coverage import NO_MATCH_NOTE, no_match_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
@@ -253,6 +253,27 @@ class SeveralTables(Document):
         for probe, table in self.tables:
             lines += [*([()] if lines else []), ((f"-p {safe(probe)}", "head"),), *table.lines(width)]
         return lines
+
+    def sortable(self) -> Mapping[str, str]:
+        return {key: title for _, table in self.tables for key, title in table.sortable().items()}
+
+    @property
+    def sorted_column(self) -> str:
+        return next((table.sorted_column for _, table in self.tables if table.sorted_column), "")
+
+    def sort_by(self, key: str) -> None:
+        """Sort the tables that have the column."""
+        for _, table in self.tables:
+            if key in table.sortable():
+                table.sort_by(key)
+
+    def choices(self) -> Mapping[str, Any]:
+        return {probe: table.choices() for probe, table in self.tables}
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        for probe, table in self.tables:
+            if probe in choices:
+                table.choose(choices[probe])
 
     def record(self) -> dict[str, Any]:
         """Return the JSON record of every launch with all values, by probe."""

@@ -191,7 +191,7 @@ class Mark:
         """Return the marked kernel in the trace as read by now. Raises ChoiceError if it is gone."""
         kernel = trace.kernels.get(self.kernel)
         if kernel is None or (self.launch is not None and self.launch >= len(trace.launches)):
-            raise ChoiceError(f"{self.directory} no longer has what was marked")
+            raise ChoiceError(f"{self.directory} no longer has the marked kernel or launch")
         return ViewSource(trace, kernel, None if self.launch is None else trace.launches[self.launch])
 
     def read(self) -> ViewSource:

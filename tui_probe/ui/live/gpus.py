@@ -11,10 +11,10 @@ from tui_probe.draw import units
 from tui_probe.draw.bar_chart import column_chart
 from tui_probe.draw.spans import Line, pad, wrap
 from tui_probe.draw.table import safe
+from tui_probe.nvml import GpuSample, open_nvml, sample_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import ModuleType
 
     from tui_probe.trace.event_types import Device
 
@@ -26,76 +26,12 @@ ENDED_TEXT = "Load, memory, clocks, temperature and power are shown only while t
 
 
 @dataclass(frozen=True)
-class GpuSample:
-    """One GPU at one moment; None where the device does not say.
-
-    ``load`` and ``memory_load`` are percent of the last sampling period in which a kernel ran or memory was read or
-    written; memory in bytes, clocks in MHz, temperature in °C, power in W.
-    """
-
-    name: str
-    load: int | None = None
-    memory_load: int | None = None
-    memory_used: int | None = None
-    memory_total: int | None = None
-    sm_clock: int | None = None
-    sm_clock_max: int | None = None
-    memory_clock: int | None = None
-    temperature: int | None = None
-    power: float | None = None
-    power_limit: float | None = None
-
-
-@dataclass(frozen=True)
 class GpuView:
     """The newest samples with the load of the time before, oldest first; ``absent`` says why there are none."""
 
     samples: tuple[GpuSample, ...] = ()
     loads: tuple[tuple[int | None, ...], ...] = ()
     absent: str = "not sampled yet"
-
-
-def open_nvml() -> tuple[ModuleType | None, str]:
-    """NVML, initialised, or why there is none, and what to do."""
-    try:
-        import pynvml
-    except ImportError:
-        return None, "the Python package nvidia-ml-py is missing: pip install nvidia-ml-py"
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
-        return None, f"the NVIDIA management library says: {error}. Is an NVIDIA driver installed? See tui-probe doctor"
-    return pynvml, ""
-
-
-def sample_all(nvml: Any) -> tuple[GpuSample, ...]:
-    """One sample of each GPU."""
-    return tuple(_sample(nvml, nvml.nvmlDeviceGetHandleByIndex(i)) for i in range(nvml.nvmlDeviceGetCount()))
-
-
-def _sample(nvml: Any, device: Any) -> GpuSample:
-    def ask(question: Callable[..., Any], *arguments: Any) -> Any:
-        try:
-            return question(device, *arguments)
-        except nvml.NVMLError:
-            return None  # not supported by this device, or not allowed here
-
-    name = ask(nvml.nvmlDeviceGetName) or "GPU"
-    load, memory = ask(nvml.nvmlDeviceGetUtilizationRates), ask(nvml.nvmlDeviceGetMemoryInfo)
-    power, limit = ask(nvml.nvmlDeviceGetPowerUsage), ask(nvml.nvmlDeviceGetEnforcedPowerLimit)
-    return GpuSample(
-        name=name.decode() if isinstance(name, bytes) else name,
-        load=load.gpu if load else None,
-        memory_load=load.memory if load else None,
-        memory_used=int(memory.used) if memory else None,
-        memory_total=int(memory.total) if memory else None,
-        sm_clock=ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM),
-        sm_clock_max=ask(nvml.nvmlDeviceGetMaxClockInfo, nvml.NVML_CLOCK_SM),
-        memory_clock=ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_MEM),
-        temperature=ask(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
-        power=power / 1000 if power is not None else None,
-        power_limit=limit / 1000 if limit is not None else None,
-    )
 
 
 class GpuSampler:
@@ -126,7 +62,7 @@ class GpuSampler:
             try:
                 self._keep(sample_all(nvml))
             except nvml.NVMLError as error:
-                self.latest = GpuView(absent=f"the NVIDIA management library says: {error}")
+                self.latest = GpuView(absent=f"NVIDIA management library: {error}")
             self._stop.wait(self._interval)
 
     def _keep(self, samples: tuple[GpuSample, ...]) -> None:
@@ -151,7 +87,7 @@ def device_lines(devices: Sequence[Device], cells: int, *, simulated: bool) -> l
             *_text_lines(summary, cells, ""),
         ]
     if not devices:
-        lines += _text_lines("The trace does not say on which device the program ran.", cells)
+        lines += _text_lines("The trace does not name the device.", cells)
     if simulated:
         lines += _text_lines("A simulated GPU has no load, clocks or power.", cells, "note")
     return [*lines, ()]

@@ -135,7 +135,7 @@ class InitialPlace:
         except ChoiceError as error:
             target = str(error)
         if target is None and not selection.snapshot.running:
-            target = f"nothing in this trace is {address}"
+            target = f"this trace has no {address}"
         if target is not None:
             self._address = None
         return target

@@ -6,7 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from tui_probe.draw import units
-from tui_probe.draw.spans import Line, Span, pad, width, wrap
+from tui_probe.draw.column_order import heading
+from tui_probe.draw.spans import Line, Span, width, wrap
 from tui_probe.draw.table import safe
 from tui_probe.ui.live.kernel_columns import (
     BAR_CELLS,
@@ -226,10 +227,8 @@ class KernelTable(PaneView):
             sorts = COLUMN_POSITIONS[column.key] == self._sorted_by and (self.ranked or self.order != RowOrder())
             falling = self.order.reverse != (self.ranked and self.order.column is None)
             arrow = ("↓" if falling else "↑") if sorts else ""
-            spans.append(
-                (pad(column.title, cells, right=column.column.right) + arrow, "head+accent" if sorts else "head")
-            )
-            spans.append((" " * (GAP - len(arrow)), "head"))
+            title = heading(column.title, cells, arrow, right=column.column.right)
+            spans.append((title, "head+accent" if sorts else "head"))
         return tuple(spans)
 
     def _row(self, row: KernelSnapshot, layout: list[tuple[ScreenColumn[KernelSnapshot], int]], cells: int) -> Line:
@@ -365,7 +364,7 @@ class KernelTable(PaneView):
         place = (place + 1) % len(flagged) if self._flagged == self.selected else 0
         self._flagged = flagged[place].index
         self.select(self._flagged)
-        return f"{place + 1} of {len(flagged)} that stand out: {flagged[place].finding}"
+        return f"flagged kernel {place + 1} of {len(flagged)}: {flagged[place].finding}"
 
     def _change(self, **changes: object) -> None:
         values = {**vars(self.order), **changes}

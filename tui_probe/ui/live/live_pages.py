@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 REST = 0.1
 """Seconds that a kernel is selected before the pages show it; holding a key does not draw those on the way."""
-READING_TEXT = "reading the folder of this kernel"
+READING_TEXT = "reading the kernel's directory"
 _SUMMARY = "summary"
 DIGITS = tuple(
     Tab("kernel" if page.name == _SUMMARY else page.name, page.title, page.short or page.title, page.key)
@@ -260,7 +260,7 @@ class LivePages:
         """Show a snapshot, and let the current page read what is new."""
         self.event_log.open(process.event_log if process else None, "no event.log yet")
         for name, path in (("stdout", snapshot.stdout), ("stderr", snapshot.stderr)):
-            self.outputs[name].open(path, f"nothing on {name}")
+            self.outputs[name].open(path, f"no output on {name}")
         self.lines.look_for_lines(process)
         self.kernel_page.show_failure(snapshot)
         if self.is_of_kernel:
@@ -310,7 +310,7 @@ class LivePages:
         if kernel is not None and not kernel.read:
             self.process_log.open(None, READING_TEXT)
         elif kernel is None or kernel.folder is None:
-            why = "no kernel is selected" if kernel is None else "this kernel never reached the probe engine"
+            why = "no kernel is selected" if kernel is None else "the probe engine never received this kernel"
             self.process_log.open(None, why)
         else:
             self.process_log.open(kernel.folder / "process.log", "no process.log yet")

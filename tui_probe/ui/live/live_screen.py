@@ -298,11 +298,9 @@ class LiveScreen(ViewScreen):
             return
         on = self.probe_app.feed.switch.turn()
         if on is None:
-            self.notice("this run has no switch: it has launched nothing yet")
+            self.notice("recording can be switched after the first launch")
         else:
-            self.notice(
-                "launches are recorded" if on else f"launches run unprobed; {keys.key_of('record')} records again"
-            )
+            self.notice("recording is on" if on else f"recording is off; {keys.key_of('record')} resumes")
 
     def action_stuck(self) -> None:
         """Show the warps of the last launch that does not end; offer a run that finds them if this one cannot."""
@@ -349,7 +347,7 @@ class LiveScreen(ViewScreen):
             self.show_screen_of_kernel(*self.view.destination())
             return
         if not self.in_table and self.view is not self.pages.kernel_page and not self.pages.is_of_kernel:
-            self.notice("Enter leads nowhere here: Tab goes to the table, where it opens a kernel")
+            self.notice("Enter opens a kernel in the table: Tab goes there")
         elif self.table.kernel is None:
             self.notice("no kernel is selected")
         else:
@@ -421,7 +419,7 @@ class LiveScreen(ViewScreen):
     def _has_table(self) -> bool:
         """Do keys go to the table? If not, it is said how they come there."""
         if not self.in_table:
-            self.notice("this key is for the table: Tab goes there")
+            self.notice("this key acts in the table: Tab goes there")
         return self.in_table
 
     def action_together(self) -> None:
@@ -429,21 +427,21 @@ class LiveScreen(ViewScreen):
         if self.view is self.pages.ranges:
             self.pages.ranges.toggle(self.process)
         else:
-            self.notice(f"ranges can be taken together: page {PAGE_KEYS['ranges']}")
+            self.notice(f"this key merges ranges on page {PAGE_KEYS['ranges']}")
 
     def action_follow(self) -> None:
         """Follow the end of a log, or stay."""
         if isinstance(self.view, LogView):
             self.view.toggle_follow()
         else:
-            self.notice(f"a log can be followed: pages {', '.join(PAGE_KEYS[name] for name in _LOGS)}")
+            self.notice(f"this key follows a log: pages {', '.join(PAGE_KEYS[name] for name in _LOGS)}")
 
     def action_tags(self) -> None:
         """Choose the tags of a log."""
         if isinstance(self.view, LogView):
             choose_tags(self.app, self.view)
         else:
-            self.notice(f"a log has tags: page {PAGE_KEYS['events']}")
+            self.notice(f"this key chooses tags on page {PAGE_KEYS['events']}")
 
     def action_next_found(self) -> None:
         """The next flagged kernel."""
@@ -451,5 +449,5 @@ class LiveScreen(ViewScreen):
 
     def _why_none_flagged(self) -> str:
         if any(row.status == "probed" for row in self.table.rows):
-            return "nothing stands out in the kernels shown whose results were read"
+            return "no kernel in the table is flagged"
         return f"nothing measured: {KernelFilterWarning.why_unmeasured(self.current_selection.snapshot)}"

@@ -113,4 +113,4 @@ class Preview(TextView):
         lines = [line for result in self.findings_of(self._of[1]) for line in findings_lines(result, cells)]
         if lines or self.charts:
             return lines
-        return [((f" #{self._of[1]}: no launch has a result, and too few were timed", "dim"),)]
+        return [((f" #{self._of[1]}: no results yet, and too few timed launches", "dim"),)]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.live.feed import ProcessView
     from tui_probe.ui.screens.view_screen import ViewScreen
 
-_ONLY_PROCESS = "there is one process with a trace"
+_ONLY_PROCESS = "only one process has a trace"
 
 
 class ProcessSwitch:
@@ -94,7 +94,7 @@ def _state(process: ProcessView) -> str:
     if state.running:
         return "● running"
     if process.trace.broke_off:
-        return "✘ broke off"
+        return "✘ incomplete"
     status = state.exit_status if state.signal is None else -state.signal
     return "○ ended" if status is None else ending(status)[0]
 
@@ -111,4 +111,4 @@ def _command(process: ProcessView) -> str:
         return process.problem
     command = (process.trace.state.command if process.trace else "") or process.directory.name
     broke_off = process.trace is not None and process.trace.broke_off
-    return f"{command}   (killed, crashed, or no room on the disk)" if broke_off else command
+    return f"{command}   (killed, crashed or disk full)" if broke_off else command

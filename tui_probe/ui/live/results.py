@@ -115,7 +115,7 @@ class ResultsView(TextView):
     """
 
     def __init__(self, desk: Desk, name: str) -> None:
-        super().__init__(desk, name, "no result yet: a probed launch saves one when it is drained")
+        super().__init__(desk, name, "no result yet; results are saved after probed launches end")
         self._trace: Trace | None = None
         self._cells = 0
         self._busy = False
@@ -160,5 +160,5 @@ class ResultsView(TextView):
             lines += [((f" {line}", "" if line.startswith(" ") else "title"),) for line in self._of[index]]
         strays = process.results - sum(row.results for row in process.kernels)
         if strays > 0:
-            lines.append(((f" {units.counted(strays, 'result')} for which the log does not say the kernel", "bad"),))
+            lines.append(((f" {units.counted(strays, 'result')} of unknown kernels", "bad"),))
         return lines

@@ -67,7 +67,7 @@ def state_line(
     if snapshot.simulated:
         parts.append(("[simulated]", "simulated"))
     if snapshot.no_room:
-        parts.append(("disk full: not all is kept", "failed"))
+        parts.append(("disk full: results are dropped", "failed"))
     if snapshot.recording is not None and not snapshot.recording.on:
         parts.append((f"not recording: {keys.key_of('record')} resumes", "warn"))
     if snapshot.recording is not None and snapshot.recording.reached:
@@ -158,7 +158,7 @@ class KernelFilterWarning:
         self._since = now if self._since is None else self._since
         if self.state or (snapshot.running and now < self._since + WARN_AFTER):
             return ""
-        self.state = f"-k {shorten(safe(asked), _FILTER_CELLS)} names none of these"
+        self.state = f"-k {shorten(safe(asked), _FILTER_CELLS)} matches none of these"
         return self._words(asked, snapshot)
 
     @classmethod
@@ -200,7 +200,7 @@ class PreviousRunHint:
         self._desk.tables.submit((self, "before"), partial(run_before, process.directory), self._take)
 
     def _take(self, before: Path | None) -> None:
-        self.text = "" if before is None else f"{keys.key_of('again')} compares with the run before"
+        self.text = "" if before is None else f"{keys.key_of('again')} compares with the previous run"
 
 
 SAMPLES: Final = 12

@@ -33,7 +33,7 @@ def evaluation_choices() -> list[PickerItem]:
 class EvaluationScreen(PagedScreen):
     """Evaluates traces in the background; of none, those that come with the package."""
 
-    NOWHERE = "nothing on this page leads to a kernel"
+    NOWHERE = "no line of this page opens a kernel"
 
     def __init__(self, evaluation: str, traces: Sequence[Path]) -> None:
         super().__init__([ANSWER], ANSWER.id, known=False, reading="evaluating")

@@ -75,7 +75,7 @@ class HomeScreen(ViewScreen):
         self.home.form.probe = probe
         self.enter("form")
         self.form.changed()
-        self.notice(f"-p {probe} answers that: which program?")
+        self.notice(f"-p {probe} is selected; now type the command of a program")
 
     def commands(self) -> list[PickerItem]:
         """Return the entries of the palette besides keys."""
@@ -119,7 +119,7 @@ class HomeScreen(ViewScreen):
 
     def on_mount(self) -> None:
         """Start to look around."""
-        title: Line = ((" tui-probe", "title"), (f" {__version__}  what the warps of GPU kernels do", "dim"))
+        title: Line = ((" tui-probe", "title"), (f" {__version__}  terminal profiler for CUDA kernels", "dim"))
         self.query_one("#title", Bar).show(title)
         self.divide(self.app.size.height)
         self.analyses.submit((self, "machine"), self.home.findings, self._take_findings)
@@ -145,7 +145,7 @@ class HomeScreen(ViewScreen):
     def _find_none(self) -> None:
         """The form is what is left; keys that waited for the list are not typed into it."""
         if self.early_keys.drop():
-            self.notice("there are no traces yet: the keys typed meanwhile were dropped")
+            self.notice("no traces yet; keys typed while loading were ignored")
         self.enter("form")
 
     def _read_verdict(self) -> None:
@@ -189,7 +189,7 @@ class HomeScreen(ViewScreen):
         known, troubles = len(self.machine.findings), self.machine.troubles
         if not known:
             return ""
-        return f"{troubles} of {known} to look at" if troubles else "all is well"
+        return f"{troubles} of {known} need attention" if troubles else "all ok"
 
     def hints(self) -> list[keys.Key]:
         """The keys of the section."""
@@ -202,7 +202,7 @@ class HomeScreen(ViewScreen):
         elif self.current == "recent":
             runs = [home["older_runs"]] if self.recent.has_older else []
             runs += [home["compare_runs"]] if self.recent.run_before is not None else []
-            own = [home["enter"], *runs, view["filter"]]
+            own = [home["enter"], *runs, view["filter"], home["sort_traces"]]
         else:
             own = [replace(view["down"], footer="scroll"), view["search"]]
         global_keys = [key for key in keys.in_scope("app") if key.id in ("quit", "help", "palette")]
@@ -242,7 +242,7 @@ class HomeScreen(ViewScreen):
         elif self.early_keys.hold(event, on_table=self.current == "recent" and self.prompt is None):
             event.stop()
             event.prevent_default()
-            self.notice(f"{keys.shown(event.key, event.character)} waits until the traces are found")
+            self.notice(f"{keys.shown(event.key, event.character)} acts when the list of traces is read")
         else:
             super().on_key(event)
 
@@ -267,16 +267,16 @@ class HomeScreen(ViewScreen):
         """Run the program of the selected trace again."""
         trace = self.recent.trace
         if self.current != "recent" or trace is None:
-            self.notice("select a run in the list of traces: R runs its program again")
+            self.notice("select a run in the list of traces, then press R")
         else:
             self.probe_app.run_again(trace.directory, None)
 
     def action_older_runs(self) -> None:
         """Show the older runs of the command, or fold them."""
         if self.current != "recent":
-            self.notice("this is for the list of traces")
+            self.notice("this key acts in the list of traces")
         elif not self.recent.has_older:
-            self.notice("this command ran once")
+            self.notice("this command has no older runs")
         else:
             self.recent.fold()
 
@@ -284,11 +284,11 @@ class HomeScreen(ViewScreen):
         """Compare the selected run with the run before it of the same command."""
         after, before = self.recent.trace, self.recent.run_before
         if self.current != "recent":
-            self.notice("this is for the list of traces: Esc goes there")
+            self.notice("this key acts in the list of traces: Esc goes there")
         elif after is None:
             self.notice("there is no trace to compare")
         elif before is None:
-            self.notice("no earlier run of this command: C on a kernel of one trace, then of another, compares these")
+            self.notice("no previous run of this command; to compare traces, press C on a kernel of each")
         else:
             self.probe_app.compare_runs(before.directory, after.directory)
 
@@ -335,7 +335,7 @@ class HomeScreen(ViewScreen):
         if not self.home.form.command.strip():
             self.enter("form")
             self.form.move_to(0)
-            self.notice("which program? Type its command line, then start it")
+            self.notice("type the command line of a program, then start it")
         else:
             self._leave_for(StartProgram())
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ImportedScreen(PagedScreen):
     """``q`` leads home from a file that was opened there. Where there are traces, rows lead to their kernels."""
 
-    NOWHERE = "nothing on this page leads to a kernel"
+    NOWHERE = "no line of this page opens a kernel"
 
     def __init__(self, imported: PageSet) -> None:
         tabs = file_tabs(imported.pages)

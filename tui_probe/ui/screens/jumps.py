@@ -54,7 +54,7 @@ class HotspotJump:
             view.command(HOTSPOT)
             screen.show_bars()
         elif source is None:
-            screen.notice("this page has no worst place")
+            screen.notice("this page has no hotspot")
         else:
             screen.analyses.submit((screen, HOTSPOT), partial(_find_hotspot, source), partial(self._take, view))
 
@@ -69,7 +69,7 @@ class HotspotJump:
         elif line is not None and view.land(line.spot, exactly=True):
             self.screen.notice(line.words)
         elif place is None:
-            self.screen.notice(found.why + (f": {_rerun_key()} asks with {found.asks}" if found.asks else ""))
+            self.screen.notice(found.why + (f"; {_rerun_key()} runs {found.asks}" if found.asks else ""))
         elif place.page == view.name:
             self.screen.notice(place.words)
         else:
@@ -127,7 +127,7 @@ class JumpHistory:
             return
         wanted = at if to is None else to
         if wanted and not view.land(wanted, exactly=to is not None):
-            unknown = f"nothing is known here of {long_position(to.ptx[0])}" if to is not None and to.ptx else ""
+            unknown = f"this page has no data for {long_position(to.ptx[0])}" if to is not None and to.ptx else ""
             if words := view.missing_reason(wanted) or unknown:
                 view.desk.notice(words)
 

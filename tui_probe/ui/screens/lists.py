@@ -35,7 +35,7 @@ KEYS: Line = (
 NAMES_WIDEST, NAMES_MARGIN = 120, 4
 WIDEST, MARGIN = 110, 2
 DETAIL_LINES = 4
-NO_MATCH = "nothing here has all these words: Backspace takes the last letter back"
+NO_MATCH = "no entry contains these words: Backspace deletes a letter"
 
 
 class FittedList(LinesWidget, can_focus=True):
@@ -192,7 +192,7 @@ def choose_tags(app: App[None], log: LogView) -> None:
             log.set_tags(chosen)
 
     if log.reader is None:
-        log.desk.notice("there is nothing in this log")
+        log.desk.notice("this log is empty")
         return
     menu = TagScreen(log.wanted.tags)
     app.push_screen(menu, take)
@@ -339,7 +339,7 @@ class ChoiceList(FittedList):
         count = f"{len(self.matches)} of {len(self.choices)}  " if self.typed else ""
         keys = (
             ("Enter", "key"),
-            (" take  ", "dim"),
+            (" accept  ", "dim"),
             ("↑ ↓", "key"),
             (" choose  ", "dim"),
             ("Esc", "key"),

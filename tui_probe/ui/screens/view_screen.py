@@ -136,11 +136,11 @@ class ViewScreen(OpenScreen[None]):
 
     def action_again(self) -> None:
         """Only screens of a run know what ran."""
-        self.notice("no program to run again here: R is for runs and their kernels")
+        self.notice("this screen has no program to run again")
 
     def action_worst(self) -> None:
         """Only what was measured has a worst place."""
-        self.notice("nothing was measured here, so there is no worst place")
+        self.notice("nothing was measured, so there is no hotspot")
 
     # -- what views ask for
 
@@ -270,12 +270,15 @@ class ViewScreen(OpenScreen[None]):
         if not self.view.searches:
             self.refuse_text("this page has no lines to search")
             return
-        self.ask("search", self.view.search)
+        if self.view.filters_instead:
+            self.action_filter()
+        else:
+            self.ask("search", self.view.search)
 
     def action_next_match(self, step: int) -> None:
         """Go to the next (1) or previous (-1) match."""
         if not self.view.searched:
-            self.notice("nothing was searched for: / searches")
+            self.notice("no search text yet: / searches")
         self.view.next_match(step)
 
     def action_filter(self) -> None:
@@ -283,7 +286,7 @@ class ViewScreen(OpenScreen[None]):
         if not self.view.filters:
             self.refuse_text("this page has no lines to filter")
             return
-        self.prompt = FilterPrompt("show only what contains", self.view.set_filter, self.view.filter_text)
+        self.prompt = FilterPrompt("filter", self.view.set_filter, self.view.filter_text)
         self.show_hint()
 
     def action_choose_order(self) -> None:
@@ -320,7 +323,7 @@ class ViewScreen(OpenScreen[None]):
         if names := self.whole_names():
             self.show_names(names)
         else:
-            self.notice("nothing here has a name that could be cut")
+            self.notice("no name here is shortened")
 
     def show_names(self, names: Sequence[str]) -> None:
         """Show names over the screen, to be copied."""

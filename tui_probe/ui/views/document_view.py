@@ -407,7 +407,7 @@ class DocumentView(PaneView):
     def missing_reason(self, spot: Spot) -> str:
         """Return why a spot is not shown: hidden by the filter, or not in the document."""
         if self.document.place_of_spot(spot, self._cells) is not None and self.lookup.filtered:
-            return f"“{self.lookup.filtered}” hides the line of the page before: Esc shows all"
+            return f"the filter “{self.lookup.filtered}” hides this line: Esc shows all"
         return self.document.missing_reason(spot)
 
     def land_on_marked(self) -> str:

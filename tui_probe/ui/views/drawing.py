@@ -147,7 +147,7 @@ class DrawingView(PaneView):
             self.moved = True
             self._prepare()
         else:
-            self.desk.notice(f"no name here has “{self.searched}” in it")
+            self.desk.notice(f"no name contains “{self.searched}”")
 
     def clear_search(self) -> bool:
         """Forget what was searched for."""

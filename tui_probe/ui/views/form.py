@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 TEXTS = {
     "command": ("Command", "the program and its arguments, as in a shell: python train.py --steps 10"),
-    "kernels": ("Only kernels", "parts of names, as matmul:softmax; empty: all"),
-    "excluded": ("Not kernels", "parts of kernel names to exclude"),
+    "kernels": ("Only kernels", "parts of names, e.g. matmul:softmax; empty: all"),
+    "excluded": ("Exclude", "parts of kernel names to exclude"),
     "launches": ("Launches", "per kernel, e.g. 0-9,20; empty: auto"),
 }
 """Fields to type in: their label, and what is in them while they are empty."""
@@ -109,7 +109,7 @@ class FormView(PaneView):
         value = {
             "probe": self.form.probe,
             "simulated": self._machine(),
-            "benchmark": "yes: every launch a second time without probes" if self.form.benchmark else "no",
+            "benchmark": "yes: launch each kernel again without probes" if self.form.benchmark else "no",
         }[name]
         return ((value, ""), (" ›" if here else "", "key"))
 
@@ -119,7 +119,7 @@ class FormView(PaneView):
         suggestion = self._rest
         head: Line = ((text[start:cursor], ""), (text[cursor : cursor + 1] or suggestion[:1] or " ", "cursor"))
         if suggestion:
-            return (*head, (suggestion[1:], "dim"), ("   → takes it", "dim"))
+            return (*head, (suggestion[1:], "dim"), ("   → accepts", "dim"))
         return (*head, (text[cursor + 1 :], "") if text else (f" {hint}", "dim"))
 
     @property
@@ -215,7 +215,7 @@ class FindingsView(TextView):
     """Problems first."""
 
     def __init__(self, desk: Desk, name: str) -> None:
-        super().__init__(desk, name, "looking at this machine")
+        super().__init__(desk, name, "checking this machine")
         self.findings: Sequence[MachineFinding] = ()
 
     def learn(self, findings: Sequence[MachineFinding]) -> None:

@@ -6,15 +6,16 @@ import time
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
+from tui_probe.draw.column_order import UNSORTED, heading
 from tui_probe.draw.shorten import cut_middle
 from tui_probe.draw.spans import Line, clip, pad, wrap
 from tui_probe.draw.table import cell, in_tables
-from tui_probe.pages.trace_list import CHANGE_TITLE, RUN_COLUMNS, RunPage, RunRow
+from tui_probe.pages.trace_list import CHANGE_TITLE, FALLING_TITLES, RUN_COLUMNS, RunPage, RunRow
 from tui_probe.trace.run_info import mask_line
 from tui_probe.ui.views.view import Desk, PaneView, contains
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from tui_probe.pages.trace_list import RunVerdict
@@ -32,6 +33,7 @@ class RecentView(PaneView):
     """One line per trace, and below them what the selected one found. The selection is a trace, not a place."""
 
     kind = "recent"
+    filters_instead = True
 
     def __init__(self, desk: Desk, name: str, clock: float | None = None) -> None:
         super().__init__(desk, name)
@@ -46,6 +48,7 @@ class RecentView(PaneView):
         self.filtered = ""
         self.top = 0
         self._rows: list[RunRow] = []
+        self._order = UNSORTED
 
     def show(self, traces: Sequence[Brief]) -> None:
         """Show these traces; the selected one stays selected."""
@@ -61,7 +64,7 @@ class RecentView(PaneView):
         passing = [
             trace for trace in self.traces if not self.filtered or contains(_searched_text(trace), self.filtered)
         ]
-        self._rows = RunPage(passing, self.verdicts).rows(self.unfolded)
+        self._rows = RunPage(passing, self.verdicts).rows(self.unfolded, self._order)
         self.changed()
 
     @property
@@ -118,8 +121,8 @@ class RecentView(PaneView):
         summary = self._told(width, height)
         rows = self._visible(height - 1 - len(summary))
         columns = _columns(width)
-        titles = "  ".join(pad(title, cells) for title, cells in columns)
-        lines: list[Line] = [((f" {titles}", "head"),)]
+        titles = "".join(heading(title, cells, self._order.arrow(title)) for title, cells in columns)
+        lines: list[Line] = [((f" {titles}"[:width], "head"),)]
         lines += [self._line(row, columns) for row in rows]
         if not rows:
             role = "select" if self.focused and self.loaded and not self.filtered else "dim"
@@ -169,8 +172,8 @@ class RecentView(PaneView):
         if not self.loaded:
             return "looking for traces"
         if self.focused:
-            return "no traces yet: Enter runs the example that comes with tui-probe; Tab leads to the form"
-        return "no traces yet: start a program below, or the example: Esc leads here, then Enter"
+            return "no traces yet: press Enter to run the demo, or Tab to start a program"
+        return "no traces yet: start a program below, or press Esc, then Enter to run the demo"
 
     def status(self) -> list[str]:
         """Return the filter and the position of the selected trace."""
@@ -190,6 +193,20 @@ class RecentView(PaneView):
     def move_to(self, end: int) -> None:
         """The newest or the oldest."""
         self.move(len(self._rows) if end else -len(self._rows))
+
+    def sortable(self) -> Mapping[str, str]:
+        """Return the titles of the visible columns."""
+        return {title: title for title, _ in _columns(self.width)}
+
+    @property
+    def sorted_column(self) -> str:
+        """The title of the column that commands are sorted by."""
+        return self._order.key
+
+    def sort_by(self, key: str) -> None:
+        """Sort commands by their newest runs; the same column again reverses them. The selected run stays visible."""
+        self._order = self._order.choose(key, falling=key in FALLING_TITLES)
+        self._arrange()
 
     def search(self, text: str) -> None:
         """A list this short is filtered."""

@@ -92,6 +92,7 @@ class GrowingView(RowsView):
     def _take(self, trace: Trace, process: ProcessView | None, page: TablePage[Any]) -> None:
         self._busy = False
         if trace is self._trace:
+            page.take_over(self.document)
             self.put(page)
         self.look(process)
 

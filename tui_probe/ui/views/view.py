@@ -77,6 +77,8 @@ class PaneView:
     """True if it has lines or names to search."""
     filters: bool = True
     """True if it has lines to filter."""
+    filters_instead: bool = False
+    """True if a search leaves out the other lines, as a filter does."""
     searched: str = ""
     """The last searched text."""
 

@@ -1,0 +1,130 @@
+"""Kernels of loaded images are in the cache before a launch asks for them."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.engine.kernels import BLOCK_SCHED, HEADER, STORE
+from tests.engine.test_server import Client, connected, kernel_directory
+from tui_probe.engine.ahead import CLOSED_NAMES, EVERY_KERNEL, MAX_IMAGE_KERNELS, KernelChoice
+from tui_probe.engine.assembler import Assembler
+from tui_probe.engine.cache import Cache
+from tui_probe.engine.key_locks import KeyLocks
+from tui_probe.engine.reception import AHEAD_SUFFIX, receive_at
+from tui_probe.engine.server import EngineServer
+from tui_probe.toolchain import Tool
+
+LIMIT = 60
+"""Seconds; reaching it means that something hangs."""
+NAMES = [f"store{number}" for number in range(3)]
+HOOK = Path(__file__).parents[2] / "hook" / "src"
+
+
+def image_of(names: list[str]) -> bytes:
+    return (HEADER + "".join(STORE.replace("store", name) for name in names)).encode()
+
+
+@contextmanager
+def serving(tmp_path: Path, ptxas: Tool, choice: KernelChoice = EVERY_KERNEL) -> Iterator[Cache]:
+    """An engine with one worker for images; its cache."""
+    cache, path = Cache(tmp_path / "cache"), tmp_path / "engine"
+    with (
+        receive_at(path) as images,
+        EngineServer(
+            path, BLOCK_SCHED, assembler=Assembler([ptxas]), cache=cache, images=images, choice=choice, ahead_workers=1
+        ),
+    ):
+        yield cache
+    Path(f"{path}{AHEAD_SUFFIX}").unlink()
+
+
+def load(tmp_path: Path, image: bytes) -> Path:
+    """Send an image as the hook does; its file."""
+    file = tmp_path / "engine.image.1.0"
+    file.write_bytes(image)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as hook:
+        hook.connect(f"{tmp_path / 'engine'}{AHEAD_SUFFIX}")
+        hook.send(f"{file}\tsm_80".encode())
+    return file
+
+
+def wait_until_removed(file: Path) -> None:
+    """The engine removes an image after the last of its kernels."""
+    deadline = time.monotonic() + LIMIT
+    while file.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def is_prepared_ahead(hook: Client, directory: Path, name: str) -> bool:
+    assert hook.prepare(directory, name) == ("ok", "probed.bin")
+    return "prepared ahead of this launch" in (directory / "process.log").read_text()
+
+
+def test_kernels_of_a_loaded_image_are_prepared_ahead(tmp_path: Path, ptxas: Tool) -> None:
+    image = image_of(NAMES)
+    with serving(tmp_path, ptxas), connected(tmp_path / "engine") as hook:
+        wait_until_removed(load(tmp_path, image))
+        for name in NAMES:
+            directory = kernel_directory(tmp_path, image, name)
+            assert is_prepared_ahead(hook, directory, name)
+            assert (directory / "probed.bin").read_bytes().startswith(b"\x7fELF")
+        assert hook.send(b"cache\t7\n") == "ok\t7\t0 3", "they were not there before this run"
+        assert not list(tmp_path.glob("ahead.*"))
+
+
+def test_next_run_counts_kernels_of_this_one_as_hits(tmp_path: Path, ptxas: Tool) -> None:
+    image = image_of(NAMES[:1])
+    with serving(tmp_path, ptxas):
+        wait_until_removed(load(tmp_path, image))
+    with serving(tmp_path, ptxas), connected(tmp_path / "engine") as hook:
+        assert not is_prepared_ahead(hook, kernel_directory(tmp_path, image), NAMES[0])
+        assert hook.send(b"cache\t7\n") == "ok\t7\t1 0"
+
+
+@pytest.mark.parametrize("count", [MAX_IMAGE_KERNELS + 1, 0])
+def test_image_of_a_library_is_left_to_launches(tmp_path: Path, ptxas: Tool, count: int) -> None:
+    with serving(tmp_path, ptxas) as cache:
+        wait_until_removed(load(tmp_path, image_of([f"store{number}" for number in range(count)])))
+        assert cache.usage().entries == 0
+
+
+def test_choice_has_kernels_as_the_hook_filters_them() -> None:
+    choice = KernelChoice(["gemm"], ["split"], closed=False)
+    assert [choice.has(name) for name in ("my_gemm", "gemm_splitk", "saxpy", "cublas_gemm")] == [1, 0, 0, 0]
+    assert KernelChoice([], [], closed=True).has("_ZN6cublas4gemvE")
+    assert not KernelChoice([], [], closed=False).has("_ZN6cublas4gemvE")
+
+
+def test_closed_names_are_those_of_the_hook() -> None:
+    text = (HOOK / "images" / "machine_code.c").read_text()
+    listed = re.search(r"closed_names\[\] = \{(.*?)\}", text, re.DOTALL)
+    assert listed is not None
+    assert tuple(re.findall(r'"(\w+)"', listed[1])) == CLOSED_NAMES
+
+
+def test_key_lock_has_one_holder(tmp_path: Path) -> None:
+    first, second = KeyLocks(tmp_path), KeyLocks(tmp_path)
+    lock, was_held = first.take("ab" * 16, 0)
+    assert lock is not None
+    assert not was_held
+    assert second.take("ab" * 16, 0) == (None, True)
+    other, was_held = second.take("cd" * 16, 0)
+    assert other is not None
+    assert not was_held
+    lock.release()
+    lock.release()
+    again, _ = second.take("ab" * 16, 0)
+    assert again is not None
+
+
+def test_key_lock_without_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert KeyLocks(tmp_path / "file").take("ab" * 16, LIMIT) == (None, False)

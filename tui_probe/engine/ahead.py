@@ -1,0 +1,192 @@
+"""Prepare the kernels of an image when it is loaded, ahead of their first launch.
+
+    hook → engine   file TAB sm_XY      a datagram to SOCKET.ahead; the engine removes the file
+
+The file has the bytes of ``original.bin``, so that kernels get the keys in the cache under which their launches look.
+Processes next to those that serve launches do it. Bounds: images of up to 16 MiB (``MOST_BYTES`` of ahead.c) and
+``MAX_IMAGE_KERNELS`` kernels, since a larger one is that of a library of which few are launched; of a run,
+``MAX_RUN_KERNELS`` kernels and ``MAX_RUN_SECONDS`` of work, and one directory per process on the disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import queue
+import re
+import shutil
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tui_probe.engine.image_kernels import read_kernel_file
+from tui_probe.errors import ImageError, PtxError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+MAX_IMAGE_KERNELS: Final = 64
+MAX_RUN_KERNELS: Final = 256
+MAX_RUN_SECONDS: Final = 60.0
+CLOSED_NAMES: Final = ("cublas", "cudnn", "cusparse", "cufft", "cusolver", "cutensor", "nvjet_", "nvjpeg", "nvshmem")
+"""Beginnings of names of kernels whose SASS is left unchanged unless the user asks, as ``closed_names`` of
+machine_code.c.
+"""
+_CLOSED: Final = re.compile(rf"(?:_ZN?\d*)?(?:{'|'.join(CLOSED_NAMES)})")
+_ARCH: Final = re.compile(r"sm_(\d+)")
+_MAX_DATAGRAM: Final = 4096
+_WAKE: Final = b"stop"
+
+
+class KernelChoice(NamedTuple):
+    """Kernels that the run may probe: parts of their names, as the hook has them, and closed ones or not."""
+
+    only: Sequence[str]
+    never: Sequence[str]
+    closed: bool
+
+    def has(self, name: str) -> bool:
+        """Return whether a kernel of this name is chosen."""
+        chosen = not self.only or any(part in name for part in self.only)
+        return chosen and not any(part in name for part in self.never) and (self.closed or not _CLOSED.match(name))
+
+
+EVERY_KERNEL: Final = KernelChoice((), (), closed=True)
+
+
+class _AheadImage:
+    """The file of an image, with the kernels of it that are still to be prepared."""
+
+    def __init__(self, path: Path, arch: str, kernels: int) -> None:
+        self.path, self.arch = path, arch
+        self._left = kernels
+        self._lock = threading.Lock()
+
+    def leave(self) -> None:
+        """A kernel is done: remove the file after the last one."""
+        with self._lock:
+            self._left -= 1
+            if not self._left:
+                self.path.unlink(missing_ok=True)
+
+
+class Ahead:
+    """Receives images at ``source`` and has their kernels prepared.
+
+    ``hand_over`` gives a connection to another process, which answers ``ahead`` requests over it, or returns False.
+    Kernels are prepared below ``folder``.
+    """
+
+    def __init__(
+        self, source: socket.socket, folder: Path, choice: KernelChoice, hand_over: Callable[[socket.socket], bool]
+    ) -> None:
+        self._source, self._folder = source, folder
+        self._choice = choice
+        self._hand_over = hand_over
+        self._kernels: queue.Queue[tuple[_AheadImage, str] | None] = queue.Queue()
+        self._threads: list[threading.Thread] = []
+        self._numbers = itertools.count()
+        """Of directories: a preparer remembers the kernel of each."""
+        self._taken = 0
+        self._spent = 0.0
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+
+    def start(self, workers: int) -> None:
+        """Take images, and prepare as many kernels at a time."""
+        self._threads = [threading.Thread(target=self._receive, name="images", daemon=True)]
+        self._threads += [threading.Thread(target=self._feed, name="ahead", daemon=True) for _ in range(workers)]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Begin no more kernels; those under way are left to their processes."""
+        self._stopping.set()
+        for _ in self._threads:
+            self._kernels.put(None)  # behind the kernels that are left, which the threads pass over
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
+            own.setblocking(False)
+            own.sendto(_WAKE, self._source.getsockname())
+
+    def _receive(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                words = self._source.recv(_MAX_DATAGRAM).decode("utf-8", "surrogateescape").split("\t")
+            except OSError:
+                return
+            if len(words) == 2:
+                self._add(Path(words[0]), words[1])
+
+    def _add(self, path: Path, arch: str) -> None:
+        """Queue the kernels of an image. The file stays for them, or is removed if there are none to prepare."""
+        names = self._names(path, arch)
+        if len(names) > MAX_IMAGE_KERNELS:
+            names = []
+        names = names[: MAX_RUN_KERNELS - self._taken]
+        if not names:
+            path.unlink(missing_ok=True)
+            return
+        self._taken += len(names)
+        image = _AheadImage(path, arch, len(names))
+        for name in names:
+            self._kernels.put((image, name))
+
+    def _names(self, path: Path, arch: str) -> list[str]:
+        number = _ARCH.fullmatch(arch)
+        try:
+            kernels = read_kernel_file(path).kernels(int(number[1])) if number else ()
+            names = [kernel.name for kernel in kernels]
+        except (ImageError, PtxError):  # the first launch finds the same, and reports it
+            return []
+        return [name for name in names if name.isprintable() and self._choice.has(name)]
+
+    def _feed(self) -> None:
+        """Give a process one kernel after another."""
+        process: _Process | None = None
+        for image, name in iter(self._kernels.get, None):
+            if not self._stopping.is_set() and self._spent < MAX_RUN_SECONDS:
+                begun = time.monotonic()
+                with contextlib.suppress(OSError):  # the process is gone, or the disk full: its launch reports it
+                    process = process or _Process(self._hand_over)
+                    self._prepare(process, image, name)
+                with self._lock:
+                    self._spent += time.monotonic() - begun
+            image.leave()
+        if process is not None:
+            process.close()
+
+    def _prepare(self, process: _Process, image: _AheadImage, name: str) -> None:
+        """Have one kernel prepared in a directory of its own, which is removed. Raises OSError."""
+        directory = self._folder / f"ahead.{next(self._numbers)}"
+        directory.mkdir()
+        try:
+            os.link(image.path, directory / "original.bin")
+            process.prepare(directory, image.arch, name)
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+class _Process:
+    """A connection to a process that prepares kernels. Raises OSError where there is none."""
+
+    def __init__(self, hand_over: Callable[[socket.socket], bool]) -> None:
+        self._own, its = socket.socketpair()
+        self._answers = self._own.makefile("rb")
+        if not hand_over(its):
+            its.close()
+            self.close()
+            raise BrokenPipeError
+
+    def close(self) -> None:
+        """Let the process go."""
+        self._answers.close()
+        self._own.close()
+
+    def prepare(self, directory: Path, arch: str, name: str) -> None:
+        """Wait until a kernel is in the cache, or turns out to be refused. Raises OSError."""
+        self._own.sendall(f"ahead\t0\t{directory}\t{arch}\t{name}\n".encode("utf-8", "surrogateescape"))
+        if not self._answers.readline():
+            raise BrokenPipeError
