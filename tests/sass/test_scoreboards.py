@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.engine.kernels import DATA
 from tests.sass import corpus
 from tui_probe.binaries.cubin import Cubin
@@ -38,6 +40,10 @@ STAGES = """
 QUEUE = """
 	ld.shared.v2.f32 {%f1, %f2}, [%r4]; ld.shared.f32 %f3, [%r4+32]; ld.shared.f32 %f4, [%r4+64];
 	add.f32 %f5, %f1, %f2; add.f32 %f6, %f3, %f4; mul.f32 %f7, %f5, %f6; st.global.f32 [%d1], %f7; ret; }
+"""
+CLUSTER = """
+	ld.shared.f32 %f1, [%r4]; barrier.cluster.arrive.aligned; add.f32 %f2, %f1, %f1; barrier.cluster.wait.aligned;
+	st.global.f32 [%d1], %f2; ret; }
 """
 Sites = dict[tuple[str, str], WaitSite]
 
@@ -111,3 +117,12 @@ def test_loads_of_an_ordered_queue_are_named_if_their_register_is_read(
     ]
     assert without_scoreboard
     assert all(each.is_read for each in without_scoreboard)
+
+
+@pytest.mark.parametrize("arch", [90, 100])
+def test_cluster_barrier_is_a_class_of_its_own(assembled: Callable[[str, int], Cubin], arch: int) -> None:
+    target = GraftTarget.of(assembled(HEAD + CLUSTER, arch), "k")
+    names = names_of(target)
+    sites = [site for site in wait_sites(target) if site.kind == "cluster"]
+    assert [(names[site.index], site.own) for site in sites if site.own] == [("UCGABAR", "cluster")]
+    assert names.count("UCGABAR") > len(sites)  # the arrival waits for nothing

@@ -15,9 +15,10 @@ from tui_probe.engine.grafting.snippet_store import SnippetStore
 from tui_probe.engine.grafting.wait_grafts import ProbedWaits, graft_waits
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.graft import Grafted
 from tui_probe.sass.graft_check import refuse_changes
-from tui_probe.sass.scoreboards import wait_sites
+from tui_probe.sass.scoreboards import pending_scoreboards, wait_sites
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.uniform_registers import UNIFORM_REGISTERS
 from tui_probe.sass.wait_choice import choose_group, movable_sites
@@ -109,7 +110,28 @@ def test_groups_have_no_site_in_the_shadow_of_another() -> None:
 
 
 def test_older_architecture_is_refused() -> None:
-    target = GraftTarget.of(Cubin.read(corpus.cubin("softmax.sm_80")), "softmax")
+    target = GraftTarget.of(Cubin.read(corpus.cubin("softmax.sm_75")), "softmax")
     with pytest.raises(UnsupportedKernelError) as caught:
         grafted(target)
     assert caught.value.reason.code == "waits-architecture"
+
+
+def test_sums_before_sm_90_wait_for_a_scoreboard_without_pending_work(
+    disassembled: Callable[[bytes], dict[int, str]],
+) -> None:
+    target = GraftTarget.of(Cubin.read(corpus.cubin("softmax.sm_80")), "softmax")
+    pending = pending_scoreboards(target, FlowGraph.of(target))
+    result, waits = grafted(target)
+    texts, after = disassembled(result.image), GraftTarget.of(Cubin.read(result.image), target.name)
+    assert len(waits.sites) == 8
+    for wait in waits.sites:
+        first = code_at(result.image, target.name, wait.at) // WORD_BYTES
+        moved, counted, summed = next(
+            after.words[index : index + 3]
+            for index in range(first, first + 8)
+            if texts[index * WORD_BYTES].startswith("R2UR")
+        )
+        assert not pending[wait.site.index] >> moved.write_barrier & 1
+        assert summed.wait_mask == 1 << moved.write_barrier
+        assert counted.wait_mask == 0
+    assert result.registers == target.registers + 2

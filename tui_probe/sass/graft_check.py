@@ -36,8 +36,8 @@ _READ_BARRIER: Final = 113
 _REUSE: Final = 122, 4
 _BRA: Final = operation_of(BRA)
 _TABLES: Final = frozenset({".symtab", INFO_PREFIX})
-_TO_UNIFORM: Final = 0x2CA
-"""R2UR: an ordinary register into a uniform one."""
+_TO_UNIFORM: Final = frozenset({0x2CA, 0x3C2})
+"""R2UR, from sm_90 on and before: an ordinary register into a uniform one."""
 _RESULT: Final = 16
 
 
@@ -148,7 +148,7 @@ def _is_expected_target(target: int, at: int, end: int, back: Collection[int]) -
 
 def _names_only(word: Word, uniform: Collection[int], arch: int) -> bool:
     """Return whether a word names these uniform registers and the second ones of their pairs only."""
-    is_move = word.opcode == _TO_UNIFORM
+    is_move = word.opcode in _TO_UNIFORM
     names = {uniform_register_at(word, _RESULT, arch)} if is_move else named_uniform_registers(word, arch)
     return names is not None and all(number & ~1 in uniform for number in names)
 

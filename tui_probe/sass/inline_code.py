@@ -27,6 +27,9 @@ from tui_probe.sass.words import (
     CONSTANT_BANK,
     CONSTANT_FORMS,
     CONSTANT_OFFSET,
+    DEPBAR,
+    DEPBAR_BARRIER,
+    DEPBAR_GROUPS,
     DESTINATION,
     EXIT,
     GUARD,
@@ -65,6 +68,8 @@ _UNIFORM_LOADS: Final = frozenset({0x0B9, 0x1AC})
 _WIDTH, _WIDTH_OF_PAIR = (73, 3), 5
 _ALL_BYTES: Final = 0xF
 _OPERAND_BARRIER: Final = 5
+_MOVE_BARRIER: Final = 0
+"""Barrier of a snippet that a move to a uniform register releases before sm_90."""
 _MAX_CACHED: Final = 64
 """Snippets whose words in a kernel are cached; a kernel has about twenty."""
 _MOVE_STALL: Final = 2
@@ -247,7 +252,7 @@ class InlineCode:
 def _stored(register: int, to: MarkValue, arch: int) -> Word:
     """Return the move of a register to where a mark keeps it."""
     if to.uniform is not None:
-        return to_uniform_word(arch, to.uniform, register)
+        return to_uniform_word(arch, to.uniform, register, _MOVE_BARRIER)
     assert to.register is not None
     return MarkValue(register=register).move(to.register)
 
@@ -263,6 +268,8 @@ def _with_barriers(word: Word, barriers: Sequence[int]) -> Word:
         word = word.with_write_barrier(barriers[word.write_barrier])
     if word.read_barrier != NO_BARRIER:
         word = word.with_read_barrier(barriers[word.read_barrier])
+    if word.operation == DEPBAR:
+        word = word.with_field(*DEPBAR_BARRIER, barriers[word.field(*DEPBAR_BARRIER)])
     mask = 0
     for number in range(BARRIER_COUNT):
         if word.wait_mask >> number & 1:
@@ -286,6 +293,8 @@ def _refuse_unsupported(word: Word) -> None:
         return
     if exact_uniform_fields(word) is None or lane_registers.register_fields(word) is None:
         raise UnsupportedKernelError(because("graft-snippet", what=f"the instruction {word.opcode:#05x}"))
+    if word.operation == DEPBAR and word.field(*DEPBAR_GROUPS):
+        raise UnsupportedKernelError(because("graft-snippet", what="a wait for some of its groups"))
     if word.operation in _UNIFORM_LOADS and word.field(*_WIDTH) > _WIDTH_OF_PAIR:
         raise UnsupportedKernelError(because("graft-snippet", what="a long constant"))
 

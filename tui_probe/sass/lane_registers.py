@@ -153,6 +153,7 @@ _REGISTER_FIELDS: Final[dict[int, tuple[int, ...]]] = {
     0x109: (_RD, _RB),  # POPC
     0x118: (),  # NOP
     0x119: (_RD,),  # S2R
+    0x11A: (),  # DEPBAR
     0x141: (),  # BSYNC
     0x145: (),  # BSSY
     0x147: (),  # BRA

@@ -113,6 +113,26 @@ def wait_sites(target: GraftTarget, graph: FlowGraph | None = None) -> list[Wait
     return sorted(sites, key=lambda site: site.index)
 
 
+def pending_scoreboards(target: GraftTarget, graph: FlowGraph) -> list[int]:
+    """Return, per instruction, the mask of scoreboards that may be set and not waited for when it has been issued."""
+    behind = [0] * len(target.words)
+    entering = [0] * len(graph.blocks)
+    pending = list(range(len(graph.blocks)))
+    while pending:
+        block = pending.pop()
+        mask = entering[block]
+        for index in graph.blocks[block]:
+            word = target.words[index]
+            mask &= ~word.wait_mask
+            mask |= sum(1 << barrier for barrier in {word.write_barrier, word.read_barrier} if barrier < _BARRIERS)
+            behind[index] = mask
+        for other in graph.successors[block]:
+            if mask & ~entering[other]:
+                entering[other] |= mask
+                pending.append(other)
+    return behind
+
+
 @dataclass(frozen=True)
 class _ProducerSearch:
     target: GraftTarget

@@ -29,12 +29,12 @@ PARAMETER_BYTES: Final = 8
 _CONSTANTS_PREFIX: Final = ".nv.constant0."
 _EXIT: Final = operation_of(EXIT)
 _FUNCTION: Final = 2
-_SET_REGISTERS: Final = 0x1C8
+SET_REGISTERS: Final = 0x1C8
 """USETMAXREG, with the number in 63:32 or in a uniform register."""
 _NUMBER_FORM: Final = 4
 _MOST_FUNCTION_BYTES: Final = 4 << 20
 """Some seconds of looking at each instruction. The program waits that long for its kernel."""
-_FEWEST_REGISTERS: Final = 24
+FEWEST_REGISTERS: Final = 24
 """Minimum number of registers left to a warp."""
 
 
@@ -106,9 +106,9 @@ class GraftTarget:
         """Minimum of registers that the kernel leaves a warp, where its warps pass registers on to each other."""
         left = self.registers
         for word in self.words:
-            if word.operation == _SET_REGISTERS:
+            if word.operation == SET_REGISTERS:
                 known = word.form == _NUMBER_FORM
-                left = min(left, word.field(32, 32) if known else _FEWEST_REGISTERS)
+                left = min(left, word.field(32, 32) if known else FEWEST_REGISTERS)
         return left
 
     @cached_property

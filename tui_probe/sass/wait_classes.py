@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.sass.operations import operation_name
+from tui_probe.sass.words import DEPBAR, DEPBAR_BARRIER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,14 +74,12 @@ _IN_ORDER: Final = {
     **dict.fromkeys(("MUFU", "F2F", "F2I", "I2F", "FRND"), "math"),
 }
 """Queues whose results arrive in order, so that ptxas gives only the last of several a scoreboard."""
-_DEPBAR: Final = 0x11A
 _WARPGROUP: Final = 0x1C5
 _BAR, _BAR_MODE, _ARRIVES_ONLY = 0x11D, (77, 3), 1
 _WARPGROUP_WAITS: Final = 80, 1
 _UCGABAR, _UCGABAR_WAIT_FORM = 0x1C7, 6
 _ALWAYS_WAIT: Final = {0x192: "fence", 0x1AB: "fence", 0x15D: "sleep"}
 """MEMBAR, ERRBAR, NANOSLEEP."""
-_DEPBAR_BARRIER: Final = 44, 3
 _GROUP_COUNT: Final = 38, 6
 _PRODUCTS: Final = frozenset({0x1F0, 0x1F1, 0x1F2, 0x1F3})
 """HGMMA, IGMMA, BGMMA, QGMMA."""
@@ -111,7 +110,7 @@ def own_wait(word: Word) -> str | None:
 
     A ``DEPBAR`` may wait for copies of threads or for bulk copies, which its producers say: it is ``async`` here.
     """
-    if word.operation == _DEPBAR:
+    if word.operation == DEPBAR:
         return "async"
     if word.operation == _WARPGROUP:
         return "wgmma" if word.field(*_WARPGROUP_WAITS) else None
@@ -129,8 +128,8 @@ def pending_groups(word: Word) -> int:
 
 def group_end(word: Word) -> Callable[[Word], bool] | None:
     """Return the test for instructions that end groups for which ``word`` waits; None if it counts no groups."""
-    if word.operation == _DEPBAR:
-        barrier = word.field(*_DEPBAR_BARRIER)
+    if word.operation == DEPBAR:
+        barrier = word.field(*DEPBAR_BARRIER)
         return lambda other: other.write_barrier == barrier
     if word.operation == _WARPGROUP and own_wait(word):
         return lambda other: other.operation in _PRODUCTS and other.field(*_PRODUCT_GROUP) == _FIRST_GROUP

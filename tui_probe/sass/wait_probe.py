@@ -16,6 +16,9 @@ a clock read that follows: on an H200 only one behind two ``NOP`` of 15 cycles s
 of the instruction waits for nothing: it would hide the wait. Sums are in uniform registers, one for a warp: each group
 of lanes that comes adds its own wait. No predicate, scoreboard or memory is touched, so no other wait gets longer.
 
+Before sm_90 ``R2UR`` sets a scoreboard that no instruction of the kernel has pending there, and the last addition waits
+for it.
+
 Measured on one H200: a clock can be used 4 cycles after it is read, two reads without a wait are 2 cycles apart, a
 branch out and back takes 25 to 41 cycles, and the wait of a load whose result is used after w cycles of other work is
 ``max(2, constant - w)``.
@@ -23,6 +26,7 @@ branch out and back takes 25 to 41 cycles, and the wait of a load whose result i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.sass.graft import Splice
@@ -32,8 +36,10 @@ from tui_probe.sass.words import ALWAYS, NO_BARRIER, Word, nop_word, to_uniform_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FIRST_ARCHITECTURE: Final = 90
-"""First supported architecture; before it, R2UR sets a scoreboard."""
+FIRST_ARCHITECTURE: Final = 80
+"""First supported architecture."""
+_FIXED_LATENCY_FROM: Final = 90
+"""First architecture whose R2UR has a fixed latency. Before, it sets a scoreboard, and the sum waits for that."""
 _CS2R, _CLOCK_LOW = 0x805, 0x50 << 72
 _IADD3: Final = 0x210 | 0x07FFE0FF << 64
 _UIADD3: Final = 0x290 | 0x0FFFE000 << 64
@@ -43,6 +49,8 @@ _YIELD: Final = 109
 _NEGATED_B: Final = 63
 _CLOCK_STALL: Final = 4
 """Cycles until a clock that was read can be used."""
+_OLDER_CLOCK_STALL: Final = 8
+"""The same before sm_90, where it was not measured: ptxas waits no longer for any result of fixed latency."""
 _ADD_STALL: Final = 5
 _CLOCK_GAP: Final = 2
 _HOLD_LATER: Final = frozenset({"barrier", "fence"})
@@ -52,11 +60,28 @@ _FIRST_YIELDED_STALL: Final = 12
 """Longer stalls have bit 109 clear in all code of ptxas."""
 
 
-class WaitRegisters:
-    """Registers of the code: two ordinary ones, a uniform one, and two uniform ones for each site."""
+@dataclass(frozen=True, slots=True)
+class SiteResources:
+    """Resources of the code at one site: the first of two registers for clocks, and before sm_90 a scoreboard."""
 
-    def __init__(self, clock: int, uniform: Sequence[int]) -> None:
-        self.before, self.after = clock, clock + 1
+    clock: int
+    scoreboard: int | None = None
+
+    @property
+    def before(self) -> int:
+        """Register of the first clock."""
+        return self.clock
+
+    @property
+    def after(self) -> int:
+        """Register of the second clock, and of the difference."""
+        return self.clock + 1
+
+
+class WaitRegisters:
+    """Uniform registers of the code: one for the wait, and two for each site."""
+
+    def __init__(self, uniform: Sequence[int]) -> None:
         self.wait = uniform[0]
         self._sums = uniform[1:]
 
@@ -71,21 +96,32 @@ class WaitRegisters:
         return {self.wait, *(number for pair in self.sums for number in pair)}
 
 
-def wait_splice(at: int, word: Word, site: int, registers: WaitRegisters, arch: int, *, waits_itself: bool) -> Splice:
+def needs_scoreboard(arch: int) -> bool:
+    """Return whether the code at sites sets a scoreboard."""
+    return arch < _FIXED_LATENCY_FROM
+
+
+def wait_splice(
+    at: int, word: Word, site: int, registers: WaitRegisters, own: SiteResources, arch: int, *, waits_itself: bool
+) -> Splice:
     """Return the splice that measures the wait at an instruction, for the sums of number ``site``."""
-    cycles, count = registers.sums[site]
-    begin = _clock(registers.before, _CLOCK_GAP)
-    end = _clock(registers.after, _CLOCK_STALL)
-    added = [
-        _difference(registers.after, registers.after, registers.before),
-        to_uniform_word(arch, registers.wait, registers.after),
-        _plus_number(count, count, 1, arch),
-        _plus(cycles, cycles, registers.wait, arch),
-    ]
+    begin = _clock(own.before, _CLOCK_GAP)
+    end = _clock(own.after, _OLDER_CLOCK_STALL if needs_scoreboard(arch) else _CLOCK_STALL)
+    added = [_difference(own.after, own.after, own.before, arch), *_summing_words(site, registers, own, arch)]
     if waits_itself:
         before = (begin.with_wait_mask(word.wait_mask),)
         return Splice(at, before, (*_settling_words(word), end, *added), together=True, waits=False)
     return Splice(at, (begin, end.with_wait_mask(word.wait_mask), *added), together=True, waits=False)
+
+
+def _summing_words(site: int, registers: WaitRegisters, own: SiteResources, arch: int) -> list[Word]:
+    """Return the code that adds the difference of the clocks to the sum of a site, and 1 to its count."""
+    cycles, count = registers.sums[site]
+    counted, summed = _plus_number(count, count, 1, arch), _plus(cycles, cycles, registers.wait, arch)
+    if own.scoreboard is None:
+        return [to_uniform_word(arch, registers.wait, own.after), counted, summed]
+    moved = to_uniform_word(arch, registers.wait, own.after, own.scoreboard)
+    return [moved, counted, summed.with_wait_mask(1 << own.scoreboard)]
 
 
 def null_wait(word: Word, *, waits_itself: bool) -> int:
@@ -113,8 +149,9 @@ def _clock(to: int, stall: int) -> Word:
     return _word(_CS2R | _CLOCK_LOW, stall).with_field(16, 8, to)
 
 
-def _difference(to: int, minuend: int, subtrahend: int) -> Word:
-    word = _word(_IADD3, _ADD_STALL).with_field(16, 8, to).with_field(24, 8, minuend).with_field(32, 8, subtrahend)
+def _difference(to: int, minuend: int, subtrahend: int, arch: int) -> Word:
+    stall = _OLDER_CLOCK_STALL if needs_scoreboard(arch) else _ADD_STALL
+    word = _word(_IADD3, stall).with_field(16, 8, to).with_field(24, 8, minuend).with_field(32, 8, subtrahend)
     return word.with_field(_NEGATED_B, 1, 1)
 
 

@@ -289,6 +289,9 @@ def without_guard(word: Word) -> Word:
 _WIDE_UNIFORM_FROM: Final = 100
 """The first architecture whose fields of uniform registers have eight bits instead of six."""
 _R2UR: Final = 0x2CA | 0x000E0000 << 64
+_OLDER_R2UR: Final = 0x3C2 | 0x000E0000 << 64
+_R2UR_FROM: Final = 90
+"""First architecture with the instruction of fixed latency."""
 _UNIFORM_READY: Final = 13
 """Cycles that ptxas keeps between R2UR and the use of its result."""
 
@@ -298,9 +301,15 @@ def uniform_bits(arch: int) -> int:
     return 8 if arch >= _WIDE_UNIFORM_FROM else 6
 
 
-def to_uniform_word(arch: int, to: int, source: int) -> Word:
-    """``R2UR``: a uniform register gets what a lane has in an ordinary one. From sm_90 on it sets no scoreboard."""
-    word = new_word(_R2UR, _UNIFORM_READY)
+def to_uniform_word(arch: int, to: int, source: int, scoreboard: int = NO_BARRIER) -> Word:
+    """``R2UR``: a uniform register gets what a lane has in an ordinary one.
+
+    Before sm_90 the instruction is another one, and sets a scoreboard when the result is there.
+    """
+    if arch < _R2UR_FROM:
+        word = new_word(_OLDER_R2UR, 1).with_write_barrier(scoreboard)
+    else:
+        word = new_word(_R2UR, _UNIFORM_READY)
     return word.with_field(16, uniform_bits(arch), to).with_field(24, 8, source)
 
 
@@ -314,6 +323,12 @@ def new_word(opcode: int, stall: int) -> Word:
     word = Word(opcode).guarded(ALWAYS).with_stall(stall)
     return word.with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)
 
+
+DEPBAR: Final = 0x11A
+"""DEPBAR.LE: waits until a scoreboard barrier has at most a number of groups pending."""
+DEPBAR_BARRIER: Final = 44, 3
+DEPBAR_GROUPS: Final = 32, 12
+"""The number, and a mask of other barriers that must be 0; before sm_90 ptxas waits so for a clock that S2UR reads."""
 
 LDC: Final = 0x182
 ULDC: Final = 0x0B9

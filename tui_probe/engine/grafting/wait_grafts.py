@@ -14,18 +14,27 @@ from tui_probe.ptx.printer import MADE_UP
 from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
 from tui_probe.sass import lane_registers
+from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.inline_code import FreeRegisters, MarkValue
-from tui_probe.sass.scoreboards import wait_sites
+from tui_probe.sass.register_room import RegisterRoom
+from tui_probe.sass.scoreboards import pending_scoreboards, wait_sites
 from tui_probe.sass.snippets import UniformAssignment, assign_uniform_registers, with_initial_wait
 from tui_probe.sass.trampolines import least_used_barriers, opening_words
 from tui_probe.sass.uniform_registers import FIRST_FREE_UNIFORM, UNIFORM_REGISTERS, used_uniform_registers
 from tui_probe.sass.uniform_replacement import without_uniform
 from tui_probe.sass.variables import calls_outside
 from tui_probe.sass.wait_choice import MAX_SITES, choose_group, movable_sites
-from tui_probe.sass.wait_probe import FIRST_ARCHITECTURE, WaitRegisters, cleared_sums, wait_splice
-from tui_probe.sass.words import MAX_REGISTERS, RESERVED, with_read_barriers
+from tui_probe.sass.wait_probe import (
+    FIRST_ARCHITECTURE,
+    SiteResources,
+    WaitRegisters,
+    cleared_sums,
+    needs_scoreboard,
+    wait_splice,
+)
+from tui_probe.sass.words import ALL_BARRIERS, BARRIER_COUNT, MAX_REGISTERS, RESERVED, WORD_BYTES, with_read_barriers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +81,9 @@ def graft_waits(
     if function := calls_outside(target):
         raise UnsupportedKernelError(because("graft-calls", function=function))
     (point,) = (point for point in probe.points if any(position.is_wait for position in point.positions))
-    ranked = movable_sites(target, wait_sites(target))
+    graph = FlowGraph.of(target)
+    resources = _SiteResourceChoice.of(target, graph)
+    ranked = resources.usable(probe, movable_sites(target, wait_sites(target, graph)))
     size, free_uniform = MAX_SITES, _free_uniform(target)
     while True:
         sites = _chosen_sites(ranked, point, size)
@@ -85,7 +96,69 @@ def graft_waits(
             raise UnsupportedKernelError(because("graft-uniform"))
         size = uniform.fitting
     probed = ProbedWaits([ProbedWait(site, (point.name,)) for site in sites], len(ranked))
-    return _graft(target, uniform, sites), probed
+    return _graft(target, uniform, sites, resources), probed
+
+
+@dataclass(frozen=True)
+class _SiteResourceChoice:
+    """Registers for clocks and scoreboards at the sites of a kernel.
+
+    ``room`` is None in a kernel that can have two more registers: its warps keep theirs, and it has less than most.
+    """
+
+    target: GraftTarget
+    room: RegisterRoom | None
+    pending: list[int]
+
+    @classmethod
+    def of(cls, target: GraftTarget, graph: FlowGraph) -> _SiteResourceChoice:
+        grows = target.fewest_registers == target.registers and target.registers + _CLOCKS <= MAX_REGISTERS
+        pending = pending_scoreboards(target, graph) if needs_scoreboard(target.arch) else []
+        return cls(target, None if grows else RegisterRoom.of(target, graph), pending)
+
+    @property
+    def registers(self) -> int:
+        """Number of registers of the kernel with the code at its sites."""
+        return self.target.registers + (_CLOCKS if self.room is None else 0)
+
+    def usable(self, probe: Probe, sites: Sequence[WaitSite]) -> list[WaitSite]:
+        """Return the sites that leave the code enough. Raises UnsupportedKernelError if registers leave none."""
+        usable = [site for site in sites if self._has_registers(site) and self._has_scoreboard(site)]
+        if sites and not usable and self.room is not None:
+            left = max(self._free(self.room, site) for site in sites)
+            raise UnsupportedKernelError(
+                because("waits-registers", probe=probe.name, needed=_CLOCKS, left=max(0, left))
+            )
+        return usable
+
+    def at(self, site: WaitSite) -> SiteResources:
+        """Return the resources of the code at a usable site."""
+        first = self.target.registers - RESERVED if self.room is None else self.room.first_free(site.index)
+        if not self.pending:
+            return SiteResources(first)
+        pending = self.pending[site.index]
+        return SiteResources(first, next(number for number in range(BARRIER_COUNT) if not pending >> number & 1))
+
+    def refuse_large(self, code: InstructionCode) -> None:
+        """Raise UnsupportedKernelError if a warp has too few registers for the code of the entry or an exit."""
+        if self.room is None or self.target.fewest_registers == self.target.registers:
+            return
+        needed = max(inline.registers for inline in code.all) + RESERVED
+        left = min(self.target.registers, *(self.room.limit(at // WORD_BYTES) for at in self.target.exits()))
+        if needed > left:
+            raise UnsupportedKernelError(because("graft-registers", needed=needed, left=left))
+
+    @staticmethod
+    def _free(room: RegisterRoom, site: WaitSite) -> int:
+        return room.limit(site.index) - RESERVED - room.first_free(site.index)
+
+    def _has_registers(self, site: WaitSite) -> bool:
+        if self.room is None:
+            return True
+        return self._free(self.room, site) >= _CLOCKS
+
+    def _has_scoreboard(self, site: WaitSite) -> bool:
+        return not self.pending or self.pending[site.index] != ALL_BARRIERS
 
 
 @dataclass(frozen=True)
@@ -123,10 +196,10 @@ class _UniformChoice:
         """Registers that keep values from the entry to the exits."""
         return self.left[: self.code.ptx.words]
 
-    def registers(self, clock: int, sites: int) -> WaitRegisters:
+    def registers(self, sites: int) -> WaitRegisters:
         """Return the registers of the code at sites."""
         first = self.code.ptx.words
-        return WaitRegisters(clock, self.left[first : first + 1 + 2 * sites])
+        return WaitRegisters(self.left[first : first + 1 + 2 * sites])
 
 
 def _with_few_uniform(code: InstructionCode) -> InstructionCode:
@@ -162,19 +235,20 @@ def _wait_sums(probe: Probe, point: ProbePoint, number: int) -> WaitSums:
     return WaitSums(probe.map_named(save.map), save.values, marks, Instruction("wait", (), (), MADE_UP))
 
 
-def _graft(target: GraftTarget, uniform: _UniformChoice, sites: Sequence[WaitSite]) -> Grafted:
-    code, arch, clock = uniform.code, target.arch, target.registers - RESERVED
-    registers = uniform.registers(clock, len(sites))
-    free = _free_registers(target, code, clock + _CLOCKS, uniform.assigned.exits)
-    mark_values = {Mark.FIRST_KEPT + index: MarkValue(uniform=number) for index, number in enumerate(uniform.kept)}
-    opening = (
-        opening_words(code.entry, replace(free, uniform=uniform.assigned.entry), mark_values) if code.entry else []
-    )
+def _graft(
+    target: GraftTarget, uniform: _UniformChoice, sites: Sequence[WaitSite], resources: _SiteResourceChoice
+) -> Grafted:
+    code, arch = uniform.code, target.arch
+    resources.refuse_large(code)
+    registers = uniform.registers(len(sites))
+    kept = {Mark.FIRST_KEPT + index: MarkValue(uniform=number) for index, number in enumerate(uniform.kept)}
+    free = _free_registers(target, code, uniform.assigned.exits, resources)
+    opening = opening_words(code.entry, replace(free, uniform=uniform.assigned.entry), kept) if code.entry else []
     splices = [Splice(0, (*opening, *cleared_sums(registers, arch)))]
     for number, site in enumerate(sites):
-        word, waits_itself = target.words[site.index], site.own is not None
-        splices.append(wait_splice(site.at, word, number, registers, arch, waits_itself=waits_itself))
-    leaving = _leaving_words(code, free, mark_values, registers)
+        word, own = target.words[site.index], resources.at(site)
+        splices.append(wait_splice(site.at, word, number, registers, own, arch, waits_itself=site.own is not None))
+    leaving = _leaving_words(code, free, kept, registers)
     splices += [Splice(at, leaving) for at in target.exits()]
     flags = [flag for inline in code.all for flag in inline.flags]
     rewritten = with_read_barriers(target.words)
@@ -197,11 +271,14 @@ def _leaving_words(
     return (*with_initial_wait(code.exit.placed(free, kept | sums)), *cleared_sums(registers, free.arch))
 
 
-def _free_registers(target: GraftTarget, code: InstructionCode, end: int, uniform: dict[int, int]) -> FreeRegisters:
-    """Return the registers of the entry and exit code, which has those of the kernel; ``end`` is behind the clocks'."""
+def _free_registers(
+    target: GraftTarget, code: InstructionCode, uniform: dict[int, int], resources: _SiteResourceChoice
+) -> FreeRegisters:
+    """Return the registers of the entry and exit code, which has those of the kernel."""
     words, barriers = list(target.all_words()), _convergence_barriers(code)
     convergence, *others = lane_registers.free_barriers(words, 1 + len(barriers))
-    free = FreeRegisters(
+    end = target.registers - RESERVED + _CLOCKS
+    return FreeRegisters(
         arch=target.arch,
         base=target.base,
         parameters_at=target.base + target.first_added,
@@ -213,12 +290,8 @@ def _free_registers(target: GraftTarget, code: InstructionCode, end: int, unifor
         predicate_barriers=lane_registers.late_predicates(words),
         convergence=convergence,
         convergence_barriers=dict(zip(barriers, others, strict=True)),
-        registers=max(end, *(inline.registers for inline in code.all)) + RESERVED,
+        registers=max(resources.registers, *(inline.registers + RESERVED for inline in code.all)),
     )
-    left = target.fewest_registers if target.fewest_registers < target.registers else MAX_REGISTERS
-    if free.registers > left:
-        raise UnsupportedKernelError(because("graft-registers", needed=free.registers, left=left))
-    return free
 
 
 def _convergence_barriers(code: InstructionCode) -> list[int]:
