@@ -3,14 +3,15 @@
 Of a global or generic access: Ra holds the address, 64 bits in a pair (bit 90) or 32 bits that are extended by zeros;
 24 signed bits from bit 40 on are added; and, where bit 91 is set and bit 76 is not, a pair of uniform registers. With
 bit 76 that pair holds a descriptor, which says nothing of the address. Sizes from bit 73 on: 1, 1, 2, 2, 4, 8, 16.
-On sm_75 there are no descriptors. An access without bit 91 names no uniform register; its bit 72 (``.E``) says that Ra
-is a pair, and what it adds to a generic address has 32 bits, from bit 32 on.
+An access without bit 91 names no uniform register: on sm_75, which has no descriptors, and later of global memory in
+form 1. Its bit 72 (``.E``) says that Ra is a pair; what it adds to a generic address has 32 bits, from bit 32 on.
 
 Of a load or store of shared memory Ra holds an offset of 32 bits, times 1, 4, 8 or 16 by bits 79:78; with bit 91 a
 single uniform register is added.
 
 Of a copy to shared memory the 12 bits from bit 32 on are added to the address in global memory, those above them to
-that in shared memory; bits 90:87 are the predicate of the lanes that read. It is known with a descriptor only.
+that in shared memory; bits 90:87 are the predicate of the lanes that read. Its forms with a uniform register in the
+address of shared memory are known with a descriptor only.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ _OFFSET_AT, _OFFSET_BITS = 40, 24
 _LONG_OFFSET_AT, _LONG_OFFSET_BITS = 32, 32
 _COPY_OFFSET_AT, _COPY_OFFSET_BITS = 32, 12
 _COPY_PREDICATE: Final = 87
+_COPY_FORM, _PLAIN_FORM = 7, 1
+"""Forms of a copy whose only uniform register is for global memory, and of a global access without one."""
 _ZERO_FILL: Final = 82
 _UNIFORM_AT: Final = {LD: 32, LDG: 32, LDS: 32, ST: 64, STG: 64, STS: 64, LDGSTS: 64}
 _SHARED: Final = frozenset({LDS, STS})
@@ -105,14 +108,21 @@ def access_of(word: Word, arch: int) -> MemoryAccess | None:
         if size is None or word.form not in _SHARED_FORMS[operation]:
             raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
         return MemoryAccess(operation, _shared_address(word, arch), size)
-    unknown = operation == LDGSTS and not word.field(_DESCRIPTOR, 1)
-    if size is None or unknown or not (word.field(_UNIFORM, 1) or arch < _DESCRIPTORS_FROM):
+    if size is None or not _is_known_access(word, arch):
         raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
     address = _address(word, arch)
     if operation != LDGSTS:
         return MemoryAccess(operation, address, size)
     reads = word.field(_COPY_PREDICATE, 4)
     return MemoryAccess(operation, address, size, reads, bool(word.field(_ZERO_FILL, 1)))
+
+
+def _is_known_access(word: Word, arch: int) -> bool:
+    """Return whether the address of an access of global memory, or of a generic one, is known."""
+    if word.operation == LDGSTS:
+        return bool(word.field(_UNIFORM, 1)) and bool(word.field(_DESCRIPTOR, 1) or word.form == _COPY_FORM)
+    is_plain = word.operation in (LDG, STG) and word.form == _PLAIN_FORM
+    return bool(word.field(_UNIFORM, 1)) or arch < _DESCRIPTORS_FROM or is_plain
 
 
 def _address(word: Word, arch: int) -> Address:
