@@ -5,6 +5,10 @@ on, and large kernels leave few or none free. ptxas uses many, for all that is t
 theirs gets an ordinary register above the snippet's own, and each instruction that makes one its variant of the
 ordinary path, which has the same fields and is ready no later. Stores and loads are made without the descriptor of
 memory, as before there were uniform registers; of other memory accesses it stays.
+
+``REDUX`` has a uniform result only. ptxas begins all sums of an exit before it uses the first, which takes a uniform
+register each. Where a kernel leaves fewer, all have the same one: each result is moved to an ordinary register behind
+its instruction, which waits for it.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from tui_probe.sass.uniform_registers import (
     exact_uniform_fields,
     uniform_register_at,
 )
-from tui_probe.sass.words import NO_BARRIER, RESERVED, RZ, Word, nop_word
+from tui_probe.sass.words import GUARD, MOV_UNIFORM, NO_BARRIER, RESERVED, RZ, Word, new_word, nop_word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +40,7 @@ _ORDINARY_FORMS: Final[Mapping[int, int]] = {
 _WIDE_MULTIPLY: Final = 0x0A5
 _UMOV: Final = 0x082
 _S2UR, _S2R = 0x1C3, 0x119
+_REDUX: Final = 0x1C4
 _LDCU: Final = 0x1AC
 _CONSTANT_LOADS: Final = frozenset({0x0B9, _LDCU})
 """ULDC, LDCU."""
@@ -65,13 +70,16 @@ _BARRIER_SET: Final = 2
 """Cycles until a barrier that an instruction sets can be waited for."""
 
 
-def without_uniform(words: Sequence[Word], registers: int, arch: int) -> tuple[list[Word], int]:
+def without_uniform(
+    words: Sequence[Word], registers: int, arch: int, *, moves_redux: bool = False
+) -> tuple[list[Word], int]:
     """Return the code with ordinary registers from ``registers`` on instead of uniform ones, and the registers it
     needs.
 
-    What has no variant keeps its uniform registers, and so does what is a descriptor of memory accesses.
+    What has no variant keeps its uniform registers, and so does what is a descriptor of memory accesses. With
+    ``moves_redux`` all results of ``REDUX`` have one uniform register together.
     """
-    flow = _UniformDefinitions.of(_with_barrier_each(words), arch)
+    flow = _UniformDefinitions.of(_with_barrier_each(words), arch, moves_redux=moves_redux)
     places = _OrdinaryRegisters(registers + (registers & 1))
     made: list[Word] = []
     for index, word in enumerate(flow.words):
@@ -108,13 +116,14 @@ class _UniformDefinitions:
 
     arch: int
     words: Sequence[Word]
+    moves_redux: bool = False
     makers: dict[tuple[int, int], set[int]] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)
     used: set[int] = field(default_factory=set)
 
     @classmethod
-    def of(cls, words: Sequence[Word], arch: int) -> _UniformDefinitions:
-        flow = cls(arch, words)
+    def of(cls, words: Sequence[Word], arch: int, *, moves_redux: bool) -> _UniformDefinitions:
+        flow = cls(arch, words, moves_redux)
         written: dict[int, int] = {}
         for index, word in enumerate(words):
             for at in _uniform_sources(word):
@@ -130,7 +139,7 @@ class _UniformDefinitions:
     def _keep(self) -> None:
         for index in reversed(range(len(self.words))):
             word = self.words[index]
-            if makes_uniform(word) and not _has_ordinary_form(word):
+            if makes_uniform(word) and not (_has_ordinary_form(word) or self.is_moved(word)):
                 self.kept.add(index)
             if _forgets_its_uniform(word) or (makes_uniform(word) and index not in self.used | self.kept):
                 continue
@@ -145,6 +154,18 @@ class _UniformDefinitions:
         if self.arch < _LOADS_FROM:
             return set()
         return {at for at, word in enumerate(self.words) if word.operation in _CONSTANT_LOADS} - self.kept
+
+    def is_moved(self, word: Word) -> bool:
+        """Return whether the uniform result is moved to an ordinary register."""
+        return self.moves_redux and word.operation == _REDUX
+
+    @property
+    def shared_register(self) -> int:
+        """A uniform register that the code does not name, for results that are moved."""
+        named = {
+            uniform_register_at(word, at, self.arch) for word in self.words for at in exact_uniform_fields(word) or ()
+        }
+        return next(number for number in range(UNIFORM_REGISTERS - 3, 0, -2) if number not in named)
 
     def stays(self, index: int, at: int) -> bool:
         """Return whether the register named there stays a uniform one."""
@@ -183,6 +204,8 @@ def _ordinary_words(word: Word, index: int, flow: _UniformDefinitions, places: _
             return [word]
         if index not in flow.used:
             return []
+        if flow.is_moved(word):
+            return _moved_result(word, places.of(uniform_register_at(word, _RD, flow.arch)), flow.shared_register)
         if word.operation in _CONSTANT_LOADS:
             return _constant_load(word, places.of(uniform_register_at(word, _RD, flow.arch)), flow.arch)
         return [_with_waits(_ordinary_word(word, flow, places), index, flow)]
@@ -230,6 +253,14 @@ def _with_waits(word: Word, index: int, flow: _UniformDefinitions) -> Word:
     """The word, which waits for what it reads of constant memory."""
     reads = any(maker in flow.loads for at in _uniform_sources(flow.words[index]) for maker in flow.makers[index, at])
     return word.with_wait_mask(word.wait_mask | 1 << _LOAD_BARRIER) if reads else word
+
+
+def _moved_result(word: Word, register: int, uniform: int) -> list[Word]:
+    """Return the instruction with its result in ``uniform``, and the move of it to an ordinary register."""
+    made = word.with_field(_RD, 8, uniform).with_write_barrier(_LOAD_BARRIER).with_stall(max(word.stall, _BARRIER_SET))
+    move = new_word(MOV_UNIFORM, _READY).with_field(_RD, 8, register).with_field(_RB, 8, uniform)
+    move = move.with_field(_MASK_AT, _MASK_BITS, _ALL_BYTES).with_field(_UNIFORM_OPERAND, 1, 1)
+    return [made, move.with_field(*GUARD, word.field(*GUARD)).with_wait_mask(1 << _LOAD_BARRIER)]
 
 
 def _constant_load(word: Word, register: int, arch: int) -> list[Word]:

@@ -25,14 +25,15 @@ from tui_probe.sass.graft import Grafted, Splice, apply_splices
 from tui_probe.sass.graft_check import refuse_changes
 from tui_probe.sass.inline_code import FreeRegisters, InlineCode, MarkValue
 from tui_probe.sass.lane_registers import REGISTER_ALIGNMENT
-from tui_probe.sass.snippets import assign_uniform_registers, with_initial_wait
+from tui_probe.sass.snippets import UniformAssignment, assign_uniform_registers, with_initial_wait
 from tui_probe.sass.trampolines import flag_value, least_used_barriers, opening_words, trampoline
 from tui_probe.sass.uniform_registers import used_uniform_registers
+from tui_probe.sass.uniform_replacement import without_uniform
 from tui_probe.sass.variables import BY_ADDRESS, calls_outside
 from tui_probe.sass.words import ALWAYS, MAX_REGISTERS, RESERVED, WORD_BYTES, with_read_barriers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from tui_probe.engine.grafting.sass_blocks import SassBlock
     from tui_probe.engine.grafting.site_kernel_text import InstructionFacts, WaitSums
@@ -83,6 +84,25 @@ class InstructionCode:
         """
         return bool(self.blocks) and self.exit is not None and self.exit.registers <= registers
 
+    def with_few_uniform(self) -> InstructionCode:
+        """Return the code with exit code that computes in ordinary registers: a kernel's own ones are free there.
+
+        Raises UnsupportedKernelError for exit code that cannot.
+        """
+        if self.exit is None or self.exit.diverges:
+            return self
+        words, _ = without_uniform(self.exit.words, self.exit.registers, self.exit.arch, moves_redux=True)
+        return replace(self, exit=replace(self.exit, words=tuple(words)))
+
+    def assigned_uniform(self, taken: Collection[int]) -> UniformAssignment:
+        """Return uniform registers that are not ``taken`` for all code but that of the entry, where a kernel has put
+        nothing into any. Raises UnsupportedKernelError if too few are free.
+        """
+        entry = sorted(self.entry.uniform_pairs()) if self.entry else []
+        later = (inline for inline in (*self.places.values(), *self.blocks.values(), self.exit) if inline)
+        pairs = sorted({pair for inline in later for pair in inline.uniform_pairs()})
+        return assign_uniform_registers(entry, pairs, taken, 0, None)
+
 
 def graft_instructions(
     target: GraftTarget, probe: Probe, snippets: SnippetStore, *, sampled: bool
@@ -99,17 +119,34 @@ def graft_instructions(
     code = assemble_code(target, probe, snippets, parts, sampled=sampled)
     if code.ptx.words and (function := calls_outside(target)):  # what it leaves of registers no one says
         raise UnsupportedKernelError(because("graft-calls", function=function))
-    free, kept_registers = _free_registers(target, code)
+    code, uniform = _with_uniform_registers(target, code)
+    free, kept_registers = _free_registers(target, code, uniform.exits)
     splices = _inner_splices(target, code, free, kept_registers, parts)
     if code.entry is not None:
-        splices.insert(0, Splice(0, tuple(opening_words(code.entry, free, kept_registers))))
+        opening = opening_words(code.entry, replace(free, uniform=uniform.entry), kept_registers)
+        splices.insert(0, Splice(0, tuple(opening)))
     leaving, rewritten = _exit_code(target, code, free, kept_registers)
     if code.exit is not None:
         splices = _with_exit_code(target, splices, leaving)
     flags = [flag for inline in code.all for flag in inline.flags]
     grafted = apply_splices(target, splices, len(code.ptx.parameters()), free.registers, rewritten, flags)
-    refuse_changes(target, grafted, set(free.uniform.values()))
+    refuse_changes(target, grafted, uniform.pairs)
     return grafted, parts
+
+
+def _with_uniform_registers(target: GraftTarget, code: InstructionCode) -> tuple[InstructionCode, UniformAssignment]:
+    """Return the code and its uniform registers. Exit code, which has most of them, does without where a kernel leaves
+    too few. Raises UnsupportedKernelError if that is still not enough.
+    """
+    taken = used_uniform_registers(target.all_words(), target.arch)
+    try:
+        return code, code.assigned_uniform(taken)
+    except UnsupportedKernelError as error:
+        try:
+            fewer = code.with_few_uniform()
+        except UnsupportedKernelError:
+            raise error from None
+        return fewer, fewer.assigned_uniform(taken)
 
 
 def _inner_splices(
@@ -210,7 +247,9 @@ def assemble_code(
     return made
 
 
-def _free_registers(target: GraftTarget, code: InstructionCode) -> tuple[FreeRegisters, dict[int, MarkValue]]:
+def _free_registers(
+    target: GraftTarget, code: InstructionCode, uniform: dict[int, int]
+) -> tuple[FreeRegisters, dict[int, MarkValue]]:
     """Return the registers free for the snippets, and the values of the marks of kept registers.
 
     Above the kernel's own registers come those of the snippets, then those that are kept. The saved predicates and the
@@ -224,8 +263,6 @@ def _free_registers(target: GraftTarget, code: InstructionCode) -> tuple[FreeReg
     first_kept = first + max(inside, leaving)
     end, own = first_kept + code.ptx.words, 1 + code.ptx.has_flag
     scratch = top if first - top >= own else end
-    pairs = sorted({pair for inline in code.all for pair in inline.uniform_pairs()})
-    uniform = assign_uniform_registers([], pairs, used_uniform_registers(target_words, target.arch), 0, None).exits
     convergence_barriers = sorted({number for inline in code.all for number in inline.convergence_barriers()})
     convergence, *others = lane_registers.free_barriers(target_words, 1 + len(convergence_barriers))
     free = FreeRegisters(

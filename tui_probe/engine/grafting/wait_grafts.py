@@ -23,7 +23,6 @@ from tui_probe.sass.scoreboards import pending_scoreboards, wait_sites
 from tui_probe.sass.snippets import UniformAssignment, assign_uniform_registers, with_initial_wait
 from tui_probe.sass.trampolines import least_used_barriers, opening_words
 from tui_probe.sass.uniform_registers import FIRST_FREE_UNIFORM, UNIFORM_REGISTERS, used_uniform_registers
-from tui_probe.sass.uniform_replacement import without_uniform
 from tui_probe.sass.variables import calls_outside
 from tui_probe.sass.wait_choice import MAX_SITES, choose_group, movable_sites
 from tui_probe.sass.wait_probe import (
@@ -178,7 +177,7 @@ class _UniformChoice:
             choice = cls._assigned(code, free)
         except UnsupportedKernelError:  # not even the code of exits has enough
             choice = None
-        return choice if choice and choice.fitting >= sites else cls._assigned(_with_few_uniform(code), free)
+        return choice if choice and choice.fitting >= sites else cls._assigned(code.with_few_uniform(), free)
 
     @classmethod
     def _assigned(cls, code: InstructionCode, free: set[int]) -> _UniformChoice:
@@ -200,14 +199,6 @@ class _UniformChoice:
         """Return the registers of the code at sites."""
         first = self.code.ptx.words
         return WaitRegisters(self.left[first : first + 1 + 2 * sites])
-
-
-def _with_few_uniform(code: InstructionCode) -> InstructionCode:
-    """Return the code with exit code that computes in ordinary registers: a kernel's own ones are free there."""
-    if code.exit is None or code.exit.diverges:
-        return code
-    words, _ = without_uniform(code.exit.words, code.exit.registers, code.exit.arch)
-    return replace(code, exit=replace(code.exit, words=tuple(words)))
 
 
 def _chosen_sites(ranked: Sequence[WaitSite], point: ProbePoint, size: int) -> list[WaitSite]:
