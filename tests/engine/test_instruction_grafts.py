@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.engine.test_fusion import survey_parts
 from tests.sass.conftest import listing
 from tests.turns import due_pairs
 from tui_probe.binaries.cubin import Cubin
@@ -19,6 +21,7 @@ from tui_probe.engine.grafting.snippet_ptx import ptx_version
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.uniform_registers import used_uniform_registers
 from tui_probe.sass.words import BRA, BRANCH_CONDITION, RESERVED, WORD_BYTES, branch_target
 from tui_probe.toolchain import find_disassembler
 from tui_probe.trace.sites import parse_sites
@@ -49,6 +52,7 @@ KERNEL = """
 	ret;
 }
 """
+ATTENTION = Path(__file__).parents[1] / "data" / "ptx" / "attn_fwd.sm_90a.cubin"
 GUARDED = re.compile(r"@!?P\d (?:LDG|STG)\b")
 
 
@@ -229,6 +233,20 @@ def test_lanes_meet_between_snippets_at_the_same_instruction(loop: Cubin) -> Non
     ]
     assert between, "an access has code of two probes"
     assert all(text.startswith("R2P PR") for text in between)
+
+
+def test_many_sums_fit_into_a_kernel_that_leaves_few_uniform_registers() -> None:
+    """It leaves 11 pairs; the exit code of the default set names 18, that of the entry 9, where all are free."""
+    cubin, name = Cubin.read(ATTENTION.read_bytes()), "attn_fwd"
+    made = Grafter(fuse(survey_parts()), Assembler(), sampled=False).graft(cubin, name)
+    added = [text for at, text in sorted(texts(made.probed).items()) if at >= made.grafted.start]
+    results = {index: re.findall(r"UR\d+", text)[0] for index, text in enumerate(added) if text.startswith("REDUX")}
+    (shared, count), *_ = Counter(results.values()).most_common()
+    assert count > 20, "the sums of one exit"
+    used = {f"UR{number}" for number in used_uniform_registers(GraftTarget.of(cubin, name).all_words(), 90)}
+    assert shared not in used
+    sums = [index for index, register in results.items() if register == shared]
+    assert all(re.fullmatch(rf"MOV R\d+, {shared}", added[index + 1]) for index in sums)
 
 
 @pytest.mark.parametrize("probe", ["async_wait", "barrier_wait", "warp_progress"])

@@ -83,3 +83,36 @@ def test_uniform_predicates_have_no_ordinary_form(predicate: int) -> None:
     else:
         with pytest.raises(UnsupportedKernelError, match="uniform predicate"):
             without_uniform([both, used], registers=16, arch=90)
+
+
+@pytest.mark.parametrize("arch", [80, 90, 100])
+def test_sums_of_an_exit_can_share_a_uniform_register(arch: int) -> None:
+    """Each move has the sum of its own registers, although one uniform register holds all, one after another."""
+    begun = [redux(20 + number, 4 + number, barrier=number % 4) for number in range(8)]
+    used = [moved_sum(40 + number, 4 + number, wait=1 << number % 4) for number in reversed(range(8))]
+    words, registers = without_uniform([*begun, *used], registers=48, arch=arch, moves_redux=True)
+    sums = [word for word in words if word.operation == 0x1C4]
+    assert [word.ra for word in sums] == [20 + number for number in range(8)]
+    assert len({word.rd for word in sums}) == 1
+    for index, word in enumerate(words):
+        if word in sums:
+            move = words[index + 1]
+            assert (move.opcode, move.field(32, 8)) == (0xC02, word.rd)
+            assert move.wait_mask >> word.write_barrier & 1
+            assert word.stall >= 2, "the barrier is set by then"
+    held = {words[index + 1].rd: word.ra for index, word in enumerate(words) if word in sums}
+    uses = words[2 * len(sums) :]
+    assert [(word.rd, held[word.rb]) for word in uses] == [(40 + number, 20 + number) for number in reversed(range(8))]
+    assert max(held) < registers
+    kept, _ = without_uniform([*begun, *used], registers=48, arch=arch)
+    assert [word.opcode for word in kept] == [0x3C4] * 8 + [0xC02] * 8, "where enough uniform registers are free"
+
+
+def redux(register: int, uniform: int, barrier: int) -> Word:
+    """``REDUX.SUM UR, R``."""
+    return Word(0x3C4 | 7 << 12 | uniform << 16 | register << 24).with_stall(1).with_write_barrier(barrier)
+
+
+def moved_sum(register: int, uniform: int, wait: int) -> Word:
+    """``MOV R, UR``."""
+    return Word(0xC02 | 7 << 12 | register << 16 | uniform << 32 | 1 << 91).with_wait_mask(wait)
