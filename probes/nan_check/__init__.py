@@ -218,7 +218,9 @@ PROBES: Final = (
         name="nan_check",
         analyse=lambda of: analyse(of.result, of.kernel.folder),
         metrics=METRICS,
-        question=Question("first NaN", "where does the first NaN come from?", 110, r"\.(b?f16|f32|f64)\b"),
+        question=Question(
+            "first NaN", "where does the first NaN come from?", 35, r"\.(b?f16|f32|f64)\b", of_program=True
+        ),
         findings=findings,
         lines=LINES,
     ),

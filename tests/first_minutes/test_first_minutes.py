@@ -58,7 +58,7 @@ def test_report_of_run_begins_with_the_crash(run: tuple[Tool, subprocess.Complet
 def test_first_nan_is_found_by_a_question_of_the_list(
     run: tuple[Tool, subprocess.CompletedProcess[str]],
 ) -> None:
-    """The list of ``R`` has the question; this is the command that it starts."""
+    """``R`` and a digit choose the question, as below; this is the command that they start."""
     tool, _ = run
     done = tool("run", "--sim", "-p", "nan_check", "--tracedir", "asked", "--", sys.executable, PROGRAM, "nan")
     assert re.search(r"! .*NaN.* planted\.cu:35", " ".join(done.stdout.split())), done.stdout
@@ -81,8 +81,12 @@ async def test_screen_shows_crash_line_and_question(run: tuple[Tool, subprocess.
         assert re.search(r"4\s+trap\s+✘", stage.text), stage.text
         await shows(stage, LINE)
         await shows(stage, r"past .*! planted\.cu:27 store of 4 B in global memory")
-        await stage.press("down", "down", "down", "R")
-        assert "where does the first NaN come from?" in stage.text, stage.text
+        await stage.press("R")
+        digit = re.search(r"(\d) -p nan_check +where does the first NaN come from\?", stage.text)
+        assert digit is not None, stage.text
+        await stage.press(digit[1])
+        assert stage.app.session.again is not None
+        assert stage.app.session.again.options == ("-p", "nan_check"), "two keys start the run that answers it"
 
 
 async def test_recorded_trace_shows_line_and_time_on_the_first_screen() -> None:

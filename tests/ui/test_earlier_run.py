@@ -34,7 +34,7 @@ async def test_two_keys_compare_with_the_run_before(tmp_path: Path) -> None:
         await stage.refresh()
         assert WORDS in stage.text.split("\n")[-2]
         await stage.press("R")
-        assert "▌compare" in stage.text
+        assert "▌1 compare" in stage.text
         assert "what changed since the previous run?" in stage.text
         assert "with first, 1970-01-01; nothing runs" in stage.text
         await stage.press("enter")
@@ -57,7 +57,7 @@ async def test_previous_run_is_offered_on_kernel_screen(tmp_path: Path) -> None:
         stage.app.screen.action_page("dmat")  # type: ignore[attr-defined]
         await stage.settle()
         await stage.press("R")
-        assert "▌-p dmat " in stage.text, "what this page lacks comes before it"
+        assert "▌1 -p dmat " in stage.text, "what this page lacks comes before it"
 
 
 @pytest.mark.parametrize("names", [("only",), ("second", "first")])

@@ -59,6 +59,8 @@ class Question:
     needs: str = ""
     also: str = ""
     """More words by which people look for it."""
+    of_program: bool = False
+    """True if it is asked of all kernels together."""
 
     @property
     def probe(self) -> str:
@@ -83,13 +85,14 @@ def all_questions() -> tuple[Question, ...]:
     """All, the one asked most first. Each is a line of the summary while nothing in the trace answers it."""
     asked = [(probe.question, probe.name) for probe in all_probes() if probe.question is not None]
     return (
-        *(Question(each.words, f"-p {name}", each.key, each.needs, each.also) for each, name in asked),
+        *(Question(each.words, f"-p {name}", each.key, each.needs, each.also, each.of_program) for each, name in asked),
         COST_QUESTION,
     )
 
 
-def open_questions(kernel: KernelFacts, found: Sequence[ResultFindings]) -> list[Question]:
-    """Return the questions that mean something for a probed kernel and that none of its results answers.
+def open_questions(kernel: KernelFacts, found: Sequence[ResultFindings], *, of_program: bool = False) -> list[Question]:
+    """Return the questions that mean something for a probed kernel and that none of its results answers; with
+    ``of_program`` also those about all kernels together.
 
     First come those that the findings lead to.
     """
@@ -101,7 +104,8 @@ def open_questions(kernel: KernelFacts, found: Sequence[ResultFindings]) -> list
     left = [
         question
         for question in all_questions()
-        if _is_open(question, kernel, answered) and _applies_to_ptx(question, text)
+        if _is_open(question, kernel, answered)
+        and ((of_program and question.of_program) or _applies_to_ptx(question, text))
     ]
     return sorted(left, key=lambda question: asked.index(question.key) if question.key in asked else len(asked))
 

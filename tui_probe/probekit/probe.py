@@ -44,6 +44,8 @@ class Question:
     needs: str = ""
     also: str = ""
     """More words by which people look for it, such as ``roofline``."""
+    of_program: bool = False
+    """True if it is asked of all kernels together, so that a run again is offered at any of them."""
 
     def __post_init__(self) -> None:
         """Raise ValueError if ``needs`` is not a regular expression."""

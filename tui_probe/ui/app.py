@@ -287,7 +287,7 @@ class ProbeApp(OpenApp):
         if self.feed.latest.running or (self.session.home is None and not self.feed.latest.loaded):
             self.speaking.notice("the program is still running; press R after it ends")
         else:
-            menu = PickScreen("Run again")
+            menu = PickScreen("Run again", numbered=True)
             shown = self._open_trace(trace.absolute())
             begin = None if kernel is None else SameKernel.of(kernel, shown.kernels if shown else ())
             self.push_screen(menu, partial(self._run_again, begin))

@@ -99,7 +99,7 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
     except UsageError as error:
         return _offer_without_rerun(trace, error, before)
     compare = () if before is None else (_compare_choice(before),)
-    asked = [] if kernel is None else open_questions(kernel, ())
+    asked = [] if kernel is None else open_questions(kernel, (), of_program=True)
     questions = [
         PickerItem(
             question.option, question.words, _opened_pages(question.pages), value=question.option, also=question.also

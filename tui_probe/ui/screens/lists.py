@@ -36,6 +36,8 @@ NAMES_WIDEST, NAMES_MARGIN = 120, 4
 WIDEST, MARGIN = 110, 2
 DETAIL_LINES = 4
 NO_MATCH = "no entry contains these words: Backspace deletes a letter"
+_MOST_DIGITS = 9
+"""Lines of a numbered list that a digit takes."""
 
 
 class FittedList(LinesWidget, can_focus=True):
@@ -270,9 +272,12 @@ def searched(choice: PickerItem) -> str:
 class ChoiceList(FittedList):
     """The lines that contain all typed words, one of them marked."""
 
-    def __init__(self, title: str, choices: Sequence[PickerItem] | None, place: int = 0) -> None:
+    def __init__(
+        self, title: str, choices: Sequence[PickerItem] | None, place: int = 0, *, numbered: bool = False
+    ) -> None:
         super().__init__()
         self.title = title
+        self.numbered = numbered
         self.nothing = NO_MATCH if choices is not None else "reading…"
         self.typed = ""
         self._top = 0
@@ -310,6 +315,11 @@ class ChoiceList(FittedList):
         self.place = 0
         self.redraw()
 
+    def with_digit(self, digit: str) -> PickerItem | None:
+        """Return the line with that number; None if there is none."""
+        number = int(digit) if self.numbered and digit.isdecimal() and digit.isascii() else 0
+        return self.matches[number - 1] if 0 < number <= len(self.matches) else None
+
     def move(self, step: int) -> None:
         """Mark another line; the ends stay."""
         self.place = max(0, min(self.place + step, len(self.matches) - 1))
@@ -328,7 +338,7 @@ class ChoiceList(FittedList):
         typed: Line = ((self.typed, ""), (" ", "cursor"), ("" if self.typed else " type to find", "dim"))
         lines: list[Line] = [((f" {self.title}: ", "title"), *typed)]
         window = self.matches[self._top : self._top + page]
-        shown: list[Line] = [self._line(choice, inner - 1) for choice in window]
+        shown: list[Line] = [self._line(place, choice, inner - 1) for place, choice in enumerate(window, self._top)]
         if not window:
             shown = [((f" {self.nothing}", "dim"),)]
         lines += [*shown, *[()] * (page - len(shown))]
@@ -338,6 +348,7 @@ class ChoiceList(FittedList):
             lines += [()] * (DETAIL_LINES - len(detail))
         count = f"{len(self.matches)} of {len(self.choices)}  " if self.typed else ""
         keys = (
+            *((("1-9", "key"), (" or ", "dim")) if self.numbered else ()),
             ("Enter", "key"),
             (" accept  ", "dim"),
             ("↑ ↓", "key"),
@@ -348,20 +359,27 @@ class ChoiceList(FittedList):
         lines.append(((f" {count}", "dim"), *keys))
         return list(framed(lines, inner))
 
-    def _line(self, choice: PickerItem, cells: int) -> Line:
+    def _line(self, place: int, choice: PickerItem, cells: int) -> Line:
+        number = ""
+        if self.numbered:
+            number, cells = f"{place + 1} " if place < _MOST_DIGITS else "  ", cells - 2
         note = min(max(width(known.note) for known in self.choices), cells // 2)
         label = min(max(width(known.label) for known in self.choices), cells - note - 4)
-        name, note_text = pad(choice.label, label), pad(pad(choice.note, note), cells - label - 4)
+        name, note_text = pad(choice.label, label), pad(choice.note, cells - label - 4)
         if choice is self.chosen:
-            return (("▌", "accent"), (f"{name}  {note_text}", "select"))
-        return ((f" {name}  ", ""), (note_text, "dim"))
+            return (("▌", "accent"), (f"{number}{name}  {note_text}", "select"))
+        return ((" ", ""), (number, "key"), (f"{name}  ", ""), (note_text, "dim"))
 
 
 class PickScreen(FittedScreen[Any, ChoiceList]):
-    """Gives the value of the chosen line, or None if left with Escape. ``choices`` are None until they are known."""
+    """Gives the value of the chosen line, or None if left with Escape. ``choices`` are None until they are known;
+    digits take the first nine of them if they are ``numbered``.
+    """
 
-    def __init__(self, title: str, choices: Sequence[PickerItem] | None = None, place: int = 0) -> None:
-        super().__init__(ChoiceList(title, choices, place), early=choices is None)
+    def __init__(
+        self, title: str, choices: Sequence[PickerItem] | None = None, place: int = 0, *, numbered: bool = False
+    ) -> None:
+        super().__init__(ChoiceList(title, choices, place, numbered=numbered), early=choices is None)
 
     def take(self, choices: Sequence[PickerItem]) -> None:
         """Show the choices."""
@@ -379,6 +397,8 @@ class PickScreen(FittedScreen[Any, ChoiceList]):
             self.dismiss(choices.chosen.value)
         elif event.key in ("escape", "ctrl+p"):
             self.dismiss(None)
+        elif event.character is not None and (choice := choices.with_digit(event.character)) is not None:
+            self.dismiss(choice.value)
         elif event.key in ("backspace", "ctrl+u"):
             choices.find(choices.typed[:-1] if event.key == "backspace" else "")
         elif event.character is not None and event.character.isprintable():
