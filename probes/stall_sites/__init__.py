@@ -9,7 +9,7 @@ from tui_probe.probekit.evidence import SHARE, counted, timed
 from tui_probe.probekit.finding import Finding, brief_text, percent
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, ShareValue
 from tui_probe.probekit.metric import Metric
-from tui_probe.probekit.probe import Probe, Question, of_sites
+from tui_probe.probekit.probe import LatencyCause, Probe, Question, of_sites
 from tui_probe.trace.source_lines import source_position
 
 from .analysis import DELAY, GROUPS, analyse
@@ -98,10 +98,10 @@ def _wait_text(site: StallSite, life: int) -> str:
     return f"{place} ({site.opcode}) waits {percent(site.cycles, life)} of warp life{cause} ({site.kind}, {mean})"
 
 
-def _latency_cause(found: Stalls) -> str:
-    """Return the longest wait as the cause of latency; "" if it is too short to be one."""
-    notable = found.worst is not None and (found.worst_share or 0) >= _NOTABLE
-    return _wait_text(found.worst, found.life) if notable and found.worst else ""
+def _latency_cause(found: Stalls) -> LatencyCause | None:
+    """Return the longest wait as the cause of latency; None if it is too short to be one."""
+    worst, share = found.worst, found.worst_share or 0
+    return LatencyCause(share, _wait_text(worst, found.life)) if worst is not None and share >= _NOTABLE else None
 
 
 def _rows(of: ProbeResult, found: Stalls) -> LineRows:
@@ -134,15 +134,16 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
 
 LINES: Final = LineSpec(
     (
-        LineMeasure("of warp life"),
+        LineMeasure("of warp life", "sum"),
         LineMeasure("cycles", "sum"),
         LineMeasure("waits for", "first", better="neither"),
         LineMeasure("producer", "first", better="neither"),
         LineMeasure("executions", "sum", better="neither"),
         LineMeasure("cycles per wait", "ratio", ("cycles", "executions")),
     ),
-    "cycles",
+    "of warp life",
     _rows,
+    GROUPS,
 )
 
 

@@ -101,6 +101,8 @@ class StallsView(Document):
         self.results = _results(source)
         rows = [StallRow(site, stalls.life) for _, stalls in self.results for site in stalls.sites]
         self.rows = sorted(rows, key=lambda row: -(row.share or 0))
+        self.slowdowns = [result.kernel.slowdown for result, _ in self.results]
+        """How many times as long launches took with each group; None if not timed."""
         self._head = f"{source.kernel.demangled}, {', '.join(result.which for result, _ in self.results)}"
         progress(1.0)
 
@@ -122,10 +124,18 @@ class StallsView(Document):
         yield f"{percent(issuing, 1)} of warp life: {other}"
         if self.not_measured:
             yield f"{units.counted(self.not_measured, 'wait site')} not measured yet: more launches needed"
+        yield self._cost_note()
         yield (
             f"± {DELAY} cycles: the probe delays each execution, so a measured wait may be shorter than without it. "
             "Waits include cycles in which a warp is ready but not selected."
         )
+
+    def _cost_note(self) -> str:
+        """Return how much longer launches took with the probe."""
+        texts = [units.NOT_MEASURED if ratio is None else f"{ratio:.2f}" for ratio in self.slowdowns]
+        measured = any(ratio is not None for ratio in self.slowdowns)
+        how = " times as long with the probe" if measured else ": too few launches were timed with and without it"
+        return f"cost of the probe: {', '.join(dict.fromkeys(texts))}{how}"
 
     def lines(self, width: int) -> Sequence[Line]:
         lines: list[Line] = [((f" {shorten(self._head, width - 1)}", "title"),)]
@@ -168,6 +178,7 @@ class StallsView(Document):
             "uncertainty_cycles": DELAY,
             "launches": [result.launch.number if result.launch else None for result, _ in self.results],
             "sites": [as_record(_COLUMNS, row) for row in self.rows],
+            "slowdowns": self.slowdowns,
         }
 
     def cells(self) -> Iterator[Sequence[object]]:

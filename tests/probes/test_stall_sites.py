@@ -13,9 +13,13 @@ from tests.golden import golden
 from tests.trace.make import TraceWriter, result_bytes
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.cli import main as front
+from tui_probe.draw.view import no_progress
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.grafts import Grafter
+from tui_probe.pages.code.line_measures import measures_of
+from tui_probe.pages.views.sass import KIND, SassView
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.toolchain import find_tools
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.limiter import latency_cause
@@ -30,23 +34,55 @@ MARKED, SITES = 1, 4
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trace of attention with a launch of the first group: site 0 waits longest, each next one half as long."""
+    writer = started_trace(tmp_path_factory.mktemp("stalls") / "trace")
+    folder = writer.kernel(0, "attn_fwd")
+    launch = writer.launch(0, GRID, BLOCK)
+    writer.save(0, launch, group_result(folder, "stall_sites", 8192))
+    writer.benchmark(0, launch, original=1.0, probed=1.08)
+    writer.exit()
+    return writer.directory
+
+
+@pytest.fixture(scope="module")
+def groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace with a launch of the first group and one of the second, which has the longest wait."""
+    writer = started_trace(tmp_path_factory.mktemp("groups") / "trace")
+    folder = writer.kernel(0, "attn_fwd")
+    for name, most in (("stall_sites", 8192), ("stall_sites_2", 16384)):
+        (folder / name).mkdir()
+        result = group_result(folder / name, name, most)
+        writer.lines(f"[probing] 0 probed registers 18 local 0 shared 1024 blocks 12 probe {name} reason -")
+        launch = writer.launch(0, GRID, BLOCK)
+        path = writer.save(0, launch, result)
+        log = writer.directory / "event.log"
+        saved = f"save result/{path.name} size {len(result)} kernel 0 launch {launch}"
+        log.write_text(log.read_text().replace(saved, f"{saved} probe {name}"))
+    writer.exit()
+    return writer.directory
+
+
+def started_trace(directory: Path) -> TraceWriter:
+    writer = TraceWriter(directory)
+    writer.start(device="NVIDIA H100", sms=132)
+    return writer
+
+
+def group_result(folder: Path, name: str, most: int) -> bytes:
+    """Write the files of a grafted kernel, and return a result in which site 0 waits ``most`` cycles."""
     if not find_tools("ptxas"):
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
-    probe = load_probe("stall_sites")
-    grafted = Grafter(probe, Assembler(), sampled=False).graft(Cubin.read(CUBIN.read_bytes()), "attn_fwd")
-    writer = TraceWriter(tmp_path_factory.mktemp("stalls") / "trace")
-    writer.start(device="NVIDIA H100", sms=132)
-    folder = writer.kernel(0, "attn_fwd")
+    grafter = Grafter(load_probe(name), Assembler(), sampled=False)
+    grafted = grafter.graft(Cubin.read(CUBIN.read_bytes()), "attn_fwd")
     (folder / "kernel.info").write_text(grafted.info)
     (folder / "sites.json").write_text(grafted.sites)
+    (folder / "pruned.bin").write_bytes(grafted.pruned)
+    (folder / "probed.bin").write_bytes(grafted.probed)
     sites = next(line.split()[2:] for line in grafted.info.splitlines() if line.startswith("sites 0 "))
-    sums = np.array([[8192 >> number, 16] for number in range(len(sites))], "<u8")
+    sums = np.array([[most >> number, 16] for number in range(len(sites))], "<u8")
     lives = np.full((GRID[0], BLOCK[0] // WARP_SIZE, 1), LIFE, "<u4").view(np.uint8)
     maps = [(WARP_SIZE, np.zeros((GRID[0], BLOCK[0] // WARP_SIZE, 0), np.uint8)), (WARP_SIZE, lives)]
     about = [(SITES, SITE_BYTES, sums.tobytes()), (MARKED, 4, b"\xff")]
-    writer.save(0, writer.launch(0, GRID, BLOCK), result_bytes(GRID, BLOCK, maps, about=about))
-    writer.exit()
-    return writer.directory
+    return result_bytes(GRID, BLOCK, maps, about=about)
 
 
 def test_page_ranks_sites_by_warp_life(
@@ -69,6 +105,7 @@ def test_record_has_classes_producers_and_shares(trace: Path, capsys: pytest.Cap
     assert next(site for site in sites if site["waits_for"] == "wgmma")["producer"].startswith("HGMMA")
     assert next(site for site in sites if site["waits_for"] == "cp.async group")["producer"].startswith("LDGSTS")
     assert record["sites_not_measured"] > 30
+    assert record["slowdowns"] == [pytest.approx(1.08)]
 
 
 def test_finding_names_wait_and_producer(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,6 +113,39 @@ def test_finding_names_wait_and_producer(trace: Path, capsys: pytest.CaptureFixt
     report = " ".join(capsys.readouterr().out.split())
     assert "longest wait" in report
     assert "of warp life" in report
+
+
+def test_lines_of_all_groups_stand_beside_code(groups: Path) -> None:
+    opened = open_trace(groups)
+    measures = measures_of(ViewSource(opened, opened.kernels[0]))
+    assert measures is not None
+    share = measures.columns[measures.first]
+    assert share.name == "of warp life"
+    assert len(share.values) == 16
+    assert max(share.numbers.values()) == pytest.approx((16384 - 2 * 16) / (LIFE * WARPS), rel=0.01)
+
+
+def test_latency_names_the_longest_wait_of_all_groups(groups: Path) -> None:
+    cause = latency_cause(open_trace(groups).kernels[0])
+    assert "waits 20% of warp life" in cause
+
+
+def test_sass_leads_from_a_wait_to_its_producer_and_back(trace: Path) -> None:
+    opened = open_trace(trace)
+    view = KIND.open(ViewSource(opened, opened.kernels[0]), no_progress)
+    assert isinstance(view, SassView)
+    wait = view.place_of(0x5E0, 200)
+    assert wait is not None
+    target = view.target(wait, 200)
+    assert target is not None
+    assert view.turn_to(target)  # the producer is among unchanged instructions
+    wait, at_producer = view.place_of(0x5E0, 200), view.place_of_spot(target, 200)
+    assert wait is not None
+    assert at_producer is not None
+    assert view.target_view() == "sass"
+    assert view.target(at_producer, 200) == view.spot(wait, 200)
+    assert any("waits for global memory: LDG tfa.py:6" in text for text in view.about(wait, 200))
+    assert any("STS tfa.py:6 waits for it" in text for text in view.about(at_producer, 200))
 
 
 def test_latency_names_its_cause(trace: Path) -> None:

@@ -76,6 +76,14 @@ class Stamps:
     end_ns: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LatencyCause:
+    """Why warps of a launch wait: the ``share`` of their lifetime, and the wait with its cause in words."""
+
+    share: float
+    words: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
     """Everything that a probe means.
@@ -108,8 +116,8 @@ class Probe:
     """Caption of ``line``, shown above the first lines of launches."""
     notes: Callable[[Any], Sequence[str]] | None = None
     """Notes on a launch's values in tables."""
-    latency_cause: Callable[[Any], str] | None = None
-    """Why a kernel that no unit limits waits, in words; "" where the launch does not show it."""
+    latency_cause: Callable[[Any], LatencyCause | None] | None = None
+    """Why a kernel that no unit limits waits; None where the launch does not show it."""
     metric_values: Callable[[Any], tuple[MetricValue, ...]] | None = None
     """The numbers of an analysis, where it depends on the launch which there are; ``metrics`` are then all of them."""
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.bandwidth.rates import Bandwidth
     from tui_probe.probekit.measured import AnalysedResult
     from tui_probe.probekit.metric import Quantity
+    from tui_probe.probekit.probe import LatencyCause
     from tui_probe.trace.model import KernelFacts, Run
 
 RESULTS_AVERAGED: Final = 5
@@ -88,16 +89,17 @@ def limiter_from_results(
 
 
 def latency_cause(kernel: KernelFacts) -> str:
-    """Return what the newest result of a probe of waits shows; "" for none."""
-    for probed in kernel.by_probe():
-        cause = known_probe(probed).latency_cause
-        newest = probed.newest_result
-        if cause is None or newest is None:
-            continue
-        result = analyse_result(probed.trace, probed, newest)
-        if result.analysis is not None and (words := cause(result.analysis)):
-            return words
-    return ""
+    """Return the longest wait in the newest results of probes of waits; "" for none."""
+    causes = [cause for probed in kernel.by_probe() if (cause := _newest_cause(probed)) is not None]
+    return max(causes, key=lambda cause: cause.share).words if causes else ""
+
+
+def _newest_cause(probed: KernelFacts) -> LatencyCause | None:
+    cause, newest = known_probe(probed).latency_cause, probed.newest_result
+    if cause is None or newest is None:
+        return None
+    result = analyse_result(probed.trace, probed, newest)
+    return None if result.analysis is None else cause(result.analysis)
 
 
 def _cause_command(trace: Run) -> str:

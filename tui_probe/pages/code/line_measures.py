@@ -15,7 +15,9 @@ from tui_probe.pages.code.alignment import PARAMETER
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.guard import ProbeCodeError
 from tui_probe.probekit.lines import LineMeasure, ShareValue, measure_named
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_view import no_result_reason
+from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.record_counts import sampled_blocks_text
 from tui_probe.probekit.registry import probe_named, probe_names_where
 
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line, Span
     from tui_probe.probekit.lines import LineRows, LineSpec, LineValue
-    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe_results import ProbeResult
 
 MAX_UNASKED_BYTES: Final = 64 << 20
@@ -212,13 +213,13 @@ def measures_of(source: ViewSource) -> LineMeasures | None:
     telling = probe_names_where(lambda probe: probe.lines)
     if no_result_reason(source, *telling) is not None:
         return None
-    source = source.under(*telling)
+    whole, source = source, source.under(*telling)
     try:
         result = probe_results.read_result(source)
         size = result.result.path.stat().st_size
         if size > MAX_UNASKED_BYTES:
             return LineMeasures(result, (), f"a result of {units.size(size)} is read only by the page Lines")
-        measured = tuple(columns(*line_rows(result)))
+        measured = tuple(columns(*_rows_of_groups(whole, result)))
         missing_text = (
             ""
             if measured
@@ -229,6 +230,18 @@ def measures_of(source: ViewSource) -> LineMeasures | None:
         return LineMeasures(result, (), str(error))
     except (TraceError, OSError):
         return None
+
+
+def _rows_of_groups(source: ViewSource, first: ProbeResult) -> tuple[LineSpec, LineRows]:
+    """Return the rows of a result, and of the newest results of probes that measure other lines of the kernel."""
+    spec, found = line_rows(first)
+    rows = list(found.rows)
+    for other in source.by_probe() if spec.groups else ():
+        is_group = analysis_name(other.kernel) in spec.groups and other.kernel.folder != first.kernel.folder
+        if is_group and other.kernel.result_rows:
+            result = probe_results.read_result(ViewSource(source.trace, other.kernel))
+            rows += line_rows(result)[1].rows
+    return spec, replace(found, rows=rows)
 
 
 def _cell_text(column: MeasureColumn, line: int) -> str:
@@ -361,7 +374,9 @@ def _sums_by_row(column: MeasureColumn, rows: Mapping[int, Sequence[int]]) -> di
     for row, lines in rows.items():
         counted = [column.numbers[line] for line in lines if line in column.numbers]
         if counted or any(line in column.values for line in lines):
-            sums[row] = sum(counted) if counted else None
+            total = sum(counted) if counted else None
+            is_share = total is not None and all(isinstance(value, ShareValue) for value in counted)
+            sums[row] = ShareValue(total or 0) if is_share else total
     return sums
 
 

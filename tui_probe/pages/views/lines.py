@@ -298,7 +298,8 @@ def _lines_of_kernel(trace: Trace, kernel: Kernel) -> Iterator[KernelLine]:
             value = row.found.get(name)
             if isinstance(value, int | float) and row.line:
                 opcode = opcodes.get(row.line)
-                yield KernelLine(kernel, probe, name, row, float(value), ShareValue(0), opcode, name == lines.main)
+                number = value if isinstance(value, ShareValue) else float(value)
+                yield KernelLine(kernel, probe, name, row, number, ShareValue(0), opcode, name == lines.main)
 
 
 def _ranking_measure(lines: LineSpec, found: LineRows) -> str:
@@ -313,6 +314,10 @@ def _opcodes_by_line(folder: Path | None) -> dict[int, str]:
     return {site.line: site.opcode for site in reversed(probed_sites(folder).instructions())}
 
 
+def _whole_if_integer(value: float) -> float:
+    return int(value) if value.is_integer() and not isinstance(value, ShareValue) else value
+
+
 def _value_text(value: LineValue) -> str:
     return safe(full_text(value))
 
@@ -324,9 +329,7 @@ ALL_LINES_COLUMNS: Final[tuple[Column[KernelLine], ...]] = (
     Column("ptx_line", lambda r: r.row.line, "line", lambda r: short_position(r.row.line)),
     Column("probe", lambda r: r.probe),
     Column("measure", lambda r: r.name, "measure", lambda r: r.name, False),
-    Column(
-        "value", lambda r: r.value, "value", lambda r: _value_text(int(r.value) if r.value.is_integer() else r.value)
-    ),
+    Column("value", lambda r: float(r.value), "value", lambda r: _value_text(_whole_if_integer(r.value))),
     Column("share", lambda r: float(r.share), "of all", lambda r: r.share.text),
     Column("file", lambda r: r.row.source.file if r.row.source else None),
     Column("source_line", lambda r: r.row.source.line if r.row.source else None),

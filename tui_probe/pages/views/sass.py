@@ -28,8 +28,9 @@ from tui_probe.pages.code.sass_rows import (
     diff_columns,
 )
 from tui_probe.pages.code.sass_text import CLASSES
+from tui_probe.pages.code.wait_links import WaitLinks, wait_links
 from tui_probe.probekit.page_kinds import ViewKind
-from tui_probe.trace.kernel_files import long_position
+from tui_probe.trace.kernel_files import Offset, long_position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -102,9 +103,16 @@ class SassOriginal(Document):
 class SassView(Document):
     """Both codes, or their difference; ``level`` goes to the next, ``unit`` to the next thing that was measured."""
 
-    def __init__(self, kernel: KernelFacts, code: KernelSass, measures: LineMeasures | None = None) -> None:
+    def __init__(
+        self,
+        kernel: KernelFacts,
+        code: KernelSass,
+        measures: LineMeasures | None = None,
+        links: WaitLinks | None = None,
+    ) -> None:
         self.title = f"SASS of {kernel.demangled}"
         self.code, self.codes = code, code.codes
+        self._links = links or WaitLinks()
         self.shown = _SHOWN_SIDES[0]
         self.measure = 0
         pruned, probed = self.codes["pruned"], self.codes["probed"]
@@ -207,7 +215,7 @@ class SassView(Document):
                 return [f"of the probe {self.code.owners[right]}"]
         if line is None:
             return []
-        return [*(self.measures.words(line) if self.measures else []), long_position(line)]
+        return [*self._links.words(line), *(self.measures.words(line) if self.measures else []), long_position(line)]
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """The line that the assembler made it from, as it wrote down, or where it is in machine code that was
@@ -265,12 +273,29 @@ class SassView(Document):
         return f"{long_position(spot.ptx[0])} has no SASS" if spot.ptx else ""
 
     def target_view(self) -> str:
-        """The PTX, where it is known."""
-        return "ptx" if self.code.known else ""
+        """The PTX, where it is known; of measured waits this page, at the producer."""
+        return "ptx" if self.code.known else "sass" if self._links.waits else ""
+
+    def target(self, number: int, width: int) -> Spot | None:
+        """The line of PTX; from a wait its producer, and from there the wait."""
+        if self.code.known or not self._links.waits:
+            return super().target(number, width)
+        line = self.ptx_line(number, width)
+        linked = None if line is None else self._links.target(line)
+        return None if linked is None else Spot.of_line(Offset(linked))
+
+    def turn_to(self, spot: Spot) -> bool:
+        """Unfold the difference for an instruction that a wait leads to, which is often among unchanged ones."""
+        if self.shown != "diff" or not self.text.folded or not spot.ptx or not self._links.is_linked(spot.ptx[0]):
+            return False
+        self.text.folded = False
+        return True
 
     def no_target_reason(self, number: int, width: int) -> str:
-        """Instructions that the assembler added."""
+        """Instructions that the assembler added, or at which no wait was measured."""
         del number, width
+        if not self.code.known:
+            return "no wait was measured at this instruction; choose one with a value"
         return "this instruction has no PTX line; choose another instruction"
 
     # -- choices
@@ -353,7 +378,8 @@ def missing(source: ViewSource) -> str | None:
 def _open(source: ViewSource, progress: Progress) -> SassView | SassOriginal:
     if not has_both_sides(source.kernel):
         return SassOriginal(source.kernel, *read_original(source.kernel, progress))
-    return SassView(source.kernel, read_code(source.kernel, progress), measures_of(source))
+    code, links = read_code(source.kernel, progress), wait_links(source.kernel)
+    return SassView(source.kernel, code, measures_of(source), links)
 
 
 KIND: Final = ViewKind(
