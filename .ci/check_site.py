@@ -22,7 +22,7 @@ NOT_LOADED: Final = {"canonical", "next", "prev", "alternate", "author"}
 
 
 @dataclass
-class Page(HTMLParser):
+class LinkParser(HTMLParser):
     """Anchors of a page, links, and what a browser loads."""
 
     ids: set[str] = field(default_factory=set)
@@ -41,8 +41,8 @@ class Page(HTMLParser):
             self.loaded.append(of[LOADING[tag]])
 
 
-def read_page(path: Path) -> Page:
-    page = Page()
+def read_page(path: Path) -> LinkParser:
+    page = LinkParser()
     page.feed(path.read_text(encoding="utf-8"))
     return page
 
@@ -50,21 +50,21 @@ def read_page(path: Path) -> Page:
 def problems(site: Path) -> list[str]:
     """Return a line for each wrong link and each foreign address."""
     pages = {path.resolve(): read_page(path) for path in sorted(site.rglob("*.html"))}
-    found = []
+    wrong_links = []
     for path, page in pages.items():
         where = path.relative_to(site.resolve())
-        found += [f"{where}: loads {url}" for url in page.loaded if urlsplit(url).netloc]
+        wrong_links += [f"{where}: loads {url}" for url in page.loaded if urlsplit(url).netloc]
         local = [
             url for url in (*page.links, *page.loaded) if not urlsplit(url).netloc and ":" not in url.split("/")[0]
         ]
-        found += [f"{where}: {url}: {wrong}" for url in local if (wrong := missing(path, url, pages))]
+        wrong_links += [f"{where}: {url}: {wrong}" for url in local if (wrong := missing(path, url, pages))]
     for path in sorted([*site.rglob("*.css"), *site.rglob("*.svg")]):
         urls = re.findall(r"url\(\s*['\"]?((?:https?:)?//[^)'\"]+)", path.read_text(encoding="utf-8"))
-        found += [f"{path.relative_to(site)}: loads {url}" for url in urls]
-    return found
+        wrong_links += [f"{path.relative_to(site)}: loads {url}" for url in urls]
+    return wrong_links
 
 
-def missing(path: Path, url: str, pages: dict[Path, Page]) -> str:
+def missing(path: Path, url: str, pages: dict[Path, LinkParser]) -> str:
     """Return what a local address lacks; "" if it leads somewhere."""
     parts = urlsplit(url)
     target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
@@ -79,10 +79,10 @@ def missing(path: Path, url: str, pages: dict[Path, Page]) -> str:
 
 def main() -> int:
     site = Path(sys.argv[1])
-    found = problems(site)
-    print(*found, sep="\n", end="\n" if found else "")
-    print(f"{len(list(site.rglob('*.html')))} pages, {len(found)} problems")
-    return int(bool(found))
+    wrong_links = problems(site)
+    print(*wrong_links, sep="\n", end="\n" if wrong_links else "")
+    print(f"{len(list(site.rglob('*.html')))} pages, {len(wrong_links)} problems")
+    return int(bool(wrong_links))
 
 
 if __name__ == "__main__":

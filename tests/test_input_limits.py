@@ -88,8 +88,8 @@ def test_help_lists_all_limits() -> None:
 
 
 def test_packages_that_read_files_have_no_unbounded_reads() -> None:
-    found = {(name, call) for name, call in _unbounded_calls() if EXCEPTIONS.get(name) != call}
-    assert found == set()
+    unbounded = {(name, call) for name, call in _unbounded_calls() if EXCEPTIONS.get(name) != call}
+    assert unbounded == set()
 
 
 def _unbounded_calls() -> Iterator[tuple[str, str]]:

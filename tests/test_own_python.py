@@ -15,9 +15,9 @@ from tui_probe.own_python import own_environment
 MODULE = "raise SystemExit('this module is the program\\'s')"
 
 
-def tui_probe(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def tui_probe(folder: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tui_probe", *words],
+        [sys.executable, "-m", "tui_probe", *options],
         cwd=folder, env=os.environ | variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG,
     )  # fmt: skip
 
@@ -39,9 +39,9 @@ def test_run_ends_as_the_program_does(tmp_path: Path, variables: dict[str, str])
     for name in ("queue", "argparse", "tomllib", "numpy", "textwrap"):
         (tmp_path / "modules" / f"{name}.py").write_text(MODULE)
     given = {name: value.format(folder=tmp_path) for name, value in variables.items()}
-    words = ["run", "-p", "block_sched", "--sim", "--no-report", "--no-ui", "--"]
-    words += ["sh", "-c", f"echo ${next(iter(given))}; exit 3"]
-    done = tui_probe(tmp_path, *words, **given)
+    options = ["run", "-p", "block_sched", "--sim", "--no-report", "--no-ui", "--"]
+    options += ["sh", "-c", f"echo ${next(iter(given))}; exit 3"]
+    done = tui_probe(tmp_path, *options, **given)
     shown = next(iter(given.values()))
     assert done.returncode == 3, done.stderr
     assert shown in done.stdout

@@ -81,8 +81,8 @@ def test_checker_reports_links_anchors_and_foreign_addresses(tmp_path: Path) -> 
         '<script src="https://x.org/x.js"></script><link rel="canonical" href="https://x.org"><img src="c.svg">'
     )
     (tmp_path / "c.svg").write_text("<style>src: url('https://x.org/f.woff')</style>")
-    found = runpy.run_path(str(ROOT / ".ci" / "check_site.py"))["problems"](tmp_path)
-    assert found == [
+    problems = runpy.run_path(str(ROOT / ".ci" / "check_site.py"))["problems"](tmp_path)
+    assert problems == [
         "a.html: loads https://x.org/x.js",
         "a.html: #gone: no such anchor",
         "a.html: b.html: no such file",

@@ -44,7 +44,7 @@ class GpuSample:
     power: float | None = None
     power_limit: float | None = None
     clock_limits: tuple[str, ...] | None = None
-    """What keeps the clocks below their maximum now, in the words of nvidia-smi; ``GPU idle`` if nothing runs."""
+    """Reasons of clocks below their maximum, in the words of nvidia-smi; ``GPU idle`` if nothing runs."""
 
 
 def open_nvml() -> tuple[ModuleType | None, str]:

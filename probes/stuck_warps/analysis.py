@@ -47,7 +47,7 @@ _PHASED: Final = "wait_for_phase"
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a warp did at ``line``, in these ``lanes``, to ``address``."""
+    """Operation of a warp at ``line``, in these ``lanes``, to ``address``."""
 
     line: int
     address: int

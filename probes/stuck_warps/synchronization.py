@@ -1,4 +1,4 @@
-"""What the code of a kernel says of its synchronization: the counts of mbarriers, and of arrivals."""
+"""Synchronization in the code of a kernel: the counts of mbarriers, and of arrivals."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def _line(place: WarpPlace) -> int | None:
 
 
 def _waits_for(place: WarpPlace) -> str:
-    """What the warps at a place wait for: ``barrier 0``, ``mbarrier 0x10 phase 1``, ``lock 0x7f…``."""
+    """Object that the warps at a place wait for: ``barrier 0``, ``mbarrier 0x10 phase 1``, ``lock 0x7f…``."""
     match place.kind:
         case "barrier":
             return f"barrier {place.address}"

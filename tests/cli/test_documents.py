@@ -56,9 +56,9 @@ def check(document: dict[str, Any], name: str) -> None:
 
 @pytest.fixture
 def written(capfd: pytest.CaptureFixture[str]) -> Any:
-    def write(*words: str) -> str:
+    def write(*arguments: str) -> str:
         capfd.readouterr()
-        main([*words])
+        main([*arguments])
         return capfd.readouterr().out
 
     return write
@@ -100,13 +100,13 @@ def test_other_pages_are_named_by_the_document() -> None:
 @pytest.mark.parametrize("name", LIMITED)
 @pytest.mark.parametrize("chars", [200, 1000, 4000])
 def test_max_chars_keeps_json_valid_and_names_the_rest(name: str, chars: int, written: Any) -> None:
-    words = COMMANDS[name]
-    text, whole = written(*words, "--max-chars", str(chars)), written(*words)
+    arguments = COMMANDS[name]
+    text, uncut = written(*arguments, "--max-chars", str(chars)), written(*arguments)
     assert len(text) <= chars
     document = json.loads(text)
     check(document, SCHEMAS.get(name, name))
-    if len(whole) > 2 * chars and chars > 200 and name != "brief":
-        assert document["omitted"]["command"] == shlex.join(["tui-probe", *words])
+    if len(uncut) > 2 * chars and chars > 200 and name != "brief":
+        assert document["omitted"]["command"] == shlex.join(["tui-probe", *arguments])
         assert document["omitted"]["rows"]
 
 
@@ -116,27 +116,27 @@ def test_max_chars_keeps_findings_before_kernels(written: Any) -> None:
     assert len(document["kernels"]) < len(document["findings"])
 
 
-@pytest.mark.parametrize("words", [
+@pytest.mark.parametrize("arguments", [
     ("report", DEMO), ("report", DEMO, "--page", "kernels"), ("report", "--brief", DEMO),
     ("show", "summary", f"{DEMO}:4"), ("show", "timeline", f"{DEMO}:4"),
     ("compare", DEMO, str(H200 / "dmat")), ("list", str(H200)),
     ("report", DEMO, "--page", "kernels", "--format", "md"), ("report", DEMO, "--ascii"),
     ("show", "diff", f"{DEMO}:4"),
 ])  # fmt: skip
-def test_max_chars_cuts_text_at_a_line(words: tuple[str, ...], written: Any) -> None:
-    whole, text = written(*words), written(*words, "--max-chars", "600")
-    assert len(text) <= 600 < len(whole)
-    assert "omitted; all: tui-probe " in text.splitlines()[-1] or "--brief" in words
-    assert text.splitlines()[0] == whole.splitlines()[0]
+def test_max_chars_cuts_text_at_a_line(arguments: tuple[str, ...], written: Any) -> None:
+    uncut, text = written(*arguments), written(*arguments, "--max-chars", "600")
+    assert len(text) <= 600 < len(uncut)
+    assert "omitted; all: tui-probe " in text.splitlines()[-1] or "--brief" in arguments
+    assert text.splitlines()[0] == uncut.splitlines()[0]
 
 
 def test_max_chars_of_csv_cuts_at_a_row(written: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    words = ("report", DEMO, "--page", "results", "--format", "csv")
-    assert main([*words, "--max-chars=400"]) == 0
+    arguments = ("report", DEMO, "--page", "results", "--format", "csv")
+    assert main([*arguments, "--max-chars=400"]) == 0
     text, note = capfd.readouterr()
     assert len(text) <= 400
-    assert written(*words).startswith(text)
-    assert f"rows omitted; all: {shlex.join(['tui-probe', *words])}" in note
+    assert written(*arguments).startswith(text)
+    assert f"rows omitted; all: {shlex.join(['tui-probe', *arguments])}" in note
 
 
 def test_max_chars_below_the_smallest_document_is_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:
@@ -177,6 +177,6 @@ def test_brief_names_lines_fixes_and_the_next_command(written: Any) -> None:
 
 
 def test_brief_of_a_kernel_or_page_is_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:
-    for words in ((f"{DEMO}:4",), (DEMO, "--page", "kernels"), (DEMO, "--format", "csv")):
-        assert main(["report", "--brief", *words]) == 2
-        assert "whole run" in capfd.readouterr().err
+    for arguments in ((f"{DEMO}:4",), (DEMO, "--page", "kernels"), (DEMO, "--format", "csv")):
+        assert main(["report", "--brief", *arguments]) == 2
+        assert "uncut run" in capfd.readouterr().err

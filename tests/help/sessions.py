@@ -75,8 +75,8 @@ def add_programs(folder: Path) -> None:
 
 def needed_tool(block: str) -> str | None:
     """Return the program of another vendor that a block uses and this machine lacks."""
-    words = [word for command in commands(block) for word in command.split()]
-    needed = ["ncu"] if {"ncu", "--ncu"} & {*words} else []
+    tokens = [word for command in commands(block) for word in command.split()]
+    needed = ["ncu"] if {"ncu", "--ncu"} & {*tokens} else []
     needed += [word for word in ("nsys",) if block.startswith(f"$ {word}")]
     return next((word for word in needed if shutil.which(word) is None), None)
 
@@ -92,8 +92,8 @@ def run_console(block: str, folder: Path, *, simulated: bool = False) -> None:
         if "tui-probe ctl" in block:
             ending.callback(stop, start_run(folder, environment, simulated=simulated))
         for command in commands(block):
-            words = command.replace("tui-probe run ", "tui-probe run --sim ") if simulated else command
-            ended = subprocess.run(["bash", "-c", words], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+            script = command.replace("tui-probe run ", "tui-probe run --sim ") if simulated else command
+            ended = subprocess.run(["bash", "-c", script], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                                    capture_output=True, text=True, timeout=300)  # fmt: skip
             name = command.split()[1]
             assert ended.returncode in STATUSES.get(name, (0,)), f"{command}\n{ended.stdout}\n{ended.stderr}"
@@ -103,8 +103,8 @@ def start_run(folder: Path, environment: dict[str, str], *, simulated: bool) -> 
     """Start a run that launches kernels until it is killed, and wait for its trace."""
     shutil.rmtree(folder / "trace")  # an ended one
     (folder / "train.py").write_text((folder / "train.py").read_text().replace("'2'", "'1000000'"))
-    words = ["tui-probe", "run", "--no-ui", *(["--sim"] if simulated else []), "--", "python", "train.py"]
-    run = subprocess.Popen(words, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    command = ["tui-probe", "run", "--no-ui", *(["--sim"] if simulated else []), "--", "python", "train.py"]
+    run = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                            text=True, start_new_session=True)  # fmt: skip
     assert run.stderr is not None
     while "trace in" not in run.stderr.readline():

@@ -55,8 +55,8 @@ async def test_tools_are_few_and_described_in_6000_characters(tmp_path: Path) ->
 @pytest.mark.usefixtures("natives_in_environment")
 async def test_an_agent_finds_the_line_fixes_it_and_sees_that_it_is_better(tmp_path: Path) -> None:
     """Profile, brief, line, change, compare; over stdin and stdout, as agents start it."""
-    words = ["-m", "tui_probe", "mcp", "--root", str(tmp_path)]
-    server = StdioServerParameters(command=sys.executable, args=words, env=dict(os.environ), cwd=tmp_path)
+    arguments = ["-m", "tui_probe", "mcp", "--root", str(tmp_path)]
+    server = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ), cwd=tmp_path)
     used = 0
     async with Client(stdio_client(server)) as client:
         for name, stride in (("before", "32"), ("after", "1")):

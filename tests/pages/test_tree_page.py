@@ -36,9 +36,9 @@ def timed(tmp_path: Path) -> Trace:
 
 def test_tree_has_time_and_share_at_each_level(timed: Trace) -> None:
     root = program_tree(timed)
-    found = [(node.level, node.name, node.share and round(node.share, 3)) for node in root.walk(None)]
+    levels = [(node.level, node.name, node.share and round(node.share, 3)) for node in root.walk(None)]
     assert root.seconds == pytest.approx(8e-3)
-    assert found == [
+    assert levels == [
         ("program", "python train.py", 1.0),
         ("range", "step", 0.5),
         ("kernel", "#0 f0", 0.375),

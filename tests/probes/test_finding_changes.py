@@ -106,8 +106,8 @@ Compare = Callable[..., dict[str, Any]]
 
 def outcomes(document: dict[str, Any], key: str = "") -> list[tuple[str, str]]:
     """Return key and outcome of the findings."""
-    found = [((change["after"] or change["before"])["key"], change["outcome"]) for change in document["findings"]]
-    return [pair for pair in found if key in ("", pair[0])]
+    pairs = [((change["after"] or change["before"])["key"], change["outcome"]) for change in document["findings"]]
+    return [pair for pair in pairs if key in ("", pair[0])]
 
 
 def test_launching_more_blocks_fixes_idle_sms(tmp_path: Path, compared: Compare) -> None:

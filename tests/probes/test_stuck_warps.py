@@ -59,11 +59,11 @@ def launch(warps: Sequence[StuckWarp], grid: int = 1, threads: int = 64) -> Stuc
 
 
 def test_warps_have_their_last_place_and_release(tmp_path: Path) -> None:
-    found = analyse(result_of(tmp_path, "stuck_warps", LOCKED, np.zeros(16, np.uint32), grid=(2,), block=(64,)))
-    assert {(own.block, own.warp) for own in found.warps} == {(block, number) for block in (0, 1) for number in (0, 1)}
-    assert {own.place.address for own in found.warps} == {3}
-    assert all(own.took is None for own in found.warps), "the lock was given back"
-    assert [own.did is not None for own in sorted(found.warps, key=lambda own: own.warp)] == [True, True, False, False]
+    stuck = analyse(result_of(tmp_path, "stuck_warps", LOCKED, np.zeros(16, np.uint32), grid=(2,), block=(64,)))
+    assert {(own.block, own.warp) for own in stuck.warps} == {(block, number) for block in (0, 1) for number in (0, 1)}
+    assert {own.place.address for own in stuck.warps} == {3}
+    assert all(own.took is None for own in stuck.warps), "the lock was given back"
+    assert [own.did is not None for own in sorted(stuck.warps, key=lambda own: own.warp)] == [True, True, False, False]
 
 
 OWN = launch([warp(LOCK, took=Mark(12, 0x100, 1)), warp(LOCK, number=1)])
@@ -76,7 +76,7 @@ MISSING = launch([warp(BARRIER), warp(WarpPlace(50, "loop"), number=1)])
 
 
 @pytest.mark.parametrize(
-    ("found", "key", "words"),
+    ("stuck", "key", "words"),
     [
         (OWN, "lock-held-by-own-warp", "block 0 warp 0 tries to take lock 0x100 at atom.global.cas.b32 PTX:12"),
         (HELD, "lock-not-released", "block 0 warp 0 took it at PTX:12 and is at bar.sync PTX:30"),
@@ -87,8 +87,8 @@ MISSING = launch([warp(BARRIER), warp(WarpPlace(50, "loop"), number=1)])
         (launch([warp(WarpPlace(50, "loop"))]), "long-loop", "the last place of 1 warp is PTX:50"),
     ],
 )
-def test_likely_cause(found: StuckWarps, key: str, words: str) -> None:
-    cause = likely_cause(found)
+def test_likely_cause(stuck: StuckWarps, key: str, words: str) -> None:
+    cause = likely_cause(stuck)
     assert cause is not None
     assert cause.key == key
     assert words in cause.words

@@ -36,7 +36,7 @@ print(json.dumps([[n for n in modules if not known(n)], {n: v for n in packages 
 
 @dataclass
 class Record:
-    """What a program did; None where it was not measured.
+    """Outcome of a program; None where it was not measured.
 
     ``outcome``: ``unharmed`` (same output and exit status under tui-probe), ``harmed``, ``failed`` (already without
     tui-probe), ``not run``.

@@ -30,17 +30,17 @@ def written(entries: dict[int, dict[int, int]], count: str = "<I") -> bytes:
 def test_entries_by_clock(tmp_path: Path, count: str) -> None:
     path = tmp_path / "fig1.dmat"
     path.write_bytes(written(ENTRIES, count))
-    found = read_page_map(path)
-    assert found.clocks.tolist() == [3, 7, 7]
-    assert found.pages.tolist() == [0x7F00_0000_0000, 0x7F00_0001_0000, 0x7F00_0000_0000]
-    assert found.counts.tolist() == [5, 2, 1]
+    page_map = read_page_map(path)
+    assert page_map.clocks.tolist() == [3, 7, 7]
+    assert page_map.pages.tolist() == [0x7F00_0000_0000, 0x7F00_0001_0000, 0x7F00_0000_0000]
+    assert page_map.counts.tolist() == [5, 2, 1]
 
 
 @given(st.binary(max_size=200), st.integers(0, 60))
 def test_damaged_files_are_reported(tmp_path_factory: pytest.TempPathFactory, more: bytes, cut: int) -> None:
     path = tmp_path_factory.mktemp("m") / "x.dmat"
-    whole = written(ENTRIES)
-    path.write_bytes(whole[: len(whole) - 1 - cut] + more)
+    complete = written(ENTRIES)
+    path.write_bytes(complete[: len(whole) - 1 - cut] + more)
     with contextlib.suppress(TraceError):  # and nothing else
         read_page_map(path)
 

@@ -114,11 +114,11 @@ class Ahead:
     def _receive(self) -> None:
         while not self._stopping.is_set():
             try:
-                words = self._source.recv(_MAX_DATAGRAM).decode("utf-8", "surrogateescape").split("\t")
+                fields = self._source.recv(_MAX_DATAGRAM).decode("utf-8", "surrogateescape").split("\t")
             except OSError:
                 return
-            if len(words) == 2:
-                self._add(Path(words[0]), words[1])
+            if len(fields) == 2:
+                self._add(Path(fields[0]), fields[1])
 
     def _add(self, path: Path, arch: str) -> None:
         """Queue the kernels of an image. The file stays for them, or is removed if there are none to prepare."""
