@@ -27,15 +27,21 @@ RUNS = (
 )  # fmt: skip
 
 
-@pytest.fixture
-def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
-    """A kernel for each probe, run on the simulated GPU."""
-    monkeypatch.chdir(tmp_path)
-    writer = TraceWriter(Path("lines"))
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a trace with a kernel for each probe, run on the simulated GPU."""
+    folder = tmp_path_factory.mktemp("lines")
+    writer = TraceWriter(folder / "lines")
     writer.start()
     for index, probe in enumerate(RUNS):
-        add_specimen(writer, index, probe, tmp_path)
-    return open_trace(writer.directory)
+        add_specimen(writer, index, probe, folder)
+    return writer.directory
+
+
+@pytest.fixture
+def trace(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
+    monkeypatch.chdir(recorded.parent)
+    return open_trace(Path(recorded.name))
 
 
 def opened(trace: Trace, probe: str) -> LinesView:
