@@ -1,4 +1,7 @@
-"""A driver-API program in Python, for scripts that run under the hook: thin ctypes calls that check results."""
+"""A driver-API program in Python, for scripts that run under the hook: thin ctypes calls that check results.
+
+It imports little, since hundreds of programs import it: ``pathlib`` takes a third of their start.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ import os
 import time
 from collections.abc import Callable
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
-from pathlib import Path
 
 LIBRARY = os.environ.get("HOST_LIBRARY", "libcuda.so.1")
 cuda = ctypes.CDLL(LIBRARY)
@@ -133,12 +135,16 @@ def wait_for(done: Callable[[], object]) -> None:
 
 def logged(start: str) -> int:
     """Count the lines of this process's event.log with this start."""
+    from pathlib import Path
+
     (directory,) = Path(os.environ["TUI_PROBE_TRACE_ROOT"]).glob(f"*_{os.getpid()}")
     return sum(line.startswith(start) for line in (directory / "event.log").read_text().splitlines())
 
 
 def called(line: str) -> int:
     """Count the records of this line in the stub driver."""
+    from pathlib import Path
+
     return Path(os.environ["STUB_LOG"]).read_text().splitlines().count(line)
 
 

@@ -321,6 +321,7 @@ def test_a_rate_that_is_set_while_the_program_runs_counts_at_once(host: Host, pa
     script = f"""
 import sys
 from tui_probe.launcher.control import ControlPage
+from pathlib import Path
 page = ControlPage.open(Path({str(page.path)!r}))
 context()
 f = function(module(), "add__8")
@@ -359,6 +360,7 @@ def test_launches_pass_while_the_switch_is_off(host: Host, page: ControlPage) ->
     script = f"""
 import sys
 from tui_probe.launcher.control import ControlPage
+from pathlib import Path
 page = ControlPage.open(Path({str(page.path)!r}))
 context()
 f = function(module(), "add__8")
@@ -475,6 +477,7 @@ def test_the_schedule_begins_anew_when_recording_is_switched_on(host: Host, page
     """The hundredth launch is not due; the first ones after the switch are."""
     script = f"""
 from tui_probe.launcher.control import ControlPage
+from pathlib import Path
 page = ControlPage.open(Path({str(page.path)!r}))
 context()
 f, w = function(module(), "add__8"), word()

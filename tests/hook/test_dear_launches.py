@@ -227,6 +227,7 @@ def per_block(block: int) -> int:
 ASKED = """
 import json, os, struct
 from tui_probe.launcher.control import PROCESSES, ControlPage
+from pathlib import Path
 page = ControlPage.open(Path({page!r}))
 context()
 f = function(module(), "add__8")
@@ -324,6 +325,7 @@ def test_a_refused_probe_has_the_next_turn(host: Host, page: ControlPage, servin
     answering(serving)
     script = f"""
 from tui_probe.launcher.control import NO_LIMIT, ControlPage
+from pathlib import Path
 page = ControlPage.open(Path({str(page.path)!r}))
 {LAUNCHES.format(n=4, grid=1000)}
 page["trace_bytes.limit"] = NO_LIMIT
