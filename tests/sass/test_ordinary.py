@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,38 +19,59 @@ from tui_probe.sass.uniform_replacement import without_uniform
 from tui_probe.sass.words import Word, code_of
 from tui_probe.toolchain import find_disassembler
 
+ExitCode = Callable[..., tuple[Snippet, list[str]]]
 
-def exit_code(arch: int, folder: Path, *, sampled: bool) -> Snippet:
+
+@pytest.fixture(scope="module")
+def exit_code(tmp_path_factory: pytest.TempPathFactory) -> ExitCode:
+    """``exit_code(arch, sampled=False)``: the code at exits, and its instructions as nvdisasm writes them.
+
+    That of both is disassembled together, once: nvdisasm takes 0.4 s of CPU to start.
+    """
+    folder = tmp_path_factory.mktemp("exits")
+
+    @functools.cache
+    def both(arch: int) -> list[tuple[Snippet, list[str]]]:
+        snippets = [assembled(arch, folder, sampled=sampled) for sampled in (False, True)]
+        texts = disassembled([word for snippet in snippets for word in snippet.words], arch, folder)
+        first = len(snippets[0].words)
+        return list(zip(snippets, (texts[:first], texts[first:]), strict=True))
+
+    return lambda arch, *, sampled: both(arch)[sampled]
+
+
+def assembled(arch: int, folder: Path, *, sampled: bool) -> Snippet:
     source, binary = folder / "exit.ptx", folder / "exit.cubin"
     source.write_text(snippet_ptx(load_probe("block_sched"), arch, sampled=sampled).text)
     Assembler().assemble(source, binary, f"sm_{arch}", EXIT_KERNEL)
     return Snippet.of(Cubin.read(binary.read_bytes()), EXIT_KERNEL, LEADING_BYTES, may_exit=True)
 
 
-def disassembled(snippet: Snippet, folder: Path) -> list[str]:
+def disassembled(words: list[Word], arch: int, folder: Path) -> list[str]:
     tool = find_disassembler()
     if tool is None:
         pytest.skip("needs nvdisasm")
-    (folder / "code").write_bytes(code_of(snippet.words))
-    command = [str(tool.path), "-ndf", "-b", f"SM{snippet.arch}", str(folder / "code")]
+    (folder / "code").write_bytes(code_of(words))
+    command = [str(tool.path), "-ndf", "-b", f"SM{arch}", str(folder / "code")]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return [line.split("*/", 1)[1].strip(" ;") for line in text.splitlines() if "/*0" in line]
+    texts = [line.split("*/", 1)[1].strip(" ;") for line in text.splitlines() if "/*0" in line]
+    assert len(texts) == len(words)
+    return texts
 
 
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("arch", [80, 86, 89, 90, 100, 120])
-def test_only_a_wide_clock_stays_uniform(arch: int, sampled: bool, tmp_path: Path) -> None:
-    snippet = exit_code(arch, tmp_path, sampled=sampled)
+def test_only_a_wide_clock_stays_uniform(arch: int, sampled: bool, exit_code: ExitCode) -> None:
+    snippet, code = exit_code(arch, sampled=sampled)
     assert len(snippet.uniform_pairs()) <= (arch >= 120)
-    code = disassembled(snippet, tmp_path)
     makers = {line.split()[0].partition(".")[0] for line in code if " UR" in line[: line.find(",")]}
     assert makers <= ({"CS2UR"} if arch >= 120 else set())
     assert not [line for line in code if line.startswith(("UIMAD", "USHF", "UMOV", "VOTEU", "S2UR"))]
 
 
 @pytest.mark.parametrize("arch", [90, 100])
-def test_constant_memory_is_read_from_the_same_places(arch: int, tmp_path: Path) -> None:
-    code = "\n".join(disassembled(exit_code(arch, tmp_path, sampled=False), tmp_path))
+def test_constant_memory_is_read_from_the_same_places(arch: int, exit_code: ExitCode) -> None:
+    code = "\n".join(exit_code(arch, sampled=False)[1])
     map_address = 0x250 if arch == 90 else 0x3C0
     sizes = (0x0, 0x4, 0x8, 0xC, 0x10) if arch == 90 else (0x360, 0x364, 0x368, 0x370, 0x374)
     for offset in (*sizes, map_address):
@@ -56,10 +79,9 @@ def test_constant_memory_is_read_from_the_same_places(arch: int, tmp_path: Path)
 
 
 @pytest.mark.parametrize("arch", [90, 100, 120])
-def test_from_sm_90_on_constants_are_loaded_and_waited_for(arch: int, tmp_path: Path) -> None:
+def test_from_sm_90_on_constants_are_loaded_and_waited_for(arch: int, exit_code: ExitCode) -> None:
     """No other instruction takes a constant there: the GPU calls it illegal, though nvdisasm prints it."""
-    snippet = exit_code(arch, tmp_path, sampled=False)
-    code = disassembled(snippet, tmp_path)
+    snippet, code = exit_code(arch, sampled=False)
     assert {line.split()[0].partition(".")[0] for line in code if "c[0x0]" in line} <= {"LDC"}
     awaited: dict[str, int] = {}
     for line, word in zip(code, snippet.words, strict=True):
