@@ -134,6 +134,23 @@ def test_elect_names_the_lowest_lane() -> None:
     assert output.tolist() == [0] * 5 + [105] + [5] * 26
 
 
+def test_halves_of_a_warp_reduce_and_match_separately() -> None:
+    """The halves have masks of their own in one instruction; then few of the lanes match."""
+    source = """.visible .entry halves(.param .u64 out) {
+        .reg .b32 %r<8>; .reg .b64 %rd<3>; .reg .pred %p<3>;
+        mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 16; selp.b32 %r2, 0x0000ffff, 0xffff0000, %p1;
+        redux.sync.add.u32 %r3, %r1, %r2;
+        and.b32 %r4, %r1, 1; mov.u32 %r5, 0;
+        setp.lt.u32 %p2, %r1, 6; @!%p2 bra done;
+        match.any.sync.b32 %r5, %r4, 0x3f;
+    done:
+        ld.param.u64 %rd1, [out]; mad.wide.u32 %rd2, %r1, 8, %rd1; st.global.v2.u32 [%rd2], {%r3, %r5}; ret; }"""
+    output = np.zeros((32, 2), np.uint32)
+    Device().launch(compiled(source), output)
+    assert output[:, 0].tolist() == [sum(range(16))] * 16 + [sum(range(16, 32))] * 16
+    assert output[:, 1].tolist() == [0b010101, 0b101010] * 3 + [0] * 26
+
+
 def test_lanes_that_never_come_are_a_deadlock() -> None:
     source = """.visible .entry waits() {
         .reg .b32 %r<3>; .reg .pred %p;

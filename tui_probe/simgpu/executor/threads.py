@@ -291,7 +291,7 @@ def _join_values(values: list[Value], counts: list[int], order: Places) -> Value
     shape = next((value.shape[1:] for value in known if value.ndim), ())
     dtype = known[0].dtype
     parts = [
-        np.zeros((count, *shape), dtype) if value is None else np.broadcast_to(value, (count, *shape))
+        value if value is not None and value.ndim else np.full((count, *shape), 0 if value is None else value, dtype)
         for value, count in zip(values, counts, strict=True)
     ]
     joined: Value = np.concatenate(parts)[order]

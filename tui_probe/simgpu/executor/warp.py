@@ -163,8 +163,12 @@ def _by_warp(lanes: Lanes, value: Value, fill: Any) -> Value:
 def _equal_lanes(lanes: Lanes, value: Value) -> Value:
     """Return, per lane, a mask of the lanes of its warp with the same value; absent lanes may be in it."""
     table = _by_warp(lanes, value, 0)
-    equal = table[lanes.warp] == value[:, None]
-    return _mask_of(equal)
+    if 2 * lanes.count < lanes.place_count:
+        return _mask_of(table[lanes.warp] == value[:, None])
+    # Most lanes are there: all pairs of each warp need no copy of its values per lane.
+    equal = table[:, :, None] == table[:, None, :]
+    masks: Value = _mask_of(equal.reshape(-1, WARP_SIZE))[lanes.places]
+    return masks
 
 
 def _mask_of(table: Value) -> Value:
@@ -185,12 +189,21 @@ def _build_reduction(instruction: Instruction, bind: Binder) -> Operation:
     value, members = bind.source(a, kind), _members(mask, bind)
     bit = np.arange(WARP_SIZE, dtype=np.uint32)
 
+    def reduced(table: Value, here: Value) -> Value:
+        chosen = (here[:, None] >> bit) & np.uint32(1) != 0
+        result: Value = function.reduce(np.where(chosen, table, neutral), axis=1, dtype=kind.dtype)
+        return result
+
     def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes
-        table = _by_warp(lanes, lanes.spread(value.read(registers)), neutral)[lanes.warp]
+        table = _by_warp(lanes, lanes.spread(value.read(registers)), neutral)
         here = lanes.active_bits[lanes.warp] & members.read(registers)
-        chosen = (here[:, None] >> bit) & np.uint32(1) != 0
-        written.write(registers, function.reduce(np.where(chosen, table, neutral), axis=1, dtype=kind.dtype))
+        of_warp = np.zeros(len(table), U32)
+        of_warp[lanes.warp] = here
+        if (of_warp[lanes.warp] == here).all():  # one reduction per warp, not one per lane
+            written.write(registers, reduced(table, of_warp)[lanes.warp])
+        else:
+            written.write(registers, reduced(table[lanes.warp], here))
 
     return run
 
