@@ -40,7 +40,7 @@ def test_entries_by_clock(tmp_path: Path, count: str) -> None:
 def test_damaged_files_are_reported(tmp_path_factory: pytest.TempPathFactory, more: bytes, cut: int) -> None:
     path = tmp_path_factory.mktemp("m") / "x.dmat"
     complete = written(ENTRIES)
-    path.write_bytes(complete[: len(whole) - 1 - cut] + more)
+    path.write_bytes(complete[: len(complete) - 1 - cut] + more)
     with contextlib.suppress(TraceError):  # and nothing else
         read_page_map(path)
 
