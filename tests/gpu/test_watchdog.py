@@ -1,0 +1,49 @@
+"""``run --watchdog`` on a GPU: planted deadlocks, and what the watching code costs kernels that end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.test_watchdog import CAUSES, KINDS, LINES
+from tui_probe.trace.follow import open_trace
+
+from .conftest import PROGRAMS, Runner
+
+GOAL = 1.10
+"""Part of their own time that kernels over 20 µs should take at most."""
+
+
+def shown(trace: Path) -> dict[str, Any]:
+    words = [sys.executable, "-m", "tui_probe", "show", "stuck", str(trace), "--format", "json"]
+    document = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    data: dict[str, Any] = document["data"]
+    return data
+
+
+@pytest.mark.exclusive
+@pytest.mark.parametrize("kind", KINDS)
+def test_planted_deadlock_has_its_cause_line_and_missing_warps(kind: str, runner: Runner) -> None:
+    command = [sys.executable, str(PROGRAMS / "deadlocks.py"), kind]
+    profiled = runner.profiled(command, "--no-ui", "--watchdog", "2s", "-p", "gmem_bytes")
+    data = shown(profiled.trace)
+    print(f"GPU-STUCK {kind} {data['cause']['words']}")
+    assert data["cause"]["key"] == CAUSES[kind]
+    assert data["places"][0]["line"] == LINES[kind]
+    if kind == "mbarrier":
+        assert data["places"][0]["missing"].startswith("3 at bar.sync")
+
+
+@pytest.mark.exclusive
+def test_cost_of_watching_code(built: Path, runner: Runner) -> None:
+    command = [str(built / "driver_api"), str(built)]
+    profiled = runner.profiled(command, "-p", "stuck_warps", "--benchmark")
+    assert profiled.outcome.stdout == runner.unprofiled(command).stdout
+    for kernel in open_trace(profiled.trace).kernels:
+        if kernel.slowdown is not None:
+            print(f"GPU-WATCHDOG-COST {kernel.name} {kernel.time_ms} ms {kernel.slowdown:.3f} (goal {GOAL})")
