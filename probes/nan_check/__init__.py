@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -15,9 +14,11 @@ from tui_probe.probekit.finding import Finding, place
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, where_any, where_known
 from tui_probe.probekit.probe import Probe, Question
-from tui_probe.ptx.value_types import FLOAT_BITS
 from tui_probe.records.probed_sites import probed_sites
 from tui_probe.trace.launch_shape import WARP_SIZE
+
+from .birth import BIRTHS
+from .numbers import KINDS, block_or_thread_index, index_text, number_of_bits, number_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +42,6 @@ RECORD: Final = np.dtype(
     + [(name, "<u4") for name in ("clock", "line", "lane", "kind")]
 )
 """Record of ``nan_check`` per store."""
-KINDS: Final = {1: "f16", 2: "bf16", 3: "f32", 4: "f64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class NonFiniteStore:
     @property
     def words(self) -> str:
         """``NaN``, ``inf`` or ``-inf``, and which type."""
-        return f"{'NaN' if math.isnan(self.value) else self.value} ({self.kind})"
+        return number_text(self.value, self.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,29 +108,14 @@ def _non_finite_store(result: Result, record: np.void, block: int, warp: int, kn
     kind, line = KINDS.get(int(record["kind"]), "?"), int(record["line"])
     return NonFiniteStore(
         time_ns=int(record["time"]),
-        block=_index(result.blocks[block], result.header.grid),
-        thread=_index(warp * WARP_SIZE + int(record["lane"]), result.header.block),
+        block=block_or_thread_index(result.blocks[block], result.header.grid),
+        thread=block_or_thread_index(warp * WARP_SIZE + int(record["lane"]), result.header.block),
         address=int(record["address"]),
-        value=_value(int(record["value"]), kind),
+        value=number_of_bits(int(record["value"]), kind),
         kind=kind,
         line=line,
         source=known.ptx_line(line),
     )
-
-
-def _index(linear: int, extent: Dim3) -> Dim3:
-    x, y, _ = extent
-    return linear % x, linear // x % y, linear // (x * y)
-
-
-def _value(bits: int, kind: str) -> float:
-    """The number with these bits; bf16 is the upper half of f32."""
-    if kind == "bf16":
-        bits, kind = bits << 16, "f32"
-    if kind not in FLOAT_BITS:
-        return math.nan
-    raw = bits.to_bytes(8, "little")[: FLOAT_BITS[kind] // 8]
-    return float(np.frombuffer(raw, f"<f{FLOAT_BITS[kind] // 8}")[0])
 
 
 def _first_line(found: NanCheck) -> int | None:
@@ -172,7 +157,7 @@ def findings(of: ProbeResult, found: NanCheck) -> Iterator[Finding]:
         text = "no NaN or infinity was stored"
         yield Finding("stores", "stores", text, "lines", values={"stores": counted(found.stores, ideal=0)})
     else:
-        where = f"block ({','.join(map(str, first.block))}) thread ({','.join(map(str, first.thread))})"
+        where = f"block ({index_text(first.block)}) thread ({index_text(first.thread)})"
         text = f"{first.words} stored at {place(first.line, first.source)} by {where}"
         values = {"address": counted(first.address), "stores": counted(found.stores, ideal=0)}
         yield Finding("first", f"first {first.words.split()[0]}", text, "lines", first.line, True, values=values,
@@ -192,8 +177,8 @@ def _rows(of: ProbeResult, found: NanCheck) -> LineRows:
             store.source,
             {
                 "value": store.words,
-                "block": ",".join(map(str, store.block)),
-                "thread": ",".join(map(str, store.thread)),
+                "block": index_text(store.block),
+                "thread": index_text(store.thread),
                 "address": f"{store.address:#x}",
             },
         )
@@ -224,4 +209,5 @@ PROBES: Final = (
         findings=findings,
         lines=LINES,
     ),
+    BIRTHS,
 )

@@ -20,8 +20,8 @@ GOAL = 1.10
 
 
 def shown(trace: Path) -> dict[str, Any]:
-    words = [sys.executable, "-m", "tui_probe", "show", "stuck", str(trace), "--format", "json"]
-    document = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    command = [sys.executable, "-m", "tui_probe", "show", "stuck", str(trace), "--format", "json"]
+    document = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     data: dict[str, Any] = document["data"]
     return data
 

@@ -18,6 +18,7 @@ from tui_probe.engine.kernel import Kernel
 from tui_probe.errors import TraceError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probes.nan_check import NanCheck, analyse
+from tui_probe.probes.nan_check.birth import analyse as analyse_births
 from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:
@@ -248,3 +249,57 @@ def test_results_of_another_probe(tmp_path: Path) -> None:
     arguments = np.zeros(64, np.uint32), np.uint32(64)
     with pytest.raises(TraceError, match=r"another probe|nan_check"):
         analyse(result_of(tmp_path, "gmem_bytes", example("zero_fill"), *arguments, block=(64,)))
+
+
+BORN = """.reg .pred %p<3>;
+.reg .b32 %r<4>;
+.reg .f32 %f<6>;
+.reg .b64 %rd<3>;
+ld.param.u64 %rd1, [out];
+mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd2, %r1, 4;
+add.u64 %rd2, %rd1, %rd2;
+ld.global.f32 %f1, [%rd2];
+mov.u32 %r2, 0;
+$again:
+add.f32 %f1, %f1, 0fBF800000;
+sqrt.rn.f32 %f2, %f1;
+add.f32 %f3, %f2, %f1;
+add.u32 %r2, %r2, 1;
+setp.lt.u32 %p1, %r2, 3;
+@%p1 bra $again;
+st.global.f32 [%rd2], %f3;
+ret;"""
+
+
+def test_birth_has_instruction_iteration_and_warp(tmp_path: Path) -> None:
+    """Thread 40 begins with 2: its third root is that of a negative number. The sum only hands the NaN on."""
+    values = np.full(64, 9, np.float32)
+    values[40], values[5] = 2, math.nan
+    text = entry(BORN, ".param .u64 out")
+    (tmp_path / "pruned.ptx").write_text(Kernel.of(parse(text), "kernel").pruned)
+    with np.errstate(all="ignore"):
+        births = analyse_births(result_of(tmp_path, "nan_check_birth", text, values, block=(64,)), tmp_path)
+    assert births.total == 1
+    birth = births.births[0]
+    assert (birth.thread, birth.warp, birth.iterations, birth.text) == ((40, 0, 0), 1, 3, "NaN (f32)")
+    assert (tmp_path / "pruned.ptx").read_text().splitlines()[birth.line - 1].startswith("sqrt.rn.f32")
+
+
+def test_birth_in_an_accumulator(tmp_path: Path) -> None:
+    """The product of a matrix overflows f16 where its inputs are finite."""
+    text = entry(
+        """.reg .b32 %r<10>;
+.reg .b64 %rd<2>;
+ld.param.u64 %rd1, [out];
+mov.b32 %r1, 0x7bff7bff;
+mov.b32 %r2, 0;
+mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r3, %r4}, {%r1, %r1, %r1, %r1}, {%r1, %r1}, {%r2, %r2};
+st.global.b32 [%rd1], %r3;
+ret;""",
+        ".param .u64 out",
+    )
+    with np.errstate(all="ignore"):
+        result = result_of(tmp_path, "nan_check_birth", text, np.zeros(1, np.uint32), block=(32,))
+    births = analyse_births(result)
+    assert (births.total, births.births[0].text) == (1, "inf (f16)")

@@ -12,9 +12,10 @@ from probes.stuck_warps.analysis import Mark, StuckWarp, StuckWarps, WarpPlace, 
 from probes.stuck_warps.causes import likely_cause
 from probes.stuck_warps.synchronization import Synchronization
 from probes.stuck_warps.who import lane_words, range_words
-from tests.engine.kernels import entry
+from tests.engine.kernels import entry, toml_probe
 from tests.probes.running import result_of
 from tests.probes.specimens import Specimen
+from tui_probe.errors import ProbeFileError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,3 +100,22 @@ def test_lanes_and_ranges_as_words() -> None:
     assert lane_words(0xFFFFFFFE) == "lanes 1-31"
     assert lane_words(ALL) == "all lanes"
     assert range_words([0, 2, 4, 6, 8]) == "0, 2, 4, 6, … (5)"
+
+
+RESIDENT = '[map.{}]\nlevel = "warp"\nresident = {}\n[map.{}.regs]\n{}\n'
+LIFE = '[probe.life]\nposition = "kernel"\nbefore = "SAVE [ a ] {1, 2};\\nSAVE [ b ] {LAUNCH, 1, 2};"\n'
+LANES, OWNER = 'entered = "u32"\nleft = "u32"', 'launch = "u64"\nblock = "u32"\nwarp = "u32"'
+
+
+@pytest.mark.parametrize(
+    ("second", "problem"),
+    [
+        (RESIDENT.format("b", "false", "b", OWNER), "resident maps and others in one probe"),
+        (RESIDENT.format("b", "true", "b", OWNER.replace("block", "place")), "the second launch"),
+    ],
+)
+def test_resident_maps_have_the_fields_that_the_hook_reads(second: str, problem: str) -> None:
+    first = RESIDENT.format("a", "true", "a", LANES)
+    toml_probe(first + RESIDENT.format("b", "true", "b", OWNER) + LIFE)
+    with pytest.raises(ProbeFileError, match=problem):
+        toml_probe(first + second + LIFE)

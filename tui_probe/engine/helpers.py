@@ -22,7 +22,7 @@ from tui_probe.ptx.value_types import FLOAT_BITS
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tui_probe.engine.kernel import Kernel, UnusedNames
     from tui_probe.probe_model.probe import Snippet
@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 # ``NONFINITE``: 1 if a store writes a NaN or an infinity, from the bits of its values.
 #
 # A number is one of them if all bits of its exponent are set. Each number of a vector, or packed into one register, is
-# checked; ``VALUE`` is the first of them that is not finite, ``KIND`` the type of all of them.
+# checked; ``VALUE`` is the first of them that is not finite, ``KIND`` the type of all of them. At arithmetic these are
+# about its results, and ``FINITE`` is 1 if no number that it reads is one of them.
 
 NONFINITE_KINDS: Final = {"f16": 1, "bf16": 2, "f32": 3, "f64": 4}
 """The numbers of ``KIND``."""
-NONFINITE_HELPERS: Final = frozenset({"NONFINITE", "VALUE", "KIND"})
+NONFINITE_HELPERS: Final = frozenset({"NONFINITE", "VALUE", "KIND", "FINITE"})
 _MAX_BITS: Final = 64
 _EXPONENT_MASKS: Final = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0_0000_0000_0000}
 _OPERANDS: Final = {"OUT": 0, "IN1": 1, "IN2": 2, "IN3": 3}
@@ -168,6 +169,8 @@ class Helpers:
             return self._bytes()
         if helper == "MULTIPLY_ADDS":
             return self._multiply_adds()
+        if helper == "FINITE":
+            return self._finite_inputs()
         if helper in NONFINITE_HELPERS:
             return self._nonfinite(helper)
         if helper == "ADDR":
@@ -192,9 +195,25 @@ class Helpers:
         return not snippet.helpers & NONFINITE_HELPERS or self._find_nonfinite() is not None
 
     def _find_nonfinite(self) -> NonfiniteTest | None:
-        stored = self._kernel.value_types(self._function).of_stored(self._instruction)
-        types = {name: register_type(name, self._types) for name, _ in stored}
-        return nonfinite_test(stored, types, self._names) if self._instruction.opcode in _STORES else None
+        values = self._kernel.value_types(self._function)
+        is_store = self._instruction.opcode in _STORES and "mma" not in self._instruction.modifiers
+        return self._test(values.of_stored(self._instruction) if is_store else values.of_results(self._instruction))
+
+    def _test(self, numbers: Sequence[tuple[str, Elements | None]]) -> NonfiniteTest | None:
+        types = {name: register_type(name, self._types) for name, _ in numbers}
+        return nonfinite_test(list(numbers), types, self._names) if numbers else None
+
+    def _finite_inputs(self) -> HelperValue:
+        """A predicate that holds where all numbers that an instruction reads are finite."""
+        finite = self._names.temporary("finite", "pred")
+        lines = [f"setp.eq.u32 {finite}, 0, 0;"]
+        inputs = self._kernel.value_types(self._function).of_inputs(self._instruction)
+        for kind in dict.fromkeys(elements[0] for _, elements in inputs):
+            test = self._test([(name, elements) for name, elements in inputs if elements[0] == kind])
+            if test is not None:
+                unless = f"@{test.predicate} setp.ne.u32 {finite}, 0, 0;"
+                lines += [*test.lines, unless]
+        return HelperValue(finite, "pred", lines, frozenset(name for name, _ in inputs))
 
     def _nonfinite(self, helper: str) -> HelperValue:
         nonfinite = self._find_nonfinite()

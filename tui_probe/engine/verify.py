@@ -160,11 +160,11 @@ def _check_wait(probe: Probe, point: ProbePoint) -> None:
 
 def _check_resident(probe: Probe) -> None:
     """The hook reads the records of the first two maps itself: ``hook/src/records/resident.h``."""
-    fields = [[(field.name, field.type) for field in own_map.fields] for own_map in probe.maps]
-    if not all(own_map.resident for own_map in probe.maps) or fields[:2] != _RESIDENT_FIELDS:
+    fields = [[(field.name, field.type) for field in own_map.fields] for own_map in probe.maps if own_map.resident]
+    if fields[:2] != _RESIDENT_FIELDS:
         raise ProbeFileError(
-            f"{probe.path}: a probe with a resident map has only such maps; the first has the fields entered and left"
-            " (u32), the second launch (u64), block and warp (u32)"
+            f"{probe.path}: the first resident map must have the fields entered and left (u32), the second launch"
+            " (u64), block and warp (u32)"
         )
 
 

@@ -166,6 +166,8 @@ def probe_of_tables(values: dict[str, object], path: Path, source: str = "") -> 
     """The probe that the tables of a file make. Lines in messages need its text, ``source``. Raises ProbeFileError."""
     top = TomlTable(str(path), source, "", values)
     contents = _read_contents(top)
+    if len({own_map.resident for own_map in contents.maps}) > 1:
+        raise ProbeFileError(f"{path}: resident maps and others in one probe: make them two probes")
     probe = Probe(
         name=probe_name_of(path),
         path=path,

@@ -85,6 +85,23 @@ class ValueTypes:
         otherwise = ("int",) if _first_type(instruction) in _INTEGERS else None
         return [(name, elements or otherwise or elements) for name, elements in self._stored(instruction)]
 
+    def of_results(self, instruction: Instruction) -> list[tuple[str, Elements | None]]:
+        """The registers that an instruction writes, each with the numbers that it puts there."""
+        return [(name, self._result(instruction, place)) for name, place in _written_registers(instruction)]
+
+    def of_inputs(self, instruction: Instruction) -> list[tuple[str, Elements]]:
+        """The registers of floating-point numbers that arithmetic reads, each with the numbers in it."""
+        kinds = [modifier for modifier in instruction.modifiers if modifier in _TYPES]
+        is_matrix = instruction.opcode in _MATRICES
+        operands = instruction.operands[1:4] if is_matrix else instruction.operands[1:]
+        named = kinds[1:4] if is_matrix else kinds[-1:] * len(operands)
+        return [
+            (value.name, elements)
+            for operand, kind in zip(operands, named, strict=False)
+            for value in _flat_operands([operand])
+            if isinstance(value, Register) and (elements := _in_register(kind, is_matrix=is_matrix))
+        ]
+
     def untold(self, store: Instruction) -> bool:
         """Return whether a store may write numbers though their type, or that they have one, is unknown."""
         kinds = {
@@ -258,6 +275,12 @@ def _flat_operands(operands: Iterable[Operand]) -> Iterator[Operand]:
             yield from operand.elements
         elif not isinstance(operand, Memory | Element):
             yield operand
+
+
+def _in_register(kind: str, *, is_matrix: bool) -> Elements:
+    """The numbers of a type in one register; fragments of matrices hold halves in pairs."""
+    elements = _PACKED.get(kind, ANYTHING)
+    return elements * 2 if is_matrix and elements in (("f16",), ("bf16",)) else elements
 
 
 def _first_type(instruction: Instruction) -> str:

@@ -1,0 +1,170 @@
+"""Births of NaNs and infinities: the instructions whose inputs are finite, and whose results are not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.errors import TraceError
+from tui_probe.probekit.evidence import counted
+from tui_probe.probekit.finding import Finding, place
+from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
+from tui_probe.probekit.metric import Metric, where_known
+from tui_probe.probekit.probe import Probe
+from tui_probe.records.probed_sites import probed_sites
+from tui_probe.trace.launch_shape import WARP_SIZE
+
+from .numbers import KINDS, block_or_thread_index, index_text, number_of_bits, number_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.probed_sites import ProbedSites
+    from tui_probe.trace.launch_shape import Dim3
+    from tui_probe.trace.results import Result
+    from tui_probe.trace.source_lines import SourceLine
+
+RECORD: Final = np.dtype(
+    [("time", "<u8"), ("value", "<u8")]
+    + [(name, "<u4") for name in ("clock", "line", "lane", "kind", "iterations", "unused")]
+)
+"""Record per birth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """One result. ``iterations`` are the starts of loops that its thread had passed; ``warp`` is its warp's number."""
+
+    block: Dim3
+    warp: int
+    thread: Dim3
+    value: float
+    kind: str
+    iterations: int
+    line: int
+    opcode: str
+    source: SourceLine | None
+
+    @property
+    def text(self) -> str:
+        """``NaN``, ``inf`` or ``-inf``, and which type."""
+        return number_text(self.value, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Births:
+    """The births of one launch that were kept, in the order of time, of ``total``."""
+
+    total: int
+    births: tuple[Birth, ...]
+    threads_missing: int = 0
+
+    @property
+    def first(self) -> Birth | None:
+        return self.births[0] if self.births else None
+
+
+def analyse(result: Result, folder: Path | None = None) -> Births:
+    """The births of a launch; ``folder`` is its kernel's. TraceError if map 0 holds no records of births."""
+    records, attempts = result.records(0, RECORD), result.attempts(0)
+    saved, totals = result.kept(0), result.totals(0)
+    if attempts is None or saved is None or totals is None or result.sections[0].level != "warp":
+        raise TraceError(f"{result.path}: its records are not those of nan_check_birth")
+    known = probed_sites(folder)
+    block, warp, number = np.nonzero(np.arange(records.shape[2]) < saved[:, :, np.newaxis])
+    record = records[block, warp, number]
+    order = np.lexsort((warp, block, record["clock"], record["time"])).tolist()
+    births = tuple(_birth(result, record[i], int(block[i]), int(warp[i]), known) for i in order)
+    return Births(totals[1], births)
+
+
+def _birth(result: Result, record: np.void, block: int, warp: int, known: ProbedSites) -> Birth:
+    kind, line = KINDS.get(int(record["kind"]), "?"), int(record["line"])
+    opcodes = {site.line: site.opcode for site in known.instructions()}
+    return Birth(
+        block=block_or_thread_index(result.blocks[block], result.header.grid),
+        warp=warp,
+        thread=block_or_thread_index(warp * WARP_SIZE + int(record["lane"]), result.header.block),
+        value=number_of_bits(int(record["value"]), kind),
+        kind=kind,
+        iterations=int(record["iterations"]),
+        line=line,
+        opcode=opcodes.get(line, ""),
+        source=known.ptx_line(line),
+    )
+
+
+def _first_line(found: Births) -> int | None:
+    return found.first.line if found.first else None
+
+
+def _first_iteration(found: Births) -> int | None:
+    return found.first.iterations if found.first else None
+
+
+METRICS: Final = (
+    Metric("total", "births of NaN or infinity", better="lower", ideal=lambda _: 0),
+    Metric("first_line", "first at PTX line", place=True, over_launches="none", read=_first_line, shown=where_known),
+    Metric(
+        "iterations", "loop starts before", over_launches="none", read=_first_iteration, shown=where_known,
+        standalone_title="loop starts before the first birth",
+    ),
+)  # fmt: skip
+
+
+def findings(of: ProbeResult, found: Births) -> Iterator[Finding]:
+    """The first birth, and how many there were."""
+    first = found.first
+    if first is None:
+        text = "no finite numbers became NaN or infinite in checked arithmetic"
+        yield Finding("births", "births", text, "lines", values={"total": counted(found.total, ideal=0)})
+        return
+    where = f"block ({index_text(first.block)}) thread ({index_text(first.thread)}) warp {first.warp}"
+    text = f"{first.text} from finite inputs at {place(first.line, first.source, first.opcode or None)} in {where}"
+    if first.iterations:
+        text += f", loop iteration {first.iterations}"
+    values = {"total": counted(found.total, ideal=0), "iterations": counted(first.iterations)}
+    yield Finding(
+        "first_birth", f"first {first.text.split()[0]}", text, "lines", first.line, True, values=values,
+        warp=first.warp, brief=f"{first.text} is born", wrong_result=True,
+    )  # fmt: skip
+    text = f"{units.counted(found.total, 'result')} of finite inputs, by warps"
+    yield Finding("births", "births", text, "lines", values={"total": counted(found.total, ideal=0)})
+    del of
+
+
+def _rows(of: ProbeResult, found: Births) -> LineRows:
+    del of
+    rows = [
+        LineRow(
+            birth.line,
+            birth.source,
+            {
+                "value": birth.text,
+                "block": index_text(birth.block),
+                "thread": index_text(birth.thread),
+                "iteration": birth.iterations,
+            },
+        )
+        for birth in found.births
+    ]
+    note = f"{units.counted(found.total, 'birth')}; listed are the first of each warp, by time"
+    return LineRows(rows, [note])
+
+
+BIRTHS: Final = Probe(
+    name="nan_check_birth",
+    analyse=lambda of: analyse(of.result, of.kernel.folder),
+    metrics=METRICS,
+    findings=findings,
+    lines=LineSpec(
+        (LineMeasure("value", "first"), LineMeasure("block"), LineMeasure("thread"), LineMeasure("iteration")),
+        "value",
+        _rows,
+    ),
+)
