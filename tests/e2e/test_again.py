@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import EXAMPLE, SAXPY, Tool
+from tests.e2e.conftest import PYTHON_EXAMPLE, SAXPY, Tool
 
 KERNELS = ("-k", "saxpy:reduction")
 BOTH = [*SAXPY, "--kernel", "reduction"]
@@ -74,10 +74,11 @@ def test_times_are_not_taken_again_where_another_probe_is_asked_for(tool: Tool) 
 
 def test_rerun_uses_directory_of_previous_run(tool: Tool) -> None:
     (tool.folder / "inner").mkdir()
-    script = f"import runpy, sys\nsys.path.insert(0, {str(Path(EXAMPLE[1]).parent)!r})\n"
-    (tool.folder / "inner" / "own.py").write_text(f"{script}runpy.run_path({EXAMPLE[1]!r}, run_name='__main__')\n")
+    python, example = PYTHON_EXAMPLE
+    script = f"import runpy, sys\nsys.path.insert(0, {str(Path(example).parent)!r})\n"
+    (tool.folder / "inner" / "own.py").write_text(f"{script}runpy.run_path({example!r}, run_name='__main__')\n")
     inner = Tool(tool.folder / "inner", tool.natives)
-    _, first = inner.run([EXAMPLE[0], "own.py", "--kernel", "saxpy"])
+    _, first = inner.run([python, "own.py", "--kernel", "saxpy"])
     again = tool("run", "--again", str(first), "--no-report")
     assert (again.returncode, again.stdout) == (0, "saxpy ok\n"), again.stderr
     assert len([path for path in first.parent.iterdir() if path.is_dir()]) == 2

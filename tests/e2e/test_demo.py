@@ -13,7 +13,8 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
 from ..launcher.terminal import terminal
-from .conftest import EXAMPLE, RUN, Tool
+from .conftest import PYTHON_EXAMPLE as EXAMPLE
+from .conftest import RUN, Tool
 
 KERNELS = list(demo.EXAMPLES)
 
