@@ -12,7 +12,7 @@ import pytest
 
 from tests.engine.cubin_entries import kernels_in
 from tests.ptx.corpus import DATA
-from tests.sass.conftest import ARCHITECTURES, assembled, disassembled
+from tests.sass.conftest import ARCHITECTURES, assembled, code_texts, disassembled
 from tests.sass.kernels import NO_PARAMETERS, SAXPY, SEVERAL, VARIABLES
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.binaries.line_tables import cut_table
@@ -43,11 +43,12 @@ from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.uniform_registers import named_uniform_registers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from tui_probe.engine.reception import Answer
     from tui_probe.reasons import Reason
+    from tui_probe.sass.words import Word
 
 __all__ = ["assembled", "disassembled"]
 IMAGE = (DATA / "image.no_ptx.cubin").read_bytes()
@@ -194,12 +195,11 @@ def test_one_from_the_cache_is_not_used_where_grafts_are_off(tmp_path: Path) -> 
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_added_code_keeps_the_uniform_registers_of_the_kernel(
-    assembled: Callable[[str, int], Cubin],
-    disassembled: Callable[[bytes], dict[int, str]],
-    arch: int,
-    sampled: bool,
+    assembled: Callable[[str, int], Cubin], arch: int, sampled: bool
 ) -> None:
     grafter = Grafter(load_probe("block_sched"), Assembler(), sampled=sampled)
+    added: list[Sequence[Word]] = []
+    parameters = []
     for text, name in ((SAXPY, "saxpy"), (NO_PARAMETERS, "bare"), (VARIABLES, "varied")):
         cubin = assembled(text, arch)
         made = grafter.graft(cubin, name)
@@ -210,9 +210,10 @@ def test_added_code_keeps_the_uniform_registers_of_the_kernel(
         )
         assert mine
         assert not mine & others
-        shown = [text for at, text in disassembled(made.probed).items() if at >= before.code.size]
-        parameters = before.base + before.first_added
-        assert any(f"c[0x0][{parameters:#x}]" in text for text in shown), "the map's address where it lies"
+        added.append(after.words[len(before.words) :])
+        parameters.append(before.base + before.first_added)
+    for texts, parameter in zip(code_texts(arch, *added), parameters, strict=True):
+        assert any(f"c[0x0][{parameter:#x}]" in text for text in texts), "the map's address where it lies"
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import subprocess
 import tempfile
@@ -11,10 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tui_probe.binaries.cubin import Cubin
+from tui_probe.sass.words import code_of
 from tui_probe.toolchain import find_disassembler, find_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from tui_probe.sass.words import Word
 
 ARCHITECTURES = (80, 90, 100)
 _LINE = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
@@ -54,6 +58,23 @@ def disassembled() -> Callable[[bytes], dict[int, str]]:
         return {int(at, 16): text for at, text in _LINE.findall(code)}
 
     return disassemble
+
+
+def code_texts(arch: int, *codes: Sequence[Word]) -> list[list[str]]:
+    """Pieces of code as nvdisasm writes them, all by one start of it, where no symbol or section matters."""
+    tool = find_disassembler()
+    if tool is None:
+        pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
+    with tempfile.NamedTemporaryFile(suffix=".bin") as file:
+        file.write(code_of(word for code in codes for word in code))
+        file.flush()
+        command = [str(tool.path), "-ndf", "-b", f"SM{arch}", file.name]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    texts = iter([text for _, text in _LINE.findall(done.stdout)])
+    pieces = [list(itertools.islice(texts, len(code))) for code in codes]
+    assert [len(piece) for piece in pieces] == [len(code) for code in codes]
+    assert not list(texts)
+    return pieces
 
 
 @functools.cache

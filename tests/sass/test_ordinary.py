@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.sass.conftest import code_texts
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafting.snippet_ptx import EXIT_KERNEL, LEADING_BYTES, snippet_ptx
@@ -16,8 +16,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.sass.snippets import Snippet
 from tui_probe.sass.uniform_replacement import without_uniform
-from tui_probe.sass.words import Word, code_of
-from tui_probe.toolchain import find_disassembler
+from tui_probe.sass.words import Word
 
 ExitCode = Callable[..., tuple[Snippet, list[str]]]
 
@@ -33,9 +32,7 @@ def exit_code(tmp_path_factory: pytest.TempPathFactory) -> ExitCode:
     @functools.cache
     def both(arch: int) -> list[tuple[Snippet, list[str]]]:
         snippets = [assembled(arch, folder, sampled=sampled) for sampled in (False, True)]
-        texts = disassembled([word for snippet in snippets for word in snippet.words], arch, folder)
-        first = len(snippets[0].words)
-        return list(zip(snippets, (texts[:first], texts[first:]), strict=True))
+        return list(zip(snippets, code_texts(arch, *(snippet.words for snippet in snippets)), strict=True))
 
     return lambda arch, *, sampled: both(arch)[sampled]
 
@@ -45,18 +42,6 @@ def assembled(arch: int, folder: Path, *, sampled: bool) -> Snippet:
     source.write_text(snippet_ptx(load_probe("block_sched"), arch, sampled=sampled).text)
     Assembler().assemble(source, binary, f"sm_{arch}", EXIT_KERNEL)
     return Snippet.of(Cubin.read(binary.read_bytes()), EXIT_KERNEL, LEADING_BYTES, may_exit=True)
-
-
-def disassembled(words: list[Word], arch: int, folder: Path) -> list[str]:
-    tool = find_disassembler()
-    if tool is None:
-        pytest.skip("needs nvdisasm")
-    (folder / "code").write_bytes(code_of(words))
-    command = [str(tool.path), "-ndf", "-b", f"SM{arch}", str(folder / "code")]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    texts = [line.split("*/", 1)[1].strip(" ;") for line in text.splitlines() if "/*0" in line]
-    assert len(texts) == len(words)
-    return texts
 
 
 @pytest.mark.parametrize("sampled", [False, True])
