@@ -9,7 +9,7 @@ from tui_probe.probekit.evidence import SHARE, counted, timed
 from tui_probe.probekit.finding import Finding, brief_text, percent
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, ShareValue
 from tui_probe.probekit.metric import Metric
-from tui_probe.probekit.probe import LatencyCause, Probe, Question, of_sites
+from tui_probe.probekit.probe import LatencyCause, MeasuredWait, Probe, Question, of_sites
 from tui_probe.trace.source_lines import source_position
 
 from .analysis import DELAY, GROUPS, analyse
@@ -104,6 +104,16 @@ def _latency_cause(found: Stalls) -> LatencyCause | None:
     return LatencyCause(share, _wait_text(worst, found.life)) if worst is not None and share >= _NOTABLE else None
 
 
+def _measured_waits(found: Stalls) -> list[MeasuredWait]:
+    return [
+        MeasuredWait(
+            source_position(site.source) or site.opcode or "", site.kind, site.producer, site.cycles / found.life
+        )
+        for site in found.sites
+        if found.life
+    ]
+
+
 def _rows(of: ProbeResult, found: Stalls) -> LineRows:
     del of
     rows = [
@@ -157,6 +167,7 @@ PROBES: Final = tuple(
         lines=LINES,
         views=(STALLS_VIEW,),
         latency_cause=_latency_cause,
+        measured_waits=_measured_waits,
     )
     for name in GROUPS
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +23,8 @@ from tui_probe.probe_files.loading import load_probe
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.toolchain import find_tools
 from tui_probe.trace.follow import open_trace
+from tui_probe.trace.run_info import RunInfo
+from tui_probe.ui import rerun
 from tui_probe.verdicts.limiter import latency_cause
 
 CUBIN = DATA / "attn_fwd.sm_90a.cubin"
@@ -146,6 +149,32 @@ def test_sass_leads_from_a_wait_to_its_producer_and_back(trace: Path) -> None:
     assert view.target(at_producer, 200) == view.spot(wait, 200)
     assert any("waits for global memory: LDG tfa.py:6" in text for text in view.about(wait, 200))
     assert any("STS tfa.py:6 waits for it" in text for text in view.about(at_producer, 200))
+
+
+def test_comparison_has_waits_by_line(
+    trace: Path, groups: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    assert front.main(["compare", str(trace), str(groups), "--format", "json"]) == 0
+    waits = json.loads(capsys.readouterr().out)["waits"]
+    assert {wait["difference"] for wait in waits} == {0}  # only the candidate measured the second group
+    same = next(wait for wait in waits if wait["waits_for"] == "cp.async group")
+    assert same["producer"] == "LDGSTS tfa.py:11"
+    assert front.main(["compare", str(trace), str(groups)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "waits by line, share of warp life" in text
+    assert "tfa.py:9 cp.async group LDGSTS tfa.py:11 5% 5%" in text
+
+
+def test_again_offers_stalls_for_a_latency_bound_kernel(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = SimpleNamespace(verdict=SimpleNamespace(limit="latency"), cause="")
+    monkeypatch.setattr(rerun, "kernel_limiter", lambda _: unknown)
+    monkeypatch.setattr(rerun, "recorded_run", lambda *_: (RunInfo.__new__(RunInfo), ()))
+    monkeypatch.setattr(rerun, "_of_other_kernels", lambda *_: ())
+    kernel = open_trace(trace).kernels[0]
+    assert rerun.offer(trace, kernel).choices[0].value == "-p stalls"
+    unknown.cause = "known"
+    assert rerun.offer(trace, kernel).choices[0].value != "-p stalls"
 
 
 def test_latency_names_its_cause(trace: Path) -> None:

@@ -9,7 +9,7 @@ from tui_probe.draw import units
 from tui_probe.draw.column_order import UNSORTED
 from tui_probe.draw.shorten import shorten_apart
 from tui_probe.draw.spans import wrap
-from tui_probe.draw.table import Column, as_markdown, as_record, safe
+from tui_probe.draw.table import Column, as_markdown, as_record, safe, table
 from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.view import Document
 from tui_probe.errors import ChoiceError
@@ -44,6 +44,7 @@ from tui_probe.verdicts.comparison_verdict import (
 )
 from tui_probe.verdicts.finding_changes import finding_changes
 from tui_probe.verdicts.kernel_matching import match_shapes, match_traces
+from tui_probe.verdicts.wait_changes import WAIT_COLUMNS, wait_changes, wait_records
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -239,6 +240,8 @@ class Comparison(Document):
                 self._worst = len(lines) + heading_rows(pair) + row, first[1]
             self._lead(len(lines) + heading_rows(pair), (change_link(pair, value) for value in values))
             lines += pair_lines(pair, width, cut, self._order)
+        for pair in pairs:
+            lines += wait_lines(pair, width)
         for letter, kernels in self.unmatched.items():
             if kernels:
                 self._lead(len(lines) + 2, (kernel_link(letter, source) for source in kernels))
@@ -305,6 +308,7 @@ class Comparison(Document):
             "only_after": [source.kernel.demangled for source in self.unmatched["B"]],
             "figures": [*self.content.records()],
             "findings": [change.record() for change in self.findings],
+            "waits": wait_records([change for pair in self.pairs for change in pair.waits]),
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
@@ -338,6 +342,18 @@ class Comparison(Document):
             yield ""
             for source in kernels:
                 yield f"- only in {letter}: `{source.kernel.demangled}`"
+
+
+def wait_lines(pair: KernelPair, width: int) -> Iterator[Line]:
+    """Yield the table of waits by line; nothing unless both sides measured waits."""
+    if pair.waits:
+        names, rule, *rows = table(WAIT_COLUMNS, pair.waits, width - 2)
+        title = f" waits by line, share of warp life{f', {pair.name}' if pair.name else ''}"
+        yield ()
+        yield ((title, "head"),)
+        yield ((f"  {names}", "head"),)
+        yield ((f"  {rule}", "rule"),)
+        yield from (((f"  {row}", ""),) for row in rows)
 
 
 def _of_keys(changes: Iterable[ValueChange], keys: Collection[str]) -> Iterator[ValueChange]:
@@ -393,6 +409,7 @@ def _kernel_pair(match: KernelMatch, progress: Progress, *, only_pair: bool = Fa
         match.different,
         (match.one, match.other),
         findings,
+        wait_changes(match, named),
     )
 
 

@@ -84,6 +84,18 @@ class LatencyCause:
     words: str
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredWait:
+    """Waits at a ``place`` (``attn.py:31``, else the instruction), for a class and a ``producer``, as ``share`` of the
+    lifetime of warps.
+    """
+
+    place: str
+    kind: str
+    producer: str
+    share: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
     """Everything that a probe means.
@@ -118,6 +130,8 @@ class Probe:
     """Notes on a launch's values in tables."""
     latency_cause: Callable[[Any], LatencyCause | None] | None = None
     """Why a kernel that no unit limits waits; None where the launch does not show it."""
+    measured_waits: Callable[[Any], Sequence[MeasuredWait]] | None = None
+    """The waits of a launch by line, which comparison sets against those of another build."""
     metric_values: Callable[[Any], tuple[MetricValue, ...]] | None = None
     """The numbers of an analysis, where it depends on the launch which there are; ``metrics`` are then all of them."""
 

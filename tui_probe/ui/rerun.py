@@ -11,11 +11,13 @@ from tui_probe.errors import UsageError
 from tui_probe.pages.findings_page import all_questions, open_questions
 from tui_probe.probe_files.choices import built_in_sets
 from tui_probe.probe_files.loading import DEFAULT_PROBE
+from tui_probe.probekit.registry import probe_names_where
 from tui_probe.trace.recent import brief, run_before
 from tui_probe.trace.run_info import MissingDirectoryError, recorded_run
 from tui_probe.ui.requests import CommandToPaste, ComparisonRequest, RerunRequest
 from tui_probe.ui.screens.lists import PickerItem
 from tui_probe.ui.views.recent import age_text
+from tui_probe.verdicts.limiter import kernel_limiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,6 +100,7 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
         info, _ = recorded_run(trace, shlex.split(first))
     except UsageError as error:
         return _offer_without_rerun(trace, error, before)
+    first = first or _cause_option(kernel)
     compare = () if before is None else (_compare_choice(before),)
     asked = [] if kernel is None else open_questions(kernel, (), of_program=True)
     questions = [
@@ -109,6 +112,7 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
     survey = survey_choice(SURVEY_OPTION)
     if first and all(item.value != first for item in (survey, *questions)):
         known = {question.option: question.words for question in all_questions()}
+        known |= {f"-p {name}": probe_set.title for name, probe_set in built_in_sets().items()}
         fixed = (words for option, words in OPTION_QUESTIONS.items() if first.startswith(option))
         label = next(fixed, known.get(first, "what this page shows"))
         questions.append(PickerItem(first, label, value=first))
@@ -120,6 +124,20 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
     other_choices = (*questions[lacking:], between_choice(BETWEEN), *others, AS_BEFORE)
     choices = (*questions[:lacking], *compare, survey, *other_choices)
     return RerunOffer(trace, choices, before=before)
+
+
+def _cause_option(kernel: Kernel | None) -> str:
+    """Return the option of the set of probes that shows why a latency bound kernel waits; "" if that is known, if
+    another unit limits the kernel, and on the simulated GPU, which runs PTX.
+    """
+    if kernel is None or kernel.trace.state.simulated:
+        return ""
+    limiter = kernel_limiter(kernel)
+    if limiter is None or limiter.verdict.limit != "latency" or limiter.cause:
+        return ""
+    probes = set(probe_names_where(lambda probe: probe.latency_cause))
+    sets = (name for name, own in built_in_sets().items() if {each.partition(":")[0] for each in own.choices} <= probes)
+    return next((f"-p {name}" for name in sets), "")
 
 
 def _of_other_kernels(info: RunInfo, kernel: Kernel | None) -> Iterator[PickerItem]:
