@@ -80,6 +80,24 @@ def test_background_threads_ask_for_several_kernels_at_a_time(host: Host, engine
     assert [outcome[0] for outcome in run.outcomes()] == ["probed"] * 3, run.stderr
 
 
+def test_kernels_of_large_launches_are_prepared_first(host: Host, engine: Engine) -> None:
+    """With one processor two threads prepare: the kernels behind the first three wait for one of them."""
+    sizes = (1, 1, 1, 2, 64, 8)
+    script = f"""
+import os
+os.sched_setaffinity(0, {{min(os.sched_getaffinity(0))}})
+context()
+owner = module()
+w, n = word(0), c_int(1)
+functions = [function(owner, f"add{{i}}__8_4") for i in range({len(sizes)})]
+for f, size in zip(functions, {sizes}):
+    launch(f, w, n, grid=(size, 1, 1))
+time.sleep({5 * PREPARING})
+"""
+    assert host.python(script, TUI_PROBE_LAUNCHES="auto").status == 0
+    assert engine.prepared[3:6] == ["add4__8_4", "add5__8_4", "add3__8_4"]
+
+
 def test_all_launches_wait_where_all_are_to_be_probed(host: Host) -> None:
     run = host.python(SEVERAL, TUI_PROBE_LAUNCHES="")
     assert run.stdout == "3\n"

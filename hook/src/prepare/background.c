@@ -21,7 +21,7 @@
 enum { WAIT_NANOSECONDS = 1000000000, WAIT_PART = 20 };
 
 struct job {
-    struct job *next;
+    struct job *next; /* the next newer one */
     struct kernel *kernel;
     struct kernel_probe *form; /* whose sampled form is wanted; NULL: the kernel is */
     struct launch launch; /* its shape and function; nothing that points into the program */
@@ -61,14 +61,28 @@ static void prepare(struct job *job)
         prepare_kernel(job->kernel, &job->launch);
 }
 
+/* Threads of the launch that asked: the larger, the more time of the GPU the kernel takes, as far as anything tells. */
+static double size_of(const struct job *job)
+{
+    double threads = 1;
+    for (int i = 0; i < 3; i++)
+        threads *= (double)job->launch.grid[i] * job->launch.block[i];
+    return threads;
+}
+
+/* Takes the job of the largest launch, the oldest of several: launches pass until their kernel is prepared. */
 static struct job *next_job(void)
 {
     while (!oldest)
         pthread_cond_wait(&arrived, &mutex);
-    struct job *job = oldest;
-    oldest = job->next;
-    if (!oldest)
-        newest = &oldest;
+    struct job **largest = &oldest;
+    for (struct job **at = &oldest->next; *at; at = &(*at)->next)
+        if (size_of(*at) > size_of(*largest))
+            largest = at;
+    struct job *job = *largest;
+    *largest = job->next;
+    if (!*largest)
+        newest = largest;
     n_queued--;
     return job;
 }
