@@ -1,12 +1,12 @@
 """Kernels without a result in the first run on a machine, since they were still being prepared.
 
-    python -m tests.bench.first_run [--sim] [--tool PATH] [--probe survey] [-- COMMAND...]
+    python -m tests.bench.first_run [--sim] [--tool PATH] [--probe survey] [--real NAME... | -- COMMAND...]
 
 Each program runs once with an empty cache. `--sim` has the simulated GPU in the place of a real one: its launches wait
 for no kernel here, as on a GPU. `--tool` is another tui-probe to compare with. A row has the kernels that were
 launched, those without a result for this reason, the kernels from the cache that were prepared ahead of their launch,
 and the seconds of the run. Without a command these are programs of this repository, some of which work for a while
-between loading their kernels and launching them.
+between loading their kernels and launching them; with `--real` those of `tests/bench/programs`, which need a GPU.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.bench.real_programs import prepared
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -47,11 +49,12 @@ def main() -> None:
     parser.add_argument("--sim", action="store_true")
     parser.add_argument("--tool", type=Path)
     parser.add_argument("--probe", default="survey")
+    parser.add_argument("--real", nargs="+", default=[], metavar="NAME")
     parser.add_argument("command", nargs="*")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        programs = {" ".join(options.command): options.command} if options.command else own_programs(folder)
+        programs = chosen_programs(folder, options)
         sys.stdout.write(f"{'program':<40}{'kernels':>8}{'missed':>8}{'ahead':>8}{'seconds':>9}\n")
         total = missed = 0
         for number, (program, command) in enumerate(programs.items()):
@@ -61,6 +64,13 @@ def main() -> None:
             sys.stdout.write(row)
             sys.stdout.flush()
         sys.stdout.write(f"missed {missed} of {total} kernels\n")
+
+
+def chosen_programs(folder: Path, options: argparse.Namespace) -> dict[str, list[str]]:
+    """Names and commands of what is to run."""
+    if options.real:
+        return prepared(folder, options.real)
+    return {" ".join(options.command): options.command} if options.command else own_programs(folder)
 
 
 def own_programs(folder: Path) -> dict[str, list[str]]:

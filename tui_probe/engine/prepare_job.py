@@ -33,8 +33,9 @@ _NO_PTX_REASONS: Final = frozenset({"no-ptx", "ptx-for-other-gpu", "no-ptx-for-k
 """Codes of images that may have SASS of the kernel."""
 
 
-_LOCK_SECONDS: Final = 30.0
-"""Seconds to wait for another process that prepares the same kernel: more than ptxas mostly takes."""
+_LOCK_SECONDS: Final = 10.0
+"""Seconds to wait for another process that prepares the same kernel: more than ptxas mostly takes, and less than what
+a launch waits for the engine."""
 _TAKEN: Final = Answer.refusal("skipped", because("being-prepared"))
 
 
