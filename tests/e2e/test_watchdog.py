@@ -25,6 +25,10 @@ def stuck(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> dict[str, 
     done = tool("run", "--sim", "--no-check", "--no-report", "--watchdog", "400ms", "--", "sh", "-c", script)
     traces = sorted((tool.folder / "trace").iterdir())
     assert len(traces) == len(KINDS), done.stderr
+    for trace in traces:
+        log = (trace / "event.log").read_text()
+        assert "[exec] probe-mem 0 (bytes)" in log, "a watched launch has no records of its own"
+        assert log.rindex("[exec] save result/") < log.index("[stuck] ") < log.index("[exit] signal 15")
     shown = [tool("show", "stuck", str(trace), "--format", "json").stdout for trace in traces]
     documents = [json.loads(text) for text in shown]
     return {str(document["kernel"]["name"]): document["data"] for document in documents}

@@ -204,6 +204,15 @@ static inline struct kernel_probe *kernel_probe_launched(struct kernel_probe *pr
     return fused && !atomic_load_explicit(&fused->reason, memory_order_acquire) ? fused : probe;
 }
 
+/* True if launches with PROBE leave records: not all of its maps are for the watchdog only. */
+static inline bool kernel_probe_leaves_records(const struct kernel_probe *probe)
+{
+    bool any = !probe->resident;
+    for (size_t i = 0; i < probe->n_maps && !any; i++)
+        any = probe->maps[i].layout != MAP_RESIDENT;
+    return any;
+}
+
 /* The next probe of those that leave records in a launch with PROBE, which are itself, or the parts of a fused one. The
  * first for LAST NULL; NULL behind the last. */
 static inline struct kernel_probe *kernel_probe_next(struct kernel_probe *probe, struct kernel_probe *last)

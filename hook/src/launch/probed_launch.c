@@ -79,7 +79,7 @@ static CUresult launch_with(struct launch *launch, struct launch_resources *reso
         return launch_pass(launch, reason);
     probed_log_launch(launch, resources->probe, arguments, result);
     launch_resources_launched(resources, launch, result);
-    if (result == CUDA_SUCCESS && !resources->chunk)
+    if (result == CUDA_SUCCESS && !kernel_probe_leaves_records(resources->probe))
         launch_count_watched();
     if (result == CUDA_SUCCESS || error_is_sticky(result))
         return result;

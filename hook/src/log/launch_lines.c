@@ -79,7 +79,7 @@ static void probed_lines(const struct launch_record *r)
     log_file_append("[exec] grid %u %u %u block %u %u %u shared %u kernel %u launch %llu stream %llx\n", r->grid[0],
                     r->grid[1], r->grid[2], r->block[0], r->block[1], r->block[2], r->shared, r->kernel->index,
                     (ull)r->number, (ull)r->stream);
-    const ull total = map_lines(r);
+    const ull total = kernel_probe_leaves_records(r->probe) ? map_lines(r) : 0;
     log_file_append("[exec] probe-mem %llu (bytes)\n", total);
     log_file_append("[exec] %s %d\n", r->result == 0 ? "succeed" : "failed", r->result);
 }
@@ -103,13 +103,13 @@ static void tell_limit(void)
                     name, (ull)atomic_load(&budget->limit), (ull)atomic_load(&budget->used), name);
 }
 
-/* Recorded launches are listed: there are no more of those than result files. */
+/* Recorded launches are listed: there are no more of those than result files. Not so launches that are only watched. */
 static bool is_listed(const struct launch_record *r)
 {
-    if (!r->reason || control_log_is_open())
+    if ((!r->reason && kernel_probe_leaves_records(r->probe)) || control_log_is_open())
         return true;
     atomic_fetch_add(&control->log_bytes.refused, 1);
-    if (launch_reason_has_run(r->reason))
+    if (!r->reason || launch_reason_has_run(r->reason))
         atomic_fetch_add(&r->kernel->unlisted, 1);
     tell_limit();
     return false;

@@ -86,7 +86,7 @@ static void log_launch(const struct watched_launch *watched)
                             .stream = (CUstream)(uintptr_t)watched->stream};
     memcpy(launch.grid, watched->grid, sizeof launch.grid);
     memcpy(launch.block, watched->block, sizeof launch.block);
-    if (watched_launch_logs(watched->number))
+    if (watched->group && watched_launch_logs(watched->number)) /* the lines of a graph's nodes are others */
         launch_log_probed(&launch, watched->probe, NULL, CUDA_SUCCESS);
 }
 
