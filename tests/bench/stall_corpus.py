@@ -123,8 +123,8 @@ class Corpus:
                 return
             _, waits = graft_waits(target, self._probe, self._snippets, sampled=False)
         except ProbeError as error:
-            code = error.reason.code if error.reason else type(error).__name__
-            acceptance.refused[code].append(name)
+            code = error.reason.code if error.reason else None
+            acceptance.refused[code or type(error).__name__].append(name)
             return
         own = {site.index for site in sites if site.own not in (None, "sleep")}
         acceptance.accepted += 1

@@ -118,7 +118,7 @@ def test_finding_names_wait_and_producer(trace: Path, capsys: pytest.CaptureFixt
     assert "of warp life" in report
 
 
-def test_lines_of_all_groups_stand_beside_code(groups: Path) -> None:
+def test_code_shows_lines_of_all_groups(groups: Path) -> None:
     opened = open_trace(groups)
     measures = measures_of(ViewSource(opened, opened.kernels[0]))
     assert measures is not None

@@ -1,4 +1,4 @@
-"""Wait sites of a kernel with the source line of each instruction, from its machine code."""
+"""Wait sites and spills of a kernel with the source line of each instruction, from its machine code."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from tui_probe.engine.grafting.sass_site_file import source_lines
 from tui_probe.engine.kernel_cache import PRUNED_FILE
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.reasons import because
+from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.operations import operation_name
 from tui_probe.sass.scoreboards import wait_sites
+from tui_probe.sass.spills import spills_by_line, stack_accesses
 from tui_probe.sass.target import GraftTarget
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.image_kernels import FoundKernel
     from tui_probe.reasons import Reason
     from tui_probe.sass.scoreboards import Producer, WaitSite
+    from tui_probe.sass.spills import SpillLine
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class KernelWaits:
     names: tuple[str, ...] = ()
     lines: dict[int, tuple[str, int]] | None = None
     reason: Reason | None = None
+    spills: tuple[SpillLine, ...] = ()
+    """Accesses of the stack by source line."""
 
     @property
     def instructions(self) -> int:
@@ -54,7 +59,9 @@ def kernel_waits(kernel: FoundKernel, directory: Path) -> KernelWaits:
         cubin = kernel.machine_code() or _assembled_cubin(directory, f"sm_{kernel.arch}")
         target = GraftTarget.of(cubin, kernel.name)
         names = tuple(operation_name(word, target.arch) or f"{word.operation:#05x}" for word in target.words)
-        return KernelWaits(tuple(wait_sites(target)), names, source_lines(target))
+        graph, lines = FlowGraph.of(target), source_lines(target)
+        spills = tuple(spills_by_line(stack_accesses(target, graph), lines))
+        return KernelWaits(tuple(wait_sites(target, graph)), names, lines, spills=spills)
     except (ImageError, UnsupportedKernelError) as error:
         return KernelWaits(reason=error.reason)
 

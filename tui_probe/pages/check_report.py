@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.wait_listing import KernelWaits
     from tui_probe.probe_model.probe import Map, Probe
     from tui_probe.sass.scoreboards import Producer, WaitSite
+    from tui_probe.sass.spills import SpillLine
     from tui_probe.toolchain import Tool
     from tui_probe.trace.kernel_files import ProcessLog, Resources
 
@@ -35,6 +36,7 @@ VERSION = 1
 """Version of the JSON; it rises when a key changes its meaning or goes."""
 _NO_ASSEMBLER_NOTE = "no ptxas found, so registers and spills are unknown"
 _VERIFIED_NOTE = "the probe writes only its own registers and maps and stays within its snippets"
+_SPILL_HEADINGS: Final = ("source", "loads", "stores", "bytes per thread", "loops")
 _HEADINGS: Final = ("offset", "SASS", "source", "loops", "waits for", "producers")
 _MOST_PRODUCERS: Final = 3
 
@@ -313,6 +315,15 @@ def wait_lines(waits: KernelWaits) -> Iterator[str]:
     kinds = Counter(site.kind for site in waits.sites)
     yield f"  by class  {', '.join(f'{WAIT_CLASSES[kind]} {number}' for kind, number in kinds.most_common())}"
     yield from _aligned([_HEADINGS, *(_cells(waits, site) for site in waits.sites)])
+    if waits.spills:
+        accesses = sum(len(line.offsets) for line in waits.spills)
+        yield f"  stack     {counted(accesses, 'SASS instruction')} that load or store the stack, e.g. spills"
+        yield from _aligned([_SPILL_HEADINGS, *map(_spill_cells, waits.spills)])
+
+
+def _spill_cells(line: SpillLine) -> tuple[str, ...]:
+    place = NOT_MEASURED if line.place is None else f"{PurePosixPath(line.place[0]).name}:{line.place[1]}"
+    return place, str(line.loads), str(line.stores), str(line.bytes), str(line.depth)
 
 
 def _cells(waits: KernelWaits, site: WaitSite) -> tuple[str, ...]:
@@ -355,7 +366,14 @@ def wait_record(waits: KernelWaits) -> dict[str, Any]:
         "reason": waits.reason and waits.reason.sentence,
         "instructions": waits.instructions or None,
         "sites": [_site_record(waits, site) for site in waits.sites],
+        "spills": [_spill_record(line) for line in waits.spills],
     }
+
+
+def _spill_record(line: SpillLine) -> dict[str, Any]:
+    file, number = line.place or (None, None)
+    counts = {"loads": line.loads, "stores": line.stores, "bytes": line.bytes, "loops": line.depth}
+    return {"file": file, "line": number, **counts, "offsets": list(line.offsets)}
 
 
 def _site_record(waits: KernelWaits, site: WaitSite) -> dict[str, Any]:

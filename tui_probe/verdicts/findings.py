@@ -26,6 +26,7 @@ from tui_probe.trace.kernel_files import short_position
 from tui_probe.trace.sites import source_lines
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
 from tui_probe.verdicts.simulator_findings import simulator_findings
+from tui_probe.verdicts.spill_lines import spill_text, worst_spill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -169,12 +170,16 @@ def _spill_finding(kernel: KernelFacts) -> Iterator[Finding]:
     spilled = kernel.spills_pruned
     if spilled:
         text = f"{units.size(spilled)} stored and loaded per thread, in addition to {kernel.registers_pruned} registers"
+        worst, values = worst_spill(kernel), {"spill_bytes": counted(spilled, "B", 0)}
+        if worst is not None:
+            text += f"; {spill_text(worst)}"
+            values |= {"line_loads": counted(worst.loads), "line_stores": counted(worst.stores)}
         yield Finding(
             SPILLS_KEY,
             "spills",
             text,
             stands_out=True,
-            values={"spill_bytes": counted(spilled, "B", 0)},
+            values=values,
             advice=_SPILL_ADVICE,
         )
 
