@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from textual._compositor import Compositor
+from textual._context import active_app
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
@@ -81,6 +83,20 @@ def _parsed_styles() -> Iterator[None]:
         yield
 
 
+_render_update = Compositor.render_update
+
+
+@pytest.fixture(autouse=True)
+def _one_frame_per_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a terminal, ``settle`` draws all that changed: a new screen would be drawn four times, a step twice."""
+
+    def render_for_terminal(compositor: Compositor, full: bool = False, **options: Any) -> Any:
+        is_drawn = full or not active_app.get().is_headless
+        return _render_update(compositor, full, **options) if is_drawn else None
+
+    monkeypatch.setattr(Compositor, "render_update", render_for_terminal)
+
+
 @pytest.fixture(autouse=True)
 def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames come with ``refresh`` and ``tick`` only, and all traces and findings with one of them; messages stay, and
@@ -140,6 +156,8 @@ class Stage:
                 break
         else:
             pytest.fail(f"messages lead to messages without an end\n{self.text}")
+        if self.app.is_running:
+            _render_update(self.app.screen._compositor, screen_stack=self.app._background_screens)
 
     def is_working(self) -> bool:
         """Return whether a background thread works, or its result waits. No one takes results of an ended program."""

@@ -29,11 +29,12 @@ class Emulated:
         self.screen = pyte.Screen(*size)
         self.stream = pyte.ByteStream(self.screen)
         self.received = 0
-        """Characters."""
+        """Bytes."""
 
     def feed(self, data: str) -> None:
-        self.received += len(data)
-        self.stream.feed(UNKNOWN_TO_PYTE.sub(b"", data.encode()))
+        sent = data.encode()
+        self.received += len(sent)
+        self.stream.feed(UNKNOWN_TO_PYTE.sub(b"", sent))
 
     @property
     def text(self) -> str:

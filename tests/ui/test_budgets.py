@@ -1,8 +1,11 @@
-"""Bytes that the screen sends at 200x50: first paint, pages of code, cursor moves, and nothing while idle."""
+"""Bytes that the screen sends, on an emulated terminal: first paint, pages, cursor moves, and nothing while idle."""
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.recorded import H200, unpacked
 from tests.ui.emulated import on_emulated
@@ -11,8 +14,6 @@ from tui_probe.ui.live.feed import Session
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 PAGE = 25_000
 BUDGETS = {
@@ -49,3 +50,35 @@ async def test_frames_keep_their_byte_budgets(tmp_path: Path, monkeypatch: pytes
         await measure("idle")
     over = {name: size for name, size in sent.items() if size > BUDGETS.get(name, PAGE)}
     assert not over, sent
+
+
+async def test_pages_and_kernel_steps_keep_their_byte_budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = unpacked(H200 / "demo", tmp_path)
+    async with on_emulated(Session(traces=(trace,)), (200, 50), Appearance(), monkeypatch) as (stage, terminal):
+        await stage.press("j", "j", "j", "j")
+        sent = {}
+        for key in ("enter", *(key for page in "2367" for key in (page, "]", "["))):
+            before = terminal.received
+            await stage.press(key)
+            sent[f"{len(sent)}: {key}"] = terminal.received - before
+        assert all(0 < size <= PAGE for size in sent.values()), sent
+
+
+@pytest.mark.parametrize(("page", "name"), [("3", "probed.ptx"), ("4", "changes")])
+async def test_cursor_in_text_keeps_its_byte_budget(
+    page: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line costs what changes of two gutters and the state line; with the half windows in between 1 KB on average."""
+    trace = unpacked(H200 / "demo", tmp_path)
+    async with on_emulated(Session(traces=(trace,)), (200, 50), Appearance(), monkeypatch) as (stage, terminal):
+        await stage.press("j", "j", "j", "j", "enter", page)
+        assert name in terminal.text
+        sent = []
+        for _ in range(30):
+            before = terminal.received
+            await stage.press("j")
+            sent.append(terminal.received - before)
+        assert min(sent) > 0
+        assert median(sent) <= 300, sent
+        assert sum(sent) / len(sent) <= 1000, sent
+        assert terminal.text.count("▌") == 1

@@ -232,26 +232,6 @@ def _seconds(terminal: Terminal, *, locked: bool = False) -> int:
     return 60 * int(match[1] or 0) + int(match[2])
 
 
-def test_byte_budgets_of_the_kernel_screen(tmp_path: Path) -> None:
-    """A run on an H200: pages and steps to the next kernel, at 200×50."""
-    shutil.copytree(ROOT / "tests" / "data" / "h200" / "demo", tmp_path / "trace")
-    with Terminal(on_screen(tmp_path), (200, 50)) as terminal:
-        terminal.wait("7 kernels")
-        terminal.type("jjjj")
-        before = terminal.quiet(0.4, steady=True)
-        terminal.type("\r")
-        terminal.wait("static shared")
-        assert terminal.quiet(0.4, steady=True) - before <= 25_000, "open the selected kernel"
-        for page in "2367":
-            for key, what in ((page, "page"), ("]", "kernel step")):
-                before = terminal.count
-                terminal.type(key)
-                after = terminal.quiet(0.4, steady=True)
-                assert 0 < after - before <= 25_000, f"{what} {page}"
-            terminal.type("[")
-            terminal.quiet(0.3, steady=True)
-
-
 def test_byte_budgets_of_the_preview(tmp_path: Path) -> None:
     """Nothing of it is sent while the selection moves, then some lines that others are not sent again with."""
     shutil.copytree(ROOT / "tests" / "data" / "h200" / "demo", tmp_path / "trace")
@@ -273,27 +253,6 @@ def test_byte_budgets_of_the_preview(tmp_path: Path) -> None:
         terminal.type("kkkkk")
         terminal.wait("of #1: running blocks")
         assert terminal.quiet(0.6, steady=True) - before <= 5000, "five moves, one preview"
-
-
-def test_byte_budgets_of_the_cursor_in_text(tmp_path: Path) -> None:
-    """A line costs what changes of two gutters and the state line; with the half windows in between 1 KB on average."""
-    shutil.copytree(ROOT / "tests" / "data" / "h200" / "demo", tmp_path / "trace")
-    with Terminal(on_screen(tmp_path), (200, 50)) as terminal:
-        terminal.wait("7 kernels")
-        terminal.type("jjjj\r")
-        for page, here in (("3", "probed.ptx"), ("4", "changes")):
-            terminal.type(page)
-            terminal.wait(lambda here=here: here in terminal.text and "▌" in terminal.text)  # type: ignore[misc]
-            sent, counts = [], [terminal.quiet(0.2, steady=True)]
-            for _ in range(30):
-                seen = terminal.text
-                terminal.type("j")
-                terminal.wait(lambda seen=seen: terminal.text != seen)  # type: ignore[misc]
-                counts.append(terminal.quiet(0.1, steady=True))
-                sent.append(counts[-1] - counts[-2])
-            assert median(sent) <= 300, f"cursor in page {page}: {sent}"
-            assert sum(sent) / len(sent) <= 1000, f"cursor in page {page} on average: {sent}"
-            assert terminal.text.count("▌") == 1
 
 
 def test_on_a_slow_line_the_screen_is_current_and_keys_act(root: Path) -> None:
