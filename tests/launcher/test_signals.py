@@ -179,10 +179,16 @@ def test_ctrl_z_where_no_shell_could_continue_the_job(tool: Runner, script: Scri
 
 
 def test_a_new_window_size_reaches_the_target(tool: Runner, script: Script) -> None:
+    """The target waits for the signal: Python would run no handler for one that comes just before ``input`` reads."""
     source = """
 import os, signal
-signal.signal(signal.SIGWINCH, lambda *_: print('size', *os.get_terminal_size(), flush=True))
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGWINCH})
 print('ready', flush=True)
+size = ()
+while size != (200, 50):
+    signal.sigwait({signal.SIGWINCH})
+    size = os.get_terminal_size()
+    print('size', *size, flush=True)
 input()
 """
     with on_terminal(tool, script(source)) as screen:
