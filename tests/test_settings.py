@@ -139,6 +139,7 @@ def test_limits_of_a_run_come_from_the_command_line_before_the_settings(monkeypa
     monkeypatch.setattr(run_options, "user_settings", lambda: settings)
     names = (
         "max_trace_bytes", "max_result_files", "max_log_bytes", "max_write_rate", "max_probe_memory", "max_host_memory",
+        "max_kept_bytes",
     )  # fmt: skip
     arguments = argparse.Namespace(**dict.fromkeys(names) | {"max_result_files": 7})
     assert run_options.limits_of(arguments) == {

@@ -50,6 +50,7 @@ class Settings:
     min_free_disk: str | None = None
     max_probe_memory: str | None = None
     max_host_memory: str | None = None
+    max_kept_bytes: str | None = None
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     path: Path = field(default_factory=Path)
     found: bool = False
@@ -82,6 +83,8 @@ LIMITS = (
             'max_probe_memory = "2G"'),
     Setting("max_host_memory", str, "`256M`", "`--max-host-memory` of `run`: records in flight and copies of PTX",
             'max_host_memory = "1G"'),
+    Setting("max_kept_bytes", str, "`1G`", "`--max-kept-bytes` of `run`: memory saved for `--keep-launch`",
+            'max_kept_bytes = "8G"'),
 )  # fmt: skip
 _AMOUNTS = {setting.key: rf"{_SIZE}|NONE" for setting in LIMITS} | {
     "min_free_disk": rf"0|{_SIZE}|\d{{1,2}}%|{_SIZE},\d{{1,2}}%",

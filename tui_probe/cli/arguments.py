@@ -142,6 +142,14 @@ def launches(text: str) -> str:
     return compact
 
 
+def kept_launch(text: str) -> str:
+    """``KERNEL@N``: a part of a kernel's name, and the number of a launch, without which it is 0."""
+    kernel, at, number = text.rpartition("@") if "@" in text else (text, "@", "0")
+    if not kernel or "\n" in kernel or not re.fullmatch(r"[0-9]{1,18}", number):
+        raise argparse.ArgumentTypeError(f"{text!r} is not KERNEL@N, e.g. matmul@3: a name and the number of a launch")
+    return f"{kernel}{at}{number}"
+
+
 def sample(text: str) -> str:
     """``1/16`` one block in 16, ``0-131`` those of a range, ``64`` as many spread over the grid."""
     try:

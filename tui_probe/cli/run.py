@@ -38,7 +38,7 @@ NUMBERS: Final = {
     "after": "after", "duration": "for", "watchdog": "watchdog",
     "max_trace_bytes": "max_trace_bytes", "max_result_files": "max_result_files",
     "max_log_bytes": "max_log_bytes", "max_write_rate": "max_write_rate", "max_probe_memory": "max_probe_memory",
-    "max_host_memory": "max_host_memory",
+    "max_host_memory": "max_host_memory", "max_kept_bytes": "max_kept_bytes",
 }  # fmt: skip
 SWITCHES: Final = ("benchmark", "save_results", "memusage", "replay", "wait", "detail", "capture_range", "tensors")
 PROBE_MODES: Final = ("benchmark", "save_results", "memusage")

@@ -22,6 +22,7 @@ from tui_probe.probe_files.loading import DEFAULT_PROBE, built_in_files, install
 from .arguments import (
     count,
     default_launches,
+    kept_launch,
     launches,
     limit,
     min_free,
@@ -44,7 +45,7 @@ METRIC = re.compile(r"\w+__[\w.]+|(?:group|regex|breakdown|pmsampling):\S+")
 HOOK_OPTIONS = (
     "benchmark", "replay", "wait", "memusage", "detail", "machine_code", "kernel", "exclude", "launches",
     "max_trace_bytes", "max_result_files", "max_log_bytes", "max_write_rate", "min_free_disk", "max_probe_memory",
-    "max_host_memory",
+    "max_host_memory", "keep_launch", "max_kept_bytes",
     "after", "duration", "watchdog", "nvtx", "tensors", "driver", "sim", "sim_arch", "no_check", "name",
 )  # fmt: skip
 USAGE = "tui-probe run [options] [--] COMMAND..."
@@ -205,6 +206,11 @@ def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
         help="probe the SASS of kernels without PTX: auto (not of cuBLAS, cuDNN and other closed libraries), all (check"
              " their licenses) or off; default auto",
     )  # fmt: skip
+    chosen.add_argument(
+        "--keep-launch", type=kept_launch, action="append", metavar="KERNEL@N",
+        help="save the first launch from number N on, as pages count launches, of a kernel with KERNEL in its name: its"
+             " image, parameters and memory, for `tui-probe extract`; repeat it for more; see `help reproducer`",
+    )  # fmt: skip
     chosen.add_argument("--no-times", action="store_true", help="do not sample GPU times")
     chosen.add_argument(
         "--tensors", action="store_true",
@@ -253,6 +259,10 @@ def add_limits(limits: argparse._ArgumentGroup) -> None:
     limits.add_argument(
         "--max-probe-memory", type=size, metavar="SIZE",
         help="limit the GPU memory of probes, e.g. 512M; default: a tenth of the free memory",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-kept-bytes", type=limit, metavar="SIZE",
+        help="save at most SIZE of memory for --keep-launch, before and after; none: no limit; default 1G",
     )  # fmt: skip
     limits.add_argument(
         "--max-host-memory", type=size, metavar="SIZE",
@@ -329,6 +339,7 @@ def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOpti
         replay=arguments.replay,
         wait=arguments.wait or bool(arguments.watchdog),
         watchdog=arguments.watchdog,
+        kept_launches=tuple(arguments.keep_launch or ()),
         memusage=arguments.memusage,
         detail=wants_detail(arguments),
         machine_code=arguments.machine_code or user_settings().machine_code or AUTO,
@@ -369,7 +380,7 @@ def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """The limits of RunOptions: what the command line says, else the settings, else what holds anyway."""
     readers: dict[str, Callable[[str], int]] = {
         "max_trace_bytes": limit, "max_result_files": count, "max_log_bytes": limit, "max_write_rate": limit,
-        "max_probe_memory": size, "max_host_memory": size,
+        "max_probe_memory": size, "max_host_memory": size, "max_kept_bytes": limit,
     }  # fmt: skip
     budgets = {}
     for name, reader in readers.items():

@@ -15,7 +15,7 @@ from tui_probe.probe_model.probe import fused_places
 
 from .control import NO_LIMIT
 from .driver import package_path
-from .options import ALL, AUTO, MAX_LOG_BYTES, MAX_RESULT_FILES, MAX_TRACE_BYTES, MAX_WRITE_RATE
+from .options import ALL, AUTO, MAX_KEPT_BYTES, MAX_LOG_BYTES, MAX_RESULT_FILES, MAX_TRACE_BYTES, MAX_WRITE_RATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -225,6 +225,8 @@ def option_variables(options: RunOptions) -> dict[str, str]:
         "TUI_PROBE_BENCHMARK": "1" if options.benchmark else "",
         "TUI_PROBE_REPLAY": "1" if options.replay else "",
         "TUI_PROBE_PATIENT": "1" if options.wait else "",
+        "TUI_PROBE_KEEP_LAUNCH": "\n".join(options.kept_launches),
+        "TUI_PROBE_MAX_KEPT_BYTES": limit_text(options.max_kept_bytes, MAX_KEPT_BYTES),
         "TUI_PROBE_SAVE_RESULTS": "1" if options.save_results else "",
         "TUI_PROBE_MEMUSAGE": "1" if options.memusage else "",
         "TUI_PROBE_DETAIL": "1" if options.detail else "",

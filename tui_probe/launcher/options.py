@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MAX_TRACE_BYTES = 1 << 30
 """Default limit of bytes of a run on disk."""
 MAX_RESULT_FILES = 2000
+MAX_KEPT_BYTES = 1 << 30
+"""Default limit of the memory of saved launches."""
 MAX_WRITE_RATE = 256 << 20
 """Bytes per second."""
 MAX_LOG_BYTES = 128 << 20
@@ -81,6 +83,10 @@ class RunOptions:
     """Bytes of results per second where launches are sampled; ``NO_LIMIT``: any."""
     shares: bool = True
     """The user limited neither the size nor the launches: each launch gets its share."""
+    kept_launches: tuple[str, ...] = ()
+    """Launches to save with the memory that they reach, as ``KERNEL@LAUNCH``."""
+    max_kept_bytes: int = MAX_KEPT_BYTES
+    """Bytes of that memory, before and after; ``NO_LIMIT``: any."""
     max_probe_memory: int | None = None
     max_host_memory: int | None = None
     after: float = 0.0
@@ -148,6 +154,8 @@ class RunOptions:
             "replay": self.replay,
             "wait": self.wait,
             "watchdog": self.watchdog,
+            "keep_launch": list(self.kept_launches),
+            "max_kept_bytes": limit_in_json(self.max_kept_bytes),
         }
 
 

@@ -28,6 +28,8 @@ from tui_probe.trace.launch_events import (
     KernelPrepared,
     KernelReady,
     LaunchEnded,
+    LaunchKept,
+    LaunchNotKept,
     LaunchStarted,
     LaunchTimes,
     LaunchUnprobed,
@@ -227,6 +229,8 @@ Event: TypeAlias = (
     | BenchmarkEnabled
     | MemoryCall
     | ModuleCall
+    | LaunchKept
+    | LaunchNotKept
     | NotReplayed
     | Image
     | FunctionMissing

@@ -151,6 +151,26 @@ class NotReplayed:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchKept:
+    """A launch that was saved with the memory that it reaches; bytes of that memory."""
+
+    index: int
+    number: int
+    size: int
+    unknown: int
+    """Words that point into memory that was not saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchNotKept:
+    """A launch that was to be saved and was not, and why."""
+
+    index: int
+    number: int
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
 class ProbedFunction:
     """The function that is launched instead of a kernel, and how the probe came into it; None: by its PTX."""
 

@@ -31,6 +31,8 @@ from tui_probe.trace.launch_events import (
     KernelPrepared,
     KernelReady,
     LaunchEnded,
+    LaunchKept,
+    LaunchNotKept,
     LaunchStarted,
     LaunchTimes,
     LaunchUnprobed,
@@ -199,6 +201,18 @@ PREPARATION: Final[Readers] = {
         (
             Pattern("not-replayed kernel {INDEX} launch {COUNT} reason (.*)"),
             lambda m: NotReplayed(int(m[1]), int(m[2]), reason_of(m[3])),
+        ),
+    ),
+    b"kept": (
+        (
+            Pattern("kept kernel {INDEX} launch {COUNT} bytes {COUNT} regions {COUNT} unknown {COUNT}"),
+            lambda m: LaunchKept(int(m[1]), int(m[2]), int(m[3]), int(m[5])),
+        ),
+    ),
+    b"not-kept": (
+        (
+            Pattern("not-kept kernel {INDEX} launch {COUNT} reason (.*)"),
+            lambda m: LaunchNotKept(int(m[1]), int(m[2]), reason_of(m[3])),
         ),
     ),
     b"python": ((Pattern("python (succeed|failed)(?: (.*))?"), _engine_answer),),

@@ -49,7 +49,7 @@ enum { LAUNCH_ATTRIBUTE_COOPERATIVE = 2, LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4 
 #define LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
 #define LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
 
-/* Where memory of cuMemCreate is, and who may access it. */
+/* Memory of cuMemCreate, and the devices that may access it. */
 typedef struct {
     int type, id;
 } CUmemLocation;

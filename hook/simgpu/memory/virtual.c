@@ -98,7 +98,7 @@ static struct physical *physical_of(unsigned long long handle)
     return handle_object(HANDLE_MEMORY, (void *)(uintptr_t)handle);
 }
 
-/* What is mapped stays until it is unmapped. */
+/* A mapping stays until it is unmapped. */
 API cuMemRelease(unsigned long long handle)
 {
     CUresult result = enter_driver();

@@ -126,15 +126,29 @@ static void tell_pause(const struct look *found, uint64_t size)
         least, (unsigned long long)found->free, (unsigned long long)found->total, (unsigned long long)size);
 }
 
-bool disk_admits(uint64_t size, _Atomic(const struct reason *) *gate)
+/* Sets LOOK to the state of the disk if there is too little room. */
+static bool admits(uint64_t size, struct look *look)
 {
-    const struct reason *before = NULL;
     if (!settings.min_free.bytes && !settings.min_free.percent)
         return true;
     signals_lock(&mutex);
     const bool enough = take(size);
-    const struct look look = last;
+    *look = last;
     signals_unlock(&mutex);
+    return enough;
+}
+
+bool disk_has_room(uint64_t size)
+{
+    struct look look;
+    return admits(size, &look);
+}
+
+bool disk_admits(uint64_t size, _Atomic(const struct reason *) *gate)
+{
+    const struct reason *before = NULL;
+    struct look look;
+    const bool enough = admits(size, &look);
     if (!enough && atomic_compare_exchange_strong(gate, &before, disk_reason()))
         tell_pause(&look, size);
     return enough;

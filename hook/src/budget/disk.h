@@ -18,6 +18,9 @@ const struct reason *disk_reason(void);
  * unless it holds one already. */
 bool disk_admits(uint64_t size, _Atomic(const struct reason *) *gate);
 
+/* The same for a file that no gate depends on. */
+bool disk_has_room(uint64_t size);
+
 /* True if GATE is still shut for want of room; opens it where there is room again. While it is shut, to be called
  * every DISK_MILLISECONDS by a thread that the program does not wait for. */
 bool disk_still_short(_Atomic(const struct reason *) *gate);

@@ -59,7 +59,7 @@ static void keep(struct image *image, const void *bytes, size_t size)
 
 static void keep_code(struct image *image, const void *code, bool is_fatbin, const struct origin *origin)
 {
-    if (settings.machine_code != MACHINE_CODE_OFF && image->size)
+    if ((settings.machine_code != MACHINE_CODE_OFF || settings.n_kept) && image->size)
         image->code = machine_code_keep(code, image->size, is_fatbin, origin);
 }
 

@@ -7,6 +7,7 @@
 #include "gate.h"
 #include "graph_captured.h"
 #include "hook_state.h"
+#include "kept_launch.h"
 #include "kernels.h"
 #include "launch.h"
 #include "launch_counts.h"
@@ -68,6 +69,14 @@ static CUresult capture(struct launch *launch, struct kernel *kernel)
     return launch_pass(launch, reason(CAPTURING));
 }
 
+/* The kernel's variables are known once it is prepared. True if the launch was saved, and is done. */
+static bool keep(struct launch *launch, struct kernel *kernel, const struct reason *refused, CUresult *result)
+{
+    if (!refused && atomic_load_explicit(&kernel->status, memory_order_acquire) == KERNEL_NEW)
+        prepare_kernel(kernel, launch);
+    return kept_launch(launch, kernel, result);
+}
+
 static CUresult follow(struct launch *launch)
 {
     if (!launch->function || !hook_launching() || !(launch->instance = registry_instance(launch->function)))
@@ -88,6 +97,9 @@ static CUresult follow(struct launch *launch)
     enum kernel_status status = atomic_load_explicit(&kernel->status, memory_order_acquire);
     const struct reason *closed_by = gate_closed();
     const struct reason *reason = status == KERNEL_NEW ? not_yet(launch, kernel, closed_by) : closed_by;
+    CUresult kept;
+    if (settings.n_kept && kept_launch_take(launch, kernel) && keep(launch, kernel, reason, &kept))
+        return kept;
     if (reason)
         return closed_by ? launch_pass(launch, reason) : launch_timed(launch, kernel, reason);
     if (status == KERNEL_NEW) {

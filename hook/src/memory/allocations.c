@@ -11,10 +11,10 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct allocation *allocations;
 static atomic_bool mapping_seen;
 
-/* Only kernels that run again need to know what they may write. */
+/* Only kernels that run again, here or in another process, need to know what they may reach. */
 static bool is_listed(void)
 {
-    return settings.benchmark || settings.replays;
+    return settings.benchmark || settings.replays || settings.n_kept;
 }
 
 void allocations_add(enum allocation_kind kind, CUdeviceptr memory, size_t size)
@@ -35,6 +35,17 @@ void allocations_add(enum allocation_kind kind, CUdeviceptr memory, size_t size)
 static bool is_at(const struct allocation *allocation, const void *memory)
 {
     return allocation->memory == *(const CUdeviceptr *)memory;
+}
+
+struct range {
+    CUdeviceptr memory;
+    size_t size;
+};
+
+static bool is_within(const struct allocation *allocation, const void *wanted)
+{
+    const struct range *range = wanted;
+    return allocation->memory >= range->memory && allocation->memory - range->memory < range->size;
 }
 
 static bool is_leaving(const struct allocation *allocation, const void *context)
@@ -62,6 +73,11 @@ static void remove_all(bool (*matches)(const struct allocation *allocation, cons
 void allocations_remove(CUdeviceptr memory)
 {
     remove_all(is_at, &memory);
+}
+
+void allocations_remove_range(CUdeviceptr memory, size_t size)
+{
+    remove_all(is_within, &(struct range){memory, size});
 }
 
 static void set_leaving(CUcontext context, bool leaving)

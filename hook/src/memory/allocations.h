@@ -1,4 +1,4 @@
-/* The program's memory, followed in benchmark mode so that a kernel can be run twice with one effect. */
+/* The program's memory, followed where a kernel is run twice with one effect, or saved with its memory. */
 #ifndef TUI_PROBE_ALLOCATIONS_H
 #define TUI_PROBE_ALLOCATIONS_H
 
@@ -7,7 +7,7 @@
 
 #include "cuda_abi.h"
 
-enum allocation_kind { ALLOCATION_DEVICE, ALLOCATION_MANAGED, ALLOCATION_HOST };
+enum allocation_kind { ALLOCATION_DEVICE, ALLOCATION_MANAGED, ALLOCATION_HOST, ALLOCATION_MAPPED };
 
 struct allocation {
     struct allocation *next;
@@ -18,9 +18,10 @@ struct allocation {
     size_t size;
 };
 
-/* Do nothing outside benchmark mode. */
+/* Do nothing in other runs. */
 void allocations_add(enum allocation_kind kind, CUdeviceptr memory, size_t size);
 void allocations_remove(CUdeviceptr memory);
+void allocations_remove_range(CUdeviceptr memory, size_t size);
 
 /* CONTEXT may be about to go: what is allocated from here on under its handle is another's. */
 void allocations_leave(CUcontext context);

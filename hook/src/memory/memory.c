@@ -108,5 +108,15 @@ CUresult cuMemCreate(unsigned long long *handle, size_t size, const void *proper
 CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, unsigned long long handle, unsigned long long flags)
 {
     allocations_note_mapping();
-    return WITH_MEMORY(cuMemMap, address, size, offset, handle, flags);
+    const CUresult result = WITH_MEMORY(cuMemMap, address, size, offset, handle, flags);
+    if (hook_active() && result == CUDA_SUCCESS)
+        allocations_add(ALLOCATION_MAPPED, address, size);
+    return result;
+}
+
+/* A range may have several mappings. */
+CUresult cuMemUnmap(CUdeviceptr address, size_t size)
+{
+    allocations_remove_range(address, size);
+    return REAL_OR_NOT_FOUND(cuMemUnmap, address, size);
 }

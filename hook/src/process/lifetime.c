@@ -31,6 +31,7 @@
 #include "graph_probed_copy.h"
 #include "hook_state.h"
 #include "host_memory.h"
+#include "kept_launch.h"
 #include "kernel_folder.h"
 #include "kernels.h"
 #include "last_thread.h"
@@ -324,6 +325,7 @@ static void begin_in_child(void)
     allocations_reset();
     benchmark_reset();
     replayed_probes_reset();
+    kept_launch_reset();
     memusage_reset();
     capacities_reset();
     drain_reset();

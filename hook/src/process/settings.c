@@ -11,6 +11,7 @@
 #define DEFAULT_MIN_FREE_BYTES (2ull << 30)
 #define DEFAULT_LOG_BYTES (128ull << 20)
 #define DEFAULT_HOST_BYTES (256ull << 20)
+#define DEFAULT_KEPT_BYTES (1ull << 30)
 #define DEFAULT_WRITE_RATE (256ull << 20)
 enum { DEFAULT_MIN_FREE_PERCENT = 5, DEFAULT_RESULT_FILES = 2000 };
 
@@ -164,6 +165,19 @@ static void read_parts(const char *places)
     settings.fuses = parts > 1;
 }
 
+/* A line "KERNEL@N" for each. */
+static void read_kept(const char *choices)
+{
+    char *unread = choices ? strdup(choices) : NULL; /* names stay in it */
+    for (char *line; settings.n_kept < MOST_KEPT && (line = strsep(&unread, "\n"));) {
+        char *at = strrchr(line, '@');
+        if (!at)
+            continue;
+        *at = '\0';
+        settings.kept[settings.n_kept++] = (struct kept_choice){line, strtoull(at + 1, NULL, 10)};
+    }
+}
+
 static enum machine_code_choice read_machine_code(void)
 {
     if (says("TUI_PROBE_MACHINE_CODE", "off"))
@@ -190,6 +204,8 @@ void settings_read(void)
     settings.benchmark = says("TUI_PROBE_BENCHMARK", "1");
     settings.save_results = !settings.benchmark || says("TUI_PROBE_SAVE_RESULTS", "1");
     settings.replays = says("TUI_PROBE_REPLAY", "1");
+    read_kept(given("TUI_PROBE_KEEP_LAUNCH"));
+    settings.max_kept_bytes = limit("TUI_PROBE_MAX_KEPT_BYTES", DEFAULT_KEPT_BYTES);
     settings.memusage = says("TUI_PROBE_MEMUSAGE", "1");
     settings.detail = number("TUI_PROBE_DETAIL") == 1;
     settings.keep_secrets = number("TUI_PROBE_KEEP_SECRETS") == 1;

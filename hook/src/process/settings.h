@@ -26,7 +26,13 @@ enum machine_code_choice {
     MACHINE_CODE_OFF
 }; /* auto: not that of closed libraries */
 
-enum { MOST_PROBES = 16 };
+enum { MOST_PROBES = 16, MOST_KEPT = 16 };
+
+/* A launch to save: the first at or behind number LAUNCH of the process whose kernel's name contains KERNEL. */
+struct kept_choice {
+    const char *kernel;
+    uint64_t launch;
+};
 
 /* One of the probes of a run. */
 struct probe_choice {
@@ -55,6 +61,9 @@ struct settings {
     bool benchmark;
     bool save_results; /* of a benchmark, too, which saves none by itself */
     bool replays;  /* a kernel is launched again for probes that none of its launches had */
+    struct kept_choice kept[MOST_KEPT];
+    size_t n_kept;
+    uint64_t max_kept_bytes; /* of their memory, before and after; CONTROL_NO_LIMIT: any */
     bool memusage; /* launches are sized, not probed */
     bool detail; /* maps are not reduced */
     enum machine_code_choice machine_code;

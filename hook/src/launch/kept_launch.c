@@ -1,0 +1,248 @@
+#define _GNU_SOURCE
+#include "kept_launch.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "disk.h"
+#include "event_log.h"
+#include "kept_description.h"
+#include "kept_files.h"
+#include "real.h"
+#include "reasons.h"
+#include "registry.h"
+#include "sandbox.h"
+#include "settings.h"
+#include "shared_variables.h"
+#include "streams.h"
+
+/* Parameters may be packed in structures; addresses in memory are aligned. */
+enum { PARAMETER_STEP = 4 };
+
+/* A variable of the kernel's module. */
+struct variable {
+    const char *name;
+    CUdeviceptr memory;
+    size_t size;
+};
+
+struct kept {
+    const struct launch *launch;
+    struct kernel *kernel;
+    CUstream stream;
+    CUfunction function;
+    struct kept_folder folder;
+    struct packed_parameters parameters;
+    struct reach reach;
+    bool variables_known;
+    struct variable *variables;
+    size_t n_variables;
+    uint64_t variable_bytes;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool taken[MOST_KEPT];
+static uint64_t saved_bytes; /* by all of the process */
+
+bool kept_launch_take(const struct launch *launch, const struct kernel *kernel)
+{
+    for (size_t i = 0; i < settings.n_kept; i++) {
+        const struct kept_choice *choice = &settings.kept[i];
+        if (launch->number >= choice->launch && !atomic_load_explicit(&taken[i], memory_order_relaxed) &&
+            strstr(kernel->name, choice->kernel) && !atomic_exchange(&taken[i], true))
+            return true;
+    }
+    return false;
+}
+
+static const struct reason *add_variable(struct kept *kept, const char *name)
+{
+    struct variable *variable = &kept->variables[kept->n_variables];
+    for (size_t i = 0; i < kept->n_variables; i++)
+        if (strcmp(kept->variables[i].name, name) == 0)
+            return NULL;
+    const struct reason *reason =
+        shared_variable(kept->launch->instance->code, name, &variable->memory, &variable->size);
+    if (reason)
+        return reason;
+    variable->name = name;
+    kept->variable_bytes += variable->size;
+    kept->n_variables++;
+    return NULL;
+}
+
+/* Those that the kernel uses, which the engine lists where a probe could be put into the kernel. */
+static const struct reason *find_variables(struct kept *kept)
+{
+    const struct kernel_probe *probe = NULL;
+    const bool prepared = atomic_load(&kept->kernel->status) == KERNEL_PROBED;
+    const struct reason *reason = NULL;
+    for (size_t i = 0; i < kept->kernel->n_probes && prepared && !probe; i++)
+        if (!atomic_load(&kept->kernel->probes[i].reason))
+            probe = &kept->kernel->probes[i];
+    if (!probe)
+        return NULL;
+    kept->variables_known = true;
+    kept->variables = calloc(probe->n_globals + probe->n_constants + probe->n_patches + 1, sizeof *kept->variables);
+    if (!kept->variables)
+        return reason(HOST_MEMORY);
+    for (size_t i = 0; i < probe->n_globals && !reason; i++)
+        reason = add_variable(kept, probe->globals[i]);
+    for (size_t i = 0; i < probe->n_constants && !reason; i++)
+        reason = add_variable(kept, probe->constants[i].variable);
+    for (size_t i = 0; i < probe->n_patches && !reason; i++)
+        reason = add_variable(kept, probe->patches[i].variable);
+    return reason;
+}
+
+/* The reason why what was found so far cannot be saved twice, or NULL. SIZE bytes are about to be written. */
+static const struct reason *check_room(const struct kept *kept, uint64_t size)
+{
+    char needed[REASON_NUMBER_SIZE], budget[REASON_NUMBER_SIZE];
+    const uint64_t bytes = saved_bytes + 2 * (kept->variable_bytes + kept->reach.bytes);
+    if (bytes > settings.max_kept_bytes)
+        return reason_with(KEPT_TOO_LARGE, reason_number(needed, bytes),
+                           reason_budget(budget, settings.max_kept_bytes));
+    return disk_has_room(2 * size) ? NULL : disk_reason();
+}
+
+/* Appends all memory to NAME. While it is saved before the launch, more is found. */
+static const struct reason *write_memory(struct kept *kept, const char *name, struct reach *found)
+{
+    struct own_file file;
+    const struct reason *reason = kept_file_create(&kept->folder, name, &file);
+    for (size_t i = 0; i < kept->n_variables && !reason; i++)
+        reason = kept_memory_write(&file, kept->variables[i].memory, kept->variables[i].size, kept->stream, found);
+    for (size_t i = 0; i < kept->reach.n && !reason; i++) {
+        const struct reached *reached = reach_get(&kept->reach, i);
+        if (found)
+            reason = check_room(kept, reached->size);
+        if (!reason)
+            reason = kept_memory_write(&file, reached->memory, reached->size, kept->stream, found);
+    }
+    if (!own_file_close(&file) && !reason)
+        reason = reason_of_file(name, errno);
+    return reason;
+}
+
+static const struct reason *write_description(const struct kept *kept)
+{
+    char *bytes = NULL;
+    size_t size = 0;
+    FILE *text = open_memstream(&bytes, &size);
+    if (!text)
+        return reason(HOST_MEMORY);
+    kept_describe_launch(text, kept->launch, kept->kernel, kept->function, &kept->parameters);
+    if (!kept->variables_known)
+        fputs("variables-unknown\n", text);
+    for (size_t i = 0; i < kept->n_variables; i++)
+        kept_describe_variable(text, kept->variables[i].name, kept->variables[i].size);
+    kept_describe_memory(text, &kept->reach);
+    const struct reason *reason =
+        fclose(text) == 0 ? kept_file_write(&kept->folder, "launch.info", bytes, size) : reason(HOST_MEMORY);
+    free(bytes);
+    return reason;
+}
+
+/* The reason why nothing is to be saved, or NULL. Waits until all kernels have ended. */
+static const struct reason *begin(struct kept *kept)
+{
+    if (sandbox_is_deadly())
+        return reason(SANDBOX);
+    if (streams_any_capture()) /* which waiting for the whole context would end */
+        return reason(CAPTURE_ELSEWHERE);
+    const CUresult result = REAL_OR_NOT_FOUND(cuCtxSynchronize);
+    if (result != CUDA_SUCCESS)
+        return reason_of_driver(result);
+    kept->function = registry_function(kept->launch->instance, kept->launch->function);
+    const struct reason *reason = kept_parameters(kept->launch, kept->function, &kept->parameters);
+    return reason ? reason : find_variables(kept);
+}
+
+/* The list of allocations is locked. */
+static const struct reason *save_before(struct kept *kept, const struct allocation *allocations)
+{
+    if (!reach_begin(&kept->reach, allocations))
+        return reason(HOST_MEMORY);
+    reach_scan(&kept->reach, kept->parameters.bytes, kept->parameters.size, PARAMETER_STEP);
+    const struct reason *reason = check_room(kept, kept->variable_bytes);
+    if (!reason)
+        reason = kept_folder_create(&kept->folder, kept->kernel->index, kept->launch->number);
+    if (reason)
+        return reason;
+    reason = kept_image_write(&kept->folder, kept->launch->instance->code->image);
+    if (!reason)
+        reason = write_memory(kept, "before.bin", &kept->reach);
+    if (!reason)
+        reason = write_description(kept);
+    if (reason)
+        kept_folder_remove(&kept->folder);
+    return reason;
+}
+
+static const struct reason *save_after(struct kept *kept, CUresult launched)
+{
+    CUresult result = launched;
+    if (result == CUDA_SUCCESS)
+        result = REAL_OR_NOT_FOUND(cuCtxSynchronize);
+    const struct reason *reason =
+        result == CUDA_SUCCESS ? write_memory(kept, "after.bin", NULL) : reason_of_driver(result);
+    if (reason)
+        kept_folder_remove(&kept->folder);
+    else
+        saved_bytes += 2 * (kept->variable_bytes + kept->reach.bytes);
+    return reason;
+}
+
+static void log_outcome(const struct kept *kept, const struct reason *reason)
+{
+    const unsigned long long number = kept->launch->number;
+    if (reason)
+        event_log("[probe] not-kept kernel %u launch %llu reason %s\n", kept->kernel->index, number, reason->written);
+    else
+        event_log("[probe] kept kernel %u launch %llu bytes %llu regions %zu unknown %llu\n", kept->kernel->index,
+                  number, (unsigned long long)(kept->variable_bytes + kept->reach.bytes),
+                  kept->n_variables + kept->reach.n, (unsigned long long)kept->reach.n_unknown);
+}
+
+static void end(struct kept *kept)
+{
+    reach_end(&kept->reach);
+    free(kept->parameters.bytes);
+    free(kept->variables);
+}
+
+/* Nothing is freed between the two times that memory is saved. True if it was launched. */
+static bool save_and_launch(struct kept *kept, const struct reason **reason, CUresult *result)
+{
+    *reason = save_before(kept, allocations_lock());
+    const bool launches = !*reason;
+    if (launches) {
+        *result = launch_pass(kept->launch, reason(KEPT_LAUNCH));
+        *reason = save_after(kept, *result);
+    }
+    allocations_unlock();
+    return launches;
+}
+
+bool kept_launch(const struct launch *launch, struct kernel *kernel, CUresult *result)
+{
+    struct kept kept = {.launch = launch, .kernel = kernel, .stream = launch_stream(launch)};
+    pthread_mutex_lock(&mutex);
+    const int mode = capture_mode_relax();
+    const struct reason *reason = begin(&kept);
+    const bool launched = !reason && save_and_launch(&kept, &reason, result);
+    log_outcome(&kept, reason);
+    end(&kept);
+    capture_mode_restore(mode);
+    pthread_mutex_unlock(&mutex);
+    return launched;
+}
+
+void kept_launch_reset(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+    saved_bytes = 0;
+}
