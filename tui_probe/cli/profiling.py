@@ -64,6 +64,7 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
                 warn_about_settings()
     for trace in traces_to_report(outcome.traces):
         remember(trace)
+    report_kept_launches(options, outcome)
     if callback is not None and not outcome.asked_to_end:
         run_callback(callback, outcome.traces)
     elif callback is None and outcome.traces and (named := named_callback(options.probes)) is not None:
@@ -75,6 +76,16 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
         write_behind_output()
         report_after_run(outcome, arguments.ascii, seconds)
     return status
+
+
+def report_kept_launches(options: RunOptions, outcome: Outcome) -> None:
+    """Report which launches of ``--keep-launch`` were saved, and why others were not."""
+    if not options.kept_launches:
+        return
+    from tui_probe.reproducer.outcomes import keep_messages
+
+    for trace, text in keep_messages(traces_to_report(outcome.traces), options.kept_launches):
+        report_message(trace, text)
 
 
 def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe], *, report: bool) -> tuple[int, Outcome]:

@@ -1,0 +1,149 @@
+"""A saved launch runs alone, in launchers that leave the same memory as the program."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Tool
+from tests.patience import HANG
+from tui_probe.errors import ChoiceError, TraceError, UsageError
+from tui_probe.reproducer.extract import c_text, extract, readme
+from tui_probe.reproducer.kept_launch import KeptLaunch, choose_kept, kept_launches, read_kept_launch
+
+PROGRAM = Path(__file__).with_name("pointers.py")
+
+
+@dataclass
+class Extracted:
+    """The directory of a launch, on the simulated GPU."""
+
+    tool: Tool
+    trace: Path
+    folder: Path
+
+    def launch(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return self.tool.unprofiled(*command)
+
+    def run_python(self, *options: str) -> subprocess.CompletedProcess[str]:
+        return self.launch(sys.executable, str(self.folder / "launch.py"), *options)
+
+
+@pytest.fixture(scope="module")
+def extracted(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> Extracted:
+    folder = tmp_path_factory.mktemp("reproducer")
+    tool = Tool(folder, natives)
+    result, trace = tool.run([sys.executable, str(PROGRAM)], "--keep-launch", "chase@2")
+    assert result.returncode == 0, result.stderr
+    result = tool("extract", f"{trace}:chase@2", str(folder / "launch"))
+    assert (result.returncode, result.stderr) == (0, "")
+    return Extracted(tool, trace, folder / "launch")
+
+
+def test_launch_reaches_memory_through_pointers_in_memory(extracted: Extracted) -> None:
+    [launch] = kept_launches(extracted.trace)
+    assert (launch.name, launch.number, launch.grid, launch.shared) == ("chase", 2, (1, 1, 1), 256)
+    assert [part.size for part in launch.memory] == [48, 2 << 20, 32, 16]
+    assert sorted((variable.name, variable.size) for variable in launch.variables) == [("step", 4), ("total", 4)]
+    assert (launch.variables_known, launch.unknown, launch.left_out) == (True, [], [])
+
+
+def test_extracted_files_are_readable_by_their_owner_only(extracted: Extracted) -> None:
+    written = [*extracted.folder.iterdir(), *(extracted.trace / "kept").rglob("*.*")]
+    assert {path.stat().st_mode & 0o077 for path in (extracted.folder, *written)} == {0}
+
+
+def test_python_launcher_leaves_the_memory_of_the_program(extracted: Extracted) -> None:
+    result = extracted.run_python("--repeat", "2")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "all 2097256 bytes are the same as in the program" in result.stdout
+    assert "2 launches: median " in result.stdout
+
+
+def test_c_launcher_leaves_the_memory_of_the_program(extracted: Extracted) -> None:
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-o", "launch", "launch.c", "-ldl"]
+    subprocess.run(["cc", *flags], cwd=extracted.folder, check=True, timeout=HANG)
+    result = extracted.launch("sh", "-c", f"cd {extracted.folder} && ./launch --repeat 2")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "all 2097256 bytes are the same as in the program" in result.stdout
+
+
+def test_launcher_reports_changed_input(extracted: Extracted) -> None:
+    before = extracted.folder / "before.bin"
+    content = before.read_bytes()
+    try:
+        with before.open("r+b") as file:
+            file.seek(8 + 8)  # behind the two variables and the first pointer
+            file.write(b"\x2a")
+        result = extracted.run_python()
+        assert (result.returncode, result.stderr) == (1, "")
+        assert " bytes differ from those in the program" in result.stdout
+        assert "total + 0: " in result.stdout
+        os.truncate(before, 100)
+        result = extracted.run_python()
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr == "error: before.bin has 100 bytes, not 2097256; extract the launch again\n"
+    finally:
+        before.write_bytes(content)
+
+
+def test_truncated_memory_in_the_trace_is_refused(extracted: Extracted, tmp_path: Path) -> None:
+    [launch] = kept_launches(extracted.trace)
+    after = launch.folder / "after.bin"
+    content = after.read_bytes()
+    after.write_bytes(content[:-1])
+    try:
+        with pytest.raises(TraceError, match=r"after\.bin has 2097255 bytes, not 2097256: .*record the launch again"):
+            extract(launch, tmp_path / "new")
+    finally:
+        after.write_bytes(content)
+    (tmp_path / "old").write_text("")
+    with pytest.raises(UsageError, match="is not empty; pass a new directory"):
+        extract(launch, tmp_path)
+
+
+def kept(folder: Path, text: str) -> KeptLaunch:
+    (folder / "kept" / "0@3").mkdir(parents=True)
+    (folder / "kept" / "0@3" / "launch.info").write_text(text)
+    return read_kept_launch(folder / "kept" / "0@3", 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("grid 1 x 1", "launch.info:2: 'grid 1 x 1' is damaged"),
+        ("memory 10000000000000000 1", ":2: .* is damaged"),
+        ("launch-attribute 4 00", ":2: .* is damaged"),
+        ("grid 1 1 1", "the file is truncated"),
+    ],
+)
+def test_damaged_description_is_refused(tmp_path: Path, line: str, words: str) -> None:
+    with pytest.raises(TraceError, match=words):
+        kept(tmp_path, f"kernel add\n{line}\n")
+
+
+def test_description_of_odd_names_and_missing_parts(tmp_path: Path) -> None:
+    text = (
+        "kernel a%22%0ab\ngrid 1 1 1\nblock 1 1 1\nvariables-unknown\nload-options\nleft-out 7\nunknown 7f0000000000\n"
+    )
+    launch = kept(tmp_path, f"{text}later 1\n")
+    assert launch.name == 'a"\nb'
+    assert c_text(launch.name) == '"a\\042\\012b"'
+    notes = readme(launch).split("\n\n")[-1]
+    assert all(word in notes for word in ("0x7f0000000000", "variables of the module", "options", "attributes 7"))
+    with pytest.raises(ChoiceError, match="saved launches: 0@3"):
+        choose_kept([launch], lambda _: True, 4)
+
+
+def test_links_out_of_the_trace_are_not_followed(tmp_path: Path) -> None:
+    launch = kept(tmp_path / "trace", "kernel add\ngrid 1 1 1\nblock 1 1 1\n")
+    (tmp_path / "secret").write_text("")
+    for name in ("before.bin", "after.bin"):
+        (launch.folder / name).symlink_to(tmp_path / "secret")
+    with pytest.raises(TraceError, match=r"before\.bin has 0 bytes"):
+        extract(launch, tmp_path / "new")

@@ -1,0 +1,1 @@
+"""Saved launches (``run --keep-launch``), and directories that run one of them without tui-probe."""

@@ -1,0 +1,172 @@
+"""A saved launch in a trace: ``kept/KERNEL@LAUNCH`` with launch.info, the image, and memory before and after it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote_to_bytes
+
+from tui_probe.errors import ChoiceError, TraceError
+from tui_probe.input_limits import LAUNCH_INFO
+from tui_probe.trace.kernel_identity import demangle
+from tui_probe.trace.locate import path_in_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+FOLDER: Final = "kept"
+INFO: Final = "launch.info"
+BEFORE: Final = "before.bin"
+AFTER: Final = "after.bin"
+IMAGES: Final = ("code.bin", "ptx.bin")
+"""Machine code of the GPU that launched it, and PTX; one of them at least."""
+_NAME: Final = re.compile(r"(\d{1,10})@(\d{1,18})")
+_ADDRESS_BITS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """An allocation of the program."""
+
+    address: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of the kernel's module, whose content comes before allocations in the files of memory."""
+
+    name: str
+    size: int
+
+
+@dataclass(slots=True)
+class KeptLaunch:
+    """What launch.info says, and where the files are."""
+
+    folder: Path
+    index: int
+    number: int
+    name: str = ""
+    grid: tuple[int, ...] = ()
+    block: tuple[int, ...] = ()
+    shared: int = 0
+    architecture: str = ""
+    parameters: bytes = b""
+    function_attributes: list[tuple[int, int]] = field(default_factory=list)
+    launch_attributes: list[tuple[int, bytes]] = field(default_factory=list)
+    left_out: list[int] = field(default_factory=list)
+    """Launch attributes with handles of the process, or that relate the launch to others."""
+    limits: list[tuple[int, int]] = field(default_factory=list)
+    variables: list[Variable] = field(default_factory=list)
+    memory: list[Memory] = field(default_factory=list)
+    unknown: list[int] = field(default_factory=list)
+    """Some of the addresses in saved memory whose own memory was not saved."""
+    variables_known: bool = True
+    load_options: bool = False
+    """The program loaded the image with options, which are not repeated."""
+
+    @property
+    def demangled(self) -> str:
+        """The name as in the source."""
+        return demangle(self.name)
+
+    @property
+    def saved_bytes(self) -> int:
+        """Bytes of each of the two files of memory."""
+        return sum(part.size for part in self.variables) + sum(part.size for part in self.memory)
+
+    def file(self, name: str) -> Path | None:
+        """Return one of its files, or None if there is none, or a link leads out of the trace."""
+        trace = self.folder.parents[1]
+        path = path_in_trace(trace, FOLDER, self.folder.name, name)
+        return path if path is not None and path.is_file() else None
+
+
+def kept_launches(trace: Path) -> list[KeptLaunch]:
+    """The saved launches of a trace, in the order of their numbers. Raises TraceError for a damaged launch.info."""
+    folder = path_in_trace(trace, FOLDER)
+    names = [child.name for child in folder.iterdir()] if folder is not None and folder.is_dir() else []
+    found = [(match, path_in_trace(trace, FOLDER, match[0])) for name in names if (match := _NAME.fullmatch(name))]
+    launches = [read_kept_launch(path, int(match[1]), int(match[2])) for match, path in found if path is not None]
+    return sorted(launches, key=lambda launch: launch.number)
+
+
+def choose_kept(
+    launches: Sequence[KeptLaunch], selects: Callable[[KeptLaunch], bool], number: int | None
+) -> KeptLaunch:
+    """Return the launch of that number, or the next one, as ``--keep-launch`` chose it. ChoiceError without one."""
+    chosen = [launch for launch in launches if selects(launch) and (number is None or launch.number >= number)]
+    if not chosen:
+        kept = ", ".join(f"{launch.index}@{launch.number}" for launch in launches)
+        raise ChoiceError(f"no such launch was saved; saved launches: {kept or 'none'}")
+    return chosen[0]
+
+
+def read_kept_launch(folder: Path, index: int, number: int) -> KeptLaunch:
+    """Read launch.info. Raises TraceError, with the line, for one that is missing or damaged."""
+    launch = KeptLaunch(folder, index, number)
+    path = launch.file(INFO)
+    if path is None or path.stat().st_size > LAUNCH_INFO.most:
+        raise TraceError(f"{folder}: {INFO} is missing or too large; record the launch again")
+    for place, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        tag, *words = line.split(" ")
+        try:
+            if tag in _READERS:
+                _READERS[tag](launch, words)
+        except (ValueError, IndexError) as error:
+            raise TraceError(f"{path}:{place}: {line[:80]!r} is damaged; record the launch again") from error
+    if not launch.name or len(launch.grid) != 3 or len(launch.block) != 3:
+        raise TraceError(f"{path}: the file is truncated; record the launch again")
+    return launch
+
+
+def _number(word: str, base: int = 10) -> int:
+    value = int(word, base)
+    if not 0 <= value < 1 << _ADDRESS_BITS:
+        raise ValueError(word)
+    return value
+
+
+def _name(word: str) -> str:
+    return unquote_to_bytes(word).decode("utf-8", "surrogateescape")
+
+
+def _attribute(words: list[str]) -> tuple[int, bytes]:
+    value = bytes.fromhex(words[1])
+    if len(value) != 64:
+        raise ValueError(words[1])
+    return _number(words[0]), value
+
+
+def _pair(words: list[str]) -> tuple[int, int]:
+    return int(words[0]), int(words[1])
+
+
+def _set(name: str, value: Callable[[list[str]], object]) -> Callable[[KeptLaunch, list[str]], None]:
+    return lambda launch, words: setattr(launch, name, value(words))
+
+
+def _add(name: str, value: Callable[[list[str]], object]) -> Callable[[KeptLaunch, list[str]], None]:
+    return lambda launch, words: getattr(launch, name).append(value(words))
+
+
+_READERS: Final[dict[str, Callable[[KeptLaunch, list[str]], None]]] = {
+    "kernel": _set("name", lambda words: _name(words[0])),
+    "grid": _set("grid", lambda words: tuple(map(_number, words))),
+    "block": _set("block", lambda words: tuple(map(_number, words))),
+    "shared": _set("shared", lambda words: _number(words[0])),
+    "architecture": _set("architecture", lambda words: words[0]),
+    "parameters": _set("parameters", lambda words: bytes.fromhex(words[0])),
+    "function-attribute": _add("function_attributes", _pair),
+    "launch-attribute": _add("launch_attributes", _attribute),
+    "left-out": _add("left_out", lambda words: _number(words[0])),
+    "limit": _add("limits", _pair),
+    "variable": _add("variables", lambda words: Variable(_name(words[0]), _number(words[1]))),
+    "variables-unknown": _set("variables_known", lambda _: False),
+    "load-options": _set("load_options", lambda _: True),
+    "memory": _add("memory", lambda words: Memory(_number(words[0], 16), _number(words[1]))),
+    "unknown": _add("unknown", lambda words: _number(words[0], 16)),
+}
