@@ -23,7 +23,7 @@ from rich.text import Text
 from tests.pictures.animation import animated, without_fonts
 
 SOCKET = f"tui-probe-pictures-{os.getpid()}"
-PATIENCE = 60.0
+PATIENCE = 240.0
 THEME = TerminalTheme(
     (18, 18, 18),
     (220, 220, 220),
