@@ -187,7 +187,7 @@ def _rows(of: ProbeResult, found: NanCheck) -> LineRows:
     rows += [LineRow(store.line, store.source, {"value": "not looked at"}) for store in found.unchecked]
     return LineRows(
         rows,
-        [f"{units.counted(found.stores, 'warp store')} of NaN or infinity; listed is the first of each warp, by time"],
+        [f"{units.counted(found.stores, 'warp store')} of NaN or infinity; listed: the first of each warp, by time"],
     )
 
 

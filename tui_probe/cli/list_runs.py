@@ -1,4 +1,4 @@
-"""``tui-probe list``: recent runs by command, each with what it found and what changed against the run before."""
+"""``tui-probe list``: recent runs by command, each with what it found and what changed against the previous run."""
 
 from __future__ import annotations
 

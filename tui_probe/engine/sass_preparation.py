@@ -65,7 +65,7 @@ class SassPreparation:
         work.write_unprobed(original, kernel)
         if isinstance(work.variants.start_pruned(request.arch, request.name).result(), ToolchainError):
             return None
-        work.log.write(f"[graft] {count} snippets, which ptxas would take seconds for: they go into the machine code")
+        work.log.write(f"[graft] {count} snippets go into the SASS directly, since ptxas would take seconds")
         try:
             pruned = Cubin.read(read_file(work.directory / "pruned.bin"))
             return self._graft_and_write(pruned, request)

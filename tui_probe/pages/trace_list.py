@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
     from tui_probe.trace.recent import Brief
 
-# Verdict of a run in a line for a list of runs, and the change since the run before.
+# Verdict of a run in a line for a list of runs, and the change since the previous run.
 #
 # It is the limiter of the kernel with most time, else its first flagged finding; without times, that of the kernel
 # with most findings. Reading a trace takes up to a second, so verdicts are kept in the user's state
@@ -240,7 +240,7 @@ class ListedRun:
 
     @property
     def sentences(self) -> list[str]:
-        """Return its name, its verdict and the change since the run before, if known."""
+        """Return its name, its verdict and the change since the previous run, if known."""
         name = f"name: {safe(self.brief.name)}" if self.brief.name else ""
         change = f"{CHANGE_TITLE}: {self.change}" if self.change else ""
         return [*filter(None, (name, self.verdict_text, change))]
@@ -351,7 +351,7 @@ class RunPage:
         return rows
 
     def lines(self, cells: int) -> Iterator[str]:
-        """A command; a line for each of its runs, and below that its findings and what changed since the run before."""
+        """A command; a line for each of its runs, and below that its findings and changes since the previous run."""
         for number, runs in enumerate(self.commands):
             if number:
                 yield ""

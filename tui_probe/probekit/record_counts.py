@@ -63,7 +63,7 @@ def unrecorded_launch_reason(trace: Trace, number: int) -> str | None:
     if passed.reason.code == CAPTURED:
         return f"launch {number}{of} was captured into a graph and ran only in replays"
     near = [] if kernel is None else _nearest(trace, kernel, number)
-    instead = f"; recorded launches next to it: {' and '.join(f'@{other}' for other in near)}" if near else ""
+    instead = f"; launches recorded at the same time: {' and '.join(f'@{other}' for other in near)}" if near else ""
     return f"launch {number}{of} was counted, not recorded ({passed.reason.text}){instead}"
 
 

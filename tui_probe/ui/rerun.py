@@ -89,8 +89,8 @@ class RerunOffer:
 
 
 def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
-    """Return the questions for the program of a trace: option ``first`` first, then what changed since the run
-    before if there was one, the survey, and what the kernel's results leave open.
+    """Return the questions for the program of a trace: option ``first`` first, then the changes since the
+    previous run if there was one, the survey, and what the kernel's results leave open.
 
     Reads the kernel's PTX.
     """

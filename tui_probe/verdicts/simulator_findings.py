@@ -34,7 +34,7 @@ _ADVICE: Final = {
     "uninitialized": "initialize the memory before the kernel reads it",
     "race": "order the two accesses: a barrier within a block, atomics or two launches between blocks",
     "divergent_barrier": "move the barrier to where all threads of the block reach it",
-    "deadlock": "let all threads that the barrier waits for reach it",
+    "deadlock": "make all participating threads reach the barrier",
     "unchecked": "report this as a mistake in tui-probe; run --no-check runs without checks",
 }
 

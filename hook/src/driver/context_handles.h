@@ -16,7 +16,7 @@ void context_handles_remove(struct handle_table *table, bool (*matches)(const vo
 /* CONTEXT may be about to go, or, with false, is not. */
 void context_handles_leave(CUcontext context, bool leaves);
 
-/* It is gone: its handles lead nowhere, but for those that another context has been given since. */
+/* It is gone: its handles are invalid, except those that another context has been given since. */
 void context_handles_forget(CUcontext context);
 
 void context_handles_reset(void);

@@ -1,4 +1,4 @@
-/* The end of a load: its handles lead nowhere, and its probed modules go with it. */
+/* The end of a load: its handles are invalid, and its probed modules go with it. */
 #ifndef TUI_PROBE_UNLOADING_H
 #define TUI_PROBE_UNLOADING_H
 

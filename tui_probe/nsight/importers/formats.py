@@ -165,7 +165,7 @@ NCU_SUMMARY: Final = Format(
 )  # fmt: skip
 NSYS_SQLITE: Final = Format("nsys", "export", "`.sqlite`", "2020 to 2026", "nsys export --type sqlite REPORT")
 NSYS_STATS: Final = Format(
-    "nsys", f"reports of nsys stats: {', '.join(kind.name for kind in REPORT_KINDS)}, by older names too", "`.csv`",
+    "nsys", f"reports of nsys stats: {', '.join(kind.name for kind in REPORT_KINDS)}, also with older names", "`.csv`",
     "2020 to 2026", "nsys stats --format csv --report cuda_gpu_trace,nvtx_gpu_proj_trace --output . REPORT",
 )  # fmt: skip
 PYTORCH: Final = Format(

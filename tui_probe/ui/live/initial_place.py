@@ -1,4 +1,4 @@
-"""Place where the live screen begins: that of the command line, of the run before, or where the user left the trace."""
+"""Place where the live screen begins: of the command line, of the previous run, or where the user left the trace."""
 
 from __future__ import annotations
 

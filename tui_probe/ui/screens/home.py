@@ -281,7 +281,7 @@ class HomeScreen(ViewScreen):
             self.recent.fold()
 
     def action_compare_runs(self) -> None:
-        """Compare the selected run with the run before it of the same command."""
+        """Compare the selected run with the previous run of the command."""
         after, before = self.recent.trace, self.recent.run_before
         if self.current != "recent":
             self.notice("this key acts in the list of traces: Esc goes there")
