@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tests.trace.make import TraceWriter
+from tui_probe.probekit.evidence import counted
 from tui_probe.sass.operations import operation_name
 from tui_probe.sass.spills import spills_by_line, stack_accesses
 from tui_probe.sass.target import GraftTarget
@@ -76,7 +77,7 @@ def test_finding_names_the_line_that_spills_most(
     writer.exit()
     (finding,) = (own for own in static_findings(open_trace(writer.directory).kernels[0]) if own.key == "spills")
     assert re.search(r"; most at k\.cu:7 \(\d+ loads, \d+ stores, in a loop\)$", finding.words)
-    assert finding.values["line_loads"].value == sum(access.is_load for access in _of_loop(cubin))
+    assert finding.values["line_loads"] == counted(sum(access.is_load for access in _of_loop(cubin)))
 
 
 def _of_loop(cubin: Cubin) -> list[StackAccess]:
