@@ -76,7 +76,9 @@ def test_not_probed_omits_unsampled_and_captured_launches(trace: Trace) -> None:
 def test_a_launch_that_is_only_counted_says_so(trace: Trace) -> None:
     with pytest.raises(ChoiceError) as caught:
         choose_target(trace, KIND, None, 5)
-    reason = "launch 5 of kernel #1 was counted, not recorded (launch not sampled); launches recorded at the same time: @1"
+    reason = (
+        "launch 5 of kernel #1 was counted, not recorded (launch not sampled); launches recorded at the same time: @1"
+    )
     assert str(caught.value) == reason
     with pytest.raises(ChoiceError, match="launches recorded at the same time: @0 and @12"):
         choose_target(trace, KIND, None, 6)
