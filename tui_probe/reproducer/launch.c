@@ -142,7 +142,6 @@ static void map_range(address_t start, size_t size, int device)
          &properties, 0);
     CALL(cuMemMap, (address_t, size_t, size_t, address_t, address_t), address, size, 0, handle, 0);
     CALL(cuMemSetAccess, (address_t, size_t, const struct access *, size_t), address, size, &access, 1);
-    CALL(cuMemsetD8_v2, (address_t, unsigned char, size_t), address, 0, size);
 }
 
 /* Maps whole pages at the addresses that memory had in the program: pointers to it lie inside memory. */
@@ -336,7 +335,8 @@ static void time_launches(void *function, long count)
     free(times);
 }
 
-static int make_context(void)
+/* Maps the memory and makes a context, in this order: a context takes addresses, too. */
+static void prepare(void)
 {
     int device = 0;
     void *context = NULL;
@@ -347,11 +347,11 @@ static int make_context(void)
     CALL(cuInit, (unsigned), 0);
     CALL(cuDeviceGet, (int *, int), &device, 0);
     CALL(cuDeviceGetName, (char *, int, int), name, sizeof name, device);
+    map_memory(device);
     CALL(cuCtxCreate_v2, (void **, unsigned, int), &context, 0, device);
     for (int i = 0; i < LIMIT_COUNT; i++)
         (void)TRY(cuCtxSetLimit, (int, size_t), limits[i].limit, limits[i].value);
     printf("%s on %s\n", KERNEL, name);
-    return device;
 }
 
 int main(int argc, char **argv)
@@ -361,7 +361,7 @@ int main(int argc, char **argv)
         fail(argv[1], "the only option is --repeat N: launch N more times and print GPU times");
     fclose(open_memory("before.bin"));
     fclose(open_memory("after.bin"));
-    map_memory(make_context());
+    prepare();
     void *module = load_module();
     void *function = find_function(module);
     find_places(module);

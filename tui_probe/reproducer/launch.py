@@ -151,7 +151,6 @@ def map_memory(driver: Driver, launch: Launch, device: int) -> None:
         driver.cuMemCreate(byref(handle), size, byref(properties), c_ulonglong(0))
         driver.cuMemMap(address, size, c_size_t(0), handle, c_ulonglong(0))
         driver.cuMemSetAccess(address, size, byref(access), c_size_t(1))
-        driver.cuMemsetD8_v2(address, 0, size)
 
 
 def load_module(driver: Driver, launch: Launch) -> c_void_p:
@@ -278,17 +277,17 @@ def time_launches(
     print(f"{count} launches: median {median:.4f} ms, min {times[0]:.4f}, max {times[-1]:.4f}")
 
 
-def prepare(driver: Driver, launch: Launch, number: int) -> int:
-    """Make a context on device NUMBER."""
+def prepare(driver: Driver, launch: Launch, number: int) -> None:
+    """Map the memory and make a context on device NUMBER, in this order: a context takes addresses, too."""
     device, context, name = c_int(), c_void_p(), ctypes.create_string_buffer(256)
     driver.cuInit(0)
     driver.cuDeviceGet(byref(device), number)
     driver.cuDeviceGetName(name, 256, device)
+    map_memory(driver, launch, device.value)
     driver.cuCtxCreate_v2(byref(context), 0, device)
     for limit, value in launch["limits"]:
         driver.library.cuCtxSetLimit(limit, c_size_t(value))
     print("{} on {}".format(launch["kernel"], name.value.decode()))
-    return device.value
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -297,8 +296,7 @@ def run(arguments: argparse.Namespace) -> int:
         launch = json.load(file)
     parts = read_parts(launch)
     driver = Driver()
-    device = prepare(driver, launch, arguments.device)
-    map_memory(driver, launch, device)
+    prepare(driver, launch, arguments.device)
     module = load_module(driver, launch)
     function = function_of(driver, launch, module)
     places = addresses(driver, launch, module)

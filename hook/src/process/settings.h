@@ -26,7 +26,7 @@ enum machine_code_choice {
     MACHINE_CODE_OFF
 }; /* auto: not that of closed libraries */
 
-enum { MOST_PROBES = 16, MOST_KEPT = 16 };
+enum { MOST_PROBES = 16, MOST_KEPT = 64 };
 
 /* A launch to save: the first at or behind number LAUNCH of the process whose kernel's name contains KERNEL. */
 struct kept_choice {

@@ -1,0 +1,55 @@
+"""Saved launches of frameworks leave in a launcher, alone, the memory that they left in the program."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tui_probe.reproducer.extract import extract
+from tui_probe.reproducer.kept_launch import kept_launches
+from tui_probe.reproducer.outcomes import keep_outcomes, outcome_text
+
+from .conftest import PROGRAMS, Runner
+
+LAUNCHES = 60
+NEEDED = 20
+ATTEMPTS = 4
+"""Starts of a launcher until the addresses of the program are free in its process."""
+
+
+def run_alone(*command: str) -> str:
+    """Return "" if the memory is the same as in the program, else what the launcher wrote."""
+    for _ in range(ATTEMPTS):
+        result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        if "is in use in this process" not in result.stderr:
+            break
+    return result.stdout + result.stderr if result.returncode else ""
+
+
+def test_kernels_of_frameworks_leave_the_same_memory_alone(runner: Runner, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    keep = [word for n in range(LAUNCHES) for word in ("--keep-launch", f"_@{n}")]
+    program = [sys.executable, str(PROGRAMS / "framework_kernels.py")]
+    trace = runner.profiled(program, *keep, "--max-kept-bytes", "none", "--machine-code", "all").trace
+    outcomes = "\n".join(map(outcome_text, keep_outcomes(trace)))
+    first_of = {launch.name: launch for launch in reversed(kept_launches(trace))}
+    assert len(first_of) >= NEEDED, outcomes
+    problems = {}
+    for launch in first_of.values():
+        folder = tmp_path / f"{launch.index}@{launch.number}"
+        extract(launch, folder)
+        if problem := run_alone(sys.executable, str(folder / "launch.py"), "--repeat", "3"):
+            problems[launch.demangled] = problem
+    assert not problems, "\n".join(f"{name}: {problem}" for name, problem in problems.items())
+
+
+def test_c_launcher_of_runtime_program_leaves_the_same_memory(built: Path, runner: Runner, tmp_path: Path) -> None:
+    trace = runner.profiled([str(built / "runtime_static")], "--keep-launch", "_@0").trace
+    [launch] = kept_launches(trace)
+    extract(launch, tmp_path / "alone")
+    build = ["cc", "-O2", "-o", "launch", "launch.c", "-ldl"]
+    subprocess.run(build, cwd=tmp_path / "alone", check=True, timeout=60)
+    assert run_alone("sh", "-c", f"cd {tmp_path / 'alone'} && ./launch --repeat 3") == ""
