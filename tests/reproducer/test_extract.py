@@ -15,6 +15,7 @@ from tests.patience import HANG
 from tui_probe.errors import ChoiceError, TraceError, UsageError
 from tui_probe.reproducer.extract import c_text, extract, readme
 from tui_probe.reproducer.kept_launch import KeptLaunch, choose_kept, kept_launches, read_kept_launch
+from tui_probe.reproducer.outcomes import keep_problems, outcome_text, saved_launches
 
 PROGRAM = Path(__file__).with_name("pointers.py")
 
@@ -138,6 +139,25 @@ def test_description_of_odd_names_and_missing_parts(tmp_path: Path) -> None:
     assert all(word in notes for word in ("0x7f0000000000", "variables of the module", "options", "attributes 7"))
     with pytest.raises(ChoiceError, match="saved launches: 0@3"):
         choose_kept([launch], lambda _: True, 4)
+
+
+def test_outcomes_of_a_run_have_reasons_and_advice(tmp_path: Path) -> None:
+    log = tmp_path / "event.log"
+    log.write_text(
+        "[probe] kept kernel 0 launch 4 bytes 2048 regions 2 unknown 1\n"
+        "[probe] not-kept kernel 1 launch 5 reason its memory before and after takes at least 16 bytes; the budget is"
+        " 15 bytes code kept-too-large\n"
+    )
+    assert [outcome_text(event) for _, event in saved_launches([tmp_path])] == [
+        "launch 0@4 is saved (2.05 kB; 1 pointer to memory that is not saved)"
+    ]
+    [(_, problem)] = keep_problems([tmp_path], ["add@0"])
+    assert problem.startswith("launch 1@5 is not saved: its memory before and after takes at least 16 bytes")
+    assert "Raise --max-kept-bytes" in problem
+    log.write_text("")
+    assert [text for _, text in keep_problems([tmp_path], ["add@9"])] == [
+        "--keep-launch add@9: no such launch; --keep-launch KERNEL@0 saves the first one"
+    ]
 
 
 def test_links_out_of_the_trace_are_not_followed(tmp_path: Path) -> None:

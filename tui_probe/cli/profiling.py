@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shlex
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
@@ -19,7 +20,7 @@ from tui_probe.trace.recent import remember
 
 from .arguments import warn_about_settings
 from .callbacks import callback_of, named_callback, run_callback
-from .output import ExitStatus, inform, let_go_of_lost_terminal, shell_word, warn, write_behind_output
+from .output import ExitStatus, inform, let_go_of_lost_terminal, put, shell_word, warn, write_behind_output
 from .pictures import write_pictures
 from .run_display import (
     MAX_LISTED,
@@ -75,17 +76,29 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
         seconds = HURRIED_REPORT if outcome.asked_to_end else None
         write_behind_output()
         report_after_run(outcome, arguments.ascii, seconds)
+        list_kept_launches(options, outcome)
     return status
 
 
 def report_kept_launches(options: RunOptions, outcome: Outcome) -> None:
-    """Report which launches of ``--keep-launch`` were saved, and why others were not."""
+    """Report why launches of ``--keep-launch`` were not saved."""
     if not options.kept_launches:
         return
-    from tui_probe.reproducer.outcomes import keep_messages
+    from tui_probe.reproducer.outcomes import keep_problems
 
-    for trace, text in keep_messages(traces_to_report(outcome.traces), options.kept_launches):
+    for trace, text in keep_problems(traces_to_report(outcome.traces), options.kept_launches):
         report_message(trace, text)
+
+
+def list_kept_launches(options: RunOptions, outcome: Outcome) -> None:
+    """Write, behind the report, the commands that extract the saved launches."""
+    if not options.kept_launches:
+        return
+    from tui_probe.reproducer.outcomes import outcome_text, saved_launches
+
+    for trace, event in saved_launches(traces_to_report(outcome.traces)):
+        address = shlex.quote(f"{trace}:{event.index}@{event.number}")
+        put((f"{outcome_text(event)}: tui-probe extract {address} DIR",))
 
 
 def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe], *, report: bool) -> tuple[int, Outcome]:

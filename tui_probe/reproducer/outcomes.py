@@ -31,7 +31,7 @@ def outcome_text(event: LaunchKept | LaunchNotKept) -> str:
     launch = f"{event.index}@{event.number}"
     if isinstance(event, LaunchKept):
         unknown = f"; {units.counted(event.unknown, 'pointer')} to memory that is not saved" if event.unknown else ""
-        return f"launch {launch} is saved ({units.size(event.size)}{unknown}); run tui-probe extract"
+        return f"launch {launch} is saved ({units.size(event.size)}{unknown})"
     if event.reason is None:
         return f"launch {launch} is not saved"
     advice = advice_on(event.reason.code, event.reason.parameters)
@@ -43,11 +43,18 @@ def why_not_kept(trace: Path) -> str:
     return "".join(f"; {outcome_text(event)}" for event in keep_outcomes(trace) if isinstance(event, LaunchNotKept))
 
 
-def keep_messages(traces: Sequence[Path], wanted: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    """Yield messages of a run about ``wanted`` launches, each with the trace that it is about."""
+def saved_launches(traces: Sequence[Path]) -> Iterator[tuple[Path, LaunchKept]]:
+    """Yield the saved launches of a run, each with its trace."""
+    for trace in traces:
+        yield from ((trace, event) for event in keep_outcomes(trace) if isinstance(event, LaunchKept))
+
+
+def keep_problems(traces: Sequence[Path], wanted: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    """Yield messages about ``wanted`` launches that were not saved, each with the trace that it is about."""
     outcomes = [(trace, event) for trace in traces for event in keep_outcomes(trace)]
     for trace, event in outcomes:
-        yield trace, outcome_text(event)
+        if isinstance(event, LaunchNotKept):
+            yield trace, outcome_text(event)
     if traces and wanted and not outcomes:
         yield (
             traces[0],
