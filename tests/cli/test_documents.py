@@ -179,4 +179,4 @@ def test_brief_names_lines_fixes_and_the_next_command(written: Any) -> None:
 def test_brief_of_a_kernel_or_page_is_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:
     for arguments in ((f"{DEMO}:4",), (DEMO, "--page", "kernels"), (DEMO, "--format", "csv")):
         assert main(["report", "--brief", *arguments]) == 2
-        assert "uncut run" in capfd.readouterr().err
+        assert "whole run" in capfd.readouterr().err

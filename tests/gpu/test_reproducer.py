@@ -29,7 +29,7 @@ def run_alone(*command: str) -> str:
     return result.stdout + result.stderr if result.returncode else ""
 
 
-def test_extracted_framework_kernels_leave_the_same_memory(runner: Runner, tmp_path: Path) -> None:
+def test_extracted_kernels_of_frameworks_leave_the_same_memory(runner: Runner, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     keep = [word for n in range(LAUNCHES) for word in ("--keep-launch", f"_@{n}")]
     program = [sys.executable, str(PROGRAMS / "framework_kernels.py")]

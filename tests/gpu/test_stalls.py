@@ -36,12 +36,12 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def longest(kernel: Kernel) -> list[tuple[str, float]]:
     """The class and mean cycles of the longest wait of each launch, in order."""
-    found = []
+    longest = []
     for probed in kernel.by_probe():
         for row in sorted(probed.result_rows, key=lambda row: probed.trace.results.launch(row) or 0):
             worst = analyse_result(probed.trace, probed, row).analysis.sites[0]
-            found.append((worst.wait.kind, worst.per_pass))
-    return found
+            longest.append((worst.wait.kind, worst.per_pass))
+    return longest
 
 
 @pytest.mark.exclusive
@@ -59,7 +59,7 @@ def test_planted_waits_are_as_long_as_they_were_made(planted: str, runner: Runne
     for name, kind in (("late_barrier", "barrier"), ("late_mbarrier", "mbarrier")):
         waits = kernels[name]
         print(f"GPU-STALLS\t{name} {waits}")
-        assert {found for found, _ in waits[1:]} == {kind}
+        assert {kind_found for kind_found, _ in waits[1:]} == {kind}
         steps = np.diff([cycles for _, cycles in waits[1:]])
         assert steps == pytest.approx(np.full(3, steps.mean()), rel=0.05)
         assert steps.mean() > 4 * ROUND_CYCLES / 2 * 0.9, "the mean of a late warp and one that waits"

@@ -17,8 +17,8 @@ _BLOCK = re.compile(r"^```(\w+)(?P<mark> gpu)?\n(.*?)^```$", re.MULTILINE | re.D
 
 def blocks(topic: str, language: str, *, gpu: bool | None = None) -> list[str]:
     """The texts of the blocks of a language on a page: all, or those with or without the mark ``gpu``."""
-    found = [(kind, bool(mark), text) for kind, mark, text in _BLOCK.findall(help_page(topic))]
-    return [text for kind, mark, text in found if kind == language and gpu in (None, mark)]
+    all_blocks = [(kind, bool(mark), text) for kind, mark, text in _BLOCK.findall(help_page(topic))]
+    return [text for kind, mark, text in all_blocks if kind == language and gpu in (None, mark)]
 
 
 def commands(block: str) -> list[str]:

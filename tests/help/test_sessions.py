@@ -27,9 +27,9 @@ def test_commands_of_page_run(
     monkeypatch.chdir(tmp_path)
     for block in pages.blocks(topic, "console", gpu=False):
         for command in pages.commands(block):
-            program, name, *words = shlex.split(command)
+            program, name, *arguments = shlex.split(command)
             assert program == "tui-probe", f"{command}: mark the block gpu"
-            status = main([name, *words])
+            status = main([name, *arguments])
             assert status in STATUSES.get(name, (0,)), f"{command}: {capsys.readouterr().err}"
 
 
@@ -41,7 +41,7 @@ def test_tutorial_leads_from_demo_to_line(
     tool = Tool(tmp_path, natives)
     for block in pages.blocks(TUTORIAL, "console", gpu=False):
         for command in pages.commands(block):
-            words = shlex.split(command)[1:]
-            status = tool(*words).returncode if words[0] == "demo" else main(words)
-            assert status in STATUSES.get(words[0], (0,)), f"{command}: {capsys.readouterr().err}"
+            arguments = shlex.split(command)[1:]
+            status = tool(*arguments).returncode if arguments[0] == "demo" else main(arguments)
+            assert status in STATUSES.get(arguments[0], (0,)), f"{command}: {capsys.readouterr().err}"
     assert "strided_store.cu:4" in capsys.readouterr().out

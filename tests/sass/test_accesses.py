@@ -119,8 +119,8 @@ def test_accesses_are_as_nvdisasm_reads_them(
     text, least = (accesses(arch >= 80), 4 * len(_TYPES) + 3 + copies) if kind == "any" else (sharing(), 24)
     cubin = assembled(text, arch)
     texts = disassembled(cubin.image)
-    words = GraftTarget.of(cubin, "accessing").words
-    assert sum(is_read_alike(word, arch, texts[index * 16]) for index, word in enumerate(words)) >= least
+    code = GraftTarget.of(cubin, "accessing").words
+    assert sum(is_read_alike(word, arch, texts[index * 16]) for index, word in enumerate(code)) >= least
 
 
 def is_read_alike(word: Word, arch: int, text: str) -> bool:

@@ -21,7 +21,6 @@ from tui_probe.trace.recent import remember
 from .arguments import warn_about_settings
 from .callbacks import callback_of, named_callback, run_callback
 from .output import ExitStatus, inform, let_go_of_lost_terminal, put, shell_word, warn, write_behind_output
-from .pictures import write_pictures
 from .run_display import (
     MAX_LISTED,
     TraceAnnouncer,
@@ -35,6 +34,7 @@ from .run_display import (
     wants_screen,
 )
 from .run_options import known_probes
+from .show import write_pictures
 
 if TYPE_CHECKING:
     import argparse

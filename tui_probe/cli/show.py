@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import os
 import sys
+from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.printable import printable
 from tui_probe.errors import ProbeError, UsageError
-from tui_probe.trace.locate import parse_address
+from tui_probe.trace.locate import Address, parse_address
 
 from .arguments import ADDRESS, address_of, open_address, trace_folder_of, traces_of_name
 from .char_budget import add_budget_option, fitted, fitted_document, max_chars
@@ -29,18 +30,17 @@ from .output import (
     warn,
     width_option,
 )
-from .run_display import write_report
+from .run_display import report_message, stderr_is_terminal, write_report
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import View
     from tui_probe.pages.page_registry import PageEntry
     from tui_probe.probekit.page_kinds import Format, ViewKind
     from tui_probe.probekit.view_target import ViewTarget
-    from tui_probe.trace.locate import Address
     from tui_probe.trace.model import Trace
 
 LABEL = 12
@@ -348,3 +348,40 @@ def list_pages(trace: Trace | None, arguments: argparse.Namespace) -> int:
     else:
         put(fitted(page_descriptions(trace), arguments))
     return ExitStatus.OK
+
+
+def write_pictures(traces: Sequence[Path], probes: Sequence[str]) -> None:
+    """Write a picture per trace in which a view of the probes has something to show; print the paths, a line each.
+
+    A failure does not change the run's exit status.
+    """
+    for trace in traces:
+        for page in _drawn_pages(probes):
+            try:
+                status = write_page(page, Address(trace), _picture_arguments(page, trace))
+            except (ProbeError, OSError) as error:
+                report_message(trace, f"no picture of {page.name}: {error}")
+                continue
+            if status == ExitStatus.OK:
+                break
+        else:
+            report_message(trace, "no picture: the pages have no data")
+
+
+def _drawn_pages(probes: Sequence[str]) -> Iterator[PageEntry]:
+    """Yield the views that only these probes have, then those that all share and that are drawn."""
+    from tui_probe.pages.page_registry import require_page
+    from tui_probe.probekit.registry import probe_named
+
+    known = [probe for name in probes if (probe := probe_named(name)) is not None]
+    names = [view.name for probe in known for view in probe.views]
+    if any(probe.timeline for probe in known):
+        names.append("timeline")
+    return (require_page(name) for name in dict.fromkeys([*names, "summary"]))
+
+
+def _picture_arguments(page: PageEntry, trace: Path) -> Namespace:
+    return Namespace(
+        page=page.name, png=trace / f"{page.name}.png", perfetto=None, svg=None, do="", ascii=False, width=None,
+        height=None, format="text", quiet=not stderr_is_terminal(),
+    )  # fmt: skip

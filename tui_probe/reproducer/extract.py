@@ -45,17 +45,17 @@ def extract(launch: KeptLaunch, directory: Path) -> None:
 
 def saved_files(launch: KeptLaunch) -> dict[str, Path]:
     """Return the saved files by name. Raises TraceError if one is missing, or not as long as launch.info states."""
-    found = {name: path for name in (*IMAGES, BEFORE, AFTER) if (path := launch.file(name)) is not None}
+    files = {name: path for name in (*IMAGES, BEFORE, AFTER) if (path := launch.file(name)) is not None}
     for name in (BEFORE, AFTER):
-        size = found[name].stat().st_size if name in found else 0
-        if size != launch.saved_bytes or name not in found:
+        size = files[name].stat().st_size if name in files else 0
+        if size != launch.saved_bytes or name not in files:
             raise TraceError(
                 f"{launch.folder / name} has {size} bytes, not {launch.saved_bytes}: the program ended while the launch"
                 " was saved, or the file was truncated; record the launch again"
             )
-    if not set(IMAGES) & set(found):
+    if not set(IMAGES) & set(files):
         raise TraceError(f"{launch.folder}: the image of the kernel is missing; record the launch again")
-    return found
+    return files
 
 
 def _write(target: Path, source: Path) -> None:

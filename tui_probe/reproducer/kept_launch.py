@@ -27,7 +27,7 @@ _ADDRESS_BITS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class SavedAllocation:
     """An allocation of the program."""
 
     address: int
@@ -35,7 +35,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class SavedVariable:
     """A variable of the kernel's module, whose content comes before allocations in the files of memory."""
 
     name: str
@@ -60,8 +60,8 @@ class KeptLaunch:
     left_out: list[int] = field(default_factory=list)
     """Launch attributes with handles of the process, or that relate the launch to others."""
     limits: list[tuple[int, int]] = field(default_factory=list)
-    variables: list[Variable] = field(default_factory=list)
-    memory: list[Memory] = field(default_factory=list)
+    variables: list[SavedVariable] = field(default_factory=list)
+    memory: list[SavedAllocation] = field(default_factory=list)
     unknown: list[int] = field(default_factory=list)
     """Some of the addresses in saved memory whose own memory was not saved."""
     variables_known: bool = True
@@ -89,8 +89,8 @@ def kept_launches(trace: Path) -> list[KeptLaunch]:
     """The saved launches of a trace, in the order of their numbers. Raises TraceError for a damaged launch.info."""
     folder = path_in_trace(trace, FOLDER)
     names = [child.name for child in folder.iterdir()] if folder is not None and folder.is_dir() else []
-    found = [(match, path_in_trace(trace, FOLDER, match[0])) for name in names if (match := _NAME.fullmatch(name))]
-    launches = [read_kept_launch(path, int(match[1]), int(match[2])) for match, path in found if path is not None]
+    folders = [(match, path_in_trace(trace, FOLDER, match[0])) for name in names if (match := _NAME.fullmatch(name))]
+    launches = [read_kept_launch(path, int(match[1]), int(match[2])) for match, path in folders if path is not None]
     return sorted(launches, key=lambda launch: launch.number)
 
 
@@ -100,8 +100,8 @@ def choose_kept(
     """Return the launch of that number, or the next one, as ``--keep-launch`` chose it. ChoiceError without one."""
     chosen = [launch for launch in launches if selects(launch) and (number is None or launch.number >= number)]
     if not chosen:
-        kept = ", ".join(f"{launch.index}@{launch.number}" for launch in launches)
-        raise ChoiceError(f"no such launch was saved; saved launches: {kept or 'none'}")
+        saved = ", ".join(f"{launch.index}@{launch.number}" for launch in launches)
+        raise ChoiceError(f"no such launch was saved; saved launches: {saved or 'none'}")
     return chosen[0]
 
 
@@ -112,10 +112,10 @@ def read_kept_launch(folder: Path, index: int, number: int) -> KeptLaunch:
     if path is None or path.stat().st_size > LAUNCH_INFO.most:
         raise TraceError(f"{folder}: {INFO} is missing or too large; record the launch again")
     for place, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
-        tag, *words = line.split(" ")
+        tag, *fields = line.split(" ")
         try:
             if tag in _READERS:
-                _READERS[tag](launch, words)
+                _READERS[tag](launch, fields)
         except (ValueError, IndexError) as error:
             raise TraceError(f"{path}:{place}: {line[:80]!r} is damaged; record the launch again") from error
     if not launch.name or len(launch.grid) != 3 or len(launch.block) != 3:
@@ -164,9 +164,9 @@ _READERS: Final[dict[str, Callable[[KeptLaunch, list[str]], None]]] = {
     "launch-attribute": _add("launch_attributes", _attribute),
     "left-out": _add("left_out", lambda words: _number(words[0])),
     "limit": _add("limits", _pair),
-    "variable": _add("variables", lambda words: Variable(_name(words[0]), _number(words[1]))),
+    "variable": _add("variables", lambda words: SavedVariable(_name(words[0]), _number(words[1]))),
     "variables-unknown": _set("variables_known", lambda _: False),
     "load-options": _set("load_options", lambda _: True),
-    "memory": _add("memory", lambda words: Memory(_number(words[0], 16), _number(words[1]))),
+    "memory": _add("memory", lambda words: SavedAllocation(_number(words[0], 16), _number(words[1]))),
     "unknown": _add("unknown", lambda words: _number(words[0], 16)),
 }

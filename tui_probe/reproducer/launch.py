@@ -178,14 +178,14 @@ def function_of(driver: Driver, launch: Launch, module: c_void_p) -> c_void_p:
 
 def addresses(driver: Driver, launch: Launch, module: c_void_p) -> list[int]:
     """The address of each part of the files of memory."""
-    found = []
+    variables = []
     for variable in launch["variables"]:
         address, size = c_ulonglong(), c_size_t()
         driver.cuModuleGetGlobal_v2(byref(address), byref(size), module, os.fsencode(variable["name"]))
         if size.value != variable["size"]:
             raise Failure("the variable {name} has another size than {size}".format(**variable))
-        found.append(address.value)
-    return found + [memory["address"] for memory in launch["memory"]]
+        variables.append(address.value)
+    return variables + [memory["address"] for memory in launch["memory"]]
 
 
 def chunks(name: str, parts: Parts) -> Iterator[tuple[int, int, bytes]]:

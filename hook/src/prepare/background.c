@@ -61,7 +61,7 @@ static void prepare(struct job *job)
         prepare_kernel(job->kernel, &job->launch);
 }
 
-/* Threads of the launch that asked: the larger, the more time of the GPU the kernel takes, as far as anything tells. */
+/* Threads of the launch that asked: a kernel of more threads is taken to need more time of the GPU. */
 static double size_of(const struct job *job)
 {
     double threads = 1;
