@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ _LOOKS: Final = 4
 """The hook looks several times within the limit; this part of it is more than the time between two looks."""
 _KILL_AFTER: Final = 10.0
 """Seconds that a process has to end by SIGTERM, in which its hook completes the trace."""
+_MAX_GENERATIONS: Final = 64
 
 
 class StuckProcesses:
@@ -37,9 +39,10 @@ class StuckProcesses:
         for process, launch in stuck.items():
             if process not in self._asked:
                 self._asked[process] = now
-                _send(process, signal.SIGTERM)
+                ended = _send(process, signal.SIGTERM)
+                outcome = "the process was ended" if ended else "end the process: it is not one that this run started"
                 messages.append(
-                    f"process {process}: launch {launch} ran longer than {self._limit:g} s; the process was ended; see"
+                    f"process {process}: launch {launch} ran longer than {self._limit:g} s; {outcome}; see"
                     " tui-probe show stuck"
                 )
             elif now >= self._asked[process] + _KILL_AFTER and process not in self._killed:
@@ -48,8 +51,30 @@ class StuckProcesses:
         return messages
 
 
-def _send(process: int, number: int) -> None:
+def _send(process: int, number: int) -> bool:
+    """Send a signal to a process of this run; return whether it was sent.
+
+    The number is that of the process's own PID namespace: in a container it may be that of any process out here.
+    """
+    if not _is_descendant(process):
+        return False
     try:
         os.kill(process, number)
     except (ProcessLookupError, PermissionError):
-        return
+        return False
+    return True
+
+
+def _is_descendant(process: int) -> bool:
+    """Return whether this process started the process, or one of its ancestors."""
+    for _ in range(_MAX_GENERATIONS):
+        try:
+            status = Path(f"/proc/{process}/stat").read_bytes()
+        except OSError:
+            return False
+        process = int(status[status.rindex(b")") + 2 :].split()[1])  # behind the name, which may hold anything
+        if process == os.getpid():
+            return True
+        if process <= 1:
+            return False
+    return False
