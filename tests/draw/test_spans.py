@@ -24,8 +24,14 @@ def test_other_numbers_are_words_like_any() -> None:
     assert wrap("in 7 sectors", 5) == ["in 7", "secto", "rs"]
 
 
-@given(st.text("ab 1239µsBk%", max_size=60), st.integers(1, 30))
+@given(st.text("ab 1239µsBk%,", max_size=60), st.integers(-3, 30))
 def test_nothing_is_lost_and_no_line_is_too_long(text: str, cells: int) -> None:
+    """A widget without a place has 0 cells, and its inside fewer: a character is in each line then."""
     lines = wrap(text, cells)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
-    assert all(width(line) <= cells for line in lines)
+    assert all(width(line) <= max(1, cells) for line in lines)
+
+
+@given(st.text("日 本a", max_size=20), st.integers(-3, 4))
+def test_wide_characters_are_not_lost(text: str, cells: int) -> None:
+    assert "".join(wrap(text, cells)).replace(" ", "") == text.replace(" ", "")

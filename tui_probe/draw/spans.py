@@ -78,18 +78,19 @@ def wrap(text: str, cells: int) -> list[str]:
 
     A number stays in one line with its unit: ``2 480 cycles``; of a list with commas the names stay whole.
     """
+    cells = max(1, cells)  # a widget without a place yet has none
     lines, line = [], ""
     for word in _BREAK.split(text):
-        while width(word) > cells:
+        while len(word) > 1 and width(word) > cells:
             room = cells - width(line) - (1 if line else 0)
-            if line and (room < cells // 3 or ("," in word[room:cells] and "," not in word[:room])):
+            if line and (room < max(1, cells // 3) or ("," in word[room:cells] and "," not in word[:room])):
                 lines.append(line)
                 line, room = "", cells
             at = word.rfind(",", 0, room) + 1 or room
             lines.append((line + " " if line else "") + word[:at])
             line, word = "", word[at:]
         joined = f"{line} {word}" if line else word
-        if width(joined) > cells:
+        if line and width(joined) > cells:
             lines.append(line)
             joined = word
         line = joined
