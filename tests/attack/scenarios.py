@@ -168,6 +168,17 @@ context()
 f, w = function(module(), "add__8_4"), word()
 for n in range(12): launch(f, w, c_int(n), grid=4, block=40)
 """
+WATCHED = """
+context()
+f, w = function(module(), "add__8"), word()
+for _ in range(3): launch(f, w)
+time.sleep(0.1)
+"""
+KEPT = """
+context()
+f = function(module(), "add__8_8")
+for _ in range(3): launch(f, word(), word())
+"""
 
 
 @dataclass(frozen=True)
@@ -273,6 +284,13 @@ def _sites(engine: Engine, _folder: Path) -> dict[str, str]:
     return {}
 
 
+def _watched(engine: Engine, _folder: Path) -> dict[str, str]:
+    engine.added = 3
+    engine.maps = "1,8 1,16"
+    engine.storage = ["storage 0 resident record 8 cap 1", "storage 1 resident record 16 cap 1"]
+    return {"TUI_PROBE_WATCHDOG": "20"}
+
+
 def _slow(engine: Engine, _folder: Path) -> dict[str, str]:
     def answer(directory: Path, name: str) -> str:
         time.sleep(0.1)
@@ -312,5 +330,8 @@ SCENARIOS = (
     Scenario("unusual kernels", {"STUB_COUNTS_PARAMETERS": "1"}, script=UNUSUAL),
     Scenario("ranges", {"TUI_PROBE_SAMPLE": "1/2"}, script=NVTX),
     Scenario("emptied", {}, command=(sys.executable, "-c", EMPTIED)),
+    Scenario("watched", {}, _watched, script=WATCHED),
+    Scenario("kept", {"TUI_PROBE_KEEP_LAUNCH": "add@1"}, script=KEPT),
+    Scenario("kept machine code", {"TUI_PROBE_KEEP_LAUNCH": "constant@0"}, _code, script=MACHINE_CODE),
     Scenario("contexts", {"TUI_PROBE_NOTES": "/dev/null"}, script=CONTEXTS),
 )

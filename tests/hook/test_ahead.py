@@ -72,7 +72,7 @@ def test_forked_child_sends_its_own_images(host: Host, images: Images) -> None:
 def test_large_and_unknown_images_are_not_sent(host: Host, images: Images, image: bytes) -> None:
     file = images.folder / "image"
     file.write_bytes(image)
-    script = f"context()\ntry:\n    module(Path({str(file)!r}).read_bytes())\nexcept DriverError:\n    pass\n"
+    script = f"context()\ntry:\n    module(open({str(file)!r}, 'rb').read())\nexcept DriverError:\n    pass\n"
     assert host.python(script).status == 0
     assert [len(sent) for sent, _ in images.sent()] in ([], [len(PTX[:9])])
 
@@ -85,7 +85,7 @@ def test_engine_without_the_socket_gets_no_file(host: Host, tmp_path: Path) -> N
 def test_full_queue_leaves_no_file_and_does_not_block(host: Host, images: Images) -> None:
     queue = int(Path("/proc/sys/net/unix/max_dgram_qlen").read_text())
     count = min(queue + 20, 200)
-    script = f"context()\nfor n in range({count}):\n    module(PTX + b'//%d' % n)\n"
+    script = f"from pathlib import Path\ncontext()\nfor n in range({count}):\n    module(PTX + b'//%d' % n)\n"
     assert host.python(script).status == 0
     names = images.files()
     assert len(images.sent()) == len(names) <= count

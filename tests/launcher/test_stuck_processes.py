@@ -25,7 +25,7 @@ def test_grandchild_is_ended_by_sigterm() -> None:
         assert child.stdout.readline() == f"{-signal.SIGTERM}\n"
 
 
-def test_process_of_another_program_is_left_alone() -> None:
+def test_process_of_another_program_is_not_ended() -> None:
     stuck = StuckProcesses(1.0)
     stuck.end({os.getppid(): "gemm 0", os.getpid(): "gemm 1"}, 10.0)
     messages = stuck.end({os.getppid(): "gemm 0", os.getpid(): "gemm 1"}, 12.0)

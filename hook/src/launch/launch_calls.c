@@ -69,12 +69,16 @@ static CUresult capture(struct launch *launch, struct kernel *kernel)
     return launch_pass(launch, reason(CAPTURING));
 }
 
-/* The kernel's variables are known once it is prepared. True if the launch was saved, and is done. */
-static bool keep(struct launch *launch, struct kernel *kernel, const struct reason *refused, CUresult *result)
+enum { NOT_KEPT = -1 };
+
+/* The kernel's variables are known once it is prepared. The result of a launch that was saved, and is done; else NOT_KEPT.
+ * Not inlined: other launches need no stack for it. */
+__attribute__((noinline)) static int keep(struct launch *launch, struct kernel *kernel, const struct reason *refused)
 {
+    CUresult result;
     if (!refused && atomic_load_explicit(&kernel->status, memory_order_acquire) == KERNEL_NEW)
         prepare_kernel(kernel, launch);
-    return kept_launch(launch, kernel, result);
+    return kept_launch(launch, kernel, &result) ? (int)result : NOT_KEPT;
 }
 
 static CUresult follow(struct launch *launch)
@@ -97,9 +101,9 @@ static CUresult follow(struct launch *launch)
     enum kernel_status status = atomic_load_explicit(&kernel->status, memory_order_acquire);
     const struct reason *closed_by = gate_closed();
     const struct reason *reason = status == KERNEL_NEW ? not_yet(launch, kernel, closed_by) : closed_by;
-    CUresult kept;
-    if (settings.n_kept && kept_launch_take(launch, kernel) && keep(launch, kernel, reason, &kept))
-        return kept;
+    const int kept = settings.n_kept && kept_launch_take(launch, kernel) ? keep(launch, kernel, reason) : NOT_KEPT;
+    if (kept != NOT_KEPT)
+        return (CUresult)kept;
     if (reason)
         return closed_by ? launch_pass(launch, reason) : launch_timed(launch, kernel, reason);
     if (status == KERNEL_NEW) {

@@ -90,13 +90,22 @@ static void log_launch(const struct watched_launch *watched)
         launch_log_probed(&launch, watched->probe, NULL, CUDA_SUCCESS);
 }
 
+/* A kernel that overwrites the table leaves numbers of blocks that the grid does not have. False if all are such. */
+static bool keep_within_grid(struct found_warps *warps, const unsigned int grid[3])
+{
+    const uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
+    if (warps->last_block >= blocks)
+        warps->last_block = (uint32_t)(blocks - 1);
+    return warps->first_block < blocks;
+}
+
 static void report(struct seen *entry, const uint8_t *table, uint64_t now)
 {
     struct watched_launch watched;
     uint32_t left_out = 0;
     char text[REASON_NUMBER_SIZE];
     entry->reported = true;
-    if (!watched_launch_find(entry->launch, &watched))
+    if (!watched_launch_find(entry->launch, &watched) || !keep_within_grid(&entry->warps, watched.grid))
         return;
     log_launch(&watched);
     const struct reason *reason = positions_write(&watched, table, &entry->warps, &left_out);
