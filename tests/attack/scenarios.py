@@ -176,8 +176,9 @@ time.sleep(0.1)
 """
 KEPT = """
 context()
-f = function(module(), "add__8_8")
-for _ in range(3): launch(f, word(), word())
+import ctypes
+f, own = function(module(), "add__8_8"), (c_uint64 * 8)()
+for _ in range(3): launch(f, word(), c_uint64(ctypes.addressof(own)))
 """
 
 

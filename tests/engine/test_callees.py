@@ -74,7 +74,12 @@ def test_memory_is_the_same_with_functions_of_each_build(build: str, name: str) 
     module, probe = parse(source), load_probe(name)
     for kernel in KERNELS:
         text = prune_to_kernel(module, kernel)
-        assert memory_after(text, kernel, "float", probe) == memory_after(text, kernel, "float"), kernel
+        try:
+            after = memory_after(text, kernel, "float", probe)
+        except UnsupportedKernelError as error:
+            assert "it cannot hang" in str(error), error  # noqa: PT017 - only a probe of waits refuses them
+            continue
+        assert after == memory_after(text, kernel, "float"), kernel
 
 
 @pytest.mark.parametrize("name", ["inst_mix", "dmat", "gmem_sectors"])

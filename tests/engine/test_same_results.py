@@ -146,15 +146,17 @@ def test_most_kernels_run() -> None:
 @pytest.mark.parametrize(("turn", "name"), [*enumerate(built_in_names())], ids=str)
 def test_memory_is_the_same(turn: int, name: str) -> None:
     probe = load_probe(name)
-    compared, different = 0, []
+    compared, cannot_hang, different = 0, 0, []
     due = [case for number, case in enumerate(cases(), turn) if is_due(number)]
     for case in due:
         try:
             memory = memory_after(case.text, case.name, case.kind, probe)
-        except UnsupportedKernelError:
+        except UnsupportedKernelError as error:
+            cannot_hang += "it cannot hang" in str(error)  # so a probe of waits has nothing to watch
             continue
         compared += 1
         if memory != case.memory:
             different.append(case.name)
     assert not different
-    assert compared >= 0.8 * len(due)
+    assert compared
+    assert compared >= 0.8 * (len(due) - cannot_hang)

@@ -20,7 +20,9 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts import findings
 from tui_probe.verdicts.findings import ResultFindings, launch_findings
 
-ALL = [name for name in probe_names_where(lambda probe: probe.lines) if name in ptx_probes()]
+OTHERS = {"nan_check_birth", "stuck_warps"}
+"""Probes whose specimen has no line, and those that are newer than ``sites.json`` and need it."""
+ALL = [name for name in probe_names_where(lambda probe: probe.lines) if name in ptx_probes() and name not in OTHERS]
 
 
 def recorded(tmp_path: Path, probe: str) -> tuple[ViewSource, Path]:

@@ -46,7 +46,7 @@ class PageView:
 
 
 def view(kernel: Kernel, page: str, *, launch: int | None = None, columns: int = COLUMNS, rows: int = ROWS) -> PageView:
-    """Open a page of a kernel, such as ``dmat`` or ``lines``; ``launch`` is the number of a launch.
+    """Open a page of a kernel, such as ``lines`` or ``source``; ``launch`` is the number of a launch.
 
     Raises UsageError for a page that kernels do not have, ChoiceError if it has no data of this kernel.
     """
