@@ -57,7 +57,9 @@ METRICS: Final = (
         standalone_title="longest wait, of warp life",
     ),
 )
-_QUESTION: Final = Question("stalls", "where do warps wait, for how long, and for what?", 15, also="latency scoreboard")
+_QUESTION: Final = Question(
+    "stalls", "where do warps wait, for how long, and for what?", 15, also="latency scoreboard", needs_gpu=True
+)
 
 
 def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:

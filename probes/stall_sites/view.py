@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import wrap
-from tui_probe.draw.table import Column, as_record, in_data, table
+from tui_probe.draw.table import Column, as_record, in_data
+from tui_probe.draw.table_content import titled_table
 from tui_probe.draw.view import Document
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
@@ -102,7 +101,7 @@ class StallsView(Document):
         rows = [StallRow(site, stalls.life) for _, stalls in self.results for site in stalls.sites]
         self.rows = sorted(rows, key=lambda row: -(row.share or 0))
         self.slowdowns = [result.kernel.slowdown for result, _ in self.results]
-        """How many times as long launches took with each group; None if not timed."""
+        """Times as long as without the probe that launches took with each group; None if not timed."""
         self._head = f"{source.kernel.demangled}, {', '.join(result.which for result, _ in self.results)}"
         progress(1.0)
 
@@ -138,13 +137,7 @@ class StallsView(Document):
         return f"cost of the probe: {', '.join(dict.fromkeys(texts))}{how}"
 
     def lines(self, width: int) -> Sequence[Line]:
-        lines: list[Line] = [((f" {shorten(self._head, width - 1)}", "title"),)]
-        if self.rows:
-            names, rule, *rows = table(_COLUMNS, self.rows, width - 1)
-            lines += [((f" {names}", "head"),), ((f" {rule}", "rule"),), *(((f" {row}", ""),) for row in rows)]
-        for note in self.notes():
-            lines += [((f" {part}", "dim"),) for part in wrap(note, width - 1)]
-        return lines
+        return titled_table(self._head, _COLUMNS, self.rows, self.notes(), width)
 
     def pinned(self, width: int) -> int:
         del width

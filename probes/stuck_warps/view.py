@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import wrap
-from tui_probe.draw.table import Column, as_record, in_data, table
+from tui_probe.draw.table import Column, as_record, in_data
+from tui_probe.draw.table_content import titled_table
 from tui_probe.draw.view import Document
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.probe_view import probe_view
@@ -118,13 +117,7 @@ class StuckView(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         head = f"{self.result.which} {self.result.name}: {units.counted(len(self.stuck.warps), 'warp')} on the GPU"
-        lines: list[Line] = [((f" {shorten(head, width - 1)}", "title"),)]
-        if self.stuck.groups:
-            names, rule, *rows = table(_COLUMNS, self.stuck.groups, width - 1)
-            lines += [((f" {names}", "head"),), ((f" {rule}", "rule"),), *(((f" {row}", ""),) for row in rows)]
-        for note in self.notes():
-            lines += [((f" {part}", "dim"),) for part in wrap(note, width - 1)]
-        return lines
+        return titled_table(head, _COLUMNS, self.stuck.groups, self.notes(), width)
 
     def pinned(self, width: int) -> int:
         del width

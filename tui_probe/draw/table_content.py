@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from tui_probe.draw import units
 from tui_probe.draw.csv_output import as_csv
+from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import hang_line, paragraphs, wrap
 from tui_probe.draw.table import as_markdown, as_record, in_data, safe, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from tui_probe.draw.spans import Line
     from tui_probe.draw.table import Column
 
 Row = TypeVar("Row")
@@ -170,3 +172,14 @@ def _count(rows: Iterable[Any]) -> int:
 def _wrapped_line(text: str, cells: int, *, whole_commands: bool) -> list[str]:
     """A text in lines of at most ``cells`` cells, or in one where it suggests a command that is to be copied whole."""
     return [text] if whole_commands and _COMMAND.search(text) else hang_line(text, cells)
+
+
+def titled_table(
+    title: str, columns: Sequence[Column[Row]], rows: Sequence[Row], notes: Iterable[str], cells: int
+) -> list[Line]:
+    """Return a title, a table with its headings unless it has no rows, and notes, behind a margin of one cell."""
+    lines: list[Line] = [((f" {shorten(title, cells - 1)}", "title"),)]
+    if rows:
+        names, rule, *texts = table(columns, rows, cells - 1)
+        lines += [((f" {names}", "head"),), ((f" {rule}", "rule"),), *(((f" {text}", ""),) for text in texts)]
+    return [*lines, *(((f" {part}", "dim"),) for note in notes for part in wrap(note, cells - 1))]

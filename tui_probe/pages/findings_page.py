@@ -61,6 +61,8 @@ class Question:
     """More words by which people look for it."""
     of_program: bool = False
     """True if it is asked of all kernels together."""
+    needs_gpu: bool = False
+    """True if the simulated GPU cannot answer it."""
 
     @property
     def probe(self) -> str:
@@ -77,15 +79,18 @@ class Question:
         return {"question": self.words, "option": self.option, "pages": list(self.pages)}
 
 
-COST_QUESTION: Final = Question("what is the overhead of the probe?", "--benchmark")
+COST_QUESTION: Final = Question("what is the overhead of the probe?", "--benchmark", needs_gpu=True)
 
 
 @cache
 def all_questions() -> tuple[Question, ...]:
     """All, the one asked most first. Each is a line of the summary while nothing in the trace answers it."""
-    asked = [(probe.question, probe.name) for probe in all_probes() if probe.question is not None]
+    questions = [(probe.question, probe.name) for probe in all_probes() if probe.question is not None]
     return (
-        *(Question(each.words, f"-p {name}", each.key, each.needs, each.also, each.of_program) for each, name in asked),
+        *(
+            Question(asked.words, f"-p {name}", asked.key, asked.needs, asked.also, asked.of_program, asked.needs_gpu)
+            for asked, name in questions
+        ),
         COST_QUESTION,
     )
 
@@ -125,9 +130,9 @@ def _answered_keys(probe: Probe | None) -> set[str]:
 
 
 def _is_open(question: Question, kernel: KernelFacts, answered: set[str]) -> bool:
-    if question is COST_QUESTION:
-        return not kernel.times.impacts and not kernel.trace.state.simulated
-    return question.key not in answered
+    if question.needs_gpu and kernel.trace.state.simulated:
+        return False
+    return not kernel.times.impacts if question is COST_QUESTION else question.key not in answered
 
 
 def _applies_to_ptx(question: Question, text: str | None) -> bool:

@@ -46,6 +46,8 @@ class Question:
     """More words by which people look for it, such as ``roofline``."""
     of_program: bool = False
     """True if it is asked of all kernels together, so that a run again is offered at any of them."""
+    needs_gpu: bool = False
+    """True if the probe needs SASS, which the simulated GPU does not execute."""
 
     def __post_init__(self) -> None:
         """Raise ValueError if ``needs`` is not a regular expression."""

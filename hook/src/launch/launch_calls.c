@@ -101,9 +101,10 @@ static CUresult follow(struct launch *launch)
     enum kernel_status status = atomic_load_explicit(&kernel->status, memory_order_acquire);
     const struct reason *closed_by = gate_closed();
     const struct reason *reason = status == KERNEL_NEW ? not_yet(launch, kernel, closed_by) : closed_by;
-    const int kept = settings.n_kept && kept_launch_take(launch, kernel) ? keep(launch, kernel, reason) : NOT_KEPT;
-    if (kept != NOT_KEPT)
-        return (CUresult)kept;
+    const int kept_result =
+        settings.n_kept && kept_launch_take(launch, kernel) ? keep(launch, kernel, reason) : NOT_KEPT;
+    if (kept_result != NOT_KEPT)
+        return (CUresult)kept_result;
     if (reason)
         return closed_by ? launch_pass(launch, reason) : launch_timed(launch, kernel, reason);
     if (status == KERNEL_NEW) {

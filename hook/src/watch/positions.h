@@ -18,7 +18,7 @@ struct found_warps {
 /* The warp that has SLOT in the table; false if none has. */
 bool positions_warp(const uint8_t *table, size_t slot, struct resident_warp *warp);
 
-/* The result of LAUNCH, of which FOUND are in the table. Sets LEFT_OUT to the warps that have no room in it, which are
+/* The result of LAUNCH, with FOUND in the table. Sets LEFT_OUT to the warps that have no room in it, which are
  * those of the last blocks. Returns why there is none, or NULL. */
 const struct reason *positions_write(const struct watched_launch *launch, const uint8_t *table,
                                      const struct found_warps *found, uint32_t *left_out);

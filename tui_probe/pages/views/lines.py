@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.draw.column_order import ColumnOrder
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import wrap
-from tui_probe.draw.table import Column, safe, table
-from tui_probe.draw.table_content import PageTexts
+from tui_probe.draw.table import Column, safe
+from tui_probe.draw.table_content import PageTexts, titled_table
 from tui_probe.draw.units import NOT_MEASURED, size
 from tui_probe.draw.view import Document, no_progress, with_progress
 from tui_probe.errors import TraceError
@@ -124,15 +123,10 @@ class LinesView(Document):
         return f"{row.line:#06x}" if self._graft else str(row.line)
 
     def lines(self, width: int) -> Sequence[Line]:
-        head = shorten(f"{self.result.name}, {self.result.which}, -p {self.result.probe}", width - 1)
-        lines: list[Line] = [((f" {head}", "title"),)]
-        if self.measured.rows:
-            names, rule, *rows = table(self._columns(), self.rows, width - 1)
-            lines += [((f" {names}", "head"),), ((f" {rule}", "rule"),), *(((f" {line}", ""),) for line in rows)]
-        notes = self.measured.notes if self.measured.rows else [*self.measured.notes, "no line was measured"]
-        for note in [*notes, *(["simulated GPU"] if self.result.simulated else [])]:
-            lines += [((f" {part}", "dim"),) for part in wrap(note, width - 1)]
-        return lines
+        head = f"{self.result.name}, {self.result.which}, -p {self.result.probe}"
+        none = [] if self.measured.rows else ["no line was measured"]
+        simulated = ["simulated GPU"] if self.result.simulated else []
+        return titled_table(head, self._columns(), self.rows, [*self.measured.notes, *none, *simulated], width)
 
     def pinned(self, width: int) -> int:
         del width
