@@ -45,9 +45,9 @@ def serving(tmp_path: Path, ptxas: Tool, choice: KernelChoice = EVERY_KERNEL) ->
     Path(f"{path}{AHEAD_SUFFIX}").unlink()
 
 
-def load(tmp_path: Path, image: bytes) -> Path:
+def load(tmp_path: Path, image: bytes, name: str = "engine.image.1.0") -> Path:
     """Send an image as the hook does; its file."""
-    file = tmp_path / "engine.image.1.0"
+    file = tmp_path / name
     file.write_bytes(image)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as hook:
         hook.connect(f"{tmp_path / 'engine'}{AHEAD_SUFFIX}")
@@ -61,6 +61,14 @@ def wait_until_removed(file: Path) -> None:
     while file.exists():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_only_images_of_the_hook_are_removed(tmp_path: Path, ptxas: Tool) -> None:
+    (tmp_path / "engine.image.").mkdir()
+    with serving(tmp_path, ptxas):
+        others = [load(tmp_path, b"no image", name) for name in ("notes.txt", "engine.image./../other")]
+        wait_until_removed(load(tmp_path, b"no image"))
+        assert all(file.exists() for file in others)
 
 
 def is_prepared_ahead(hook: Client, directory: Path, name: str) -> bool:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.image_kernels import read_kernel_file
+from tui_probe.engine.reception import AHEAD_SUFFIX
 from tui_probe.errors import ImageError, PtxError
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class Ahead:
         self, source: socket.socket, folder: Path, choice: KernelChoice, hand_over: Callable[[socket.socket], bool]
     ) -> None:
         self._source, self._folder = source, folder
+        self._images = source.getsockname().removesuffix(AHEAD_SUFFIX) + ".image."
+        """Beginning of the paths of images that the hook writes; no other file is read or removed."""
         self._choice = choice
         self._hand_over = hand_over
         self._kernels: queue.Queue[tuple[_AheadImage, str] | None] = queue.Queue()
@@ -117,7 +120,7 @@ class Ahead:
                 fields = self._source.recv(_MAX_DATAGRAM).decode("utf-8", "surrogateescape").split("\t")
             except OSError:
                 return
-            if len(fields) == 2:
+            if len(fields) == 2 and fields[0].startswith(self._images) and "/" not in fields[0][len(self._images) :]:
                 self._add(Path(fields[0]), fields[1])
 
     def _add(self, path: Path, arch: str) -> None:
