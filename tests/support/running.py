@@ -127,13 +127,18 @@ def tool(name: str, machine: Machine) -> list[str]:
 def timed(command: list[str], machine: Machine) -> tuple[subprocess.CompletedProcess[str] | None, float]:
     """Return how a command ended, None if it took too long, and its seconds."""
     begin = time.monotonic()
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | {"PYTHONPATH": _search_path(), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=machine.limit, check=False)  # fmt: skip
     except subprocess.TimeoutExpired:
         done = None
     return done, time.monotonic() - begin
+
+
+def _search_path() -> str:
+    """Return this checkout, and what the caller's PYTHONPATH has: packages of the programs."""
+    return os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def problem_of(done: subprocess.CompletedProcess[str] | None) -> str:
@@ -162,7 +167,7 @@ def count_kernels(record: Record, traces: Path) -> None:
 def report_of(trace: Path) -> dict[str, Any]:
     """Return the JSON report of a trace."""
     command = [sys.executable, "-m", "tui_probe", "report", str(trace), "--format", "json"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": _search_path()}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
     report: dict[str, Any] = json.loads(done.stdout)
     return report
