@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.api.traces import Trace, evaluate
     from tui_probe.api.traces import open_trace as open  # noqa: A004 - tui_probe.open, as gzip.open
     from tui_probe.errors import ChoiceError, ProbeError, TraceError
-    from tui_probe.integrations.notebook import load_ipython_extension, profile
-    from tui_probe.integrations.page_view import view
+    from tui_probe.integrations.notebook import load_ipython_extension, profile, view
     from tui_probe.verdicts.kernel_findings import KernelFinding as Finding
 
 __all__ = [
@@ -62,7 +61,7 @@ _PLACES: Final = {
     "load_ipython_extension": ("tui_probe.integrations.notebook", "load_ipython_extension"),
     "open": ("tui_probe.api.traces", "open_trace"),
     "profile": ("tui_probe.integrations.notebook", "profile"),
-    "view": ("tui_probe.integrations.page_view", "view"),
+    "view": ("tui_probe.integrations.notebook", "view"),
 }
 """Modules of the public names. They are imported on first use: the command line needs none of them, and
 importing NumPy takes longer than ``tui-probe --version`` takes."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.probekit.evidence import counted, timed
-from tui_probe.probekit.finding import Finding
+from tui_probe.probekit.finding import Finding, counted, timed
 from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, longest_waits, ranked_rows
 from tui_probe.probekit.metric import Metric, metrics_by_line, where_known
 from tui_probe.probekit.probe import Probe, Question, of_sites

@@ -6,8 +6,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.probekit.evidence import SHARE, derived, timed
-from tui_probe.probekit.finding import Finding, Gain
+from tui_probe.probekit.finding import SHARE, Finding, Gain, derived, timed
 from tui_probe.probekit.metric import Metric, where_any
 from tui_probe.probekit.probe import Probe, Question, of_result
 from tui_probe.probekit.probe_results import cycles_text

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.probekit.evidence import counted, derived
-from tui_probe.probekit.finding import Finding, Gain, brief_text, line_place, notable_lines
+from tui_probe.probekit.finding import Finding, Gain, brief_text, counted, derived, line_place, notable_lines
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, metrics_by_line, never
 from tui_probe.probekit.probe import Probe, Question, of_result, of_sites

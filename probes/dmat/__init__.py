@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.probekit.evidence import SHARE, counted, derived
-from tui_probe.probekit.finding import UNCOALESCED_ADVICE, Finding, Gain, brief_text, place
+from tui_probe.probekit.finding import SHARE, UNCOALESCED_ADVICE, Finding, Gain, brief_text, counted, derived, place
 from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec, ShareValue
 from tui_probe.probekit.metric import Metric, metric_values, where_known
 from tui_probe.probekit.probe import Probe, Question, Stamps

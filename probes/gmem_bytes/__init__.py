@@ -9,8 +9,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.draw.units import NOT_MEASURED
-from tui_probe.probekit.evidence import counted, timed
-from tui_probe.probekit.finding import Finding, percent, place
+from tui_probe.probekit.finding import Finding, counted, percent, place, timed
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, share_text
 from tui_probe.probekit.metric import Metric, metrics_by_line, where_any
 from tui_probe.probekit.probe import Probe, Question, of_result, of_sites

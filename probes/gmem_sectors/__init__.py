@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.units import NOT_MEASURED, tenths
-from tui_probe.probekit.evidence import SHARE, counted, derived
-from tui_probe.probekit.finding import UNCOALESCED_ADVICE, Finding, Gain, brief_text, line_place, notable_lines
+from tui_probe.probekit.finding import (
+    SHARE,
+    UNCOALESCED_ADVICE,
+    Finding,
+    Gain,
+    brief_text,
+    counted,
+    derived,
+    line_place,
+    notable_lines,
+)
 from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, metrics_by_line, never, where_any, where_known
 from tui_probe.probekit.probe import Probe, Question, of_result, of_sites

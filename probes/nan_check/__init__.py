@@ -9,8 +9,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.errors import TraceError
-from tui_probe.probekit.evidence import counted
-from tui_probe.probekit.finding import Finding, place
+from tui_probe.probekit.finding import Finding, counted, place
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, where_any, where_known
 from tui_probe.probekit.probe import Probe, Question

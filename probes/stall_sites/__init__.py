@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.probekit.evidence import SHARE, counted, timed
-from tui_probe.probekit.finding import Finding, brief_text, percent
+from tui_probe.probekit.finding import SHARE, Finding, brief_text, counted, percent, timed
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, ShareValue
 from tui_probe.probekit.metric import Metric
 from tui_probe.probekit.probe import LatencyCause, MeasuredWait, Probe, Question, of_sites

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.probekit.evidence import counted
-from tui_probe.probekit.finding import Finding
+from tui_probe.probekit.finding import Finding, counted
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric
 from tui_probe.probekit.probe import Probe
@@ -18,7 +17,7 @@ from .view import STUCK_VIEW
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.probekit.evidence import Evidence, Number
+    from tui_probe.probekit.finding import Evidence, Number
     from tui_probe.probekit.probe_results import ProbeResult
 
     from .analysis import StuckWarps

@@ -9,8 +9,7 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.errors import TraceError
-from tui_probe.probekit.evidence import counted, timed
-from tui_probe.probekit.finding import Finding, percent, place
+from tui_probe.probekit.finding import Finding, counted, percent, place, timed
 from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, ranked_rows
 from tui_probe.probekit.metric import Metric, metrics_by_line, where_any
 from tui_probe.probekit.probe import Probe, Question, of_result, of_sites

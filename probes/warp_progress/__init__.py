@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.probekit.evidence import SHARE, counted, timed
-from tui_probe.probekit.finding import Finding, place
+from tui_probe.probekit.finding import SHARE, Finding, counted, place, timed
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, where_known
 from tui_probe.probekit.probe import Probe, Question, Stamps

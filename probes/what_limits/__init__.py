@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.probekit.evidence import counted
-from tui_probe.probekit.finding import Finding, Gain
+from tui_probe.probekit.finding import Finding, Gain, counted
 from tui_probe.probekit.metric import Metric, where_any
 from tui_probe.probekit.probe import Probe, Question, of_result
 from tui_probe.records.counter_sums import sum_records

@@ -14,7 +14,7 @@ from tui_probe.cli.run_display import report_after_run
 from tui_probe.launcher.run_record import Outcome
 from tui_probe.pages.page_registry import all_pages
 from tui_probe.pages.views import kind_of, names
-from tui_probe.probekit.view_target import choose_target
+from tui_probe.probekit.probe_results import choose_target
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.long_column import row_numbers
 from tui_probe.trace.recent import remember

@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 from tui_probe.pages.views import kind_of
-from tui_probe.probekit.view_target import count_viewable
+from tui_probe.probekit.probe_results import count_viewable
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.findings import summarize_findings
 

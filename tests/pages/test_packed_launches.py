@@ -13,7 +13,7 @@ from tui_probe.pages.range_page import range_page
 from tui_probe.pages.range_tree import range_tree
 from tui_probe.pages.views.launches import KIND
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.probekit.view_target import choose_target
+from tui_probe.probekit.probe_results import choose_target
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 from tui_probe.ui.live.current_selection import launch_text

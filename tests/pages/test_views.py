@@ -18,7 +18,7 @@ from tui_probe.draw.view import Document, View, no_progress
 from tui_probe.pages.view_output import run_commands, text_lines, view_lines
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.launches import Launches, LaunchLine
-from tui_probe.probekit.view_target import choose_target
+from tui_probe.probekit.probe_results import choose_target
 from tui_probe.toolchain import Tool
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace

@@ -22,7 +22,7 @@ from tui_probe.pages.code.line_measures import LineMeasures, MeasureColumn
 from tui_probe.pages.view_output import text_lines, view_lines
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.lines import LineMeasure
-from tui_probe.probekit.view_target import choose_target
+from tui_probe.probekit.probe_results import choose_target
 from tui_probe.toolchain import Tool, find_disassembler
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace

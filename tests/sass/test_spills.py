@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tests.trace.make import TraceWriter
-from tui_probe.probekit.evidence import counted
+from tui_probe.probekit.finding import counted
 from tui_probe.sass.operations import operation_name
 from tui_probe.sass.spills import spills_by_line, stack_accesses
 from tui_probe.sass.target import GraftTarget

@@ -16,7 +16,7 @@ from tests.ui.conftest import Stage, on_stage
 from tests.ui.fakes import FakeDrawing, show_fakes
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.launcher.control import BUDGETS, ControlPage
-from tui_probe.probekit.page_keys import DIGIT_PAGES
+from tui_probe.probekit.page_kinds import DIGIT_PAGES
 from tui_probe.ui import keys
 from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.compare import CompareScreen

@@ -6,7 +6,7 @@ import pytest
 
 from tui_probe.draw.spans import plain
 from tui_probe.pages.views import keys_of_pages, kind_of
-from tui_probe.probekit.page_keys import DIGIT_PAGES, LETTERS, key_text, page_keys
+from tui_probe.probekit.page_kinds import DIGIT_PAGES, LETTERS, key_text, page_keys
 from tui_probe.ui.live.live_pages import DIGITS, RUN
 from tui_probe.ui.screens.further_pages import digit_tabs, kernel_tab
 from tui_probe.ui.widgets.tabs import Tab, TabBar, keys_of

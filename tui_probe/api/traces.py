@@ -13,8 +13,8 @@ from tui_probe.draw import units
 from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION
 from tui_probe.errors import ChoiceError, UsageError
 from tui_probe.evals.evaluation import evaluate as run_evaluation
+from tui_probe.probekit.probe_results import kernels_named
 from tui_probe.probekit.registry import add_folder
-from tui_probe.probekit.view_target import kernels_named
 from tui_probe.trace.follow import open_trace as follow_trace
 from tui_probe.trace.locate import parse_address
 from tui_probe.verdicts.kernel_columns import whole_run_record

@@ -246,7 +246,7 @@ def open_addressed_kernels(address: Address) -> Trace:
     if address.launch is not None:
         raise UsageError(f"{address}: this command takes all launches of a kernel; omit @{address.launch}")
     if address.kernel is not None:
-        from tui_probe.probekit.view_target import kernels_named
+        from tui_probe.probekit.probe_results import kernels_named
 
         meant = kernels_named(trace, address.kernel)
         trace.kernels.clear()

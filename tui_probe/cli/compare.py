@@ -186,7 +186,7 @@ def _warn_if(failure: str) -> None:
 def open_source(trace: Trace, address: Address) -> ViewSource:
     """The kernel, or the launch."""
     from tui_probe.pages.views import kind_of
-    from tui_probe.probekit.view_target import choose_target
+    from tui_probe.probekit.probe_results import choose_target
 
     return choose_target(trace, kind_of("summary"), address.kernel, address.launch).source
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import UsageError
 from tui_probe.integrations.baselines import assembles_alike, find_baseline, save_baseline, tools_of
+from tui_probe.integrations.child_process import profiled_run
 from tui_probe.integrations.clock_watch import ClockWatch
-from tui_probe.integrations.profiled_run import profiled_run
 from tui_probe.pages.gate_report import (
     clock_lines,
     clocks_json,

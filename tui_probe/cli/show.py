@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import View
     from tui_probe.pages.page_registry import PageEntry
     from tui_probe.probekit.page_kinds import Format, ViewKind
-    from tui_probe.probekit.view_target import ViewTarget
+    from tui_probe.probekit.probe_results import ViewTarget
     from tui_probe.trace.model import Trace
 
 LABEL = 12
@@ -64,7 +64,7 @@ class PictureFiles:
 def write_kernel_page(page: PageEntry, trace: Trace, address: Address, arguments: argparse.Namespace) -> int:
     """Open the page and write it; say what is missing where there is nothing. Returns the exit status."""
     from tui_probe.pages.view_output import run_commands
-    from tui_probe.probekit.view_target import choose_target
+    from tui_probe.probekit.probe_results import choose_target
 
     kind = page.of_kernel
     assert kind is not None
@@ -189,7 +189,7 @@ def page_descriptions(trace: Trace) -> Iterator[str]:
     """List what each page has to show of a trace, or what it needs."""
     from tui_probe.draw.units import counted
     from tui_probe.pages.page_registry import all_pages
-    from tui_probe.probekit.view_target import count_viewable
+    from tui_probe.probekit.probe_results import count_viewable
 
     total = len(trace.kernels)
     for page in all_pages():

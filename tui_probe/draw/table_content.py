@@ -1,17 +1,17 @@
-"""Content of a page that is a table: rows, columns and texts, from which report, data and screen are made."""
+"""Content of a page that is a table: rows, their order, columns and texts, for report, data and screen."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from tui_probe.draw import units
 from tui_probe.draw.csv_output import as_csv
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import hang_line, paragraphs, wrap
+from tui_probe.draw.spans import clip, hang_line, pad, paragraphs, wrap
 from tui_probe.draw.table import as_markdown, as_record, in_data, safe, table
 
 if TYPE_CHECKING:
@@ -19,6 +19,55 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.table import Column
+
+
+GAP: Final = 2
+"""Cells between columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOrder:
+    """Column that rows are sorted by, and its direction; without a column rows keep their order."""
+
+    key: str = ""
+    falling: bool = True
+
+    def choose(self, key: str, *, falling: bool = True) -> ColumnOrder:
+        """Return the order by another column, which begins ``falling``; the same column again is reversed."""
+        return ColumnOrder(key, not self.falling if key == self.key else falling)
+
+    def arranged(self, rows: Iterable[Row], value: Callable[[Row], Any]) -> list[Row]:
+        """Return the rows by their value; those without one come last."""
+        if not self.key:
+            return [*rows]
+        known = [(value(row), row) for row in rows]
+        missing = [row for found, row in known if found is None]
+        held = sorted((pair for pair in known if pair[0] is not None), key=lambda pair: pair[0], reverse=self.falling)
+        return [*(row for _, row in held), *missing]
+
+    def arrow(self, key: str) -> str:
+        """Return the arrow behind the title of a column; "" if rows are sorted by another one."""
+        return "" if not self.key or key != self.key else "↓" if self.falling else "↑"
+
+    def marked(self, column: Column[Row]) -> Column[Row]:
+        """Return the column with its arrow in the title."""
+        arrow = self.arrow(column.key)
+        return replace(column, title=f"{column.title} {arrow}".lstrip()) if arrow else column
+
+    def text(self, title: str) -> str:
+        """Return ``by TITLE, descending`` for the title of its column."""
+        return f"by {title}, {'descending' if self.falling else 'ascending'}" if self.key else "in original order"
+
+
+def heading(title: str, cells: int, arrow: str = "", *, right: bool = False) -> str:
+    """Return a title in its cells and the gap behind them, with an arrow next to it."""
+    if right:
+        return pad(title, cells, right=True) + pad(arrow, GAP)
+    return pad(f"{clip(title, cells)} {arrow}", cells + GAP)
+
+
+UNSORTED: Final = ColumnOrder()
+
 
 Row = TypeVar("Row")
 NO_ROWS_TEXT: Final = "nothing to show"

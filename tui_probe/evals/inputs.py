@@ -14,9 +14,8 @@ from tui_probe.errors import ChoiceError, TraceError
 from tui_probe.input_limits import COLLECTION, parse_json
 from tui_probe.probekit.measured import analyse_result
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.probekit.probe_results import read_result_row
+from tui_probe.probekit.probe_results import kernels_named, read_result_row
 from tui_probe.probekit.probe_view import no_result_reason
-from tui_probe.probekit.view_target import kernels_named
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.locate import find_trace, is_trace, parse_address, path_in_trace, trace_of_result, traces_in
 from tui_probe.trace.plain_file import read_within

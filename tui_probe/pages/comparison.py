@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.column_order import UNSORTED
 from tui_probe.draw.shorten import shorten_apart
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import Column, as_markdown, as_record, safe, table
-from tui_probe.draw.table_content import RemadeRows, TableContent
+from tui_probe.draw.table_content import UNSORTED, RemadeRows, TableContent
 from tui_probe.draw.view import Document
 from tui_probe.errors import ChoiceError
 from tui_probe.pages.comparison_tables import (

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.column_order import UNSORTED, ColumnOrder, heading
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.spans import hang_line, pad, wrap
 from tui_probe.draw.spans import width as cells_of
 from tui_probe.draw.table import Column, cell, fitted_cell, in_tables, layout
+from tui_probe.draw.table_content import UNSORTED, ColumnOrder, heading
 from tui_probe.errors import ProbeError
 from tui_probe.pages.views import kind_of, names
 from tui_probe.verdicts.changes import CHANGE_COLUMNS, KernelPair, ValueChange

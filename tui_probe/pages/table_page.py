@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from tui_probe.draw import units
-from tui_probe.draw.column_order import ColumnOrder, heading
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import clip, hang_line, to_ascii
 from tui_probe.draw.table import as_json, cell, fitted_cell, in_tables, layout, natural_widths, safe
-from tui_probe.draw.table_content import NO_ROWS_TEXT, TableContent
+from tui_probe.draw.table_content import NO_ROWS_TEXT, ColumnOrder, TableContent, heading
 from tui_probe.draw.view import Document
 
 if TYPE_CHECKING:

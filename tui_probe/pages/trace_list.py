@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.column_order import UNSORTED
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import hang_line, pad, width
 from tui_probe.draw.table import Column, as_record, safe, table
+from tui_probe.draw.table_content import UNSORTED
 from tui_probe.errors import ProbeError
 from tui_probe.input_limits import parse_json
 from tui_probe.trace.follow import open_trace
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tui_probe.draw.column_order import ColumnOrder
+    from tui_probe.draw.table_content import ColumnOrder
     from tui_probe.trace.model import Kernel, Trace
     from tui_probe.trace.recent import Brief
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tui_probe.draw import units
-from tui_probe.probekit.evidence import timed
-from tui_probe.probekit.finding import Finding, percent, place
+from tui_probe.probekit.finding import Finding, percent, place, timed
 from tui_probe.probekit.metric import Better, require_one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from tui_probe.probekit.evidence import Evidence
+    from tui_probe.probekit.finding import Evidence
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.records.counter_sums import LineSums
     from tui_probe.trace.source_lines import SourceLine

@@ -1,4 +1,4 @@
-"""Result of the launch that a view shows, and the probe that made it."""
+"""Kernel, launch and result that a view shows, and the probe that made the result."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
+from tui_probe.draw.shell import shell_word
 from tui_probe.draw.table import safe
-from tui_probe.errors import TraceError
+from tui_probe.errors import ChoiceError, TraceError, did_you_mean
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.recognised import analysis_name
+from tui_probe.probekit.record_counts import unrecorded_launch_reason
+from tui_probe.trace.locate import kernel_filter
 
 if TYPE_CHECKING:
-    from tui_probe.probekit.page_kinds import ViewSource
+    from collections.abc import Iterator
+
+    from tui_probe.probekit.page_kinds import ViewKind
     from tui_probe.trace.launches import Launch
-    from tui_probe.trace.model import KernelFacts, ProbedKernel, Run
+    from tui_probe.trace.model import Kernel, KernelFacts, ProbedKernel, Run, Trace
     from tui_probe.trace.results import Result
 
 
@@ -90,3 +96,92 @@ def cycles_text(cycles: float, clock_khz: int | None) -> str:
     """``1 234 cycles``, with the time that they take where it is known: ``(0.62 µs)``."""
     text = f"{units.count(round(cycles))} cycles"
     return text if clock_khz is None else f"{text} ({units.duration(cycles / clock_khz / 1e3)})"
+
+
+@dataclass(frozen=True, slots=True)
+class ViewTarget:
+    """Target of a view. ``also`` has the indices of other kernels that matched as well."""
+
+    source: ViewSource
+    missing: str | None
+    also: tuple[int, ...] = ()
+
+
+def choose_target(trace: Trace, kind: ViewKind, kernel: str | None = None, launch: int | None = None) -> ViewTarget:
+    """The first kernel that is meant and has what the view needs, else the first that is meant; of all, where none is
+    named, first those with results.
+
+    ``kernel`` is an index, or a regular expression that is searched for in both forms of the name; ``launch`` the
+    number of a launch of the process. Raises ChoiceError if there is none.
+    """
+    at = None if launch is None else _launch(trace, launch)
+    meant = list(_candidates(trace, kernel, at))
+    if not meant:
+        raise ChoiceError(_no_kernel_text(trace, kernel, at))
+    if kernel is None:
+        meant.sort(key=lambda candidate: not candidate.result_rows)
+    sources = [ViewSource(trace, candidate, at) for candidate in meant]
+    why: str | None = None
+    for place, source in enumerate(sources):
+        missing = kind.missing(source)
+        if missing is None:
+            others = (
+                () if kernel is None else tuple(candidate.index for candidate in meant[:place] + meant[place + 1 :])
+            )
+            return ViewTarget(source.under(*kind.probes), None, others)
+        why = why or missing
+    return ViewTarget(sources[0], why)
+
+
+def kernels_named(trace: Trace, kernel: str) -> list[Kernel]:
+    """The kernels that an index or a regular expression means. Raises ChoiceError if there is none."""
+    meant = list(_candidates(trace, kernel, None))
+    if not meant:
+        raise ChoiceError(_no_kernel_text(trace, kernel, None))
+    return meant
+
+
+def _launch(trace: Trace, number: int) -> Launch:
+    row = trace.launches.row_of(number)
+    if row is None and (why := unrecorded_launch_reason(trace, number)) is not None:
+        raise ChoiceError(why)
+    if row is None:
+        raise ChoiceError(
+            f"there is no launch {number}: the log has {units.counted(trace.state.launches, 'launch')}, counted from 0"
+        )
+    launch: Launch = trace.launches[row]
+    return launch
+
+
+def _candidates(trace: Trace, kernel: str | None, launch: Launch | None) -> Iterator[Kernel]:
+    for candidate in filter(kernel_filter(kernel), trace.kernels):
+        if launch is None or launch.kernel == candidate.index:
+            yield candidate
+
+
+def _no_kernel_text(trace: Trace, kernel: str | None, launch: Launch | None) -> str:
+    if not len(trace.kernels):
+        return f"{trace.directory}: no kernel was launched"
+    if launch is not None and kernel is not None:
+        return f"launch {launch.number} is of kernel #{launch.kernel}, not of {kernel}"
+    if launch is not None:
+        return f"the log does not name the kernel of launch {launch.number}"
+    names = [
+        name
+        for candidate in trace.kernels
+        for name in (candidate.demangled, candidate.demangled.partition("(")[0], candidate.name)
+    ]
+    near = did_you_mean(kernel or "", names)
+    if near:
+        return f"no kernel is {kernel}{near}"
+    report, kernels = f"tui-probe report {shell_word(trace.directory)}", units.counted(len(trace.kernels), "kernel")
+    return f"no kernel is {kernel}: {report} lists the {kernels}"
+
+
+def count_viewable(trace: Trace, kind: ViewKind) -> tuple[int, str | None]:
+    """Count the kernels of a trace with results for a view, with the reason of the first that has none; of one that was
+    probed, where there is any: it is for those that the run was made.
+    """
+    kernels = sorted(trace.kernels, key=lambda kernel: kernel.status != "probed")
+    reasons = [kind.missing(ViewSource(trace, kernel)) for kernel in kernels]
+    return reasons.count(None), next((reason for reason in reasons if reason is not None), None)

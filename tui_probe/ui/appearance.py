@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Appearance:
     """Looks and cost of the screen.
 
-    ``palette`` is a name of ``render.palette.PALETTES``. ``low_bandwidth`` None: on while the link is slow.
+    ``palette`` is a name of ``draw.palette.PALETTES``. ``low_bandwidth`` None: on while the link is slow.
     ``mouse`` None: on, but not over SSH or with ``low_bandwidth``. ``keys`` are other keys for rows of the key table.
     """
 

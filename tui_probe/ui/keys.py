@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from string import punctuation
 from typing import TYPE_CHECKING
 
-from tui_probe.probekit.page_keys import PAGES, key_text
+from tui_probe.probekit.page_kinds import PAGES, key_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

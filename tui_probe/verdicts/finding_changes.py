@@ -9,7 +9,7 @@ from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
-from tui_probe.probekit.evidence import SHARE
+from tui_probe.probekit.finding import SHARE
 from tui_probe.probekit.timelines.findings import IDLE_SMS_KEY
 from tui_probe.verdicts.findings import GRID_KEY, NO_PROBE, SPILLS_KEY, findings_by_probe, grid_fills
 from tui_probe.verdicts.kernel_findings import findings_of_result
@@ -17,7 +17,7 @@ from tui_probe.verdicts.kernel_findings import findings_of_result
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tui_probe.probekit.evidence import Evidence
+    from tui_probe.probekit.finding import Evidence
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.verdicts.kernel_findings import KernelFinding
     from tui_probe.verdicts.kernel_matching import KernelMatch

@@ -14,8 +14,7 @@ from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.evidence import SHARE, Evidence, counted, derived
-from tui_probe.probekit.finding import Finding, Gain, opcode_class
+from tui_probe.probekit.finding import SHARE, Evidence, Finding, Gain, counted, derived, opcode_class
 from tui_probe.probekit.measured import extent_text, first_value, line_range_probe
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_view import unknown_probe_advice
@@ -31,7 +30,7 @@ from tui_probe.verdicts.spill_lines import spill_text, worst_spill
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tui_probe.probekit.evidence import Provenance
+    from tui_probe.probekit.finding import Provenance
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.model import KernelFacts, Trace
 

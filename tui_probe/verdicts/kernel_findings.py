@@ -11,8 +11,7 @@ from tui_probe.draw import units
 from tui_probe.draw.shell import shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
-from tui_probe.probekit.evidence import SHARE, derived, modelled
-from tui_probe.probekit.finding import Finding
+from tui_probe.probekit.finding import SHARE, Finding, derived, modelled
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import all_probes, probe_named
 from tui_probe.probekit.timelines.findings import IDLE_SMS_KEY

@@ -9,8 +9,7 @@ import importlib
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tui_probe.probekit.page_keys import page_keys
-from tui_probe.probekit.page_kinds import FIXED_PAGES, SHARED_PAGES
+from tui_probe.probekit.page_kinds import FIXED_PAGES, SHARED_PAGES, page_keys
 
 if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewKind

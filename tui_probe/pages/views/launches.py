@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.column_order import heading
 from tui_probe.draw.shell import command_lines, shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import LazyLines
 from tui_probe.draw.spans import width as cells_of
 from tui_probe.draw.table import Column, cell, fitted_cell, in_tables, layout, table
-from tui_probe.draw.table_content import RemadeRows, TableContent
+from tui_probe.draw.table_content import RemadeRows, TableContent, heading
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
 from tui_probe.probekit.page_kinds import ViewKind

@@ -7,10 +7,9 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.column_order import ColumnOrder
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, safe
-from tui_probe.draw.table_content import PageTexts, titled_table
+from tui_probe.draw.table_content import ColumnOrder, PageTexts, titled_table
 from tui_probe.draw.units import NOT_MEASURED, size
 from tui_probe.draw.view import Document, no_progress, with_progress
 from tui_probe.errors import TraceError

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.probekit.evidence import SHARE, counted, timed
-from tui_probe.probekit.finding import Finding, Gain, percent
+from tui_probe.probekit.finding import SHARE, Finding, Gain, counted, percent, timed
 from tui_probe.probekit.probe import Waits
 from tui_probe.probekit.record_counts import sampled_blocks_text
 

@@ -6,9 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from tui_probe.draw import units
-from tui_probe.draw.column_order import heading
 from tui_probe.draw.spans import Line, Span, width, wrap
 from tui_probe.draw.table import safe
+from tui_probe.draw.table_content import heading
 from tui_probe.ui.live.kernel_columns import (
     BAR_CELLS,
     COLUMN_POSITIONS,

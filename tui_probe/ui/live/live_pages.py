@@ -10,7 +10,7 @@ from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import safe
 from tui_probe.pages.kernel_detail import detail_lines
 from tui_probe.pages.views import FIXED_PAGES, keys_of_pages, kind_of
-from tui_probe.probekit.page_keys import PAGES
+from tui_probe.probekit.page_kinds import PAGES
 from tui_probe.ui.live.current_selection import with_newest
 from tui_probe.ui.live.gpus import GpuView, device_lines, ended_lines, gpu_lines
 from tui_probe.ui.live.results import ResultsView

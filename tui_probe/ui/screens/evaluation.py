@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.evals.answer import AnswerDocument
 from tui_probe.evals.evaluation import evaluate, evaluations
-from tui_probe.probekit.page_keys import page_keys
+from tui_probe.probekit.page_kinds import page_keys
 from tui_probe.ui.screens.lists import PickerItem
 from tui_probe.ui.screens.page_opening import PageSpec
 from tui_probe.ui.screens.paged import PagedScreen

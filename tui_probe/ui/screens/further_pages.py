@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.spans import Line, clip, pad, width
 from tui_probe.pages.views import kind_of
-from tui_probe.probekit.page_keys import PAGES, page_keys
+from tui_probe.probekit.page_kinds import PAGES, page_keys
 from tui_probe.ui.screens.lists import FittedList, FittedScreen, framed
 from tui_probe.ui.screens.page_opening import pages_of
 from tui_probe.ui.widgets.tabs import Tab

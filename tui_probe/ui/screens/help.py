@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import Line, Span, pad, paragraphs, wrap
 from tui_probe.help import topics
-from tui_probe.probekit.page_keys import MORE, PAGES
+from tui_probe.probekit.page_kinds import MORE, PAGES
 from tui_probe.ui import keys
 from tui_probe.ui.export import Writer, write_lines
 from tui_probe.ui.help_text import help_page

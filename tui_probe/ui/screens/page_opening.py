@@ -13,7 +13,7 @@ from tui_probe.draw.view import Cancelled, Document
 from tui_probe.errors import ProbeError
 from tui_probe.pages.table_page import TablePage
 from tui_probe.pages.views import kinds
-from tui_probe.probekit.page_keys import page_keys
+from tui_probe.probekit.page_kinds import page_keys
 from tui_probe.ui.views.document_view import DocumentState, DocumentView
 from tui_probe.ui.views.drawing import DrawingView
 from tui_probe.ui.views.table_views import RowsView

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.css.query import NoMatches
 
-from tui_probe.probekit.page_keys import letters_of
+from tui_probe.probekit.page_kinds import letters_of
 from tui_probe.ui import keys
 from tui_probe.ui.export import KEYS, SUFFIXES, copy_out, export
 from tui_probe.ui.help_text import PageTopic, topic_of

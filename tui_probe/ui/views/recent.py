@@ -6,10 +6,10 @@ import time
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
-from tui_probe.draw.column_order import UNSORTED, heading
 from tui_probe.draw.shorten import cut_middle
 from tui_probe.draw.spans import Line, clip, pad, wrap
 from tui_probe.draw.table import cell, in_tables
+from tui_probe.draw.table_content import UNSORTED, heading
 from tui_probe.pages.trace_list import CHANGE_TITLE, FALLING_TITLES, RUN_COLUMNS, RunPage, RunRow
 from tui_probe.trace.run_info import mask_line
 from tui_probe.ui.views.view import Desk, PaneView, contains
