@@ -74,6 +74,33 @@ def test_c_launcher_leaves_the_memory_of_the_program(extracted: Extracted) -> No
     assert "all 2097256 bytes are the same as in the program" in result.stdout
 
 
+TAKES_ADDRESS = """#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+__attribute__((constructor)) static void take(void)
+{
+    const char *attempt = getenv("LAUNCH_ATTEMPT");
+    if (!attempt || strcmp(attempt, "10") == 0)
+        mmap((void *)0x200000000000, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+}
+"""
+
+
+@pytest.mark.parametrize("command", [f"{sys.executable} launch.py", "./launch"], ids=["python", "c"])
+def test_launcher_starts_again_where_an_address_is_in_use(extracted: Extracted, tmp_path: Path, command: str) -> None:
+    (tmp_path / "takes.c").write_text(TAKES_ADDRESS)
+    library = tmp_path / "takes.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "takes.c")], check=True, timeout=HANG)
+    build = ["cc", "-O1", "-o", "launch", "launch.c", "-ldl"]
+    subprocess.run(build, cwd=extracted.folder, check=True, timeout=HANG)
+    start = f"cd {extracted.folder} && LD_PRELOAD=$LD_PRELOAD:{library} {command}"
+    result = extracted.launch("sh", "-c", start)
+    assert (result.returncode, result.stderr) == (0, "")
+    result = extracted.launch("sh", "-c", f"export LAUNCH_ATTEMPT=10; {start}")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.endswith(" are in use in each of 10 processes\n")
+
+
 def test_launcher_reports_changed_input(extracted: Extracted) -> None:
     before = extracted.folder / "before.bin"
     content = before.read_bytes()

@@ -7,10 +7,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
+#include <unistd.h>
 
 #include "launch.h"
 
-enum { CHUNK_BYTES = 16 << 20, SHOWN_DIFFERENCES = 8, PART_COUNT = VARIABLE_COUNT + MEMORY_COUNT };
+/* The driver reserves addresses in areas of AREA_BYTES, so aligned, and the first free ones at or above the address that
+ * is asked for: only whole areas, in ascending order, are where they are asked for. */
+enum {
+    CHUNK_BYTES = 16 << 20,
+    SHOWN_DIFFERENCES = 8,
+    PART_COUNT = VARIABLE_COUNT + MEMORY_COUNT,
+    AREA_BYTES = 32 << 20,
+    ATTEMPTS = 10,
+};
 
 typedef unsigned long long address_t;
 typedef void call_t(void);
@@ -46,7 +56,12 @@ struct launch_config {
     unsigned count;
 };
 
+struct range {
+    address_t start, end;
+};
+
 static void *driver;
+static char **arguments;
 static address_t places[PART_COUNT + 1];
 
 static void fail(const char *what, const char *problem)
@@ -125,47 +140,73 @@ static int by_address(const void *a, const void *b)
     return (left->address > right->address) - (left->address < right->address);
 }
 
-static void map_range(address_t start, size_t size, int device)
+/* Whole pages that cover the memory, in ascending order. Returns how many. */
+static int covering_ranges(struct range *ranges, size_t page)
+{
+    struct memory sorted[MEMORY_COUNT + 1];
+    int count = 0;
+    memcpy(sorted, memory, sizeof sorted);
+    qsort(sorted, MEMORY_COUNT, sizeof *sorted, by_address);
+    for (int i = 0; i < MEMORY_COUNT; i++) {
+        const address_t start = sorted[i].address / page * page;
+        const address_t end = (sorted[i].address + sorted[i].size + page - 1) / page * page;
+        if (count == 0 || start > ranges[count - 1].end)
+            ranges[count++] = (struct range){start, end};
+        else if (end > ranges[count - 1].end)
+            ranges[count - 1].end = end;
+    }
+    return count;
+}
+
+/* Replaces the process by one with other addresses. A library or the driver has these here. */
+static void start_again(struct range taken)
+{
+    const char *text = getenv("LAUNCH_ATTEMPT");
+    char next[16];
+    const int attempt = text ? atoi(text) : 1;
+    if (attempt < ATTEMPTS) {
+        (void)personality((unsigned long)personality(0xffffffff) & ~(unsigned long)ADDR_NO_RANDOMIZE);
+        snprintf(next, sizeof next, "%d", attempt + 1);
+        setenv("LAUNCH_ATTEMPT", next, 1);
+        execv("/proc/self/exe", arguments);
+    }
+    fprintf(stderr, "error: addresses %#llx to %#llx are in use in each of %d processes\n", taken.start, taken.end,
+            ATTEMPTS);
+    exit(2);
+}
+
+static void reserve_range(struct range range)
+{
+    address_t address = 0;
+    CALL(cuMemAddressReserve, (address_t *, size_t, size_t, address_t, address_t), &address, range.end - range.start, 0,
+         range.start, 0);
+    if (address != range.start)
+        start_again(range);
+}
+
+static void map_range(struct range range, int device)
 {
     const struct allocation_properties properties = {.type = 1, .location = {1, device}};
     const struct access access = {{1, device}, 3};
-    address_t address = 0, handle = 0;
-    CALL(cuMemAddressReserve, (address_t *, size_t, size_t, address_t, address_t), &address, size, 0, start, 0);
-    if (address != start) {
-        fprintf(stderr,
-                "error: address %#llx is in use in this process; run it again (the addresses of libraries vary "
-                "between runs), or as: setarch -R ./launch\n",
-                start);
-        exit(2);
-    }
+    const size_t size = range.end - range.start;
+    address_t handle = 0;
     CALL(cuMemCreate, (address_t *, size_t, const struct allocation_properties *, address_t), &handle, size,
          &properties, 0);
-    CALL(cuMemMap, (address_t, size_t, size_t, address_t, address_t), address, size, 0, handle, 0);
-    CALL(cuMemSetAccess, (address_t, size_t, const struct access *, size_t), address, size, &access, 1);
+    CALL(cuMemMap, (address_t, size_t, size_t, address_t, address_t), range.start, size, 0, handle, 0);
+    CALL(cuMemSetAccess, (address_t, size_t, const struct access *, size_t), range.start, size, &access, 1);
 }
 
 /* Maps whole pages at the addresses that memory had in the program: pointers to it lie inside memory. */
 static void map_memory(int device)
 {
     const struct allocation_properties properties = {.type = 1, .location = {1, device}};
-    struct memory sorted[MEMORY_COUNT + 1];
+    struct range ranges[MEMORY_COUNT + 1];
     size_t page;
-    address_t start = 0, end = 0;
-    memcpy(sorted, memory, sizeof sorted);
-    qsort(sorted, MEMORY_COUNT, sizeof *sorted, by_address);
     CALL(cuMemGetAllocationGranularity, (size_t *, const struct allocation_properties *, int), &page, &properties, 0);
-    for (int i = 0; i < MEMORY_COUNT; i++) {
-        const address_t first = sorted[i].address / page * page;
-        const address_t last = (sorted[i].address + sorted[i].size + page - 1) / page * page;
-        if (end && first > end) {
-            map_range(start, end - start, device);
-            end = 0;
-        }
-        start = end ? start : first;
-        end = last > end ? last : end;
-    }
-    if (end)
-        map_range(start, end - start, device);
+    for (int i = 0, count = covering_ranges(ranges, page > AREA_BYTES ? page : AREA_BYTES); i < count; i++)
+        reserve_range(ranges[i]);
+    for (int i = 0, count = covering_ranges(ranges, page); i < count; i++)
+        map_range(ranges[i], device);
 }
 
 /* The first image that the GPU can run. PTX is a C string. */
@@ -356,6 +397,7 @@ static void prepare(void)
 
 int main(int argc, char **argv)
 {
+    arguments = argv;
     const long repeat = argc == 3 && strcmp(argv[1], "--repeat") == 0 ? strtol(argv[2], NULL, 10) : 0;
     if (argc != 1 && repeat <= 0)
         fail(argv[1], "the only option is --repeat N: launch N more times and print GPU times");

@@ -28,10 +28,20 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CHUNK = 16 << 20
 SHOWN_DIFFERENCES = 8
 SUPPLEMENT = b"\0"  # PTX is a C string
+AREA = 32 << 20
+"""The driver reserves addresses in areas of this size and alignment, and the first free ones at or above the address
+that is asked for: only whole areas, in ascending order, are where they are asked for."""
+ATTEMPT = "LAUNCH_ATTEMPT"
+ATTEMPTS = 10
+NO_RANDOMIZATION = 0x0040000
 
 
 class Failure(Exception):
     """The launch could not be made."""
+
+
+class AddressInUse(Failure):
+    """A library or the driver has an address of the program in this process."""
 
 
 class Location(ctypes.Structure):
@@ -121,8 +131,8 @@ def read_parts(launch: Launch) -> Parts:
     return parts
 
 
-def mapped_ranges(launch: Launch, page: int) -> list[list[int]]:
-    """Whole pages that cover the memory, as [start, end] lists."""
+def covering_ranges(launch: Launch, page: int) -> list[list[int]]:
+    """Whole pages that cover the memory, as [start, end] lists in ascending order."""
     ranges: list[list[int]] = []
     for memory in sorted(launch["memory"], key=lambda memory: memory["address"]):
         start = memory["address"] // page * page
@@ -140,17 +150,16 @@ def map_memory(driver: Driver, launch: Launch, device: int) -> None:
     access = Access(Location(1, device), 3)
     page = c_size_t()
     driver.cuMemGetAllocationGranularity(byref(page), byref(properties), 0)
-    for start, end in mapped_ranges(launch, page.value):
-        address, handle, size = c_ulonglong(), c_ulonglong(), c_size_t(end - start)
+    for start, end in covering_ranges(launch, max(page.value, AREA)):
+        address, size = c_ulonglong(), c_size_t(end - start)
         driver.cuMemAddressReserve(byref(address), size, c_size_t(0), c_ulonglong(start), c_ulonglong(0))
         if address.value != start:
-            raise Failure(
-                f"address {start:#x} is in use in this process; run it again (the addresses of libraries vary between"
-                " runs), or as: setarch -R COMMAND"
-            )
+            raise AddressInUse(f"addresses {start:#x} to {end:#x} are in use in each of {ATTEMPTS} processes")
+    for start, end in covering_ranges(launch, page.value):
+        handle, size = c_ulonglong(), c_size_t(end - start)
         driver.cuMemCreate(byref(handle), size, byref(properties), c_ulonglong(0))
-        driver.cuMemMap(address, size, c_size_t(0), handle, c_ulonglong(0))
-        driver.cuMemSetAccess(address, size, byref(access), c_size_t(1))
+        driver.cuMemMap(c_ulonglong(start), size, c_size_t(0), handle, c_ulonglong(0))
+        driver.cuMemSetAccess(c_ulonglong(start), size, byref(access), c_size_t(1))
 
 
 def load_module(driver: Driver, launch: Launch) -> c_void_p:
@@ -314,6 +323,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if differences else 0
 
 
+def start_again() -> None:
+    """Replace the process by one with other addresses; return if this was the last attempt."""
+    attempt = int(os.environ.get(ATTEMPT, "1"))
+    if attempt < ATTEMPTS:
+        libc = ctypes.CDLL(None)
+        libc.personality(libc.personality(c_uint(0xFFFFFFFF)) & ~NO_RANDOMIZATION)
+        os.environ[ATTEMPT] = str(attempt + 1)
+        os.execv(sys.executable, [sys.executable, os.path.abspath(__file__), *sys.argv[1:]])
+
+
 def main() -> int:
     """Read the arguments, run, and report a failure."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -322,6 +341,8 @@ def main() -> int:
     try:
         return run(parser.parse_args())
     except Failure as failure:
+        if isinstance(failure, AddressInUse):
+            start_again()
         print(f"error: {failure}", file=sys.stderr)
         return 2
 
