@@ -303,3 +303,33 @@ ret;""",
         result = result_of(tmp_path, "nan_check_birth", text, np.zeros(1, np.uint32), block=(32,))
     births = analyse_births(result)
     assert (births.total, births.births[0].text) == (1, "inf (f16)")
+
+
+FUSED = """.reg .f32 %f<5>;
+.reg .b64 %rd<3>;
+.reg .b32 %r<3>;
+ld.param.u64 %rd1, [out];
+mov.u32 %r1, %tid.x;
+mad.wide.u32 %rd2, %r1, 4, %rd1;
+ld.global.f32 %f1, [%rd2];
+mul.f32 %f2, %f1, %f1;
+ld.global.f32 %f3, [%rd1];
+sqrt.rn.f32 %f3, %f3;
+add.f32 %f4, %f2, %f3;
+st.global.f32 [%rd2], %f4;
+ret;"""
+
+
+def test_birth_in_product_that_ptxas_fuses_is_at_its_sum(tmp_path: Path) -> None:
+    """Thread 5 overflows in the product; thread 7 hands a NaN from memory on."""
+    values = np.full(32, 2, np.float32)
+    values[5], values[7] = 3e38, math.nan
+    text = entry(FUSED, ".param .u64 out")
+    (tmp_path / "pruned.ptx").write_text(Kernel.of(parse(text), "kernel").pruned)
+    with np.errstate(all="ignore"):
+        births = analyse_births(result_of(tmp_path, "nan_check_birth", text, values, block=(32,)), tmp_path)
+    assert [(birth.thread[0], birth.opcode) for birth in births.births] == [(5, "add.f32")]
+    lines = [line.strip() for line in probed(text, "kernel", load_probe("nan_check_birth")).splitlines()]
+    own = [number for number, line in enumerate(lines) if line.startswith("add.f32 %f4")]
+    assert lines[own[0] - 1].startswith("mul.f32 %f2, %f1, %f1;")
+    assert not any("%f2" in line and not line.startswith(("mul.f32", "add.f32")) for line in lines)

@@ -177,6 +177,13 @@ class FunctionInsertion:
             self._at_block(*start)
         for run, point in self._runs:
             self._at_lines(run, point)
+        self._repeat_products()
+
+    def _repeat_products(self) -> None:
+        """Compute products again in front of their sums where snippets are between, so that ptxas still fuses them."""
+        for product, reader in self._kernel.value_types(self.function).fused.pairs:
+            if self._edits.any_between(product.span.end, reader.span.start):
+                self.before(reader.span, [self._kernel.text(product.span)])
 
     def before(self, span: Span, lines: Iterable[str], *, first: bool = False) -> None:
         """Insert lines of PTX in front of a node."""

@@ -192,7 +192,12 @@ class Helpers:
 
     def tells(self, snippet: Snippet) -> bool:
         """Return whether a snippet applies here: one that uses NONFINITE does only where numbers are stored."""
+        if "FINITE" in snippet.helpers and self._inputs() is None:
+            return False
         return not snippet.helpers & NONFINITE_HELPERS or self._find_nonfinite() is not None
+
+    def _inputs(self) -> list[tuple[str, Elements]] | None:
+        return self._kernel.value_types(self._function).of_inputs(self._instruction)
 
     def _find_nonfinite(self) -> NonfiniteTest | None:
         values = self._kernel.value_types(self._function)
@@ -207,7 +212,7 @@ class Helpers:
         """A predicate that holds where all numbers that an instruction reads are finite."""
         finite = self._names.temporary("finite", "pred")
         lines = [f"setp.eq.u32 {finite}, 0, 0;"]
-        inputs = self._kernel.value_types(self._function).of_inputs(self._instruction)
+        inputs = self._inputs() or []
         for kind in dict.fromkeys(elements[0] for _, elements in inputs):
             test = self._test([(name, elements) for name, elements in inputs if elements[0] == kind])
             if test is not None:

@@ -144,6 +144,10 @@ class Edits:
         line_rest = self._source[span.end : self._source.find("\n", span.end)]
         self._changes.append((span.start, span.end, f"{text}\n\t" if line_rest.strip() else text))
 
+    def any_between(self, start: int, end: int) -> bool:
+        """Return whether something was put between two places."""
+        return any(start <= position <= end for position, _, _ in self._changes)
+
     def apply(self, span: Span) -> str:
         """The text of a node with the edits inside it. Replacements must not overlap."""
         pieces = []

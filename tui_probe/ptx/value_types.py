@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.ptx.fused_products import FusedProducts
 from tui_probe.ptx.instruction_facts import VECTORS, element_bytes
 from tui_probe.ptx.tree import (
     Element,
@@ -72,6 +73,7 @@ class ValueTypes:
             if isinstance(instruction, Instruction):
                 for name, place in _written_registers(instruction):
                     self._writers[name].append((instruction, place))
+        self.fused = FusedProducts(function)
         self._shared = _SharedStores(function)
         self._known: dict[str, Elements | None] = dict.fromkeys(self._writers, ANYTHING)
         self._settle()
@@ -86,11 +88,30 @@ class ValueTypes:
         return [(name, elements or otherwise or elements) for name, elements in self._stored(instruction)]
 
     def of_results(self, instruction: Instruction) -> list[tuple[str, Elements | None]]:
-        """The registers that an instruction writes, each with the numbers that it puts there."""
-        return [(name, self._result(instruction, place)) for name, place in _written_registers(instruction)]
+        """The registers that an instruction writes, each with the numbers that it puts there.
 
-    def of_inputs(self, instruction: Instruction) -> list[tuple[str, Elements]]:
-        """The registers of floating-point numbers that arithmetic reads, each with the numbers in it."""
+        Products that ptxas may fuse with a sum are left out: reading one changes the sum.
+        """
+        return [
+            (name, self._result(instruction, place))
+            for name, place in _written_registers(instruction)
+            if name not in self.fused
+        ]
+
+    def of_inputs(self, instruction: Instruction) -> list[tuple[str, Elements]] | None:
+        """The registers of floating-point numbers that arithmetic reads, each with the numbers in it.
+
+        A product that ptxas may fuse is replaced by its factors; None if they are not known.
+        """
+        inputs: list[tuple[str, Elements]] = []
+        for name, elements in self._read(instruction):
+            factors = self.fused.factors(name) if name in self.fused else [name]
+            if factors is None:
+                return None
+            inputs += [(factor, elements) for factor in factors]
+        return list(dict.fromkeys(inputs))
+
+    def _read(self, instruction: Instruction) -> list[tuple[str, Elements]]:
         kinds = [modifier for modifier in instruction.modifiers if modifier in _TYPES]
         is_matrix = instruction.opcode in _MATRICES
         operands = instruction.operands[1:4] if is_matrix else instruction.operands[1:]
