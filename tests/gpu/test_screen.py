@@ -126,7 +126,7 @@ def test_two_gigabytes_of_accesses_open_while_keys_act(tmp_path: Path, products:
         terminal.wait("accesses", 60)
         drawn = time.perf_counter() - begin
         terminal.quiet()
-        zoomed = seconds_until(terminal, "w", "accesses in a cell", 60)
+        zoomed = seconds_until(terminal, "w", "accesses per cell", 60)
         print(f"GPU-DMAT\t{largest}\tdrawn {drawn:.2f} s\ta key while reading {key * 1e3:.0f} ms\t"
               f"zoom {zoomed:.2f} s\tresident {resident_megabytes(terminal.pid):.0f} MB")  # fmt: skip
         print(terminal.text)

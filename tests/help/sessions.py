@@ -35,7 +35,7 @@ TRACES: Final = {
     "TRACE": H200 / "attention_blocks",
     "OTHER_TRACE": SIMULATED / "block_sched",
 }
-STATUSES: Final = {"doctor": (0, 3), "compare": (0, 1, 5)}
+STATUSES: Final = {"doctor": (0, 3), "compare": (0, 1, 5), "gate": (0, 5)}
 """Exit statuses of commands that depend on the machine or the traces; of all others 0."""
 
 
@@ -91,8 +91,12 @@ def run_console(block: str, folder: Path, *, simulated: bool = False) -> None:
     with contextlib.ExitStack() as ending:
         if "tui-probe ctl" in block:
             ending.callback(stop, start_run(folder, environment, simulated=simulated))
+        if "extract trace:" in block:
+            shutil.rmtree(folder / "trace")  # a trace, where the block's run makes a directory of traces
         for command in commands(block):
             script = command.replace("tui-probe run ", "tui-probe run --sim ") if simulated else command
+            if command.startswith("pytest "):  # that of another environment may come first
+                script = f"{sys.executable} -m {command}"
             ended = subprocess.run(["bash", "-c", script], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                                    capture_output=True, text=True, timeout=300)  # fmt: skip
             name = command.split()[1]
