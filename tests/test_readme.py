@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tui_probe import help as pages
-from tui_probe.cli.commands import COMMANDS
+from tui_probe.cli.parser import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from docs.generate.pages import pictures, site_markdown, site_pages
-from tui_probe.cli.commands import COMMANDS
+from tui_probe.cli.parser import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"\]\(([^)\s]+)\)")

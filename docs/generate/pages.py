@@ -6,7 +6,7 @@ import json
 import re
 from typing import Final
 
-from tui_probe.cli.commands import COMMANDS
+from tui_probe.cli.parser import COMMANDS
 from tui_probe.help import topics
 from tui_probe.schemas import read_schema, schema_names
 from tui_probe.ui.help_text import help_page

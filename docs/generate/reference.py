@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from tui_probe.cli.commands import COMMANDS
 from tui_probe.cli.main import build_parsers
+from tui_probe.cli.parser import COMMANDS
 from tui_probe.probe_files.choices import built_in_sets, known_probes
 from tui_probe.probekit.registry import all_probes
 from tui_probe.schemas import read_schema, schema_names

@@ -14,8 +14,8 @@ import pytest
 
 from tests.attack.planted import EVIL, obeyed, planted_csv, planted_sqlite, planted_trace
 from tui_probe.cli import output
-from tui_probe.cli.commands import COMMANDS
 from tui_probe.cli.main import main
+from tui_probe.cli.parser import COMMANDS
 from tui_probe.draw.csv_output import csv_lines
 from tui_probe.draw.printable import dump_json, printable
 from tui_probe.evals.evaluation import evaluations

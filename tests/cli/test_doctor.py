@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tui_probe.cli import doctor
-from tui_probe.cli.checks import Item, gpu, prepared, terminal
+from tui_probe.cli.checks import Item, gpu, prepared
 from tui_probe.cli.checks.gpu import ask_library
 from tui_probe.engine.cache import default_cache_directory
 from tui_probe.launcher.driver import Driver
@@ -116,24 +116,24 @@ def test_who_may_read_counters(
 
 
 def test_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "on_terminal", lambda: True)
+    monkeypatch.setattr(doctor, "on_terminal", lambda: True)
     for name, value in {"TERM": "xterm", "COLORTERM": "truecolor", "SSH_CONNECTION": "a b", "TMUX": "x"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("COLUMNS", "70")
     monkeypatch.setenv("LINES", "30")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    size, _, link, tmux = terminal.terminal_items()
+    size, _, link, tmux = doctor.terminal_items()
     assert (size.state, size.found) == ("warn", "xterm, 70×30, 16 million colours")
     assert "80×24" in size.advice
     assert "--low-bandwidth" in link.advice
     assert tmux.name == "tmux"
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
-    assert terminal.screen_item() == Item("terminal", "ok", "xterm, 80×30, no colours (NO_COLOR is set)")
+    assert doctor.screen_item() == Item("terminal", "ok", "xterm, 80×30, no colours (NO_COLOR is set)")
 
 
 def test_no_terminal() -> None:
-    (item,) = terminal.terminal_items()
+    (item,) = doctor.terminal_items()
     assert item.state == "warn"
     assert "text reports" in item.advice
 

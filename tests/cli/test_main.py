@@ -13,8 +13,8 @@ from tests.golden import golden
 from tests.patience import HANG
 from tui_probe import __version__, errors
 from tui_probe.cli import main as front
-from tui_probe.cli.commands import COMMANDS
 from tui_probe.cli.output import ExitStatus
+from tui_probe.cli.parser import COMMANDS
 
 from .conftest import ROOT, Command
 

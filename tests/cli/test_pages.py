@@ -11,7 +11,7 @@ from tests.pages.example import write_example
 from tui_probe.cli import arguments
 from tui_probe.cli.main import main
 from tui_probe.cli.run_display import report_after_run
-from tui_probe.launcher.run_record import Outcome
+from tui_probe.launcher.run_traces import Outcome
 from tui_probe.pages.page_registry import all_pages
 from tui_probe.pages.views import kind_of, names
 from tui_probe.probekit.probe_results import choose_target

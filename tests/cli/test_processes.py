@@ -14,7 +14,7 @@ from tui_probe.cli.run_display import (
     traces_to_report,
     write_report,
 )
-from tui_probe.launcher.run_record import Outcome
+from tui_probe.launcher.run_traces import Outcome
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tui_probe.draw.bar_chart import Bar, BarChart
+from tui_probe.draw.charts import Bar, BarChart
 from tui_probe.draw.curve_chart import Curve, CurveChart
 from tui_probe.draw.spans import plain, width
 

@@ -14,8 +14,8 @@ import pytest
 from tests.dsl.running import COUNT, run_saxpy
 from tests.help.pages import NAMES, blocks
 from tests.recorded import DATA, SIMULATED
-from tui_probe.cli.commands import COMMANDS
 from tui_probe.cli.main import build_parsers
+from tui_probe.cli.parser import COMMANDS
 from tui_probe.draw.spans import to_ascii
 from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.server import EngineServer

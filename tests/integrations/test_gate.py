@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from tests.patience import HANG
+from tui_probe.cli.gate import ClockWatch
 from tui_probe.errors import UsageError
 from tui_probe.integrations.baselines import find_baseline, read_baseline
-from tui_probe.integrations.clock_watch import ClockWatch
 from tui_probe.pages.gate_report import clock_lines, gate_lines, gate_markdown
 from tui_probe.verdicts.gate import Clocks, Judgement, judge_times, time_interval, time_verdict
 

@@ -23,7 +23,7 @@ UNTIL_READY = ["sh", "-c", "until [ -e ready ]; do sleep 0.01; done; exit 3"]
 REPORT = """
 import contextlib, io, pathlib, sys
 from tui_probe.cli.run_display import get_ready_to_report, report_after_run
-from tui_probe.launcher.run_record import Outcome
+from tui_probe.launcher.run_traces import Outcome
 get_ready_to_report()
 before = set(sys.modules)
 with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), 'utf-8')) as shown:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.launcher.run_record import write_record
+from tui_probe.launcher.run_traces import write_record
 from tui_probe.launcher.supervisor import OutputLog
 
 BLOCK = bytes(1 << 16)

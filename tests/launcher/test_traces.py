@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tui_probe.errors import LaunchError
+from tui_probe.launcher.run_traces import TRACE_NAME, RunNotes, TraceWatch, stamp_of
 from tui_probe.launcher.spool import Spool
-from tui_probe.launcher.trace_watch import TRACE_NAME, RunNotes, TraceWatch, stamp_of
 
 from .test_signals import kill_engine, wait_for_next_engine
 

@@ -11,8 +11,7 @@ import pytest
 from tui_probe import __version__
 from tui_probe.cli.main import main
 from tui_probe.errors import LaunchError
-from tui_probe.launcher.driver import native_library
-from tui_probe.launcher.viewer_wheel import MIN_GLIBC, glibc_version, require_hook
+from tui_probe.launcher.driver import MIN_GLIBC, glibc_version, native_library, require_hook
 
 ROOT = Path(__file__).resolve().parents[2]
 

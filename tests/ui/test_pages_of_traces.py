@@ -16,8 +16,8 @@ from tui_probe.nsight.pages.opening import open_imported
 from tui_probe.pages.roofline_page import open_roofline
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui.screens.help import HelpScreen
-from tui_probe.ui.screens.imported import ImportedScreen
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.screens.ready_pages import ImportedScreen
 from tui_probe.verdicts.roofline import Roof, RooflinePoint, roofline_points
 
 ROOF = Roof(peak=989e12, bandwidth=4.6e12)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.style import Style
 
 from tui_probe.draw import units
-from tui_probe.draw.bar_chart import column_chart
+from tui_probe.draw.charts import column_chart
 from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.spans import Line, clip, clip_line, pad, plain, spread, to_ascii, width

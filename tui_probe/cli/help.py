@@ -12,8 +12,8 @@ from tui_probe.errors import HelpError
 from tui_probe.help import document, topics
 from tui_probe.ui.help_text import help_page
 
-from .commands import COMMANDS
 from .output import ExitStatus, complain, on_terminal, put
+from .parser import COMMANDS
 
 if TYPE_CHECKING:
     import argparse

@@ -18,21 +18,20 @@ from tui_probe.errors import (
     TraceError,
     UsageError,
 )
+from tui_probe.launcher.driver import require_hook
 from tui_probe.launcher.target import SCARCE
-from tui_probe.launcher.viewer_wheel import require_hook
 from tui_probe.version import __version__
 
 from . import completion
-from .commands import COMMANDS, READS_RESULTS
 from .output import ExitStatus, complain, discard_output, on_terminal, warn
-from .parser import FrontParser, Parser, unknown_command
+from .parser import COMMANDS, READS_RESULTS, FrontParser, Parser, unknown_command
 
 if TYPE_CHECKING:
     import argparse
 
     from tui_probe.ui.requests import SameKernel
 
-    from .commands import Command
+    from .parser import Command
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Error numbers of writing to a full disk."""

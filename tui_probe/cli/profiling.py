@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tui_probe.draw import units
 from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.launcher.passthrough import is_pumped, run_with_passthrough
-from tui_probe.launcher.run_record import Outcome
+from tui_probe.launcher.run_traces import Outcome
 from tui_probe.launcher.scarcity import become_program
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.errors import ProbeError
-from tui_probe.launcher.run_record import add_message
+from tui_probe.launcher.run_traces import add_message
 from tui_probe.settings import PALETTES
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.recent import brief, exit_counts, run_before
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from tui_probe.launcher.run_record import Outcome
+    from tui_probe.launcher.run_traces import Outcome
     from tui_probe.launcher.supervised_target import SupervisedTarget
     from tui_probe.probekit.page_kinds import PageSet
     from tui_probe.trace.locate import Address

@@ -175,7 +175,7 @@ def _write_files(kind: ViewKind, view: View, files: PictureFiles, arguments: arg
 
 def trace_events(kind: ViewKind, view: View, path: Path) -> int:
     """Write what ui.perfetto.dev and chrome://tracing open, if the view has a timeline."""
-    from tui_probe.pages.perfetto import writer_of
+    from tui_probe.pages.view_output import writer_of
 
     write = writer_of(view)
     if write is None:

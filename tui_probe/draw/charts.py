@@ -1,21 +1,197 @@
-"""Distributions as text: percentiles with a histogram, and cumulative shares by plotext."""
+"""Charts as lines of text: small columns, stacked bars, and distributions with percentiles and cumulative shares."""
 
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.draw.bar_chart import column_chart
-from tui_probe.draw.spans import Line, pad
+from tui_probe.draw.shorten import cut_middle
+from tui_probe.draw.spans import Line, clip, clip_line, pad, to_ascii, width
 from tui_probe.draw.table import safe
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.draw.view import Drawing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_ASCII = " .:-=+*%#"
+_SIGNS: Final = "█▒░▌▄"
+"""Fills of parts, distinct without colour."""
+_LONGEST_LABEL: Final = 32
+_LEAST_BAR: Final = 10
+
+
+def column_chart(
+    values: Sequence[float | None], width: int, height: int = 1, *, high: float, ascii_only: bool = False
+) -> list[str]:
+    """The last ``width`` values as columns, newest at the right, in ``height`` rows of text, top row first.
+
+    A column reaches from 0 to its value on a scale that ends at ``high`` (same unit as the values); a value of 0 still
+    shows its lowest mark, so that it differs from None, which stays blank.
+    """
+    ramp = _ASCII if ascii_only else _EIGHTHS
+    steps = len(ramp) - 1
+    shown = list(values[-width:])
+    levels = [_level(value, high, height * steps) for value in shown]
+    rows = []
+    for row in range(height - 1, -1, -1):
+        marks = "".join(ramp[max(0, min(steps, level - row * steps))] for level in levels)
+        rows.append(marks.rjust(width))
+    return rows
+
+
+def _level(value: float | None, high: float, levels: int) -> int:
+    if value is None:
+        return 0
+    if high <= 0:
+        return 1
+    return max(1, min(levels, round(value / high * levels)))
+
+
+def row_bar(share: float, cells: int) -> str:
+    """A part of 1 as a bar in ``cells`` cells, in halves; a value above 0 has at least half a cell."""
+    halves = max(1, round(2 * cells * min(share, 1.0))) if share > 0 else 0
+    return ("█" * (halves // 2) + "▌" * (halves % 2)).ljust(cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """``parts`` lie one after another; None is not measured. ``words`` are behind the bar, "" for its sum.
+
+    ``spread`` are the least and the most of repeated measurements, in the unit of the parts.
+    """
+
+    label: str
+    parts: tuple[float | None, ...]
+    words: str = ""
+    spread: tuple[float, float] | None = None
+
+    @property
+    def total(self) -> float | None:
+        """The sum of the parts that were measured; None if none was."""
+        known = [part for part in self.parts if part is not None]
+        return sum(known) if known else None
+
+    @property
+    def end(self) -> float:
+        """The end of the bar, spread included."""
+        return max(self.total or 0.0, self.spread[1] if self.spread else 0.0)
+
+
+class BarChart(Drawing):
+    """``parts`` are the names of the parts; ``unit`` what a length means; ``show`` makes words of a sum.
+
+    ``keys`` are what data calls the parts, where that is not their names.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        bars: Sequence[Bar],
+        parts: Sequence[str],
+        unit: str,
+        show: Callable[[float], str],
+        keys: Sequence[str] = (),
+    ) -> None:
+        self.title, self.bars, self.parts, self.unit, self.show = title, bars, parts, unit, show
+        self.keys = keys or parts
+        self.first = 0
+
+    def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
+        room = max(height - 3, 1)
+        self.first = max(min(self.first, len(self.bars) - room), 0)
+        shown = self.bars[self.first : self.first + room]
+        title: Line = ((clip(self.title, width), "title"),)
+        lines = [title, *self._drawn(shown, width), (), ((self._legend(), "dim"),)]
+        if ascii_only:
+            lines = [tuple((to_ascii(text), role) for text, role in line) for line in lines]
+        lines = [clip_line(line, width) for line in lines[:height]]
+        return [*lines, *([()] * (height - len(lines)))]
+
+    def _legend(self) -> str:
+        names = (f"{sign} {name}" for sign, name in zip(_SIGNS, self.parts, strict=False))
+        more = len(self.bars) - self.first
+        begins = f"   (from bar {self.first + 1})" if more < len(self.bars) else ""
+        return f"{self.unit}: {'   '.join(names)}{begins}"
+
+    def _drawn(self, bars: Sequence[Bar], cells: int) -> Iterator[Line]:
+        label = min(max((width(bar.label) for bar in bars), default=0), _LONGEST_LABEL)
+        value_texts = [self._words(bar) for bar in bars]
+        end = max(map(width, value_texts), default=0)
+        room = max(cells - label - end - 3, _LEAST_BAR)
+        longest = max((bar.end for bar in self.bars), default=0.0)
+        for bar, value_text in zip(bars, value_texts, strict=True):
+            drawn = self._bar(bar, longest, room)
+            used = sum(width(text) for text, _ in drawn)
+            yield (
+                (pad(cut_middle(bar.label, label), label) + " ", ""), *drawn, (" " * (room - used + 1), ""),
+                (pad(clip(value_text, end), end, right=True), ""),
+            )  # fmt: skip
+
+    def _words(self, bar: Bar) -> str:
+        return bar.words or (NOT_MEASURED if bar.total is None else self.show(bar.total))
+
+    def _bar(self, bar: Bar, longest: float, room: int) -> list[tuple[str, str]]:
+        """Ends are rounded, not lengths, so that the bar is as long as its sum."""
+        drawn, total, begin = [], 0.0, 0
+        for place, part in enumerate(bar.parts):
+            total += part or 0.0
+            end = round(total / longest * room) if longest else 0
+            drawn.append((_SIGNS[place % len(_SIGNS)] * (end - begin), f"hue{place % 6}"))
+            begin = end
+        if bar.spread and longest:
+            most = round(bar.spread[1] / longest * room)
+            drawn.append(("─" * max(most - begin - 1, 0) + ("┤" if most > begin else ""), "dim"))
+        return drawn
+
+    def commands(self) -> Mapping[str, str]:
+        return {"up": "previous bars", "down": "next bars"}
+
+    def press(self, command: str) -> str | None:
+        if command in ("up", "down"):
+            self.first = max(0, self.first + (1 if command == "down" else -1))
+        return None
+
+    def record(self) -> Mapping[str, Any]:
+        return {"title": self.title, "unit": self.unit, "bars": [self._row(bar) for bar in self.bars]}
+
+    def _row(self, bar: Bar) -> dict[str, Any]:
+        low, high = bar.spread or (None, None)
+        return {"label": bar.label, **dict(zip(self.keys, bar.parts, strict=True)), "least": low, "most": high}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        yield ("label", *self.keys, "least", "most")
+        yield from (tuple(self._row(bar).values()) for bar in self.bars)
+
+    def plot(self, axes: Any) -> None:
+        """Bars from the top down, with spreads as error bars."""
+        places = list(range(len(self.bars)))
+        left = [0.0] * len(self.bars)
+        for number, name in enumerate(self.parts):
+            lengths = [bar.parts[number] or 0.0 for bar in self.bars]
+            axes.barh(places, lengths, left=left, label=name)
+            left = [begin + length for begin, length in zip(left, lengths, strict=True)]
+        for place, bar, end in zip(places, self.bars, left, strict=True):
+            if bar.spread:
+                low, high = bar.spread
+                reach = [[max(end - low, 0.0)], [max(high - end, 0.0)]]
+                axes.errorbar([end], [place], xerr=reach, color="black", capsize=3)
+            axes.annotate(f" {self._words(bar)}", (bar.end or end, place), va="center")
+        axes.set_yticks(places, [bar.label for bar in self.bars])
+        axes.invert_yaxis()
+        axes.margins(x=0.15)
+        axes.set_xlabel(self.unit)
+        axes.set_title(self.title)
+        if len(self.parts) > 1:
+            axes.legend()
+
 
 SHARES: Final = (0, 50, 90, 99, 100)
 TITLES: Final = ("least", "median", "90 %", "99 %", "most")

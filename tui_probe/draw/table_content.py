@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.draw.table import Column
 
-
 GAP: Final = 2
 """Cells between columns."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.assembler import AssemblyReport
 from tui_probe.engine.insertion import ProbedPtx, build_probed_ptx
 from tui_probe.engine.kernel_texts import with_note
+from tui_probe.engine.kernel_work import Assemblies, assembly_failure
 from tui_probe.engine.probed_forms import (
     LARGEST_BLOCK,
     FormAssembly,
@@ -21,7 +22,6 @@ from tui_probe.engine.probed_forms import (
 )
 from tui_probe.engine.reception import Answer
 from tui_probe.engine.site_file import site_file
-from tui_probe.engine.variant_assembly import Assemblies, assembly_failure
 from tui_probe.errors import ToolchainError, UnsupportedKernelError
 from tui_probe.toolchain import PTXAS_HINT
 from tui_probe.trace.sites import SITES_FILE

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from typing import TextIO
 
-
 MAX_OUTPUT: Final = 4 << 20
 """Bytes of a command's output that are read; the rest is dropped."""
 GRACE: Final = 5.0

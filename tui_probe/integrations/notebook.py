@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import View
     from tui_probe.probekit.page_kinds import ViewSource
 
-
 MAIN: Final = "__tui_probe_main__"
 """Name under which the child imports the script of ``profile``, so that ``if __name__ == "__main__"`` is false."""
 

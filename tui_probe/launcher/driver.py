@@ -1,4 +1,4 @@
-"""CUDA driver of a run, and the package's own shared libraries."""
+"""CUDA driver of a run, and the package's own shared libraries, or why an installation has none."""
 
 from __future__ import annotations
 
@@ -7,15 +7,54 @@ import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.errors import LaunchError, NoDriverError
-from tui_probe.version import package_folders
-
-from .viewer_wheel import require_hook
+from tui_probe.version import __version__, package_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+PROCESSORS: Final = ("x86_64", "aarch64")
+MIN_GLIBC: Final = (2, 17)
+"""Version in the names of the wheels that ``.ci/wheels`` builds."""
+VIEWER_COMMANDS: Final = "open, show, report, compare, import and eval work without it"
+
+
+def require_hook() -> None:
+    """Raise LaunchError with what to install if this is the viewer wheel. ``TUI_PROBE_NATIVE`` replaces C parts."""
+    if os.environ.get("TUI_PROBE_NATIVE") or any((folder / "_native").is_dir() for folder in package_folders()):
+        return
+    raise LaunchError(f"this is the viewer wheel, which has no hook driver: {_obstacle()}; {VIEWER_COMMANDS}")
+
+
+def _obstacle() -> str:
+    import platform  # the command line imports this module for each command
+
+    system, machine = platform.system(), platform.machine()
+    oldest = ".".join(map(str, MIN_GLIBC))
+    if system != "Linux":
+        return f"programs are profiled on Linux only, and this is {system}"
+    if machine not in PROCESSORS:
+        return f"the hook driver runs on x86-64 and aarch64 only, and this is {machine}"
+    glibc = glibc_version()
+    if glibc is None:
+        return f"the hook driver needs glibc {oldest} or later, and this system has another C library"
+    if glibc < MIN_GLIBC:
+        return f"the hook driver needs glibc {oldest} or later, and this system has {'.'.join(map(str, glibc))}"
+    wheel = f"tui_probe-{__version__}-py3-none-manylinux_2_17_{machine}.whl"
+    return f"install {wheel} with pip install --force-reinstall"
+
+
+def glibc_version() -> tuple[int, int] | None:
+    """Return the version of the C library of this process; None if it is not glibc."""
+    try:
+        text = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (AttributeError, OSError, ValueError):  # another system; a C library that has no such value
+        return None
+    match = re.fullmatch(r"glibc (\d+)\.(\d+)\b.*", text)
+    return None if match is None else (int(match[1]), int(match[2]))
+
 
 LIBRARY = "libcuda.so.1"
 REINSTALL = "reinstall it: pip install --force-reinstall tui-probe; of a clone: pip install ."

@@ -24,12 +24,11 @@ from .diagnosis import program_failure, still_running, unreachable, unseen_drive
 from .driver import find_driver, native_library
 from .engine import ANSWER_LIMIT, HURRIED, STOP_LIMIT, Engine
 from .environment import HookPaths, framework_settings, python_settings, target_environment
-from .run_record import Outcome, write_record
+from .run_traces import Outcome, RunNotes, TraceWatch, disk_bytes, launcher_files, stamp_of, write_record
 from .scarcity import give_back, take_room
 from .spool import Spool, mark_first_trace
 from .stuck_processes import StuckProcesses
 from .target import SignalScope, StandardStreams, TargetProcess, check_command, start_target
-from .trace_watch import RunNotes, TraceWatch, disk_bytes, launcher_files, stamp_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from tui_probe.probe_files.choices import ChosenProbe
 
     from .options import RunOptions
-
 
 NO_ROOM = os.strerror(errno.ENOSPC)
 LOOKING = threading.Lock()

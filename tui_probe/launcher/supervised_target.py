@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.errors import LaunchError, NoDriverError, TargetError
 
 from . import signals
-from .run_record import Outcome
+from .run_traces import Outcome
 from .supervisor import become_supervisor
 
 if TYPE_CHECKING:

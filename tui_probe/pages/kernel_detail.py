@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.bar_chart import column_chart
+from tui_probe.draw.charts import column_chart
 from tui_probe.draw.spans import Line, Span, clip, pad, side_by_side, width, wrap
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tui_probe.records.counter_sums import LineSums
     from tui_probe.trace.source_lines import SourceLine
 
-
 Provenance = Literal["counted", "timed", "derived", "modelled", "simulated", "imported"]
 """Origin of a number.
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import KernelFacts, ProbedKernel, Trace
 
-
 FIXED_PAGES: Final = ("summary", "ptx", "diff", "sass", "process", "launches")
 """Pages that every kernel has."""
 SHARED_PAGES: Final = ("lines", "timeline", "latency", "results", "source", "probe", "explain")

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.errors import TraceError
 from tui_probe.trace.gpu_time import GpuTime, TimeSamples, gpu_time
 from tui_probe.trace.kernel_files import KernelInfo, read_kernel_info
-from tui_probe.trace.kernel_resources import KernelResources
+from tui_probe.trace.kernel_measurements import BenchmarkTimes, KernelResources, KernelTiming
 from tui_probe.trace.kernel_status import ProbeOutcome, Status, context_failure, launch_failures
-from tui_probe.trace.kernel_timing import BenchmarkTimes, KernelTiming
 from tui_probe.trace.locate import path_text_in_trace
 from tui_probe.trace.long_column import row_numbers
 from tui_probe.trace.results import Result, read_result

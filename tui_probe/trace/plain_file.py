@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from tui_probe.input_limits import InputLimit
 
-
 _SEEKING: Final = threading.Lock()
 
 

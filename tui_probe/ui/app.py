@@ -35,8 +35,8 @@ from tui_probe.ui.live.live_screen import LiveScreen
 from tui_probe.ui.requests import CommandToPaste, ComparisonRequest, SameKernel
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.home import HomeScreen
-from tui_probe.ui.screens.imported import ImportedScreen
 from tui_probe.ui.screens.lists import PickScreen
+from tui_probe.ui.screens.ready_pages import ImportedScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.textual_private import OpenApp, was_stopped
 from tui_probe.ui.widgets.lines import LinesWidget
@@ -65,7 +65,7 @@ _AGAIN = "tui_probe.ui.rerun"
 """Asks all probes for their questions."""
 _COMPARISON = "tui_probe.ui.screens.compare"
 """Brings all analyses: imported when there is something to compare."""
-_EVALUATION = "tui_probe.ui.screens.evaluation"
+_EVALUATION = "tui_probe.ui.screens.ready_pages"
 """Module of the evaluation screen, also imported on first use."""
 
 

@@ -57,7 +57,7 @@ def drawing_forms(
 def _forms(name: str, view: View, source: ViewSource | None, cells: int, rows: int | None) -> Mapping[str, Writer]:
     # Both bring the analyses, which no screen needs before its first frame.
     from tui_probe.pages.comparison import Comparison
-    from tui_probe.pages.perfetto import writer_of
+    from tui_probe.pages.view_output import writer_of
 
     def svg(path: Path) -> None:
         write_svg(path, list(view_lines(view, cells, rows)), cells, view.title)

@@ -14,7 +14,7 @@ from tests.pages.example import write_example
 from tests.pages.timelines import planted
 from tests.pages.timelines.drawing import read_timeline
 from tui_probe.cli.main import main
-from tui_probe.pages.perfetto import write_launches, write_timeline
+from tui_probe.pages.view_output import write_launches, write_timeline
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.follow import open_trace
 

@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.bar_chart import Bar, BarChart
+from tui_probe.draw.charts import Bar, BarChart
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import ImportFileError, TraceError

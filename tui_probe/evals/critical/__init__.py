@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from tui_probe.draw import units
-from tui_probe.draw.bar_chart import Bar, BarChart
+from tui_probe.draw.charts import Bar, BarChart
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column
 from tui_probe.errors import ImportFileError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.bar_chart import Bar, BarChart
+from tui_probe.draw.charts import Bar, BarChart
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.bar_chart import Bar, BarChart
 from tui_probe.draw.canvas import CYCLES
+from tui_probe.draw.charts import Bar, BarChart
 from tui_probe.draw.curve_chart import Curve, CurveChart
 from tui_probe.draw.table import Column
 from tui_probe.evals.answer import Answer, Table, compare_published

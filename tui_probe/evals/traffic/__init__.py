@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.bar_chart import Bar, BarChart
+from tui_probe.draw.charts import Bar, BarChart
 from tui_probe.errors import ImportFileError
 from tui_probe.evals.answer import Answer, Table
 from tui_probe.evals.evaluation import (

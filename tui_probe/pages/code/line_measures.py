@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.bar_chart import row_bar
+from tui_probe.draw.charts import row_bar
 from tui_probe.draw.spans import pad
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError

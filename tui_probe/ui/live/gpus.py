@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw import units
-from tui_probe.draw.bar_chart import column_chart
+from tui_probe.draw.charts import column_chart
 from tui_probe.draw.spans import Line, pad, wrap
 from tui_probe.draw.table import safe
 from tui_probe.nvml import GpuSample, open_nvml, sample_all

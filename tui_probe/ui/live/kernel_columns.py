@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
-from tui_probe.draw.bar_chart import column_chart, row_bar
+from tui_probe.draw.charts import column_chart, row_bar
 from tui_probe.draw.spans import pad, width
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED

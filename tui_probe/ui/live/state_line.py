@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.bar_chart import column_chart
+from tui_probe.draw.charts import column_chart
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
 from tui_probe.probekit.record_counts import launches_text
