@@ -19,6 +19,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 PROBED: Final = ("--machine-code", "all", "--tensors", "--no-report")
 """Options of ``run``: the default probes, in all kernels."""
 _PROBLEM_CHARS: Final = 160
+_EXCEPTION: Final = re.compile(r"[\w.]+(Error|Exception)\b")
 _VARIABLE: Final = 5
 """Field of a line of ``tensor.trace``: the name."""
 _FACTS = """
@@ -96,7 +97,9 @@ def run_program(program: Program, machine: Machine) -> Record:
     record = Record(program.name, "failed", "", versions, machine.gpu or "Simulated GPU", time.strftime("%Y-%m-%d"))
     if program.tool == "nvcc":
         record.versions["nvcc"] = nvcc_version()
-    plain, first_seconds = timed(launched([python, str(program.path)], machine, "plain", "--after", "9999h"), machine)
+    alone = launched([python, str(program.path)], machine, "plain", "--after", "9999h")
+    timed(alone, machine)  # compilers fill their caches and print what they compile
+    plain, first_seconds = timed(alone, machine)
     if plain is None or plain.returncode:
         record.problem = problem_of(plain)
         return record
@@ -142,11 +145,12 @@ def _search_path() -> str:
 
 
 def problem_of(done: subprocess.CompletedProcess[str] | None) -> str:
-    """Return the last line that a program wrote to stderr."""
+    """Return the last line of stderr that names an exception, else the last one."""
     if done is None:
         return "took too long"
-    lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("[info]")]
-    return (lines[-1].strip() if lines else f"exit status {done.returncode}, other output")[:_PROBLEM_CHARS]
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip() and not line.startswith("[info]")]
+    errors = [line for line in lines if _EXCEPTION.match(line)]
+    return ([*lines, *errors][-1] if lines else f"exit status {done.returncode}, other output")[:_PROBLEM_CHARS]
 
 
 def count_kernels(record: Record, traces: Path) -> None:
