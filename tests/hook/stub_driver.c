@@ -4,7 +4,8 @@
  *
  * Environment: STUB_LOG file that receives one line per call; STUB_FAIL_PROBED / STUB_FAIL_ORIGINAL /
  * STUB_FAIL_LOAD_PROBED / STUB_FAIL_WAIT / STUB_FAIL_EVENT result codes; STUB_SLOW milliseconds that an event
- * takes; STUB_QUEUE milliseconds from recording an event until it is done, read anew while one is waited for;
+ * takes; STUB_PAIR nanoseconds between two events, of the first STUB_LONG_PAIRS pairs STUB_LONG_PAIR;
+ * STUB_QUEUE milliseconds from recording an event until it is done, read anew while one is waited for;
  * STUB_HOLD milliseconds that cuCtxSynchronize holds the driver's lock; STUB_SLOW_UNLOAD milliseconds that unloading the program's module takes once its handle is free again;
  * STUB_MEMORY bytes of device memory; STUB_PRIMARY_HELD the primary context outlives its release;
  * STUB_PAGEABLE kernels reach all host memory; STUB_NO_PARAM_INFO the two functions fail as if unsupported;
@@ -967,7 +968,10 @@ API int cuEventSynchronize(struct event *event)
 }
 API int cuEventElapsedTime(float *ms, struct event *from, struct event *to)
 {
+    static atomic_int asked;
     *ms = (float)(to->recorded - from->recorded) / 1e6f;
+    if (getenv("STUB_PAIR"))
+        *ms = (float)number(asked++ < number("STUB_LONG_PAIRS") ? "STUB_LONG_PAIR" : "STUB_PAIR") / 1e6f;
     return 0;
 }
 

@@ -82,13 +82,22 @@ def test_event_cost_is_measured_around_an_empty_kernel(host: Host, tmp_path: Pat
     if file:
         (tmp_path / file).write_bytes(b"\x7fELF")
     script = "context()\nlaunch(function(module(), 'add'))"
-    run = host.python(script, TUI_PROBE_FILTER="add", TUI_PROBE_EMPTY_KERNELS=str(tmp_path))
+    run = host.python(script, TUI_PROBE_FILTER="add", TUI_PROBE_EMPTY_KERNELS=str(tmp_path), STUB_PAIR="2000")
     (empty,) = run.lines(r"\[time\] empty \d+")
     is_there = file == "sm_90.cubin"
     assert empty.endswith(" without-kernel") == (not is_there)
     launches = [call for call in run.calls if call.startswith("launch")]
     assert len(launches) == (11 if is_there else 1), "one that may set things up, and nine between events"
     assert len(times(run)) == 1
+
+
+@pytest.mark.parametrize(("long_pairs", "nanoseconds"), [(0, 2000), (8, 2000), (18, 2000), (1000, 6000)])
+def test_event_cost_leaves_out_waits_for_kernels_of_the_program(host: Host, long_pairs: int, nanoseconds: int) -> None:
+    script = "context()\nlaunch(function(module(), 'add'))"
+    pairs = {"STUB_PAIR": "2000", "STUB_LONG_PAIR": "38000", "STUB_LONG_PAIRS": str(long_pairs)}
+    run = host.python(script, TUI_PROBE_FILTER="add", **pairs)
+    (empty,) = run.lines(r"\[time\] empty \d+")
+    assert int(empty.split()[2]) == nanoseconds, "a wait of all pairs is measured again, at most eight times"
 
 
 @pytest.mark.parametrize("queue", ["0", "100"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.trace.make import TraceWriter
 from tui_probe.trace.follow import open_trace
-from tui_probe.trace.gpu_time import GpuTime, TimeSamples, gpu_time, weighted_quantile
+from tui_probe.trace.gpu_time import GpuTime, TimeSamples, gpu_time, typical_ns, weighted_quantile
 from tui_probe.trace.launches import TimeColumns
 
 Sample = tuple[int, int, bool, int, int]
@@ -90,6 +90,14 @@ def test_shapes_are_sampled_each_by_itself() -> None:
     assert time.total_ns == pytest.approx(100 * 10 + 2 * 1000)
     assert time.shown.mean_ns == pytest.approx(3000 / 102)
     assert time.total_stderr_ns == 0
+
+
+def test_typical_time_is_the_median_of_each_shape() -> None:
+    """A first launch that takes ten times as long moves the mean only; a shape counts by its launches."""
+    often = [original(1000, key=1), *[original(100, weight=9, key=1)] * 3]
+    seldom = [original(400, weight=4, key=2)] * 3
+    assert typical_ns(samples_of(*often, *seldom), 40) == (28 * 100 + 12 * 400) / 40
+    assert typical_ns(TimeSamples(), 0) is None
 
 
 def test_one_sample_of_a_shape_varies_as_those_of_other_shapes() -> None:

@@ -25,6 +25,7 @@ from tui_probe.pages.gate_report import (
     gate_sarif,
 )
 from tui_probe.trace.follow import open_trace
+from tui_probe.trace.gpu_time import typical_ns
 from tui_probe.verdicts.gate import Clocks, judge_counts, judge_times
 
 from .arguments import count
@@ -188,13 +189,13 @@ def _judged_times(arguments: argparse.Namespace, folder: Path) -> tuple[list[Jud
 
 
 def _kernel_times(trace: Trace, wanted: str) -> dict[str, float]:
-    """Return seconds per launch by kernel, the mean without a probe; of kernels that ``-k`` selects."""
+    """Return seconds per launch by kernel, as is typical without a probe; of kernels that ``-k`` selects."""
     parts = [part for part in wanted.split(":") if part]
     times: dict[str, float] = {}
     for kernel in trace.kernels:
-        timed = kernel.gpu_time
-        if timed and timed.original and (not parts or any(part in kernel.name for part in parts)):
-            times[kernel.demangled] = timed.original.mean_ns / 1e9
+        typical = typical_ns(kernel.samples, kernel.launches)
+        if typical and (not parts or any(part in kernel.name for part in parts)):
+            times[kernel.demangled] = typical / 1e9
     return times
 
 

@@ -166,6 +166,16 @@ def gpu_time(samples: TimeSamples, launches: int) -> GpuTime | None:
     return GpuTime(launches, strata.kind(0), strata.kind(1), total, total_doubt, slowdown, standard_error)
 
 
+def typical_ns(samples: TimeSamples, launches: int) -> float | None:
+    """Return the mean over the shapes, by launches, of the median of their unprobed launches; None without any.
+
+    A first launch takes longer, and sometimes one in between: they move a mean, and not the medians. What is compared
+    between runs is therefore this.
+    """
+    samples = samples.whole()
+    return _Strata(samples, launches).typical() if len(samples) else None
+
+
 def weighted_times(samples: TimeSamples, *, probed: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The samples that values of a kind are of: ns, and the launches each stands for. There must be some."""
     strata = _Strata(samples.whole(), 0)
@@ -238,6 +248,13 @@ class _Strata:
             least_ns=float(x.min()),
             most_ns=float(x.max()),
         )
+
+    def typical(self) -> float | None:
+        x, stratum = self._taken[~self._probed], self._stratum[~self._probed]
+        shapes = np.unique(stratum)
+        if not len(shapes):
+            return None
+        return float(np.average([np.median(x[stratum == shape]) for shape in shapes], weights=self._launches[shapes]))
 
     def slowdown(self) -> tuple[float | None, float | None]:
         """The ratio and its standard error, by the relative standard errors of its two parts."""

@@ -12,6 +12,9 @@
 
 enum { NOTHING_NS = 600 }; /* its time by CUPTI on an H200, where longer kernels differ from their pairs as it does */
 
+/* An H100 and an H200 need 1.3 to 3.9 us. A pair that shows more waited for kernels of the program: asked again. */
+enum { PLAUSIBLE_NS = 6000, MOST_TRIES = 8 };
+
 enum { WORK_BYTES = 1 << 20, WORK_TIMES = 4 }; /* of pinned host memory, which a device is slow to fill */
 
 static bool make(CUevent *event)
@@ -40,7 +43,7 @@ bool event_pair_elapsed(const struct event_pair *pair, float *milliseconds)
 /* The memory stays until the program lacks some: freeing it would wait for the device. */
 static void queue_work(struct empty_pair *empty)
 {
-    if (REAL_OR_NOT_FOUND(cuMemAllocHost_v2, &empty->work, WORK_BYTES) != CUDA_SUCCESS) {
+    if (!empty->work && REAL_OR_NOT_FOUND(cuMemAllocHost_v2, &empty->work, WORK_BYTES) != CUDA_SUCCESS) {
         empty->work = NULL;
         return;
     }
@@ -79,8 +82,6 @@ static bool launch_nothing(CUfunction nothing, CUstream stream)
 
 static bool queue_pairs(struct empty_pair *empty)
 {
-    if (!launch_nothing(empty->nothing, empty->stream)) /* the first launch may set things up */
-        empty->nothing = NULL;
     for (int i = 0; i < EMPTY_PAIRS; i++)
         if (!event_pair_make(&empty->pairs[i]))
             return false;
@@ -90,49 +91,54 @@ static bool queue_pairs(struct empty_pair *empty)
             !launch_nothing(empty->nothing, empty->stream) ||
             REAL_OR_NOT_FOUND(cuEventRecord, empty->pairs[i].end, empty->stream) != CUDA_SUCCESS)
             return false;
-    empty->queued = REAL_OR_NOT_FOUND(cuEventQuery, empty->pairs[0].start) == CUDA_ERROR_NOT_READY;
     return true;
 }
 
-static int compare(const void *one, const void *other)
-{
-    const float a = *(const float *)one, b = *(const float *)other;
-    return (a > b) - (a < b);
-}
-
-/* The median of pairs that were all queued; else the least, for the others have time of the host in them. */
+/* The least of the pairs: a wait for the host, or for kernels of the program, only makes one longer. */
 static double measured(const struct empty_pair *empty)
 {
-    float times[EMPTY_PAIRS];
-    for (int i = 0; i < EMPTY_PAIRS; i++)
-        if (!event_pair_elapsed(&empty->pairs[i], &times[i]))
+    double least = 0;
+    for (int i = 0; i < EMPTY_PAIRS; i++) {
+        float milliseconds;
+        if (!event_pair_elapsed(&empty->pairs[i], &milliseconds))
             return 0;
-    qsort(times, EMPTY_PAIRS, sizeof *times, compare);
-    const double pair = (double)times[empty->queued ? EMPTY_PAIRS / 2 : 0] * 1e6;
-    return !empty->nothing ? pair : pair > NOTHING_NS ? pair - NOTHING_NS : 0;
+        if (i == 0 || milliseconds * 1e6 < least)
+            least = milliseconds * 1e6;
+    }
+    if (!empty->nothing)
+        return least;
+    return least > NOTHING_NS ? least - NOTHING_NS : 0;
 }
 
 static void ask(struct empty_pair *empty)
 {
     empty->nothing = load_nothing();
-    const bool asked =
-        REAL_OR_NOT_FOUND(cuStreamCreate, &empty->stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS && queue_pairs(empty);
-    empty->state = asked ? EMPTY_ASKED : EMPTY_KNOWN;
+    const bool made = REAL_OR_NOT_FOUND(cuStreamCreate, &empty->stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
+    if (made && !launch_nothing(empty->nothing, empty->stream)) /* the first launch may set things up */
+        empty->nothing = NULL;
+    empty->state = made && queue_pairs(empty) ? EMPTY_ASKED : EMPTY_KNOWN;
+}
+
+/* Takes what the pairs show. False if they are queued again, since all waited for something. */
+static bool take(struct empty_pair *empty, CUresult done)
+{
+    const double least = done == CUDA_SUCCESS ? measured(empty) : 0;
+    if (least > PLAUSIBLE_NS && ++empty->tries < MOST_TRIES && queue_pairs(empty))
+        return false;
+    empty->nanoseconds = least < PLAUSIBLE_NS ? least : PLAUSIBLE_NS;
+    empty->state = EMPTY_KNOWN;
+    event_log_often("[time] empty %.0f%s\n", empty->nanoseconds, empty->nothing ? "" : " without-kernel");
+    return true;
 }
 
 bool empty_pair_known(struct empty_pair *empty)
 {
     if (empty->state == EMPTY_NOT_ASKED)
         ask(empty);
-    if (empty->state == EMPTY_ASKED) {
-        CUresult done = REAL_OR_NOT_FOUND(cuEventQuery, empty->pairs[EMPTY_PAIRS - 1].end);
-        if (done == CUDA_ERROR_NOT_READY)
-            return false;
-        empty->nanoseconds = done == CUDA_SUCCESS ? measured(empty) : 0;
-        empty->state = EMPTY_KNOWN;
-        event_log_often("[time] empty %.0f%s\n", empty->nanoseconds, empty->nothing ? "" : " without-kernel");
-    }
-    return true;
+    if (empty->state == EMPTY_KNOWN)
+        return true;
+    const CUresult done = REAL_OR_NOT_FOUND(cuEventQuery, empty->pairs[EMPTY_PAIRS - 1].end);
+    return done != CUDA_ERROR_NOT_READY && take(empty, done);
 }
 
 void empty_pair_free(struct empty_pair *empty)

@@ -4,7 +4,7 @@
  * context, on a stream of tui-probe, around a kernel that does nothing, whose own time is known; without one, where the
  * driver compiles no PTX, around nothing at all, which leaves out about 1.5 us of starting and ending. The pairs are
  * queued behind work that takes longer than queueing them, since on an idle device one would time the host's calls
- * instead. */
+ * instead. If all of them waited for kernels of the program, they are queued again. */
 #ifndef TUI_PROBE_EMPTY_PAIR_H
 #define TUI_PROBE_EMPTY_PAIR_H
 
@@ -23,15 +23,14 @@ bool event_pair_make(struct event_pair *pair);
 /* Milliseconds between the two, which are done. False if the driver does not say. */
 bool event_pair_elapsed(const struct event_pair *pair, float *milliseconds);
 
-/* An odd number, for the median: one pair may have waited for the host. */
-enum { EMPTY_PAIRS = 9 };
+enum { EMPTY_PAIRS = 9 }; /* some may wait for the host, or for kernels of the program on other streams */
 
 struct empty_pair {
     enum { EMPTY_NOT_ASKED, EMPTY_ASKED, EMPTY_KNOWN } state;
     CUstream stream;
     void *work;         /* pinned memory that the pairs were queued behind; NULL: none */
     CUfunction nothing; /* a kernel; NULL without */
-    bool queued; /* all pairs were, before the first was done */
+    int tries;
     double nanoseconds;
     struct event_pair pairs[EMPTY_PAIRS];
 };
