@@ -16,7 +16,7 @@ from tui_probe.pages.views import kind_of
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.follow import open_trace
 from tui_probe.verdicts.findings import findings_by_probe
-from tui_probe.verdicts.kernel_bounds import bounds_section, kernel_bounds
+from tui_probe.verdicts.run_findings import bounds_section, kernel_bounds
 
 PROBES = ("block_sched", "gmem_sectors", "dmat:1/2", "inst_mix_by_line")
 NAMES = [probe.partition(":")[0] for probe in PROBES]

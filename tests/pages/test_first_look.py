@@ -10,8 +10,8 @@ from tests.recorded import H200, unpacked
 from tui_probe.pages.run_report import TITLE, first_look, ranked_losses, run_report
 from tui_probe.probekit.finding import Finding, Gain
 from tui_probe.trace.follow import open_trace
-from tui_probe.verdicts.kernel_bounds import KernelBound, kernel_bounds
 from tui_probe.verdicts.kernel_findings import KernelFinding
+from tui_probe.verdicts.run_findings import KernelBound, kernel_bounds
 
 if TYPE_CHECKING:
     from pathlib import Path

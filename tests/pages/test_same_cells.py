@@ -27,7 +27,7 @@ from tui_probe.draw.table_content import TableContent
 from tui_probe.draw.view import Document, View, no_progress
 from tui_probe.errors import TraceError
 from tui_probe.pages.bandwidth_page import open_bandwidth
-from tui_probe.pages.code.sass_rows import SassLine
+from tui_probe.pages.code.sass_text import SassLine
 from tui_probe.pages.comparison import compare_traces
 from tui_probe.pages.comparison_tables import OVERVIEW_COLUMNS
 from tui_probe.pages.page_registry import find_page, page_names, report_lines

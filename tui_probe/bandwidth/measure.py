@@ -1,7 +1,8 @@
-"""Bandwidth of the GPU memories and of the link to the host.
+"""Bandwidth of the GPU memories, of the link to the host, and of the disk.
 
 Every rate is bytes moved over time, median of several repeats after one that does not count. Kernels and driver
 copies are timed by events in the stream; pageable copies, which the host takes part in, by the host's clock.
+On a disk, a file is written and read, past the page cache where possible.
 
 How caches are kept out: reads, writes and copies go through a buffer that is at least ``BEYOND_CACHE`` times as large
 as L2, from end to end, so a word is out of L2 again before its next turn; small windows (few blocks) wander through the
@@ -11,7 +12,12 @@ buffer and never come back within a repeat. L2's own rate is the opposite: a qua
 from __future__ import annotations
 
 import ctypes
+import errno
+import mmap
+import os
+import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import cycle
@@ -184,3 +190,77 @@ def _word_count(size: int) -> Argument:
 
 def _u32(value: int) -> Argument:
     return ctypes.c_uint32(value)
+
+
+CHUNK: Final = 8 << 20
+"""Bytes of one write or read."""
+
+
+def measure_disk(folder: Path, size: int, repeats: int) -> Iterator[Rate]:
+    """Write and read a file of ``size`` bytes in ``folder``; it is removed again. Raises BandwidthError."""
+    size = max(CHUNK, size // CHUNK * CHUNK)
+    try:
+        handle, path = tempfile.mkstemp(prefix="tui-probe-bandwidth-", dir=folder)
+        os.close(handle)
+    except OSError as error:
+        raise BandwidthError(f"{folder}: {error.strerror}; pass a writable directory with --disk") from error
+    try:
+        yield _write_rate(path, size, repeats)
+        yield _read_rate(path, size, repeats)
+    except OSError as error:
+        raise BandwidthError(f"{path}: {error.strerror}; pass another directory with --disk") from error
+    finally:
+        Path(path).unlink()
+
+
+def _write_rate(path: str, size: int, repeats: int) -> Rate:
+    times = []
+    with _chunk() as chunk, _opened(path, os.O_WRONLY) as (file, direct):
+        for _ in range(repeats):
+            start = time.perf_counter()
+            os.lseek(file, 0, os.SEEK_SET)
+            for _ in range(size // CHUNK):
+                if os.write(file, chunk) != CHUNK:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(file)
+            times.append(time.perf_counter() - start)
+    return Rate.from_times("disk_write", f"disk, write{_cache_remark(direct)}", size, times)
+
+
+def _read_rate(path: str, size: int, repeats: int) -> Rate:
+    times = []
+    with _chunk() as chunk, _opened(path, os.O_RDONLY) as (file, direct):
+        for _ in range(repeats):
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.lseek(file, 0, os.SEEK_SET)
+            start = time.perf_counter()
+            while os.readv(file, [chunk]):
+                pass
+            times.append(time.perf_counter() - start)
+    return Rate.from_times("disk_read", f"disk, read{_cache_remark(direct)}", size, times)
+
+
+@contextmanager
+def _opened(path: str, flags: int) -> Iterator[tuple[int, bool]]:
+    """Open a file, past the page cache (O_DIRECT) if its file system can; also yield whether it can."""
+    try:
+        file, direct = os.open(path, flags | os.O_DIRECT), True
+    except OSError:
+        file, direct = os.open(path, flags), False
+    try:
+        yield file, direct
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def _chunk() -> Iterator[mmap.mmap]:
+    """Yield page-aligned memory, as O_DIRECT needs; not all zeros, which some file systems do not store."""
+    with mmap.mmap(-1, CHUNK) as chunk:
+        chunk.write(os.urandom(1 << 16) * (CHUNK >> 16))
+        yield chunk
+
+
+def _cache_remark(direct: bool) -> str:
+    """Return a remark where the page cache was not avoided, else ""."""
+    return "" if direct else " (through the page cache)"

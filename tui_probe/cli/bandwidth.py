@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         for rate, of_sweep in gpu_rates(gpu, arguments):
             (swept if of_sweep else rates).append(rate)
     if "disk" in arguments.only:
-        from tui_probe.bandwidth.disk import measure_disk
+        from tui_probe.bandwidth.measure import measure_disk
 
         rates += measure_disk(arguments.disk, arguments.disk_bytes, arguments.repeats)
     measured = Bandwidth(None if gpu is None else gpu.properties, rates, swept)

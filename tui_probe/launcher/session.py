@@ -25,10 +25,9 @@ from .driver import find_driver, native_library
 from .engine import ANSWER_LIMIT, HURRIED, STOP_LIMIT, Engine
 from .environment import HookPaths, framework_settings, python_settings, target_environment
 from .run_traces import Outcome, RunNotes, TraceWatch, disk_bytes, launcher_files, stamp_of, write_record
-from .scarcity import give_back, take_room
 from .spool import Spool, mark_first_trace
 from .stuck_processes import StuckProcesses
-from .target import SignalScope, StandardStreams, TargetProcess, check_command, start_target
+from .target import SignalScope, StandardStreams, TargetProcess, check_command, give_back, start_target, take_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

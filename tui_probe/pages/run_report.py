@@ -12,18 +12,18 @@ from tui_probe.draw.table import safe
 from tui_probe.pages.findings_page import all_questions
 from tui_probe.pages.views.results import run_results_lines
 from tui_probe.verdicts.findings import finding_text
-from tui_probe.verdicts.kernel_bounds import bounds_section, kernel_bounds
 from tui_probe.verdicts.kernel_columns import kernel_table
 from tui_probe.verdicts.kernel_findings import losses_of
 from tui_probe.verdicts.probe_coverage import NO_MATCH_NOTE, REMARKS, no_match_lines, remark_lines, unprobed_lines
+from tui_probe.verdicts.run_findings import bounds_section, kernel_bounds
 from tui_probe.verdicts.run_outcome import head_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tui_probe.trace.model import Trace
-    from tui_probe.verdicts.kernel_bounds import KernelBound
     from tui_probe.verdicts.kernel_findings import KernelFinding
+    from tui_probe.verdicts.run_findings import KernelBound
 
 TITLE: Final = "Where to look first"
 MAX_LOSSES: Final = 8

@@ -25,9 +25,8 @@ import sys
 from contextlib import ContextDecorator
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
-from .calls import start_watching, stop_watching
 from .lines import TensorLines
-from .look import Look
+from .look import Look, start_watching, stop_watching
 
 if TYPE_CHECKING:
     from typing import Self

@@ -23,9 +23,9 @@ from tui_probe.probekit.record_counts import record_counts_text, sampled_blocks_
 from tui_probe.probekit.registry import is_drawn, kernel_page_names, probe_named
 from tui_probe.trace.kernel_files import short_position
 from tui_probe.trace.sites import source_lines
+from tui_probe.verdicts.code_places import spill_text, worst_spill
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
 from tui_probe.verdicts.simulator_findings import simulator_findings
-from tui_probe.verdicts.spill_lines import spill_text, worst_spill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

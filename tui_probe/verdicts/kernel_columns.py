@@ -13,7 +13,7 @@ from tui_probe.draw.table import Column, table
 from tui_probe.draw.table_content import TableContent
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.record_counts import launch_count_text
-from tui_probe.verdicts.kernel_failures import located_failures
+from tui_probe.verdicts.code_places import located_failures
 from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 from tui_probe.verdicts.probe_coverage import probe_coverage
 from tui_probe.verdicts.run_findings import run_findings

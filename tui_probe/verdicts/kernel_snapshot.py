@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_probe.verdicts.kernel_failures import located_failures
+from tui_probe.verdicts.code_places import located_failures
 
 if TYPE_CHECKING:
     from pathlib import Path

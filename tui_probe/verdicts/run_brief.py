@@ -20,8 +20,8 @@ from tui_probe.draw.spans import to_ascii
 from tui_probe.draw.table import safe
 from tui_probe.probekit.measured import probe_measuring_all
 from tui_probe.probekit.registry import all_probes
+from tui_probe.verdicts.code_places import failure_lines
 from tui_probe.verdicts.findings import finding_text
-from tui_probe.verdicts.kernel_failures import failure_lines
 from tui_probe.verdicts.kernel_findings import LIMITER_KEY, UNPROBED_KEY, KernelFinding, losses_of
 from tui_probe.verdicts.limiter import LIMITER_QUANTITIES
 from tui_probe.verdicts.probe_coverage import probe_coverage

@@ -13,7 +13,6 @@ from tui_probe.draw.table import Column, Row
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.nsight.analysis.projection import range_columns
-from tui_probe.nsight.analysis.range_sums import RangeSum, range_sums
 from tui_probe.nsight.analysis.stream_times import (
     GAP_CAUSE_TEXTS,
     GAP_CAUSES,
@@ -21,8 +20,10 @@ from tui_probe.nsight.analysis.stream_times import (
     GapCause,
     Gaps,
     KernelTotal,
+    RangeSum,
     gaps,
     kernel_totals,
+    range_sums,
 )
 from tui_probe.nsight.importers.nsys_model import KernelSum, ProjectedRange, distinct_rows, system_id
 from tui_probe.nsight.pages.cells import ProcessNames, cut_texts, moment, nanoseconds, shorten_names, show_moments

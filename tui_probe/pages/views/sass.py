@@ -16,7 +16,8 @@ from tui_probe.pages.code.code_lines import DiffLines, colored_code, printable_c
 from tui_probe.pages.code.kernel_sass import has_both_sides, missing_code_reason, read_code, read_original
 from tui_probe.pages.code.line_measures import MeasureColumn, MeasureMargin, column_index, column_key, measures_of
 from tui_probe.pages.code.sass_alignment import align_graft, align_sass
-from tui_probe.pages.code.sass_rows import (
+from tui_probe.pages.code.sass_text import (
+    CLASSES,
     COUNT_COLUMNS,
     LABEL_CELLS,
     ORIGINAL,
@@ -27,7 +28,6 @@ from tui_probe.pages.code.sass_rows import (
     count_lines,
     diff_columns,
 )
-from tui_probe.pages.code.sass_text import CLASSES
 from tui_probe.pages.code.wait_links import WaitLinks, wait_links
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.trace.kernel_files import Offset, long_position

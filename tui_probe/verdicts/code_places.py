@@ -1,13 +1,21 @@
-"""Failures of kernels in words, with the line of source of a bad access."""
+"""Source lines of failures and of spills of kernels, in words."""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.binaries.line_tables import source_places
+from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
-from tui_probe.input_limits import PTX_TEXT
+from tui_probe.errors import ImageError, UnsupportedKernelError
+from tui_probe.input_limits import CUBIN, PTX_TEXT
+from tui_probe.sass.spills import spills_by_line, stack_accesses
+from tui_probe.sass.target import GraftTarget
 from tui_probe.trace.plain_file import read_within, text_of
 from tui_probe.trace.source_lines import lines_of_directives
 
@@ -15,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from tui_probe.sass.spills import SpillLine
     from tui_probe.trace.model import Kernel, KernelFacts
 
 _MAX_LINES: Final = 8
@@ -73,3 +82,30 @@ def _source_location(path: Path, number: int, sign: str) -> str | None:
         return None
     place = lines_of_directives(ptx).get(number)
     return f" ({place.file}:{place.line})" if place else ""
+
+
+def worst_spill(kernel: KernelFacts) -> SpillLine | None:
+    """Return the source line with most loads and stores of the stack; None without SASS or line table."""
+    path = kernel.file("pruned.bin")
+    if path is None:
+        return None
+    try:
+        lines = _spill_lines(path, path.stat().st_mtime_ns, kernel.name)
+    except (ImageError, UnsupportedKernelError, OSError):
+        return None
+    return next((line for line in lines if line.place is not None), None)
+
+
+@lru_cache(maxsize=64)
+def _spill_lines(path: Path, changed: int, kernel: str) -> list[SpillLine]:
+    del changed
+    target = GraftTarget.of(Cubin.read(read_within(path, CUBIN)), kernel)
+    return spills_by_line(stack_accesses(target), source_places(target.cubin.image, target.name, target.code.size))
+
+
+def spill_text(line: SpillLine) -> str:
+    """``most at attn.py:31 (8 loads, 4 stores, in a loop)``."""
+    file, number = line.place or ("", 0)
+    counts = f"{units.counted(line.loads, 'load')}, {units.counted(line.stores, 'store')}"
+    loop = ", in a loop" if line.depth else ""
+    return f"most at {PurePath(file).name}:{number} ({counts}{loop})"
