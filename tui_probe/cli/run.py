@@ -168,4 +168,8 @@ def start(arguments: argparse.Namespace) -> int:
         arguments.refuse("--sim-arch and --driver cannot be combined; omit one of them")
     if arguments.ncu:
         return profile_with_ncu(arguments, command)
+    if arguments.shake:
+        from .shake import shake  # a run does not need it
+
+        return shake(arguments, command)
     return profile(options_of(arguments, command), arguments)

@@ -144,6 +144,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_limits(limits)
     add_kept_options(limits)
     add_driver_options(parser.add_argument_group("driver"))
+    add_shake_options(parser.add_argument_group("races"))
     add_ncu_options(parser)
     add_screen_options(parser)
     show_options_first(parser, MAIN_OPTIONS)
@@ -294,6 +295,20 @@ def add_driver_options(drivers: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
 
 
+def add_shake_options(races: argparse._ArgumentGroup) -> None:
+    """Add the options of runs with random delays."""
+    races.add_argument(
+        "--shake", type=count, metavar="N",
+        help="run the program N times with random delays in its kernels, and report delays that change what it leaves;"
+             " see `tui-probe help races`",
+    )  # fmt: skip
+    races.add_argument("--seed", type=int, default=1, metavar="N", help="first seed of --shake; default %(default)s")
+    races.add_argument(
+        "--compare-file", type=Path, action="append", metavar="FILE",
+        help="with --shake: a file that the program writes, compared like its output; repeat it for more",
+    )  # fmt: skip
+
+
 def add_probe_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that ``run`` and ``demo`` share."""
     parser.add_argument(
@@ -321,7 +336,7 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
         help="save all records of a probe; default: only what its pages need, e.g. sums per launch or block",
     )  # fmt: skip
     parser.add_argument("--no-report", action="store_true", help="print no report at the end")
-    parser.set_defaults(refuse=parser.error, png=False, callback=None, name=None, watchdog=None)
+    parser.set_defaults(refuse=parser.error, png=False, callback=None, name=None, watchdog=None, shake=None)
 
 
 def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOptions:

@@ -1,0 +1,213 @@
+"""Find races: run a program with random delays in its kernels, compare what it leaves, and reduce the delays.
+
+A seed decides the delays (:mod:`tui_probe.probe_files.delay_probe`). The first seed with which the program leaves
+something else than without delays is kept. Then kernels, and lines of one kernel, are halved as long as delays in one
+half alone still change what it leaves. A race shows by chance, so each half is tried several times.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from tui_probe.errors import TraceError, UsageError
+from tui_probe.own_python import OWN_COMMAND
+from tui_probe.probe_files.delay_probe import PROBE_NAME, delay_probe
+from tui_probe.records.probed_sites import probed_sites
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.locate import is_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tui_probe.trace.model import Trace
+    from tui_probe.trace.sites import SiteInstruction
+
+Item = TypeVar("Item")
+UNDELAYED_RUNS: Final = 3
+CONFIRMING_RUNS: Final = 3
+"""Runs until delays are held not to change anything."""
+SLOWER: Final = 50.0
+MIN_LIMIT: Final = 120.0
+"""A run with delays is ended after ``SLOWER`` times the time of one without, at least after these seconds."""
+ENDLESS: Final = "it does not end"
+UNPROBED: Final = "-k=//"
+"""No name of a kernel has two slashes."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """Exit status, output and files of a run, by name."""
+
+    parts: Mapping[str, bytes]
+
+    def difference(self, other: Left) -> str:
+        """Return what is different in another run, in one line."""
+        for name, content in self.parts.items():
+            if (now := other.parts.get(name, b"")) != content:
+                return f"{name}: {_first_difference(content, now)}"
+        return ""
+
+
+def _first_difference(before: bytes, now: bytes) -> str:
+    lines, others = (part.decode("utf-8", "replace").split("\n") for part in (before, now))
+    for number, (line, other) in enumerate(zip(lines, others, strict=False), 1):
+        if line != other:
+            return f"line {number} is {other[:80]!r}, without delays {line[:80]!r}"
+    return f"{len(others)} lines, without delays {len(lines)}"
+
+
+@dataclass(frozen=True)
+class Site:
+    """An instruction that can be delayed. ``kernel`` is the kernel's mangled name."""
+
+    kernel: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Race:
+    """Delays that change what a program leaves, reduced to ``sites``. ``shown`` of ``tried`` last runs differed."""
+
+    seed: int
+    difference: str
+    sites: tuple[Site, ...]
+    shown: int
+    tried: int
+
+
+@dataclass
+class Shaker:
+    """Runs one program. ``options`` are those of ``tui-probe run``, ``files`` what the program writes."""
+
+    options: Sequence[str]
+    command: Sequence[str]
+    files: Sequence[Path]
+    runs: int = 0
+    unprobed: dict[str, str] = field(default_factory=dict)
+    _limit: float | None = None
+    _expected: Left | None = None
+
+    def find(self, seeds: Sequence[int], progress: Callable[[str], None]) -> Race | None:
+        """Return the race of the first of ``seeds`` that shows one. Raises UsageError if output varies without delays,
+        TraceError without a trace.
+        """
+        self._run_undelayed()
+        for seed in seeds:
+            difference, sites = self._run_delayed(seed, (), None)
+            progress(f"seed {seed} of {seeds[0]} to {seeds[-1]}: {difference or 'no difference'}")
+            if difference:
+                return self._reduced(seed, difference, sites)
+        return None
+
+    def _run_undelayed(self) -> None:
+        begin = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="tui-probe-shake-") as folder:
+            self._expected = self._run(Path(folder), [UNPROBED])
+            self._limit = max(SLOWER * (time.monotonic() - begin), MIN_LIMIT)
+            for _ in range(UNDELAYED_RUNS - 1):
+                if difference := self._difference(self._run(Path(folder), [UNPROBED])):
+                    raise UsageError(
+                        f"the program leaves something else in each run without delays ({difference}): fix its random"
+                        " numbers, print no times and addresses, or compare files with --compare-file"
+                    )
+
+    def _run_delayed(self, seed: int, kernels: Sequence[str], lines: tuple[int, int] | None) -> tuple[str, list[Site]]:
+        """Return what differs, and the instructions that were delayed: all, or those of some ``kernels``."""
+        with tempfile.TemporaryDirectory(prefix="tui-probe-shake-") as name:
+            folder = Path(name)
+            probe = folder / f"{PROBE_NAME}.toml"
+            probe.write_text(delay_probe(seed, *(lines or ())))
+            chosen = [f"-k={':'.join(kernels)}"] if kernels else []
+            left = self._run(folder, ["-p", str(probe), "--launches=all", "--wait", *chosen])
+            traces = [open_trace(path) for path in sorted((folder / "trace").glob("*")) if is_trace(path)]
+            return self._difference(left), self._sites(traces)
+
+    def _difference(self, left: Left | None) -> str:
+        if left is None or self._expected is None:
+            return ENDLESS
+        return self._expected.difference(left)
+
+    def _sites(self, traces: Sequence[Trace]) -> list[Site]:
+        sites = []
+        for kernel in (kernel for trace in traces for kernel in trace.kernels):
+            if kernel.launches_probed:
+                known = probed_sites(kernel.folder).instructions()
+                sites += [Site(kernel.name, entry.line, _text(entry)) for entry in known]
+            elif kernel.reason:
+                self.unprobed[kernel.name] = str(kernel.reason)
+        return sites
+
+    def _reduced(self, seed: int, difference: str, sites: list[Site]) -> Race:
+        names = list(dict.fromkeys(site.kernel for site in sites))
+        names = _halved(names, lambda part: self._shows(seed, part, None)[0] > 0)
+        own = [site for site in sites if site.kernel in names]
+        if len(names) == 1:
+            lines = _halved(sorted({site.line for site in own}),
+                            lambda part: self._shows(seed, names, (part[0], part[-1]))[0] > 0)  # fmt: skip
+            own = [site for site in own if lines[0] <= site.line <= lines[-1]]
+        bounds = (min(site.line for site in own), max(site.line for site in own)) if len(names) == 1 else None
+        shown, tried = self._shows(seed, names, bounds, stops=False)
+        return Race(seed, difference, tuple(own), shown, tried)
+
+    def _shows(
+        self, seed: int, kernels: Sequence[str], lines: tuple[int, int] | None, *, stops: bool = True
+    ) -> tuple[int, int]:
+        """Return in how many of how many runs something differed; ``stops`` at the first such run."""
+        shown = 0
+        for tried in range(1, CONFIRMING_RUNS + 1):
+            shown += bool(self._run_delayed(seed, kernels, lines)[0])
+            if shown and stops:
+                return shown, tried
+        return shown, CONFIRMING_RUNS
+
+    def _run(self, folder: Path, options: Sequence[str]) -> Left | None:
+        """Run the program once. None if it did not end in time. Raises TraceError if it launched no kernel."""
+        self.runs += 1
+        for file in self.files:
+            file.unlink(missing_ok=True)
+        arguments = [*OWN_COMMAND, "run", "--no-ui", "--no-report", f"--tracedir={folder / 'trace'}", *self.options]
+        process = subprocess.Popen(
+            [*arguments, *options, "--", *self.command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        try:
+            output, messages = process.communicate(timeout=self._limit)
+        except subprocess.TimeoutExpired:
+            _end_group(process)
+            return None
+        if not any(map(is_trace, (folder / "trace").glob("*"))):
+            text = messages.decode("utf-8", "replace").strip()
+            raise TraceError(text or f"tui-probe run ended with status {process.returncode}, without a trace")
+        parts = {"exit status": str(process.returncode).encode(), "output": output}
+        return Left(parts | {str(file): file.read_bytes() if file.is_file() else b"" for file in self.files})
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def _halved(items: list[Item], shows: Callable[[list[Item]], bool]) -> list[Item]:
+    """Return the smallest of the halves of halves that still shows something; all if no half does."""
+    while len(items) > 1:
+        middle = len(items) // 2
+        half = next((half for half in (items[:middle], items[middle:]) if shows(half)), None)
+        if half is None:
+            break
+        items = half
+    return items
+
+
+def _text(entry: SiteInstruction) -> str:
+    place = f" ({entry.source.file}:{entry.source.line})" if entry.source else ""
+    return f"{entry.opcode}{place}"
