@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.errors import UsageError
 from tui_probe.launcher.options import RunOptions, why_not_itself
 from tui_probe.probe_files.choices import split_choice
+from tui_probe.probe_files.phase_probes import PHASES_PREFIX, phases_probe
 from tui_probe.probe_files.templates import line_range_of, line_range_probe
 from tui_probe.trace.locate import parse_address
 from tui_probe.trace.run_info import recorded_run, rerun_command
@@ -93,9 +94,13 @@ def _make_paths_absolute(arguments: argparse.Namespace) -> None:
     for name in ("callback", "driver"):
         path = getattr(arguments, name)
         setattr(arguments, name, path.absolute() if isinstance(path, Path) else path)
+
+    def is_written(name: str) -> bool:
+        return bool(line_range_of(name) or name.startswith(PHASES_PREFIX))
+
     chosen = [split_choice(text) for text in arguments.probe or ()]
     files = [
-        str(Path(name).absolute()) if not line_range_of(name) and ("/" in name or Path(name).is_file()) else name
+        str(Path(name).absolute()) if not is_written(name) and ("/" in name or Path(name).is_file()) else name
         for name, _ in chosen
     ]
     arguments.probe = [f"{name}:{part}" if part else name for name, (_, part) in zip(files, chosen, strict=True)]
@@ -135,6 +140,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit status, 128 + n if signal n ended it."""
     if arguments.between:
         arguments.probe = [*(arguments.probe or ()), *map(line_range_probe, arguments.between)]
+    if arguments.phase:
+        arguments.probe = [*(arguments.probe or ()), phases_probe(arguments.phase)]
     if arguments.again is not None:
         os.chdir(former_folder(arguments))
     return start(arguments)

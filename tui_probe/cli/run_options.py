@@ -50,8 +50,8 @@ HOOK_OPTIONS = (
 )  # fmt: skip
 USAGE = "tui-probe run [options] [--] COMMAND..."
 MAIN_OPTIONS = (
-    "-p", "-k", "--name", "--launches", "--machine-code", "--benchmark", "--between", "--after", "--for", "--no-ui",
-    "--watchdog", "--sim",
+    "-p", "-k", "--name", "--launches", "--machine-code", "--benchmark", "--between", "--phase", "--after", "--for",
+    "--no-ui", "--watchdog", "--sim",
 )  # fmt: skip
 """The options that ``run --help`` shows."""
 
@@ -172,6 +172,11 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--between", action="append", metavar="FILE:A-B",
         help="measure time per warp in source lines, e.g. attn.py:22-26 (needs -lineinfo); adds a probe",
+    )  # fmt: skip
+    parser.add_argument(
+        "--phase", action="append", metavar="NAME=FILE:A-B",
+        help="show when each warp is in source lines, e.g. load=attn.py:88-96; repeat for more phases, which may be"
+             " nested (needs -lineinfo); adds a probe",
     )  # fmt: skip
     parser.add_argument(
         "--callback", type=Path, nargs="?", const=True, metavar="FILE.py",

@@ -12,15 +12,16 @@ from tui_probe.engine.addressing import Addressing, BlockShape
 from tui_probe.engine.expansion import Expander, Sampling
 from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
 from tui_probe.engine.kernel import function_instructions, mark_lines, register_types
-from tui_probe.engine.site_file import SiteSources
+from tui_probe.engine.site_file import SiteSources, phase_fields
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.positions import MERGED, UNBOUNDED, matches
-from tui_probe.probe_model.probe import BLOCK, LOOP, SOURCE, SnippetCode
+from tui_probe.probe_model.probe import BLOCK, LOOP, PHASE, SOURCE, SnippetCode
 from tui_probe.ptx.control_flow import basic_blocks, loop_heads
 from tui_probe.ptx.counted_loops import unbounded_loop_heads
 from tui_probe.ptx.instruction_facts import class_of, sass_instruction_count
 from tui_probe.ptx.merged_loads import merged_loads
+from tui_probe.ptx.phases import phase_starts
 from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Register
 from tui_probe.reasons import because
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.snippet_functions import SnippetFunctions
     from tui_probe.engine.summation import SiteRecords
     from tui_probe.probe_model.probe import Probe, ProbePoint, Snippet, SourceRange
+    from tui_probe.ptx.phases import PhaseStart
     from tui_probe.ptx.tree import Function, Instruction, Span
     from tui_probe.ptx.waiting import Edge, WaitLoop
 
@@ -102,6 +104,30 @@ def source_runs(kernel: Kernel, function: Function, wanted: SourceRange) -> Iter
                 yield list(run)
 
 
+def source_names(kernel: Kernel, phases: Sequence[tuple[str, SourceRange]]) -> Callable[[Instruction], str | None]:
+    """Return a function that names the phase of an instruction by its source line: of nested ones OUTER/INNER.
+
+    Its name is None, that of the code around it, if its line is in none of the files of phases: a library function that
+    was inlined without a record of the call.
+    """
+    sources = SiteSources(kernel, kernel.image)
+    outermost = sorted(phases, key=lambda phase: phase[1].first - phase[1].last)
+
+    def named(instruction: Instruction) -> str | None:
+        places = sources.places(kernel.line_of(instruction))
+        if not any(wanted.is_of(place.file) for place in places for _, wanted in phases):
+            return None
+        return "/".join(
+            name for name, wanted in outermost if any(wanted.holds(place.file, place.line) for place in places)
+        )
+
+    return named
+
+
+def _values(helpers: Helpers, snippet: Snippet | None) -> dict[str, HelperValue]:
+    return {name: helpers.value(name) for name in sorted(snippet.helpers)} if snippet else {}
+
+
 def _is_from(sources: SiteSources, line: int, wanted: SourceRange) -> bool:
     return any(wanted.holds(place.file, place.line) for place in sources.places(line))
 
@@ -147,6 +173,7 @@ class FunctionInsertion:
         self._probed: list[tuple[Instruction, ProbePoint, Helpers]] = []
         self._starts: list[tuple[Instruction, ProbePoint, int, int]] = []
         self._runs: list[tuple[list[Instruction], ProbePoint]] = []
+        self._phases: list[tuple[PhaseStart, ProbePoint]] = []
         self._by_opcode: dict[str, list[ProbePoint]] = defaultdict(list)
         for point in probe.points:
             for opcode in {position.opcode for position in point.positions}:
@@ -157,10 +184,12 @@ class FunctionInsertion:
         self._probed = list(self._find_probed(notes))
         self._starts = list(self._find_starts(notes))
         self._runs = list(self._find_runs(notes))
+        self._phases = list(self._find_phases(notes))
         starts = [start[:2] for start in self._starts] + [(run[0], point) for run, point in self._runs]
+        starts += [(phase.first, point) for phase, point in self._phases]
         for instruction, point in (*(probed[:2] for probed in self._probed), *starts):
             self.expander.sites.note(instruction, point, self._kernel.line_of(instruction))
-        return bool(self._probed or self._starts or self._runs)
+        return bool(self._probed or self._starts or self._runs or self._phases)
 
     def insert(self) -> None:
         """Put snippets at all sites that were found."""
@@ -170,13 +199,20 @@ class FunctionInsertion:
                 self._around(instruction, point, helpers)
         # The exit of one loop may be the way into the next: what is behind the one comes first.
         for instruction, point, helpers in retried:
-            self._at_ways(instruction, point.after, self._retries.exits(instruction, point), helpers)
+            self._at_ways(
+                instruction, point.after, self._retries.exits(instruction, point), _values(helpers, point.after)
+            )
         for instruction, point, helpers in retried:
-            self._at_ways(instruction, point.before, self._retries.entries(instruction, point), helpers)
+            entries = self._retries.entries(instruction, point)
+            self._at_ways(instruction, point.before, entries, _values(helpers, point.before))
         for start in self._starts:
             self._at_block(*start)
         for run, point in self._runs:
             self._at_lines(run, point)
+        for phase, point in self._phases:
+            if point.before:
+                line = {LINE_HELPER: HelperValue(str(self._kernel.line_of(phase.first)), "b32")}
+                self._at_ways(phase.first, point.before, phase.ways, line)
         self._repeat_products()
 
     def _repeat_products(self) -> None:
@@ -234,7 +270,7 @@ class FunctionInsertion:
 
     def _find_probed(self, notes: SiteNotes) -> Iterator[tuple[Instruction, ProbePoint, Helpers]]:
         """The instructions that points are at, those that a point has nothing to do at left out."""
-        if not self._by_opcode.keys() - {"", BLOCK, LOOP, SOURCE}:
+        if not self._by_opcode.keys() - {"", BLOCK, LOOP, PHASE, SOURCE}:
             return
         for original in function_instructions(self.function):
             instruction = self._shared.rewritten.get(id(original), original)
@@ -287,6 +323,21 @@ class FunctionInsertion:
             for first in self._loop_heads(point):
                 notes.add("loop", first, first, point.name)
                 yield first, point, 0, 0
+
+    def _find_phases(self, notes: SiteNotes) -> Iterator[tuple[PhaseStart, ProbePoint]]:
+        """The first instructions of the phases of the kernel; code of called functions is part of the caller's phase.
+
+        Records name a phase by its line, so of several phases in one line of PTX only the first is a site.
+        """
+        if not self._by_opcode[PHASE] or self.function is not self._kernel.entry:
+            return
+        line_of = self._kernel.line_of
+        names = source_names(self._kernel, self._probe.phases) if self._probe.phases else None
+        for _, starts in groupby(phase_starts(self.function, names), key=lambda start: line_of(start.first)):
+            start = next(starts)
+            for point in self._by_opcode[PHASE]:
+                notes.add("phase", start.first, start.first, point.name, phase=phase_fields(start, line_of))
+                yield start, point
 
     def _loop_heads(self, point: ProbePoint) -> list[Instruction]:
         if not all(UNBOUNDED in position.modifiers for position in point.positions if position.opcode == LOOP):
@@ -346,13 +397,12 @@ class FunctionInsertion:
         return [point.before for _, point, _ in self._probed if point.before]
 
     def _at_ways(
-        self, instruction: Instruction, snippet: Snippet | None, ways: Iterable[Edge], helpers: Helpers
+        self, instruction: Instruction, snippet: Snippet | None, ways: Iterable[Edge], values: dict[str, HelperValue]
     ) -> None:
-        """A snippet on all ways into a loop that tries ``instruction`` again, or on all exits."""
+        """A snippet on all ways into a loop that tries ``instruction`` again, on all exits, or on those to a phase."""
         if snippet is None:
             return
         self.inserted.append(snippet)
-        values = {name: helpers.value(name) for name in sorted(snippet.helpers)}
         for way in ways:
             lines = self._of_snippet(snippet, self.expander.lines(snippet, values, instruction))
             if way.side == "behind":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.site_file import SiteSources
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.probe_model.probe import LOOP, Level
+from tui_probe.probe_model.probe import LOOP, PHASE, Level
 from tui_probe.reasons import Reason, because
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _refuse_module(module: Module, probe: Probe) -> None:
 def is_for_instructions(probe: Probe) -> bool:
     """Return whether a probe is for something that a kernel may lack. One without a loop is nothing to remark on."""
     positions = (position for point in probe.points for position in point.positions)
-    return any(not position.is_kernel and position.opcode != LOOP for position in positions)
+    return any(not position.is_kernel and position.opcode not in (LOOP, PHASE) for position in positions)
 
 
 def no_match_reason(probe: Probe, kernel: Kernel | None = None) -> Reason:

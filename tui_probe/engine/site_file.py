@@ -23,15 +23,16 @@ from tui_probe.trace.sites import MAX_SITE_NUMBER, PTX, SITES_FORMAT
 from tui_probe.trace.source_lines import SourceLine, lines_of_tables, named_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.engine.kernel import Kernel
+    from tui_probe.ptx.phases import PhaseStart
     from tui_probe.ptx.tree import Statement
 
 _INLINED: Final = re.compile(r"\binlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})")
 _MAX_DEPTH: Final = 64
 """Calls within calls."""
-SiteKind: TypeAlias = Literal["instruction", "block", "loop"]
+SiteKind: TypeAlias = Literal["instruction", "block", "loop", "phase"]
 _MAX_CACHED_KINDS: Final = 4096
 
 
@@ -218,6 +219,7 @@ class NotedSite:
     written: Instruction
     points: tuple[str, ...]
     block: Sequence[Instruction] = ()
+    phase: Mapping[str, object] | None = None
 
 
 class SiteNotes:
@@ -239,11 +241,12 @@ class SiteNotes:
         written: Instruction,
         point: str,
         block: Sequence[Instruction] = (),
+        phase: Mapping[str, object] | None = None,
     ) -> None:
         """A point of that name is there. All points of one place come one after another."""
         last = self.sites[-1] if self.sites else None
         if last is None or last.instruction is not instruction or last.at != at:
-            self.sites.append(NotedSite(at, instruction, written, (point,), block))
+            self.sites.append(NotedSite(at, instruction, written, (point,), block, phase))
         elif point not in last.points:
             last.points += (point,)
 
@@ -281,6 +284,20 @@ def site_file(probe: str, kernel: Kernel, notes: SiteNotes, image: bytes) -> str
     )
 
 
+def phase_fields(start: PhaseStart, line_of: Callable[[Instruction], int]) -> dict[str, object]:
+    """The fields of a phase in ``sites.json``; its loop is named by the line of the loop's first instruction."""
+    return {
+        "work": start.work,
+        "stage": start.stage,
+        "loop": None if start.loop is None else line_of(start.loop),
+        "depth": start.depth,
+        "iterates": start.iterates,
+        "signals": start.signals,
+        "instructions": start.instructions,
+        "moved": start.moved,
+    }
+
+
 def _json_list(items: Iterable[str]) -> str:
     return "[" + ",\n".join(items) + "]"
 
@@ -301,6 +318,8 @@ class _SiteWriter:
             suffix = f', "following": {following}'
         if whole:
             suffix += f', "block": [{", ".join(map(self.instruction, site.block))}]'
+        if site.phase is not None:
+            suffix += f', "phase": {json.dumps(site.phase)}'
         return self.instruction(site.instruction, site.at, site.points, suffix)
 
     def instruction(

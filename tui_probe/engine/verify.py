@@ -22,6 +22,7 @@ from tui_probe.errors import ProbeFileError
 from tui_probe.probe_model.probe import (
     FIELD_BYTES,
     LOOP,
+    PHASE,
     Field,
     FileLocation,
     Level,
@@ -139,7 +140,7 @@ def _check_block_side(probe: Probe, point: ProbePoint) -> None:
     if point.after is not None and any(position.is_block for position in point.positions):
         place = point.after.statements[0].place if point.after.statements else FileLocation(str(probe.path), 0)
         raise ProbeFileError(
-            f"{place}: [{point.name}] is at 'block' or 'loop', which support only 'before': write 'before'"
+            f"{place}: [{point.name}] is at 'block', 'loop' or 'phase', which support only 'before': write 'before'"
         )
 
 
@@ -190,7 +191,7 @@ class _SnippetCheck:
         self._at_kernel = any(position.is_kernel for position in point.positions)
         self._at_block = any(position.is_block or position.is_source for position in point.positions)
         self._at_source = any(position.is_source for position in point.positions)
-        self._at_loop = any(position.opcode == LOOP for position in point.positions)
+        self._at_loop = any(position.opcode in (LOOP, PHASE) for position in point.positions)
         self._at_instruction = any(
             not (position.is_kernel or position.is_block or position.is_source) for position in point.positions
         )

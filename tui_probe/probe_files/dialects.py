@@ -32,7 +32,7 @@ from tui_probe.probe_model.probe import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-OTHER_TABLES: Final = frozenset({"about", "map", "probe"})
+OTHER_TABLES: Final = frozenset({"about", "map", "phases", "probe"})
 
 _LEVELS: Final = {"thread": Level.THREAD, "warp": Level.WARP, "site": Level.SITE}
 _POINT_KEYS: Final = (

@@ -11,9 +11,11 @@ from tui_probe.engine.verify import verify_probe
 from tui_probe.errors import ProbeFileError, did_you_mean
 from tui_probe.input_limits import PROBE_FILE, parse_toml
 from tui_probe.probe_files.dialects import OTHER_TABLES, ProbeContents, read_dialect_a, read_dialect_b
+from tui_probe.probe_files.phase_probes import PHASES_PREFIX, write_phases_probe
 from tui_probe.probe_files.tables import TomlTable
 from tui_probe.probe_files.templates import LINE_RANGE_PREFIX, write_line_range_probe
-from tui_probe.probe_model.probe import WEIGHTS, Probe, ProbeAbout, Weight
+from tui_probe.probe_model.positions import parse_positions
+from tui_probe.probe_model.probe import WEIGHTS, Probe, ProbeAbout, SourceRange, Weight
 from tui_probe.trace.plain_file import read_within
 
 # Directories of probes: ``probe.toml`` or ``probe.py``, and variants next to it.
@@ -110,11 +112,14 @@ def built_in_names() -> list[str]:
 def find_probe(name_or_path: str) -> Path:
     """The file of a built-in or installed probe, or of one's own: a file, or a folder that holds one.
 
-    That of one that is named by lines of source is written. Raises ProbeFileError, with the names that there are, if
-    there is none, and UsageError for lines that cannot be.
+    The file of a probe that is named by lines of source or phases is written. Raises ProbeFileError, with the names
+    that there are, if there is none, and UsageError for lines that cannot be.
     """
     if name_or_path.startswith(LINE_RANGE_PREFIX):
         return write_line_range_probe(name_or_path)
+    if name_or_path.startswith(PHASES_PREFIX):
+        texts = (path.read_text(encoding="utf-8", errors="replace") for path in built_in_files().values())
+        return write_phases_probe(name_or_path, texts)
     for known in (built_in_files, installed_files):
         if name_or_path in known():
             return known()[name_or_path]
@@ -177,6 +182,7 @@ def probe_of_tables(values: dict[str, object], path: Path, source: str = "") -> 
         maps=tuple(contents.maps),
         points=tuple(contents.points),
         about=_read_about(top),
+        phases=_read_phases(top),
     )
     verify_probe(probe)
     return probe
@@ -217,6 +223,21 @@ def _read_about(top: TomlTable) -> ProbeAbout:
         every_block=table.flag("every_block"),
         counts=table.flag("counts") if "counts" in table else None,
     )
+
+
+def _read_phases(top: TomlTable) -> tuple[tuple[str, SourceRange], ...]:
+    """The ``[phases]`` table: names with lines of source."""
+    table = top.table("phases")
+    phases = []
+    for name in table.values:
+        try:
+            positions = parse_positions(table.text(name))
+        except ValueError as error:
+            raise table.error(name, str(error)) from error
+        if len(positions) != 1 or positions[0].source is None:
+            raise table.error(name, "must be lines of source, such as 'attn.py:22-26'")
+        phases.append((name, positions[0].source))
+    return tuple(phases)
 
 
 def _read_weight(about: TomlTable) -> Weight | None:

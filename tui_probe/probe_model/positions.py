@@ -5,6 +5,7 @@ that :mod:`tui_probe.ptx.merged_loads` finds to be part of another load, for whi
 ``block`` is the start of each basic block, ``block.fp32`` of each that holds instructions of that class. ``loop`` is
 the start of each block that begins a loop, which is passed once per iteration; ``loop.unbounded`` only of loops that
 no count ends, as :mod:`tui_probe.ptx.counted_loops` finds them, and whose first block has no other site of the probe.
+``phase`` is the start of each phase, as :mod:`tui_probe.ptx.phases` finds them.
 ``attn.py:22-26`` are lines of source, as :mod:`tui_probe.engine.function_insertion` finds them. ``wait.1`` is the first
 group of the instructions of machine code at which warps wait, as :mod:`tui_probe.sass.wait_choice` forms them.
 
@@ -22,7 +23,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import did_you_mean
-from tui_probe.probe_model.probe import BLOCK, LOOP, SOURCE, WAIT, Position, SourceRange
+from tui_probe.probe_model.probe import BLOCK, LOOP, PHASE, SOURCE, WAIT, Position, SourceRange
 from tui_probe.ptx.instruction_facts import CLASSES, OPCODES, STATE_SPACES
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ def _opcode_position(opcode: str, *modifiers: str) -> Position:
     if opcode == WAIT and (unwanted or len(wanted) != 1 or not wanted[0].isdecimal() or not int(wanted[0])):
         named = ".".join((opcode, *modifiers))
         raise ValueError(f"{named!r} is not a position: the groups of waits are wait.1, wait.2, ...")
+    if opcode == PHASE and modifiers:
+        raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is not a position: write '{PHASE}'")
     if opcode == LOOP and modifiers not in ((), (UNBOUNDED,)):
         named = ".".join((opcode, *modifiers))
         raise ValueError(f"{named!r} is not a position: write 'loop' or 'loop.{UNBOUNDED}'")

@@ -19,6 +19,8 @@ SOURCE: Final = "source"
 """The opcode that stands for lines of source in a position; no instruction has it."""
 LOOP: Final = "loop"
 """Stands for an opcode in the position of the first blocks of loops."""
+PHASE: Final = "phase"
+"""Stands for an opcode in the position of the starts of phases."""
 WAIT: Final = "wait"
 """Stands for an opcode in the position of instructions of machine code at which warps wait."""
 
@@ -245,8 +247,8 @@ class Position:
 
     @property
     def is_block(self) -> bool:
-        """True for the start of basic blocks, of all or of those that begin a loop."""
-        return self.opcode in (BLOCK, LOOP)
+        """True for the start of basic blocks, loops or phases."""
+        return self.opcode in (BLOCK, LOOP, PHASE)
 
     @property
     def is_wait(self) -> bool:
@@ -330,6 +332,8 @@ class Probe:
     maps: tuple[Map, ...]
     points: tuple[ProbePoint, ...]
     about: ProbeAbout = field(default_factory=ProbeAbout)
+    phases: tuple[tuple[str, SourceRange], ...] = ()
+    """Phases by source lines, for points at the starts of phases; without any, the kernel's code tells them."""
     is_lean: bool = False
     """True if few registers matter more than time: records are stored in narrow pieces."""
 

@@ -33,7 +33,7 @@ GRAFT: Final = "graft"
 MAX_SITE_NUMBER: Final = 1 << 32
 """All numbers are smaller."""
 
-SiteKind = Literal["instruction", "block", "loop"]
+SiteKind = Literal["instruction", "block", "loop", "phase"]
 T = TypeVar("T")
 
 
@@ -72,6 +72,24 @@ class SiteWait:
 
 
 @dataclass(frozen=True, slots=True)
+class SitePhase:
+    """A phase that begins at a site: its kind of work or name, and whether it is in the ``prologue``, a ``loop``, the
+    ``epilogue``, or ``between`` loops. ``loop`` is the line of the innermost loop around it, ``depth`` the number of
+    loops. ``iterates``: an iteration of the loop begins. ``signals``: the code arrives at an mbarrier, or issues a copy
+    that does. Of the phase's ``instructions``, ``moved`` ones belong to another named phase.
+    """
+
+    work: str
+    stage: str
+    loop: int | None
+    depth: int
+    iterates: bool
+    signals: bool
+    instructions: int
+    moved: int
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """A place at which ``points`` of a probe are: an instruction, or the first one of a basic block or a loop.
 
@@ -86,6 +104,7 @@ class Site:
     following: SourceLine | None = None
     block: tuple[SiteInstruction, ...] = ()
     wait: SiteWait | None = None
+    phase: SitePhase | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +204,8 @@ class _Reader:
         block = _tables_in(self._instruction, entry["block"]) if "block" in entry else ()
         points = _tables_in(_text, entry.get("points"))
         wait = self._wait(entry["wait"]) if "wait" in entry else None
-        return Site(at, points, self._instruction(entry), self._source(entry.get("following")), block, wait)
+        phase = _phase(_table(entry["phase"])) if "phase" in entry else None
+        return Site(at, points, self._instruction(entry), self._source(entry.get("following")), block, wait, phase)
 
     def _wait(self, value: object) -> SiteWait:
         entry = _table(value)
@@ -241,6 +261,19 @@ def _one_of(value: object, words: Sequence[T]) -> T:
         if word == value:
             return word
     raise ValueError(f"{_quoted(value)} is not one of {', '.join(map(str, words))}")
+
+
+def _phase(entry: Mapping[str, Any]) -> SitePhase:
+    return SitePhase(
+        _text(entry.get("work")),
+        _text(entry.get("stage")),
+        None if entry.get("loop") is None else _number(entry["loop"]),
+        _number(entry.get("depth")),
+        entry.get("iterates") is True,
+        entry.get("signals") is True,
+        _number(entry.get("instructions")),
+        _number(entry.get("moved")),
+    )
 
 
 def _number(value: object) -> int:

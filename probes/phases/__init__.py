@@ -1,0 +1,122 @@
+"""Phases: what each warp does over time, the roles of warps, and which role waits for which."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.probekit.finding import SHARE, Finding, counted, percent, timed
+from tui_probe.probekit.metric import Metric, where_known
+from tui_probe.probekit.probe import Probe, Question
+
+from . import analysis
+from .shares import overlap_of, rows_of
+from .view import PHASES_VIEW, wait_text
+from .waits import waits_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.probekit.finding import Evidence, Number
+    from tui_probe.probekit.probe_results import ProbeResult
+
+    from .analysis import Phases
+    from .waits import Wait
+
+_NOTABLE: Final = 0.1
+"""Part of a role's life from which on a wait is worth a look."""
+_MOST_PHASES: Final = 3
+
+
+def _analyse(of: ProbeResult) -> Phases:
+    return analysis.analyse(of.result, of.kernel.folder)
+
+
+def _warps(launch: Phases) -> int:
+    return len(launch.warps.block)
+
+
+def _waiting(launch: Phases) -> float | None:
+    cycles = sum(row.cycles for row in rows_of(launch) if row.phase.activity == "wait")
+    return cycles / launch.life if launch.life else None
+
+
+def _computing(launch: Phases) -> float | None:
+    overlap = overlap_of(launch)
+    return overlap.compute if overlap is not None else None
+
+
+def _kept(launch: Phases) -> int | None:
+    return launch.starts_kept if launch.starts_kept < launch.starts_seen else None
+
+
+METRICS: Final = (
+    Metric("warps", "warps", read=_warps, page="phases"),
+    Metric(
+        "waiting", "waits, share of warp life", better="lower", over_launches="mean", clocked=True, read=_waiting,
+        standalone_title="waits in phases, of warp life",
+    ),
+    Metric(
+        "computing", "block time with computation", better="higher", over_launches="mean", clocked=True,
+        read=_computing,
+    ),
+    Metric("starts_kept", "phase starts kept", read=_kept, shown=where_known),
+)  # fmt: skip
+
+
+def findings(of: ProbeResult, launch: Phases) -> Iterator[Finding]:
+    """The longest wait for another role, then the longest phases."""
+    del of
+    waits = [wait for wait in waits_of(launch) if wait.partner]
+    if waits:
+        yield _wait_finding(max(waits, key=lambda wait: wait.share))
+    ranked = sorted(rows_of(launch), key=lambda row: -row.cycles)
+    of_role = len(launch.roles) > 1
+    parts = [
+        f"{percent(row.cycles, launch.life)} {row.phase.name}{f' of {row.role}' if of_role else ''}"
+        for row in ranked[:_MOST_PHASES]
+    ]
+    values = {"phases": counted(len(launch.phases)), "roles": counted(len(launch.roles))}
+    yield Finding("phases", "phases", f"of warp life: {', '.join(parts)}", "phases", values=values)
+    if launch.starts_kept < launch.starts_seen:
+        saved, total = units.count(launch.starts_kept), units.count(launch.starts_seen)
+        text = f"{saved} of {total} phase starts, the first of each warp"
+        yield Finding("kept", "kept", text, "phases")
+
+
+def _wait_finding(wait: Wait) -> Finding:
+    values: dict[str, Number | Evidence] = {
+        "share": timed(wait.share, SHARE, 0),
+        "late_share": timed(wait.late_share, SHARE),
+        "role": wait.role,
+        "partner": wait.partner,
+    }
+    return Finding(
+        "longest_role_wait", "longest wait for a role", wait_text(wait), "phases", wait.phase.lines[0],
+        stands_out=wait.share >= _NOTABLE, values=values, advice=_advice(wait), asks="asynchronous work",
+    )  # fmt: skip
+
+
+def _advice(wait: Wait) -> str:
+    if wait.late_share is None:
+        return ""
+    if wait.late_share < 0.5:
+        return "start the copies more iterations ahead (more stages), or copy larger boxes"
+    if wait.role.startswith("producer"):
+        return "all stages are in use: the consumers limit this kernel"
+    return f"the {wait.partner} is late: give it less work per stage, more warps, or more stages to run ahead"
+
+
+PROBES: Final = (
+    Probe(
+        name="phases",
+        analyse=_analyse,
+        metrics=METRICS,
+        question=Question(
+            "phases", "what do the warps of a block do over time, and which role waits for which?", 48,
+            also="timeline roles producer consumer pipeline warp-specialized",
+        ),
+        findings=findings,
+        views=(PHASES_VIEW,),
+    ),
+)  # fmt: skip

@@ -1,0 +1,225 @@
+"""Analysis of phases: the spans of all warps of a launch, the role of each warp, and iterations of loops.
+
+A span lasts from the record of a phase to the next record of the warp, the last one to the warp's end. Warps of a block
+run on one SM, so their clocks agree: times are cycles since the first warp of the block began. Of a warp with more
+phases than were kept, the time behind the last record belongs to no phase.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.errors import TraceError
+from tui_probe.trace.sites import read_sites
+
+from .kinds import Phase, phases_of
+from .roles import roles_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from tui_probe.trace.result_file import Sample
+    from tui_probe.trace.results import Result
+    from tui_probe.trace.sites import Site
+
+WARP: Final = np.dtype(
+    {"names": ["end", "time", "sm"], "formats": ["<u8", "<u8", "<u4"], "offsets": [0, 8, 16], "itemsize": 24}
+)
+START: Final = np.dtype([("clock", "<u4"), ("line", "<u4")])
+NOT_RECORDED: Final = -1
+"""Phase of spans behind the last record that was kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Spans sorted by warp and time. ``warp`` is a number in ``Phases.warps``, ``start`` and ``end`` cycles since the
+    block began (i8), ``phase`` a number in ``Phases.phases``, ``site`` one in ``Phases.sites``.
+    """
+
+    warp: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    phase: NDArray[np.int64]
+    site: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """The number of spans."""
+        return len(self.warp)
+
+    @property
+    def cycles(self) -> NDArray[np.int64]:
+        """The length of each span."""
+        return self.end - self.start
+
+    def where(self, chosen: NDArray[Any]) -> Spans:
+        """Some of the spans, by a mask or by numbers."""
+        columns = (self.warp, self.start, self.end, self.phase, self.site)
+        return Spans(*(column[chosen] for column in columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Warps:
+    """The warps that left a record, by block and warp (i8): start and end in cycles since the block began, ``role``."""
+
+    block: NDArray[np.int64]
+    warp: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    role: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Phases:
+    """One launch. ``roles`` are names; ``starts_seen`` phases were entered, ``starts_kept`` of them recorded."""
+
+    phases: tuple[Phase, ...]
+    sites: tuple[Site, ...]
+    spans: Spans
+    warps: Warps
+    roles: tuple[str, ...]
+    starts_seen: int
+    starts_kept: int
+    sample: Sample | None = None
+    threads_missing: int = 0
+
+    @cached_property
+    def life(self) -> int:
+        """Cycles of all warps."""
+        return int((self.warps.end - self.warps.start).sum())
+
+    @cached_property
+    def block_cycles(self) -> dict[int, int]:
+        """The cycles of each block, from its first warp's start to its last warp's end."""
+        blocks, place = np.unique(self.warps.block, return_inverse=True)
+        ends = np.zeros(len(blocks), np.int64)
+        np.maximum.at(ends, place, self.warps.end)
+        return dict(zip(blocks.tolist(), ends.tolist(), strict=True))
+
+    @property
+    def median_block(self) -> int:
+        """The block of median length."""
+        ranked = sorted(self.block_cycles, key=lambda block: (self.block_cycles[block], block))
+        return ranked[len(ranked) // 2]
+
+    def named(self) -> float | None:
+        """Part of warp life in phases that have a name."""
+        names = np.array([not phase.is_other for phase in self.phases], bool)
+        spans = self.spans.where(self.spans.phase != NOT_RECORDED)
+        return float(spans.cycles[names[spans.phase]].sum() / self.life) if self.life else None
+
+    @cached_property
+    def iteration(self) -> NDArray[np.int64]:
+        """The iteration of the loop of its phase that each span is in, from 1; 0 outside of recorded loops."""
+        loops = np.array([phase.loop or 0 for phase in self.phases] + [0])[self.spans.phase]
+        iterates = np.array([bool(site.phase and site.phase.iterates) for site in self.sites], bool)[self.spans.site]
+        iterates &= self.spans.phase != NOT_RECORDED
+        first = np.searchsorted(self.spans.warp, self.spans.warp)
+        numbers = np.zeros(len(self.spans), np.int64)
+        for loop in np.unique(loops[loops > 0]).tolist():
+            heads = np.array([bool(site.phase and site.phase.loop == loop) for site in self.sites], bool)
+            marks = np.concatenate(([0], np.cumsum(iterates & heads[self.spans.site])))
+            numbers = np.where(loops == loop, marks[1:] - marks[first], numbers)
+        return numbers
+
+
+def analyse(result: Result, folder: Path | None) -> Phases:
+    """The phases of one launch. TraceError if the records are not of this probe, or nothing names their phases."""
+    sites = phase_sites(folder, result)
+    warps, starts, seen = result.one_record(0, WARP), result.records(1, START), result.attempts(1)
+    written = result.written(0)
+    if seen is None or written is None:
+        raise TraceError(f"{result.path}: it does not contain the number of records: it is of another probe")
+    ran = written[:, :, 0] & (seen > 0)
+    if not ran.any():
+        raise TraceError(f"{result.path}: no warp saved a record: the kernel was cut off, or the probe did not run")
+    recorded = np.minimum(seen, starts.shape[2])[ran]
+    block, warp = np.nonzero(ran)
+    first, step = (0, 1) if result.sample is None else (result.sample.blocks.start, result.sample.blocks.step)
+    phases, phase_of_site = phases_of(sites)
+    spans, begin, end = _spans(warps[ran], starts[ran], recorded, seen[ran], block, sites)
+    spans = Spans(spans.warp, spans.start, spans.end, _phase_numbers(spans, phase_of_site), np.maximum(spans.site, 0))
+    role, names = roles_of(spans.warp, spans.phase, phases, len(block))
+    return Phases(
+        phases, sites, spans, Warps(first + step * block, warp.astype(np.int64), begin, end, role), names,
+        int(seen[ran].sum()), int(recorded.sum()), result.sample,
+    )  # fmt: skip
+
+
+def phase_sites(folder: Path | None, result: Result) -> tuple[Site, ...]:
+    """The sites of phases. Raises TraceError if the kernel's folder does not name any."""
+    probes = (read_sites(folder) if folder else None) or ()
+    sites = tuple(site for probe in probes for site in probe.sites if site.phase is not None)
+    if not sites:
+        raise TraceError(f"{result.path}: sites.json of its kernel is missing or names no phases")
+    return sites
+
+
+def _phase_numbers(spans: Spans, phase_of_site: Iterable[int]) -> NDArray[np.int64]:
+    return np.array([*phase_of_site, NOT_RECORDED], np.int64)[spans.site]
+
+
+def _spans(
+    warps: NDArray[Any],
+    starts: NDArray[Any],
+    kept: NDArray[np.int64],
+    seen: NDArray[np.int64],
+    block: NDArray[np.int64],
+    sites: tuple[Site, ...],
+) -> tuple[Spans, NDArray[np.int64], NDArray[np.int64]]:
+    """The spans of all warps, and their starts and ends; the site of a span is -1 if its phase was not kept."""
+    room = starts.shape[1]
+    begin32 = starts["clock"][:, 0]
+    life = (warps["end"].astype(np.uint32) - begin32).astype(np.int64)
+    begin = warps["end"] - life.astype(np.uint64)
+    since = (starts["clock"] - begin32[:, np.newaxis]).astype(np.int64)
+    valid = _of_longest_lanes(since, np.arange(room) < kept[:, np.newaxis])
+    since = np.where(valid, np.minimum(since, life[:, np.newaxis]), np.iinfo(np.int64).max)
+    order = np.argsort(since, axis=1, kind="stable")
+    since, line = np.take_along_axis(since, order, 1), np.take_along_axis(starts["line"], order, 1)
+    ends = np.concatenate((since[:, 1:], np.full((len(since), 1), np.iinfo(np.int64).max)), axis=1)
+    ends = np.minimum(ends, life[:, np.newaxis])
+    lines = np.array([site.instruction.line for site in sites], np.int64)
+    by_line = np.argsort(lines)
+    place = np.searchsorted(lines[by_line], line).clip(max=len(lines) - 1)
+    site = np.where(lines[by_line][place] == line, by_line[place], -1)
+    valid = np.take_along_axis(valid, order, 1)
+    last_kept = (np.arange(room) == valid.sum(axis=1)[:, np.newaxis] - 1) & (seen > kept)[:, np.newaxis]
+    site = np.where(last_kept, -1, site)
+    base = _block_starts(block, begin)
+    offset = (begin - base).astype(np.int64)
+    number, _ = np.nonzero(valid)
+    start = (since + offset[:, np.newaxis])[valid]
+    end = (ends + offset[:, np.newaxis])[valid]
+    return Spans(number, start, end, np.zeros(len(number), np.int64), site[valid]), offset, offset + life
+
+
+def _of_longest_lanes(since: NDArray[np.int64], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The records of the lanes of each warp that run longest.
+
+    Records of lanes that left lane 0 are behind those of lane 0. Where lane 0 runs on for longer, they are left out,
+    else those of lane 0 from then on.
+    """
+    back = (since[:, 1:] < since[:, :-1]) & valid[:, 1:]
+    chosen = valid.copy()
+    for row in np.flatnonzero(back.any(axis=1)).tolist():
+        first, count = int(back[row].argmax()) + 1, int(valid[row].sum())
+        if since[row, first - 1] >= since[row, first:count].max():
+            chosen[row, first:] = False
+        else:
+            chosen[row, :first] &= since[row, :first] < since[row, first]
+    return chosen
+
+
+def _block_starts(block: NDArray[np.int64], begin: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The start of each warp's block: of its first warp."""
+    _, place = np.unique(block, return_inverse=True)
+    first = np.full(place.max() + 1, np.iinfo(np.uint64).max, np.uint64)
+    np.minimum.at(first, place, begin)
+    return first[place]

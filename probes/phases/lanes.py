@@ -1,0 +1,128 @@
+"""Lanes of phases: one line of letters per warp of a block, time to the right."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.draw.spans import clip, pad
+
+from .analysis import NOT_RECORDED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.draw.spans import Line
+
+    from .analysis import Phases
+
+_HUES: Final = 8
+_NOTHING: Final = " "
+_UNKNOWN: Final = "?"
+_WARPS_OF_ROLE: Final = 2
+"""Lanes of a role at most: its first warps."""
+MAX_LANES: Final = 8
+_SHOWN_ITERATIONS: Final = 3
+MIN_CELLS: Final = 8
+
+
+def lanes(launch: Phases, block: int, width: int) -> Iterator[Line]:
+    """The whole block, and some iterations of its main loop if that has several."""
+    warps = shown_warps(launch, block)
+    names = [_name(launch, warp) for warp in warps]
+    left = min(max(map(len, names), default=0), max(width - MIN_CELLS - 2, 1))
+    cells = max(width - left - 2, 1)
+    span = launch.block_cycles[block]
+    yield _ruler(left, cells, "0", f"{units.count(span)} cycles")
+    yield from (_lane(launch, warp, name, left, (0, span), cells) for warp, name in zip(warps, names, strict=True))
+    if (window := main_iterations(launch, warps)) is not None:
+        first, last, begin, end = window
+        yield ()
+        middle = f"iterations {first}–{last} of the main loop"
+        yield _ruler(left, cells, middle, f"{units.count(end - begin)} cycles")
+        yield from (
+            _lane(launch, warp, name, left, (begin, end), cells) for warp, name in zip(warps, names, strict=True)
+        )
+
+
+def shown_warps(launch: Phases, block: int) -> list[int]:
+    """The first warps of each role in a block, role by role."""
+    inside = np.flatnonzero(launch.warps.block == block)
+    chosen: list[int] = []
+    for role in range(len(launch.roles)):
+        chosen += inside[launch.warps.role[inside] == role][:_WARPS_OF_ROLE].tolist()
+    return chosen[:MAX_LANES]
+
+
+def main_iterations(launch: Phases, warps: Sequence[int]) -> tuple[int, int, int, int] | None:
+    """Numbers of the first and last of some iterations in the middle of the main loop, and their time; None without a
+    loop of several iterations. The main loop is the one in which these warps spend most time.
+    """
+    own = np.isin(launch.spans.warp, warps)
+    loops = np.array([phase.loop or 0 for phase in launch.phases] + [0])[launch.spans.phase]
+    own &= (loops > 0) & (launch.iteration > 0)
+    if not own.any():
+        return None
+    cycles = {
+        (loop, warp): int(launch.spans.cycles[own & (loops == loop) & (launch.spans.warp == warp)].sum())
+        for loop in np.unique(loops[own]).tolist()
+        for warp in warps
+    }
+    loop, warp = max(cycles, key=lambda key: cycles[key])
+    chosen = own & (loops == loop) & (launch.spans.warp == warp)
+    numbers = launch.iteration[chosen]
+    count = int(numbers.max())
+    if count < 2:
+        return None
+    first = max(1, count // 2 - _SHOWN_ITERATIONS // 2)
+    last = min(count, first + _SHOWN_ITERATIONS - 1)
+    shown = (numbers >= first) & (numbers <= last)
+    starts, ends = launch.spans.start[chosen][shown], launch.spans.end[chosen][shown]
+    return first, last, int(starts.min()), int(ends.max())
+
+
+def _name(launch: Phases, warp: int) -> str:
+    return f"{launch.roles[int(launch.warps.role[warp])]} w{int(launch.warps.warp[warp])}"
+
+
+def _ruler(left: int, cells: int, begin: str, end: str) -> Line:
+    text = pad(begin, max(cells - len(end), 0)) + end if len(begin) + len(end) < cells else clip(end, cells)
+    return ((" " * (left + 2) + text, "dim"),)
+
+
+def _lane(launch: Phases, warp: int, name: str, left: int, window: tuple[int, int], cells: int) -> Line:
+    """``consumer w0 AAABBBBCC``: each cell has the letter of the phase with most time in it."""
+    chosen = dominant_phases(launch, warp, window, cells)
+    signs = [(_sign(launch, phase), _role(phase)) for phase in chosen.tolist()]
+    spans = [("".join(sign for sign, _ in group), role) for role, group in groupby(signs, key=lambda own: own[1])]
+    return ((f" {pad(clip(name, left), left)} ", "dim"), *spans)
+
+
+def dominant_phases(launch: Phases, warp: int, window: tuple[int, int], cells: int) -> NDArray[np.int64]:
+    """The phase with most time in each cell: its number, -1 for time that was not recorded, -2 for no time."""
+    first, last = np.searchsorted(launch.spans.warp, (warp, warp + 1))
+    begin, end = window
+    edges = begin + (end - begin) * np.arange(cells + 1) / cells
+    times = np.zeros((len(launch.phases) + 1, cells))
+    for place in range(int(first), int(last)):
+        start, stop = int(launch.spans.start[place]), int(launch.spans.end[place])
+        overlap = np.minimum(edges[1:], stop) - np.maximum(edges[:-1], start)
+        times[int(launch.spans.phase[place])] += overlap.clip(0)
+    chosen = times.argmax(axis=0)
+    numbers = np.where(chosen == len(launch.phases), NOT_RECORDED, chosen)
+    return np.where(times.max(axis=0) > 0, numbers, NOT_RECORDED - 1)
+
+
+def _sign(launch: Phases, phase: int) -> str:
+    if phase == NOT_RECORDED:
+        return _UNKNOWN
+    return launch.phases[phase].letter if phase >= 0 else _NOTHING
+
+
+def _role(phase: int) -> str:
+    return f"hue{phase % _HUES}" if phase >= 0 else "dim"

@@ -1,0 +1,240 @@
+"""Page ``phases``: what the warps of a block do over time, phases by role, and who waits for whom."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import wrap
+from tui_probe.draw.table import Column, as_record, in_data
+from tui_probe.draw.table_content import titled_table
+from tui_probe.draw.view import Document
+from tui_probe.probekit import probe_results
+from tui_probe.probekit.finding import percent
+from tui_probe.probekit.probe_view import probe_view
+from tui_probe.probekit.record_counts import sampled_blocks_text
+
+from .analysis import analyse
+from .lanes import lanes, main_iterations, shown_warps
+from .shares import PhaseRow, overlap_of, rows_of
+from .waits import Wait, waits_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.probekit.probe_results import ProbeResult
+
+    from .analysis import Phases
+
+_NOTABLE_WAIT: Final = 0.02
+"""Part of a role's life from which on its waits are listed in text."""
+_MIN_NAME: Final = 12
+
+
+def _cycles(value: float) -> str:
+    return units.count(round(value))
+
+
+_COLUMNS: Final[tuple[Column[PhaseRow], ...]] = (
+    Column("letter", lambda r: r.phase.letter, "", lambda r: r.phase.letter, False),
+    Column("phase", lambda r: r.phase.name, "phase", lambda r: r.phase.name, False, narrow=_MIN_NAME),
+    Column("role", lambda r: r.role, "role", lambda r: r.role, False, 1),
+    Column("share", lambda r: r.share, "block time", lambda r: percent(r.share, 1)),
+    Column("median", lambda r: r.median, "cycles each", lambda r: _cycles(r.median)),
+    Column("p95", lambda r: r.p95, "p95", lambda r: _cycles(r.p95), rank=2),
+    Column("iterations", lambda r: r.iterations, "times", lambda r: units.count(r.iterations), rank=3),
+    Column("place", lambda r: r.phase.place or None, "source", lambda r: r.phase.place or units.NOT_MEASURED, False),
+    Column("activity", lambda r: r.phase.activity),
+    Column("stage", lambda r: r.phase.stage),
+    Column("loop", lambda r: r.phase.loop),
+    Column("ptx_lines", lambda r: list(r.phase.lines)),
+    Column("warps", lambda r: r.warps),
+    Column("cycles", lambda r: r.cycles),
+    Column("instructions", lambda r: r.phase.instructions),
+    Column("moved", lambda r: r.phase.moved),
+)
+
+
+class PhasesView(Document):
+    """One launch, drawn for its block of median length."""
+
+    def __init__(self, of: ProbeResult, launch: Phases) -> None:
+        self.title = f"Phases of {of.name}"
+        self.of = of
+        self.launch = launch
+        self.rows = rows_of(launch)
+        self.waits = waits_of(launch)
+        self.overlap = overlap_of(launch)
+        self.block = launch.median_block
+
+    @cached_property
+    def _head(self) -> str:
+        cycles = units.count(self.launch.block_cycles[self.block])
+        return f"{self.of.name}, {self.of.which}: block {self.block}, {cycles} cycles"
+
+    def notes(self) -> Iterator[str]:
+        """Return overlap, waits, and what was left out."""
+        launch, overlap = self.launch, self.overlap
+        if overlap is not None:
+            yield (
+                f"block time: {percent(overlap.compute, 1)} with computation, {percent(overlap.load, 1)} with loads"
+                f" being issued, {percent(overlap.both, 1)} with both, {percent(overlap.idle, 1)} without any work"
+            )
+        yield from (wait_text(wait) for wait in self.waits if wait.share >= _NOTABLE_WAIT and wait.partner)
+        if launch.starts_kept < launch.starts_seen:
+            saved, total = _cycles(launch.starts_kept), _cycles(launch.starts_seen)
+            yield f"kept {saved} of {total} phase starts: the first of each warp"
+        for phase in launch.phases:
+            if phase.moved:
+                yield (
+                    f"{phase.name}: includes {units.counted(phase.moved, 'instruction')} of other named phases,"
+                    " which the compiler moved here"
+                )
+        if launch.sample is not None:
+            yield sampled_blocks_text(launch.sample)
+        slowdown = self.of.kernel.slowdown
+        if slowdown is not None:
+            yield f"cost of the probe: {slowdown:.2f} times as long with the probe"
+        if self.of.simulated:
+            yield "simulated: cycles of a model"
+
+    def lines(self, width: int) -> Sequence[Line]:
+        table = titled_table(self._head, _COLUMNS, self.rows, (), width)
+        notes = ((f" {part}", "dim") for note in self.notes() for part in wrap(note, width - 1))
+        drawn = list(lanes(self.launch, self.block, width))
+        return [
+            ((f" {shorten(self._head, width - 1)}", "title"),),
+            *drawn,
+            (),
+            *table[1:],
+            *((note,) for note in notes),
+        ]
+
+    def pinned(self, width: int) -> int:
+        del width
+        return 1
+
+    def begins(self, width: int) -> int:
+        """The first row of the table."""
+        return len(self.lines(width)) - self._below(width)
+
+    def _below(self, width: int) -> int:
+        notes = sum(len(wrap(note, width - 1)) for note in self.notes())
+        return len(self.rows) + notes
+
+    def ptx_line(self, number: int, width: int) -> int | None:
+        """The first line of the phase in a row of the table."""
+        place = number - self.begins(width)
+        return self.rows[place].phase.lines[0] if 0 <= place < len(self.rows) else None
+
+    def place_of(self, ptx_line: int, width: int) -> int | None:
+        """The row of the phase that begins at a line."""
+        for place, row in enumerate(self.rows):
+            if ptx_line in row.phase.lines:
+                return place + self.begins(width)
+        return None
+
+    def target_view(self) -> str:
+        return "ptx"
+
+    def record(self) -> dict[str, Any]:
+        launch, overlap = self.launch, self.overlap
+        warps = shown_warps(launch, self.block)
+        window = main_iterations(launch, warps)
+        return {
+            "block": self.block,
+            "block_cycles": launch.block_cycles[self.block],
+            "blocks": len(launch.block_cycles),
+            "warps": len(launch.warps.block),
+            "roles": [
+                {"role": name, "warps": int((launch.warps.role == role).sum())}
+                for role, name in enumerate(launch.roles)
+            ],
+            "named_share": launch.named(),
+            "starts": launch.starts_seen,
+            "starts_kept": launch.starts_kept,
+            "overlap": None
+            if overlap is None
+            else {"compute": overlap.compute, "load": overlap.load, "both": overlap.both, "idle": overlap.idle},
+            "phases": [as_record(_COLUMNS, row) for row in self.rows],
+            "waits": [_wait_record(wait) for wait in self.waits],
+            "main_iterations": None
+            if window is None
+            else dict(zip(("first", "last", "start", "end"), window, strict=True)),
+            "lanes": [self._lane_record(warp) for warp in warps],
+        }
+
+    def _lane_record(self, warp: int) -> dict[str, Any]:
+        launch = self.launch
+        spans = launch.spans.where(launch.spans.warp == warp)
+        return {
+            "warp": int(launch.warps.warp[warp]),
+            "role": launch.roles[int(launch.warps.role[warp])],
+            "start": spans.start.tolist(),
+            "end": spans.end.tolist(),
+            "letter": [launch.phases[phase].letter if phase >= 0 else None for phase in spans.phase.tolist()],
+        }
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        columns = [column for column in in_data(_COLUMNS) if column.key != "ptx_lines"]
+        yield [column.key for column in columns]
+        for row in self.rows:
+            yield [column.value(row) for column in columns if column.value is not None]
+
+
+def wait_text(wait: Wait) -> str:
+    """``consumer waits 62% of its time in loop: mbarrier wait (attn.py:40), 86% of it before producer signals``."""
+    place = f" ({wait.phase.place})" if wait.phase.place else ""
+    text = f"{wait.role} waits {percent(wait.share, 1)} of its time in {wait.phase.name}{place}"
+    if wait.late_share is None or wait.signal is None:
+        return text
+    order = "" if wait.by_order else ", matched by time"
+    return (
+        f"{text}: {percent(wait.late_share, 1)} of it until {wait.partner} has done {wait.signal.name}, the rest for"
+        f" copies or the barrier{order}"
+    )
+
+
+def _wait_record(wait: Wait) -> dict[str, Any]:
+    return {
+        "role": wait.role,
+        "phase": wait.phase.name,
+        "letter": wait.phase.letter,
+        "place": wait.phase.place or None,
+        "waits": wait.count,
+        "cycles": wait.cycles,
+        "share": wait.share,
+        "partner": wait.partner,
+        "signal": None if wait.signal is None else wait.signal.name,
+        "late_share": wait.late_share,
+        "matched_by": None if wait.partner is None else "order" if wait.by_order else "time",
+    }
+
+
+def _open(source: ViewSource, progress: Progress) -> PhasesView:
+    progress(0.0)
+    of = probe_results.read_result(source)
+    launch = analyse(of.result, of.kernel.folder)
+    progress(0.5)
+    return PhasesView(of, launch)
+
+
+PHASES_VIEW: Final = probe_view(
+    "phases",
+    "Phases",
+    "what the warps of a block do over time, by phase and role, and which role waits for which",
+    _open,
+    explanation=(
+        "One lane per warp, time to the right: each letter is the phase with most time in its cell, and the table names"
+        " it. The second group of lanes shows some iterations of the main loop. Warps that run the same loops have one"
+        " role.",
+        "Cycles each are those of one iteration in a loop, elsewhere of one warp. A wait is over when the partner's"
+        " signal and its copies are there: the notes tell how much of it was before the signal.",
+    ),
+    order=18,
+)

@@ -1,0 +1,127 @@
+"""Waits at mbarriers: who arrives, how long warps wait before that, and how long for copies that are under way.
+
+The release of a wait is the phase of another role that arrives at an mbarrier or issues the copy. Where a role waits as
+often at a place as another one signals, wait k is released by signal k, else by the last signal before its end. From
+the wait's start to the end of that phase the partner is late; from there on copies or the barrier itself take the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from .analysis import Phases, Spans
+    from .kinds import Phase
+
+MBARRIER: Final = "mbarrier wait"
+_MAX_BLOCKS: Final = 64
+"""Blocks whose waits are matched with signals: of more, that many at even distances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The waits of a role in a phase. ``cycles`` are summed over its warps, ``role_life`` are those of these warps.
+
+    ``partner`` is the role that signals, None if there is none; ``late`` and ``in_flight`` are cycles of ``matched``
+    waits before and after the partner's signal, ``by_order`` tells how they were matched.
+    """
+
+    role: str
+    phase: Phase
+    count: int
+    cycles: int
+    role_life: int
+    partner: str | None = None
+    signal: Phase | None = None
+    late: int = 0
+    in_flight: int = 0
+    by_order: bool = False
+
+    @property
+    def share(self) -> float:
+        """Part of the life of the role's warps."""
+        return self.cycles / self.role_life if self.role_life else 0.0
+
+    @property
+    def late_share(self) -> float | None:
+        """Part of the matched wait in which the partner had not signaled yet."""
+        matched = self.late + self.in_flight
+        return self.late / matched if matched else None
+
+
+@lru_cache(maxsize=2)
+def waits_of(launch: Phases) -> list[Wait]:
+    """The waits of each role and phase, longest first."""
+    waits = []
+    for role, name in enumerate(launch.roles):
+        own = launch.warps.role == role
+        life = int((launch.warps.end - launch.warps.start)[own].sum())
+        of_role = launch.spans.where(own[launch.spans.warp])
+        for number, phase in enumerate(launch.phases):
+            spans = of_role.where(of_role.phase == number)
+            if phase.activity == "wait" and len(spans):
+                wait = Wait(name, phase, len(spans), int(spans.cycles.sum()), life)
+                waits.append(_matched(launch, wait, spans, role) if phase.work == MBARRIER else wait)
+    return sorted(waits, key=lambda wait: -wait.cycles)
+
+
+def _matched(launch: Phases, wait: Wait, spans: Spans, role: int) -> Wait:
+    """The wait with the partner whose signals end most of it."""
+    candidates = [
+        _with_partner(launch, wait, spans, partner, signal)
+        for partner in range(len(launch.roles))
+        if partner != role
+        for signal, phase in enumerate(launch.phases)
+        if phase.signals
+    ]
+    known = [own for own in candidates if own is not None]
+    return max(known, key=lambda own: (own.by_order, own.late + own.in_flight), default=wait)
+
+
+def _with_partner(launch: Phases, wait: Wait, spans: Spans, partner: int, signal: int) -> Wait | None:
+    """The wait as released by one phase of a role; None if that never signals."""
+    of_partner = launch.spans.where((launch.warps.role == partner)[launch.spans.warp] & (launch.spans.phase == signal))
+    if not len(of_partner):
+        return None
+    late = in_flight = 0
+    ordered = True
+    for waiting, signals in _by_warp(launch, spans, of_partner):
+        release, by_order = _releases(waiting, signals)
+        ordered &= by_order
+        until = np.clip(release, waiting.start, waiting.end)
+        late += int((until - waiting.start).sum())
+        in_flight += int((waiting.end - until).sum())
+    of, phase = launch.roles[partner], launch.phases[signal]
+    return Wait(wait.role, wait.phase, wait.count, wait.cycles, wait.role_life, of, phase, late, in_flight, ordered)
+
+
+def _by_warp(launch: Phases, spans: Spans, signals: Spans) -> Iterator[tuple[Spans, Spans]]:
+    """The waits of each warp of some blocks, with the signals of the block."""
+    blocks = np.unique(launch.warps.block)
+    chosen = blocks[np.unique(np.linspace(0, len(blocks) - 1, min(len(blocks), _MAX_BLOCKS)).astype(np.int64))]
+    for block in chosen.tolist():
+        inside = launch.warps.block == block
+        here = signals.where(inside[signals.warp])
+        for warp in np.flatnonzero(inside).tolist():
+            own = spans.where(spans.warp == warp)
+            if len(own) and len(here):
+                yield own, here
+
+
+def _releases(waiting: Spans, signals: Spans) -> tuple[NDArray[Any], bool]:
+    """The time of the release of each wait, and whether waits and signals were matched by their order."""
+    warps = np.unique(signals.warp)
+    if len(signals) == len(waiting) * len(warps):
+        ends = signals.end[np.argsort(signals.warp, kind="stable")].reshape(len(warps), len(waiting))
+        return ends.max(axis=0), True
+    ends = np.sort(signals.end)
+    place = np.searchsorted(ends, waiting.end, side="right") - 1
+    return np.where(place >= 0, ends[place.clip(0)], waiting.start), False

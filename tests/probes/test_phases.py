@@ -1,0 +1,257 @@
+"""Phases of warps on the simulated GPU: a producer that is late by a known number of rounds, and its consumers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.engine.kernels import DATA, entry
+from tests.golden import golden
+from tests.probes.running import result_of
+from tests.trace.make import TraceWriter
+from tui_probe.cli.main import main
+from tui_probe.draw.spans import plain, width
+from tui_probe.engine.insertion import build_probed_ptx
+from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.site_file import site_file
+from tui_probe.errors import ProbeFileError, TraceError, UsageError
+from tui_probe.probe_files.loading import load_probe
+from tui_probe.probe_files.phase_probes import phases_in, phases_probe
+from tui_probe.probe_model.probe import SourceRange
+from tui_probe.probes.phases.analysis import NOT_RECORDED, Phases, analyse
+from tui_probe.probes.phases.lanes import MIN_CELLS, dominant_phases, lanes
+from tui_probe.probes.phases.shares import PhaseRow, overlap_of, rows_of
+from tui_probe.probes.phases.waits import Wait, waits_of
+from tui_probe.ptx.parser import parse
+from tui_probe.simgpu.executor.model import COSTS
+
+if TYPE_CHECKING:
+    from tui_probe.probe_model.probe import Probe
+
+WAITS = (DATA / "waits.sm_90a.ptx").read_text()
+PROBE = load_probe("phases")
+CONSUMERS, THREADS, ROUND = 4, 160, 3 * COSTS["integer"]
+
+
+def recorded(folder: Path, text: str, name: str, *arguments: object, block: int, probe: Probe = PROBE) -> Phases:
+    """Run a kernel with the probe, and analyse the result with the sites as the engine writes them."""
+    kernel = Kernel.of(parse(text), name)
+    (folder / "sites.json").write_text(site_file(probe.name, kernel, build_probed_ptx(kernel, probe).notes, b""))
+    return analyse(result_of(folder, probe, text, *arguments, block=(block,), name=name), folder)
+
+
+def staged(folder: Path, tiles: int, delay: int) -> Phases:
+    """One block of a producer and four consumers; the producer is late by ``delay`` rounds at each tile."""
+    folder.mkdir()
+    values, out = np.arange(128 * tiles, dtype=np.float32), np.zeros(128, np.float32)
+    return recorded(folder, WAITS, "staged", out, values, np.int32(tiles), np.int32(delay), block=THREADS)
+
+
+def row_of(found: Phases, role: str, name: str) -> PhaseRow:
+    return next(row for row in rows_of(found) if row.role == role and row.phase.name == name)
+
+
+def longest_wait(found: Phases, role: str) -> Wait:
+    return next(wait for wait in waits_of(found) if wait.role == role)
+
+
+def test_late_producer_is_named_with_its_delay(tmp_path: Path) -> None:
+    """Each round of delay lengthens the producer's iterations, and the waits of its consumers, by its cycles."""
+    fast, slow = (staged(tmp_path / str(delay), 9, delay) for delay in (30, 50))
+    assert slow.roles == ("consumer", "producer")
+    assert slow.warps.role.tolist() == [0] * CONSUMERS + [1]
+    grown = row_of(slow, "producer", "loop").median - row_of(fast, "producer", "loop").median
+    assert grown == 20 * ROUND
+    wait = longest_wait(slow, "consumer")
+    assert (wait.partner, wait.by_order) == ("producer", True)
+    assert wait.signal is not None
+    assert wait.signal.name == "loop: bulk copy"
+    assert wait.late - longest_wait(fast, "consumer").late == CONSUMERS * 9 * 20 * ROUND
+    assert wait.late > 4 * wait.in_flight
+    assert longest_wait(slow, "producer").partner == "consumer"
+
+
+def test_spans_cover_the_life_of_each_warp(tmp_path: Path) -> None:
+    """Lanes 1 to 31 of the producer leave at once: their records are none of the warp's phases."""
+    found = staged(tmp_path / "t", 9, 20)
+    for warp in range(CONSUMERS + 1):
+        spans = found.spans.where(found.spans.warp == warp)
+        assert spans.start[0] == found.warps.start[warp]
+        assert spans.end[-1] == found.warps.end[warp]
+        np.testing.assert_array_equal(spans.start[1:], spans.end[:-1])
+    producer = found.iteration[(found.spans.warp == CONSUMERS) & (found.iteration > 0)]
+    assert producer.max() == 9
+    assert np.bincount(producer)[1:].tolist() == [4, *[4] * 8], "head, wait, delay, copy"
+    assert found.starts_kept == found.starts_seen
+
+
+def test_overlap_adds_up(tmp_path: Path) -> None:
+    overlap = overlap_of(staged(tmp_path / "t", 9, 20))
+    assert overlap is not None
+    assert 0 < overlap.both < min(overlap.compute, overlap.load)
+    assert overlap.compute + overlap.load - overlap.both + overlap.idle <= 1
+
+
+def test_full_ring_keeps_the_first_phases(tmp_path: Path) -> None:
+    """The time behind the last record that was kept is of no phase."""
+    found = staged(tmp_path / "t", 100, 0)
+    assert found.starts_kept < found.starts_seen
+    assert found.spans.phase.max() >= 0
+    for warp in range(CONSUMERS + 1):
+        spans = found.spans.where(found.spans.warp == warp)
+        assert (spans.phase[:-1] != NOT_RECORDED).all()
+    assert (found.spans.phase == NOT_RECORDED).any()
+    assert "?" in "".join(map(plain, lanes(found, 0, 80)))
+
+
+NAMED = entry(
+    """.reg .pred %p<2>;
+    .reg .b32 %r<4>;
+    .loc 1 1 0
+    mov.u32 %r1, 0;
+    mov.u32 %r2, 1;
+    mov.u32 %r3, 1;
+    mov.u32 %r2, 2;
+    $loop:
+    .loc 1 3 0
+    add.u32 %r2, %r2, 1;
+    add.u32 %r2, %r2, 2;
+    add.u32 %r2, %r2, 3;
+    add.u32 %r2, %r2, 4;
+    .loc 1 4 0
+    add.u32 %r3, %r2, 1;
+    add.u32 %r3, %r3, 2;
+    add.u32 %r3, %r3, 3;
+    add.u32 %r3, %r3, 4;
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p1, %r1, 5;
+    @%p1 bra $loop;
+    .loc 1 6 0
+    mov.u32 %r2, 3;
+    mov.u32 %r2, 3;
+    mov.u32 %r2, 3;
+    mov.u32 %r2, 3;
+    ret;""",
+    module='.file 1 "/src/attn.py"',
+)
+
+
+def test_named_phases_nest_and_take_their_cycles(tmp_path: Path) -> None:
+    phases = (("body", SourceRange("attn.py", 3, 4)), ("inner", SourceRange("attn.py", 4, 4)))
+    found = recorded(tmp_path, NAMED, "kernel", block=32, probe=replace(PROBE, phases=phases))
+    names = [found.phases[phase].name for phase in found.spans.phase.tolist()]
+    assert names == ["prologue", *["body", "body/inner"] * 5, "prologue"]
+    inner, body = (found.spans.cycles[np.array(names) == name] for name in ("body/inner", "body"))
+    assert inner[0] - body[0] == 3 * COSTS["integer"], "a count, a comparison and a branch more"
+    assert found.phases[1].place == "attn.py:3"
+
+
+def test_result_without_sites_is_refused(tmp_path: Path) -> None:
+    found = result_of(tmp_path, PROBE, NAMED, block=(32,), name="kernel")
+    with pytest.raises(TraceError, match=r"sites\.json"):
+        analyse(found, tmp_path)
+
+
+@cache
+def shown(folder: Path) -> Phases:
+    return staged(folder / "shown", 9, 50)
+
+
+@settings(max_examples=30, deadline=None)
+@given(cells=st.integers(1, 300), begin=st.integers(-50, 20_000), length=st.integers(1, 30_000))
+def test_lanes_fit_every_width(tmp_path_factory: pytest.TempPathFactory, cells: int, begin: int, length: int) -> None:
+    found = shown(tmp_path_factory.getbasetemp())
+    for line in lanes(found, 0, cells):
+        assert width(plain(line)) <= max(cells, MIN_CELLS + 3)
+    for warp in (0, CONSUMERS):
+        drawn = dominant_phases(found, warp, (begin, begin + length), cells)
+        assert len(drawn) == cells
+        assert drawn.max() < len(found.phases)
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("phases")
+    found = staged(folder / "t", 9, 50)
+    assert len(found.phases) > 8
+    writer = TraceWriter(folder / "trace")
+    writer.start(device="Simulated GPU", sms=8)
+    kernel = writer.kernel(0, "staged")
+    (kernel / "sites.json").write_text((folder / "t/sites.json").read_text())
+    own = Kernel.of(parse(WAITS), "staged")
+    probed = build_probed_ptx(own, PROBE)
+    (kernel / "kernel.info").write_text(probed.info)
+    (kernel / "pruned.ptx").write_text(own.pruned)
+    launch = writer.launch(0, (1, 1, 1), (THREADS, 1, 1))
+    writer.save(0, launch, (folder / "t/1.000000.bin").read_bytes())
+    writer.exit()
+    return writer.directory
+
+
+def test_page_at_80_columns(trace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["show", "phases", str(trace)]) == 0
+    golden("phases.txt", capsys.readouterr().out, width=80)
+
+
+def test_record_has_roles_phases_and_waits(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "phases", str(trace), "--format", "json"]) == 0
+    record = json.loads(capsys.readouterr().out)["data"]
+    assert [role["role"] for role in record["roles"]] == ["consumer", "producer"]
+    wait = next(own for own in record["waits"] if own["role"] == "consumer")
+    assert (wait["partner"], wait["signal"], wait["matched_by"]) == ("producer", "loop: bulk copy", "order")
+    letters = {phase["letter"] for phase in record["phases"]}
+    assert {letter for lane in record["lanes"] for letter in lane["letter"]} <= letters
+    assert sum(phase["share"] for phase in record["phases"] if phase["role"] == "consumer") == pytest.approx(
+        1, abs=0.02
+    )
+
+
+def test_finding_names_the_late_producer(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(trace)]) == 0
+    report = " ".join(capsys.readouterr().out.split())
+    assert "longest wait for a role: consumer waits" in report
+    assert "the producer is late: give it less work per stage" in report
+
+
+def test_phase_option_writes_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    name = phases_probe(["load=./kernels/attn+1.py:96-88", "soft-max=attn.py:101"])
+    assert name == "phases=load=kernels/attn+1.py:88-96+soft-max=attn.py:101"
+    assert phases_in(name) == {"load": "kernels/attn+1.py:88-96", "soft-max": "attn.py:101"}
+    probe = load_probe(name)
+    assert probe.callback == "phases"
+    assert [(phase, str(lines)) for phase, lines in probe.phases] == list(phases_in(name).items())
+    assert load_probe(phases_probe(["load=b.py:1"])).path != probe.path
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (["attn.py:1-2"], "write NAME=FILE:FIRST-LAST"),
+        (["a b=attn.py:1-2"], "write NAME=FILE:FIRST-LAST"),
+        (["load=attn.py"], "write FILE:FIRST-LAST"),
+        (["load=a.py:1", "load=a.py:2"], "several phases have one name"),
+        ([f"p{number}=a.py:{number + 1}" for number in range(33)], "at most 32"),
+    ],
+)
+def test_wrong_phase_options_are_refused(texts: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UsageError, match="--phase"):
+        phases_probe(texts)
+    assert main(["run", *(part for text in texts for part in ("--phase", text)), "--", "true"]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_phases_table_needs_lines(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(f'{PROBE.source}\n[phases]\nload = "ld.global"\n')
+    with pytest.raises(ProbeFileError, match=r"load must be lines of source"):
+        load_probe(str(path))

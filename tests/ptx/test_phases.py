@@ -1,0 +1,100 @@
+"""Starts of phases: waits, kinds of work, loops, and phases that a user names."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engine.kernels import DATA, entry
+from tui_probe.engine.kernel import Kernel
+from tui_probe.ptx.parser import parse
+from tui_probe.ptx.phases import KINDS, PhaseStart, phase_starts, work_of
+
+
+def starts_of(file: str, name: str) -> list[PhaseStart]:
+    return phase_starts(Kernel.of(parse((DATA / f"{file}.sm_90a.ptx").read_text()), name).entry)
+
+
+def works(starts: list[PhaseStart], stage: str) -> list[str]:
+    return [start.work for start in starts if start.stage == stage]
+
+
+def test_phase_starts_of_attention() -> None:
+    starts = starts_of("attn_fwd", "attn_fwd")
+    assert works(starts, "prologue") == ["other", "global load", "async copy"]
+    assert works(starts, "loop") == [
+        "other", "copy wait", "barrier wait", "mma", "wgmma wait", "compute", "exponential", "compute", "mma",
+        "barrier wait", "async copy",
+    ]  # fmt: skip
+    assert works(starts, "epilogue")[:3] == ["wgmma wait", "copy wait", "barrier wait"]
+    assert sum(start.iterates for start in starts) == 1
+    assert {start.depth for start in starts} == {0, 1}
+
+
+def test_wait_loop_is_entered_once() -> None:
+    """A record inside of a loop of tries would count tries: it is on the ways into the loop."""
+    starts = starts_of("waits", "staged")
+    waits = [start for start in starts if start.work == "mbarrier wait"]
+    assert [[way.side for way in start.ways] for start in waits] == [["behind"], ["behind"]]
+    assert [start.signals for start in starts if start.work in ("bulk copy", "compute")] == [True, True]
+
+
+def test_nothing_is_cut_between_fence_and_commit_of_wgmma() -> None:
+    starts = starts_of("transactions", "producer_consumer")
+    assert not {"mma_async", "commit_group"} & {name for start in starts for name in start.first.modifiers}
+
+
+@pytest.mark.parametrize(
+    ("text", "work"),
+    [
+        ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 16, [%r2];", "bulk copy"),
+        ("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r1, %r2}], [%r1];", "global store"),
+        ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd1], [%r1], 16;", "global store"),
+        ("cp.async.ca.shared.global [%r1], [%rd1], 16;", "async copy"),
+        ("cp.async.commit_group;", None),
+        ("cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];", None),
+        ("barrier.cluster.arrive.release.aligned;", None),
+        ("barrier.cluster.wait.acquire.aligned;", "barrier wait"),
+        ("bar.warp.sync 0xffffffff;", None),
+        ("ld.global.u32 %r1, [%rd1];", "global load"),
+        ("st.shared.u32 [%r1], %r2;", "shared store"),
+        ("ex2.approx.f32 %f1, %f1;", "exponential"),
+        ("add.s32 %r1, %r1, %r2;", None),
+        ("fma.rn.f32 %f1, %f1, %f1, %f1;", "compute"),
+    ],
+)
+def test_work_of(text: str, work: str | None) -> None:
+    body = f".reg .f32 %f<2>;\n.reg .b32 %r<3>;\n.reg .b64 %rd<2>;\n{text}\nret;"
+    first = next(item for item in Kernel.of(parse(entry(body)), "kernel").entry.body or () if hasattr(item, "opcode"))
+    assert work_of(first) == work
+    assert work is None or work in KINDS
+
+
+NAMED = entry(
+    """.reg .pred %p<2>;
+    .reg .b32 %r<9>;
+    mov.u32 %r1, 0;
+    mov.u32 %r2, 1;
+    $loop:
+    add.u32 %r3, %r1, 1;
+    add.u32 %r3, %r3, 2;
+    add.u32 %r3, %r3, 3;
+    add.u32 %r3, %r3, 4;
+    mul.lo.u32 %r4, %r3, 5;
+    mul.lo.u32 %r4, %r4, 6;
+    add.u32 %r5, %r4, 7;
+    mul.lo.u32 %r4, %r4, 8;
+    mul.lo.u32 %r4, %r4, 9;
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p1, %r1, 9;
+    @%p1 bra $loop;
+    ret;"""
+)
+
+
+def test_names_replace_kinds_and_count_moved_instructions() -> None:
+    """Single instructions of a phase within another one are part of that, and counted."""
+    kernel = Kernel.of(parse(NAMED), "kernel")
+    starts = phase_starts(kernel.entry, lambda own: {"add": "sum", "mul": "product"}.get(own.opcode, ""))
+    assert [(start.work, start.stage, start.moved) for start in starts] == [
+        ("other", "prologue", 0), ("sum", "prologue", 0), ("product", "prologue", 2),
+    ]  # fmt: skip

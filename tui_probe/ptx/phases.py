@@ -1,0 +1,360 @@
+"""Phases of a kernel: stretches of code by loop and by the work that dominates in them, and where each begins.
+
+A wait is a phase of its own. Other code of a basic block is cut where the kind of work changes; runs that are too short
+to time join the heavier neighbor. Loops with little work are one phase and have no iterations. Where ``names`` give a
+phase to instructions, only these names and the loops make phases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, Literal
+
+from tui_probe.ptx.control_flow import Flow, natural_loops
+from tui_probe.ptx.instruction_facts import class_of
+from tui_probe.ptx.waiting import Edge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from tui_probe.ptx.control_flow import Block
+    from tui_probe.ptx.tree import Function, Instruction
+
+Stage = Literal["prologue", "loop", "between", "epilogue"]
+OTHER: Final = "other"
+"""Work of a stretch without an instruction that names it."""
+WAITS: Final = ("mbarrier wait", "copy wait", "wgmma wait", "barrier wait", "grid wait")
+LOADS: Final = ("bulk copy", "async copy", "global load")
+PRODUCTS: Final = "mma"
+_WEIGHTS: Final = {
+    **dict.fromkeys(WAITS, 16),
+    "bulk copy": 16, "async copy": 4, "global load": 4, "shared store": 2, PRODUCTS: 16, "exponential": 4,
+    "reduction": 4, "global store": 4, "compute": 1,
+}  # fmt: skip
+"""Issue slots of an instruction of each kind, roughly: they decide which kind dominates."""
+KINDS: Final = (*_WEIGHTS, OTHER)
+"""Kinds of work that name a phase where the user does not."""
+_MIN_WEIGHT: Final = 16
+"""Weight from which on a run is a phase of its own: a record takes about 20 cycles."""
+_MIN_SHARE: Final = 0.1
+_MAX_RUNS: Final = 6
+"""Phases that a stretch between two waits has at most."""
+_MIN_LOOP: Final = 96
+"""Weight of the body from which on a loop without waits has its iterations recorded."""
+_MIN_NAMED: Final = 4
+"""Instructions of one name that make a phase; fewer were moved there by the compiler."""
+_SHORT: Final = 8
+"""Instructions without a kind of work that may join the phase before them."""
+_ARITHMETIC: Final = frozenset({"fp32", "fp64", "fp16", "bf16"})
+_SIGNALS: Final = ("arrive", "arrive_drop", "complete_tx", "mbarrier::complete_tx::bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseStart:
+    """The start of a phase at the instruction ``first``, which is reached by ``ways`` from other phases.
+
+    ``loop`` is the first instruction of the innermost recorded loop around it, ``depth`` the number of these loops.
+    ``iterates``: each execution begins an iteration of that loop. ``signals``: code of the phase arrives at an mbarrier
+    or issues a copy that does. Of ``instructions``, ``moved`` ones belong to another named phase.
+    """
+
+    first: Instruction
+    ways: tuple[Edge, ...]
+    work: str
+    stage: Stage
+    loop: Instruction | None = None
+    depth: int = 0
+    iterates: bool = False
+    signals: bool = False
+    instructions: int = 0
+    moved: int = 0
+
+
+def work_of(instruction: Instruction) -> str | None:
+    """Return the kind of work of an instruction; None for one that is part of any work."""
+    opcode, modifiers = instruction.opcode, instruction.modifiers
+    if (wait := _wait_of(opcode, modifiers)) is not None:
+        return wait
+    match opcode:
+        case "cp":
+            return _copy_work(modifiers)
+        case "mma" | "wmma" | "wgmma" | "tcgen05":
+            return PRODUCTS if {"mma", "mma_async", "fence", "commit_group"} & {opcode, *modifiers} else None
+        case "ld" | "ldu" if "global" in modifiers:
+            return "global load"
+        case "st" | "red" | "atom" if "global" in modifiers:
+            return "global store"
+        case "st" | "stmatrix" if opcode == "stmatrix" or any(name.startswith("shared") for name in modifiers):
+            return "shared store"
+        case "ex2" | "lg2" | "tanh":
+            return "exponential"
+        case "shfl" | "redux":
+            return "reduction"
+    return "compute" if class_of(instruction) in _ARITHMETIC else None
+
+
+def _wait_of(opcode: str, modifiers: Sequence[str]) -> str | None:
+    waits = any(name.startswith(("wait", "try_wait", "test_wait")) for name in modifiers)
+    match opcode:
+        case "mbarrier" if waits:
+            return "mbarrier wait"
+        case "cp" if waits:
+            return "copy wait"
+        case "wgmma" | "tcgen05" if waits:
+            return "wgmma wait"
+        case "griddepcontrol" if waits:
+            return "grid wait"
+        case "bar" | "barrier" if "warp" not in modifiers and (waits or {"sync", "red"} & set(modifiers)):
+            return "barrier wait"
+    return None
+
+
+def _copy_work(modifiers: Sequence[str]) -> str | None:
+    if "commit_group" in modifiers or "mbarrier" in modifiers or "prefetch" in modifiers:
+        return None
+    to_global = next((name for name in modifiers if name.startswith(("global", "shared"))), "") == "global"
+    return "global store" if to_global else "bulk copy" if "bulk" in modifiers else "async copy"
+
+
+@dataclass(slots=True)
+class _Run:
+    """Instructions of a basic block in a row. ``work`` is None while nothing names it."""
+
+    work: str | None
+    code: Block
+    weight: int = 0
+    moved: int = 0
+
+    @property
+    def waits(self) -> bool:
+        return self.work in WAITS
+
+
+def phase_starts(function: Function, names: Callable[[Instruction], str | None] | None = None) -> list[PhaseStart]:
+    """The starts of the phases of a function in source order. ``names`` returns the phase of an instruction, "" if it
+    is of none, None if that of the code around it; without ``names`` phases are found by kinds of work.
+    """
+    return _Phases(function, names).starts()
+
+
+class _Phases:
+    def __init__(self, function: Function, names: Callable[[Instruction], str | None] | None) -> None:
+        self._names = names
+        self._flow = Flow.of(function)
+        self._leads_to = [self._flow.successors(index) for index in range(len(self._flow.blocks))]
+        self._loops = natural_loops(self._leads_to)
+        self._least = _MIN_WEIGHT if names is None else _MIN_NAMED
+        self._works = [[self._work(instruction) for instruction in block] for block in self._flow.blocks]
+
+    def _work(self, instruction: Instruction) -> str | None:
+        return work_of(instruction) if self._names is None else self._names(instruction)
+
+    def _weight(self, work: str) -> int:
+        return _WEIGHTS[work] if self._names is None else 1
+
+    @cached_property
+    def _recorded(self) -> dict[int, set[int]]:
+        """The loops whose iterations are recorded: those that wait or have much work, and are more than a wait."""
+        return {head: inside for head, inside in self._loops.items() if self._is_recorded(inside)}
+
+    def _is_recorded(self, inside: set[int]) -> bool:
+        code = [instruction for index in inside for instruction in self._flow.blocks[index]]
+        works = [work_of(instruction) for instruction in code]
+        others = sum(_WEIGHTS[work] for work in works if work and work not in WAITS)
+        signals = any(_signals(instruction) for instruction in code)
+        waits = any(work in WAITS for work in works)
+        return (waits and (others > 0 or signals)) or others >= _MIN_LOOP
+
+    @cached_property
+    def _around(self) -> list[list[int]]:
+        """The heads of the recorded loops around each block, the outermost first."""
+        by_size = sorted(self._recorded, key=lambda head: -len(self._recorded[head]))
+        return [[head for head in by_size if index in self._recorded[head]] for index in range(len(self._leads_to))]
+
+    @cached_property
+    def _stages(self) -> list[Stage]:
+        ahead = self._reaching({index for index, heads in enumerate(self._around) if heads}, forward=False)
+        behind = self._reaching({index for index, heads in enumerate(self._around) if heads}, forward=True)
+        return [
+            "loop" if heads
+            else "between" if index in ahead and index in behind
+            else "epilogue" if index in behind
+            else "prologue"
+            for index, heads in enumerate(self._around)
+        ]  # fmt: skip
+
+    def _reaching(self, blocks: set[int], *, forward: bool) -> set[int]:
+        """The blocks that lead to some of ``blocks``, or with ``forward`` those that these lead to."""
+        edges = [(index, target) for index, targets in enumerate(self._leads_to) for target in targets]
+        following: dict[int, list[int]] = {}
+        for source, target in edges:
+            following.setdefault(source if forward else target, []).append(target if forward else source)
+        seen, waiting = set(blocks), list(blocks)
+        while waiting:
+            fresh = [index for index in following.get(waiting.pop(), ()) if index not in seen]
+            seen.update(fresh)
+            waiting += fresh
+        return seen
+
+    def _block_runs(self, index: int) -> list[_Run]:
+        """The runs of a block; one for a block of a loop that is a phase as a whole."""
+        block, works = self._flow.blocks[index], self._works[index]
+        inside = self._unrecorded(index)
+        if not inside or self._names is not None:
+            return _runs_of(block, works, self._weight, self._least)
+        inner = [work for place in max(inside, key=len) for work in self._works[place]]
+        return [_Run(_dominant(inner), block, sum(_WEIGHTS[work] for work in inner if work))]
+
+    def _unrecorded(self, index: int) -> list[set[int]]:
+        """The loops around a block whose iterations are not recorded."""
+        return [loop for head, loop in self._loops.items() if index in loop and head not in self._recorded]
+
+    @cached_property
+    def _runs(self) -> list[list[_Run]]:
+        """The runs of all blocks. A light block without waits continues what runs before it in its stage."""
+        runs = [self._block_runs(index) for index in range(len(self._leads_to))]
+        for index, own in enumerate(runs):
+            run = own[0]
+            if len(own) == 1 and not run.waits and run.weight < self._least:
+                before = [source for source in self._before[index] if source < index and self._is_beside(source, index)]
+                works = [runs[source][-1].work for source in before]
+                short = len(run.code) < _SHORT and not self._unrecorded(index)
+                fits = [work for work in works if work not in WAITS or short]
+                run.moved += len(run.code) if self._names and run.work and fits and fits[0] != run.work else 0
+                run.work = next(iter(fits), run.work)
+        return runs
+
+    def _is_beside(self, source: int, index: int) -> bool:
+        return self._stages[source] == self._stages[index] and self._around[source] == self._around[index]
+
+    @cached_property
+    def _before(self) -> list[list[int]]:
+        before: list[list[int]] = [[] for _ in self._leads_to]
+        for index, targets in enumerate(self._leads_to):
+            for target in targets:
+                before[target].append(index)
+        return before
+
+    def _key(self, index: int, run: _Run) -> tuple[str | None, Stage, tuple[int, ...]]:
+        return run.work, self._stages[index], tuple(self._around[index])
+
+    def starts(self) -> list[PhaseStart]:
+        """All starts: of each run but those that continue what every block before them ends with."""
+        starts = []
+        for index, runs in enumerate(self._runs):
+            for place, run in enumerate(runs):
+                iterates = place == 0 and index in self._recorded
+                ways = self._ways(index, run) if place == 0 and not iterates else (Edge(run.code[0], "before"),)
+                if ways:
+                    starts.append(self._start(index, run, ways, iterates=iterates))
+        return starts
+
+    def _ways(self, index: int, run: _Run) -> tuple[Edge, ...]:
+        """The ways to a block's first run from other phases; its start where all come from others."""
+        before, last = self._before[index], self._flow.blocks
+        others = [source for source in before if self._key(source, self._runs[source][-1]) != self._key(index, run)]
+        if index == 0 or len(others) == len(before) or any(last[source][-1].opcode == "brx" for source in others):
+            return (Edge(run.code[0], "before"),)
+        taken = [Edge(last[source][-1], "taken") for source in others if index in self._flow.jumps[source]]
+        falls = [source for source in others if self._flow.falls[source] and source + 1 == index]
+        return (*taken, *(Edge(last[source][-1], "behind") for source in falls))
+
+    def _start(self, index: int, run: _Run, ways: tuple[Edge, ...], *, iterates: bool) -> PhaseStart:
+        heads = self._around[index]
+        loop = self._flow.blocks[heads[-1]][0] if heads else None
+        runs = self._alike[self._key(index, run)]
+        signals = any(_signals(instruction) for own in runs for instruction in own.code)
+        instructions, moved = sum(len(own.code) for own in runs), sum(own.moved for own in runs)
+        work = run.work or OTHER
+        stage, depth = self._stages[index], len(heads)
+        return PhaseStart(run.code[0], ways, work, stage, loop, depth, iterates, signals, instructions, moved)
+
+    @cached_property
+    def _alike(self) -> dict[tuple[str | None, Stage, tuple[int, ...]], list[_Run]]:
+        """The runs of each phase."""
+        alike: dict[tuple[str | None, Stage, tuple[int, ...]], list[_Run]] = {}
+        for index, runs in enumerate(self._runs):
+            for run in runs:
+                alike.setdefault(self._key(index, run), []).append(run)
+        return alike
+
+
+def _signals(instruction: Instruction) -> bool:
+    """Return whether an instruction arrives at an mbarrier, by itself or when its copy is complete."""
+    return any(name in instruction.modifiers for name in _SIGNALS) and instruction.opcode in ("mbarrier", "cp")
+
+
+def _dominant(works: Iterable[str | None]) -> str | None:
+    weights: dict[str, int] = {}
+    for work in works:
+        if work is not None:
+            weights[work] = weights.get(work, 0) + _WEIGHTS[work]
+    return max(weights, key=lambda work: weights[work], default=None)
+
+
+def _runs_of(block: Block, works: Sequence[str | None], weight: Callable[[str], int], least: int) -> list[_Run]:
+    """Cut a block at waits, and code between them where the kind of work changes for long enough."""
+    runs: list[_Run] = []
+    for waits, group in groupby(_raw_runs(block, works, weight), key=lambda run: run.waits):
+        stretch = list(group)
+        runs += stretch if waits else _merged(stretch, least)
+    joined: list[_Run] = []
+    for run in runs:
+        if joined and (run.work == joined[-1].work or (run.work is None and len(run.code) < _SHORT)):
+            joined[-1].code += run.code
+        else:
+            joined.append(run)
+    return joined
+
+
+def _raw_runs(block: Block, works: Sequence[str | None], weight: Callable[[str], int]) -> Iterator[_Run]:
+    """Runs of equal work, waits apart. Instructions of no kind join the work around them.
+
+    Nothing is cut between the fence and the commit of wgmma, where other code makes ptxas serialize the products.
+    """
+    run: _Run | None = None
+    is_open = False
+    for instruction, own in zip(block, works, strict=True):
+        work = run.work if is_open and run is not None and own not in WAITS else own
+        if instruction.opcode == "wgmma":
+            is_open = "fence" in instruction.modifiers or ("mma_async" in instruction.modifiers and is_open)
+        if run is None or (run.waits != (work in WAITS)) or None is not work != run.work is not None:
+            if run is not None:
+                yield run
+            run = _Run(work, [])
+        run.work = work if run.work is None else run.work
+        run.code.append(instruction)
+        run.weight += weight(own) if own is not None else 0
+    if run is not None:
+        yield run
+
+
+def _merged(runs: list[_Run], least: int) -> list[_Run]:
+    """Join runs that are too light with the heavier run next to them."""
+    total = sum(run.weight for run in runs)
+    while len(runs) > 1:
+        lightest = min(runs, key=lambda run: run.weight)
+        if lightest.weight >= max(least, _MIN_SHARE * total) and len(runs) <= _MAX_RUNS:
+            break
+        place = runs.index(lightest)
+        around = [index for index in (place - 1, place + 1) if 0 <= index < len(runs)]
+        other = max(around, key=lambda index: runs[index].weight)
+        first, last = sorted((place, other))
+        runs[first : last + 1] = [_joined(runs[first], runs[last])]
+        runs = _equals_joined(runs)
+    return runs
+
+
+def _joined(first: _Run, second: _Run) -> _Run:
+    heavy, light = (first, second) if first.weight >= second.weight else (second, first)
+    moved = first.moved + second.moved + (len(light.code) if light.work not in ("", heavy.work) else 0)
+    return _Run(heavy.work, [*first.code, *second.code], first.weight + second.weight, moved)
+
+
+def _equals_joined(runs: list[_Run]) -> list[_Run]:
+    joined: list[_Run] = []
+    for run in runs:
+        joined[-1:] = [_joined(joined[-1], run)] if joined and joined[-1].work == run.work else [*joined[-1:], run]
+    return joined
