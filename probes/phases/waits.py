@@ -88,7 +88,9 @@ def _matched(launch: Phases, wait: Wait, spans: Spans, role: int) -> Wait:
 
 def _with_partner(launch: Phases, wait: Wait, spans: Spans, partner: int, signal: int) -> Wait | None:
     """The wait as released by one phase of a role; None if that never signals."""
-    of_partner = launch.spans.where((launch.warps.role == partner)[launch.spans.warp] & (launch.spans.phase == signal))
+    signals_at = np.array([bool(site.phase and site.phase.signals) for site in launch.sites], bool)
+    signaling = (launch.spans.phase == signal) & signals_at[launch.spans.site]
+    of_partner = launch.spans.where((launch.warps.role == partner)[launch.spans.warp] & signaling)
     if not len(of_partner):
         return None
     late = in_flight = 0

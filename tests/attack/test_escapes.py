@@ -73,7 +73,7 @@ def test_pages(say: Say, traces: list[Path], page: str, form: str) -> None:
             status, text = say(*words, "--format", "text" if words[0] == "show" and form == "table" else form)
             well_formed(form, text)
             shown += status == 0
-    assert shown or page in ("dmat", "progress", "waits", "memory", "blocks", "sass", "stalls", "stuck")
+    assert shown or page in ("dmat", "progress", "waits", "memory", "blocks", "sass", "stalls", "stuck", "phases")
 
 
 @pytest.mark.parametrize("page", ["summary", "launches", "source", "timeline"])

@@ -265,11 +265,25 @@ class _Phases:
         heads = self._around[index]
         loop = self._flow.blocks[heads[-1]][0] if heads else None
         runs = self._alike[self._key(index, run)]
-        signals = any(_signals(instruction) for own in runs for instruction in own.code)
+        signals = any(map(_signals, self._code_from(index, run)))
         instructions, moved = sum(len(own.code) for own in runs), sum(own.moved for own in runs)
         work = run.work or OTHER
         stage, depth = self._stages[index], len(heads)
         return PhaseStart(run.code[0], ways, work, stage, loop, depth, iterates, signals, instructions, moved)
+
+    def _code_from(self, index: int, run: _Run) -> Block:
+        """The code of a phase from one of its starts on, with that of blocks that continue it."""
+        code, seen, waiting = list(run.code), {index}, [index] if run is self._runs[index][-1] else []
+        while waiting:
+            for following in self._leads_to[waiting.pop()]:
+                first = self._runs[following][0]
+                if following not in seen | self._recorded.keys() and self._key(following, first) == self._key(
+                    index, run
+                ):
+                    code += first.code
+                    seen.add(following)
+                    waiting += [following] if len(self._runs[following]) == 1 else []
+        return code
 
     @cached_property
     def _alike(self) -> dict[tuple[str | None, Stage, tuple[int, ...]], list[_Run]]:
