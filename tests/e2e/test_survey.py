@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.ui.conftest import on_stage
+from tests.ui.test_jumps import cursor_line
 from tui_probe.pages.findings_page import trace_questions
 from tui_probe.pages.run_report import TITLE
 from tui_probe.probe_files.choices import built_in_sets
 from tui_probe.probe_files.loading import DEFAULT_PROBE
 from tui_probe.trace.follow import open_trace
+from tui_probe.ui.live.feed import Session
 
 from .conftest import EXAMPLE, Tool
 
@@ -60,6 +63,35 @@ def test_report_names_the_bank_conflicts_of_an_unrolled_line(survey: tuple[Tool,
     place = r"ld\.shared\.u32 PTX:\d+ faults\.cu:18 \(16 instructions\)"
     pattern = rf"! #1 conflicts bank conflicts: {place}, 32\.0× .* 97% of all wavefronts lost to conflicts"
     assert re.search(pattern, first_look_of(survey[1]))
+
+
+def test_lines_of_a_kernel_begin_with_the_probe_of_its_largest_loss(survey: tuple[Tool, str, Trace]) -> None:
+    tool, _, trace = survey
+    lines = tool("show", "lines", f"{trace.directory}:1").stdout
+    probes = ["smem_conflicts_by_line", "gmem_sectors_by_line", "divergence_by_line"]
+    assert re.findall(r"conflicts, launch 1 of #1, -p (\w+)", lines) == probes
+    assert re.search(r"^ +17  +32\.00 .*faults\.cu:18", lines, re.MULTILINE)
+    data = json.loads(tool("show", "lines", f"{trace.directory}:1", "--format", "json").stdout)["data"]
+    assert [data["probe"], *(other["probe"] for other in data["others"])] == probes
+    brief = tool("report", "--brief", str(trace.directory)).stdout
+    assert f"tui-probe show lines {trace.directory}:0\n" in brief or f"show lines {trace.directory}:1\n" in brief
+
+
+async def test_screen_shows_the_probe_of_a_finding(survey: tuple[Tool, str, Trace]) -> None:
+    """``!`` opens the table of bank conflicts, ``u`` the other probes, and the source has values of all probes."""
+    async with on_stage(Session(traces=(survey[2].directory,)), (120, 40)) as stage:
+        await stage.press("j", "enter", "exclamation_mark")
+        assert "-p smem_conflicts_by_line" in stage.inside
+        assert cursor_line(stage).split()[1:3] == ["17", "32.00"]
+        await stage.press("u")
+        assert "-p gmem_sectors_by_line" in stage.inside
+        await stage.press("2")
+        assert re.search(r"18 .*! bank conflicts", stage.inside), stage.inside
+        shown = set()
+        for _ in range(20):
+            shown |= set(re.findall(r"-p (\w+)", stage.inside))
+            await stage.press("u")
+        assert shown == {"smem_conflicts_by_line", "gmem_sectors_by_line", "divergence_by_line"}
 
 
 def test_probe_without_a_result_is_named(survey: tuple[Tool, str, Trace]) -> None:

@@ -44,7 +44,7 @@ class Spot:
     ``ptx`` are lines of ``pruned.ptx``, counted from 1, or offsets in machine code that was probed itself; of several
     the one that matters most comes first. ``probed`` is a line of ``probed.ptx`` that the other text has not.
     ``block`` is a number in the grid, ``warp`` one in the block, ``time`` in cycles since the launch began, ``address``
-    that of an access to memory.
+    that of an access to memory. ``probe`` is the probe whose value is meant, "" for any.
     """
 
     ptx: tuple[int, ...] = ()
@@ -54,6 +54,7 @@ class Spot:
     sm: int | None = None
     time: float | None = None
     address: int | None = None
+    probe: str = ""
 
     @classmethod
     def of_line(cls, line: int | None) -> Spot:
@@ -62,7 +63,7 @@ class Spot:
 
     def __bool__(self) -> bool:
         """True if any of its parts is known."""
-        return self != Spot()
+        return self != Spot(probe=self.probe)
 
     @property
     def in_code(self) -> bool:
@@ -77,7 +78,7 @@ class Spot:
     def over(self, before: Spot) -> Spot:
         """Return this spot, with missing positions in the code or in the run from ``before``."""
         code, run = self if self.in_code else before, self if self.in_run else before
-        return Spot(code.ptx, code.probed, run.block, run.warp, run.sm, run.time, run.address)
+        return Spot(code.ptx, code.probed, run.block, run.warp, run.sm, run.time, run.address, code.probe)
 
     def shares_code(self, other: Spot) -> bool:
         """True if one of them is a line of the other."""
@@ -177,6 +178,10 @@ class Document(BaseView):
     @abstractmethod
     def lines(self, width: int) -> Sequence[Line]:
         """All lines for a width; may be made on demand, so that only those visible cost anything."""
+
+    def whole_text(self, width: int) -> Sequence[Line]:
+        """The lines outside of a screen, where no key shows what ``lines`` leaves out."""
+        return self.lines(width)
 
     def pinned(self, width: int) -> int:
         """The number of the first lines that stay visible, such as the headings of a table."""

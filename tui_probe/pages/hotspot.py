@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.view import Document, Spot
 from tui_probe.errors import ProbeError
 from tui_probe.pages.findings_page import open_questions
 from tui_probe.pages.views import kind_of, kinds
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe, launch_findings
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_probe.probekit.finding import Finding
-    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.verdicts.findings import ResultFindings
 
 _PAGE_WIDTH: Final = 80
@@ -50,16 +50,17 @@ class Hotspot:
 
 
 def find_hotspot(source: ViewSource) -> Hotspot:
-    """Find the hotspot of the selected launch, or of the newest with a result; first that of the current page's probe.
+    """Find the hotspot of the selected launch, or of the newest with a result, by the findings of all its probes.
 
-    Reads results.
+    A source under one probe is a page of that probe: its flagged findings come first. Reads results.
     """
     findings = _findings_of_probes(source)
     unread = next((of_probe for of_probe in findings if of_probe.unread), None)
-    worst = _first_flagged([of_probe.worst for of_probe in findings])
-    line = next((finding for of_probe in findings for finding in of_probe.findings if finding.line), None)
+    worst = _first_flagged([(of_probe, of_probe.worst) for of_probe in findings])
+    lines = [(of_probe, _worst_line(of_probe)) for of_probe in findings]
+    line = _first_flagged(lines)
     if worst is not None or line is not None:
-        return Hotspot(_spot_of_finding(worst or line), _spot_of_finding(line))
+        return Hotspot(worst or line, line)
     if unread is not None:
         return Hotspot(why=f"the result could not be read: {unread.problem}")
     marked = _marked_spot(source) if findings else None
@@ -67,23 +68,31 @@ def find_hotspot(source: ViewSource) -> Hotspot:
 
 
 def _findings_of_probes(source: ViewSource) -> list[ResultFindings]:
-    """Findings of each probe, once."""
-    first = launch_findings(source)
-    others = [finding for finding in findings_by_probe(source) if first is None or finding.probe != first.probe]
-    return [*([] if first is None else [first]), *others]
+    """Findings of each probe, once: of a source under one probe this one, then by their largest loss."""
+    first = launch_findings(source) if source.kernel.probe else None
+    others = findings_by_probe(ViewSource(source.trace, source.kernel.kernel, source.launch))
+    ranked = sorted(others, key=lambda found: min((finding.order for finding in found.findings), default=(True, 0.0)))
+    if first is None:
+        return ranked
+    return [first, *(found for found in ranked if found.probe != first.probe)]
 
 
-def _first_flagged(worst: Sequence[Finding | None]) -> Finding | None:
-    """Sort findings: flagged ones come first."""
-    known = [finding for finding in worst if finding is not None]
-    return next((finding for finding in known if finding.stands_out), known[0] if known else None)
+def _worst_line(of_probe: ResultFindings) -> Finding | None:
+    return next((finding for finding in of_probe.findings if finding.line), None)
 
 
-def _spot_of_finding(finding: Finding | None) -> PageSpot | None:
+def _first_flagged(worst: Sequence[tuple[ResultFindings, Finding | None]]) -> PageSpot | None:
+    """Return the spot of the first flagged finding, else of the first."""
+    known = [(of_probe, finding) for of_probe, finding in worst if finding is not None]
+    flagged = (each for each in known if each[1].stands_out)
+    first = next(flagged, known[0] if known else None)
+    return None if first is None else _spot_of_finding(*first)
+
+
+def _spot_of_finding(of_probe: ResultFindings, finding: Finding) -> PageSpot:
     """Findings that name no page are about a line, and the code shows that."""
-    if finding is None:
-        return None
-    return PageSpot(finding.page or _CODE_PAGE, finding.spot, f"{finding.label}: {finding.words}")
+    spot = replace(finding.spot, probe="" if of_probe.probe == NO_PROBE else of_probe.probe)
+    return PageSpot(finding.page or _CODE_PAGE, spot, f"{finding.label}: {finding.words}")
 
 
 def _marked_spot(source: ViewSource) -> PageSpot | None:

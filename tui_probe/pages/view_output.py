@@ -38,7 +38,7 @@ def view_lines(view: View, width: int, height: int | None, *, ascii_only: bool =
     """The lines of a view: of a drawing exactly ``height``, of a document all, or the first ``height``."""
     lines: Sequence[Line]
     if isinstance(view, Document):
-        lines = view.lines(width)
+        lines = view.whole_text(width)
         lines = lines if height is None else lines[:height]
     else:
         work = view.prepare(width, height or 24)

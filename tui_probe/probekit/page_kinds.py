@@ -51,6 +51,10 @@ class ViewSource:
         """The kernel under each probe of the run, with the launch, or the nearest that had this probe."""
         return tuple(self._with(probed) for probed in self.kernel.by_probe())
 
+    def of_all_probes(self) -> tuple[ViewSource, ...]:
+        """``by_probe`` of the whole kernel, also of a source that is under one probe."""
+        return ViewSource(self.trace, self.kernel.kernel, self.launch).by_probe()
+
     def _named_probes(self) -> list[ProbedKernel]:
         return [probed for probed in self.kernel.by_probe() if probed.probe]
 
@@ -110,6 +114,8 @@ class ViewKind:
     """True if it is a drawing: a window that moves, a cursor, and a known hotspot."""
     fed_by: Callable[[], tuple[str, ...]] = tuple
     """The names of the probes whose results it shows, the one to run first; none if every kernel has what it shows."""
+    all_probes: bool = False
+    """True if it shows results of all probes of the run: of each the newest, if no launch was chosen."""
 
     @property
     def probes(self) -> tuple[str, ...]:

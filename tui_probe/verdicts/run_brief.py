@@ -43,6 +43,9 @@ _MANY: Final = 100
 _MAX_FINDINGS: Final = 3
 """Findings of a kernel."""
 _MAX_COMMANDS: Final = 4
+LINES_PAGE: Final = "lines"
+CODE_PAGE: Final = "ptx"
+"""Page of a finding about a line that names no page."""
 _NAME_CELLS: Final = 60
 _TEXT_CELLS: Final = 240
 _MAX_COMMAND: Final = 500
@@ -236,10 +239,12 @@ def _next_commands(trace: Trace, findings: Sequence[KernelFinding]) -> Iterator[
 
 def _all_commands(trace: Trace, findings: Sequence[KernelFinding]) -> Iterator[NextCommand]:
     ranked = sorted(findings, key=lambda each: each.order)
-    located = next((each for each in ranked if each.finding.line is not None), None)
-    if located is not None:
-        address = shell_word(f"{trace.directory}:{located.kernel.index}")
-        yield NextCommand("all lines of the kernel with the largest loss", f"tui-probe show lines {address}")
+    located = [each for each in ranked if each.finding.line is not None]
+    worst = next((each for each in located if each.finding.page == LINES_PAGE), next(iter(located), None))
+    if worst is not None:
+        address = shell_word(f"{trace.directory}:{worst.kernel.index}")
+        page = worst.finding.page or CODE_PAGE
+        yield NextCommand("all lines of the kernel with the largest loss", f"tui-probe show {page} {address}")
     questions = {probe.question.key: (probe.question.words, probe.name) for probe in all_probes() if probe.question}
     for finding in ranked:
         if finding.finding.asks in questions and finding.finding.stands_out:

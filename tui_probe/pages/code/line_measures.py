@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
@@ -12,6 +13,7 @@ from tui_probe.draw.spans import pad
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.pages.code.alignment import PARAMETER
+from tui_probe.pages.code.line_sources import line_sources
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.guard import ProbeCodeError
 from tui_probe.probekit.lines import LineMeasure, ShareValue, measure_named
@@ -56,6 +58,8 @@ class MeasureColumn:
     values: Mapping[int, LineValue]
     idle: frozenset[int] = frozenset()
     """Lines that were not executed."""
+    result: ProbeResult | None = None
+    """The result that it is of; None where all columns are of one."""
 
     @property
     def name(self) -> str:
@@ -141,9 +145,9 @@ class MeasureColumn:
 
 @dataclass(frozen=True)
 class LineMeasures:
-    """All quantities of a launch that a probe tells by line, the most telling one first.
+    """All quantities that probes measured by line: of each probe the most telling one first.
 
-    ``said`` is why there are none.
+    ``of`` is the result of the first probe, that with the largest loss. ``said`` is why there are no columns.
     """
 
     of: ProbeResult
@@ -152,19 +156,35 @@ class LineMeasures:
 
     @property
     def first(self) -> int:
-        """The column to begin with: the first in which lines differ."""
-        return next((place for place, column in enumerate(self.columns) if column.worst is not None), 0)
+        """The column to begin with: the first of the first probe in which lines differ."""
+        return self._first_of(self.columns[0].result) if self.columns else 0
+
+    def _first_of(self, result: ProbeResult | None) -> int:
+        own = [place for place, column in enumerate(self.columns) if column.result is result]
+        return next((place for place in own if self.columns[place].worst is not None), own[0])
+
+    def column_of_probe(self, probe: str, shown: int) -> int:
+        """The column to show for a probe: ``shown`` if it is of it, else its first; ``shown`` for an unknown one."""
+        if not self.columns or self._result(self.columns[shown]).probe == probe:
+            return shown
+        results = (column.result for column in self.columns if self._result(column).probe == probe)
+        result = next(results, None)
+        return shown if result is None else self._first_of(result)
+
+    def _result(self, column: MeasureColumn) -> ProbeResult:
+        return self.of if column.result is None else column.result
 
     def head(self, measure: MeasureColumn) -> str:
         """Title of the column."""
-        launch = self.of.which.partition(" of ")[0]
-        title = f"{measure.name}, -p {self.of.probe}, {launch}"
+        result = self._result(measure)
+        launch = result.which.partition(" of ")[0]
+        title = f"{measure.name}, -p {result.probe}, {launch}"
         if measure.worst is not None:
             title += f"; {WORST_MARK} the {measure.most}"
         without = {line for line, value in measure.values.items() if value is None}
         if without:
             title += f"; {NOT_MEASURED} not {'executed' if without <= measure.idle else 'counted'}"
-        return title + ("; simulated GPU" if self.of.simulated else "")
+        return title + ("; simulated GPU" if result.simulated else "")
 
     def words(self, line: int | None) -> list[str]:
         """All that was measured of a line, what says most at the end; or that it was not executed.
@@ -172,26 +192,37 @@ class LineMeasures:
         Empty where nothing is known of it.
         """
         known = [column for column in self.columns if line is not None and line in column.values]
-        if known and line in known[0].idle:
+        executed = [column for column in known if line not in column.idle]
+        if known and not executed:
             return ["not executed"]
-        return [_cell_text(column, line) for column in reversed(known) if line is not None]
+        texts = (_cell_text(column, line) for column in reversed(executed) if line is not None)
+        return list(dict.fromkeys(texts))
 
     def row(self, line: int | None) -> list[LineValue]:
         """The values of a line, None where nothing is known of it."""
         return [None if line is None else column.values.get(line) for column in self.columns]
 
     def about(self) -> dict[str, object]:
-        """Whose values they are, as data."""
+        """Whose values they are, as data; of several probes also each with its launch."""
+        results = list({id(result): result for result in map(self._result, self.columns)}.values())
         return {
-            "probe": self.of.probe,
-            "launch": self.of.launch.number if self.of.launch else None,
+            **_result_record(self.of),
             "problem": self.said or None,
+            **({"probes": [_result_record(result) for result in results]} if len(results) > 1 else {}),
         }
 
     @property
     def keys(self) -> list[str]:
-        """The names of the columns in data."""
-        return [column.of.key for column in self.columns]
+        """The names of the columns in data; of a name that an earlier probe has, with the probe before it."""
+        keys: list[str] = []
+        for column in self.columns:
+            key = column.of.key
+            keys.append(f"{self._result(column).probe}.{key}" if key in keys else key)
+        return keys
+
+
+def _result_record(result: ProbeResult) -> dict[str, object]:
+    return {"probe": result.probe, "launch": result.launch.number if result.launch else None}
 
 
 def column_key(measures: LineMeasures | None, place: int) -> str:
@@ -206,25 +237,44 @@ def column_index(measures: LineMeasures | None, key: str, otherwise: int) -> int
 
 
 def measures_of(source: ViewSource) -> LineMeasures | None:
-    """Return the measures of the lines of a launch, the newest of the kernel unless it says which.
+    """Return the measures of the lines of a launch by all probes, of their newest results unless it says which.
 
     None where there is nothing: another probe, no result. A result that cannot be read prevents no one from the code.
     """
     telling = probe_names_where(lambda probe: probe.lines)
     if no_result_reason(source, *telling) is not None:
         return None
-    whole, source = source, source.under(*telling)
+    known = [measured for of_probe in line_sources(source) if (measured := _measures_of_probe(of_probe)) is not None]
+    if not known:
+        return None
+    grouped = {name for measured in known[:1] for name in _group_names(measured.of)}
+    filled = [measured for measured in known if measured.columns and measured.of.probe not in grouped]
+    if not filled:
+        return known[0]
+    same = [measured for measured in filled if _in_sass(measured.of) == _in_sass(filled[0].of)]
+    return replace(filled[0], columns=tuple(column for measured in same for column in measured.columns))
+
+
+def _in_sass(result: ProbeResult) -> bool:
+    """Return whether the lines of a result are offsets in SASS."""
+    return result.kernel.info is not None and result.kernel.info.graft is not None
+
+
+def _group_names(result: ProbeResult) -> tuple[str, ...]:
+    """The probes whose rows are among those of a result."""
+    probe = probe_named(result.probe)
+    return () if probe is None or probe.lines is None else probe.lines.groups
+
+
+def _measures_of_probe(source: ViewSource) -> LineMeasures | None:
+    """Return the measures of one probe; None if its result cannot be read."""
     try:
         result = probe_results.read_result(source)
         size = result.result.path.stat().st_size
         if size > MAX_UNASKED_BYTES:
             return LineMeasures(result, (), f"a result of {units.size(size)} is read only by the page Lines")
-        measured = tuple(columns(*_rows_of_groups(whole, result)))
-        missing_text = (
-            ""
-            if measured
-            else f"{result.which.partition(' of ')[0]}: -p {result.probe} measured no line of this kernel"
-        )
+        measured = tuple(replace(column, result=result) for column in columns(*_rows_of_groups(source, result)))
+        missing_text = "" if measured else f"{result.which.partition(' of ')[0]}: {no_line_text(result)}"
         return LineMeasures(result, measured, missing_text)
     except ProbeCodeError as error:
         return LineMeasures(result, (), str(error))
@@ -232,11 +282,16 @@ def measures_of(source: ViewSource) -> LineMeasures | None:
         return None
 
 
+def no_line_text(result: ProbeResult) -> str:
+    """Return the text for a result without a line."""
+    return f"-p {result.probe} measured no line of this kernel"
+
+
 def _rows_of_groups(source: ViewSource, first: ProbeResult) -> tuple[LineSpec, LineRows]:
     """Return the rows of a result, and of the newest results of probes that measure other lines of the kernel."""
     spec, found = line_rows(first)
     rows = list(found.rows)
-    for other in source.by_probe() if spec.groups else ():
+    for other in source.of_all_probes() if spec.groups else ():
         is_group = analysis_name(other.kernel) in spec.groups and other.kernel.folder != first.kernel.folder
         if is_group and other.kernel.result_rows:
             result = probe_results.read_result(ViewSource(source.trace, other.kernel))
@@ -347,25 +402,36 @@ def measures_by_row(measures: LineMeasures, rows: Mapping[int, Sequence[int]]) -
 
     Quantities that can neither be added up nor be had from sums, such as shares and degrees, are left out.
     """
-    by_name = {column.name: column for column in measures.columns}
-    idle = frozenset(row for row, lines in rows.items() if _all_idle(measures.columns, lines))
-    columns = []
-    for column in measures.columns:
-        values: dict[int, LineValue] = {}
-        if column.of.rule == "sum":
-            values = _sums_by_row(column, rows)
-        elif column.of.rule == "ratio" and set(column.of.parts) <= by_name.keys():
-            over, under = (_sums_by_row(by_name[part], rows) for part in column.of.parts)
-            values = {row: _ratio_of(over[row], under[row]) for row in over.keys() & under.keys()}
-        elif column.of.rule == "share" and set(column.of.parts) <= by_name.keys():
-            over, under = (_sums_by_row(by_name[part], rows) for part in column.of.parts)
-            shares = {row: _ratio_of(over[row], under[row]) for row in over.keys() & under.keys()}
-            values = {row: ShareValue(share) if isinstance(share, float) else None for row, share in shares.items()}
-        elif column.of.rule == "first":
-            values = {row: column.values[line] for row, line in _first_measured_lines(column, rows)}
-        if values:
-            columns.append(MeasureColumn(column.of, dict(sorted(values.items())), idle))
+    columns: list[MeasureColumn] = []
+    for _, group in groupby(measures.columns, lambda column: id(column.result)):
+        columns += _columns_by_row(list(group), rows)
     return replace(measures, columns=tuple(columns))
+
+
+def _columns_by_row(of_probe: Sequence[MeasureColumn], rows: Mapping[int, Sequence[int]]) -> Iterable[MeasureColumn]:
+    """Yield the columns of one probe by row, those with a value only."""
+    by_name = {column.name: column for column in of_probe}
+    idle = frozenset(row for row, lines in rows.items() if _all_idle(of_probe, lines))
+    for column in of_probe:
+        if values := _values_by_row(column, by_name, rows):
+            yield replace(column, values=dict(sorted(values.items())), idle=idle)
+
+
+def _values_by_row(
+    column: MeasureColumn, by_name: Mapping[str, MeasureColumn], rows: Mapping[int, Sequence[int]]
+) -> dict[int, LineValue]:
+    """Combine the values of the lines of each row by the rule of the measure; none where no rule applies."""
+    if column.of.rule == "sum":
+        return _sums_by_row(column, rows)
+    if column.of.rule == "first":
+        return {row: column.values[line] for row, line in _first_measured_lines(column, rows)}
+    if column.of.rule not in ("ratio", "share") or not set(column.of.parts) <= by_name.keys():
+        return {}
+    over, under = (_sums_by_row(by_name[part], rows) for part in column.of.parts)
+    ratios = {row: _ratio_of(over[row], under[row]) for row in over.keys() & under.keys()}
+    if column.of.rule == "ratio":
+        return ratios
+    return {row: ShareValue(share) if isinstance(share, float) else None for row, share in ratios.items()}
 
 
 def _sums_by_row(column: MeasureColumn, rows: Mapping[int, Sequence[int]]) -> dict[int, LineValue]:

@@ -272,4 +272,5 @@ KIND: Final = ViewKind(
         " them. Otherwise only the declarations of registers differ. Unchanged lines are folded.",
     ),
     order=0,
+    all_probes=True,
 )

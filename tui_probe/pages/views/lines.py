@@ -11,10 +11,11 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.table_content import ColumnOrder, PageTexts, titled_table
 from tui_probe.draw.units import NOT_MEASURED, size
-from tui_probe.draw.view import Document, no_progress, with_progress
+from tui_probe.draw.view import Document, Spot, no_progress, with_progress
 from tui_probe.errors import TraceError
 from tui_probe.input_limits import PTX_TEXT
 from tui_probe.pages.code.line_measures import full_text, line_rows
+from tui_probe.pages.code.line_sources import line_sources
 from tui_probe.pages.table_page import TablePage
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.lines import ShareValue
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
-    from tui_probe.draw.view import Progress, Spot
+    from tui_probe.draw.view import Progress
     from tui_probe.probekit.lines import LineRow, LineRows, LineSpec, LineValue
     from tui_probe.trace.model import Kernel, Trace
 
@@ -46,33 +47,28 @@ LINES_ABOUT: Final = (
 )
 
 
-class LinesView(Document):
-    """One launch, line by line."""
+class ProbeLines:
+    """One launch, line by line, as one probe measured it."""
 
-    tells_at_once = True
-
-    def __init__(self, source: ViewSource, progress: Progress) -> None:
-        progress(0.0)
+    def __init__(self, source: ViewSource) -> None:
         self.result = probe_results.read_result(source)
-        self.title = f"Lines of {source.kernel.demangled}"
         self.lines_of, self.measured = line_rows(self.result)
         path = source.kernel.file("pruned.ptx")
         self._ptx = read_start(path, PTX_TEXT).decode("utf-8", "replace").split("\n") if path else []
-        self._graft = source.kernel.info is not None and source.kernel.info.graft is not None
-        self._names = _opcodes_or_none(source.kernel.folder) if self._graft else {}
+        self.graft = source.kernel.info is not None and source.kernel.info.graft is not None
+        self._names = _opcodes_or_none(source.kernel.folder) if self.graft else {}
         self.rows: Sequence[LineRow] = self.measured.rows
-        self._order = ColumnOrder()
-        progress(1.0)
+        self.order = ColumnOrder()
 
     def _code(self, row: LineRow) -> str:
         """The line of PTX; of machine code that was probed itself the name of the instruction."""
-        if self._graft:
+        if self.graft:
             return self._names.get(row.line, "")
         known = 1 <= row.line <= len(self._ptx)
         return " ".join(self._ptx[row.line - 1].split()) if known else ""
 
     def _columns(self) -> list[Column[LineRow]]:
-        names = dict.fromkeys(name for row in self.measured.rows for name in row.found)
+        names = self.value_names()
         ranks = {name: place for place, name in enumerate(names, 1)} | {self.lines_of.main: 0}
         return [
             Column("line", None, self._title("line"), self._place),
@@ -81,10 +77,14 @@ class LinesView(Document):
             Column("ptx", None, "instruction", self._code, False, narrow=_CODE),
         ]
 
+    def value_names(self) -> list[str]:
+        """The names of the values, in the order of their columns."""
+        return list(dict.fromkeys(name for row in self.measured.rows for name in row.found))
+
     def _title(self, key: str) -> str:
         """The title of a column, with an arrow if the rows are sorted by it."""
-        title = ("offset" if self._graft else "PTX line") if key == "line" else key
-        return f"{title} {self._order.arrow(key)}".rstrip()
+        title = ("offset" if self.graft else "PTX line") if key == "line" else key
+        return f"{title} {self.order.arrow(key)}".rstrip()
 
     def sortable(self) -> Mapping[str, str]:
         """The columns of positions and numbers."""
@@ -93,77 +93,27 @@ class LinesView(Document):
         names = dict.fromkeys(
             name for row in self.measured.rows for name in row.found if _sort_value(row, name) is not None
         )
-        return {"line": "offset" if self._graft else "PTX line", **{name: name for name in names}, "source": "source"}
+        return {"line": "offset" if self.graft else "PTX line", **{name: name for name in names}, "source": "source"}
 
-    @property
-    def sorted_column(self) -> str:
-        """The key of the column that was chosen."""
-        return self._order.key
-
-    def sort_by(self, key: str) -> None:
-        """The largest value first, of positions the first one; the same column again reverses the rows."""
-        self._order = self._order.choose(key, falling=key not in ("line", "source"))
-        self._arrange()
-
-    def _arrange(self) -> None:
-        self.rows = self._order.arranged(self.measured.rows, lambda row: _sort_value(row, self._order.key))
-
-    def choices(self) -> Mapping[str, Any]:
-        """The order."""
-        return {"order": self._order}
-
-    def choose(self, choices: Mapping[str, Any]) -> None:
-        """Restore the order, if the column exists."""
-        if choices["order"].key in self.sortable():
-            self._order = choices["order"]
-            self._arrange()
+    def sort(self, order: ColumnOrder) -> None:
+        """Arrange the rows in this order."""
+        self.order = order
+        self.rows = order.arranged(self.measured.rows, lambda row: _sort_value(row, order.key))
 
     def _place(self, row: LineRow) -> str:
-        return f"{row.line:#06x}" if self._graft else str(row.line)
+        return f"{row.line:#06x}" if self.graft else str(row.line)
 
-    def lines(self, width: int) -> Sequence[Line]:
+    def lines(self, width: int, notes: Sequence[str] = ()) -> Sequence[Line]:
+        """The table below a heading, with ``notes`` at its end."""
         head = f"{self.result.name}, {self.result.which}, -p {self.result.probe}"
         none = [] if self.measured.rows else ["no line was measured"]
         simulated = ["simulated GPU"] if self.result.simulated else []
-        return titled_table(head, self._columns(), self.rows, [*self.measured.notes, *none, *simulated], width)
+        texts = [*self.measured.notes, *none, *simulated, *notes]
+        return titled_table(head, self._columns(), self.rows, texts, width)
 
-    def pinned(self, width: int) -> int:
-        del width
-        return _CODE_HEADINGS if self.measured.rows else 1
-
-    def counted(self) -> int:
-        """Number of rows, without the notes."""
-        return len(self.measured.rows)
-
-    def gutter(self, width: int) -> int:
-        """The whole row."""
-        return width
-
-    def ptx_line(self, number: int, width: int) -> int | None:
-        """Return the PTX line of a row; None for other lines."""
-        place = number - self.pinned(width)
-        return self.rows[place].line or None if 0 <= place < len(self.rows) else None
-
-    def place_of(self, ptx_line: int, width: int) -> int | None:
-        """The first row of a line."""
-        places = (place for place, row in enumerate(self.rows) if row.line == ptx_line)
-        place = next(places, None)
-        return None if place is None else place + self.pinned(width)
-
-    def missing_reason(self, spot: Spot) -> str:
-        """Most lines touch nothing that is measured."""
-        if spot.probed is not None:
-            return f"line {spot.probed} of probed.ptx is part of the probe and is not measured"
-        return f"{long_position(spot.ptx[0])} was not measured" if spot.ptx else ""
-
-    def no_target_reason(self, number: int, width: int) -> str:
-        """Rows of no line, and notes."""
-        del number, width
-        return "this row has no line of code; choose another row"
-
-    def target_view(self) -> str:
-        """The code."""
-        return "sass" if self._graft else "ptx"
+    def row_of(self, ptx_line: int) -> int | None:
+        """The place of the first row of a line."""
+        return next((place for place, row in enumerate(self.rows) if row.line == ptx_line), None)
 
     def record(self) -> dict[str, Any]:
         """Return the JSON record of every line with its values."""
@@ -175,12 +125,174 @@ class LinesView(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        names = list(dict.fromkeys(name for row in self.measured.rows for name in row.found))
-        place, code = ("offset", "opcode") if self._graft else ("line", "ptx")
+        """Yield the headings, then a row per line."""
+        names = self.value_names()
+        place, code = ("offset", "opcode") if self.graft else ("line", "ptx")
         yield [place, "file", "source_line", *(name.replace(" ", "_") for name in names), code]
         for row in self.measured.rows:
             file, number = row.source if row.source else (None, None)
             yield [row.line, file, number, *(row.found.get(name) for name in names), self._code(row)]
+
+
+class LinesView(Document):
+    """Lines by one probe at a time, first that with the largest loss; ``unit`` goes to the next."""
+
+    tells_at_once = True
+
+    def __init__(self, source: ViewSource, progress: Progress) -> None:
+        self.title = f"Lines of {source.kernel.demangled}"
+        self.parts, self._problems = _read_parts(line_sources(source) or [source], progress)
+        self._place = 0
+        progress(1.0)
+
+    @property
+    def part(self) -> ProbeLines:
+        """The lines that are shown."""
+        return self.parts[self._place]
+
+    def sortable(self) -> Mapping[str, str]:
+        """The columns of positions and numbers."""
+        return self.part.sortable()
+
+    @property
+    def sorted_column(self) -> str:
+        """The key of the column that was chosen."""
+        return self.part.order.key
+
+    def sort_by(self, key: str) -> None:
+        """The largest value first, of positions the first one; the same column again reverses the rows."""
+        self.part.sort(self.part.order.choose(key, falling=key not in ("line", "source")))
+
+    def commands(self) -> Mapping[str, str]:
+        """The next probe."""
+        return {"unit": f"next probe: {self._next.result.probe}"} if len(self.parts) > 1 else {}
+
+    @property
+    def _next(self) -> ProbeLines:
+        return self.parts[(self._place + 1) % len(self.parts)]
+
+    def press(self, command: str) -> str | None:
+        """Go to the next probe."""
+        if command == "unit":
+            self._place = (self._place + 1) % len(self.parts)
+        return None
+
+    def choices(self) -> Mapping[str, Any]:
+        """The probe and the order."""
+        return {"order": self.part.order, "probe": self.part.result.probe}
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        """Restore probe and order, if they exist."""
+        self._turn_to_probe(choices["probe"])
+        if choices["order"].key in self.sortable():
+            self.part.sort(choices["order"])
+
+    def _turn_to_probe(self, probe: str) -> bool:
+        places = (place for place, part in enumerate(self.parts) if part.result.probe == probe)
+        before, self._place = self._place, next(places, self._place)
+        return self._place != before
+
+    def status(self) -> list[str]:
+        """The place of the shown probe among several."""
+        return [f"probe {self._place + 1} of {len(self.parts)}"] if len(self.parts) > 1 else []
+
+    def lines(self, width: int) -> Sequence[Line]:
+        return self.part.lines(width, self._problems)
+
+    def whole_text(self, width: int) -> Sequence[Line]:
+        """The tables of all probes that measured a line, below one another."""
+        filled = [part for part in self.parts if part.measured.rows] or self.parts[:1]
+        tables = [part.lines(width, self._problems if part is filled[-1] else ()) for part in filled]
+        return [line for place, table in enumerate(tables) for line in (*([()] if place else []), *table)]
+
+    def pinned(self, width: int) -> int:
+        del width
+        return _CODE_HEADINGS if self.part.measured.rows else 1
+
+    def counted(self) -> int:
+        """Number of rows, without the notes."""
+        return len(self.part.measured.rows)
+
+    def gutter(self, width: int) -> int:
+        """The whole row."""
+        return width
+
+    def ptx_line(self, number: int, width: int) -> int | None:
+        """Return the PTX line of a row; None for other lines."""
+        place = number - self.pinned(width)
+        return self.part.rows[place].line or None if 0 <= place < len(self.part.rows) else None
+
+    def spot(self, number: int, width: int) -> Spot:
+        """The line by this probe."""
+        spot = super().spot(number, width)
+        return replace(spot, probe=self.part.result.probe) if spot else spot
+
+    def turn_to(self, spot: Spot) -> bool:
+        """Show the probe that the spot names, else one with the line if the shown one has not."""
+        if spot.probe and self._turn_to_probe(spot.probe):
+            return True
+        if not spot.ptx or any(self.part.row_of(line) is not None for line in spot.ptx):
+            return False
+        others = (part for part in self.parts if any(part.row_of(line) is not None for line in spot.ptx))
+        other = next(others, None)
+        return other is not None and self._turn_to_probe(other.result.probe)
+
+    def place_of(self, ptx_line: int, width: int) -> int | None:
+        """The first row of a line."""
+        place = self.part.row_of(ptx_line)
+        return None if place is None else place + self.pinned(width)
+
+    def missing_reason(self, spot: Spot) -> str:
+        """Most lines touch nothing that is measured."""
+        if spot.probed is not None:
+            return f"line {spot.probed} of probed.ptx is part of the probe and is not measured"
+        if not spot.ptx:
+            return ""
+        by = f" by -p {self.part.result.probe}" if len(self.parts) > 1 else ""
+        return f"{long_position(spot.ptx[0])} was not measured{by}"
+
+    def no_target_reason(self, number: int, width: int) -> str:
+        """Rows of no line, and notes."""
+        del number, width
+        return "this row has no line of code; choose another row"
+
+    def target_view(self) -> str:
+        """The code."""
+        return "sass" if self.part.graft else "ptx"
+
+    def record(self) -> dict[str, Any]:
+        """Return the JSON record of the first probe; the other probes have one each in ``others``."""
+        first, *others = [part.record() for part in self.parts]
+        return {**first, **({"others": others} if others else {})}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """The lines of the first probe; of several probes, further columns for the others and the probe last."""
+        if len(self.parts) == 1:
+            yield from self.part.cells()
+            return
+        tables = [list(part.cells()) for part in self.parts]
+        keys = list(dict.fromkeys(str(key) for head, *_ in tables for key in head))
+        yield [*keys, "probe"]
+        for part, (head, *rows) in zip(self.parts, tables, strict=True):
+            for row in rows:
+                values = dict(zip(map(str, head), row, strict=True))
+                yield [*(values.get(key) for key in keys), part.result.probe]
+
+
+def _read_parts(sources: Sequence[ViewSource], progress: Progress) -> tuple[list[ProbeLines], list[str]]:
+    """Return the lines of each probe, those without a line last, and why a result could not be read.
+
+    Raises TraceError if none can be read.
+    """
+    parts, errors = [], []
+    for source in with_progress(sources, progress):
+        try:
+            parts.append(ProbeLines(source))
+        except TraceError as error:
+            errors.append(error)
+    if not parts:
+        raise errors[0]
+    return sorted(parts, key=lambda part: not part.measured.rows), [safe(str(error)) for error in errors]
 
 
 def _opcodes_or_none(folder: Path | None) -> dict[int, str]:
@@ -221,13 +333,15 @@ KIND: Final = ViewKind(
     LinesView,
     explanation=(
         "One row per instruction of pruned.ptx, or of SASS if the probe is in SASS, with its source line, sorted by"
-        " importance. The columns are the values of the probe; – means not measured.",
+        " importance. The columns are the values of one probe; – means not measured. Of several probes the page"
+        " begins with that of the largest loss, and u shows the next; tui-probe show lines prints all.",
         "Sectors per request: with adjacent lanes, accesses of 4, 8 or 16 bytes per lane need 4, 8 or 16 sectors;"
         " more are wasted. Degree: shared memory wavefronts divided by the minimum. Lanes: active lanes of the 32 in a"
         " warp.",
     ),
     order=20,
     fed_by=lambda: probe_names_where(lambda probe: probe.lines),
+    all_probes=True,
 )
 
 

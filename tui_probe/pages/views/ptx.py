@@ -14,6 +14,7 @@ from tui_probe.pages.code.alignment import PARAMETER, align_probed
 from tui_probe.pages.code.code_lines import colored_code, printable_code, read_lines, without_edit_mark
 from tui_probe.pages.code.kernel_sass import no_ptx_reason
 from tui_probe.pages.code.line_measures import MeasureMargin, column_index, column_key, measures_of
+from tui_probe.pages.code.line_sources import flag_spans, flagged_lines
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.trace.kernel_files import long_position
 from tui_probe.trace.source_lines import SourceLines, source_position
@@ -41,8 +42,11 @@ class PtxView(Document):
         texts: Mapping[str, list[str]],
         sources: SourceLines | None = None,
         measures: LineMeasures | None = None,
+        flags: Mapping[int, str] | None = None,
     ) -> None:
         self.title = title
+        self._flags = flags or {}
+        """Names of flagged findings, by line of the pruned text."""
         self.texts = texts
         self.sources = sources or SourceLines({})
         self.variant = next(iter(texts))
@@ -117,6 +121,7 @@ class PtxView(Document):
             *adjacent,
             (" ", ""),
             *colored_code(printable_code(without_edit_mark(self.text[number])), role),
+            *flag_spans(self._flags.get(line or 0, "")),
         )
 
     def _begins(self, number: int) -> bool:
@@ -140,7 +145,8 @@ class PtxView(Document):
             return [f"of the probe {pair.owner}"] if pair.owner not in ("", PARAMETER) else []
         line = self.ptx_line(number, width)
         source = None if line is None else source_position(self.sources.ptx_line(line))
-        return [*(self._measured.words(line) if self._measured else []), *([source] if source else [])]
+        measured, flag = self._measured.words(line) if self._measured else [], self._flags.get(line or 0)
+        return [*filter(None, [flag]), *measured, *filter(None, [source])]
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """Return the line of the pruned text; None for a line of the probe."""
@@ -170,14 +176,20 @@ class PtxView(Document):
         return "this line was not measured; press . for the next measured line"
 
     def turn_to(self, spot: Spot) -> bool:
+        """The values of the probe that the spot names, and the text that has its line."""
+        before = self.shown, self.variant
+        if self.measures is not None and spot.probe:
+            self.shown = self.measures.column_of_probe(spot.probe, self.shown)
+        self.variant = self._text_with(spot)
+        return (self.shown, self.variant) != before
+
+    def _text_with(self, spot: Spot) -> str:
         """The probed text for a line of the probe; for others the pruned one, where the one shown lacks them."""
         wanted = "pruned" if spot.probed is None else "probed"
-        if not spot.in_code or wanted not in self.texts or wanted == self.variant:
-            return False
-        if spot.probed is None and any(self._index_of(line) is not None for line in spot.ptx):
-            return False
-        self.variant = wanted
-        return True
+        if not spot.in_code or wanted not in self.texts:
+            return self.variant
+        shown = spot.probed is None and any(self._index_of(line) is not None for line in spot.ptx)
+        return self.variant if shown else wanted
 
     def place_of_spot(self, spot: Spot, width: int) -> int | None:
         """Also a line of the probe, in the probed text."""
@@ -309,7 +321,8 @@ def _open(source: ViewSource, progress: Progress) -> PtxView:
                 raise TraceError(f"{path}: {error.strerror or error}") from error
     folder = source.kernel.folder
     sources = None if folder is None else SourceLines.of(folder)
-    return PtxView(f"PTX of {source.kernel.demangled}", texts, sources, measures_of(source))
+    title, measures = f"PTX of {source.kernel.demangled}", measures_of(source)
+    return PtxView(title, texts, sources, measures, flagged_lines(source))
 
 
 KIND: Final = ViewKind(
@@ -321,7 +334,8 @@ KIND: Final = ViewKind(
     explanation=(
         "The PTX of the kernel: probed (as it ran), pruned (only this kernel), or original (as in the image). A PTX"
         " line on other pages, such as PTX:32, is a line of the pruned text. Lines of the probed text show that number"
-        " first, then their own number.",
+        " first, then their own number. u shows the next column of values; ! and a name mark lines with a finding.",
     ),
     order=0,
+    all_probes=True,
 )

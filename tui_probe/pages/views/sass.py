@@ -396,4 +396,5 @@ KIND: Final = ViewKind(
         " SASS is shown.",
     ),
     order=0,
+    all_probes=True,
 )

@@ -23,6 +23,7 @@ from tui_probe.pages.code.line_measures import (
     measures_by_row,
     measures_of,
 )
+from tui_probe.pages.code.line_sources import flag_spans, flagged_lines
 from tui_probe.pages.code.syntax import colored_source
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.trace.kernel_files import Offset, long_position
@@ -56,9 +57,16 @@ class SourceView(Document):
     counted_as = "row"
 
     def __init__(
-        self, title: str, lines: SourceLines, files: SourceFiles, measures: LineMeasures | None = None
+        self,
+        title: str,
+        lines: SourceLines,
+        files: SourceFiles,
+        measures: LineMeasures | None = None,
+        flags: Mapping[int, str] | None = None,
     ) -> None:
         self.title = title
+        self._flags = flags or {}
+        """Names of flagged findings, by line of PTX."""
         self._code = ptx_lines_by_source(lines)
         self._graft = any(isinstance(line, Offset) for line in lines.lines)
         self._order = files_by_ptx_lines(self._code)
@@ -80,6 +88,10 @@ class SourceView(Document):
     def _code_of(self, row: SourceRow) -> list[int]:
         """The lines of ``pruned.ptx`` that came from a row, counted from 1."""
         return self._code.get(SourceLine(row.file, row.line), []) if row.line else []
+
+    def _flag(self, number: int) -> str:
+        """The names of the flagged findings of a row; "" for none."""
+        return ", ".join(dict.fromkeys(self._flags[line] for line in self._ptx.get(number, ()) if line in self._flags))
 
     def _rows_of(self, file: str) -> Iterator[SourceRow]:
         """The heading and the lines of a file; with folding those near code."""
@@ -126,6 +138,7 @@ class SourceView(Document):
             *margin.of_line(number),
             (" ", ""),
             *self._code_spans(number, row),
+            *flag_spans(self._flag(number)),
         )
 
     def _code_spans(self, number: int, row: SourceRow) -> Line:
@@ -162,7 +175,8 @@ class SourceView(Document):
         if not code:
             return []
         place = source_position(SourceLine(self.rows[number].file, self.rows[number].line))
-        return [place, _code_lines_text(code), *(self.measures.words(number) if self.measures else [])]
+        measured = self.measures.words(number) if self.measures else []
+        return [*filter(None, [self._flag(number)]), place, _code_lines_text(code), *measured]
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """The first that came from it; of those that were measured, if any was."""
@@ -176,6 +190,13 @@ class SourceView(Document):
     def spot(self, number: int, width: int) -> Spot:
         """All lines of PTX that it became."""
         return Spot(tuple(self._best_first(number - self.pinned(width))))
+
+    def turn_to(self, spot: Spot) -> bool:
+        """Show the values of the probe that the spot names."""
+        before = self.shown
+        if self.measures is not None and spot.probe:
+            self.shown = self.measures.column_of_probe(spot.probe, before)
+        return self.shown != before
 
     def missing_reason(self, spot: Spot) -> str:
         """Not all lines came from one of source."""
@@ -372,7 +393,8 @@ def _open(source: ViewSource, progress: Progress) -> SourceView:
     lines = SourceLines.of(folder) if folder else SourceLines({})
     progress(0.5)
     files = SourceFiles(source.trace.directory)
-    return SourceView(f"Source of {source.kernel.demangled}", lines, files, measures_of(source))
+    title, measures = f"Source of {source.kernel.demangled}", measures_of(source)
+    return SourceView(title, lines, files, measures, flagged_lines(source))
 
 
 KIND: Final = ViewKind(
@@ -383,10 +405,12 @@ KIND: Final = ViewKind(
     _open,
     explanation=(
         "The source lines of the PTX, from copies made while the program ran. Lines without code are dimmed. Next to"
-        " each line are the probe's values for all its PTX instructions: sums, and ratios of sums.",
+        " each line are the values of the probes for all its PTX instructions: sums, and ratios of sums. u shows the"
+        " next column. ! and a name mark lines with a finding.",
         "On the screen, m marks the first and a second m the last line of a range. R then runs the program again and"
         " measures the time of each warp in this range, including inlined code (run --between).",
     ),
     order=90,
     short="Src",
+    all_probes=True,
 )

@@ -198,4 +198,5 @@ KIND: Final = ViewKind(
     order=0,
     short="Sum",
     grows=True,
+    all_probes=True,
 )

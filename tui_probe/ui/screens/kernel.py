@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import width
 from tui_probe.draw.view import Spot
@@ -94,14 +95,20 @@ class KernelScreen(PagedScreen):
     def page(self, name: str) -> PageSpec | None:
         """Return the page of all launches if none was chosen and the page allows it, else of one."""
         kind = kind_of(name)
-        source = self._of if name in FIXED_PAGES or kind.grows else self._at
+        source = self._of if name in FIXED_PAGES or kind.grows or kind.all_probes else self._at
         return None if source is None else page_spec(kind, source)
 
     @property
     def about(self) -> ViewSource | None:
         """The launch that is shown: of several probes of the run one that the page can show."""
-        at = self._at
-        return None if at is None else at.under_named(*kind_of(self.current).probes)
+        at, kind = self._at, kind_of(self.current)
+        return at if at is None or kind.all_probes else at.under_named(*kind.probes)
+
+    @property
+    def _shows_newest_results(self) -> bool:
+        """True if the page has the newest result of each of several probes, which are of several launches."""
+        several = self._of is not None and self._of.launch is None and len(self._of.kernel.by_probe()) > 1
+        return several and kind_of(self.current).all_probes
 
     def look(self) -> None:
         """Show another kernel if the table lost this one; read what grows again while it is still launched."""
@@ -134,12 +141,19 @@ class KernelScreen(PagedScreen):
         newer = f", {keys.key_of('next_launch')} newer" if self._has_newer() else ""
         status = (f"✘ {kernel.status}", "failed") if kernel.failures else (kernel.status, kernel.status)
         room = cells - len(status[0]) - len(newer) - 10
-        launch = launch_text(source)
+        launch = self._launch_words(source)
         if width(kernel.demangled) + width(launch) > room:
-            launch = launch_text(source, brief=True)
+            launch = self._launch_words(source, brief=True)
         right: Line = ((launch, "dim"), (newer, "accent"), ("  ", ""), status)
         name = shorten(kernel.demangled, max(10, room - width(launch)))
         return ((f" #{kernel.index} ", "dim"), (name, "title")), right
+
+    def _launch_words(self, source: ViewSource, *, brief: bool = False) -> str:
+        """The launch, or that the page has launches of several probes, which it names itself."""
+        launches = source.kernel.launches
+        if self._shows_newest_results and launches > 1:
+            return f"newest results of {units.counted(launches, 'launch')}"
+        return launch_text(source, brief=brief)
 
     def run_line(self, *, brief: bool = False) -> Line:
         """Return the state of the run, or only whether it is simulated."""
@@ -175,6 +189,10 @@ class KernelScreen(PagedScreen):
     def action_again(self) -> None:
         """Run the program again, to ask what this kernel's results leave open; first what this page lacks."""
         self._ask(self._view.marked_option() or (f"-p {self._lacking}" if self._lacking else ""))
+
+    def action_worst(self) -> None:
+        """Go to the hotspot: of all probes, or of the one that this page is of."""
+        self.hotspot_jump.go(self._of if self._shows_newest_results else self.about)
 
     def action_probe(self) -> None:
         """Show the probe's source for what is at the cursor; going back returns here."""
