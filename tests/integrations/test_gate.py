@@ -88,6 +88,13 @@ def test_verdict_on_times_states_its_interval(ratio: float, noise: float, verdic
     assert " to " in judged.why
 
 
+def test_one_disturbed_run_decides_nothing() -> None:
+    disturbed = [*blocks(1, 0.001, 7, 1), (1e-6, 1.5e-6)]
+    interval = time_interval(disturbed)
+    assert interval is not None
+    assert time_verdict(interval, 0.01) == "same"
+
+
 def test_too_few_blocks_give_no_verdict() -> None:
     (judged,) = judge_times({"gemm": blocks(2, 0, 3, 1)}, 0.01)
     assert (judged.verdict, judged.before) == ("cannot tell", "–")

@@ -177,6 +177,8 @@ def _judged_times(arguments: argparse.Namespace, folder: Path) -> tuple[list[Jud
             trace = _traced(arguments, commands[program], folder, _TIMES)
         return _kernel_times(trace, arguments.kernel)
 
+    for command in commands.values():
+        _traced(arguments, command, folder, _TIMES)  # the first run finds cold caches and clocks
     blocks: dict[str, list[tuple[float, float]]] = {}
     for _ in range(arguments.repeats):
         runs = [timed(program) for program in ("baseline", "now", "now", "baseline")]
