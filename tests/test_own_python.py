@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import tests
 from tests.patience import HANG
 from tui_probe.own_python import own_environment
 
+_COMPILED = shutil.ignore_patterns("__pycache__")
 MODULE = "raise SystemExit('this module is the program\\'s')"
 
 
@@ -55,6 +58,21 @@ def test_own_environment_finds_the_same_modules(tmp_path: Path, monkeypatch: pyt
     program = "import queue, sys, tui_probe; sys.exit(3)"
     done = subprocess.run([sys.executable, "-P", "-c", program], env=own_environment(), stdin=subprocess.DEVNULL)
     assert done.returncode == 3
+
+
+@pytest.mark.parametrize(("variable", "is_in_cache"), [("1", True), ("", False)])
+def test_bytecode_is_kept_where_python_is_told_to_write_none(tmp_path: Path, variable: str, is_in_cache: bool) -> None:
+    """An installation without compiled modules: those of uv, read by a container with PYTHONDONTWRITEBYTECODE."""
+    package = tmp_path / "site" / "tui_probe"
+    shutil.copytree(Path(tests.__file__).parents[1] / "tui_probe", package, ignore=_COMPILED)
+    unset = {"PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"}
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    environment |= {"PYTHONDONTWRITEBYTECODE": variable, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    program = "from tui_probe.own_python import keep_bytecode; keep_bytecode(); import tui_probe.errors"
+    command = [sys.executable, "-S", "-c", program]  # without the finder of an editable installation
+    subprocess.run(command, cwd=package.parent, env=environment, check=True, timeout=HANG)
+    assert any((tmp_path / "cache").rglob("tui-probe/bytecode/**/errors.*.pyc")) == is_in_cache
+    assert any(package.rglob("*.pyc")) == (not is_in_cache)
 
 
 def test_output_encoding_is_followed(tmp_path: Path) -> None:

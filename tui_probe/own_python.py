@@ -45,6 +45,30 @@ def leave_settings_to_program() -> None:
         return
 
 
+def keep_bytecode() -> None:
+    """Let Python keep compiled modules in tui-probe's cache, where it would compile them at each start.
+
+    That is half a second per process. It happens in containers that set PYTHONDONTWRITEBYTECODE or install packages
+    where the user cannot write, if the installer has compiled none, such as uv.
+    """
+    compiled, cache = __spec__.cached, cache_home()
+    is_kept = os.access(os.path.dirname(_MAIN), os.W_OK) and not sys.dont_write_bytecode
+    if is_kept or sys.pycache_prefix or cache is None or compiled is None or os.path.exists(compiled):
+        return
+    sys.pycache_prefix, sys.dont_write_bytecode = os.path.join(cache, "bytecode"), False
+
+
+def cache_home() -> str | None:
+    """``$XDG_CACHE_HOME/tui-probe``, else below ``~/.cache``; None where there is no home."""
+    chosen = os.environ.get("XDG_CACHE_HOME", "")
+    if not chosen.startswith("/"):  # a relative path is to be ignored: XDG Base Directory Specification
+        home = os.path.expanduser("~")
+        if not home.startswith("/"):
+            return None
+        chosen = os.path.join(home, ".cache")
+    return os.path.join(chosen, "tui-probe")
+
+
 def find_package_again() -> None:
     """Find this package where it was after such a start, and others of PYTHONPATH behind all that are installed."""
     place = os.path.dirname(os.path.dirname(_MAIN))
@@ -64,4 +88,6 @@ def follow_output_encoding() -> None:
 def own_environment() -> dict[str, str]:
     """The environment for another Python of tui-probe, which finds the same modules as this one."""
     followed = {name: value for name, value in os.environ.items() if name not in MEANT_FOR_PROGRAMS}
+    if sys.pycache_prefix:
+        followed |= {"PYTHONPYCACHEPREFIX": sys.pycache_prefix, "PYTHONDONTWRITEBYTECODE": ""}
     return followed | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.own_python import cache_home
 from tui_probe.trace.plain_file import open_flags
 
 if TYPE_CHECKING:
@@ -127,13 +128,8 @@ def _unfinished_path(path: Path) -> Path:
 
 def default_cache_directory(what: str = "kernels") -> Path | None:
     """``$XDG_CACHE_HOME/tui-probe/WHAT``, else below ``~/.cache``; None where there is no home."""
-    chosen = os.environ.get("XDG_CACHE_HOME", "")
-    if not chosen.startswith("/"):  # a relative path is to be ignored: XDG Base Directory Specification
-        try:
-            chosen = str(Path.home() / ".cache")
-        except RuntimeError:
-            return None
-    return Path(chosen) / "tui-probe" / what
+    home = cache_home()
+    return None if home is None else Path(home) / what
 
 
 @dataclass(frozen=True, slots=True)
