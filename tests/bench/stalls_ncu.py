@@ -1,14 +1,17 @@
 """Compare the waits of ``-p stalls`` with the samples of Nsight Compute, instruction by instruction, on a GPU.
 
-    python -m tests.bench.stalls_ncu [--kernel REGEX] [--sudo] -- PROGRAM ...
+    python -m tests.bench.stalls_ncu --kernels A:B [--save FOLDER] -- PROGRAM ...
+    python -m tests.bench.stalls_ncu --kernels A:B --saved FOLDER
 
-PROGRAM should launch the kernel at least five times: four launches are probed, one is sampled by ncu, which needs
-permission for performance counters. Programs that were meant: those of ``tests/gpu/programs`` (``attention.py``,
-``cutlass_gemm.cu``, ``library_kernels.py`` with cuBLAS and CUB, ``triton_kernel.py``, ``memory_patterns.cu``).
+``A`` and ``B`` are parts of names of kernels. PROGRAM should launch each at least six times: four launches are probed,
+all are sampled by ncu, which needs permission for performance counters. ``--saved`` compares what ``--save`` has left.
+Programs that were meant: ``tests/bench/programs/stall_kernels.py`` and ``.cu``, and of ``tests/gpu/programs``
+``attention.py`` and ``cutlass_warp_specialised.cu``.
 
-Nsight Compute shows the wait of a ``DEPBAR``, ``BAR``, ``MEMBAR`` or ``WARPGROUP`` at the next instruction, so the
-samples behind such a site are its own. Goals: the same longest wait, a rank correlation of at least 0.9 over sites
-above 1 % on either side, the three largest within 25 %. The cost is printed as the page states it, goal 1.10.
+Compared are the states long and short scoreboard, barrier, gmma and membar. Nsight Compute shows a wait of ``BAR``,
+``DEPBAR`` and the like at an instruction behind it: those samples are of the instruction that waits. Clocks and caches
+are as in the run: ncu neither locks nor flushes them. Goals: the same longest wait, a rank correlation of at least 0.9
+over sites above 1 % on either side, the three largest within 25 %, and at most 1.10 times as long with the probe.
 """
 
 from __future__ import annotations
@@ -22,21 +25,58 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-STATES: Final = ("long_scoreboard", "short_scoreboard", "barrier", "gmma", "membar")
-_METRICS: Final = ",".join(f"smsp__pcsamp_warps_issue_stalled_{state}" for state in STATES)
-_TOTAL: Final = "smsp__pcsamp_sample_count"
-_SHOWN_BEHIND: Final = ("DEPBAR", "BAR", "MEMBAR", "WARPGROUP", "UCGABAR", "ERRBAR")
+STATES: Final = ("long_sb", "short_sb", "barrier", "gmma", "membar")
+_SHOWN_BEHIND: Final = {
+    "barrier": ("BAR", "UCGABAR"),
+    "membar": ("MEMBAR", "ERRBAR"),
+    "long_sb": ("DEPBAR",),
+}
+"""By state: instructions that ncu shows at one behind them."""
+_FARTHEST: Final = 16
+"""Instructions behind, at most."""
 _WORD_BYTES: Final = 16
 _NOTABLE: Final = 0.01
 _LARGEST: Final = 3
+_TIE: Final = 0.95
+"""Part of the longest wait from which on another one is as long, within what samples vary."""
 _TOOL: Final = [sys.executable, "-m", "tui_probe"]
+_NCU: Final = (
+    "--section SourceCounters --clock-control none --cache-control none --page source --csv --print-source sass -c 64"
+)
+
+
+@dataclass
+class Samples:
+    """Samples of a kernel's launches: all, and by offset those of each state; ``opcodes`` by offset."""
+
+    total: float = 0
+    by_offset: dict[int, Counter[str]] = field(default_factory=dict)
+    opcodes: dict[int, str] = field(default_factory=dict)
+
+    def shares(self) -> dict[int, float]:
+        """Return the part of all samples in the compared states, by the offset of the instruction that waits."""
+        shares: dict[int, float] = defaultdict(float)
+        for at, states in self.by_offset.items():
+            for state in STATES:
+                shares[self._waiting(at, state)] += states[state] / self.total
+        return dict(shares)
+
+    def _waiting(self, at: int, state: str) -> int:
+        """Return the offset of the instruction that waits where ncu shows a wait at ``at``."""
+        names = _SHOWN_BEHIND.get(state, ())
+        if self.opcodes[at].startswith((*names, "WARPGROUP")) and state != "long_sb":
+            return at
+        farthest = 1 if state == "long_sb" else _FARTHEST
+        before = (at - _WORD_BYTES * steps for steps in range(1, farthest + 1))
+        return next((place for place in before if names and self.opcodes.get(place, "").startswith(names)), at)
 
 
 @dataclass(frozen=True)
@@ -60,9 +100,9 @@ def agreement(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Agreeme
     first = sorted(theirs, key=theirs.__getitem__, reverse=True)[:_LARGEST]
     top = max(ours, key=ours.__getitem__, default=None)
     return Agreement(
-        same_top=bool(first) and top == first[0],
+        same_top=top is not None and theirs[top] >= _TIE * theirs[first[0]],
         correlation=rank_correlation([ours[at] for at in notable], [theirs[at] for at in notable]),
-        largest=tuple((at, ours[at], theirs[at]) for at in first),
+        largest=tuple((at, ours[at], theirs[at]) for at in first if theirs[at] >= _NOTABLE),
     )
 
 
@@ -83,24 +123,27 @@ def _ranks(values: Sequence[float]) -> list[float]:
     return [order.index(value) + (order.count(value) + 1) / 2 for value in values]
 
 
-def samples_by_offset(text: str) -> dict[int, float]:
-    """Return the part of all samples in the compared states by offset, of ncu's source page as CSV, for one kernel."""
-    start = next(at for at, line in enumerate(text.splitlines()) if re.match(r'"?#"?,', line))
-    rows = list(csv.DictReader(io.StringIO("\n".join(text.splitlines()[start:]))))
-    rows = [row for row in rows if (row.get("Address") or "").strip()]
-    first = min(int(row["Address"], 0) for row in rows)
-    total = sum(_number(row.get(_TOTAL) or row.get("# Samples") or row.get("Sampling Data (All)")) for row in rows)
-    samples = {int(row["Address"], 0) - first: sum(map(_number, _states(row))) for row in rows}
-    for row in rows:
-        at = int(row["Address"], 0) - first
-        if _opcode(row.get("Source") or "").startswith(_SHOWN_BEHIND):
-            samples[at] += samples.get(at + _WORD_BYTES, 0)
-            samples[at + _WORD_BYTES] = 0
-    return {at: count / total for at, count in samples.items()} if total else {}
+def samples_of(text: str, kernel: str) -> Samples:
+    """Add up the samples of the launches of a kernel in ncu's source page as CSV, where ``kernel`` is in its name."""
+    samples = Samples()
+    for name, rows in _launches(text):
+        if kernel not in name or not rows:
+            continue
+        first = int(rows[0]["Address"], 0)
+        for row in rows:
+            at = int(row["Address"], 0) - first
+            samples.total += _number(row["# Samples"])
+            states = samples.by_offset.setdefault(at, Counter())
+            states.update({state: _number(row.get(f"stall_{state}")) for state in STATES})
+            samples.opcodes[at] = _opcode(row["Source"])
+    return samples
 
 
-def _states(row: Mapping[str, str]) -> list[str]:
-    return [value for name, value in row.items() if name and any(name.endswith(state) for state in STATES)]
+def _launches(text: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Yield each launch with the rows of its instructions."""
+    for part in re.split(r'^"Kernel Name",', text, flags=re.MULTILINE)[1:]:
+        name, *lines = part.splitlines()
+        yield name, list(csv.DictReader(io.StringIO("\n".join(line for line in lines if line.startswith('"')))))
 
 
 def _opcode(text: str) -> str:
@@ -114,49 +157,59 @@ def _number(text: str | None) -> float:
         return 0.0
 
 
-def measured(program: Sequence[str], kernel: str) -> tuple[dict[int, float], list[float | None]]:
-    """Run the program under ``-p stalls``; return the shares by offset, and what the probe cost."""
-    with tempfile.TemporaryDirectory(prefix="stalls-") as folder:
+def measure(program: Sequence[str], kernels: Sequence[str], folder: Path) -> None:
+    """Run the program under ``-p stalls`` and under ncu, and leave what both measured in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="stalls-") as traces:
         command = [*_TOOL, "run", "--no-ui", "--wait", "--launches", "all", "-p", "stalls", "--machine-code", "all"]
-        subprocess.run([*command, "--tracedir", folder, "-k", kernel, "--", *program], check=True)
-        (trace,) = (path for path in Path(folder).iterdir() if path.is_dir())
-        shown = [*_TOOL, "show", "stalls", str(trace), "-k", kernel, "--format", "json"]
-        data = json.loads(subprocess.run(shown, check=True, capture_output=True, text=True).stdout)["data"]
-    return {site["offset"]: site["share"] or 0.0 for site in data["sites"]}, data["slowdowns"]
-
-
-def sampled(program: Sequence[str], kernel: str, *, sudo: bool) -> dict[int, float]:
-    """Run the program under ncu; return the samples of the kernel's last launch by offset."""
+        subprocess.run([*command, "--tracedir", traces, "-k", ":".join(kernels), "--", *program], check=True)
+        (trace,) = (path for path in Path(traces).iterdir() if path.is_dir())
+        for kernel in kernels:
+            shown = [*_TOOL, "show", "stalls", str(trace), "-k", kernel]
+            for name, options in (("json", ["--format", "json"]), ("txt", ["--width", "140"])):
+                done = subprocess.run([*shown, *options], check=False, capture_output=True, text=True)
+                (folder / f"{kernel}.{name}").write_text(done.stdout or done.stderr)
     ncu = shutil.which("ncu") or shutil.which("ncu", path="/usr/local/cuda/bin") or sys.exit("no ncu on this machine")
-    options = [
-        "--metrics",
-        f"{_METRICS},{_TOTAL}",
-        "-k",
-        f"regex:{kernel}",
-        "--launch-skip",
-        "1",
-        "--launch-count",
-        "1",
-    ]
-    command = [*(["sudo"] if sudo else []), ncu, *options, "--page", "source", "--print-source", "sass", "--csv"]
-    done = subprocess.run([*command, *program], capture_output=True, text=True, check=False)
+    command = [ncu, *_NCU.split(), "-k", f"regex:{'|'.join(kernels)}", *program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    (folder / "ncu.csv").write_text(done.stdout)
     if done.returncode:
         sys.exit(f"ncu failed: {done.stderr or done.stdout}")
-    return samples_by_offset(done.stdout)
+
+
+def compare(kernel: str, folder: Path) -> None:
+    """Print the comparison of one kernel."""
+    data: dict[str, Any] = json.loads((folder / f"{kernel}.json").read_text())["data"]
+    ours = {site["offset"]: site["share"] or 0.0 for site in data["sites"] if site["executions"]}
+    samples = samples_of((folder / "ncu.csv").read_text(), kernel)
+    if not samples.total:
+        print(f"{kernel}: no samples of ncu")
+        return
+    theirs = samples.shares()
+    result = agreement(ours, theirs)
+    largest = max(theirs, key=theirs.__getitem__)
+    correlation = "–" if result.correlation is None else f"{result.correlation:.2f}"
+    print(f"{kernel}: same longest wait: {result.same_top}; rank correlation: {correlation}; within 25 %:"
+          f" {result.within}; longest of ncu measured: {largest in ours}; {samples.total:.0f} samples")  # fmt: skip
+    for at, own, other in result.largest:
+        print(f"    {at:#06x} {samples.opcodes[at]}  stalls {own:.1%}  ncu {other:.1%}")
+    print(f"    cost: {', '.join('–' if ratio is None else f'{ratio:.2f}' for ratio in data['slowdowns'])}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kernel", default=".", help="regular expression of one kernel")
-    parser.add_argument("--sudo", action="store_true", help="run ncu as root")
-    parser.add_argument("program", nargs="+")
+    parser.add_argument("--kernels", required=True, help="parts of names of kernels, separated by colons")
+    parser.add_argument("--save", type=Path, help="leave what was measured in this folder")
+    parser.add_argument("--saved", type=Path, help="compare what is in this folder, and run nothing")
+    parser.add_argument("program", nargs="*")
     options = parser.parse_args()
-    ours, slowdowns = measured(options.program, options.kernel)
-    result = agreement(ours, sampled(options.program, options.kernel, sudo=options.sudo))
-    print(f"same longest wait: {result.same_top}; rank correlation: {result.correlation}; within 25 %: {result.within}")
-    for at, own, theirs in result.largest:
-        print(f"    {at:#06x}  stalls {own:.1%}  ncu {theirs:.1%}")
-    print(f"cost: {', '.join('–' if ratio is None else f'{ratio:.2f}' for ratio in slowdowns)}")
+    kernels = options.kernels.split(":")
+    with tempfile.TemporaryDirectory(prefix="stalls-") as temporary:
+        folder = options.saved or options.save or Path(temporary)
+        if options.saved is None:
+            measure(options.program, kernels, folder)
+        for kernel in kernels:
+            compare(kernel, folder)
 
 
 if __name__ == "__main__":
