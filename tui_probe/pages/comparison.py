@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.finding_changes import FindingChange
     from tui_probe.verdicts.kernel_matching import KernelMatch
 
+_WAITS_TITLE: Final = "waits by line, share of warp life"
 _NO_KERNEL_TEXT: Final = "to compare kernels with different names, pass TRACE:KERNEL for both sides"
 
 
@@ -337,6 +338,8 @@ class Comparison(Document):
                 yield f"**`{pair.name}`**"
                 yield ""
             yield from as_markdown(CHANGE_COLUMNS, pair.changes)
+            if pair.waits:
+                yield from ("", f"{_WAITS_TITLE}:", "", *as_markdown(WAIT_COLUMNS, pair.waits))
         for letter, kernels in self.unmatched.items():
             yield ""
             for source in kernels:
@@ -347,7 +350,7 @@ def wait_lines(pair: KernelPair, width: int) -> Iterator[Line]:
     """Yield the table of waits by line; nothing unless both sides measured waits."""
     if pair.waits:
         names, rule, *rows = table(WAIT_COLUMNS, pair.waits, width - 2)
-        title = f" waits by line, share of warp life{f', {pair.name}' if pair.name else ''}"
+        title = f" {_WAITS_TITLE}{f', {pair.name}' if pair.name else ''}"
         yield ()
         yield ((title, "head"),)
         yield ((f"  {names}", "head"),)

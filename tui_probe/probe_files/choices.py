@@ -18,7 +18,7 @@ from tui_probe.probe_files.loading import built_in_files, built_in_set_files, fi
 from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from tui_probe.probe_model.probe import Map, Probe, ProbePoint
 
@@ -247,6 +247,12 @@ def built_in_sets() -> dict[str, ProbeSet]:
     """The sets that come with the tool, by name: the default one first, then sorted."""
     sets = (_read_set(path) for path in built_in_set_files().values())
     return {probe_set.name: probe_set for probe_set in sets if probe_set is not None}
+
+
+def set_within(probes: Collection[str]) -> str:
+    """Return the name of the first built-in set of these probes only; "" for none."""
+    sets = built_in_sets().items()
+    return next((name for name, own in sets if {each.partition(":")[0] for each in own.choices} <= set(probes)), "")
 
 
 def _read_set(path: Path) -> ProbeSet | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UsageError
 from tui_probe.pages.findings_page import all_questions, open_questions
-from tui_probe.probe_files.choices import built_in_sets
+from tui_probe.probe_files.choices import built_in_sets, set_within
 from tui_probe.probe_files.loading import DEFAULT_PROBE
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.trace.recent import brief, run_before
@@ -135,9 +135,8 @@ def _cause_option(kernel: Kernel | None) -> str:
     limiter = kernel_limiter(kernel)
     if limiter is None or limiter.verdict.limit != "latency" or limiter.cause:
         return ""
-    probes = set(probe_names_where(lambda probe: probe.latency_cause))
-    sets = (name for name, own in built_in_sets().items() if {each.partition(":")[0] for each in own.choices} <= probes)
-    return next((f"-p {name}" for name in sets), "")
+    name = set_within(probe_names_where(lambda probe: probe.latency_cause))
+    return f"-p {name}" if name else ""
 
 
 def _of_other_kernels(info: RunInfo, kernel: Kernel | None) -> Iterator[PickerItem]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
+from tui_probe.probe_files.choices import set_within
 from tui_probe.probekit.measured import analyse_result, known_probe, probe_measuring_all
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.trace.device_memory import read_launch_memory
@@ -103,9 +104,9 @@ def _newest_cause(probed: KernelFacts) -> LatencyCause | None:
 
 
 def _cause_command(trace: Run) -> str:
-    """Return the command of a run that shows what warps wait for; "" without such a probe."""
-    probes = probe_names_where(lambda probe: probe.latency_cause)
-    return f"tui-probe run -p {probes[0]} -- {program_command(trace)}" if probes else ""
+    """Return the command of a run that shows what warps wait for; "" without probes that do."""
+    name = set_within(probe_names_where(lambda probe: probe.latency_cause))
+    return f"tui-probe run -p {name} -- {program_command(trace)}" if name else ""
 
 
 def _instruction_sources(kernels: Sequence[KernelFacts]) -> tuple[str, ...]:
