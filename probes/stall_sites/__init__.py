@@ -70,6 +70,7 @@ def findings(of: ProbeResult, found: Stalls) -> Iterator[Finding]:
             "share": timed(found.worst_share, SHARE, 0),
             "cycles": timed(worst.cycles),
             "passes": counted(worst.passes),
+            "longest": timed(worst.longest),
             "class": worst.wait.kind if worst.wait else None,
             "producer_offset": worst.wait.producers[0].line if worst.wait and worst.wait.producers else None,
         }
@@ -128,6 +129,7 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
                 "producer": site.producer or None,
                 "executions": site.passes,
                 "cycles per wait": site.per_pass,
+                "longest wait": site.longest,
             },
         )
         for site in found.sites
@@ -151,6 +153,7 @@ LINES: Final = LineSpec(
         LineMeasure("producer", "first", better="neither"),
         LineMeasure("executions", "sum", better="neither"),
         LineMeasure("cycles per wait", "ratio", ("cycles", "executions")),
+        LineMeasure("longest wait"),
     ),
     "of warp life",
     _rows,

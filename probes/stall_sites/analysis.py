@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 #
 #     waited      sum over warps and executions of (clock behind the wait - clock before it)      SM clock cycles
 #     passes      how often warps came to the instruction
+#     longest     longest wait of all, with its null wait
 #     null waits  cycles between the clocks without a wait · passes: 2 of most instructions, about 37 of BAR and MEMBAR
 #     life        sum over warps of (clock at the last exit - clock at the entry)
 #     share       (waited - null waits) / life
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
 
 GROUPS: Final = ("stall_sites", "stall_sites_2", "stall_sites_3", "stall_sites_4")
 """Probes of the groups of wait sites, those that usually wait longest first."""
-SITE: Final = site_dtype("waited", "passes")
+SITE: Final = site_dtype("waited", "passes", "longest")
 """Record per wait site."""
+_OLDER_SITE: Final = site_dtype("waited", "passes")
+"""The same in traces of versions that kept no longest wait."""
 LIFE: Final = np.dtype([("cycles", "<u4")])
 """Record per warp."""
 LIFE_SUMS: Final = sums_dtype(LIFE, "longest")
@@ -57,12 +60,22 @@ class StallSite:
     waited: int
     passes: int
     wait: SiteWait | None
+    raw_longest: int = 0
+    """Cycles of the longest wait with its null wait; 0 if none was kept, for want of registers."""
 
     @property
     def cycles(self) -> int:
         """Waited cycles without null waits."""
-        null = self.wait.null if self.wait else _NULL_WAIT
-        return max(0, self.waited - null * self.passes)
+        return max(0, self.waited - self._null * self.passes)
+
+    @property
+    def longest(self) -> int | None:
+        """Cycles of the longest wait; None where it was not kept."""
+        return max(0, self.raw_longest - self._null) if self.raw_longest else None
+
+    @property
+    def _null(self) -> int:
+        return self.wait.null if self.wait else _NULL_WAIT
 
     @property
     def per_pass(self) -> float | None:
@@ -122,7 +135,8 @@ class Stalls:
 
 def analyse(result: Result, sites: Sequence[int], folder: Path | None = None) -> Stalls:
     """The waits of one launch. TraceError if the records are not of this probe."""
-    lines = line_sums(result, SITE, "stall_sites", sites, folder)
+    is_older = result.record_bytes(0) == _OLDER_SITE.itemsize
+    lines = line_sums(result, _OLDER_SITE if is_older else SITE, "stall_sites", sites, folder)
     probes = (read_sites(folder) if folder else None) or ()
     waits = {site.instruction.line: site.wait for probe in probes for site in probe.sites if site.wait}
     rows = [_stall_site(line, waits.get(line.line)) for line in lines]
@@ -143,4 +157,5 @@ def _life(result: Result) -> tuple[int, int]:
 
 
 def _stall_site(line: LineSums, wait: SiteWait | None) -> StallSite:
-    return StallSite(line.line, line.opcode, line.source, line.sums["waited"], line.sums["passes"], wait)
+    sums = line.sums
+    return StallSite(line.line, line.opcode, line.source, sums["waited"], sums["passes"], wait, sums.get("longest", 0))

@@ -84,10 +84,17 @@ _COLUMNS: Final[tuple[Column[StallRow], ...]] = (
     Column(
         "mean",
         lambda r: r.site.per_pass,
-        "cycles each",
+        "mean",
         lambda r: units.NOT_MEASURED if r.site.per_pass is None else units.count(round(r.site.per_pass)),
     ),
-    Column("null_share", lambda r: r.null_share, "null waits", lambda r: _share_text(r.null_share), rank=4),
+    Column(
+        "longest",
+        lambda r: r.site.longest,
+        "longest",
+        lambda r: units.NOT_MEASURED if r.site.longest is None else units.count(r.site.longest),
+        rank=2,
+    ),
+    Column("null_share", lambda r: r.null_share, "null", lambda r: _share_text(r.null_share), rank=4),
 )
 
 
@@ -125,8 +132,9 @@ class StallsView(Document):
             yield f"{units.counted(self.not_measured, 'wait site')} not measured yet: more launches needed"
         yield self._cost_note()
         yield (
-            f"± {DELAY} cycles: the probe delays each execution, so a measured wait may be shorter than without it. "
-            "Waits include cycles in which a warp is ready but not selected."
+            f"mean and longest wait ± {DELAY} cycles: the probe delays each execution, so a measured wait may be"
+            " shorter than without it. Waits include cycles in which a warp is ready but not selected. null: share of"
+            " the clock reads themselves"
         )
 
     def _cost_note(self) -> str:

@@ -281,7 +281,7 @@ def _fused(engine: Engine, _folder: Path) -> dict[str, str]:
 
 def _sites(engine: Engine, _folder: Path) -> dict[str, str]:
     engine.maps = "1,0 1,8"
-    engine.storage = ["storage 0 sites record 16 cap 3 copies 64"]
+    engine.storage = ["storage 0 sites record 16 cap 3 copies 64 max 8"]
     return {}
 
 

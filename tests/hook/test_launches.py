@@ -447,9 +447,13 @@ def test_engine_remark_is_the_reason_of_a_probed_kernel(host: Host) -> None:
     assert len(run.results) == 1
 
 
-def test_copies_of_sites_are_added_up(host: Host) -> None:
-    """64 copies of 256 bytes, each filled by a block: the file has their sum, of three records of 16 bytes."""
-    host.engine.maps, host.engine.storage = "1,0 1,8", ["storage 0 sites record 16 cap 3 copies 64"]  # type: ignore[union-attr]
+@pytest.mark.parametrize("ending", ["", " max 8"])
+def test_copies_of_sites_are_added_up(host: Host, ending: str) -> None:
+    """64 copies of 256 bytes, each filled by a block: the file has their sum, of three records of 16 bytes, or of one
+    field the largest.
+    """
+    host.engine.maps = "1,0 1,8"  # type: ignore[union-attr]
+    host.engine.storage = [f"storage 0 sites record 16 cap 3 copies 64{ending}"]  # type: ignore[union-attr]
     host.engine.filled = "1,256 1,8"  # type: ignore[union-attr]
     run = host.python(ONE.replace("grid=3, block=40", "grid=64, block=32"))
     (path,) = (run.directory / "result").iterdir()
@@ -459,7 +463,8 @@ def test_copies_of_sites_are_added_up(host: Host) -> None:
     about = records_at + 64 * 8
     assert data[about : about + 8] == b"records\1"
     assert struct.unpack_from("<IIQIIQ", data, about + 8) == (4, 16, 48, 0, 8, 0)
-    assert struct.unpack_from("<6Q", data, about + 40) == (sum(range(64)) << 32 | 64,) * 6
+    added_up, largest = sum(range(64)) << 32 | 64, 63 << 32 | 1
+    assert struct.unpack_from("<6Q", data, about + 40) == (added_up, largest if ending else added_up) * 3
     assert len(data) == about + 40 + 48
     assert "[exec] grid 64 warp  1 probe 0 total 48" in run.log
 

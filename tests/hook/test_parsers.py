@@ -210,6 +210,9 @@ def test_kernel_info_round_trip(
         (["1,64", "1,4", "1,16"], ["0 queue record 16 cap 4", "1 counts", "2 marked record 16 cap 1"], "read"),
         (["1,0", "1,16"], ["0 sites record 16 cap 4 copies 64", "1 marked record 16 cap 1"], "read"),
         (["1,0"], ["0 sites record 16 cap 0 copies 64"], "read"),  # no such instruction
+        (["1,0"], ["0 sites record 24 cap 4 copies 64 max 16"], "read"),
+        (["1,0"], ["0 sites record 24 cap 4 copies 64 max 24"], "refused"),
+        (["1,0"], ["0 sites record 24 cap 4 copies 64 max 4"], "refused"),
         (["1,0"], ["0 sites record 16 cap 4 copies 0"], "refused"),
         (["1,0"], ["0 sites record 16 cap 4"], "refused"),
         (["1,0"], ["0 sites record 12 cap 4 copies 64"], "refused"),

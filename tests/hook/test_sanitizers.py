@@ -73,7 +73,7 @@ def test_records_of_every_layout(sanitized: Build, program: Path, tmp_path: Path
         "storage 5 plain record 12 cap 1",
         "storage 6 rows record 12 cap 4",
         "storage 7 counts",
-        "storage 8 sites record 24 cap 50 copies 8",
+        "storage 8 sites record 24 cap 50 copies 8 max 16",
     ]
     engine.filled = "0,16 1,200 1,32 0,8 0,24 1,8"
     host = Host(sanitized, tmp_path, engine)

@@ -25,12 +25,13 @@ from tui_probe.toolchain import find_tools
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.run_info import RunInfo
 from tui_probe.ui import rerun
-from tui_probe.verdicts.limiter import latency_cause
+from tui_probe.verdicts import limiter
+from tui_probe.verdicts.limiter import NcuBytes, latency_cause
 
 CUBIN = DATA / "attn_fwd.sm_90a.cubin"
 GRID, BLOCK, WARPS = (4, 1, 1), (64, 1, 1), 8
 LIFE = 10_000
-SITE_BYTES, WARP_SIZE = 16, 32
+SITE_BYTES, WARP_SIZE = 24, 32
 MARKED, SITES = 1, 4
 
 
@@ -81,7 +82,7 @@ def group_result(folder: Path, name: str, most: int) -> bytes:
     (folder / "pruned.bin").write_bytes(grafted.pruned)
     (folder / "probed.bin").write_bytes(grafted.probed)
     sites = next(line.split()[2:] for line in grafted.info.splitlines() if line.startswith("sites 0 "))
-    sums = np.array([[most >> number, 16] for number in range(len(sites))], "<u8")
+    sums = np.array([[most >> number, 16, (most >> number) // 4] for number in range(len(sites))], "<u8")
     lives = np.full((GRID[0], BLOCK[0] // WARP_SIZE, 1), LIFE, "<u4").view(np.uint8)
     maps = [(WARP_SIZE, np.zeros((GRID[0], BLOCK[0] // WARP_SIZE, 0), np.uint8)), (WARP_SIZE, lives)]
     about = [(SITES, SITE_BYTES, sums.tobytes()), (MARKED, 4, b"\xff")]
@@ -104,6 +105,7 @@ def test_record_has_classes_producers_and_shares(trace: Path, capsys: pytest.Cap
     assert first["cycles"] == 8192 - 2 * 16
     assert first["share"] == pytest.approx(first["cycles"] / (LIFE * WARPS))
     assert first["executions"] == 16
+    assert first["longest"] == 8192 // 4 - 2
     assert {site["waits_for"] for site in sites} >= {"cp.async group", "barrier", "wgmma"}
     assert next(site for site in sites if site["waits_for"] == "wgmma")["producer"].startswith("HGMMA")
     assert next(site for site in sites if site["waits_for"] == "cp.async group")["producer"].startswith("LDGSTS")
@@ -164,6 +166,10 @@ def test_comparison_has_waits_by_line(
     text = " ".join(capsys.readouterr().out.split())
     assert "waits by line, share of warp life" in text
     assert "tfa.py:9 cp.async group LDGSTS tfa.py:11 5% 5%" in text
+    assert front.main(["compare", str(trace), str(groups), "--format", "md"]) == 0
+    text = capsys.readouterr().out
+    assert "| waits at | for | producer | A | B |" in text
+    assert "| tfa.py:9 | cp.async group | LDGSTS tfa.py:11 | 5% | 5% |" in text
 
 
 def test_again_offers_stalls_for_a_latency_bound_kernel(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,6 +186,18 @@ def test_again_offers_stalls_for_a_latency_bound_kernel(trace: Path, monkeypatch
 def test_latency_names_its_cause(trace: Path) -> None:
     cause = latency_cause(open_trace(trace).kernels[0])
     assert cause == "tfa.py:6 (STS) waits 10% of warp life for LDG tfa.py:6 (global memory, 510 cycles each)"
+
+
+def test_latency_without_a_cause_names_the_set_that_measures_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = started_trace(tmp_path / "trace")
+    writer.kernel(0, "attn_fwd")
+    writer.exit()
+    monkeypatch.setattr(limiter, "limiter_verdict", lambda *_: SimpleNamespace(limit="latency", unknown=()))
+    found = limiter.limiter_from_results([], [open_trace(writer.directory).kernels[0]], 3.0e12, NcuBytes(dram=1e9))
+    assert found is not None
+    assert found.command.startswith("tui-probe run -p stalls -- ")
 
 
 def test_kernel_without_sass_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.engine.kernels import DATA
 from tests.sass import corpus
 from tests.sass.test_wait_probe import ATTENTION, code_at, grafted
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.sass.flow import FlowGraph
-from tui_probe.sass.register_room import RegisterRoom, last_register_end
+from tui_probe.sass.operands import operands_of
+from tui_probe.sass.register_room import RegisterRoom
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import MAX_REGISTERS, RESERVED, WORD_BYTES
+from tui_probe.toolchain import find_disassembler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-REGISTER = re.compile(r"(?<![A-Z0-9])R(\d+)")
+INSTRUCTION = re.compile(r"/\*([0-9a-f]{4,})\*/")
+REGISTER = re.compile(r"(?<![A-Z0-9])R(\d+)\b")
 ROLES = """
 .visible .entry k(.param .u64 x, .param .u32 n) .maxntid 384 .minnctapersm 1
 {{
@@ -56,15 +62,17 @@ def roles(left: int) -> str:
     return ROLES.format(loads=loads, sums=sums, left=left)
 
 
-def test_register_bound_reaches_every_named_register(disassembled: Callable[[bytes], dict[int, str]]) -> None:
+def test_operands_cover_every_named_register(disassembled: Callable[[bytes], dict[int, str]]) -> None:
     images = [ATTENTION.read_bytes(), corpus.cubin("softmax.sm_100"), corpus.cubin("softmax.sm_120")]
     for image in images:
         cubin = Cubin.read(image)
         target = GraftTarget.of(cubin, next(iter(cubin.kernels)))
         texts = disassembled(image)
         for index, word in enumerate(target.words):
-            named = [int(number) for number in REGISTER.findall(texts[index * WORD_BYTES])]
-            assert max(named, default=-1) < max(last_register_end(word, target.arch), 0), texts[index * WORD_BYTES]
+            named = sum(1 << number for number in {int(text) for text in REGISTER.findall(texts[index * WORD_BYTES])})
+            own = operands_of(word, target.arch)
+            assert not named & ~(own.reads | own.writes), texts[index * WORD_BYTES]
+            assert not own.kills & ~own.writes
 
 
 @pytest.mark.parametrize("left", [24, 40])
@@ -72,7 +80,7 @@ def test_clocks_have_room_in_each_role(assembled: Callable[[str, int | str], Cub
     target = GraftTarget.of(assembled(roles(left), "90a"), "k")
     assert target.fewest_registers == left < target.registers
     graph = FlowGraph.of(target)
-    room = RegisterRoom.of(target, graph)
+    room = RegisterRoom(target, graph)
     result, waits = grafted(target)
     after = GraftTarget.of(Cubin.read(result.image), "k")
     assert result.registers == target.registers  # more would not fit into the block's registers
@@ -80,7 +88,46 @@ def test_clocks_have_room_in_each_role(assembled: Callable[[str, int | str], Cub
     assert limits >= {left, 240}
     for wait in waits.sites:
         clock = after.words[code_at(result.image, "k", wait.at) // WORD_BYTES].rd
-        assert room.first_free(wait.site.index) <= clock < room.limit(wait.site.index) - RESERVED - 1
+        assert clock in room.free(wait.site.index)
+        assert clock < room.limit(wait.site.index) - RESERVED
+
+
+def test_free_registers_are_not_live(assembled: Callable[[str, int | str], Cubin]) -> None:
+    """nvdisasm writes which registers are live at each instruction of code that ptxas has just made."""
+    text = (DATA / "attn_fwd.sm_90a.ptx").read_text().partition(".address_size 64")[2]
+    cubin = assembled(text, "90a")
+    target = GraftTarget.of(cubin, next(iter(cubin.kernels)))
+    graph = FlowGraph.of(target)
+    room, free_somewhere = RegisterRoom(target, graph), 0
+    live = live_registers(cubin.image)
+    assert len(live) > 100
+    for at, registers in live.items():
+        if graph.block_at(at // WORD_BYTES) in graph.dominators:
+            free = set(room.free(at // WORD_BYTES))
+            assert not free & registers, hex(at)
+            free_somewhere += len(free) >= 2
+    assert free_somewhere > len(live) / 2
+
+
+def live_registers(image: bytes) -> dict[int, set[int]]:
+    """By offset the registers with a sign in nvdisasm's table of live ranges, whose heading numbers its columns."""
+    tool = find_disassembler()
+    if tool is None:
+        pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(image)
+        file.flush()
+        done = subprocess.run([str(tool.path), "-c", "-plr", file.name], capture_output=True, text=True, check=True)
+    live: dict[int, set[int]] = {}
+    ends: list[int] = []
+    for line in done.stdout.splitlines():
+        table = line.rpartition("//")[2].partition("|")[2].partition("|")[0]
+        if table.strip().startswith("#"):
+            ends = [number.end() for number in re.finditer(r"\d+", table)]
+        elif (match := INSTRUCTION.search(line)) and ends:
+            signs = {number: table[end - 1 : end].strip() for number, end in enumerate(ends)}
+            live[int(match[1], 16)] = {number for number, sign in signs.items() if sign}
+    return live
 
 
 def test_full_kernel_has_clocks_in_registers_that_are_dead(assembled: Callable[[str, int | str], Cubin]) -> None:

@@ -37,6 +37,15 @@ STAGES = """
 	cp.async.wait_group 0; bar.sync 0; ld.shared.f32 %f2, [%r4+512]; add.f32 %f3, %f1, %f2;
 	st.global.f32 [%d1], %f3; ret; }
 """
+PRODUCTS = """
+	wgmma.fence.sync.aligned;
+	wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %d1, %d2, 0, 1, 1, 0, 0;
+	wgmma.commit_group.sync.aligned;
+	wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f5, %f6, %f7, %f8}, %d2, %d1, 0, 1, 1, 0, 0;
+	wgmma.commit_group.sync.aligned;
+	wgmma.wait_group.sync.aligned 1; st.global.f32 [%d1], %f1;
+	wgmma.wait_group.sync.aligned 0; st.global.f32 [%d1+4], %f5; ret; }
+"""
 QUEUE = """
 	ld.shared.v2.f32 {%f1, %f2}, [%r4]; ld.shared.f32 %f3, [%r4+32]; ld.shared.f32 %f4, [%r4+64];
 	add.f32 %f5, %f1, %f2; add.f32 %f6, %f3, %f4; mul.f32 %f7, %f5, %f6; st.global.f32 [%d1], %f7; ret; }
@@ -101,6 +110,15 @@ def test_copies_are_those_of_the_stage_that_is_awaited(assembled: Callable[[str,
     copies = [index for index, name in enumerate(names) if name == "LDGSTS"]
     assert [each.index for each in first.producers if names[each.index] == "LDGSTS"] == copies[:1]
     assert [each.index for each in second.producers if names[each.index] == "LDGSTS"] == copies[1:]
+
+
+def test_products_are_those_of_the_group_that_is_awaited(assembled: Callable[[str, int | str], Cubin]) -> None:
+    target = GraftTarget.of(assembled(HEAD + PRODUCTS, "90a"), "k")
+    names = names_of(target)
+    products = [index for index, name in enumerate(names) if name == "HGMMA"]
+    first, second = (site for site in wait_sites(target) if site.own == "wgmma")
+    assert [each.index for each in first.producers if names[each.index] == "HGMMA"] == products[:1]
+    assert [each.index for each in second.producers if names[each.index] == "HGMMA"] == products[1:]
 
 
 def test_loads_of_an_ordered_queue_are_named_if_their_register_is_read(

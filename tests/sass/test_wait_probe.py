@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -56,18 +57,27 @@ def test_code_at_sites_is_read_by_nvdisasm(name: str, disassembled: Callable[[by
     site = next(wait.site for wait in waits.sites if wait.site.own is None)
     at = code_at(result.image, target.name, site.at)
     assert at % 128 == 0  # in one line of the instruction cache
-    names = [texts[at + WORD_BYTES * place].split()[0] for place in range(8)]
-    assert names[:6] == ["CS2R.32", "CS2R.32", "IADD3", "R2UR", "UIADD3", "UIADD3"]
-    assert names[7] == "BRA"
+    names = [texts[at + WORD_BYTES * place].split()[0] for place in range(10)]
+    sums = ["IADD3", "R2UR", "VIMNMX.U32", "R2UR", "UIADD3", "UIADD3"]
+    assert names[:8] == ["CS2R.32", "CS2R.32", *sums]
+    assert names[9] == "BRA"
+    assert_keeps_longest([texts[at + WORD_BYTES * place] for place in range(2, 6)])
     itself = next((wait.site for wait in waits.sites if wait.site.own), None)
     if itself is None:
         return
     at = code_at(result.image, target.name, itself.at)
-    names = [texts[at + WORD_BYTES * place].split()[0] for place in range(10)]
+    names = [texts[at + WORD_BYTES * place].split()[0] for place in range(12)]
     settling = ["NOP", "NOP"] if itself.own in ("barrier", "fence") else []
     assert names[0] == "CS2R.32"
-    behind = [*settling, "CS2R.32", "IADD3", "R2UR", "UIADD3", "UIADD3", "BRA"]
+    behind = [*settling, "CS2R.32", *sums, "BRA"]
     assert names[2 : 2 + len(behind)] == behind
+
+
+def assert_keeps_longest(texts: list[str]) -> None:
+    """The difference of the clocks is compared with a uniform register that gets the larger of both."""
+    difference, _, larger, moved = (re.findall(r"\bU?R\d+\b", text) for text in texts)
+    assert larger[1] == difference[0]
+    assert moved == [larger[2], larger[0]]
 
 
 def test_branches_to_sites_wait_for_nothing_and_their_code_does() -> None:
@@ -88,7 +98,7 @@ def test_check_refuses_code_that_lost_a_wait() -> None:
     after = GraftTarget.of(Cubin.read(result.image), target.name)
     site = next(wait.site for wait in waits.sites if wait.site.own is None)
     index = code_at(result.image, target.name, site.at) // WORD_BYTES
-    words = [word.with_wait_mask(0) if index <= place < index + 7 else word for place, word in enumerate(after.words)]
+    words = [word.with_wait_mask(0) if index <= place < index + 9 else word for place, word in enumerate(after.words)]
     code = after.code
     broken = result.image[: code.offset] + code_of(words) + result.image[code.end :]
     with pytest.raises(UnsupportedKernelError, match=f"the waits at {site.at:#06x}"):
@@ -105,6 +115,10 @@ def test_groups_have_no_site_in_the_shadow_of_another() -> None:
         for site in group:
             own = [each.index for each in site.producers if each.kind == site.kind and not each.from_previous]
             assert not any(first < other.index < site.index for first in own for other in group)
+            in_loop = [other.index for other in group if other is not site and site.loops[:1] == other.loops[:1] != ()]
+            for each in site.producers:
+                if each.from_previous and each.kind == site.kind:
+                    assert all(site.index < other < each.index for other in in_loop)
     assert {site.kind for site in groups[0]} >= {"async", "wgmma"}
     assert {site.kind for site in groups[0]} >= {"barrier"}
 
@@ -126,12 +140,11 @@ def test_sums_before_sm_90_wait_for_a_scoreboard_without_pending_work(
     assert len(waits.sites) == 8
     for wait in waits.sites:
         first = code_at(result.image, target.name, wait.at) // WORD_BYTES
-        moved, counted, summed = next(
-            after.words[index : index + 3]
-            for index in range(first, first + 8)
-            if texts[index * WORD_BYTES].startswith("R2UR")
-        )
+        place = next(index for index in range(first, first + 8) if texts[index * WORD_BYTES].startswith("R2UR"))
+        moved, _, longest, counted, summed = after.words[place : place + 5]
+        assert_keeps_longest([texts[index * WORD_BYTES] for index in range(place - 1, place + 3)])
         assert not pending[wait.site.index] >> moved.write_barrier & 1
+        assert longest.write_barrier == moved.write_barrier
         assert summed.wait_mask == 1 << moved.write_barrier
         assert counted.wait_mask == 0
     assert result.registers == target.registers + 2

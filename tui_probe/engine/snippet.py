@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.helpers import NONFINITE_HELPERS as NONFINITE
 from tui_probe.errors import ProbeFileError, PtxError
-from tui_probe.probe_model.probe import FileLocation, Locate, Save, Snippet, SnippetCode, SnippetStatement
+from tui_probe.probe_model.probe import (
+    LONGEST_HELPER,
+    WAIT_HELPER,
+    FileLocation,
+    Locate,
+    Save,
+    Snippet,
+    SnippetCode,
+    SnippetStatement,
+)
 from tui_probe.ptx.lexer import COMMENT, NAME
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.printer import print_operand
@@ -26,13 +35,11 @@ ISSUED_HELPER: Final = "ISSUED"
 """The number of machine instructions that those of the position's class come to."""
 LINE_HELPER: Final = "LINE"
 """The line in ``pruned.ptx`` of the probed instruction, or of the first one of a basic block."""
-WAIT_HELPER: Final = "WAITED"
-"""The cycles that a warp waited at an instruction."""
 LAUNCH_HELPER: Final = "LAUNCH"
 """The number of the launch, in probes with a resident map."""
 SNIPPET_HELPERS: Final = (
     frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES", "MULTIPLY_ADDS"})
-    | {BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER, WAIT_HELPER, LAUNCH_HELPER}
+    | {BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER, WAIT_HELPER, LONGEST_HELPER, LAUNCH_HELPER}
     | NONFINITE
 )
 

@@ -28,7 +28,17 @@ from copy import copy
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.helpers import TYPE_BITS
-from tui_probe.probe_model.probe import FIELD_BYTES, Field, Level, Map, Probe, Save, Snippet, SnippetCode
+from tui_probe.probe_model.probe import (
+    FIELD_BYTES,
+    LONGEST_HELPER,
+    Field,
+    Level,
+    Map,
+    Probe,
+    Save,
+    Snippet,
+    SnippetCode,
+)
 from tui_probe.probe_model.storage import Layout, Storage
 from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.tree import Immediate, Register, Symbol
@@ -311,13 +321,20 @@ class SiteRecords:
                 lines += self._addition(address, record + field.offset, *self._widened(value, own))
         return lines
 
-    def add_words(self, own_map: Map, instruction: Instruction, registers: Sequence[str], address: str) -> list[str]:
-        """Lines that add registers of 32 bits to the record of a noted instruction, in one lane."""
+    def add_words(
+        self, own_map: Map, instruction: Instruction, values: Sequence[str], words: Mapping[str, str], address: str
+    ) -> list[str]:
+        """Lines that add ``values`` to the record of a noted instruction, in one lane. ``words`` are the registers of
+        32 bits of those that are known.
+        """
         wide = self._names.temporary("sum", "b64")
         record = self._numbers[own_map.name, id(instruction)] * own_map.record_bytes
         lines = []
-        for field, register in zip(own_map.fields, registers, strict=True):
-            lines += self._addition(address, record + field.offset, [f"cvt.u64.u32 {wide}, {register};"], wide)
+        for field, value in zip(own_map.fields, values, strict=True):
+            if value in words:
+                operation = "max" if value == LONGEST_HELPER else "add"
+                widened = [f"cvt.u64.u32 {wide}, {words[value]};"]
+                lines += self._addition(address, record + field.offset, widened, wide, operation)
         return lines
 
     def copy_address(self, own_map: Map, zero: str = "") -> tuple[str, list[str]]:
@@ -337,8 +354,10 @@ class SiteRecords:
             f"mad.wide.u32 {address}, {copy}, {storage.slot_bytes}, {wide};",
         ]
 
-    def _addition(self, address: str, place: int, widened: Sequence[str], operand: str) -> list[str]:
-        return [*widened, f"red.global.add.u64 [{address}{f'+{place}' if place else ''}], {operand};"]
+    def _addition(
+        self, address: str, place: int, widened: Sequence[str], operand: str, operation: str = "add"
+    ) -> list[str]:
+        return [*widened, f"red.global.{operation}.u64 [{address}{f'+{place}' if place else ''}], {operand};"]
 
     def _widened(self, value: str, own: dict[str, str]) -> tuple[list[str], str]:
         """A lane's value with 64 bits."""

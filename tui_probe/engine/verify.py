@@ -15,14 +15,15 @@ from tui_probe.engine.snippet import (
     LAUNCH_HELPER,
     LINE_HELPER,
     SNIPPET_HELPERS,
-    WAIT_HELPER,
     points_without_effect,
 )
 from tui_probe.errors import ProbeFileError
 from tui_probe.probe_model.probe import (
     FIELD_BYTES,
+    LONGEST_HELPER,
     LOOP,
     PHASE,
+    WAIT_HELPER,
     Field,
     FileLocation,
     Level,
@@ -96,6 +97,9 @@ _REFUSAL_REASONS: Final = {
 }
 
 
+_WAIT_VALUES: Final = frozenset({WAIT_HELPER, LONGEST_HELPER, "1"})
+
+
 def verify_probe(probe: Probe) -> None:
     """Raise ProbeFileError, with file and line and what to write instead, if a probe is not safe or not sound."""
     _check_names(probe)
@@ -148,14 +152,14 @@ def _check_wait(probe: Probe, point: ProbePoint) -> None:
     """Refuse a point at waits that does more than count them: its code would make other waits longer."""
     statements = point.after.statements if point.after else ()
     match statements:
-        case (Save(adds=True, values=values, map=name),) if point.before is None and set(values) <= {WAIT_HELPER, "1"}:
+        case (Save(adds=True, values=values, map=name),) if point.before is None and set(values) <= _WAIT_VALUES:
             own_map = next((candidate for candidate in probe.maps if candidate.name == name), None)
             if own_map and own_map.level is Level.SITE and len(values) == len(own_map.fields):
                 return
     place = statements[0].place if statements else FileLocation(str(probe.path), 0)
     raise ProbeFileError(
-        f"{place}: [{point.name}] is at 'wait': write only after = 'ADD [ MAP ] {{{WAIT_HELPER}, 1}};' with a map of"
-        " level site"
+        f"{place}: [{point.name}] is at 'wait': write only after = 'ADD [ MAP ] {{{WAIT_HELPER}, 1}};', perhaps with"
+        f" {LONGEST_HELPER}, and a map of level site"
     )
 
 
@@ -387,7 +391,7 @@ class _SnippetCheck:
             if not self._at_kernel or not self._probe.is_resident:
                 raise self._error(place, f"{name} is available only at position 'kernel', with a resident map")
             return
-        if name == WAIT_HELPER:
+        if name in (WAIT_HELPER, LONGEST_HELPER):
             raise self._error(place, f"{name} is available only at a wait: write position = 'wait.1'")
         if name in (BLOCK_HELPER, ISSUED_HELPER) and (
             self._at_kernel or self._at_instruction or self._at_loop or self._at_source

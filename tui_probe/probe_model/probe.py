@@ -23,6 +23,10 @@ PHASE: Final = "phase"
 """Stands for an opcode in the position of the starts of phases."""
 WAIT: Final = "wait"
 """Stands for an opcode in the position of instructions of machine code at which warps wait."""
+WAIT_HELPER: Final = "WAITED"
+"""The cycles that a warp waited at an instruction."""
+LONGEST_HELPER: Final = "LONGEST"
+"""The cycles of the longest wait at an instruction."""
 
 _CLOCK: Final = re.compile(r"%(?:clock(?:64|_hi)?|globaltimer(?:_lo|_hi)?)(?![\w$])")
 

@@ -36,7 +36,8 @@ Sites: one record per instruction, to which all warps add. There are up to ``SIT
 
     copy = a record for each site, then nothing up to a multiple of ``SITE_PITCH`` bytes
 
-    A warp adds to the copy that its SM's number names, so that SMs seldom wait for each other; the hook adds them up.
+    A warp adds to the copy that its SM's number names, so that SMs seldom wait for each other; the hook adds them up,
+    and keeps the largest value of one field: the longest wait.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.probe_model.probe import Level, Save
+from tui_probe.probe_model.probe import LONGEST_HELPER, Level, Save
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.probe_model.probe import Map, Probe, Reduction
 
@@ -100,6 +101,8 @@ class Storage:
     cap: int
     even: bool = False
     """True if rows mark in the highest bit of lane 0's last word that lanes 0 and 1 have saved for the warp."""
+    max_offset: int | None = None
+    """Offset in a record of sites of the field of which the largest value is kept, not the sum."""
 
     @property
     def unit(self) -> int:
@@ -161,7 +164,7 @@ def map_slots(probe: Probe, sites: Mapping[str, Sequence[int]]) -> list[MapSlot]
     for own_map in probe.maps:
         if own_map.level is Level.SITE:
             lines = tuple(sites[own_map.name])
-            storage = Storage(Layout.SITES, own_map.record_bytes, len(lines))
+            storage = Storage(Layout.SITES, own_map.record_bytes, len(lines), max_offset=_max_offset(probe, own_map))
             slots.append(MapSlot("map", own_map.name, Level.WARP, 0, storage, lines))
             continue
         storage = storage_of(probe, own_map)
@@ -199,6 +202,12 @@ def fold_sums(probe: Probe) -> Probe:
     return replace(probe, maps=maps)
 
 
+def _max_offset(probe: Probe, own_map: Map) -> int | None:
+    """Return the offset of the field that gets the longest wait of each site; None for none."""
+    saves = (save for save in _saves(probe) if save.map == own_map.name and LONGEST_HELPER in save.values)
+    return next((own_map.fields[save.values.index(LONGEST_HELPER)].offset for save in saves), None)
+
+
 def _is_launch_sum(own_map: Map) -> bool:
     reduction = own_map.reduction
     if own_map.level is not Level.WARP or own_map.cap != 1 or reduction is None or reduction.group != "launch":
@@ -208,5 +217,9 @@ def _is_launch_sum(own_map: Map) -> bool:
 
 def _summed_maps(probe: Probe) -> set[str]:
     """The maps with an ADD."""
-    snippets = [snippet for point in probe.points for snippet in (point.before, point.after) if snippet]
-    return {s.map for snippet in snippets for s in snippet.statements if isinstance(s, Save) and s.adds}
+    return {save.map for save in _saves(probe) if save.adds}
+
+
+def _saves(probe: Probe) -> Iterator[Save]:
+    snippets = (snippet for point in probe.points for snippet in (point.before, point.after) if snippet)
+    return (save for snippet in snippets for save in snippet.statements if isinstance(save, Save))

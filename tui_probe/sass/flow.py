@@ -122,6 +122,11 @@ class FlowGraph:
                     bodies[successor] |= self._loop_body(successor, block)
         return tuple(Loop(header, frozenset(body)) for header, body in sorted(bodies.items()))
 
+    def loops_around(self, block: int) -> tuple[int, ...]:
+        """Return the headers of the loops around a block, that of the innermost first."""
+        around = sorted((loop for loop in self.loops if block in loop.blocks), key=lambda loop: len(loop.blocks))
+        return tuple(loop.header for loop in around)
+
     def _loop_body(self, header: int, last: int) -> set[int]:
         body, pending = {header}, [last]
         while pending:

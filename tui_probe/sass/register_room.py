@@ -1,128 +1,139 @@
-"""Room for registers at single instructions of a kernel: which are free there, and how many a warp has.
+"""Room for registers at single instructions of a kernel: which hold nothing there, and how many a warp has.
 
-Warps of a kernel with ``setmaxnreg`` (``USETMAXREG``) exchange registers: each role has a limit of its own. A register
-is free at an instruction if no code behind it names the register, and it is below the limit of each role that comes
-there. Code of a function inside the kernel returns to callers of which nothing is known here, so behind ``RET`` all
-registers of the kernel count as named.
+A register is dead where on every way it is written before it may be read; a write under a guard ends nothing. Loads,
+stores, and all else that takes a variable time, read and write registers after they were issued: until an instruction
+waits for their scoreboard or, of one without, writes the register itself: ptxas lets it do so only when that is safe.
+Products of warpgroups and tensor memory have no scoreboard: no register that they name counts as dead.
+
+Warps of a kernel with ``setmaxnreg`` (``USETMAXREG``) exchange registers: each role has a limit of its own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from tui_probe.sass.operands import ALL_REGISTERS, operands_of
 from tui_probe.sass.target import FEWEST_REGISTERS, SET_REGISTERS
-from tui_probe.sass.words import CONTROL_FLOW, RZ
+from tui_probe.sass.words import BARRIER_COUNT, NO_BARRIER, RESERVED, RZ
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from tui_probe.sass.flow import FlowGraph
+    from tui_probe.sass.operands import Operands
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
+State = TypeVar("State")
 _NUMBER_FORM: Final = 4
-_RET: Final = 0x150
-_RD, _RA, _RB, _RC = 16, 24, 32, 64
-_METADATA: Final = 40
-"""Register of sparse products."""
-_WITHOUT_REGISTERS: Final = frozenset({0x118, 0x11A, 0x141, 0x145, 0x147, 0x14D, 0x1C5, 0x1C8})
-"""NOP, DEPBAR, BSYNC, BSSY, BRA, EXIT, WARPGROUP, USETMAXREG."""
-_UNIFORM_PATH: Final = frozenset({0x02F, *range(0x80, 0x100)})
-"""ELECT and the uniform path."""
-_FROM_ORDINARY: Final = frozenset({0x0CA, 0x0CC})
-"""R2UR, CREDUX."""
-_REGISTER_FORMS, _REGISTER_FORMS_FROM_100 = frozenset({0, 1}), frozenset({0, 1, 3})
-"""Forms with a register in 39:32; others have a number, a constant or a uniform register there."""
-_TESTS: Final = frozenset({0x00B, 0x00C, 0x01C, 0x02A})
-"""FSETP, ISETP, PLOP3, DSETP: without a third register."""
-_SECOND_IN_ALL_FORMS: Final = frozenset(
-    {0x044, *range(0x185, 0x18B), 0x18C, 0x18E, *range(0x1A1, 0x1AA), 0x1AE, *CONTROL_FLOW} - {0x15D}
-)
-"""Stores, atomics, SHFL, and branches to addresses in registers, but not NANOSLEEP."""
-_UNIFORM_THIRD: Final = frozenset({*range(0x180, 0x189), 0x1A7, 0x1AE, 0x1B1})
-"""Loads, stores, copies and SYNCS: bits 71:64 name a uniform register."""
-_PRODUCTS: Final = range(0x1F0, 0x1F4)
-"""HGMMA, IGMMA, BGMMA, QGMMA: 64 x N sums in N / 2 registers at most."""
-_COLUMNS: Final = 53, 5
-"""N / 8 - 1."""
-_TENSOR_MEMORY: Final = range(0x1E0, 0x1F0)
-_MOST_OF_TENSOR_MEMORY: Final = 128
-_LONGEST, _LONGEST_FROM_100 = 4, 8
-"""Registers of the longest operand elsewhere."""
-_NEW_FORMS_FROM: Final = 100
+_FIXED_LATENCY: Final = range(0x100)
+_VARIABLE_LATENCY: Final = frozenset({0x028, 0x029, 0x02A, 0x02B, 0x03B, 0x03F, 0x044})
+"""DMUL, DADD, DSETP, DFMA, LDSM, DMMA, STSM."""
+_WITHOUT_SCOREBOARD: Final = range(0x1E0, 0x1F4)
+"""Tensor memory, and HGMMA, IGMMA, BGMMA, QGMMA."""
 
 
-def last_register_end(word: Word, arch: int) -> int:
-    """Return a number that no register which a word names reaches: at least the last one plus 1."""
-    operation = word.operation
-    if operation in _WITHOUT_REGISTERS:
-        return 0
-    if operation in _UNIFORM_PATH:
-        return word.ra + 1 if operation in _FROM_ORDINARY and word.ra != RZ else 0
-    longest = _LONGEST_FROM_100 if arch >= _NEW_FORMS_FROM else _LONGEST
-    ends = [number + longest for at in _register_fields(word, arch) if (number := word.field(at, 8)) != RZ]
-    if operation in _PRODUCTS:
-        ends += [number + 1 for number in [word.field(_METADATA, 8)] if number != RZ]
-        ends += [number + 4 * (1 + word.field(*_COLUMNS)) for number in [word.rd] if number != RZ]
-    elif operation in _TENSOR_MEMORY:
-        ends += [number + _MOST_OF_TENSOR_MEMORY for number in (word.rd, word.rb) if number != RZ]
-    return max(ends, default=0)
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    """Registers that instructions under way may name, by scoreboard; ``read`` and ``written`` are without one."""
+
+    scoreboards: tuple[int, ...] = (0,) * BARRIER_COUNT
+    read: int = 0
+    written: int = 0
+
+    @property
+    def all(self) -> int:
+        """All of them."""
+        return reduce(or_, self.scoreboards, self.read | self.written)
+
+    def joined(self, other: _UnderWay) -> _UnderWay:
+        """Return those of either way to an instruction."""
+        pairs = zip(self.scoreboards, other.scoreboards, strict=True)
+        return _UnderWay(tuple(one | two for one, two in pairs), self.read | other.read, self.written | other.written)
+
+    def behind(self, word: Word, own: Operands) -> _UnderWay:
+        """Return those when an instruction has been issued."""
+        kept = [
+            0 if word.wait_mask >> number & 1 else mask & ~own.kills for number, mask in enumerate(self.scoreboards)
+        ]
+        read, written = self.read & ~own.kills, self.written & ~(own.kills | own.reads)
+        if word.operation not in _FIXED_LATENCY or word.operation in _VARIABLE_LATENCY:
+            reads, writes = own.reads, own.writes
+            if word.write_barrier != NO_BARRIER:  # a result comes when the operands were read
+                kept[word.write_barrier] |= reads | writes
+            elif word.read_barrier != NO_BARRIER:
+                kept[word.read_barrier] |= reads
+                written |= writes
+            else:
+                read, written = read | reads, written | writes
+        return _UnderWay(tuple(kept), read, written)
 
 
-def _register_fields(word: Word, arch: int) -> Iterator[int]:
-    """Yield the fields that may hold a register. Those of some words hold other numbers: then less seems free."""
-    yield from (_RD, _RA)
-    if word.operation not in _UNIFORM_THIRD and word.operation not in _TESTS:
-        yield _RC
-    forms = _REGISTER_FORMS_FROM_100 if arch >= _NEW_FORMS_FROM else _REGISTER_FORMS
-    if word.form in forms or word.operation in _SECOND_IN_ALL_FORMS:
-        yield _RB
-
-
-@dataclass(frozen=True)
 class RegisterRoom:
-    """Registers of a kernel: by instruction those that it names, by block the first one that is free at its start, and
-    the number of registers that each warp there has.
-    """
+    """Room in a kernel, by instruction."""
 
-    graph: FlowGraph
-    named: tuple[int, ...]
-    free: tuple[int, ...]
-    limits: tuple[int, ...]
+    def __init__(self, target: GraftTarget, graph: FlowGraph) -> None:
+        self._words, self._graph = target.words, graph
+        self._operands = [operands_of(word, target.arch) for word in target.words]
+        self._limits = _limits(target, graph)
+        products = [word.operation in _WITHOUT_SCOREBOARD for word in target.words]
+        named = (own.reads | own.writes for own, is_product in zip(self._operands, products, strict=True) if is_product)
+        self._never = reduce(or_, named, 0)
+        nothing = [_UnderWay() for _ in graph.blocks]
+        self._live_behind = _fixpoint([0] * len(graph.blocks), graph.predecessors, self._live_before, or_)
+        self._under_way = _fixpoint(nothing, graph.successors, self._under_way_behind, _UnderWay.joined)
 
-    @classmethod
-    def of(cls, target: GraftTarget, graph: FlowGraph) -> RegisterRoom:
-        """Return the room in a kernel."""
-        named = [last_register_end(word, target.arch) for word in target.words]
-        most = max(named, default=0)
-        named = [most if word.operation == _RET else end for word, end in zip(target.words, named, strict=True)]
-        own = [max((named[at] for at in block), default=0) for block in graph.blocks]
-        free = _fixpoint(own, graph.predecessors, max)
-        return cls(graph, tuple(named), tuple(free), tuple(_limits(target, graph)))
-
-    def first_free(self, index: int) -> int:
-        """Return the first register that no code from an instruction on names."""
-        block = self.graph.block_at(index)
-        following = [self.free[other] for other in self.graph.successors[block]]
-        return max([*self.named[index : self.graph.blocks[block].stop], *following])
+    def free(self, index: int) -> list[int]:
+        """Return the registers that code at an instruction may use, also behind it."""
+        block = self._graph.block_at(index)
+        live = self._live(block, index)
+        under_way = self._under_way[block]
+        for place in range(self._graph.blocks[block].start, index):
+            under_way = under_way.behind(self._words[place], self._operands[place])
+        own = self._operands[index]
+        used = live | under_way.all | own.reads | own.writes | self._never
+        return [number for number in range(self.limit(index) - RESERVED) if not used >> number & 1]
 
     def limit(self, index: int) -> int:
         """Return the smallest number of registers that a warp has at an instruction."""
-        return self.limits[self.graph.block_at(index)]
+        return self._limits[self._graph.block_at(index)]
+
+    def _live_before(self, block: int, behind: int) -> int:
+        return self._live(block, self._graph.blocks[block].start, behind)
+
+    def _live(self, block: int, index: int, behind: int | None = None) -> int:
+        """Return the registers that are read from an instruction of a block on before they are written."""
+        live = self._live_behind[block] if behind is None else behind
+        for place in range(self._graph.blocks[block].stop - 1, index - 1, -1):
+            live = live & ~self._operands[place].kills | self._operands[place].reads
+        return live & ALL_REGISTERS
+
+    def _under_way_behind(self, block: int, before: _UnderWay) -> _UnderWay:
+        for place in self._graph.blocks[block]:
+            before = before.behind(self._words[place], self._operands[place])
+        return before
 
 
-def _fixpoint(values: Sequence[int], led_to: Sequence[Sequence[int]], join: Callable[[int, int], int]) -> list[int]:
-    """Pass the value of each block on to those of ``led_to``, joined with theirs, until nothing changes."""
-    result, pending = list(values), list(range(len(values)))
+def _fixpoint(
+    states: list[State],
+    led_to: Sequence[Sequence[int]],
+    step: Callable[[int, State], State],
+    join: Callable[[State, State], State],
+) -> list[State]:
+    """Join what each block makes of its state into the states of those of ``led_to``, until nothing changes."""
+    pending = list(range(len(states)))
     while pending:
         block = pending.pop()
+        following = step(block, states[block])
         for other in led_to[block]:
-            joined = join(result[other], result[block])
-            if joined != result[other]:
-                result[other] = joined
+            joined = join(states[other], following)
+            if joined != states[other]:
+                states[other] = joined
                 pending.append(other)
-    return result
+    return states
 
 
 def _limits(target: GraftTarget, graph: FlowGraph) -> list[int]:

@@ -67,12 +67,18 @@ class WaitSite:
     barriers: tuple[int, ...]
     own: str | None
     producers: tuple[Producer, ...]
-    depth: int
+    loops: tuple[int, ...]
+    """Loops around it by the block of their header, the innermost first."""
 
     @property
     def at(self) -> int:
         """Byte offset in the kernel's code."""
         return self.index * WORD_BYTES
+
+    @property
+    def depth(self) -> int:
+        """Number of loops around it."""
+        return len(self.loops)
 
     @property
     def kind(self) -> str:
@@ -98,6 +104,7 @@ def wait_sites(target: GraftTarget, graph: FlowGraph | None = None) -> list[Wait
     search = _ProducerSearch(target, graph)
     sites = []
     for number in sorted(graph.dominators):
+        loops = graph.loops_around(number)
         for index in graph.blocks[number]:
             word = target.words[index]
             own = own_wait(word)
@@ -109,7 +116,7 @@ def wait_sites(target: GraftTarget, graph: FlowGraph | None = None) -> list[Wait
             }
             producers |= {producer.index: producer for producer in search.of_groups(index)}
             ordered = tuple(producers[at] for at in sorted(producers))
-            sites.append(WaitSite(index, barriers, own, ordered, graph.depths[number]))
+            sites.append(WaitSite(index, barriers, own, ordered, loops))
     return sorted(sites, key=lambda site: site.index)
 
 

@@ -60,6 +60,7 @@ _OF_32_BITS: Final = frozenset(
 """MOV, SEL, FSEL, FSETP, ISETP, IADD3, LEA, LOP3, PRMT, SHF, FMUL, FADD, FFMA, IMAD: they read one register."""
 _MATRIX: Final = range(0x1D0, 0x200)
 """HGMMA and the like: before sm_100 they add to ordinary registers and have descriptors in four uniform ones."""
+_DESCRIPTORS_FORM, _REGISTERS_FORM = 4, 6
 _TENSOR_COPIES: Final = range(0x1B4, 0x1BC)
 _LONG: Final = 8
 _QUAD: Final = 4
@@ -114,7 +115,7 @@ def _uniform_fields(word: Word, arch: int) -> Iterable[tuple[int, int]]:
     elif operation in (_ELECT, _LDCU):
         yield from ((_RD, _QUAD), (_RA, _PAIR), (_RB, _PAIR))
     elif operation in _MATRIX:
-        yield from ((at, _LONG) for at in (_RD, _RA, _RB, _RC)) if arch >= WIDE_FROM else ((_RA, _QUAD), (_RB, _QUAD))
+        yield from ((at, _LONG) for at in (_RD, _RA, _RB, _RC)) if arch >= WIDE_FROM else _product_fields(word)
     elif operation in _TENSOR_COPIES:
         yield from ((at, _LONG) for at in (_RA, _RB, _RC, _TEXTURE))
     elif not word.is_uniform_operand:
@@ -131,6 +132,15 @@ def _uniform_fields(word: Word, arch: int) -> Iterable[tuple[int, int]]:
         yield _RB, 1 if operation in _OF_32_BITS and arch < WIDE_FROM else _PAIR
     else:
         yield from ((at, _QUAD) for at in (_RD, _RA, _RB, _RC))
+
+
+def _product_fields(word: Word) -> Iterable[tuple[int, int]]:
+    """Return the fields of the descriptors of a product before sm_100: of A in shared memory those of both matrices
+    follow one another, of A in registers that of B is at its place.
+    """
+    if word.form == _DESCRIPTORS_FORM:
+        return ((_RA, _QUAD),)
+    return ((_RB, _QUAD),) if word.form == _REGISTERS_FORM else ((_RA, _QUAD), (_RB, _QUAD))
 
 
 def _uniform_path_fields(word: Word) -> Iterable[tuple[int, int]]:

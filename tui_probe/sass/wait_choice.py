@@ -31,8 +31,6 @@ _EXPECTED_CYCLES: Final = {
 _ITERATIONS: Final = 8
 """Factor for each loop around a site."""
 _MOST_DEPTH: Final = 4
-_UNTESTED: Final = frozenset({"cluster"})
-"""Own waits that no measurement shows the clock behind them to see."""
 _LISTS: Final = frozenset({COOPERATIVE_INSTRUCTIONS, MBARRIER_INSTRUCTIONS, WARP_WIDE_INSTRUCTIONS})
 _ADDRESS_OF_CODE: Final = frozenset({0x14E, 0x1CE})
 """LEPC, ULEPC."""
@@ -63,12 +61,20 @@ def _disturb(site: WaitSite, other: WaitSite) -> bool:
 
 
 def _is_in_shadow(site: WaitSite, other: WaitSite) -> bool:
-    """Return whether ``site`` is between ``other`` and a load of the same iteration that ``other`` waits for."""
+    """Return whether ``site`` is between ``other`` and a load that ``other`` waits for, perhaps one of an earlier
+    iteration.
+    """
     return any(
-        producer.index < site.index < other.index
+        _is_behind(site, other, producer.index) if producer.from_previous else producer.index < site.index < other.index
         for producer in other.producers
-        if not producer.from_previous and producer.kind == other.kind
+        if producer.kind == other.kind
     )
+
+
+def _is_behind(site: WaitSite, other: WaitSite, producer: int) -> bool:
+    """Return whether a site is on the way from a load over the back edge of the loop to ``other``."""
+    same_loop = bool(other.loops) and other.loops[0] in site.loops
+    return same_loop and not other.index < site.index < producer
 
 
 def _expected_cycles(site: WaitSite) -> int:
@@ -78,8 +84,6 @@ def _expected_cycles(site: WaitSite) -> int:
 
 def _is_movable(target: GraftTarget, site: WaitSite) -> bool:
     word = target.words[site.index]
-    if site.own in _UNTESTED:
-        return False
     if word.never_runs or word.operation in _ADDRESS_OF_CODE:
         return False
     return word.operation not in CONTROL_FLOW or (word.operation in MOVABLE_OPERATIONS and site.own is None)

@@ -81,6 +81,9 @@ _UCGABAR, _UCGABAR_WAIT_FORM = 0x1C7, 6
 _ALWAYS_WAIT: Final = {0x192: "fence", 0x1AB: "fence", 0x15D: "sleep"}
 """MEMBAR, ERRBAR, NANOSLEEP."""
 _GROUP_COUNT: Final = 38, 6
+"""Of DEPBAR."""
+_PRODUCT_GROUP_COUNT: Final = 72, 6
+"""Of WARPGROUP.DEPBAR."""
 _PRODUCTS: Final = frozenset({0x1F0, 0x1F1, 0x1F2, 0x1F3})
 """HGMMA, IGMMA, BGMMA, QGMMA."""
 _PRODUCT_GROUP: Final = 84, 3
@@ -123,7 +126,7 @@ def own_wait(word: Word) -> str | None:
 
 def pending_groups(word: Word) -> int:
     """Return the number of newest groups that a ``DEPBAR`` or ``WARPGROUP.DEPBAR`` leaves pending."""
-    return word.field(*_GROUP_COUNT)
+    return word.field(*(_PRODUCT_GROUP_COUNT if word.operation == _WARPGROUP else _GROUP_COUNT))
 
 
 def group_end(word: Word) -> Callable[[Word], bool] | None:

@@ -6,6 +6,8 @@ Of an instruction with a wait mask::
     [mask] CS2R.32 t1, CLOCK        waits for what the instruction waits for
     IADD3   t1, t1, -t0
     R2UR    u, t1
+    VIMNMX  t0, t1, longest         in the shadow of R2UR, as is the next; left out where registers are few
+    R2UR    longest, t0
     UIADD3  count, count, 1
     UIADD3  sum, sum, u
     the instruction
@@ -34,7 +36,7 @@ from tui_probe.sass.wait_classes import own_wait
 from tui_probe.sass.words import ALWAYS, NO_BARRIER, Word, nop_word, to_uniform_word, uniform_bits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
 FIRST_ARCHITECTURE: Final = 80
 """First supported architecture."""
@@ -42,6 +44,8 @@ _FIXED_LATENCY_FROM: Final = 90
 """First architecture whose R2UR has a fixed latency. Before, it sets a scoreboard, and the sum waits for that."""
 _CS2R, _CLOCK_LOW = 0x805, 0x50 << 72
 _IADD3: Final = 0x210 | 0x07FFE0FF << 64
+_IMNMX: Final = 0xC17 | 0x0F800000 << 64
+_VIMNMX: Final = 0xC48 | 0x0FFE0000 << 64
 _UIADD3: Final = 0x290 | 0x0FFFE000 << 64
 _NUMBER_FORM: Final = 0x800
 _FORM_BITS: Final = 0xE00
@@ -53,7 +57,7 @@ _OLDER_CLOCK_STALL: Final = 8
 """The same before sm_90, where it was not measured: ptxas waits no longer for any result of fixed latency."""
 _ADD_STALL: Final = 5
 _CLOCK_GAP: Final = 2
-_HOLD_LATER: Final = frozenset({"barrier", "fence"})
+_HOLD_LATER: Final = frozenset({"barrier", "cluster", "fence"})
 _SETTLED_STALL, _SETTLING_WORDS = 15, 2
 _SUM_STALL: Final = 2
 _FIRST_YIELDED_STALL: Final = 12
@@ -62,38 +66,51 @@ _FIRST_YIELDED_STALL: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class SiteResources:
-    """Resources of the code at one site: the first of two registers for clocks, and before sm_90 a scoreboard."""
+    """Resources of the code at one site: registers of the first clock, and of the second and the difference, and
+    before sm_90 a scoreboard.
+    """
 
-    clock: int
+    before: int
+    after: int
     scoreboard: int | None = None
 
-    @property
-    def before(self) -> int:
-        """Register of the first clock."""
-        return self.clock
+
+@dataclass(frozen=True, slots=True)
+class SiteSums:
+    """Uniform registers of a site: sum of cycles, number of executions, and the longest wait, if there is room."""
+
+    cycles: int
+    count: int
+    longest: int | None = None
 
     @property
-    def after(self) -> int:
-        """Register of the second clock, and of the difference."""
-        return self.clock + 1
+    def registers(self) -> tuple[int, ...]:
+        """Those that there are."""
+        return (self.cycles, self.count) if self.longest is None else (self.cycles, self.count, self.longest)
 
 
+@dataclass(frozen=True, slots=True)
 class WaitRegisters:
-    """Uniform registers of the code: one for the wait, and two for each site."""
+    """Uniform registers of the code: one for the wait, and those of each site."""
 
-    def __init__(self, uniform: Sequence[int]) -> None:
-        self.wait = uniform[0]
-        self._sums = uniform[1:]
+    wait: int
+    sites: tuple[SiteSums, ...]
 
-    @property
-    def sums(self) -> list[tuple[int, int]]:
-        """Uniform registers of the sum of cycles and of the number of executions, by site."""
-        return list(zip(self._sums[::2], self._sums[1::2], strict=False))
+    @classmethod
+    def of(cls, uniform: Sequence[int], sites: int, with_longest: Container[int]) -> WaitRegisters:
+        """Assign the first of some registers to that many sites; those at the given places keep the longest wait."""
+        wait, *left = uniform
+        numbers = iter(left)
+        own = (
+            SiteSums(next(numbers), next(numbers), next(numbers) if place in with_longest else None)
+            for place in range(sites)
+        )
+        return cls(wait, tuple(own))
 
     @property
     def uniform(self) -> set[int]:
         """All uniform registers."""
-        return {self.wait, *(number for pair in self.sums for number in pair)}
+        return {self.wait, *(number for site in self.sites for number in site.registers)}
 
 
 def needs_scoreboard(arch: int) -> bool:
@@ -116,12 +133,26 @@ def wait_splice(
 
 def _summing_words(site: int, registers: WaitRegisters, own: SiteResources, arch: int) -> list[Word]:
     """Return the code that adds the difference of the clocks to the sum of a site, and 1 to its count."""
-    cycles, count = registers.sums[site]
-    counted, summed = _plus_number(count, count, 1, arch), _plus(cycles, cycles, registers.wait, arch)
-    if own.scoreboard is None:
-        return [to_uniform_word(arch, registers.wait, own.after), counted, summed]
-    moved = to_uniform_word(arch, registers.wait, own.after, own.scoreboard)
-    return [moved, counted, summed.with_wait_mask(1 << own.scoreboard)]
+    sums = registers.sites[site]
+    counted = _plus_number(sums.count, sums.count, 1, arch)
+    summed = _plus(sums.cycles, sums.cycles, registers.wait, arch)
+    scoreboard = NO_BARRIER if own.scoreboard is None else own.scoreboard
+    moved = to_uniform_word(arch, registers.wait, own.after, scoreboard)
+    longest = [] if sums.longest is None else _longest_words(sums.longest, own, arch)
+    if own.scoreboard is not None:
+        return [moved, *longest, counted, summed.with_wait_mask(1 << own.scoreboard)]
+    meanwhile = sum(word.stall for word in longest)
+    return [moved.with_stall(max(1, moved.stall - meanwhile)), *longest, counted, summed]
+
+
+def _longest_words(longest: int, own: SiteResources, arch: int) -> list[Word]:
+    """Return the code that keeps the longest wait. Its result is not used before the next wait at the site or the exit,
+    and so is not waited for where it has a fixed latency.
+    """
+    kept = _larger(own.before, own.after, longest, arch)
+    if own.scoreboard is not None:
+        return [kept, to_uniform_word(arch, longest, own.before, own.scoreboard)]
+    return [kept, to_uniform_word(arch, longest, own.before).with_stall(_SUM_STALL)]
 
 
 def null_wait(word: Word, *, waits_itself: bool) -> int:
@@ -141,7 +172,7 @@ def _settling_words(word: Word) -> list[Word]:
 def cleared_sums(registers: WaitRegisters, arch: int) -> list[Word]:
     """Return the code that sets all sums to 0."""
     zero = (1 << uniform_bits(arch)) - 1
-    numbers = [number for pair in registers.sums for number in pair]
+    numbers = [number for site in registers.sites for number in site.registers]
     return [_plus_number(number, zero, 0, arch) for number in numbers]
 
 
@@ -153,6 +184,13 @@ def _difference(to: int, minuend: int, subtrahend: int, arch: int) -> Word:
     stall = _OLDER_CLOCK_STALL if needs_scoreboard(arch) else _ADD_STALL
     word = _word(_IADD3, stall).with_field(16, 8, to).with_field(24, 8, minuend).with_field(32, 8, subtrahend)
     return word.with_field(_NEGATED_B, 1, 1)
+
+
+def _larger(to: int, left: int, uniform: int, arch: int) -> Word:
+    """``VIMNMX``, or ``IMNMX`` before sm_90: the larger of an ordinary and a uniform register."""
+    bits, stall = (_IMNMX, _OLDER_CLOCK_STALL) if needs_scoreboard(arch) else (_VIMNMX, _ADD_STALL)
+    word = _word(bits, stall).with_field(16, 8, to).with_field(24, 8, left)
+    return word.with_field(32, uniform_bits(arch), uniform)
 
 
 def _plus(to: int, left: int, right: int, arch: int) -> Word:

@@ -128,6 +128,10 @@ class Result:
             return None
         return int(saved[saved >= 0].sum()), int(attempts[attempts >= 0].sum())
 
+    def record_bytes(self, index: int) -> int | None:
+        """Bytes of a record of map ``index``; None without such a map."""
+        return self.about[index].record_bytes if index < len(self.about) else None
+
     def sites(self, index: int, record: DTypeLike) -> NDArray[Any] | None:
         """The sums of each site of map ``index``: shape (sites,), dtype ``record``. None if it is not a map of sites.
 

@@ -70,6 +70,7 @@ struct map {
     uint32_t cap;    /* records per slot; 0 if each launch has its own */
     bool even;       /* of MAP_ROWS: lanes 0 and 1 may have saved for their warp */
     uint32_t sites, copies; /* of MAP_SITES: records of the whole launch, and how often each is on the device */
+    uint32_t max; /* of MAP_SITES: where in a record the largest value of all copies counts, not the sum; else record */
     struct reduction *reduction; /* what is saved of its records; NULL: all of them. See reduce.h */
 };
 
@@ -94,7 +95,7 @@ struct variant {
     struct variant *next;
     bool sampled; /* the sampled form of a probe that has both */
     _Atomic(CUcontext) context; /* NULL while that may be about to go, and once it is gone */
-    CUcontext left;             /* which one may be about to go */
+    CUcontext left; /* which one may be about to go */
     CUdevice device;
     CUmodule module;
     CUfunction function;
@@ -116,7 +117,7 @@ enum { KERNEL_TURNS = 16 };
 struct sampled_form {
     char *load_path;
     _Atomic(const struct reason *) reason; /* why there is none */
-    atomic_bool ready;   /* one of the above is set, and constant */
+    atomic_bool ready; /* one of the above is set, and constant */
     atomic_bool awaited; /* a hook thread prepares it */
     bool in_preparation; /* by some thread; under the lock of kernel_folder.h */
 };
@@ -125,15 +126,15 @@ struct sampled_form {
 struct kernel_probe {
     struct kernel *kernel;
     const char *name; /* of the probe, where the run has several */
-    bool is_part;     /* of the kernel's fused probe */
+    bool is_part; /* of the kernel's fused probe */
     struct sampling sampling; /* which blocks are to measure */
     size_t n_maps;
     struct map *maps;
-    bool sampled;                           /* only the blocks of the sample measure; the hook passes the sample */
-    bool independent;                       /* no block can wait for another one, as the engine says */
-    bool detail;                            /* all records are saved of maps that could be reduced */
-    bool dynamic;                           /* some map has no cap of its own */
-    bool resident;                          /* its maps are in the table that the watchdog reads; see resident.h */
+    bool sampled; /* only the blocks of the sample measure; the hook passes the sample */
+    bool independent; /* no block can wait for another one, as the engine says */
+    bool detail; /* all records are saved of maps that could be reduced */
+    bool dynamic; /* some map has no cap of its own */
+    bool resident; /* its maps are in the table that the watchdog reads; see resident.h */
     _Atomic(struct capacities *) capacities; /* those of the next launch */
     size_t n_globals;
     char **globals;
@@ -156,8 +157,8 @@ struct timed {
         atomic_uint_fast64_t counted; /* those that times stand for */
         atomic_uint_fast64_t typical; /* ns of late, smoothed; 0: none known */
         struct backoff backoff;
-    } of[2];                /* originals, probed */
-    atomic_bool after_probed;     /* a probed launch was the last one: the next original shows what the probe costs */
+    } of[2]; /* originals, probed */
+    atomic_bool after_probed; /* a probed launch was the last one: the next original shows what the probe costs */
     atomic_bool overlapped; /* by programmatic dependent launches: never timed again */
 };
 
@@ -186,8 +187,8 @@ struct kernel {
     size_t n_parameters, parameter_bytes;
     struct parameter *parameters;
 
-    unsigned block_threads;          /* of the launch that it was prepared for */
-    char *folder;                    /* in the trace; NULL: none was made */
+    unsigned block_threads; /* of the launch that it was prepared for */
+    char *folder; /* in the trace; NULL: none was made */
     atomic_uint turns[KERNEL_TURNS]; /* launches that had a turn, by a hash of their shape */
     size_t n_probes; /* one for each probe of the run, in their order; constant */
     struct kernel_probe *fused; /* behind them: all counting probes of the run together; NULL: there are not several */

@@ -1,6 +1,7 @@
 #include "kernel_info.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,18 +57,22 @@ static bool read_map(const char *line, struct map *map)
     return true;
 }
 
-/* A cap of sites is how many there are. */
-static bool become_sites(struct map *map, unsigned long copies)
+/* A cap of sites is how many there are. TEXT may end with the field of which the largest value counts. */
+static bool become_sites(struct map *map, unsigned long copies, const char *text)
 {
     enum { MOST_COPIES = 4096 };
     map->sites = map->cap;
     map->cap = 1;
     map->copies = (uint32_t)copies;
+    map->max = map->record;
+    const char *max = strstr(text, " max ");
+    if (max && (sscanf(max, " max %" SCNu32, &map->max) != 1 || map->max >= map->record || map->max % sizeof(uint64_t)))
+        return false;
     return map->level == MAP_WARP && copies && copies <= MOST_COPIES && map->record % sizeof(uint64_t) == 0;
 }
 
-/* Reads the rest of a line behind "storage ": "INDEX LAYOUT record BYTES cap N", of sites with "copies N", of rows
- * with "even" or without, or "INDEX counts". */
+/* Reads the rest of a line behind "storage ": "INDEX LAYOUT record BYTES cap N", of sites with "copies N" and perhaps
+ * "max OFFSET", of rows with "even" or without, or "INDEX counts". */
 static bool read_storage(const char *text, struct kernel_probe *probe)
 {
     static const char *const names[] = {"plain", "marked", "rows", "queue", "counts", "sites", "folded", "resident"};
@@ -94,7 +99,7 @@ static bool read_storage(const char *text, struct kernel_probe *probe)
     probe->resident = probe->resident || map->layout == MAP_RESIDENT;
     if (even && (even[strlen(" even")] || map->layout != MAP_ROWS || record != EVEN_RECORD_BYTES))
         return false;
-    return map->layout == MAP_SITES ? no_bytes && become_sites(map, copies) : n_fields == 4;
+    return map->layout == MAP_SITES ? no_bytes && become_sites(map, copies, text) : n_fields == 4;
 }
 
 /* Reads the rest of a line behind "reduce ": "INDEX " and what reduction_parse reads. It comes behind the storage line

@@ -54,7 +54,7 @@ static bool convert_marked(struct conversion *c)
     return true;
 }
 
-/* Sites: the copies are added up, each read from front to back. */
+/* Sites: the copies are added up, each read from front to back; of one field the largest value counts. */
 
 static bool add_copy(struct conversion *c, uint64_t from, uint64_t *sums, size_t words)
 {
@@ -66,7 +66,9 @@ static bool add_copy(struct conversion *c, uint64_t from, uint64_t *sums, size_t
         for (size_t i = 0; i < n; i++) {
             uint64_t word;
             memcpy(&word, bytes + i * sizeof word, sizeof word);
-            sums[first + i] += word;
+            uint64_t *sum = &sums[first + i];
+            const bool is_max = (first + i) * sizeof word % c->map->record == c->map->max;
+            *sum = !is_max ? *sum + word : word > *sum ? word : *sum;
         }
     }
     return true;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cuda_pipeline.h>
 #include <cuda/barrier>
+#include <cooperative_groups.h>
 #define CHECK(x) do { cudaError_t e = (x); if (e) { printf("%s: %s\n", #x, cudaGetErrorString(e)); return 1; } } while (0)
 template <int W> __global__ void chase(const uint64_t *chain, float *out, int n, float a)
 {
@@ -68,6 +69,61 @@ __global__ void late_mbarrier(float *out, int rounds, int late)
     }
     out[threadIdx.x] = x;
 }
+__global__ void __cluster_dims__(2) late_cluster(float *out, int rounds, int late)
+{
+    auto cluster = cooperative_groups::this_cluster();
+    float x = threadIdx.x;
+#pragma unroll 1
+    for (int i = 0; i < rounds; i++) {
+        if (cluster.block_rank() == 0) x = work(x, late);
+        cluster.sync();
+    }
+    out[blockIdx.x * blockDim.x + threadIdx.x] = x;
+}
+__device__ void wait_for(uint32_t barrier, uint32_t phase)
+{
+    asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared.b64 p, [%0], %1; @!p bra again; }"
+                 ::"r"(barrier), "r"(phase) : "memory");
+}
+__device__ void arrive_at(uint32_t barrier)
+{
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+// In code for sm_90a only; a build may have code for sm_90, too.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define SET_REGISTERS(how) asm volatile("setmaxnreg." how ";")
+#else
+#define SET_REGISTERS(how)
+#endif
+// Warps exchange registers: those of one warpgroup, which is late, give theirs to two others, which wait for it.
+__global__ void __launch_bounds__(384, 1) late_producer(float *out, int rounds, int late)
+{
+    __shared__ alignas(8) uint64_t barriers[2];
+    const uint32_t full = (uint32_t)__cvta_generic_to_shared(barriers), empty = full + 8;
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.shared.b64 [%0], 128;" ::"r"(full) : "memory");
+        asm volatile("mbarrier.init.shared.b64 [%0], 256;" ::"r"(empty) : "memory");
+    }
+    __syncthreads();
+    float x = threadIdx.x;
+    if (threadIdx.x < 128) {
+        SET_REGISTERS("dec.sync.aligned.u32 24");
+#pragma unroll 1
+        for (int i = 0; i < rounds; i++) {
+            wait_for(empty, (i + 1) & 1);
+            x = work(x, late);
+            arrive_at(full);
+        }
+    } else {
+        SET_REGISTERS("inc.sync.aligned.u32 240");
+#pragma unroll 1
+        for (int i = 0; i < rounds; i++) {
+            wait_for(full, i & 1);
+            arrive_at(empty);
+        }
+    }
+    out[threadIdx.x] = x;
+}
 __global__ void serial_sum(const float *in, float *out, int n)
 {
     float s = 0;
@@ -92,6 +148,8 @@ int main()
     for (int k = 0; k <= 16; k += 4) {
         late_barrier<<<1, 64>>>(out, 500, k); copies<<<1, 256>>>((float4 *)in, out, 500, k);
         late_mbarrier<<<1, 64>>>(out, 500, k);
+        late_cluster<<<2, 64>>>(out, 500, k);
+        late_producer<<<1, 384>>>(out, 500, k);
         CHECK(cudaDeviceSynchronize());
     }
     serial_sum<<<132, 256>>>(in, out, 1 << 20);

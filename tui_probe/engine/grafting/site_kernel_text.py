@@ -138,7 +138,7 @@ def snippet_registers(snippets: Iterable[Snippet]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class WaitSums:
-    """Sums of one wait site, which the exit code adds to its record of ``own_map``: of each value there the mark.
+    """Sums of one wait site, which the exit code adds to its record of ``own_map``: of each known value the mark.
 
     ``instruction`` stands for the site in the records.
     """
@@ -243,12 +243,13 @@ class SiteKernelText:
         address, more = self.expander.sites.copy_address(waits[0].own_map, lower)
         lines += more
         for wait in waits:
-            values = [self._read_mark(wait.marks[value], f"sum_{value.lower()}") for value in wait.values]
-            registers = [register for register, _ in values]
-            lines += [line for _, read in values for line in read]
-            lines += self.expander.sites.add_words(wait.own_map, wait.instruction, registers, address)
+            read = {value: self._read_mark(mark, f"sum_{value.lower()}") for value, mark in wait.marks.items()}
+            words = {value: register for value, (register, _) in read.items()}
+            lines += [line for _, more in read.values() for line in more]
+            lines += self.expander.sites.add_words(wait.own_map, wait.instruction, wait.values, words, address)
             # No lane leaves here. Without this the assembler would read all marks first, each into its own register.
-            lines += [f"and.b32 {self._mark}, {lower}, {registers[0]};", f"setp.ne.u32 {follows}, {self._mark}, 0;"]
+            first = words[wait.values[0]]
+            lines += [f"and.b32 {self._mark}, {lower}, {first};", f"setp.ne.u32 {follows}, {self._mark}, 0;"]
             lines.append(f"@{follows} exit;")
         return lines
 

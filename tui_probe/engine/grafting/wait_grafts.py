@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.grafting.instruction_grafts import InstructionCode, assemble_code
 from tui_probe.engine.grafting.site_kernel_text import Mark, WaitSums
-from tui_probe.engine.snippet import WAIT_HELPER
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.probe_model.probe import Save
+from tui_probe.probe_model.probe import LONGEST_HELPER, WAIT_HELPER, Save
 from tui_probe.ptx.printer import MADE_UP
 from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
@@ -83,19 +82,20 @@ def graft_waits(
     graph = FlowGraph.of(target)
     resources = _SiteResourceChoice.of(target, graph)
     ranked = resources.usable(probe, movable_sites(target, wait_sites(target, graph)))
-    size, free_uniform = MAX_SITES, _free_uniform(target)
+    free_uniform, room = _free_uniform(target), _SumRoom(MAX_SITES, MAX_SITES)
+    keeps_longest = LONGEST_HELPER in _save_of(point).values
     while True:
-        sites = _chosen_sites(ranked, point, size)
-        waits = [_wait_sums(probe, point, number) for number in range(len(sites))]
+        sites = _chosen_sites(ranked, point, room.sites)
+        room = _SumRoom(room.sites, min(room.longest, len(sites)) if keeps_longest else 0)
+        with_longest = sorted(range(len(sites)), key=lambda number: ranked.index(sites[number]))[: room.longest]
+        waits = [_wait_sums(probe, point, number, longest=number in with_longest) for number in range(len(sites))]
         code = assemble_code(target, probe, snippets, waits=waits, sampled=sampled)
-        uniform = _UniformChoice.of(code, free_uniform, len(sites))
-        if uniform.fitting >= len(sites):
+        uniform = _UniformChoice.of(code, free_uniform, 2 * len(sites) + room.longest)
+        if uniform.room >= 2 * len(sites) + room.longest:
             break
-        if uniform.fitting < 1:
-            raise UnsupportedKernelError(because("graft-uniform"))
-        size = uniform.fitting
+        room = room.within(uniform.room, len(sites))
     probed = ProbedWaits([ProbedWait(site, (point.name,)) for site in sites], len(ranked))
-    return _graft(target, uniform, sites, resources), probed
+    return _graft(target, uniform, sites, set(with_longest), resources), probed
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class _SiteResourceChoice:
     def of(cls, target: GraftTarget, graph: FlowGraph) -> _SiteResourceChoice:
         grows = target.fewest_registers == target.registers and target.registers + _CLOCKS <= MAX_REGISTERS
         pending = pending_scoreboards(target, graph) if needs_scoreboard(target.arch) else []
-        return cls(target, None if grows else RegisterRoom.of(target, graph), pending)
+        return cls(target, None if grows else RegisterRoom(target, graph), pending)
 
     @property
     def registers(self) -> int:
@@ -124,19 +124,19 @@ class _SiteResourceChoice:
         """Return the sites that leave the code enough. Raises UnsupportedKernelError if registers leave none."""
         usable = [site for site in sites if self._has_registers(site) and self._has_scoreboard(site)]
         if sites and not usable and self.room is not None:
-            left = max(self._free(self.room, site) for site in sites)
-            raise UnsupportedKernelError(
-                because("waits-registers", probe=probe.name, needed=_CLOCKS, left=max(0, left))
-            )
+            left = max(len(self.room.free(site.index)) for site in sites)
+            raise UnsupportedKernelError(because("waits-registers", probe=probe.name, needed=_CLOCKS, left=left))
         return usable
 
     def at(self, site: WaitSite) -> SiteResources:
         """Return the resources of the code at a usable site."""
-        first = self.target.registers - RESERVED if self.room is None else self.room.first_free(site.index)
+        first = self.target.registers - RESERVED
+        *_, before, after = (first, first + 1) if self.room is None else self.room.free(site.index)
         if not self.pending:
-            return SiteResources(first)
+            return SiteResources(before, after)
         pending = self.pending[site.index]
-        return SiteResources(first, next(number for number in range(BARRIER_COUNT) if not pending >> number & 1))
+        scoreboard = next(number for number in range(BARRIER_COUNT) if not pending >> number & 1)
+        return SiteResources(before, after, scoreboard)
 
     def refuse_large(self, code: InstructionCode) -> None:
         """Raise UnsupportedKernelError if a warp has too few registers for the code of the entry or an exit."""
@@ -147,14 +147,8 @@ class _SiteResourceChoice:
         if needed > left:
             raise UnsupportedKernelError(because("graft-registers", needed=needed, left=left))
 
-    @staticmethod
-    def _free(room: RegisterRoom, site: WaitSite) -> int:
-        return room.limit(site.index) - RESERVED - room.first_free(site.index)
-
     def _has_registers(self, site: WaitSite) -> bool:
-        if self.room is None:
-            return True
-        return self._free(self.room, site) >= _CLOCKS
+        return self.room is None or len(self.room.free(site.index)) >= _CLOCKS
 
     def _has_scoreboard(self, site: WaitSite) -> bool:
         return not self.pending or self.pending[site.index] != ALL_BARRIERS
@@ -169,15 +163,15 @@ class _UniformChoice:
     left: list[int]
 
     @classmethod
-    def of(cls, code: InstructionCode, free: set[int], sites: int) -> _UniformChoice:
-        """Choose uniform registers for code and sites. Exit code uses ordinary ones where the kernel leaves too few
+    def of(cls, code: InstructionCode, free: set[int], needed: int) -> _UniformChoice:
+        """Choose uniform registers for code and sums. Exit code uses ordinary ones where the kernel leaves too few
         uniform ones.
         """
         try:
             choice = cls._assigned(code, free)
         except UnsupportedKernelError:  # not even the code of exits has enough
             choice = None
-        return choice if choice and choice.fitting >= sites else cls._assigned(code.with_few_uniform(), free)
+        return choice if choice and choice.room >= needed else cls._assigned(code.with_few_uniform(), free)
 
     @classmethod
     def _assigned(cls, code: InstructionCode, free: set[int]) -> _UniformChoice:
@@ -186,25 +180,40 @@ class _UniformChoice:
         return cls(code, assigned, sorted(free - taken, reverse=True))
 
     @property
-    def fitting(self) -> int:
-        """Number of sites whose sums fit."""
-        return (len(self.left) - 1 - self.code.ptx.words) // 2
+    def room(self) -> int:
+        """Number of registers for sums, counts and longest waits."""
+        return len(self.left) - 1 - self.code.ptx.words
 
     @property
     def kept(self) -> list[int]:
         """Registers that keep values from the entry to the exits."""
         return self.left[: self.code.ptx.words]
 
-    def registers(self, sites: int) -> WaitRegisters:
+    def registers(self, sites: int, with_longest: set[int]) -> WaitRegisters:
         """Return the registers of the code at sites."""
-        first = self.code.ptx.words
-        return WaitRegisters(self.left[first : first + 1 + 2 * sites])
+        return WaitRegisters.of(self.left[self.code.ptx.words :], sites, with_longest)
+
+
+@dataclass(frozen=True)
+class _SumRoom:
+    """Numbers of sites of a group, and of those whose longest wait is kept."""
+
+    sites: int
+    longest: int
+
+    def within(self, registers: int, chosen: int) -> _SumRoom:
+        """Return what fits that many registers, with ``chosen`` sites if possible. Raises UnsupportedKernelError."""
+        if registers >= 2 * chosen:
+            return _SumRoom(self.sites, registers - 2 * chosen)
+        if registers < 2:
+            raise UnsupportedKernelError(because("graft-uniform"))
+        return _SumRoom(registers // 2, 0)
 
 
 def _chosen_sites(ranked: Sequence[WaitSite], point: ProbePoint, size: int) -> list[WaitSite]:
     """Return the sites of the groups that a point is for, up to ``size``."""
     groups = [int(position.modifiers[0]) for position in point.positions if position.is_wait]
-    return [site for group in groups for site in choose_group(ranked, group - 1)[:size]]
+    return [site for group in groups for site in choose_group(ranked, group - 1, size)]
 
 
 def _free_uniform(target: GraftTarget) -> set[int]:
@@ -218,20 +227,36 @@ def _assign_uniform(code: InstructionCode, free: set[int]) -> UniformAssignment:
     return assign_uniform_registers(entry, leaving, set(range(UNIFORM_REGISTERS)) - free, 0, None)
 
 
-def _wait_sums(probe: Probe, point: ProbePoint, number: int) -> WaitSums:
-    (save,) = (
-        statement for statement in (point.after.statements if point.after else ()) if isinstance(statement, Save)
-    )
-    marks = {WAIT_HELPER: Mark.FIRST_NUMBER + 2 * number, _COUNT: Mark.FIRST_NUMBER + 2 * number + 1}
+def _wait_sums(probe: Probe, point: ProbePoint, number: int, *, longest: bool) -> WaitSums:
+    save = _save_of(point)
+    values = (WAIT_HELPER, _COUNT, *((LONGEST_HELPER,) if longest else ()))
+    marks = {value: _mark(number, place) for place, value in enumerate(values)}
     return WaitSums(probe.map_named(save.map), save.values, marks, Instruction("wait", (), (), MADE_UP))
 
 
+def _save_of(point: ProbePoint) -> Save:
+    """Return the one statement of a point at waits."""
+    (save,) = (
+        statement for statement in (point.after.statements if point.after else ()) if isinstance(statement, Save)
+    )
+    return save
+
+
+def _mark(site: int, place: int) -> int:
+    """Return the number of the mark of a site's sum, number or longest wait."""
+    return Mark.FIRST_NUMBER + 3 * site + place
+
+
 def _graft(
-    target: GraftTarget, uniform: _UniformChoice, sites: Sequence[WaitSite], resources: _SiteResourceChoice
+    target: GraftTarget,
+    uniform: _UniformChoice,
+    sites: Sequence[WaitSite],
+    with_longest: set[int],
+    resources: _SiteResourceChoice,
 ) -> Grafted:
     code, arch = uniform.code, target.arch
     resources.refuse_large(code)
-    registers = uniform.registers(len(sites))
+    registers = uniform.registers(len(sites), with_longest)
     kept = {Mark.FIRST_KEPT + index: MarkValue(uniform=number) for index, number in enumerate(uniform.kept)}
     free = _free_registers(target, code, uniform.assigned.exits, resources)
     opening = opening_words(code.entry, replace(free, uniform=uniform.assigned.entry), kept) if code.entry else []
@@ -255,9 +280,9 @@ def _leaving_words(
     """Return the code of the exits. Behind it the sums are 0 again, for lanes of the warp that leave later."""
     assert code.exit is not None
     sums = {
-        Mark.FIRST_NUMBER + 2 * number + half: MarkValue(uniform=pair[half])
-        for number, pair in enumerate(registers.sums)
-        for half in (0, 1)
+        _mark(number, place): MarkValue(uniform=register)
+        for number, site in enumerate(registers.sites)
+        for place, register in enumerate(site.registers)
     }
     return (*with_initial_wait(code.exit.placed(free, kept | sums)), *cleared_sums(registers, free.arch))
 
