@@ -15,6 +15,7 @@ from tui_probe.probekit.metric import Metric, where_any, where_known
 from tui_probe.probekit.probe import Probe, Question
 from tui_probe.records.probed_sites import probed_sites
 from tui_probe.trace.launch_shape import WARP_SIZE
+from tui_probe.trace.sites import read_sites
 
 from .birth import BIRTHS
 from .numbers import KINDS, block_or_thread_index, index_text, number_of_bits, number_text
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.records.probed_sites import ProbedSites
     from tui_probe.trace.launch_shape import Dim3
     from tui_probe.trace.results import Result
+    from tui_probe.trace.sites import SiteInstruction
     from tui_probe.trace.source_lines import SourceLine
 
 # NaNs and infinities that a launch stored to global memory, the first of them, and the stores that were not checked.
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 #     first     the record with the earliest time; at the same time, of the lowest clock, block and warp. The timer
 #               has ticks of some nanoseconds, so of SMs that store within a tick any may have been first.
 
+_NAME: Final = "nan_check"
 RECORD: Final = np.dtype(
     [("time", "<u8"), ("address", "<u8"), ("value", "<u8")]
     + [(name, "<u4") for name in ("clock", "line", "lane", "kind")]
@@ -73,22 +76,25 @@ class UncheckedStore:
 
 @dataclass(frozen=True, slots=True)
 class NanCheck:
-    """One launch: ``found`` in the order of time, ``stores`` how many there were."""
+    """One launch: ``found`` in the order of time, ``stores`` how many there were, None if the kernel has no store of
+    numbers. ``checked`` are the instructions that were looked at, if they are known.
+    """
 
-    stores: int
+    stores: int | None
     found: tuple[NonFiniteStore, ...]
     unchecked: tuple[UncheckedStore, ...]
     threads_missing: int = 0
+    checked: tuple[SiteInstruction, ...] = ()
 
     @property
     def first(self) -> NonFiniteStore | None:
         return self.found[0] if self.found else None
 
 
-def analyse(result: Result, folder: Path | None = None) -> NanCheck:
+def analyse(result: Result, folder: Path | None = None, *, has_sites: bool = True) -> NanCheck:
     """The launch's stores of NaN and infinity; ``folder`` is its kernel's in the trace, for the source lines.
 
-    TraceError if map 0 holds no records of ``nan_check``.
+    ``has_sites``: the kernel has stores of numbers. TraceError if map 0 holds no records of ``nan_check``.
     """
     records, attempts = result.records(0, RECORD), result.attempts(0)
     kept, totals = result.kept(0), result.totals(0)
@@ -100,7 +106,14 @@ def analyse(result: Result, folder: Path | None = None) -> NanCheck:
     record = records[block, warp, place]
     order = np.lexsort((warp, block, record["clock"], record["time"])).tolist()
     ordered = tuple(_non_finite_store(result, record[i], int(block[i]), int(warp[i]), known) for i in order)
-    return NanCheck(totals[1], ordered, unchecked)
+    return NanCheck(totals[1] if has_sites else None, ordered, unchecked, checked=_checked_stores(folder))
+
+
+def _checked_stores(folder: Path | None) -> tuple[SiteInstruction, ...]:
+    """The stores that the probe is at, in the order of the text; none of a trace without ``sites.json``."""
+    probes = (read_sites(folder) if folder else None) or ()
+    own = [probe for probe in probes if probe.probe == _NAME] or probes[:1]
+    return tuple(instruction for probe in own for instruction in probe.instructions())
 
 
 def _non_finite_store(result: Result, record: np.void, block: int, warp: int, known: ProbedSites) -> NonFiniteStore:
@@ -151,24 +164,33 @@ METRICS: Final = (
 def findings(of: ProbeResult, found: NanCheck) -> Iterator[Finding]:
     """The first, all, and what nothing is known of."""
     del of
-    first = found.first
+    first, values = found.first, {"stores": counted(found.stores, ideal=0)}
     if first is None:
-        text = "no NaN or infinity was stored"
-        yield Finding("stores", "stores", text, "lines", values={"stores": counted(found.stores, ideal=0)})
+        yield Finding("stores", "stores", _clean_text(found), "lines", values=values)
     else:
         where = f"block ({index_text(first.block)}) thread ({index_text(first.thread)})"
         text = f"{first.words} stored at {place(first.line, first.source)} by {where}"
-        values = {"address": counted(first.address), "stores": counted(found.stores, ideal=0)}
-        yield Finding("first", f"first {first.words.split()[0]}", text, "lines", first.line, True, values=values,
+        yield Finding("first", f"first {first.words.split()[0]}", text, "lines", first.line, True,
+                      values={"address": counted(first.address), **values},
                       brief=f"{first.words} stored", wrong_result=True)  # fmt: skip
-        text = f"{units.counted(found.stores, 'warp store')} of NaN or infinity"
-        yield Finding("stores", "stores", text, "lines", values={"stores": counted(found.stores, ideal=0)})
+        text = f"{units.counted(found.stores or 0, 'warp store')} of NaN or infinity"
+        yield Finding("stores", "stores", text, "lines", values=values)
     if found.unchecked:
         text = f"{units.counted(len(found.unchecked), 'store instruction')}: unknown value type"
         yield Finding("unchecked", "not checked", text, "lines", found.unchecked[0].line)
 
 
+def _clean_text(found: NanCheck) -> str:
+    """What is known of a launch without such a store: how many instructions were looked at."""
+    if found.checked:
+        return f"{units.counted(len(found.checked), 'store instruction')} checked, no NaN or infinity"
+    if found.unchecked or found.stores is None:
+        return f"{units.NOT_MEASURED} no store instruction was checked"
+    return "no NaN or infinity was stored"
+
+
 def _rows(of: ProbeResult, found: NanCheck) -> LineRows:
+    """The stores with such a number, then those that were not checked, then those that were, without one."""
     del of
     rows = [
         LineRow(
@@ -184,6 +206,10 @@ def _rows(of: ProbeResult, found: NanCheck) -> LineRows:
         for store in found.found
     ]
     rows += [LineRow(store.line, store.source, {"value": "not looked at"}) for store in found.unchecked]
+    if found.stores == 0:
+        rows += [LineRow(store.line, store.source, {"value": "no NaN, inf"}) for store in found.checked]
+    if found.stores is None:
+        return LineRows(rows)
     return LineRows(
         rows,
         [f"{units.counted(found.stores, 'warp store')} of NaN or infinity; listed: the first of each warp, by time"],
@@ -199,8 +225,8 @@ LINES: Final = LineSpec(
 
 PROBES: Final = (
     Probe(
-        name="nan_check",
-        analyse=lambda of: analyse(of.result, of.kernel.folder),
+        name=_NAME,
+        analyse=lambda of: analyse(of.result, of.kernel.folder, has_sites=not of.kernel.matched_nothing),
         metrics=METRICS,
         question=Question(
             "first NaN", "where does the first NaN come from?", 35, r"\.(b?f16|f32|f64)\b", of_program=True

@@ -202,7 +202,7 @@ def test_a_probe_that_meets_nothing_says_so(tool: Tool) -> None:
     for _ in range(2):
         run, trace = tool.run(EXAMPLE, "-p", "tensorop_count", "-k", "saxpy:matmul")
         assert run.returncode == 0
-        reason = "tensorop_count matched no instruction of this kernel, which has no mma, wmma.mma or wgmma.mma_async"
+        reason = "tensorop_count matched no instruction of this kernel, which has no matrix instruction"
         kernels = [kernel for kernel in open_trace(trace).kernels if kernel.status == "probed"]
         assert [kernel.reason for kernel in kernels] == [reason, reason]
         log = kernels[0].file("process.log")
@@ -224,4 +224,5 @@ def test_a_probe_of_ones_own_that_meets_nothing_has_no_numbers(tool: Tool) -> No
     assert "cycles" not in page
     data = json.loads(tool("show", "results", f"{trace}:saxpy", "--format", "json").stdout)["data"]
     assert (data["values"], data["launches"][0]["problem"]) == ([], reason)
-    assert "– the probe matched nothing" in tool("show", "summary", f"{trace}:saxpy").stdout
+    summary = " ".join(tool("show", "summary", f"{trace}:saxpy").stdout.split())
+    assert "not measured the kernel has no nowhere.cu:10-13: its code is of saxpy.cu" in summary

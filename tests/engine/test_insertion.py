@@ -21,7 +21,10 @@ from tests.engine.kernels import (
 from tests.golden import golden
 from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel, inserted_instructions
+from tui_probe.engine.refusals import is_for_instructions, no_match_reason
 from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_files.loading import load_probe
+from tui_probe.probekit.registry import all_probes
 from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:
@@ -326,10 +329,15 @@ $tp_0: // tui-probe: own
 
 
 @pytest.mark.parametrize(
-    ("position", "in_vain"),
-    [("ld.global", False), ("mma", True), ("mma:ld", False), ("kernel", False), ("loop", False), ("block.fp64", True)],
-)
-def test_a_probe_for_instructions_that_the_kernel_does_not_have(position: str, in_vain: bool) -> None:
+    ("position", "missing"),
+    [
+        ("ld.global", ""), ("mma", "matrix instruction"), ("mma:ld", ""), ("kernel", ""), ("loop", ""),
+        ("block.fp64", "fp64 instruction"),
+        ("st.!global.!shared.!bulk:st.shared.!async", "global store or shared memory store"),
+        ("fma.f32", "fma.f32"),
+    ],
+)  # fmt: skip
+def test_a_probe_for_instructions_that_the_kernel_does_not_have(position: str, missing: str) -> None:
     """A kernel's entry is always there; that it has no loop is nothing to remark on."""
     text = "ld.global.u32 %r1, [%rd1];\nret;"
     kernel = Kernel.of(parse(entry(f".reg .b32 %r<2>;\n.reg .b64 %rd<2>;\n{text}")), "kernel")
@@ -338,5 +346,13 @@ def test_a_probe_for_instructions_that_the_kernel_does_not_have(position: str, i
         'before = "SAVE [ m ] {%clock64};"\n'
     )
     info = probed_kernel(kernel, probe)[1]
-    note = f"note own matched no instruction of this kernel, which has no {position} code matched-nothing"
-    assert (note in info.splitlines()) is in_vain
+    notes = [line for line in info.splitlines() if line.startswith("note ")]
+    expected = f"note own matched no instruction of this kernel, which has no {missing} code matched-nothing"
+    assert notes == ([expected] if missing else [])
+
+
+def test_reason_of_no_match_has_words_for_every_probe() -> None:
+    """A user of a probe need not know the patterns of its file."""
+    probes = [load_probe(built_in.name) for built_in in all_probes()]
+    texts = [no_match_reason(probe).text for probe in probes if is_for_instructions(probe)]
+    assert [text for text in texts if "!" in text] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -58,10 +59,22 @@ def test_report_of_run_begins_with_the_crash(run: tuple[Tool, subprocess.Complet
 def test_first_nan_is_found_by_a_question_of_the_list(
     run: tuple[Tool, subprocess.CompletedProcess[str]],
 ) -> None:
-    """``R`` and a digit choose the question, as below; this is the command that they start."""
+    """``R`` and a digit choose the question, as below; this is the command that they start.
+
+    A kernel that stores no numbers is not said to be free of NaN.
+    """
     tool, _ = run
-    done = tool("run", "--sim", "-p", "nan_check", "--tracedir", "asked", "--", sys.executable, PROGRAM, "nan")
+    kernels = ("nan", "strided")
+    done = tool("run", "--sim", "-p", "nan_check", "--tracedir", "asked", "--", sys.executable, PROGRAM, *kernels)
     assert re.search(r"! .*NaN.* planted\.cu:35", " ".join(done.stdout.split())), done.stdout
+    missing = "the kernel has no global store or matrix store of floating-point values"
+    summary, lines = (" ".join(tool("show", page, "asked:strided").stdout.split()) for page in ("summary", "lines"))
+    assert f"not measured {missing}" in summary
+    assert (
+        f"nan_check matched no instruction of this kernel, which has {missing.removeprefix('the kernel has ')}" in lines
+    )
+    (launch,) = json.loads(tool("show", "results", "asked:strided", "--format", "json").stdout)["data"]["launches"]
+    assert launch["stores"] is None
 
 
 async def shows(stage: Stage, pattern: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -17,9 +17,10 @@ from tests.probes.specimens import Specimen
 from tui_probe.engine.kernel import Kernel
 from tui_probe.errors import TraceError
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.probes.nan_check import NanCheck, analyse
+from tui_probe.probes.nan_check import NanCheck, UncheckedStore, analyse, findings
 from tui_probe.probes.nan_check.birth import analyse as analyse_births
 from tui_probe.ptx.parser import parse
+from tui_probe.trace.sites import SiteInstruction
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +63,15 @@ def test_all_finite(tmp_path: Path) -> None:
     analysis = saxpy(tmp_path, {})
     assert (analysis.stores, analysis.first) == (0, None)
     assert [metric_value.key for metric_value in figures_in("nan_check", analysis) if metric_value.shown] == ["stores"]
+
+
+def test_clean_launch_states_its_checked_stores() -> None:
+    store = SiteInstruction(12, "st.global.f32", "store")
+    (clean,) = findings(cast("Any", None), NanCheck(0, (), (), checked=(store,)))
+    assert (clean.words, clean.numbers) == ("1 store instruction checked, no NaN or infinity", {"stores": 0})
+    unchecked = UncheckedStore(12, "st.global.b32", None)
+    nothing, kind = findings(cast("Any", None), NanCheck(0, (), (unchecked,)))
+    assert (nothing.words, kind.label) == ("– no store instruction was checked", "not checked")
 
 
 def test_the_earliest_of_several(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tui_probe.engine.helpers import NONFINITE_HELPERS
 from tui_probe.engine.site_file import SiteSources
 from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_model.positions import position_text
 from tui_probe.probe_model.probe import LOOP, PHASE, Level
 from tui_probe.reasons import Reason, because
 
@@ -108,17 +110,25 @@ def is_for_instructions(probe: Probe) -> bool:
 
 def no_match_reason(probe: Probe, kernel: Kernel | None = None) -> Reason:
     """Return the reason for a probe without sites: the positions sought; for source lines, those of the ``kernel``."""
-    positions = [position for point in probe.points for position in point.positions if not position.is_kernel]
-    names = list(dict.fromkeys(map(str, positions)))
+    sought = [position for point in probe.points for position in point.positions if not position.is_kernel]
+    positions = [position for position in sought if position.opcode not in (LOOP, PHASE)] or sought
+    names = list(dict.fromkeys(map(position_text, positions)))
     if len(names) > _MAX_NAMED + 1:
         names = [*names[:_MAX_NAMED], f"{len(names) - _MAX_NAMED} others"]
-    named = " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    named = " or ".join(filter(None, (", ".join(names[:-1]), names[-1]))) + _values_text(probe)
     instead = (
         ""
         if kernel is None
         else _missing_lines_reason(kernel, [position.source for position in positions if position.source])
     )
     return because("matched-nothing", probe=probe.name, positions=named + instead)
+
+
+def _values_text(probe: Probe) -> str:
+    """The values that instructions need for a probe that looks at numbers only; "" for other probes."""
+    snippets = [snippet for point in probe.points for snippet in (point.before, point.after) if snippet is not None]
+    numbers = any(snippet.helpers & NONFINITE_HELPERS for snippet in snippets)
+    return " of floating-point values" if numbers else ""
 
 
 def _missing_lines_reason(kernel: Kernel, wanted: Sequence[SourceRange]) -> str:

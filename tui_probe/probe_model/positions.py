@@ -123,3 +123,38 @@ def _position_suspicions(position: Position) -> Iterator[str]:
         near_spaces = get_close_matches(modifier.lower(), STATE_SPACES, 1, 0.8)
         if near_spaces and modifier.partition("::")[0] not in STATE_SPACES:
             yield f"{position}: no instruction of PTX is known to be .{modifier}: did you mean {near_spaces[0]}?"
+
+
+# A pattern of a probe file means nothing to the user of a probe: reasons name the instructions in words.
+
+_OPERATIONS: Final = {
+    "ld": "load", "ldu": "load", "st": "store", "atom": "atomic operation", "red": "atomic operation",
+    "cp.async.bulk": "bulk copy", "cp.async": "asynchronous copy", "mma": "matrix instruction",
+    "wmma.mma": "matrix instruction", "wgmma.mma_async": "matrix instruction", "wmma.load": "matrix load",
+    "wmma.store": "matrix store", "bra": "branch", "brx": "branch", "bar": "barrier", "barrier": "barrier",
+    "mbarrier": "mbarrier operation", "wait": "SASS instruction that waits", "block": "basic block",
+}  # fmt: skip
+"""Operations by the start of their names; the longest start counts."""
+_SPACES: Final = {"global": "global ", "shared": "shared memory "}
+_GENERIC: Final = frozenset(_SPACES)
+"""Spaces that a position for generic addresses leaves out."""
+_WITHOUT_SPACE: Final = ("cp", "wmma", "bar", "barrier", "mbarrier", "wait", "block")
+
+
+def position_text(position: Position) -> str:
+    """``global load``, ``matrix instruction``; ``fma.f32`` where no word is more general, ``attn.py:22-26``."""
+    if position.source is not None:
+        return str(position)
+    if position.opcode == BLOCK and position.modifiers:
+        return f"{position.modifiers[0]} instruction"
+    parts = (position.opcode, *position.modifiers)
+    starts = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    start = next((start for start in starts if start in _OPERATIONS), "")
+    others = set(parts[start.count(".") + 1 :])
+    if not start or (others - _GENERIC and position.opcode not in _WITHOUT_SPACE):
+        return ".".join(parts)
+    if position.opcode in _WITHOUT_SPACE:
+        return _OPERATIONS[start]
+    spaces = [word for space, word in _SPACES.items() if space in others]
+    generic = "global " if "global" in position.unwanted else ""
+    return (spaces[0] if spaces else generic) + _OPERATIONS[start]

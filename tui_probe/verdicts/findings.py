@@ -60,6 +60,8 @@ _SPILL_ADVICE: Final = "split the kernel, unroll less, or allow more registers (
 _CACHE_SIZE: Final = 64
 NO_PROBE: Final = "(no probe)"
 """Name of the source of findings from launches and the assembler's log."""
+UNMATCHED_KEY: Final = "unmatched"
+"""The finding of a probe without an instruction in the kernel: it found no fault, and could find none."""
 _SAMPLE_KEY: Final = "sample"
 """The finding that names the blocks that all others are about."""
 MAX_UNASKED_BYTES: Final = 32 << 20
@@ -282,14 +284,20 @@ def unprobed_findings(kernel: KernelFacts) -> Iterator[ResultFindings]:
 
 
 def _read_findings(of: ProbeResult) -> list[Finding]:
+    if of.kernel.matched_nothing:
+        return [Finding(UNMATCHED_KEY, "not measured", _unmatched_text(of.kernel.reason or ""))]
     probe = probe_named(of.probe)
     if probe is not None and probe.findings is not None:
         findings = [_check_page(of, unchecked) for unchecked in probe.findings(of, probe.analyse(of))]
         return [*sorted(findings, key=lambda finding: finding.order), *_sample_finding(of)]
-    if of.kernel.matched_nothing:
-        return [Finding("kept", "records", f"{NOT_MEASURED} the probe matched nothing")]
     notes = (("first_value", "values", first_value(of)), ("kept", "records", record_counts_text(of.result)))
     return [Finding(key, label, safe(words)) for key, label, words in notes if words]
+
+
+def _unmatched_text(reason: str) -> str:
+    """``the kernel has no global store``, from the reason of a probe that matched nothing."""
+    _, _, missing = reason.partition(", which has ")
+    return safe(f"the kernel has {missing}" if missing else reason or NOT_MEASURED)
 
 
 def _check_page(of: ProbeResult, finding: Finding) -> Finding:
@@ -363,6 +371,7 @@ def _ranked_findings(results: Sequence[ResultFindings]) -> list[Finding]:
     return sorted(
         (finding for result in results for finding in best_findings(result)),
         key=lambda finding: (
+            finding.key == UNMATCHED_KEY,
             not finding.stands_out,
             not finding.wrong_result,
             not (finding.stands_out and finding.line),

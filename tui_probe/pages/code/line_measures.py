@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.draw.charts import row_bar
 from tui_probe.draw.spans import pad
+from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.pages.code.alignment import PARAMETER
@@ -283,7 +284,9 @@ def _measures_of_probe(source: ViewSource) -> LineMeasures | None:
 
 
 def no_line_text(result: ProbeResult) -> str:
-    """Return the text for a result without a line."""
+    """Return the text for a result without a line, with the reason if the kernel has no such instruction."""
+    if result.kernel.matched_nothing and result.kernel.reason:
+        return safe(result.kernel.reason)
     return f"-p {result.probe} measured no line of this kernel"
 
 

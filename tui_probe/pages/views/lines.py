@@ -14,7 +14,7 @@ from tui_probe.draw.units import NOT_MEASURED, size
 from tui_probe.draw.view import Document, Spot, no_progress, with_progress
 from tui_probe.errors import TraceError
 from tui_probe.input_limits import PTX_TEXT
-from tui_probe.pages.code.line_measures import full_text, line_rows
+from tui_probe.pages.code.line_measures import full_text, line_rows, no_line_text
 from tui_probe.pages.code.line_sources import line_sources
 from tui_probe.pages.table_page import TablePage
 from tui_probe.probekit import probe_results
@@ -106,7 +106,7 @@ class ProbeLines:
     def lines(self, width: int, notes: Sequence[str] = ()) -> Sequence[Line]:
         """The table below a heading, with ``notes`` at its end."""
         head = f"{self.result.name}, {self.result.which}, -p {self.result.probe}"
-        none = [] if self.measured.rows else ["no line was measured"]
+        none = [] if self.measured.rows else [no_line_text(self.result)]
         simulated = ["simulated GPU"] if self.result.simulated else []
         texts = [*self.measured.notes, *none, *simulated, *notes]
         return titled_table(head, self._columns(), self.rows, texts, width)
