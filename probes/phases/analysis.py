@@ -16,7 +16,7 @@ import numpy as np
 from tui_probe.errors import TraceError
 from tui_probe.trace.sites import read_sites
 
-from .kinds import Phase, phases_of
+from .kinds import Phase, numbered, phases_of
 from .roles import roles_of
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ WARP: Final = np.dtype(
     {"names": ["end", "time", "sm"], "formats": ["<u8", "<u8", "<u4"], "offsets": [0, 8, 16], "itemsize": 24}
 )
 START: Final = np.dtype([("clock", "<u4"), ("line", "<u4")])
+_MAX_BLOCKS: Final = 64
 NOT_RECORDED: Final = -1
 """Phase of spans behind the last record that was kept."""
 
@@ -108,6 +109,13 @@ class Phases:
         ranked = sorted(self.block_cycles, key=lambda block: (self.block_cycles[block], block))
         return ranked[len(ranked) // 2]
 
+    @cached_property
+    def some_blocks(self) -> list[int]:
+        """The blocks that are examined one by one: of many, some at even distances."""
+        blocks = sorted(self.block_cycles)
+        places = np.linspace(0, len(blocks) - 1, min(len(blocks), _MAX_BLOCKS)).astype(np.int64)
+        return [blocks[place] for place in np.unique(places).tolist()]
+
     def named(self) -> float | None:
         """Part of warp life in phases that have a name."""
         names = np.array([not phase.is_other for phase in self.phases], bool)
@@ -145,11 +153,10 @@ def analyse(result: Result, folder: Path | None) -> Phases:
     phases, phase_of_site = phases_of(sites)
     spans, begin, end = _spans(warps[ran], starts[ran], recorded, seen[ran], block, sites)
     spans = Spans(spans.warp, spans.start, spans.end, _phase_numbers(spans, phase_of_site), np.maximum(spans.site, 0))
-    role, names = roles_of(spans.warp, spans.phase, phases, len(block))
-    return Phases(
-        phases, sites, spans, Warps(first + step * block, warp.astype(np.int64), begin, end, role), names,
-        int(seen[ran].sum()), int(recorded.sum()), result.sample,
-    )  # fmt: skip
+    role, names, loops = roles_of(spans.warp, spans.phase, phases, len(block))
+    known = Warps(first + step * block, warp.astype(np.int64), begin, end, role)
+    counts = int(seen[ran].sum()), int(recorded.sum())
+    return Phases(numbered(phases, loops), sites, spans, known, names, *counts, sample=result.sample)
 
 
 def phase_sites(folder: Path | None, result: Result) -> tuple[Site, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -10,7 +10,7 @@ from tui_probe.ptx.phases import KINDS, LOADS, OTHER, PRODUCTS, WAITS
 from tui_probe.trace.source_lines import source_position
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from tui_probe.trace.sites import Site
 
@@ -26,7 +26,8 @@ _MANY: Final = "*"
 class Phase:
     """One phase of a kernel. ``loop`` is the line in pruned.ptx of its innermost loop, ``lines`` those of its starts.
 
-    ``signals``: its code arrives at an mbarrier, or issues a copy that does. ``letter`` stands for it in lanes.
+    ``number`` is that of the loop among those of its role, 0 for the only one. ``signals``: its code arrives at an
+    mbarrier, or issues a copy that does. ``letter`` stands for it in lanes.
     """
 
     letter: str
@@ -34,6 +35,7 @@ class Phase:
     stage: str
     loop: int | None
     depth: int
+    number: int
     lines: tuple[int, ...]
     places: tuple[str, ...]
     signals: bool
@@ -64,7 +66,7 @@ class Phase:
         """``loop: mbarrier wait``, ``prologue``; a phase of the user's as the user called it."""
         if self.is_named:
             return self.work
-        where = self.stage if self.depth < 2 else f"{self.stage} {self.depth}"
+        where = f"{self.stage} {self.number}" if self.number else self.stage
         return where if self.work == OTHER else f"{where}: {self.work}"
 
     @property
@@ -83,6 +85,15 @@ def phases_of(sites: Sequence[Site]) -> tuple[tuple[Phase, ...], list[int]]:
     return phases, [numbers[_key(site)] for site in sites]
 
 
+def numbered(phases: Iterable[Phase], loops_of_roles: Iterable[Collection[int]]) -> tuple[Phase, ...]:
+    """Phases with the numbers of their loops, where a role has several."""
+    numbers: dict[int, int] = {}
+    for loops in loops_of_roles:
+        for number, loop in enumerate(sorted(loops) if len(loops) > 1 else (), 1):
+            numbers[loop] = max(number, numbers.get(loop, 0))
+    return tuple(replace(phase, number=numbers.get(phase.loop or 0, 0)) for phase in phases)
+
+
 def _key(site: Site) -> tuple[object, ...]:
     phase = site.phase
     assert phase is not None
@@ -98,7 +109,7 @@ def _phase(number: int, sites: Sequence[Site]) -> Phase:
     letter = _LETTERS[number] if number < len(_LETTERS) else _MANY
     parts = {(own.stage, own.loop): (own.instructions, own.moved) for own in known}
     return Phase(
-        letter, first.work, first.stage, first.loop, first.depth,
+        letter, first.work, first.stage, first.loop, first.depth, 0,
         tuple(site.instruction.line for site in sites), tuple(places), any(own.signals for own in known),
         sum(instructions for instructions, _ in parts.values()), sum(moved for _, moved in parts.values()),
     )  # fmt: skip

@@ -22,8 +22,8 @@ _NO_LOOP: Final = "no loop"
 
 def roles_of(
     warp_of: NDArray[np.int64], phase_of: NDArray[np.int64], phases: Sequence[Phase], warps: int
-) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """The role of each warp as a number, and the names of the roles in the order in which warps have them.
+) -> tuple[NDArray[np.int64], tuple[str, ...], tuple[frozenset[int], ...]]:
+    """The role of each warp as a number, and names and loops of the roles in the order in which warps have them.
 
     ``warp_of`` and ``phase_of`` are the warp and the phase of each span, -1 for none.
     """
@@ -34,8 +34,8 @@ def roles_of(
     alike = {own: number for number, own in enumerate(dict.fromkeys(map(frozenset, loops)))}
     role = np.array([alike[frozenset(own)] for own in loops], np.int64)
     if len(alike) == 1:
-        return role, (ALL,)
-    return role, tuple(_numbered(_name(own, phases) for own in alike))
+        return role, (ALL,), tuple(alike)
+    return role, tuple(_numbered(_name(own, phases) for own in alike)), tuple(alike)
 
 
 def _name(loops: Iterable[int], phases: Sequence[Phase]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
     from .analysis import Phases
     from .kinds import Phase
-
-_MAX_BLOCKS: Final = 64
-"""Blocks whose overlap is computed: of more, that many at even distances."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +69,17 @@ class Overlap:
     idle: float
     """No warp computes, loads or stores: all wait, or do what no phase names."""
 
+    @property
+    def parts(self) -> tuple[float, float, float, float]:
+        """All of them, in this order."""
+        return self.compute, self.load, self.both, self.idle
+
 
 @lru_cache(maxsize=2)
 def overlap_of(launch: Phases) -> Overlap | None:
     """The overlap in blocks of the launch; None if these took no time."""
-    blocks = np.array(sorted(launch.block_cycles), np.int64)
-    chosen = blocks[np.unique(np.linspace(0, len(blocks) - 1, min(len(blocks), _MAX_BLOCKS)).astype(np.int64))]
     totals = np.zeros(5)
-    for block in chosen.tolist():
+    for block in launch.some_blocks:
         totals += _block_times(launch, block)
     cycles, compute, load, both, idle = totals.tolist()
     return Overlap(compute / cycles, load / cycles, both / cycles, idle / cycles) if cycles else None

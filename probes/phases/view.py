@@ -17,6 +17,7 @@ from tui_probe.probekit.probe_view import probe_view
 from tui_probe.probekit.record_counts import sampled_blocks_text
 
 from .analysis import analyse
+from .events import trace_events
 from .lanes import lanes, main_iterations, shown_warps
 from .shares import PhaseRow, overlap_of, rows_of
 from .waits import Wait, waits_of
@@ -81,9 +82,10 @@ class PhasesView(Document):
         """Return overlap, waits, and what was left out."""
         launch, overlap = self.launch, self.overlap
         if overlap is not None:
+            compute, load, both, idle = (percent(part, 1) for part in overlap.parts)
             yield (
-                f"block time: {percent(overlap.compute, 1)} with computation, {percent(overlap.load, 1)} with loads"
-                f" being issued, {percent(overlap.both, 1)} with both, {percent(overlap.idle, 1)} without any work"
+                f"block time: {compute} with computation, {load} with loads being issued, {both} with both, {idle}"
+                " without any of these or stores"
             )
         yield from (wait_text(wait) for wait in self.waits if wait.share >= _NOTABLE_WAIT and wait.partner)
         if launch.starts_kept < launch.starts_seen:
@@ -160,7 +162,7 @@ class PhasesView(Document):
             "starts_kept": launch.starts_kept,
             "overlap": None
             if overlap is None
-            else {"compute": overlap.compute, "load": overlap.load, "both": overlap.both, "idle": overlap.idle},
+            else dict(zip(("compute", "load", "both", "idle"), overlap.parts, strict=True)),
             "phases": [as_record(_COLUMNS, row) for row in self.rows],
             "waits": [_wait_record(wait) for wait in self.waits],
             "main_iterations": None
@@ -180,6 +182,18 @@ class PhasesView(Document):
             "letter": [launch.phases[phase].letter if phase >= 0 else None for phase in spans.phase.tolist()],
         }
 
+    def trace_events(self) -> Iterator[dict[str, Any]]:
+        return trace_events(self.launch, self.waits, f"{self.of.which} {self.of.name}", self.of.clock_khz)
+
+    def trace_facts(self) -> dict[str, Any]:
+        return {
+            "simulated": self.of.simulated,
+            "time": "cycles since the block began, at the device's highest clock"
+            if self.of.clock_khz
+            else "not time: one nanosecond stands for one cycle",
+            "blocks": self.launch.some_blocks,
+        }
+
     def cells(self) -> Iterator[Sequence[object]]:
         columns = [column for column in in_data(_COLUMNS) if column.key != "ptx_lines"]
         yield [column.key for column in columns]
@@ -193,7 +207,7 @@ def wait_text(wait: Wait) -> str:
     text = f"{wait.role} waits {percent(wait.share, 1)} of its time in {wait.phase.name}{place}"
     if wait.late_share is None or wait.signal is None:
         return text
-    order = "" if wait.by_order else ", matched by time"
+    order = f", {wait.ahead} stages ahead" if wait.ahead > 1 else "" if wait.by_order else ", matched by time"
     return (
         f"{text}: {percent(wait.late_share, 1)} of it until {wait.partner} has done {wait.signal.name}, the rest for"
         f" copies or the barrier{order}"
@@ -212,6 +226,7 @@ def _wait_record(wait: Wait) -> dict[str, Any]:
         "partner": wait.partner,
         "signal": None if wait.signal is None else wait.signal.name,
         "late_share": wait.late_share,
+        "stages_ahead": wait.ahead if wait.by_order else None,
         "matched_by": None if wait.partner is None else "order" if wait.by_order else "time",
     }
 

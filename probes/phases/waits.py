@@ -7,9 +7,9 @@ the wait's start to the end of that phase the partner is late; from there on cop
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from .kinds import Phase
 
 MBARRIER: Final = "mbarrier wait"
-_MAX_BLOCKS: Final = 64
-"""Blocks whose waits are matched with signals: of more, that many at even distances."""
+_MAX_AHEAD: Final = 32
+"""Stages of a pipeline at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,8 @@ class Wait:
     """The waits of a role in a phase. ``cycles`` are summed over its warps, ``role_life`` are those of these warps.
 
     ``partner`` is the role that signals, None if there is none; ``late`` and ``in_flight`` are cycles of ``matched``
-    waits before and after the partner's signal, ``by_order`` tells how they were matched.
+    waits before and after the partner's signal, ``by_order`` tells how they were matched: each with the signal of
+    ``ahead`` waits before.
     """
 
     role: str
@@ -44,6 +45,7 @@ class Wait:
     late: int = 0
     in_flight: int = 0
     by_order: bool = False
+    ahead: int = 0
 
     @property
     def share(self) -> float:
@@ -88,28 +90,34 @@ def _matched(launch: Phases, wait: Wait, spans: Spans, role: int) -> Wait:
 
 def _with_partner(launch: Phases, wait: Wait, spans: Spans, partner: int, signal: int) -> Wait | None:
     """The wait as released by one phase of a role; None if that never signals."""
-    signals_at = np.array([bool(site.phase and site.phase.signals) for site in launch.sites], bool)
-    signaling = (launch.spans.phase == signal) & signals_at[launch.spans.site]
-    of_partner = launch.spans.where((launch.warps.role == partner)[launch.spans.warp] & signaling)
+    of_partner = signals_of(launch, partner, signal)
     if not len(of_partner):
         return None
-    late = in_flight = 0
+    late = in_flight = ahead = 0
     ordered = True
-    for waiting, signals in _by_warp(launch, spans, of_partner):
-        release, by_order = _releases(waiting, signals)
+    for waiting, signals in by_warp(launch, spans, of_partner):
+        release, by_order = releases(waiting, signals)
         ordered &= by_order
-        until = np.clip(release, waiting.start, waiting.end)
+        ahead = max(ahead, int((release < 0).sum()) if by_order else 0)
+        until = np.clip(_times(release, signals, waiting), waiting.start, waiting.end)
         late += int((until - waiting.start).sum())
         in_flight += int((waiting.end - until).sum())
     of, phase = launch.roles[partner], launch.phases[signal]
-    return Wait(wait.role, wait.phase, wait.count, wait.cycles, wait.role_life, of, phase, late, in_flight, ordered)
+    return replace(
+        wait, partner=of, signal=phase, late=late, in_flight=in_flight, by_order=ordered, ahead=ahead if ordered else 0
+    )
 
 
-def _by_warp(launch: Phases, spans: Spans, signals: Spans) -> Iterator[tuple[Spans, Spans]]:
+def signals_of(launch: Phases, role: int, phase: int) -> Spans:
+    """The spans of a role in a phase that begin where code signals."""
+    signals = np.array([bool(site.phase and site.phase.signals) for site in launch.sites], bool)
+    of_role = (launch.warps.role == role)[launch.spans.warp]
+    return launch.spans.where(of_role & (launch.spans.phase == phase) & signals[launch.spans.site])
+
+
+def by_warp(launch: Phases, spans: Spans, signals: Spans) -> Iterator[tuple[Spans, Spans]]:
     """The waits of each warp of some blocks, with the signals of the block."""
-    blocks = np.unique(launch.warps.block)
-    chosen = blocks[np.unique(np.linspace(0, len(blocks) - 1, min(len(blocks), _MAX_BLOCKS)).astype(np.int64))]
-    for block in chosen.tolist():
+    for block in launch.some_blocks:
         inside = launch.warps.block == block
         here = signals.where(inside[signals.warp])
         for warp in np.flatnonzero(inside).tolist():
@@ -118,12 +126,24 @@ def _by_warp(launch: Phases, spans: Spans, signals: Spans) -> Iterator[tuple[Spa
                 yield own, here
 
 
-def _releases(waiting: Spans, signals: Spans) -> tuple[NDArray[Any], bool]:
-    """The time of the release of each wait, and whether waits and signals were matched by their order."""
+def releases(waiting: Spans, signals: Spans) -> tuple[NDArray[np.int64], bool]:
+    """The number of the signal that releases each wait, -1 for none, and whether they were matched by their order.
+
+    A role that may run some stages ahead waits for signals of so many waits before: as few as explain all ends.
+    """
     warps = np.unique(signals.warp)
     if len(signals) == len(waiting) * len(warps):
-        ends = signals.end[np.argsort(signals.warp, kind="stable")].reshape(len(warps), len(waiting))
-        return ends.max(axis=0), True
-    ends = np.sort(signals.end)
-    place = np.searchsorted(ends, waiting.end, side="right") - 1
-    return np.where(place >= 0, ends[place.clip(0)], waiting.start), False
+        numbers = np.argsort(signals.warp, kind="stable").reshape(len(warps), len(waiting))
+        last = numbers[signals.end[numbers].argmax(axis=0), np.arange(len(waiting))]
+        for ahead in range(min(_MAX_AHEAD, len(waiting))):
+            released = last[: len(waiting) - ahead]
+            if (signals.start[released] <= waiting.end[ahead:]).all():
+                return np.concatenate((np.full(ahead, -1, np.int64), released)), True
+    order = np.argsort(signals.end, kind="stable")
+    place = np.searchsorted(signals.end[order], waiting.end, side="right") - 1
+    return np.where(place >= 0, order[place.clip(0)], -1), False
+
+
+def _times(release: NDArray[np.int64], signals: Spans, waiting: Spans) -> NDArray[np.int64]:
+    """The ends of the signals; of a wait without one its own start."""
+    return np.where(release >= 0, signals.end[release], waiting.start)

@@ -255,3 +255,18 @@ def test_phases_table_needs_lines(tmp_path: Path) -> None:
     path.write_text(f'{PROBE.source}\n[phases]\nload = "ld.global"\n')
     with pytest.raises(ProbeFileError, match=r"load must be lines of source"):
         load_probe(str(path))
+
+
+def test_trace_events_have_spans_and_flows(trace: Path, tmp_path: Path) -> None:
+    """Each wait for the producer has an arrow from its signal, which ends no later than the wait."""
+    out = tmp_path / "events.json"
+    assert main(["show", "phases", str(trace), "--perfetto", str(out)]) == 0
+    events = json.loads(out.read_text())["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    assert {event["tid"] for event in spans} == set(range(CONSUMERS + 1))
+    assert {event["cat"] for event in spans} >= {"wait", "load", "compute"}
+    begins = {event["id"]: event for event in events if event["ph"] == "s"}
+    ends = {event["id"]: event for event in events if event["ph"] == "f"}
+    assert begins.keys() == ends.keys()
+    assert sum(event["tid"] == CONSUMERS for event in begins.values()) == 9 * CONSUMERS
+    assert all(begins[number]["ts"] <= ends[number]["ts"] for number in begins)

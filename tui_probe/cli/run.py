@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.errors import UsageError
 from tui_probe.launcher.options import RunOptions, why_not_itself
 from tui_probe.probe_files.choices import split_choice
-from tui_probe.probe_files.phase_probes import PHASES_PREFIX, phases_probe
+from tui_probe.probe_files.loading import built_in_files
+from tui_probe.probe_files.phase_probes import PHASES_PREFIX, phases_probe, records_phases
 from tui_probe.probe_files.templates import line_range_of, line_range_probe
 from tui_probe.trace.locate import parse_address
 from tui_probe.trace.run_info import recorded_run, rerun_command
@@ -141,10 +142,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.between:
         arguments.probe = [*(arguments.probe or ()), *map(line_range_probe, arguments.between)]
     if arguments.phase:
-        arguments.probe = [*(arguments.probe or ()), phases_probe(arguments.phase)]
+        others = [name for name in arguments.probe or () if not _records_phases(name)]
+        arguments.probe = [*others, phases_probe(arguments.phase)]
     if arguments.again is not None:
         os.chdir(former_folder(arguments))
     return start(arguments)
+
+
+def _records_phases(name: str) -> bool:
+    """Return whether a probe of the run records phases by itself, which ``--phase`` then replaces."""
+    file = built_in_files().get(name)
+    return file is not None and records_phases(file)
 
 
 def former_folder(arguments: argparse.Namespace) -> Path:

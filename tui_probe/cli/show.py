@@ -179,7 +179,7 @@ def trace_events(kind: ViewKind, view: View, path: Path) -> int:
 
     write = writer_of(view)
     if write is None:
-        warn(f"error: {kind.name} has no trace events; timeline, progress and launches have them")
+        warn(f"error: {kind.name} has no trace events; timeline, progress, phases and launches have them")
         return ExitStatus.USAGE
     inform(f"written: {path}, {write(path)} events")
     return ExitStatus.OK

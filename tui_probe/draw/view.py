@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -167,6 +167,17 @@ class BaseView(ABC):
         here.
         """
         del choices
+
+
+@runtime_checkable
+class EventView(Protocol):
+    """A view with trace events for Perfetto."""
+
+    def trace_events(self) -> Iterator[dict[str, Any]]:
+        """The events, times in microseconds."""
+
+    def trace_facts(self) -> Mapping[str, Any]:
+        """Facts about the events, for ``otherData``."""
 
 
 class Document(BaseView):

@@ -11,7 +11,7 @@ from tui_probe.draw.csv_output import csv_lines
 from tui_probe.draw.printable import dump_json
 from tui_probe.draw.spans import clip_line, plain, to_ascii
 from tui_probe.draw.table import SCHEMA_VERSION, safe
-from tui_probe.draw.view import COMMANDS, Document
+from tui_probe.draw.view import COMMANDS, Document, EventView
 from tui_probe.errors import ChoiceError
 from tui_probe.pages.views.launches import Launches
 from tui_probe.probekit.timelines.launch import LaunchTimelineView
@@ -115,7 +115,14 @@ def writer_of(view: View) -> Callable[[Path], int] | None:
     """
     if isinstance(view, LaunchTimelineView):
         return lambda path: write_timeline(path, view.launch, warps=view.of_warps)
+    if isinstance(view, EventView):
+        return lambda path: _write_view(path, view)
     return (lambda path: write_launches(path, view.trace)) if isinstance(view, Launches) else None
+
+
+def _write_view(path: Path, view: EventView) -> int:
+    with path.open("w", encoding="utf-8") as file:
+        return write_events(file, view.trace_events(), view.trace_facts())
 
 
 def write_timeline(path: Path, launch: LaunchTimeline, *, warps: bool = False) -> int:

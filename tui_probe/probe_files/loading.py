@@ -118,8 +118,7 @@ def find_probe(name_or_path: str) -> Path:
     if name_or_path.startswith(LINE_RANGE_PREFIX):
         return write_line_range_probe(name_or_path)
     if name_or_path.startswith(PHASES_PREFIX):
-        texts = (path.read_text(encoding="utf-8", errors="replace") for path in built_in_files().values())
-        return write_phases_probe(name_or_path, texts)
+        return write_phases_probe(name_or_path, built_in_files().values())
     for known in (built_in_files, installed_files):
         if name_or_path in known():
             return known()[name_or_path]

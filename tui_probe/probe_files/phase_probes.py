@@ -53,17 +53,22 @@ def phases_in(name: str) -> dict[str, str]:
     return dict(map(_phase, _SEPARATOR.split(name.removeprefix(PHASES_PREFIX))))
 
 
-def write_phases_probe(name: str, texts: Iterable[str]) -> Path:
-    """Write the file of a probe that is named by its phases. ``texts`` are those of the built-in probes.
+def records_phases(file: Path) -> bool:
+    """Return whether a probe file has a point at the starts of phases."""
+    return bool(_POSITION.search(file.read_text(encoding="utf-8", errors="replace")))
+
+
+def write_phases_probe(name: str, files: Iterable[Path]) -> Path:
+    """Write the file of a probe that is named by its phases. ``files`` are those of the built-in probes.
 
     Raises UsageError for a wrong name, and ProbeFileError if the file cannot be kept or no probe records phases.
     """
-    base = next((text for text in texts if _POSITION.search(text)), None)
+    base = next(filter(records_phases, files), None)
     if base is None:
         raise ProbeFileError("no installed probe records phases, which --phase needs; install tui-probe again")
     lines = "\n".join(f"{json.dumps(phase)} = {json.dumps(own)}" for phase, own in phases_in(name).items())
     mark = hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()[:6]
-    file, text = f"probes/phases_{mark}.toml", f"{base}\n[phases]\n{lines}\n"
+    file, text = f"probes/phases_{mark}.toml", f"{base.read_text(encoding='utf-8')}\n[phases]\n{lines}\n"
     try:
         return state_file(file) if read_state(file) == text else replace_state(file, text)
     except OSError as error:

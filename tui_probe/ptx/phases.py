@@ -47,6 +47,8 @@ _MIN_NAMED: Final = 4
 """Instructions of one name that make a phase; fewer were moved there by the compiler."""
 _SHORT: Final = 8
 """Instructions without a kind of work that may join the phase before them."""
+_ITERATIONS: Final = 16
+"""Assumed iterations of a loop that is a phase as a whole."""
 _ARITHMETIC: Final = frozenset({"fp32", "fp64", "fp16", "bf16"})
 _SIGNALS: Final = ("arrive", "arrive_drop", "complete_tx", "mbarrier::complete_tx::bytes")
 
@@ -205,7 +207,7 @@ class _Phases:
         if not inside or self._names is not None:
             return _runs_of(block, works, self._weight, self._least)
         inner = [work for place in max(inside, key=len) for work in self._works[place]]
-        return [_Run(_dominant(inner), block, sum(_WEIGHTS[work] for work in inner if work))]
+        return [_Run(_dominant(inner), block, _ITERATIONS * sum(_WEIGHTS[work] for work in inner if work))]
 
     def _unrecorded(self, index: int) -> list[set[int]]:
         """The loops around a block whose iterations are not recorded."""
@@ -266,7 +268,8 @@ class _Phases:
         loop = self._flow.blocks[heads[-1]][0] if heads else None
         runs = self._alike[self._key(index, run)]
         signals = any(map(_signals, self._code_from(index, run)))
-        instructions, moved = sum(len(own.code) for own in runs), sum(own.moved for own in runs)
+        instructions = sum(len(own.code) for own in runs)
+        moved = sum(own.moved for own in runs) if self._names else 0
         work = run.work or OTHER
         stage, depth = self._stages[index], len(heads)
         return PhaseStart(run.code[0], ways, work, stage, loop, depth, iterates, signals, instructions, moved)
