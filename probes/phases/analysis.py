@@ -186,18 +186,16 @@ def _spans(
     life = (warps["end"].astype(np.uint32) - begin32).astype(np.int64)
     begin = warps["end"] - life.astype(np.uint64)
     since = (starts["clock"] - begin32[:, np.newaxis]).astype(np.int64)
-    valid = _of_longest_lanes(since, np.arange(room) < kept[:, np.newaxis])
+    valid = np.arange(room) < kept[:, np.newaxis]
     since = np.where(valid, np.minimum(since, life[:, np.newaxis]), np.iinfo(np.int64).max)
-    order = np.argsort(since, axis=1, kind="stable")
-    since, line = np.take_along_axis(since, order, 1), np.take_along_axis(starts["line"], order, 1)
+    line = starts["line"]
     ends = np.concatenate((since[:, 1:], np.full((len(since), 1), np.iinfo(np.int64).max)), axis=1)
     ends = np.minimum(ends, life[:, np.newaxis])
     lines = np.array([site.instruction.line for site in sites], np.int64)
     by_line = np.argsort(lines)
     place = np.searchsorted(lines[by_line], line).clip(max=len(lines) - 1)
     site = np.where(lines[by_line][place] == line, by_line[place], -1)
-    valid = np.take_along_axis(valid, order, 1)
-    last_kept = (np.arange(room) == valid.sum(axis=1)[:, np.newaxis] - 1) & (seen > kept)[:, np.newaxis]
+    last_kept = (np.arange(room) == kept[:, np.newaxis] - 1) & (seen > kept)[:, np.newaxis]
     site = np.where(last_kept, -1, site)
     base = _block_starts(block, begin)
     offset = (begin - base).astype(np.int64)
@@ -205,23 +203,6 @@ def _spans(
     start = (since + offset[:, np.newaxis])[valid]
     end = (ends + offset[:, np.newaxis])[valid]
     return Spans(number, start, end, np.zeros(len(number), np.int64), site[valid]), offset, offset + life
-
-
-def _of_longest_lanes(since: NDArray[np.int64], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The records of the lanes of each warp that run longest.
-
-    Records of lanes that left lane 0 are behind those of lane 0. Where lane 0 runs on for longer, they are left out,
-    else those of lane 0 from then on.
-    """
-    back = (since[:, 1:] < since[:, :-1]) & valid[:, 1:]
-    chosen = valid.copy()
-    for row in np.flatnonzero(back.any(axis=1)).tolist():
-        first, count = int(back[row].argmax()) + 1, int(valid[row].sum())
-        if since[row, first - 1] >= since[row, first:count].max():
-            chosen[row, first:] = False
-        else:
-            chosen[row, :first] &= since[row, :first] < since[row, first]
-    return chosen
 
 
 def _block_starts(block: NDArray[np.int64], begin: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -75,12 +75,12 @@ def test_late_producer_is_named_with_its_delay(tmp_path: Path) -> None:
     assert wait.signal is not None
     assert wait.signal.name == "loop: bulk copy"
     assert wait.late - longest_wait(fast, "consumer").late == CONSUMERS * 9 * 20 * ROUND
-    assert wait.late > 4 * wait.in_flight
+    assert wait.late > 2 * wait.in_flight
     assert longest_wait(slow, "producer").partner == "consumer"
 
 
 def test_spans_cover_the_life_of_each_warp(tmp_path: Path) -> None:
-    """Lanes 1 to 31 of the producer leave at once: their records are none of the warp's phases."""
+    """Lanes 1 to 31 of the producer leave at once, and record nothing."""
     found = staged(tmp_path / "t", 9, 20)
     for warp in range(CONSUMERS + 1):
         spans = found.spans.where(found.spans.warp == warp)
@@ -89,20 +89,20 @@ def test_spans_cover_the_life_of_each_warp(tmp_path: Path) -> None:
         np.testing.assert_array_equal(spans.start[1:], spans.end[:-1])
     producer = found.iteration[(found.spans.warp == CONSUMERS) & (found.iteration > 0)]
     assert producer.max() == 9
-    assert np.bincount(producer)[1:].tolist() == [4, *[4] * 8], "head, wait, delay, copy"
+    assert np.bincount(producer)[1:].tolist() == [3] * 9, "wait, delay, copy"
     assert found.starts_kept == found.starts_seen
 
 
 def test_overlap_adds_up(tmp_path: Path) -> None:
     overlap = overlap_of(staged(tmp_path / "t", 9, 20))
     assert overlap is not None
-    assert 0 < overlap.both < min(overlap.compute, overlap.load)
+    assert 0 <= overlap.both < min(overlap.compute, overlap.load)
     assert overlap.compute + overlap.load - overlap.both + overlap.idle <= 1
 
 
 def test_full_ring_keeps_the_first_phases(tmp_path: Path) -> None:
     """The time behind the last record that was kept is of no phase."""
-    found = staged(tmp_path / "t", 100, 0)
+    found = staged(tmp_path / "t", 150, 0)
     assert found.starts_kept < found.starts_seen
     assert found.spans.phase.max() >= 0
     for warp in range(CONSUMERS + 1):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.helpers import TYPE_BITS, HelperValue
-from tui_probe.engine.recording import RecordAddress, Recording
+from tui_probe.engine.recording import NO_ROOM, RecordAddress, Recording
 from tui_probe.engine.snippet import LAUNCH_HELPER
 from tui_probe.engine.summation import SiteRecords, Summation
 from tui_probe.probe_model.probe import (
@@ -26,7 +26,7 @@ from tui_probe.probe_model.storage import LAUNCH_PARAMETER, storage_of
 from tui_probe.ptx.lexer import NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tui_probe.engine.addressing import Addressing
     from tui_probe.engine.kernel import UnusedNames
@@ -78,6 +78,7 @@ class Sampling:
     def __init__(self, probe: Probe, names: UnusedNames) -> None:
         self._names = names
         self._sites = {own_map.name for own_map in probe.maps if own_map.level is Level.SITE}
+        self._leaders = {own_map.name for own_map in probe.maps if own_map.leader}
         self.place = names.temporary("place", "b32")
 
     def begin(self, block: list[str], number: str) -> list[str]:
@@ -116,9 +117,16 @@ class Sampling:
         saved = [statement for statement in snippet.statements if isinstance(statement, Save)]
         if not saved and len(lines) <= _SHORT_SNIPPET:
             return lines
+        if saved and not snippet.labels and all(save.map in self._leaders for save in saved):
+            return lines
         if saved and not snippet.labels and all(save.map in self._sites for save in saved):
             return [self._compared(), *(self._unless_outside(line) for line in lines)]
         return self.skip_outside_sample(lines)
+
+    def stop(self, attempts: Sequence[str]) -> list[str]:
+        """Lines for the entry after which blocks outside of the sample have no room for records of lane 0."""
+        moves = [f"@{self._outside()} mov.u32 {register}, {NO_ROOM};" for register in attempts]
+        return [self._compared(), *moves] if moves else []
 
     def _outside(self) -> str:
         return self._names.temporary("outside", "pred")
@@ -206,9 +214,10 @@ class Expander:
         """
         return self._recording.live_registers(own_map)
 
-    def begin(self) -> list[str]:
-        """PTX for the kernel's entry, after which records can be saved."""
-        return self._recording.begin()
+    def begin(self, sampling: Sampling | None = None) -> list[str]:
+        """PTX for the kernel's entry, after which records can be saved; ``sampling`` if of a sample of blocks."""
+        stop = sampling.stop(self._recording.leader_attempts()) if sampling else []
+        return [*self._recording.begin(), *stop]
 
     def end(self) -> list[str]:
         """PTX for each exit, behind what the probe does there."""

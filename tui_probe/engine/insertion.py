@@ -199,7 +199,7 @@ class _Inserter:
     def _at_entry(self, snippets: list[Snippet], passing: CallState) -> None:
         """Registers, then what runs first."""
         part = self._entry
-        lines = [*self._sample(), *part.expander.begin()]
+        lines = [*self._sample(), *part.expander.begin(part.sampling)]
         saves = any(isinstance(statement, Save) for snippet in snippets for statement in snippet.statements)
         lines += part.skip_outside_sample(part.written(snippets)) if saves else part.written(snippets)
         self._first(part, [*passing.declare(part.names), *part.names.declarations(), *lines])

@@ -7,7 +7,7 @@ records were to be saved. Everything else is computed where it is needed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.summation import saves_uniform_values
 from tui_probe.probe_model.probe import Level
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from tui_probe.engine.kernel import UnusedNames
     from tui_probe.probe_model.probe import Map, Probe
     from tui_probe.probe_model.storage import Storage
+
+
+NO_ROOM: Final = 0x80000000
+"""Attempts of a lane that never saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +67,27 @@ class Recording:
         for own_map in self._counted:
             storage = storage_of(self._probe, own_map)
             lines.append(f"mov.u32 {self._attempts(own_map)}, 0;")
-            if storage.layout is Layout.QUEUE:
+            if own_map.leader:
+                lines += self._begin_leader(own_map, storage, warp, lane)
+            elif storage.layout is Layout.QUEUE:
                 lines.append(f"mov.u32 {self._place(own_map)}, {warp};")
             else:
                 loaded, stride = self._stride(own_map, storage, WARP_THREADS * (storage.columns), WARP_THREADS)
                 lines += [*loaded, f"mad.lo.u32 {self._place(own_map)}, {warp}, {stride}, {lane};"]
         return lines
+
+    def _begin_leader(self, own_map: Map, storage: Storage, warp: str, lane: str) -> list[str]:
+        """The index of the warp's first record. Lanes that never save begin with more attempts than there is room."""
+        header, room = QUEUE_HEADER // storage.record_bytes, self._pred("room")
+        return [
+            f"setp.ne.u32 {room}, {lane}, 0;",
+            f"@{room} mov.u32 {self._attempts(own_map)}, {NO_ROOM};",
+            f"mad.lo.u32 {self._place(own_map)}, {warp}, {header + 2 * storage.cap}, {header};",
+        ]
+
+    def leader_attempts(self) -> list[str]:
+        """The registers that count attempts of lane 0 only."""
+        return [self._attempts(own_map) for own_map in self._counted if own_map.leader]
 
     def live_registers(self, own_map: Map | None = None) -> list[str]:
         """The registers that ``begin`` fills for a map, or for all, 32 bits each; none for most maps."""
@@ -98,6 +117,8 @@ class Recording:
         storage = storage_of(self._probe, own_map)
         if storage.layout is Layout.ROWS:
             return self._in_rows(own_map, storage)
+        if own_map.leader:
+            return self._of_leader(own_map, storage)
         if storage.layout is Layout.QUEUE:
             return self._in_queue(own_map, storage, skip)
         if storage.layout is Layout.RESIDENT:  # all lanes store one sector, which is no dearer than to elect one
@@ -203,7 +224,24 @@ class Recording:
         ]
         return lines, RecordAddress(address, QUEUE_HEADER, 0)
 
+    def _of_leader(self, own_map: Map, storage: Storage) -> tuple[list[str], RecordAddress]:
+        """Lane 0 is known beforehand, so there is no branch: an event takes some seven instructions."""
+        room, index, attempts = self._pred("room"), self._b32("index"), self._attempts(own_map)
+        lines = [
+            f"setp.lt.u32 {room}, {attempts}, {storage.cap};",
+            f"add.u32 {index}, {self._place(own_map)}, {attempts};",
+            f"add.u32 {attempts}, {attempts}, 1;",
+            *self._unit_address(own_map, index, storage.record_bytes),
+        ]
+        return lines, RecordAddress(self._addressing.address, 0, 0, room)
+
     def _slot_of_queue(self, own_map: Map, storage: Storage) -> list[str]:
+        if own_map.leader:
+            address = self._addressing.address
+            return [
+                *self._unit_address(own_map, self._place(own_map), storage.record_bytes),
+                f"add.s64 {address}, {address}, -{QUEUE_HEADER};",
+            ]
         loaded, stride = self._stride(own_map, storage, 2 * storage.record_bytes, QUEUE_HEADER)
         address, wide = self._addressing.address, self._names.temporary("wide", "b64")
         return [

@@ -28,6 +28,7 @@ from tui_probe.probe_model.probe import (
     Save,
     Snippet,
 )
+from tui_probe.probe_model.storage import QUEUE_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -231,8 +232,11 @@ def _declared_map(table: TomlTable, name: str) -> Map:
     resident = table.flag("resident")
     if resident and (level is not Level.WARP or made.cap != 1 or sparse or "reduce" in table):
         raise table.error("resident", "needs a map of warps with one record, without sparse and reduce")
+    leader = table.flag("leader")
+    if leader and (level is not Level.WARP or made.cap in (1, None) or QUEUE_HEADER % made.record_bytes):
+        raise table.error("leader", "needs a map of warps with several records of 4, 8 or 16 bytes")
     reduction = read_reduction(table, level, made.fields, made.cap)
-    return replace(made, reduction=reduction, even=even, sparse=sparse, resident=resident)
+    return replace(made, reduction=reduction, even=even, sparse=sparse, resident=resident, leader=leader)
 
 
 def _parse_cap(table: TomlTable, key: str, value: object, *, dynamic: str) -> int | None:

@@ -121,7 +121,7 @@ class Map:
     saved of its records, None: all of them. ``even``: where the first field of a whole warp's records rises evenly from
     lane to lane, the first two lanes save for all; the other fields are then those of lane 0. ``sparse``: most lanes
     have nothing to add. ``folded``: warps of a launch share its slots. ``resident``: a slot belongs to a place for a
-    warp on the GPU, and the host reads it while the kernel runs.
+    warp on the GPU, and the host reads it while the kernel runs. ``leader``: only lane 0 of each warp saves.
     """
 
     name: str
@@ -134,6 +134,7 @@ class Map:
     sparse: bool = False
     folded: bool = False
     resident: bool = False
+    leader: bool = False
 
     @property
     def slot_bytes(self) -> int:

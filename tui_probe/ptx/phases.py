@@ -217,16 +217,22 @@ class _Phases:
     def _runs(self) -> list[list[_Run]]:
         """The runs of all blocks. A light block without waits continues what runs before it in its stage."""
         runs = [self._block_runs(index) for index in range(len(self._leads_to))]
-        for index, own in enumerate(runs):
-            run = own[0]
-            if len(own) == 1 and not run.waits and run.weight < self._least:
-                before = [source for source in self._before[index] if source < index and self._is_beside(source, index)]
-                works = [runs[source][-1].work for source in before]
-                short = len(run.code) < _SHORT and not self._unrecorded(index)
-                fits = [work for work in works if work not in WAITS or short]
-                run.moved += len(run.code) if self._names and run.work and fits and fits[0] != run.work else 0
-                run.work = next(iter(fits), run.work)
+        for index, (run, *others) in enumerate(runs):
+            if not others and not run.waits and run.weight < self._least:
+                works = self._neighbor_works(runs, index)
+                run.moved += len(run.code) if self._names and run.work and works and works[0] != run.work else 0
+                run.work = next(iter(works), run.work) or OTHER
         return runs
+
+    def _neighbor_works(self, runs: list[list[_Run]], index: int) -> list[str]:
+        """The works that a light block may continue: of the block behind a short loop head, else of those before it."""
+        run, leads_to = runs[index][0], self._leads_to[index]
+        short = len(run.code) < _SHORT and not self._unrecorded(index)
+        if short and not run.work and index in self._recorded and len(leads_to) == 1:
+            return [work for work in [runs[leads_to[0]][0].work] if work]
+        before = [source for source in self._before[index] if source < index and self._is_beside(source, index)]
+        works = [work for source in before if (work := runs[source][-1].work)]
+        return [work for work in works if (short and not run.work) or work not in (*WAITS, OTHER)]
 
     def _is_beside(self, source: int, index: int) -> bool:
         return self._stages[source] == self._stages[index] and self._around[source] == self._around[index]
@@ -320,6 +326,10 @@ def _runs_of(block: Block, works: Sequence[str | None], weight: Callable[[str], 
     joined: list[_Run] = []
     for run in runs:
         if joined and (run.work == joined[-1].work or (run.work is None and len(run.code) < _SHORT)):
+            joined[-1].code += run.code
+        elif joined and joined[-1].work is None and len(joined[-1].code) < _SHORT:
+            joined[-1] = _Run(run.work, [*joined[-1].code, *run.code], run.weight, run.moved)
+        elif joined and joined[-1].waits and run.work == "barrier wait":
             joined[-1].code += run.code
         else:
             joined.append(run)
