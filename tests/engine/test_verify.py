@@ -250,11 +250,11 @@ def test_a_register_that_decides_whether_something_is_saved_has_an_effect() -> N
     toml_probe(text)
 
 
-@pytest.mark.parametrize("position", ["block", "block.load", "loop"])
+@pytest.mark.parametrize("position", ["block", "block.load", "loop", "phase"])
 def test_nothing_runs_after_a_block(position: str) -> None:
     text = frame("", position).replace("before =", "after =")
     with pytest.raises(ProbeFileError) as caught:
         toml_probe(text, "bad")
-    reason = "[p] is at 'block' or 'loop', which support only 'before': write 'before'"
+    reason = "[p] is at 'block', 'loop' or 'phase', which support only 'before': write 'before'"
     assert str(caught.value).startswith("bad.toml, line ")
     assert str(caught.value).endswith(reason)

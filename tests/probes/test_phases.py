@@ -270,3 +270,26 @@ def test_trace_events_have_spans_and_flows(trace: Path, tmp_path: Path) -> None:
     assert begins.keys() == ends.keys()
     assert sum(event["tid"] == CONSUMERS for event in begins.values()) == 9 * CONSUMERS
     assert all(begins[number]["ts"] <= ends[number]["ts"] for number in begins)
+
+
+def test_sample_records_its_blocks_only(tmp_path: Path) -> None:
+    """Blocks outside of the sample have no room for records, rather than a branch around each."""
+    kernel = Kernel.of(parse(NAMED), "kernel")
+    (tmp_path / "sites.json").write_text(site_file("phases", kernel, build_probed_ptx(kernel, PROBE).notes, b""))
+    result = result_of(tmp_path, PROBE, NAMED, grid=(7,), block=(48,), name="kernel", sample=range(1, 7, 2))
+    found = analyse(result, tmp_path)
+    assert found.warps.block.tolist() == [1, 1, 3, 3, 5, 5]
+    assert found.starts_kept == found.starts_seen == 6
+    assert found.named() == 1
+
+
+@pytest.mark.parametrize("words", ["cap = 1", "size = 12\ncap = 8", 'level = "thread"\ncap = 8', "cap = 0"])
+def test_leader_needs_several_small_records_of_warps(tmp_path: Path, words: str) -> None:
+    level = "" if "level" in words else 'level = "warp"\n'
+    path = tmp_path / "own.toml"
+    path.write_text(
+        f'[map.m]\n{level}{words}\nleader = true\n[map.m.regs]\nclock = "u32"\n'
+        '[probe.p]\nposition = "loop"\nbefore = "SAVE [ m ] {%clock};"\n'
+    )
+    with pytest.raises(ProbeFileError, match="needs a map of warps with several records of 4, 8 or 16 bytes"):
+        load_probe(str(path))
