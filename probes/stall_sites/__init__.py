@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
     from .analysis import Stalls, StallSite
 
+_SPILL_NOTE: Final = (
+    "local loads and stores: warp executions of spills and of local arrays, in basic blocks with a measured wait"
+)
 _NOTABLE: Final = 0.1
 """Part of warp life from which on a wait is worth a look."""
 _REMEDIES: Final = {
@@ -135,14 +139,33 @@ def _rows(of: ProbeResult, found: Stalls) -> LineRows:
         for site in found.sites
     ]
     issuing = max(0, found.life - found.waited)
+    spills = list(_spill_rows(found))
     return LineRows(
-        rows,
+        _joined_rows([*rows, *spills]),
         [
+            *([_SPILL_NOTE] if spills else []),
             f"cycles that warps wait at the instruction, summed over warps; without the probe, each wait may be up"
             f" to {DELAY} cycles longer",
             f"{percent(issuing, found.life)} of warp life: issuing or in unmeasured waits",
         ],
     )
+
+
+def _spill_rows(found: Stalls) -> Iterator[LineRow]:
+    """Yield the loads and stores of the stack that are executed as often as a measured site."""
+    for site in found.sites:
+        for spill in site.wait.spills if site.wait else ():
+            name = "local loads" if spill.work == "load" else "local stores"
+            yield LineRow(spill.line, spill.source, {name: site.passes})
+
+
+def _joined_rows(rows: list[LineRow]) -> list[LineRow]:
+    """Return one row per instruction."""
+    joined: dict[int, LineRow] = {}
+    for row in rows:
+        known = joined.get(row.line)
+        joined[row.line] = row if known is None else replace(known, found={**known.found, **row.found})
+    return list(joined.values())
 
 
 LINES: Final = LineSpec(
@@ -154,6 +177,8 @@ LINES: Final = LineSpec(
         LineMeasure("executions", "sum", better="neither"),
         LineMeasure("cycles per wait", "ratio", ("cycles", "executions")),
         LineMeasure("longest wait"),
+        LineMeasure("local loads", "sum"),
+        LineMeasure("local stores", "sum"),
     ),
     "of warp life",
     _rows,

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from tests.engine.kernels import DATA
 from tests.golden import golden
+from tests.sass.conftest import assembled
+from tests.sass.test_spills import spilling
 from tests.trace.make import TraceWriter, result_bytes
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.cli import main as front
@@ -21,12 +24,19 @@ from tui_probe.pages.code.line_measures import measures_of
 from tui_probe.pages.views.sass import KIND, SassView
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.sass.spills import stack_accesses
+from tui_probe.sass.target import GraftTarget
 from tui_probe.toolchain import find_tools
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.run_info import RunInfo
 from tui_probe.ui import rerun
 from tui_probe.verdicts import limiter
 from tui_probe.verdicts.limiter import NcuBytes, latency_cause
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["assembled"]
 
 CUBIN = DATA / "attn_fwd.sm_90a.cubin"
 GRID, BLOCK, WARPS = (4, 1, 1), (64, 1, 1), 8
@@ -71,12 +81,12 @@ def started_trace(directory: Path) -> TraceWriter:
     return writer
 
 
-def group_result(folder: Path, name: str, most: int) -> bytes:
+def group_result(folder: Path, name: str, most: int, cubin: Cubin | None = None, kernel: str = "attn_fwd") -> bytes:
     """Write the files of a grafted kernel, and return a result in which site 0 waits ``most`` cycles."""
     if not find_tools("ptxas"):
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
     grafter = Grafter(load_probe(name), Assembler(), sampled=False)
-    grafted = grafter.graft(Cubin.read(CUBIN.read_bytes()), "attn_fwd")
+    grafted = grafter.graft(cubin or Cubin.read(CUBIN.read_bytes()), kernel)
     (folder / "kernel.info").write_text(grafted.info)
     (folder / "sites.json").write_text(grafted.sites)
     (folder / "pruned.bin").write_bytes(grafted.pruned)
@@ -128,6 +138,22 @@ def test_code_shows_lines_of_all_groups(groups: Path) -> None:
     assert share.name == "of warp life"
     assert len(share.values) == 16
     assert max(share.numbers.values()) == pytest.approx((16384 - 2 * 16) / (LIFE * WARPS), rel=0.01)
+
+
+def test_code_shows_how_often_spills_are_executed(assembled: Callable[[str, int | str], Cubin], tmp_path: Path) -> None:
+    writer = started_trace(tmp_path / "trace")
+    folder = writer.kernel(0, "k")
+    cubin = assembled(spilling(), 90)
+    writer.save(0, writer.launch(0, GRID, BLOCK), group_result(folder, "stall_sites", 8192, cubin, "k"))
+    writer.exit()
+    opened = open_trace(writer.directory)
+    measures = measures_of(ViewSource(opened, opened.kernels[0]))
+    assert measures is not None
+    columns = {column.name: column.numbers for column in measures.columns}
+    target = GraftTarget.of(cubin, "k")
+    loads = {access.at for access in stack_accesses(target) if access.is_load and access.depth}
+    assert loads & columns["local loads"].keys()
+    assert set(columns["local loads"].values()) | set(columns["local stores"].values()) == {16}
 
 
 def test_latency_names_the_longest_wait_of_all_groups(groups: Path) -> None:

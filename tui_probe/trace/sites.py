@@ -62,13 +62,15 @@ class SiteInstruction:
 class SiteWait:
     """What warps wait for at an instruction: its class, a key of ``sass.wait_classes``, and the instructions that
     produce it, the one to name first at the start. ``depth`` is the number of loops around the instruction, ``null``
-    the cycles that are measured where there is nothing to wait for.
+    the cycles that are measured where there is nothing to wait for. ``spills`` are loads and stores of the stack in the
+    basic block of the instruction, which are executed as often.
     """
 
     kind: str
     depth: int
     null: int
     producers: tuple[SiteInstruction, ...]
+    spills: tuple[SiteInstruction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,9 @@ class _Reader:
     def _wait(self, value: object) -> SiteWait:
         entry = _table(value)
         producers = _tables_in(self._instruction, entry.get("producers"))
-        return SiteWait(_text(entry.get("class")), _number(entry.get("depth")), _number(entry.get("null")), producers)
+        spills = _tables_in(self._instruction, entry.get("spills", []))
+        depth, null = _number(entry.get("depth")), _number(entry.get("null"))
+        return SiteWait(_text(entry.get("class")), depth, null, producers, spills)
 
     def _instruction(self, value: object) -> SiteInstruction:
         entry = _table(value)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _MAX_PRODUCERS: Final = 16
 """Producers of a wait that are named; a load of a whole tile may be more instructions."""
+_MAX_SPILLS: Final = 256
+"""Accesses of the stack in a basic block that are named."""
 
 
 def sass_site_file(
@@ -100,6 +102,10 @@ def _wait_fields(
                     "previous": producer.from_previous,
                 }
                 for producer in producers[:_MAX_PRODUCERS]
+            ],
+            "spills": [
+                {**_named_fields(target, access.index, sources, files), "bytes": access.bytes}
+                for access in wait.spills[:_MAX_SPILLS]
             ],
         },
     }

@@ -20,6 +20,7 @@ from tui_probe.sass.inline_code import FreeRegisters, MarkValue
 from tui_probe.sass.register_room import RegisterRoom
 from tui_probe.sass.scoreboards import pending_scoreboards, wait_sites
 from tui_probe.sass.snippets import UniformAssignment, assign_uniform_registers, with_initial_wait
+from tui_probe.sass.spills import StackAccess, stack_accesses
 from tui_probe.sass.trampolines import least_used_barriers, opening_words
 from tui_probe.sass.uniform_registers import FIRST_FREE_UNIFORM, UNIFORM_REGISTERS, used_uniform_registers
 from tui_probe.sass.variables import calls_outside
@@ -50,10 +51,13 @@ _CLOCKS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class ProbedWait:
-    """A wait site with the points of the probe that are at it."""
+    """A wait site with the points of the probe that are at it. ``spills`` are the accesses of the stack in its basic
+    block, which are executed as often; of several sites there the first has them.
+    """
 
     site: WaitSite
     points: tuple[str, ...]
+    spills: tuple[StackAccess, ...] = ()
 
     @property
     def at(self) -> int:
@@ -94,8 +98,9 @@ def graft_waits(
         if uniform.room >= 2 * len(sites) + room.longest:
             break
         room = room.within(uniform.room, len(sites))
-    probed = ProbedWaits([ProbedWait(site, (point.name,)) for site in sites], len(ranked))
-    return _graft(target, uniform, sites, set(with_longest), resources), probed
+    spills = _spills_by_block(target, graph)
+    probed = [ProbedWait(site, (point.name,), spills.pop(graph.block_at(site.index), ())) for site in sites]
+    return _graft(target, uniform, sites, set(with_longest), resources), ProbedWaits(probed, len(ranked))
 
 
 @dataclass(frozen=True)
@@ -240,6 +245,14 @@ def _save_of(point: ProbePoint) -> Save:
         statement for statement in (point.after.statements if point.after else ()) if isinstance(statement, Save)
     )
     return save
+
+
+def _spills_by_block(target: GraftTarget, graph: FlowGraph) -> dict[int, tuple[StackAccess, ...]]:
+    blocks: dict[int, tuple[StackAccess, ...]] = {}
+    for access in stack_accesses(target, graph):
+        block = graph.block_at(access.index)
+        blocks[block] = (*blocks.get(block, ()), access)
+    return blocks
 
 
 def _mark(site: int, place: int) -> int:
