@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import mmap
 import os
 import select
 import socket
 import threading
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import numpy as np
 
@@ -60,6 +61,10 @@ STATUSES: tuple[tuple[type[ProbeError], Status], ...] = (
     (PtxError, Status.INVALID_PTX),
     (ProbeError, Status.NOT_SUPPORTED),
 )
+
+
+RARE_COLLECTIONS: Final = (50_000, 10, 10)
+"""In place of a collection for every 700 new objects: a compiled kernel has thousands, all of which stay."""
 
 
 class Server:
@@ -183,6 +188,8 @@ def serve_process(setup: str) -> None:
     numbers = {name: int(value) for name, _, value in (part.partition("=") for part in setup.split(","))}
     address, size = numbers.pop("memory_address"), numbers.pop("memory_bytes")
     checked = bool(numbers.pop("checked", 0))
+    gc.freeze()
+    gc.set_threshold(*RARE_COLLECTIONS)
     mapping = mmap.mmap(MEMORY_DESCRIPTOR, size, mmap.MAP_SHARED)
     memory = DeviceMemory(np.frombuffer(mapping, np.uint8), address)
     with socket.socket(fileno=SOCKET_DESCRIPTOR) as connection:

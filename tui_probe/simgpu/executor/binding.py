@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -35,7 +37,8 @@ from tui_probe.simgpu.executor.model import instruction_cost
 from tui_probe.simgpu.executor.operands import Binder, Effects
 from tui_probe.simgpu.executor.operations import Operation, SourceOperand
 from tui_probe.simgpu.executor.program import Branch, Control, FunctionEnd, build_branch, build_indexed_branch
-from tui_probe.simgpu.executor.scalars import PREDICATE, UnsupportedFormError, last_type
+from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES, UnsupportedFormError, last_type
+from tui_probe.simgpu.executor.scope import RegisterName
 from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
 
     from tui_probe.simgpu.executor.lanes import Places
     from tui_probe.simgpu.executor.program import FunctionCode
-    from tui_probe.simgpu.executor.scalars import Value
+    from tui_probe.simgpu.executor.scalars import DType, Value
     from tui_probe.simgpu.executor.scope import Names
     from tui_probe.simgpu.executor.threads import ThreadGroup
 
@@ -169,39 +172,30 @@ class BoundStep:
     length: int = 1
 
 
-@dataclass(slots=True)
-class Binding:
-    """The parts of a bound label or instruction, and the registers whose kept types they depend on."""
+def usual_types(items: Iterable[LabelMark | WrittenInstruction]) -> dict[int, DType]:
+    """The type of most instructions that name a register, by register: kept as this type, it needs few conversions."""
+    votes: defaultdict[int, Counter[DType]] = defaultdict(Counter)
+    for item in items:
+        if isinstance(item, LabelMark):
+            continue
+        kind = next((TYPES[part] for part in reversed(item.instruction.modifiers) if part in TYPES), PREDICATE)
+        if not kind.is_number:
+            continue
+        for operand in item.instruction.operands:
+            entity = item.names.find(operand.name) if isinstance(operand, Register) else None
+            if isinstance(entity, RegisterName) and entity.type.bits == kind.bits:
+                votes[entity.index][kind.dtype] += 1
+    return {index: counts.most_common(1)[0][0] for index, counts in votes.items()}
 
-    parts: list[BoundItem]
-    dependencies: set[int]
 
-
-def bind_function(items: Iterable[LabelMark | WrittenInstruction], code: FunctionCode, binder: Binder) -> list[Binding]:
-    """Binds all instructions of a function whose code is ``code``."""
-    return [_binding(item, code, binder) for item in items]
-
-
-def bind_again(
-    items: Iterable[LabelMark | WrittenInstruction],
-    bindings: Iterable[Binding],
-    changed: set[int],
-    code: FunctionCode,
-    binder: Binder,
+def bind_function(
+    items: Iterable[LabelMark | WrittenInstruction], code: FunctionCode, binder: Binder
 ) -> list[BoundItem]:
-    """Binds those instructions again that depend on a register of ``changed``, which ``binder`` keeps otherwise."""
+    """Binds all instructions of a function whose code is ``code``."""
     parts: list[BoundItem] = []
-    for item, binding in zip(items, bindings, strict=True):
-        is_same = changed.isdisjoint(binding.dependencies)
-        parts.extend((binding if is_same else _binding(item, code, binder)).parts)
+    for item in items:
+        parts.extend([item] if isinstance(item, LabelMark) else _bind(item, code, binder))
     return parts
-
-
-def _binding(item: LabelMark | WrittenInstruction, code: FunctionCode, binder: Binder) -> Binding:
-    if isinstance(item, LabelMark):
-        return Binding([item], set())
-    parts = _bind(item, code, binder)
-    return Binding(parts, binder.dependencies)
 
 
 def _bind(item: WrittenInstruction, code: FunctionCode, binder: Binder) -> list[BoundItem]:
@@ -218,23 +212,32 @@ def _bind(item: WrittenInstruction, code: FunctionCode, binder: Binder) -> list[
         operation = guarded(step.operation, guard, step.effects)
         step.effects.reads.update(step.effects.writes)
         return [BoundStep(operation, None, step.effects, step.line, step.cycles)]
-    return _skipped_around(step, guard, instruction, binder)
+    return _skipped_around(step, guard, binder)
 
 
 def _plain(instruction: Instruction, names: Names) -> Instruction:
     """The instruction with its operands in the forms that the builders know."""
-    operands = tuple(_plain_operand(operand, names) for operand in instruction.operands)
-    return instruction if operands == instruction.operands else replace(instruction, operands=operands)
+    operands = _plain_operands(instruction.operands, names)
+    return instruction if operands is instruction.operands else replace(instruction, operands=operands)
+
+
+def _plain_operands(operands: tuple[Operand, ...], names: Names) -> tuple[Operand, ...]:
+    """The same tuple where all are plain, as nearly always."""
+    plain = tuple([_plain_operand(operand, names) for operand in operands])
+    return operands if all(map(is_, plain, operands)) else plain
 
 
 def _plain_operand(operand: Operand, names: Names) -> Operand:
     """A register that is a vector (``.reg .v2 .u32 v``, ``%tid``) as its parts, ``table[0]`` as ``table``."""
     match operand:
         case Register():
+            if not operand.selector and names.find(operand.name) is not None:
+                return operand
             parts = _parts(operand, names)
             return Vector(parts) if parts else _by_coordinate(operand, names)
         case Vector():
-            return Vector(tuple(_plain_operand(element, names) for element in operand.elements))
+            elements = _plain_operands(operand.elements, names)
+            return operand if elements is operand.elements else Vector(elements)
         case Parenthesised():
             return Parenthesised(tuple(_plain_operand(element, names) for element in operand.elements))
         case Element(name, Immediate("0")):
@@ -243,7 +246,7 @@ def _plain_operand(operand: Operand, names: Names) -> Operand:
 
 
 def _parts(operand: Register, names: Names) -> tuple[Register, ...]:
-    if operand.selector or names.find(operand.name) is not None:
+    if operand.selector:
         return ()
     parts = [Register(operand.name, part) for part in "xyzw"]
     return tuple(part for part in parts if names.find(str(part)) is not None or str(part) in SPECIAL_REGISTERS)
@@ -270,12 +273,12 @@ def _guarded_branch(instruction: Instruction, guard: SourceOperand, binder: Bind
     return BoundStep(None, branch, binder.effects, binder.line, instruction_cost("bra", ()))
 
 
-def _skipped_around(step: BoundStep, guard: SourceOperand, instruction: Instruction, binder: Binder) -> list[BoundItem]:
+def _skipped_around(step: BoundStep, guard: SourceOperand, binder: Binder) -> list[BoundItem]:
     """A guarded instruction that lanes wait at or end with: the others branch around it.
 
     The branch has its cost, so that a warp pays for it, whether its guard holds or not, and once.
     """
-    after = binder.layout.label(instruction)
+    after = binder.layout.label()
     skip = BoundStep(None, Branch(after, guard.inverted()), Effects(reads={guard.index}), step.line, step.cycles)
     return [skip, replace(step, cycles=0, length=0), LabelMark(after)]
 

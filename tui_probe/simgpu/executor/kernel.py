@@ -11,7 +11,7 @@ import numpy as np
 from tui_probe.errors import PtxError
 from tui_probe.ptx.tree import Instruction, Label, Register, Scope
 from tui_probe.simgpu.executor.basic_blocks import split_blocks
-from tui_probe.simgpu.executor.binding import BoundItem, LabelMark, WrittenInstruction, bind_again, bind_function
+from tui_probe.simgpu.executor.binding import BoundItem, LabelMark, WrittenInstruction, bind_function, usual_types
 from tui_probe.simgpu.executor.calls import called_function
 from tui_probe.simgpu.executor.memory import FUNCTION_WINDOW
 from tui_probe.simgpu.executor.operands import Binder
@@ -58,11 +58,9 @@ class _FunctionUnit:
 def compile_program(entry: Function, layout: Layout, names: Names) -> Program:
     """The program of ``entry``, a kernel of the module with ``names``."""
     units = _reachable(entry, layout, names)
-    learning = Binder(layout)
-    bindings = [bind_function(unit.items, unit.code, learning) for unit in units]
-    binder, changed = Binder(layout, learning.chosen_storage()), learning.wrong_guesses()
-    for unit, bound in zip(units, bindings, strict=True):
-        unit.parts = bind_again(unit.items, bound, changed, unit.code, binder)
+    binder = Binder(layout, usual_types(item for unit in units for item in unit.items))
+    for unit in units:
+        unit.parts = bind_function(unit.items, unit.code, binder)
         unit.code.formals = tuple(binder.argument_target(entity) for entity in unit.formals)
         unit.code.results = tuple(binder.result_source(entity) for entity in unit.results)
     blocks, entries = split_blocks([(unit.parts, frozenset(entity.index for entity in unit.results)) for unit in units])

@@ -32,6 +32,7 @@ Blocks
 
 from __future__ import annotations
 
+import functools
 import heapq
 from dataclasses import dataclass
 from typing import Final
@@ -66,6 +67,7 @@ _MATRIX: Final = frozenset({"mma", "wmma", "ldmatrix", "stmatrix"})
 _MEMORY: Final = frozenset({"ld", "ldu", "atom"})
 
 
+@functools.cache
 def instruction_cost(opcode: str, modifiers: tuple[str, ...]) -> int:
     """Cycles that ``opcode.modifiers`` adds to the counter of a warp."""
     return COSTS[_cost_class(opcode, modifiers)]

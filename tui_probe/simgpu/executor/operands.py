@@ -8,7 +8,6 @@ most other uses want otherwise are bound twice.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
@@ -76,10 +75,7 @@ class Effects:
 
 
 class Binder:
-    """Binds operands for one kernel; ``storage`` holds the types that a first binding chose, which guesses them.
-
-    ``dependencies`` are the registers of the instruction whose types as they are kept its operation depends on.
-    """
+    """Binds operands for one kernel; ``storage`` holds the types that registers are kept as, where they are known."""
 
     def __init__(self, layout: Layout, storage: dict[int, DType] | None = None) -> None:
         self.layout = layout
@@ -87,8 +83,6 @@ class Binder:
         self.line = 0
         self.effects = Effects()
         self._storage = storage or {}
-        self.dependencies: set[int] = set()
-        self._votes: defaultdict[int, Counter[DType]] = defaultdict(Counter)
         self._sink = layout.temporary("_")
 
     def begin(self, names: Names, line: int) -> None:
@@ -96,15 +90,6 @@ class Binder:
         self.names = names
         self.line = line
         self.effects = Effects()
-        self.dependencies = set()
-
-    def chosen_storage(self) -> dict[int, DType]:
-        """Return the type that most typed instructions use, by register."""
-        return {index: votes.most_common(1)[0][0] for index, votes in self._votes.items()}
-
-    def wrong_guesses(self) -> set[int]:
-        """Return the registers that were bound as another type than the chosen one."""
-        return {index for index, kind in self.chosen_storage().items() if self._storage[index] != kind}
 
     def zero(self, index: int) -> Value | None:
         """Initial value of a register; None for parameters of calls."""
@@ -149,7 +134,7 @@ class Binder:
         if register is None:
             self.unsupported()
         self.effects.writes.add(register.index)
-        self._vote(register, kind)
+        self._keep_as(register, kind)
         return ResultOperand(register.index, to_storage(register.type.bits, self._storage_of(register), kind))
 
     def argument_target(self, entity: BytesName | RegisterName) -> ResultOperand:
@@ -220,13 +205,12 @@ class Binder:
     def _storage_of(self, register: RegisterName) -> DType:
         if register.type.kind == "pred":
             return BOOL
-        self.dependencies.add(register.index)
         default = register.type.dtype if register.type.kind == "f" else UNSIGNED[register.type.bits]
         return self._storage.setdefault(register.index, default)
 
-    def _vote(self, register: RegisterName, kind: ScalarType) -> None:
-        if kind.kind in ("u", "s", "f") and kind.bits == register.type.bits:
-            self._votes[register.index][kind.dtype] += 1
+    def _keep_as(self, register: RegisterName, kind: ScalarType) -> None:
+        """Keeps a register of no usual type as the first instruction with a type needs it."""
+        if kind.bits == register.type.bits and kind.is_number:
             self._storage.setdefault(register.index, kind.dtype)
 
     def _register_source(self, operand: Register, kind: ScalarType) -> SourceOperand:
@@ -234,7 +218,7 @@ class Binder:
         if register is None:
             return self._special_source(operand, kind)
         self.effects.reads.add(register.index)
-        self._vote(register, kind)
+        self._keep_as(register, kind)
         return SourceOperand(register.index, from_storage(register.type.bits, self._storage_of(register), kind))
 
     def _special_source(self, operand: Register, kind: ScalarType) -> SourceOperand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -58,6 +59,11 @@ class ScalarType:
         return max(self.bits // 8, 1)
 
     @property
+    def is_number(self) -> bool:
+        """True for the types of numbers that NumPy has; ``b`` types are only bits."""
+        return self.kind in ("u", "s", "f")
+
+    @property
     def is_integer(self) -> bool:
         """True if integer operations apply; ``b`` types count as unsigned."""
         return self.kind in "bus"
@@ -108,6 +114,7 @@ def _float_literal(text: str) -> float:
     return float(text)
 
 
+@functools.lru_cache(maxsize=4096)
 def literal(text: str, kind: ScalarType) -> Value:
     """A literal operand of an instruction of type ``kind``, as a scalar of ``kind.dtype``.
 
@@ -186,7 +193,10 @@ def operands_of(instruction: Instruction, least: int, most: int = 0) -> tuple[Op
 
 def last_type(instruction: Instruction) -> ScalarType:
     """The last type among the modifiers, which most instructions are of."""
-    return types_of(instruction, 0)[-1]
+    for modifier in reversed(instruction.modifiers):
+        if modifier in TYPES:
+            return TYPES[modifier]
+    raise UnsupportedFormError
 
 
 def types_of(instruction: Instruction, count: int) -> list[ScalarType]:

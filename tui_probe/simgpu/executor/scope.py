@@ -199,13 +199,10 @@ class Layout:
         self.types[index] = PREDICATE
         return index
 
-    def label(self, owner: object = None) -> int:
-        """A label key: a new one, or the one made before for the same ``owner``."""
-        key = ("label", id(owner))
-        if owner is None or key not in self._constants:
-            self._labels += 1
-            self._constants[key] = self._labels
-        return self._constants[key]
+    def label(self) -> int:
+        """A new label key."""
+        self._labels += 1
+        return self._labels
 
     def module_shared(self, variable: Variable) -> int:
         """The offset of a module-scope shared variable, which takes room at its first use."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.threads import ThreadGroup
 
 _U32: Final = TYPES["u32"]
+_ALL_LANES: Final = np.uint32(0xFFFFFFFF)
 _REDUCTIONS: Final[dict[str, tuple[Any, Callable[[np.dtype[Any]], int]]]] = {
     "add": (np.add, lambda _: 0),
     "min": (np.minimum, lambda dtype: int(np.iinfo(dtype).max)),
@@ -165,10 +166,12 @@ def _equal_lanes(lanes: Lanes, value: Value) -> Value:
     table = _by_warp(lanes, value, 0)
     if 2 * lanes.count < lanes.place_count:
         return _mask_of(table[lanes.warp] == value[:, None])
-    # Most lanes are there: all pairs of each warp need no copy of its values per lane.
-    equal = table[:, :, None] == table[:, None, :]
-    masks: Value = _mask_of(equal.reshape(-1, WARP_SIZE))[lanes.places]
-    return masks
+    # Most lanes are there: all pairs of each warp need no copy of its values per lane, and most warps have one value.
+    masks = np.full(table.shape, _ALL_LANES, np.uint32)
+    mixed = np.flatnonzero((table != table[:, :1]).any(axis=1))
+    values = table[mixed]
+    masks[mixed] = _mask_of((values[:, :, None] == values[:, None, :]).reshape(-1, WARP_SIZE)).reshape(-1, WARP_SIZE)
+    return masks.reshape(-1)[lanes.places]
 
 
 def _mask_of(table: Value) -> Value:
