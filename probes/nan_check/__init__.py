@@ -229,7 +229,12 @@ PROBES: Final = (
         analyse=lambda of: analyse(of.result, of.kernel.folder, has_sites=not of.kernel.matched_nothing),
         metrics=METRICS,
         question=Question(
-            "first NaN", "where does the first NaN come from?", 35, r"\.(b?f16|f32|f64)\b", of_program=True
+            "first NaN",
+            "where does the first NaN come from?",
+            35,
+            r"\.(b?f16|f32|f64)\b",
+            "inf infinity overflow",
+            of_program=True,
         ),
         findings=findings,
         lines=LINES,

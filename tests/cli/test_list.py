@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     At = Callable[[str, int], Path]
 
 DEMO = ROOT / "tests" / "data" / "h200" / "demo"
-FOUND = "zero_fill: ! SMs go idle in the last 39% of the launch"
+FOUND = "zero_fill: ! tail: SMs go idle in the last 39% of the launch"
 
 
 @pytest.fixture

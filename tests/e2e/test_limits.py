@@ -9,7 +9,7 @@ from pathlib import Path
 
 import tui_probe.simgpu.examples
 from tui_probe.trace.follow import open_trace
-from tui_probe.verdicts.findings import summarize_findings
+from tui_probe.verdicts.finding_summary import summarize_findings
 
 from .conftest import Tool
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.probe_results import count_viewable
 from tui_probe.trace.follow import open_trace
-from tui_probe.verdicts.findings import summarize_findings
+from tui_probe.verdicts.finding_summary import summarize_findings
 
 from .conftest import SAXPY, Tool
 

@@ -13,7 +13,7 @@ import pytest
 from tests.ui.conftest import on_stage
 from tests.ui.test_jumps import cursor_line
 from tui_probe.pages.findings_page import trace_questions
-from tui_probe.pages.run_report import TITLE
+from tui_probe.pages.run_report import LOSSES_TITLE
 from tui_probe.probe_files.choices import built_in_sets
 from tui_probe.probe_files.loading import DEFAULT_PROBE
 from tui_probe.trace.follow import open_trace
@@ -39,7 +39,7 @@ def survey(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> tuple[Too
 
 def first_look_of(report: str) -> str:
     """The first section of a report, with its broken lines joined."""
-    return " ".join(report.partition(f"{TITLE}\n")[2].partition("\n\n")[0].split())
+    return " ".join(report.partition(f"{LOSSES_TITLE}\n")[2].partition("\n\n")[0].split())
 
 
 def measured(trace: Trace, name: str) -> bool:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.recorded import H200, unpacked
-from tui_probe.pages.run_report import TITLE, first_look, ranked_losses, run_report
+from tui_probe.pages.run_report import LOSSES_TITLE, first_look, ranked_losses, run_report
 from tui_probe.probekit.finding import Finding, Gain
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.follow import open_trace
+from tui_probe.trace.model import KernelFacts
+from tui_probe.verdicts.findings import findings_by_probe
 from tui_probe.verdicts.kernel_findings import KernelFinding
 from tui_probe.verdicts.run_findings import KernelBound, kernel_bounds
 
@@ -39,7 +42,7 @@ def test_first_look_names_kernel_line_and_fix(trace: Trace) -> None:
 
 def test_first_look_stands_above_the_table(trace: Trace) -> None:
     text = run_report(trace, width=160)
-    assert text.index(TITLE) < text.index("Probed kernels: ")
+    assert text.index(LOSSES_TITLE) < text.index("Probed kernels: ")
 
 
 def test_first_look_reads_nothing_out_of_time(trace: Trace) -> None:
@@ -72,16 +75,31 @@ def test_losses_rank_by_share_of_kernel_times_share_of_run(trace: Trace) -> None
     assert [loss.kernel for loss in unknown] == [large, small]
 
 
-def test_unflagged_loss_of_a_large_kernel_ranks_above_a_flagged_one_of_a_small_kernel(trace: Trace) -> None:
+def test_flagged_loss_ranks_above_an_unflagged_one(trace: Trace) -> None:
     small, large = trace.kernels[0], trace.kernels[1]
-    flagged = bound(small, 0.04, ("a", line_finding(0.5)))
     quiet = bound(large, 0.96, ("a", line_finding(0.09, stands_out=False)))
-    assert [loss.kernel for loss in ranked_losses([flagged, quiet])] == [large, small]
-    unsized = bound(small, 0.04, ("a", Finding("tail", "tail", "long", stands_out=True)))
-    assert [loss.kernel for loss in ranked_losses([unsized, quiet])] == [large, small]
-    assert [
-        loss.kernel for loss in ranked_losses([bound(large, 0.96, ("a", unsized.findings[0].finding)), flagged])
-    ] == [large, small]
+    unsized = Finding("tail", "tail", "long", stands_out=True)
+    for flagged in (line_finding(0.5), unsized):
+        ranked = ranked_losses([quiet, bound(small, 0.04, ("a", flagged))])
+        assert [loss.kernel for loss in ranked] == [small, large]
+    ranked = ranked_losses([bound(large, 0.96, ("a", unsized)), bound(small, 0.04, ("a", line_finding(0.5)))])
+    assert [loss.kernel for loss in ranked] == [large, small]
+
+
+def test_negligible_gain_is_not_flagged(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    strided = trace.kernels[2]
+    monkeypatch.setattr(KernelFacts, "time_share", 0.1)
+    assert flags(strided) == [True, False, True]
+    monkeypatch.setattr(KernelFacts, "time_share", 0.01)
+    assert flags(strided) == [False, False, False]
+
+
+def flags(kernel: Kernel) -> list[bool]:
+    return [
+        finding.stands_out
+        for of_probe in findings_by_probe(ViewSource(kernel.trace, kernel))
+        for finding in of_probe.findings
+    ]
 
 
 def test_losses_name_each_loss_once(trace: Trace) -> None:

@@ -28,7 +28,8 @@ from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probes.gmem_sectors.analysis import SITE
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLines, files_of
-from tui_probe.verdicts.findings import launch_findings, summarize_findings
+from tui_probe.verdicts.finding_summary import summarize_findings
+from tui_probe.verdicts.findings import launch_findings
 from tui_probe.verdicts.kernel_columns import KERNEL_COLUMNS, kernel_table, limiter_of, worst_line_of
 from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
 from tui_probe.verdicts.run_findings import kernel_bounds

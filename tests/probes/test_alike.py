@@ -19,7 +19,7 @@ from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.result_tables import CountTable, result_lines
 from tui_probe.probes.gmem_sectors.analysis import RECORD
 from tui_probe.trace.follow import open_trace
-from tui_probe.verdicts.findings import summarize_findings
+from tui_probe.verdicts.finding_summary import summarize_findings
 from tui_probe.verdicts.kernel_values import probe_values
 
 if TYPE_CHECKING:

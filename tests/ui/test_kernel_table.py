@@ -10,6 +10,7 @@ import pytest
 from tests.golden import golden
 from tests.ui.desk import TestDesk, said, shown
 from tui_probe.draw.spans import to_ascii
+from tui_probe.probekit.finding import Finding, Gain
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.gpu_time import GpuTime, VariantTime
 from tui_probe.ui.live import kernel_columns
@@ -191,7 +192,7 @@ def timed(rows: Rows) -> Rows:
         replace(
             row, gpu_time=time, time_share=None if time is None else time.total_ns / 5e5, finding=words,
             limiter="memory (L2) 83%" if row.index == 1 else "",
-            worst_line="k1.cu:7 ld.global 32.0 sectors, ideal 4" if row.index == 1 else "",
+            brief="k1.cu:7 ld.global 32.0 sectors, ideal 4" if row.index == 1 else "",
             trend=() if time is None else (4e4, 4e4, 4e4, 8e4 + 1e4 * row.index),
             launches=6060, launches_probed=12 if row.index == 0 else row.launches_probed,
         )
@@ -271,7 +272,48 @@ def test_reversed_the_least_share_comes_first_and_what_was_not_timed_last(table:
     assert any("share" in line and "↓" in line for line in shown(table))
     table.reverse()
     assert names(table) == [5, 3, 4, 0, 1, 2]
-    assert said(table).startswith("sorted by share, reversed")
+    assert said(table).startswith("by share of GPU time, reversed")
+
+
+@pytest.fixture
+def untimed(rows: Rows) -> Rows:
+    """Kernel 1 loses a tenth, kernel 3 half and is flagged, as is kernel 5 with a fifth; nothing of the others."""
+    parts = {1: (0.1, False), 3: (0.5, True), 5: (0.2, True)}
+    losses = {
+        index: Finding("worst", "idle", f"{part:.0%}", "lines", 7, flagged, gain=Gain(part, 1, "cycles"))
+        for index, (part, flagged) in parts.items()
+    }
+    return tuple(
+        replace(
+            row,
+            failures=(),
+            first=losses.get(row.index),
+            finding="! idle" if parts.get(row.index, (0, False))[1] else "",
+        )
+        for row in rows
+    )
+
+
+def test_kernels_without_times_are_in_the_order_of_the_report(table: KernelTable, untimed: Rows) -> None:
+    table.show(untimed)
+    assert (names(table)[:3], table.selected) == ([3, 5, 1], 3)
+    assert said(table).startswith("flagged first")
+    table.sort_by("finding")
+    assert names(table)[:3] == [3, 5, 1]
+    assert "sorted by finding" in said(table)
+
+
+def test_shares_of_cycles_rank_kernels_without_times(table: KernelTable, untimed: Rows) -> None:
+    shares = {0: 0.6, 3: 0.1, 5: 0.3}
+    table.show(tuple(replace(row, cycle_share=shares.get(row.index)) for row in untimed), simulated=True)
+    assert names(table)[:3] == [0, 5, 3]
+    assert said(table).startswith("by share of launch cycles (modeled)")
+    titles, first = shown(table)[:2]
+    assert "share↓" in titles
+    assert " 60% " in first
+    assert [table.next_flagged()[:20] and table.selected for _ in range(2)] == [5, 3], (
+        "30% x 0.2 is more than 10% x 0.5"
+    )
 
 
 def test_the_selection_follows_the_first_until_somebody_is_here(table: KernelTable, timed: Rows) -> None:

@@ -31,7 +31,7 @@ def titles(width: int, current: str = "summary", *notes: str) -> str:
     ("width", "shown"),
     [
         (60, " 1 Summary  7 (Timeline)  8 Launches  0 more  "),
-        (45, " 1 Sum 7 8 Launch 0 more "),
+        (45, " 1 Sum 7 (Time) 8 Launch 0 more "),
         (29, " 1 Sum 7 8 Launch 0 more "),
         (26, " 1 Sum 7 8 0 "),
         (15, " 1 Sum "),

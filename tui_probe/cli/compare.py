@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import shutil
 import sys
 from math import inf
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from .output import (
     inform,
     put,
     speaks_utf8,
+    terminal_size,
     warn,
     width_option,
 )
@@ -172,7 +172,7 @@ def drawing_lines(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
         from tui_probe.draw.printable import dump_json
 
         return iter([dump_json(view.record())])
-    width, height = arguments.width or shutil.get_terminal_size((120, 40)).columns, arguments.height
+    width, height = arguments.width or terminal_size((120, 40)).columns, arguments.height
     check_drawing_size(width, height)
     return text_lines(view_lines(view, width, height, ascii_only=arguments.ascii or not speaks_utf8(sys.stdout)))
 
@@ -210,6 +210,6 @@ def comparison_lines(comparison: Comparison, arguments: argparse.Namespace) -> I
         return fitted(csv_of_view(comparison), arguments, csv=True)
     if arguments.format == "md":
         return fitted(comparison.markdown(), arguments)
-    width = arguments.width or max(40, shutil.get_terminal_size((120, 24)).columns)
+    width = arguments.width or max(40, terminal_size().columns)
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
     return fitted(text_lines(view_lines(comparison, width, None, ascii_only=plain)), arguments)

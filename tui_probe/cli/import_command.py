@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import shutil
 import sys
 from itertools import islice
 from pathlib import Path
@@ -17,7 +16,7 @@ from tui_probe.probekit.page_kinds import FORMATS
 from tui_probe.trace.locate import parse_address
 
 from .arguments import open_addressed_kernels
-from .output import NARROWEST, ExitStatus, Progress, inform, put, speaks_utf8, width_option
+from .output import NARROWEST, ExitStatus, Progress, inform, put, speaks_utf8, terminal_size, width_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -140,7 +139,7 @@ def width_of(arguments: argparse.Namespace) -> int:
 
 def text_width() -> int:
     """The terminal's width, 120 without one."""
-    return max(NARROWEST, shutil.get_terminal_size((120, 24)).columns)
+    return max(NARROWEST, terminal_size().columns)
 
 
 def wants_ascii(arguments: argparse.Namespace) -> bool:

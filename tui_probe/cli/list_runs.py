@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from tui_probe.trace.recent import recent_traces
 
 from .arguments import count, trace_dir, traces_of_name
 from .char_budget import add_budget_option, fitted, fitted_document, max_chars
-from .output import ExitStatus, Progress, put
+from .output import ExitStatus, Progress, put, terminal_size
 from .run_display import MIN_WIDTH, USUAL_WIDTH
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         limited = max_chars(arguments) is not None
         put(fitted_document(page.record(), arguments) if limited else dump_json(page.record(), indent=1))
     elif page.commands:
-        put(fitted(page.lines(max(MIN_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)), arguments))
+        put(fitted(page.lines(max(MIN_WIDTH, terminal_size((USUAL_WIDTH, 24)).columns)), arguments))
     else:
         put("no traces yet; start with tui-probe run -- COMMAND, or tui-probe demo for an example")
     return ExitStatus.OK

@@ -8,6 +8,7 @@ import os
 import select
 import shlex
 import shutil
+import stat
 import sys
 import time
 from enum import IntEnum
@@ -159,14 +160,22 @@ def _number_from(word: str, least: int) -> int:
     return number
 
 
+def terminal_size(usual: tuple[int, int] = (120, 24)) -> os.terminal_size:
+    """Return the size of the terminal of stdout, of that of a pager behind a pipe, else ``usual``."""
+    with contextlib.suppress(OSError, ValueError):
+        if stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode):
+            usual = os.get_terminal_size(sys.stderr.fileno())
+    return shutil.get_terminal_size(usual)
+
+
 def table_width(arguments: argparse.Namespace) -> int:
     """The width asked for, else the terminal's, 120 without one."""
-    return arguments.width or max(NARROWEST, shutil.get_terminal_size((120, 24)).columns)
+    return arguments.width or max(NARROWEST, terminal_size().columns)
 
 
 def drawing_size(arguments: argparse.Namespace) -> tuple[int, int]:
     """Columns and lines to draw in."""
-    terminal = shutil.get_terminal_size((120, 40))
+    terminal = terminal_size((120, 40))
     height = getattr(arguments, "height", None)
     height = height or (max(SHORTEST, terminal.lines - 1) if sys.stdout.isatty() else 40)
     return arguments.width or max(NARROWEST, terminal.columns), height

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import shutil
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -23,7 +22,17 @@ from tui_probe.trace.locate import LOG
 from tui_probe.trace.recent import brief, exit_counts, run_before
 
 from .arguments import user_settings, warn_about_settings
-from .output import Progress, discard_output, inform, let_go_of_lost_terminal, on_terminal, put, shell_word, warn
+from .output import (
+    Progress,
+    discard_output,
+    inform,
+    let_go_of_lost_terminal,
+    on_terminal,
+    put,
+    shell_word,
+    terminal_size,
+    warn,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -179,7 +188,7 @@ def write_report(
     from tui_probe.pages.run_report import run_report
     from tui_probe.trace.follow import open_trace
 
-    width = width or max(MIN_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)
+    width = width or max(MIN_WIDTH, terminal_size((USUAL_WIDTH, 24)).columns)
     plain = ascii_only or "utf" not in sys.stdout.encoding.lower()
     reported = traces_to_report(traces)
     share = None if seconds is None else seconds / len(reported)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _FOLDER = Path(__file__).parent
+_FIRST = ("tutorial", "tour", "keys", "glossary")
+"""Topics for new users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,9 @@ class Topic:
 
 @cache
 def topics() -> tuple[Topic, ...]:
-    """All topics, by name."""
-    return tuple(_topic(path) for path in sorted(_FOLDER.glob("*.md")))
+    """All topics: those to read first, then the others by name."""
+    found = sorted((_topic(path) for path in _FOLDER.glob("*.md")), key=lambda topic: topic.name)
+    return tuple(sorted(found, key=lambda topic: _FIRST.index(topic.name) if topic.name in _FIRST else len(_FIRST)))
 
 
 def _topic(path: Path) -> Topic:

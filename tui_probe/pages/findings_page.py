@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -19,6 +19,7 @@ from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.registry import all_probes, probe_named
 from tui_probe.trace.plain_file import read_within
+from tui_probe.verdicts.finding_summary import ranked_losses, ranked_results
 from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe
 from tui_probe.verdicts.kernel_findings import findings_of_result
 from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.limiter_text import KernelLimiter
 
 LABEL_WIDTH: Final = 16
+LOSSES_TITLE: Final = "Where to look first"
+"""Title of the ranked losses in the report and in the summary."""
 _SIMULATED: Final = " (simulated: cycles come from a model)"
 _MAX_QUESTIONS: Final = 5
 _OPTION_WIDTH: Final = 27
@@ -146,6 +149,21 @@ def _pruned_ptx(kernel: KernelFacts) -> str | None:
     return read_within(path, PTX_TEXT).decode("utf-8", "replace")
 
 
+def kernel_finding_lines(
+    results: Sequence[ResultFindings], cells: int, keys: Mapping[str, str] | None = None
+) -> list[Line]:
+    """Flagged losses in the order of the report, if there are several results; then the findings of each."""
+    first = [loss for loss in ranked_losses(results) if loss.stands_out] if len(results) > 1 else []
+    lines: list[Line] = [((f" {LOSSES_TITLE}", "head"),)] if first else []
+    for loss in first:
+        lines += _finding_lines(loss, cells, keys or {})
+    for result in results:
+        rest = tuple(finding for finding in result.findings if finding not in first)
+        if rest or result.problem:
+            lines += findings_lines(replace(result, findings=rest), cells, keys)
+    return lines
+
+
 def findings_lines(found: ResultFindings, cells: int, keys: Mapping[str, str] | None = None) -> list[Line]:
     """A heading, then one line per finding with the page that shows it, of at most ``cells`` cells.
 
@@ -158,7 +176,7 @@ def findings_lines(found: ResultFindings, cells: int, keys: Mapping[str, str] | 
     head = f" found{launch}{probe}"
     fits = width(head) + width(_SIMULATED) <= cells
     simulated = _SIMULATED if fits and _counts_cycles(found.probe) else " (simulated)"
-    lines: list[Line] = [((clip(head, cells), "head"), (simulated if found.simulated else "", "simulated"))]
+    lines: list[Line] = [((clip(head, cells), "dim"), (simulated if found.simulated else "", "simulated"))]
     if found.problem is not None:
         lines += [((" " + pad("problem" if i == 0 else "", LABEL_WIDTH), "dim"), (part, "bad"))
                   for i, part in enumerate(wrap(safe(found.problem), cells - LABEL_WIDTH - 2))]  # fmt: skip
@@ -198,6 +216,9 @@ def _finding_lines(finding: Finding, cells: int, keys: Mapping[str, str]) -> Ite
         if link and place == len(parts) - 1:
             spans.append((("  " if part else "") + link, "accent"))
         yield tuple(spans)
+    if finding.stands_out and finding.advice:
+        for part in wrap(f"fix: {finding.advice}", room):
+            yield (" " * (LABEL_WIDTH + 1), ""), (part, "note")
 
 
 def page_label(page: str, keys: Mapping[str, str]) -> str:
@@ -297,11 +318,10 @@ def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) ->
     """The page as text: each kernel with what was found in its newest result, or why it was not probed."""
     for kernel in with_progress(trace.kernels, progress):
         yield f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 16)}: {kernel.status}"
-        findings = findings_by_probe(ViewSource(trace, kernel))
+        findings = ranked_results(findings_by_probe(ViewSource(trace, kernel)))
         if has_limiter_counts(kernel) and (limit := kernel_limiter(kernel)) is not None:
             yield from (f"  {plain(line)}".rstrip() for line in limiter_lines(limiter_texts(limit), cells - 2))
-        for of_probe in findings:
-            yield from (f"  {plain(line)}".rstrip() for line in findings_lines(of_probe, cells - 2))
+        yield from (f"  {plain(line)}".rstrip() for line in kernel_finding_lines(findings, cells - 2))
         if any(of_probe.probe != NO_PROBE for of_probe in findings):
             yield from (part for words in _unprobed_texts(kernel) for part in hang_line(f"   {words}", cells))
         elif kernel.status == "probed":

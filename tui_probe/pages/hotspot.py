@@ -11,6 +11,7 @@ from tui_probe.pages.findings_page import open_questions
 from tui_probe.pages.views import kind_of, kinds
 from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import probe_names_where
+from tui_probe.verdicts.finding_summary import ranked_losses, ranked_results
 from tui_probe.verdicts.findings import NO_PROBE, findings_by_probe, launch_findings
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def find_hotspot(source: ViewSource) -> Hotspot:
     """
     findings = _findings_of_probes(source)
     unread = next((of_probe for of_probe in findings if of_probe.unread), None)
-    worst = _first_flagged([(of_probe, of_probe.worst) for of_probe in findings])
+    first = None if source.kernel.probe else _first_loss(findings)
+    worst = first or _first_flagged([(of_probe, of_probe.worst) for of_probe in findings])
     lines = [(of_probe, _worst_line(of_probe)) for of_probe in findings]
     line = _first_flagged(lines)
     if worst is not None or line is not None:
@@ -71,10 +73,18 @@ def _findings_of_probes(source: ViewSource) -> list[ResultFindings]:
     """Findings of each probe, once: of a source under one probe this one, then by their largest loss."""
     first = launch_findings(source) if source.kernel.probe else None
     others = findings_by_probe(ViewSource(source.trace, source.kernel.kernel, source.launch))
-    ranked = sorted(others, key=lambda found: min((finding.order for finding in found.findings), default=(True, 0.0)))
+    ranked = ranked_results(others)
     if first is None:
         return ranked
     return [first, *(found for found in ranked if found.probe != first.probe)]
+
+
+def _first_loss(results: Sequence[ResultFindings]) -> PageSpot | None:
+    """Return the first flagged loss of the report that has a place."""
+    for loss in ranked_losses(results):
+        if loss.stands_out and (loss.page or loss.line):
+            return _spot_of_finding(next(of_probe for of_probe in results if loss in of_probe.findings), loss)
+    return None
 
 
 def _worst_line(of_probe: ResultFindings) -> Finding | None:

@@ -9,14 +9,15 @@ from tui_probe.draw.shell import command_lines, shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import hang_line, to_ascii
 from tui_probe.draw.table import safe
-from tui_probe.pages.findings_page import all_questions
+from tui_probe.pages.findings_page import LOSSES_TITLE, all_questions
 from tui_probe.pages.views.results import run_results_lines
 from tui_probe.verdicts.findings import finding_text
 from tui_probe.verdicts.kernel_columns import kernel_table
 from tui_probe.verdicts.kernel_findings import losses_of
 from tui_probe.verdicts.probe_coverage import NO_MATCH_NOTE, REMARKS, no_match_lines, remark_lines, unprobed_lines
-from tui_probe.verdicts.run_findings import bounds_section, kernel_bounds
+from tui_probe.verdicts.run_findings import bounds_section, kernel_bounds, sorting_title
 from tui_probe.verdicts.run_outcome import head_lines
+from tui_probe.verdicts.unmeasured import unmeasured_probes, unmeasured_texts, unused_probes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,16 +26,20 @@ if TYPE_CHECKING:
     from tui_probe.verdicts.kernel_findings import KernelFinding
     from tui_probe.verdicts.run_findings import KernelBound
 
-TITLE: Final = "Where to look first"
 MAX_LOSSES: Final = 8
 _NAME_CELLS: Final = 32
-LIMITERS = "Kernels by GPU time, and what bounds each"
 
 
 def ranked_losses(bounds: Sequence[KernelBound]) -> list[KernelFinding]:
     """All losses of the kernels, the largest first."""
     losses = (loss for bound in bounds for loss in losses_of(bound.findings))
     return sorted(losses, key=lambda loss: loss.order)
+
+
+def limiter_title(trace: Trace, share_of: str) -> str:
+    """``Kernels by share of GPU time, and what bounds each``."""
+    comma = "" if share_of else ","
+    return f"Kernels{comma} {sorting_title(share_of, simulated=trace.state.simulated)}, and what bounds each"
 
 
 def first_look(trace: Trace, bounds: Sequence[KernelBound], cells: int) -> list[str]:
@@ -69,8 +74,8 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seco
     bounds = kernel_bounds(trace, seconds)
     lines = list(head_lines(trace, width))
     if losses := first_look(trace, bounds.kernels, width - 2):
-        lines += ["", TITLE, *(f"  {line}" for line in losses)]
-    lines += _section(LIMITERS, bounds_section(trace, bounds, width - 2))
+        lines += ["", LOSSES_TITLE, *(f"  {line}" for line in losses)]
+    lines += _section(limiter_title(trace, bounds.of), bounds_section(trace, bounds, width - 2))
     lines += ["", *(kernel_table(trace, width) if len(trace.kernels) else [_no_kernel_text(trace)])]
     for title, section in (
         ("Values of the probe", list(run_results_lines(trace, width - 2, seconds))),
@@ -83,6 +88,18 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seco
         lines += _section(title, section)
     lines = [part for line in lines for part in hang_line(line, width)]
     return "\n".join(map(to_ascii, lines) if ascii_only else lines) + "\n"
+
+
+def unmeasured_lines(trace: Trace, cells: int) -> list[str]:
+    """Return all that was not measured, with the reasons: probes, kernels, launches, and kernels without a match."""
+    unused = unused_probes(trace)
+    names = {probe.probe for probe in unused}
+    lines = list(unmeasured_texts(unused))
+    for kernel in trace.kernels:
+        missing = (probe for probe in unmeasured_probes(kernel) if probe.probe not in names)
+        lines += [f"#{kernel.index} {safe(kernel.demangled)}: {words}" for words in unmeasured_texts(missing)]
+    lines += [*unprobed_lines(trace, cells), *no_match_lines(trace, cells)]
+    return lines or ["each kernel has a result of each probe of the run"]
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:

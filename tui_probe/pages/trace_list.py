@@ -18,7 +18,8 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.run_info import mask_line
 from tui_probe.trace.user_state import read_state, write_state
-from tui_probe.verdicts.findings import FLAG, summarize_findings
+from tui_probe.verdicts.finding_summary import summarize_findings
+from tui_probe.verdicts.findings import FLAG
 from tui_probe.verdicts.limiter import kernel_limiter
 
 if TYPE_CHECKING:

@@ -87,6 +87,14 @@ _OPCODE_PARTS: Final = 2
 """Parts of an opcode in a line about it."""
 MAX_NOTABLE_LINES: Final = 3
 """Lines of a kernel that a probe names: with more, the page of lines is easier to read."""
+_UNKNOWN_PART: Final = 0.1
+"""The part of a kernel that a flagged finding of no known size counts as when findings are ranked."""
+_LINE_WEIGHT: Final = 2
+FindingOrder = tuple[bool, bool, float, float]
+"""Sort key of findings, the smallest first."""
+NO_FINDING: Final[FindingOrder] = (True, True, 0.0, 0.0)
+"""Sort key of a kernel, or a result, without a finding: last."""
+_COUNTED: Final = {"cycles": "cycles", "lanes": "idle lane executions", "SMs": "idle SMs"}
 UNCOALESCED_ADVICE: Final = "make neighboring threads access neighboring elements, or stage tiles in shared memory"
 
 
@@ -107,9 +115,9 @@ class Gain:
 
     @property
     def words(self) -> str:
-        """``to gain: at most 32.8 kB (50%)``."""
-        most = units.size(self.most) if self.unit == "B" else f"{units.count(round(self.most))} {self.unit}"
-        part = f" ({percent(self.most, self.whole)})" if self.whole else ""
+        """``up to 32.8 kB (50% of the kernel) avoidable``."""
+        most = units.size(self.most) if self.unit == "B" else f"{units.count(round(self.most))} {_COUNTED[self.unit]}"
+        part = f" ({percent(self.most, self.whole)} of the kernel)" if self.whole else ""
         return f"up to {most}{part} avoidable"
 
 
@@ -160,9 +168,24 @@ class Finding:
         return replace(Spot.of_line(self.line), block=self.block, warp=self.warp, sm=self.sm, time=self.time)
 
     @property
-    def order(self) -> tuple[bool, float]:
-        """Sort key: flagged findings first, the largest gain of these first."""
-        return not self.stands_out, -(self.gain.share if self.gain else 0.0)
+    def part(self) -> float:
+        """The part of the kernel that it may be about, from 0 to 1; a flagged finding of unknown size has a default."""
+        return self.gain.share if self.gain else _UNKNOWN_PART if self.stands_out else 0.0
+
+    def order_at(self, share: float | None) -> FindingOrder:
+        """Sort key of all outputs: wrong results, then flagged findings, then the largest part of the run first.
+
+        That is the part of the kernel times its ``share`` of the run. Where no kernel has a share all count the same.
+        A part of a line counts more, since the line is where the program can be changed.
+        """
+        share = 1.0 if share is None else share
+        part = self.part * (_LINE_WEIGHT if self.line else 1)
+        return not (self.stands_out and self.wrong_result), not self.stands_out, -share * part, -share
+
+    @property
+    def order(self) -> FindingOrder:
+        """Sort key among findings of one kernel."""
+        return self.order_at(None)
 
     def record(self) -> dict[str, Any]:
         """Return the JSON record."""

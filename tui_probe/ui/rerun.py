@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from tui_probe.errors import UsageError
 from tui_probe.pages.findings_page import all_questions, open_questions
@@ -18,12 +18,13 @@ from tui_probe.ui.requests import CommandToPaste, ComparisonRequest, RerunReques
 from tui_probe.ui.screens.lists import PickerItem
 from tui_probe.ui.views.recent import age_text
 from tui_probe.verdicts.limiter import kernel_limiter
+from tui_probe.verdicts.run_outcome import measuring_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tui_probe.trace.model import Kernel
+    from tui_probe.trace.model import Kernel, Trace
     from tui_probe.trace.run_info import RunInfo
 
 BETWEEN_HINT: Final = "on page Source press m on the first line, m on the last line, then R"
@@ -110,6 +111,7 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
         for question in asked
     ]
     survey = survey_choice(SURVEY_OPTION)
+    every = () if kernel is None else tuple(_every_probe(kernel))
     if first and all(item.value != first for item in (survey, *questions)):
         known = {question.option: question.words for question in all_questions()}
         known |= {f"-p {name}": probe_set.title for name, probe_set in built_in_sets().items()}
@@ -122,8 +124,15 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
     if kernel is not None and kernel.status == "excluded":
         return RerunOffer(trace, (*others, survey, *questions, *compare, AS_BEFORE), before=before)
     other_choices = (*questions[lacking:], between_choice(BETWEEN), *others, AS_BEFORE)
-    choices = (*questions[:lacking], *compare, survey, *other_choices)
+    choices = (*questions[:lacking], *compare, *every, survey, *other_choices)
     return RerunOffer(trace, choices, before=before)
+
+
+def _every_probe(kernel: Kernel) -> Iterator[PickerItem]:
+    """Yield the choice to launch kernels again for the probes of the run that no launch had."""
+    if options := measuring_options(cast("Trace", kernel.trace)):
+        words, detail = "what did the other probes of the run measure?", "each kernel with each probe of the run"
+        yield PickerItem(options[0], words, detail, value=shlex.join(options), also="missing not measured unknown")
 
 
 def _cause_option(kernel: Kernel | None) -> str:

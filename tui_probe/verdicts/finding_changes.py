@@ -17,7 +17,7 @@ from tui_probe.verdicts.kernel_findings import findings_of_result
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tui_probe.probekit.finding import Evidence
+    from tui_probe.probekit.finding import Evidence, FindingOrder
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.verdicts.kernel_findings import KernelFinding
     from tui_probe.verdicts.kernel_matching import KernelMatch
@@ -113,12 +113,12 @@ class FindingChange:
         return f"{kernel}{self.label}{place}{suffix}"
 
     @property
-    def loss_order(self) -> tuple[bool, float, bool, float]:
+    def loss_order(self) -> FindingOrder:
         """Sort key: that of the worse side."""
         return min(side.order for side in (self.before, self.after) if side is not None)
 
     @property
-    def order(self) -> tuple[bool, bool, tuple[bool, float, bool, float]]:
+    def order(self) -> tuple[bool, bool, FindingOrder]:
         """Sort key: what changed, then what remains, then what is not known, the largest loss first."""
         return self.outcome == "unknown", not self.trend, self.loss_order
 

@@ -7,32 +7,30 @@ from itertools import chain
 from math import prod
 from pathlib import PurePath
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.finding import SHARE, Evidence, Finding, Gain, counted, derived, opcode_class
+from tui_probe.probekit.finding import SHARE, Evidence, Finding, Gain, counted, derived
 from tui_probe.probekit.measured import extent_text, first_value, line_range_probe
-from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_view import unknown_probe_advice
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.record_counts import record_counts_text, sampled_blocks_text
 from tui_probe.probekit.registry import is_drawn, kernel_page_names, probe_named
-from tui_probe.trace.kernel_files import short_position
 from tui_probe.trace.sites import source_lines
 from tui_probe.verdicts.code_places import spill_text, worst_spill
-from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
 from tui_probe.verdicts.simulator_findings import simulator_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from tui_probe.probekit.finding import Provenance
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe_results import ProbeResult
-    from tui_probe.trace.model import KernelFacts, Trace
+    from tui_probe.trace.model import KernelFacts
 
 # Findings that need no probe: SMs that a grid leaves idle, and registers that the assembler spilled.
 #
@@ -67,6 +65,8 @@ _SAMPLE_KEY: Final = "sample"
 MAX_UNASKED_BYTES: Final = 32 << 20
 """Bytes of a result up to which it is read for a line in a table, unasked."""
 FLAG: Final = "! "
+NEGLIGIBLE_SHARE: Final = 0.01
+"""The part of the program's GPU time below which a possible gain is not flagged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ def launch_findings(source: ViewSource) -> ResultFindings | None:
             )
             for old in list(_cache)[:-_CACHE_SIZE]:
                 _cache.pop(old, None)
-        return _cache[key]
+        return _unflag_negligible(_cache[key], kernel.time_share)
     except (TraceError, OSError) as error:
         problem = str(error).replace(f"{source.trace.directory}/", "")
         return ResultFindings(probe, launch, source.trace.state.simulated, (), problem, unread=True)
@@ -280,7 +280,22 @@ def unprobed_findings(kernel: KernelFacts) -> Iterator[ResultFindings]:
     """Yield the findings that need no probe, if there are any."""
     findings = tuple(static_findings(kernel))
     if findings:
-        yield ResultFindings(NO_PROBE, None, False, findings)
+        yield _unflag_negligible(ResultFindings(NO_PROBE, None, False, findings), kernel.time_share)
+
+
+def _unflag_negligible(found: ResultFindings, share: float | None) -> ResultFindings:
+    """Unflag findings whose possible gain is negligible for a program of which the kernel takes ``share``.
+
+    Only measured times decide: programs for the simulated GPU are scaled down, so their shares say little.
+    """
+    if share is None or not any(_is_negligible(finding, share) for finding in found.findings):
+        return found
+    findings = [replace(f, stands_out=f.stands_out and not _is_negligible(f, share)) for f in found.findings]
+    return replace(found, findings=tuple(sorted(findings, key=lambda finding: finding.order)))
+
+
+def _is_negligible(finding: Finding, share: float) -> bool:
+    return finding.stands_out and not finding.wrong_result and share * finding.part < NEGLIGIBLE_SHARE
 
 
 def _read_findings(of: ProbeResult) -> list[Finding]:
@@ -328,90 +343,6 @@ def finding_text(kernel: KernelFacts, finding: Finding) -> str:
     source = source_lines(kernel.folder).ptx_line(finding.line) if finding.line else None
     name = f"{PurePath(source.file).name}:{source.line}" if source else ""
     return safe(finding.words + (f", {name}" if name and name not in finding.words else ""))
-
-
-@dataclass(frozen=True, slots=True)
-class FindingSummary:
-    """Findings of the probes of a kernel in the newest results, a line about them, and what limits the kernel."""
-
-    words: str
-    found: tuple[ResultFindings, ...] = ()
-    limiter: str = ""
-    """``memory (L2) 83%``; "" where no probe was to measure it, or none could."""
-    worst_line: str = ""
-    """``buggy.py:23 ld.global 16 sectors, ideal 4``; "" where no line stands out."""
-
-    @property
-    def text(self) -> str:
-        """The limiter and the line in one."""
-        mark = FLAG if self.words.startswith(FLAG) else ""
-        return mark + "; ".join(filter(None, (self.limiter, self.words.removeprefix(FLAG))))
-
-
-def summarize_findings(trace: Trace, kernel: KernelFacts) -> FindingSummary:
-    """Flagged findings come first in the line, after a ``!``, those of a line of code before others.
-
-    Reads the newest result of each probe, if it is not large; or says why there is nothing, where it cannot be read.
-    """
-    for source in ViewSource(trace, kernel).by_probe():
-        size = result_bytes(source)
-        if size > MAX_UNASKED_BYTES:
-            return FindingSummary(f"{units.size(size)} of records: open the kernel to read them")
-    results = findings_by_probe(ViewSource(trace, kernel))
-    best = _ranked_findings(results)
-    mark = FLAG if best and best[0].stands_out else ""
-    problems = [safe(result.problem) for result in results if result.problem]
-    texts = [hotspot_text(kernel, finding) if finding.stands_out else finding_text(kernel, finding) for finding in best]
-    text = mark + "; ".join([*texts, *problems])
-    return FindingSummary(text, tuple(results), limiter_text(kernel), _worst_line_text(kernel, best))
-
-
-def _ranked_findings(results: Sequence[ResultFindings]) -> list[Finding]:
-    """Return the best findings of all results: flagged ones first, of them wrong results, then those of a line."""
-    return sorted(
-        (finding for result in results for finding in best_findings(result)),
-        key=lambda finding: (
-            finding.key == UNMATCHED_KEY,
-            not finding.stands_out,
-            not finding.wrong_result,
-            not (finding.stands_out and finding.line),
-        ),
-    )
-
-
-def worst_line_text(kernel: KernelFacts) -> str:
-    """Return the worst line of a kernel, read from the newest results; "" where no line stands out."""
-    source = ViewSource(cast("Trace", kernel.trace), kernel)
-    if any(result_bytes(of_probe) > MAX_UNASKED_BYTES for of_probe in source.by_probe()):
-        return ""
-    return _worst_line_text(kernel, _ranked_findings(findings_by_probe(source)))
-
-
-def _worst_line_text(kernel: KernelFacts, ranked: Sequence[Finding]) -> str:
-    worst = next((finding for finding in ranked if finding.stands_out and finding.line is not None), None)
-    if worst is None or worst.line is None or not worst.brief:
-        return "" if worst is None else hotspot_text(kernel, worst)
-    source = source_lines(kernel.folder).ptx_line(worst.line)
-    place = short_position(worst.line) if source is None else f"{PurePath(source.file).name}:{source.line}"
-    return safe(f"{place} {worst.brief}")
-
-
-def hotspot_text(kernel: KernelFacts, finding: Finding) -> str:
-    """Return the text of a finding about a line of code, the place first: ``buggy.py:23 ld.global, 16 sectors..``."""
-    source = source_lines(kernel.folder).ptx_line(finding.line) if finding.line else None
-    if finding.line is None or source is None:
-        return finding_text(kernel, finding)
-    name, position = f"{PurePath(source.file).name}:{source.line}", short_position(finding.line)
-    opcode, found, others = finding.words.partition(f" {position} {name}")
-    if not found:
-        return finding_text(kernel, finding)
-    return safe(f"{name} {opcode_class(opcode)}{others}")
-
-
-def limiter_text(kernel: KernelFacts) -> str:
-    """Return the limiter, where a probe was to measure it, and could."""
-    limit = kernel_limiter(kernel) if has_limiter_counts(kernel) else None
-    return limit.short if limit is not None and limit.limit is not None else ""
 
 
 def result_bytes(source: ViewSource) -> int:

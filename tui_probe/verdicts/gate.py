@@ -20,7 +20,7 @@ import numpy as np
 
 from tui_probe.draw.view import no_progress
 from tui_probe.probekit.page_kinds import ViewSource
-from tui_probe.verdicts.findings import worst_line_text
+from tui_probe.verdicts.finding_summary import worst_line_text
 from tui_probe.verdicts.kernel_values import KernelValue, launch_values, probe_values
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from tui_probe.probekit.record_counts import launch_count_text
 from tui_probe.verdicts.code_places import located_failures
 from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 from tui_probe.verdicts.probe_coverage import probe_coverage
-from tui_probe.verdicts.run_findings import run_findings
+from tui_probe.verdicts.run_findings import MAX_KERNELS, ranked_kernels, run_findings
 from tui_probe.verdicts.unmeasured import unmeasured_probes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.launch_events import ProbeMode
@@ -172,7 +172,7 @@ def limiter_of(kernel: KernelFacts | KernelSnapshot) -> str | None:
     """``memory (L2) 83%``; None if it is not known. Reads the results of a kernel; a snapshot has it."""
     if isinstance(kernel, KernelSnapshot):
         return kernel.limiter or None
-    from tui_probe.verdicts.findings import limiter_text
+    from tui_probe.verdicts.finding_summary import limiter_text
 
     return limiter_text(kernel) or None
 
@@ -181,7 +181,7 @@ def worst_line_of(kernel: KernelFacts | KernelSnapshot) -> str | None:
     """``buggy.py:23 ld.global 16 sectors, ideal 4``; None if no line stands out. Reads as ``limiter_of`` does."""
     if isinstance(kernel, KernelSnapshot):
         return kernel.worst_line or None
-    from tui_probe.verdicts.findings import worst_line_text
+    from tui_probe.verdicts.finding_summary import worst_line_text
 
     return worst_line_text(kernel) or None
 
@@ -246,6 +246,20 @@ def whole_run_record(trace: Trace) -> dict[str, Any]:
     return {**coverage_record(trace), **run_findings(trace).record()}
 
 
+def cycle_shares(trace: Trace) -> dict[int, float]:
+    """Return shares of the cycles of all launches by kernel index, where no launch was timed. Reads results."""
+    if trace.gpu_ns > 0 or len(trace.kernels) > MAX_KERNELS:
+        return {}
+    return {kernel.index: share for kernel, share in ranked_kernels(trace).kernels if share is not None}
+
+
+def _cycle_share_column(column: Column[KernelFacts], shares: Mapping[int, float]) -> Column[KernelFacts]:
+    def text(kernel: KernelFacts) -> str:
+        return f"{shares[kernel.index]:.1%}" if kernel.index in shares else NOT_MEASURED
+
+    return replace(column, text=text)
+
+
 def kernel_content(trace: Trace) -> TableContent[KernelFacts]:
     """Return the page of all kernels, those that take most of the GPU time first."""
     return TableContent(
@@ -259,10 +273,14 @@ def kernel_content(trace: Trace) -> TableContent[KernelFacts]:
 
 
 def kernel_table(trace: Trace, width: int) -> Iterator[str]:
-    """Probed share of the run, and the kernels as a table."""
+    """Probed share of the run, and the kernels as a table, those with the largest share first."""
     if (part := probe_coverage(trace)) is not None:
         yield from [*wrap(f"Probed kernels: {part.sentence}", width), ""]
     content = kernel_content(trace)
-    yield from table(content.columns, content.rows, width, hide_empty=True)
+    columns, rows = content.columns, content.rows
+    if shares := cycle_shares(trace):
+        columns = [_cycle_share_column(column, shares) if column.key == "share" else column for column in columns]
+        rows = sorted(rows, key=lambda kernel: -shares.get(kernel.index, -1.0))
+    yield from table(columns, rows, width, hide_empty=True)
     notes = time_notes(trace.kernels)
     yield from ["", *notes] if notes else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 from tui_probe.draw import units
 from tui_probe.draw.shell import shell_word
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from tui_probe.probekit.finding import FindingOrder
     from tui_probe.trace.model import KernelFacts, Trace
     from tui_probe.trace.source_lines import SourceLine, SourceLines
     from tui_probe.verdicts.limiter_text import KernelLimiter
@@ -48,8 +49,6 @@ UNMEASURED_KEY: Final = "unmeasured"
 _NAME_CELLS: Final = 120
 _HIGH_SHARE: Final = 0.3
 """The part of the whole from which on a flagged loss is of high severity."""
-_MIN_FLAGGED_SHARE: Final = 0.1
-"""The part that a flagged finding of no known size counts as when findings are ranked."""
 _TOO_LARGE: Final = "result-too-large"
 _NOT_COUNTED: Final = "not-counted"
 
@@ -166,15 +165,9 @@ class KernelFinding:
         return self.finding.asks or None
 
     @property
-    def order(self) -> tuple[bool, float, bool, float]:
-        """Sort key: wrong results, then the part of the run's GPU time that a finding may be about, the largest first.
-
-        That is its share of the kernel times the kernel's of the run. Where no kernel has a share all count the same.
-        """
-        share = 1.0 if self.share is None else self.share
-        flagged, gain = self.finding.stands_out, self.finding.gain
-        part = gain.share if gain else _MIN_FLAGGED_SHARE if flagged else 0.0
-        return self.severity != "error", -share * part, not flagged, -share
+    def order(self) -> FindingOrder:
+        """Sort key in the run: see ``Finding.order_at``."""
+        return self.finding.order_at(self.share)
 
     def record(self) -> dict[str, Any]:
         """Return the JSON record, as ``tui-probe schema finding`` describes it."""
@@ -259,7 +252,21 @@ def key_findings(trace: Trace, kernel: KernelFacts, share: float | None = None) 
     )
 
 
-def losses_of(findings: Sequence[KernelFinding]) -> list[KernelFinding]:
+class ProbeFinding(Protocol):
+    """A finding with its probe, and its place among others."""
+
+    @property
+    def finding(self) -> Finding: ...
+    @property
+    def probe(self) -> str: ...
+    @property
+    def order(self) -> FindingOrder: ...
+
+
+Loss = TypeVar("Loss", bound=ProbeFinding)
+
+
+def losses_of(findings: Sequence[Loss]) -> list[Loss]:
     """Return the findings of a kernel that are flagged or about a line, each loss once, the largest first.
 
     One about a line stands for those about the kernel as a whole.

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui_probe.probekit.finding import NO_FINDING
 from tui_probe.verdicts.code_places import located_failures
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tui_probe.probekit.finding import Finding, FindingOrder
     from tui_probe.reasons import Reason
     from tui_probe.trace.event_types import Device
     from tui_probe.trace.gpu_time import GpuTime
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
 
 TREND_LAUNCHES = 8
 """Launches whose times a row has."""
-_COMPUTED_FIELDS = ("results", "device", "folder", "read", "trend", "files", "finding", "limiter", "worst_line")
+_COMPUTED_FIELDS = (
+    "results", "device", "folder", "read", "trend", "files", "finding", "limiter", "worst_line", "brief", "first",
+    "cycles", "cycle_share",
+)  # fmt: skip
 _FOLDER_FIELDS = (
     "registers_pruned", "registers_probed", "spills_pruned", "spills_probed", "shared", "static_shared",
     "static_shared_probed", "probe_reason",
@@ -80,16 +85,36 @@ class KernelSnapshot:
     failures: tuple[str, ...] = ()
     """Failures of its launches, the worst first."""
     finding: str = ""
-    """Findings of its probes in words, ``!`` before flagged ones; "" where they were not read."""
+    """The first finding in words, ``!`` before a flagged one; "" where findings were not read."""
     limiter: str = ""
     """Limiter of the kernel, such as ``memory (L2) 83%``; "" where it is not known."""
     worst_line: str = ""
     """Line of code to look at first, such as ``buggy.py:23 ld.global 16 sectors, ideal 4``; "" for none."""
+    brief: str = ""
+    """The first finding in few words, if it is flagged."""
+    first: Finding | None = None
+    """The first loss in the order of the report."""
+    cycles: float | None = None
+    """Mean cycles of a launch, where no times were measured."""
+    cycle_share: float | None = None
+    """Share of the cycles of all launches, where no times were measured."""
 
     @property
     def stands_out(self) -> bool:
         """True if a finding is flagged."""
         return self.finding.startswith("!")
+
+    @property
+    def share(self) -> float | None:
+        """Share of the GPU time, else of the cycles of all launches; None if neither is known."""
+        return self.cycle_share if self.time_share is None else self.time_share
+
+    @property
+    def loss_order(self) -> FindingOrder:
+        """Sort key by the first finding, as in the report: failed kernels first, those without a finding last."""
+        if self.failures:
+            return False, False, -1.0, 0.0
+        return NO_FINDING if self.first is None else self.first.order_at(self.share)
 
     @property
     def reason(self) -> str | None:

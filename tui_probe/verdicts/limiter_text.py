@@ -177,7 +177,8 @@ def _longest_unit_text(limiter: KernelLimiter) -> str:
     if not demands or (missing and len(demands) == 1):
         return ""
     counts = "incomplete counts" if missing else "counts"
-    return f"; on an A100, {UNIT_NAMES.get(demands[0].unit, demands[0].name)} would be the busiest unit (from {counts})"
+    unit = UNIT_NAMES.get(demands[0].unit, demands[0].name)
+    return f"; on the A100 that it stands for, {unit} would be the busiest unit (from {counts})"
 
 
 def uncounted(verdict: LimiterVerdict) -> set[str]:

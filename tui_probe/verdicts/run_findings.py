@@ -13,6 +13,7 @@ from tui_probe.draw.shell import shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import hang_line
 from tui_probe.draw.table import safe
+from tui_probe.probekit.finding import NO_FINDING
 from tui_probe.probekit.measured import analyse_result, known_probe
 from tui_probe.verdicts.findings import finding_text
 from tui_probe.verdicts.kernel_findings import (
@@ -31,6 +32,7 @@ from tui_probe.verdicts.unmeasured import unmeasured_probes, unmeasured_texts, u
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from tui_probe.probekit.finding import FindingOrder
     from tui_probe.probekit.measured import AnalysedResult
     from tui_probe.probekit.metric import MetricValue
     from tui_probe.trace.model import Kernel, Trace
@@ -51,6 +53,16 @@ class RankedKernels:
 
     of: str
     kernels: list[tuple[Kernel, float | None]]
+
+    def title(self, *, simulated: bool) -> str:
+        """Return the words by which every table of them is headed."""
+        return sorting_title(self.of, simulated=simulated)
+
+
+def sorting_title(share_of: str, *, simulated: bool) -> str:
+    """``by share of GPU time``; without shares ``flagged first``."""
+    model = " (modeled)" if simulated and share_of == LAUNCH_CYCLES else ""
+    return f"by share of {share_of}{model}" if share_of else "flagged first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +136,7 @@ def _shares_of_cycles(kernels: Sequence[Kernel], latest: float | None) -> tuple[
     """Shares of cycles; none where not all kernels have some, or reading them takes until after ``latest``."""
     totals: list[float] = []
     for kernel in kernels:
-        cycles = _mean_cycles(kernel) if latest is None or time.monotonic() < latest else None
+        cycles = mean_cycles(kernel) if latest is None or time.monotonic() < latest else None
         if cycles is None:
             return "", [None] * len(kernels)
         totals.append(cycles * kernel.launches)
@@ -133,8 +145,8 @@ def _shares_of_cycles(kernels: Sequence[Kernel], latest: float | None) -> tuple[
     return LAUNCH_CYCLES, [total / sum(totals) for total in totals]
 
 
-def _mean_cycles(kernel: Kernel) -> float | None:
-    """The mean cycles of its newest launches, where one of its probes counts them in all blocks."""
+def mean_cycles(kernel: Kernel) -> float | None:
+    """Return the mean cycles of its newest launches, where one of its probes counts them in all blocks."""
     for probed in kernel.by_probe():
         if any(metric.quantity == LAUNCH_CYCLES for metric in known_probe(probed).metrics):
             newest = (
@@ -204,7 +216,13 @@ def kernel_bounds(trace: Trace, seconds: float | None = None) -> RunBounds:
         for kernel, share in islice(ranked.kernels, _MAX_KERNELS)
         if latest is None or time.monotonic() < latest
     ]
+    if not ranked.of:
+        bounds.sort(key=_first_loss_order)
     return RunBounds(ranked.of, bounds, len(ranked.kernels) - len(bounds))
+
+
+def _first_loss_order(bound: KernelBound) -> FindingOrder:
+    return min((loss.order for loss in losses_of(bound.findings)), default=NO_FINDING)
 
 
 def bounds_section(trace: Trace, run: RunBounds, cells: int) -> list[str]:
@@ -248,7 +266,7 @@ def _bound_lines(bound: KernelBound, cells: int, unused: Collection[str]) -> Ite
             yield from hang_line(("      limited by: " if not place else "        ") + words, cells)
     if not kernel.result_rows:
         yield from hang_line(f"      no result: {safe(kernel.reason or kernel.status)}", cells)
-    for finding in (of_probe.finding for of_probe in bound.findings):
+    for finding in (noted.finding for noted in sorted(bound.findings, key=lambda noted: noted.order)):
         if not finding.stands_out and finding.values and not any(finding.numbers.values()):
             continue  # nothing of the kind was executed
         mark = "!" if finding.stands_out else " "

@@ -66,18 +66,23 @@ def probing_command(trace: Run, probe: str) -> str:
 
 
 def measuring_command(trace: Trace) -> str:
-    """``tui-probe run --replay -p PROBES -- COMMAND``: the run, with launches for every probe; "" if all had some.
+    """``tui-probe run --replay -p PROBES -- COMMAND``: the run, with launches for every probe; "" if all had some."""
+    options = measuring_options(trace)
+    simulated = ["--sim"] * trace.state.simulated
+    return f"tui-probe run {safe(shlex.join([*simulated, *options]))} -- {program_command(trace)}" if options else ""
 
-    After a run with ``--replay`` it names one such probe only, so that every launch has that.
+
+def measuring_options(trace: Trace) -> list[str]:
+    """Return the options of a run with launches for every probe; none if all had some.
+
+    After a run with ``--replay`` they name one such probe only, so that every launch has that.
     """
     unmeasured = next((probe for kernel in trace.kernels for probe in unmeasured_probes(kernel)), None)
     run = trace.run_info
     if unmeasured is None or run is None or run.probe is None or trace.state.running:
-        return ""
+        return []
     named = [word for probe in run.probe.split(", ") for word in ("-p", probe)]
-    options = ["-p", unmeasured.probe] if run.options.get("replay") else ["--replay", *named]
-    simulated = ["--sim"] * trace.state.simulated
-    return f"tui-probe run {safe(shlex.join([*simulated, *options]))} -- {program_command(trace)}"
+    return ["-p", unmeasured.probe] if run.options.get("replay") else ["--replay", *named]
 
 
 def budget_lines(trace: Trace) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.probekit.finding import NO_FINDING
 from tui_probe.probekit.recognised import analysis_name
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.verdicts.findings import MAX_UNASKED_BYTES, launch_findings, result_bytes, unprobed_findings
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tui_probe.draw.spans import Line
-    from tui_probe.probekit.finding import Finding
+    from tui_probe.probekit.finding import Finding, FindingOrder
     from tui_probe.probekit.page_kinds import ViewSource
 
 FINDING_MARK: Final = "!"
@@ -30,7 +31,7 @@ def line_sources(source: ViewSource) -> list[ViewSource]:
         for of_probe in source.of_all_probes()
         if of_probe.kernel.result_rows and (analysis_name(of_probe.kernel) or "") in telling
     ]
-    return sorted(measured, key=lambda of_probe: (not _has_launch(of_probe, source), *_rank_of_losses(of_probe)))
+    return sorted(measured, key=lambda of_probe: (not _has_launch(of_probe, source), _rank_of_losses(of_probe)))
 
 
 def _has_launch(of_probe: ViewSource, source: ViewSource) -> bool:
@@ -40,10 +41,10 @@ def _has_launch(of_probe: ViewSource, source: ViewSource) -> bool:
     return of_probe.launch.row == source.launch.row
 
 
-def _rank_of_losses(source: ViewSource) -> tuple[bool, bool, float]:
+def _rank_of_losses(source: ViewSource) -> tuple[bool, FindingOrder]:
     """The order of a probe next to others: by its largest loss in a line, as in the summary."""
     orders = [finding.order for finding in _findings_read(source) if finding.line is not None]
-    return (source.kernel.matched_nothing, *min(orders, default=(True, 0.0)))
+    return source.kernel.matched_nothing, min(orders, default=NO_FINDING)
 
 
 def _findings_read(source: ViewSource) -> tuple[Finding, ...]:

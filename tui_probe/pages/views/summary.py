@@ -12,11 +12,18 @@ from tui_probe.draw.table import as_record, in_data, safe
 from tui_probe.draw.view import Document
 from tui_probe.input_limits import PTX_TEXT
 from tui_probe.pages.code.kernel_sass import has_only_sass
-from tui_probe.pages.findings_page import findings_lines, limiter_lines, open_questions, question_lines, rerun_command
+from tui_probe.pages.findings_page import (
+    kernel_finding_lines,
+    limiter_lines,
+    open_questions,
+    question_lines,
+    rerun_command,
+)
 from tui_probe.pages.kernel_detail import LABEL, detail_lines
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.probekit.result_tables import OF_PAIRS
 from tui_probe.trace.plain_file import read_within
+from tui_probe.verdicts.finding_summary import ranked_results
 from tui_probe.verdicts.findings import findings_by_probe
 from tui_probe.verdicts.kernel_columns import KERNEL_COLUMNS, before_after_text
 from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
@@ -30,7 +37,6 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import KernelFacts
-    from tui_probe.verdicts.findings import ResultFindings
 
 _SOURCE_FILES: Final = re.compile(rb'^\s*\.file\s+\d+\s+"((?:[^"\\]|\\.)*)"', re.MULTILINE)
 _MOST_SOURCES: Final = 3
@@ -48,7 +54,7 @@ class Summary(Document):
         self.sources = source_files(kernel)
         self.probes = [probed for probed in kernel.by_probe() if probed.probe]
         self.measured = {} if self.simulated else benchmark_times(kernel)
-        self.results = sorted(findings_by_probe(source), key=_finding_rank)
+        self.results = ranked_results(findings_by_probe(source))
         self.limited = kernel_limiter(kernel)
         self.limit_words = limiter_summary(kernel, self.limited)
         self.questions = open_questions(kernel, self.results)
@@ -61,7 +67,7 @@ class Summary(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         """The page; in two columns where it is wide."""
-        findings = [line for result in self.results for line in findings_lines(result, width, self.keys)]
+        findings = kernel_finding_lines(self.results, width, self.keys)
         limit = list(limiter_lines(self.limit_words, width))
         return detail_lines(self.row, width, self._more(), findings, self._asked, limit)
 
@@ -142,11 +148,6 @@ class Summary(Document):
         for label, values in self.measured.items():
             for share, value in zip(SHARES, percentiles(values) or [], strict=True):
                 yield f"{label.replace(' ', '_')}_p{share}", value
-
-
-def _finding_rank(found: ResultFindings) -> tuple[bool, float]:
-    """The order of a probe's findings next to those of others: by the best of them."""
-    return min((finding.order for finding in found.findings), default=(True, 0.0))
 
 
 def benchmark_times(kernel: KernelFacts) -> dict[str, list[float]]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.locate import Address
     from tui_probe.trace.model import Trace
     from tui_probe.ui.requests import HomeSources, RerunRequest, SameKernel
-    from tui_probe.verdicts.findings import FindingSummary
+    from tui_probe.verdicts.finding_summary import FindingSummary
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
 INTERVAL = 0.5

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.trace.model import Trace
-    from tui_probe.verdicts.findings import FindingSummary
+    from tui_probe.verdicts.finding_summary import FindingSummary
 
 AT_ONCE = 100
 """Folders read together with the log: more than a screen has lines."""
@@ -75,24 +75,45 @@ class KernelRows:
             self._findings[index] = found
             if index in self._rows:
                 self._put(self._rows[index])
+        self._share_cycles()
 
     def _put(self, row: KernelSnapshot) -> None:
         found = self._findings.get(row.index)
-        if found is not None and (row.finding, row.limiter, row.worst_line) != _verdicts(found):
-            finding, limiter, worst_line = _verdicts(found)
-            row = replace(row, finding=finding, limiter=limiter, worst_line=worst_line)
-        self._rows[row.index] = row
+        if found is not None:
+            row = replace(
+                row,
+                finding=found.words,
+                limiter=found.limiter,
+                worst_line=found.worst_line,
+                brief=found.brief,
+                first=found.first,
+                cycles=found.cycles,
+            )
+        if row != self._rows.get(row.index):
+            self._rows[row.index] = row
 
     def _share(self, trace: Trace) -> None:
         """Shares of the GPU time are parts of a whole that grows also while a kernel rests."""
         total = trace.gpu_ns
         if total <= 0:
+            self._share_cycles()
             return
         for row in list(self._rows.values()):
             if row.gpu_time is not None:
                 share = row.gpu_time.total_ns / total
                 if row.time_share is None or abs(share - row.time_share) >= LEAST_CHANGE:
                     self._rows[row.index] = replace(row, time_share=share)
+
+    def _share_cycles(self) -> None:
+        """Without times shares are of the cycles of all launches, if they are known of all kernels with results."""
+        rows = list(self._rows.values())
+        measured = [row for row in rows if row.results]
+        total = sum((row.cycles or 0.0) * row.launches for row in measured)
+        known = total > 0 and all(row.cycles is not None and row.time_share is None for row in rows if row.results)
+        for row in rows:
+            share = row.cycles * row.launches / total if known and row.results and row.cycles is not None else None
+            if share != row.cycle_share:
+                self._rows[row.index] = replace(row, cycle_share=share)
 
     def read(self, trace: Trace, wanted: Iterable[int], enough: Callable[[], bool]) -> bool:
         """Read at least one folder, of the ``wanted`` first, until it is ``enough``; whether any was left to read."""
@@ -109,10 +130,6 @@ class KernelRows:
         self._put(kernel_snapshot(trace.kernels[index], trace.state.device))
         self._read.add(index)
         self._unread.pop(index, None)
-
-
-def _verdicts(found: FindingSummary) -> tuple[str, str, str]:
-    return found.words, found.limiter, found.worst_line
 
 
 @dataclass(frozen=True)

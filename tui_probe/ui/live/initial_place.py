@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from tui_probe.errors import ChoiceError
 from tui_probe.probekit.page_kinds import ViewSource
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from tui_probe.ui.live.kernel_table import KernelTable
     from tui_probe.ui.requests import SameKernel
     from tui_probe.ui.widgets.tabs import Tab
+
+
+_REOPENED: Final = "opened where you left it; q goes back, s sorts"
 
 
 class PlaceDesk(Protocol):
@@ -63,9 +66,11 @@ class InitialPlace:
         self._address: Address | None = None
         """Kernel or launch that the command line named, until it is selected."""
         self._named = False
+        self._session: Session | None = None
 
     def take(self, session: Session) -> None:
         """Take the places that were asked for."""
+        self._session = session
         self._address = None if session.at is None or session.at.is_whole else session.at
         self._named = self._address is not None
         self._same = session.begin if session.target is not None else None
@@ -101,6 +106,8 @@ class InitialPlace:
             desk.table.select(place.kernel)
             if place.kernel_page:
                 desk.show_screen_of_kernel(place.kernel_page, place.line)
+        if self._session is not None and (place.kernel_page or place.column or place.reverse):
+            self._session.notice = self._session.notice or _REOPENED
 
     def _go_to_same(self) -> None:
         selection, table = self._desk.current_selection, self._desk.table

@@ -178,13 +178,15 @@ def _extent(dim: Dim3 | None) -> int | None:
 
 
 def _short_share(row: KernelSnapshot) -> str:
-    return NOT_MEASURED if row.time_share is None else f"{row_bar(row.time_share, BAR_CELLS)} {row.time_share:>4.0%}"
+    return NOT_MEASURED if row.share is None else f"{row_bar(row.share, BAR_CELLS)} {row.share:>4.0%}"
 
 
 def _share(row: KernelSnapshot) -> str:
+    if row.time_share is None:
+        return _short_share(row)
     text_of_row = _REPORT_COLUMNS["share"].text
     text = text_of_row(row) if text_of_row is not None else ""
-    return text if row.time_share is None else f"{row_bar(row.time_share, BAR_CELLS)} {text:>11}"
+    return f"{row_bar(row.time_share, BAR_CELLS)} {text:>11}"
 
 
 def _trend(row: KernelSnapshot) -> str:
@@ -217,16 +219,15 @@ def _short_limiter(row: KernelSnapshot) -> str:
 
 
 def _short_finding(row: KernelSnapshot) -> str:
-    """Return the worst line in few words, where there is one."""
-    mark = "! " if row.stands_out else ""
-    return mark + row.worst_line if row.worst_line and not row.failures else _finding(row)
+    """Return the first finding in few words, if it is flagged."""
+    return f"! {row.brief}" if row.brief and not row.failures else _finding(row)
 
 
 COLUMNS: tuple[ScreenColumn[KernelSnapshot], ...] = (
     ScreenColumn(replace(_REPORT_COLUMNS["index"], rank=0), lambda r: r.index, min_cells=1, max_cells=6),
     ScreenColumn(
         replace(_REPORT_COLUMNS["share"], rank=1, text=_share),
-        lambda r: r.time_share,
+        lambda r: r.share,
         min_cells=BAR_CELLS + 5,
         max_cells=18,
         short=_short_share,
@@ -290,7 +291,7 @@ COLUMNS: tuple[ScreenColumn[KernelSnapshot], ...] = (
     ),
     ScreenColumn(
         Column("finding", title="finding", text=_finding, right=False, rank=0, narrow=22),
-        lambda r: _finding(r).lstrip("! ").lower() or None,
+        lambda r: r.loss_order,
         min_cells=30,
         max_cells=160,
         short=_short_finding,
@@ -298,6 +299,7 @@ COLUMNS: tuple[ScreenColumn[KernelSnapshot], ...] = (
 )
 COLUMN_POSITIONS: Final = {column.key: place for place, column in enumerate(COLUMNS)}
 SHARE_POSITION: Final = COLUMN_POSITIONS["share"]
+FINDING_POSITION: Final = COLUMN_POSITIONS["finding"]
 
 
 def filled_columns(rows: Sequence[KernelSnapshot]) -> frozenset[str]:
@@ -310,13 +312,16 @@ def filled_columns(rows: Sequence[KernelSnapshot]) -> frozenset[str]:
 
 
 def columns_of(
-    *, timed: bool, ranked: bool, cells: int, filled: frozenset[str] | None = None
+    *, timed: bool, ranked: bool, cells: int, shared: bool = False, filled: frozenset[str] | None = None
 ) -> list[ScreenColumn[KernelSnapshot]]:
     """Return the columns of rows of which some are ``ranked`` by launch times or ``timed`` by a benchmark.
+
+    ``shared`` rows have shares of cycles, where no launch was timed.
 
     ``filled`` are those with a value in some row; None: that is not known yet.
     """
     omitted = {"time_ms"} if ranked else set(SAMPLED if timed else (*SAMPLED, *TIMED))
+    omitted -= {"share"} if shared else set()
     if filled is not None:
         omitted |= {column.key for column in COLUMNS if column.key not in (*filled, "index", "finding")}
     limiter_cells = _LIMITER_CELLS + GAP if filled is not None and "limiter" in filled else 0

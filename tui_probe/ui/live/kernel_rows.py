@@ -14,6 +14,7 @@ from tui_probe.ui.export import write_lines
 from tui_probe.ui.live.kernel_columns import (
     COLUMNS,
     DATA_COLUMNS,
+    FINDING_POSITION,
     GAP,
     SHARE_POSITION,
     arranged_positions,
@@ -34,7 +35,7 @@ Rows = tuple[KernelSnapshot, ...]
 @dataclass(frozen=True)
 class RowOrder:
     """Sort column and filter of the table. Without a column kernels that ended the GPU context come first, then those
-    with most GPU time, or in the order in which they appeared.
+    with the largest share, or where no kernel has one, those with the first findings of the report.
     """
 
     column: int | None = None
@@ -56,14 +57,16 @@ def arranged(rows: Rows, order: RowOrder) -> tuple[Rows, dict[int, int], frozens
 
     plain = not order.text and not order.status
     column = order.column
-    ranks = column is None and any(row.time_share is not None for row in rows)
-    value = COLUMNS[SHARE_POSITION].value if ranks else COLUMNS[column].value if column else None
+    ranks = column is None and any(row.share is not None for row in rows)
+    if column is None and (ranks or any(row.first for row in rows)):
+        column = SHARE_POSITION if ranks else FINDING_POSITION
+    value = None if column is None else COLUMNS[column].value
     if plain and value is None and not order.reverse:
         shown = rows
     else:
         places = arranged_positions(rows, None if plain else keep, value, reverse=order.reverse != ranks)
         shown = tuple(rows[place] for place in places)
-    if column is None and not order.reverse and any(row.failures for row in shown):
+    if order.column is None and not order.reverse and any(row.failures for row in shown):
         shown = tuple(sorted(shown, key=lambda row: not ended_context(row.failures)))
     return shown, {row.index: place for place, row in enumerate(shown)}, filled_columns(rows)
 

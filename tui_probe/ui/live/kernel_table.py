@@ -13,6 +13,7 @@ from tui_probe.ui.live.kernel_columns import (
     BAR_CELLS,
     COLUMN_POSITIONS,
     COLUMNS,
+    FINDING_POSITION,
     GAP,
     SHARE_POSITION,
     STATUSES,
@@ -23,6 +24,7 @@ from tui_probe.ui.live.kernel_columns import (
 )
 from tui_probe.ui.live.kernel_rows import RowOrder, Rows, arranged, data_forms, row_text, table_text
 from tui_probe.ui.views.view import Desk, PaneView, contains, cursor_role, cursor_sign, mark
+from tui_probe.verdicts.run_findings import GPU_TIME, LAUNCH_CYCLES, sorting_title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -63,7 +65,10 @@ class KernelTable(PaneView):
         self._unread = 0
         self.timed = True
         self.ranked = False
-        """True if there is anything to rank by."""
+        """True if kernels have shares to rank by."""
+        self.simulated = False
+        self.share_of = ""
+        """What the shares are of, "" without any."""
         self._held = False
         self._led: tuple[int, int] | None = None
         """The kernel that was selected before a filter left it out, and the one that was selected for it."""
@@ -76,11 +81,13 @@ class KernelTable(PaneView):
 
     # -- what is shown
 
-    def show(self, rows: Rows, *, timed: bool = True) -> None:
+    def show(self, rows: Rows, *, timed: bool = True, simulated: bool = False) -> None:
         """Show these kernels, with columns for times if ``timed``; nothing happens if they are the ones shown."""
+        self.simulated = simulated
         if rows is not self.rows or timed != self.timed:
             self.rows, self.timed = rows, timed
-            self.ranked = any(row.time_share is not None for row in rows)
+            self.share_of = _share_of(rows)
+            self.ranked = bool(self.share_of)
             self._rearrange()
 
     def say_empty(self, words: str) -> None:
@@ -99,7 +106,7 @@ class KernelTable(PaneView):
         self.shown, self.places, self._filled = result
         self._arranged = bool(self.rows)
         self._unread = sum(not row.read for row in self.rows)
-        if self.ranked and not self._held and self.shown:
+        if (self.ranked or self._ranks_findings) and not self._held and self.shown:
             self._select(self.shown[0].index)
         elif self.selected not in self.places and self.shown:
             self._select_near(min(at_end_before, len(self.shown) - 1))
@@ -135,7 +142,7 @@ class KernelTable(PaneView):
     def prefer_probed(self) -> None:
         """Select the first kernel that failed or was probed, if no times rank them."""
         probed = next((row for row in self.shown if row.failures or row.status == "probed"), None)
-        if not self.ranked and not self._held and probed is not None:
+        if not self.ranked and not self._ranks_findings and not self._held and probed is not None:
             self._select(probed.index)
 
     def forget(self) -> None:
@@ -197,15 +204,29 @@ class KernelTable(PaneView):
         return lines
 
     def _layout(self, width: int) -> list[tuple[ScreenColumn[KernelSnapshot], int]]:
-        columns = columns_of(timed=self.timed, ranked=self.ranked, cells=width, filled=self._filled)
+        columns = columns_of(
+            timed=self.timed,
+            ranked=self.share_of == GPU_TIME,
+            shared=self.ranked,
+            cells=width,
+            filled=self._filled,
+        )
         return fit_columns(columns, self._natural, self._short, width - 2)
 
     @property
     def _sorted_by(self) -> int:
         """The place of the column by which rows are in order."""
-        if self.order.column is None:
-            return SHARE_POSITION if self.ranked else 0
-        return self.order.column
+        return self._default_column if self.order.column is None else self.order.column
+
+    @property
+    def _default_column(self) -> int:
+        """The column by which rows are in order unless the user chooses another."""
+        return SHARE_POSITION if self.ranked else FINDING_POSITION if self._ranks_findings else 0
+
+    @property
+    def _ranks_findings(self) -> bool:
+        """True if rows are in the order of their first findings, where none has a share."""
+        return not self.ranked and any(row.first is not None for row in self.rows)
 
     def _nothing(self) -> str:
         if not self.rows:
@@ -224,8 +245,9 @@ class KernelTable(PaneView):
     def _titles(self, layout: list[tuple[ScreenColumn[KernelSnapshot], int]]) -> Line:
         spans: list[Span] = [(" ", "")]
         for column, cells in layout:
-            sorts = COLUMN_POSITIONS[column.key] == self._sorted_by and (self.ranked or self.order != RowOrder())
-            falling = self.order.reverse != (self.ranked and self.order.column is None)
+            sorts = COLUMN_POSITIONS[column.key] == self._sorted_by and (self._sorted_by or self.order != RowOrder())
+            largest_first = self._sorted_by == FINDING_POSITION or (self.ranked and self.order.column is None)
+            falling = self.order.reverse != largest_first
             arrow = ("↓" if falling else "↑") if sorts else ""
             title = heading(column.title, cells, arrow, right=column.column.right)
             spans.append((title, "head+accent" if sorts else "head"))
@@ -251,7 +273,7 @@ class KernelTable(PaneView):
 
     def _cell(self, row: KernelSnapshot, column: ScreenColumn[KernelSnapshot], size: int) -> list[Span]:
         text, role = column.fitted(row, size), self._role(row, column)
-        if column.key == "share" and row.time_share is not None:
+        if column.key == "share" and row.share is not None:
             return [(text[:BAR_CELLS], "ramp5"), (text[BAR_CELLS:], role)]
         return [(text, role)]
 
@@ -278,8 +300,8 @@ class KernelTable(PaneView):
             parts.append(f"only {order.status}")
         if order.text:
             parts.append(f"only “{order.text}”")
-        if order.column is not None or order.reverse:
-            parts.append(f"sorted by {COLUMNS[self._sorted_by].title}{', reversed' if order.reverse else ''}")
+        if words := self._order_text():
+            parts.append(words)
         if self._unread:
             parts.append(
                 f"{units.count(len(self.rows) - self._unread)} of {units.counted(len(self.rows), 'kernel')} read"
@@ -287,6 +309,14 @@ class KernelTable(PaneView):
         if self.rows:
             parts.append(f"kernel {units.count(self.place + 1 if self.shown else 0)} of {units.count(len(self.shown))}")
         return parts
+
+    def _order_text(self) -> str:
+        """``by share of GPU time``, ``flagged first``, ``sorted by registers, reversed``."""
+        default, reverse = self.order.column is None, ", reversed" if self.order.reverse else ""
+        if default and self._sorted_by != 0:
+            return sorting_title(self.share_of, simulated=self.simulated) + reverse
+        title = COLUMNS[self._sorted_by].title
+        return f"sorted by {title}{reverse}" if not default or reverse else ""
 
     # -- keys
 
@@ -311,7 +341,7 @@ class KernelTable(PaneView):
         shown = [COLUMN_POSITIONS[column.key] for column, _ in self._layout(self.width)]
         place = shown.index(self._sorted_by) if self._sorted_by in shown else 0
         column = shown[(place + step) % len(shown)]
-        self._change(column=None if column == (SHARE_POSITION if self.ranked else 0) else column, reverse=False)
+        self._change(column=None if column == self._default_column else column, reverse=False)
 
     def sortable(self) -> dict[str, str]:
         """Return the titles of the columns that are shown, by key."""
@@ -354,10 +384,10 @@ class KernelTable(PaneView):
         self._change(text=text)
 
     def next_flagged(self) -> str:
-        """Select the first flagged kernel; if that is selected the next, after the last the first. Returns its finding,
-        "" if none is flagged.
+        """Select the kernel of the report's first finding; if that is selected the next flagged one, after the last
+        the first. Returns its finding, "" if none is flagged.
         """
-        flagged = [row for row in self.shown if row.stands_out]
+        flagged = sorted((row for row in self.shown if row.stands_out), key=lambda row: row.loss_order)
         if not flagged:
             return ""
         place = next((place for place, row in enumerate(flagged) if row.index == self._flagged), -1)
@@ -436,6 +466,12 @@ class KernelTable(PaneView):
         place = self.top + row - 1
         if row >= 1 and place < len(self.shown):
             self.select(self.shown[place].index)
+
+
+def _share_of(rows: Rows) -> str:
+    if any(row.time_share is not None for row in rows):
+        return GPU_TIME
+    return LAUNCH_CYCLES if any(row.share is not None for row in rows) else ""
 
 
 def names_of(kernel: KernelNames) -> Sequence[str]:

@@ -69,7 +69,7 @@ class LiveFrames:
             screen.notice(words)
         selection.snapshot = snapshot
         process = panes.process
-        panes.table.show(process.kernels if process else (), timed=snapshot.benchmark)
+        panes.table.show(process.kernels if process else (), timed=snapshot.benchmark, simulated=snapshot.simulated)
         panes.table.say_empty(process.problem if process and process.problem else why_empty(snapshot))
         if words := self._bars.follow(snapshot, process):
             self._notify_front_screen(words)

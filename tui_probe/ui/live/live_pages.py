@@ -54,11 +54,11 @@ _Subject = tuple[str, object, int, int | None]
 """Name of the page, trace, kernel, row of the launch."""
 
 
-def _finding_lines(each: ResultFindings, cells: int) -> list[Line]:
-    """The findings of a probe; imported with the first of them, since it brings the analyses."""
-    from tui_probe.pages.findings_page import findings_lines
+def _finding_lines(results: Sequence[ResultFindings], cells: int) -> list[Line]:
+    """The findings of a kernel; imported with the first of them, since it brings the analyses."""
+    from tui_probe.pages.findings_page import kernel_finding_lines
 
-    return findings_lines(each, cells)
+    return kernel_finding_lines(results, cells) if results else []
 
 
 class KernelPage(TextView):
@@ -102,7 +102,7 @@ class KernelPage(TextView):
             self.lines = []
         else:
             results = self.findings_of(self.kernel.index)
-            findings = [line for result in results for line in _finding_lines(result, cells)]
+            findings = _finding_lines(results, cells)
             self.lines = (
                 detail_lines(self.kernel, cells, found=findings)
                 if self.kernel.read

@@ -24,7 +24,7 @@ from tui_probe.ui.live.results import KernelFindings
 from tui_probe.ui.live.state_line import KernelFilterWarning
 from tui_probe.ui.screens.further_pages import LetterScreen, live_further_pages
 from tui_probe.ui.screens.kernel import PROBE, KernelScreen
-from tui_probe.ui.screens.lists import choose_tags
+from tui_probe.ui.screens.lists import PickerItem, choose_tags
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.table_views import GrowingView, RangesView
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
 
+    from tui_probe.trace.model import Trace
     from tui_probe.ui.live.feed import ProcessView
     from tui_probe.ui.views.view import PaneView
     from tui_probe.ui.widgets.tabs import Tab
@@ -66,7 +67,7 @@ class LiveScreen(ViewScreen):
         self.current_selection = selection = CurrentSelection(self.table)
         findings = KernelFindings(self, lambda process, found: self.probe_app.feed.tell(process, found))
         self.pages = LivePages(self, selection, findings.found_in, ascii_only=ascii_only)
-        self.preview = Preview(self, "preview", findings.found_in, ascii_only=ascii_only)
+        self.preview = Preview(self, "preview", findings.found_in, findings.limits_of, ascii_only=ascii_only)
         self.switch = ProcessSwitch(self, selection, lambda: self.frames.show_again())
         self.panes = LivePanes(self.table, self.pages, self.preview, selection, self.switch)
         self.bars = LiveBars(self, self.panes)
@@ -354,6 +355,20 @@ class LiveScreen(ViewScreen):
             self.pages.of_kernel.save_states()
             self.show_screen_of_kernel(self.current if self.pages.is_of_kernel else "")
 
+    def commands(self) -> Sequence[PickerItem]:
+        """Return the entry of the palette that lists all that was not measured."""
+        process = self.process
+        if process is None or process.trace is None:
+            return ()
+        words = "unknown missing no result unprobed skipped"
+        show = partial(self._show_unmeasured, process.trace)
+        return (PickerItem("what was not measured, and why", "list", value=show, also=words),)
+
+    def _show_unmeasured(self, trace: Trace) -> None:
+        from tui_probe.pages.run_report import unmeasured_lines  # brings the analyses
+
+        self.tables.submit((self, "unmeasured"), partial(unmeasured_lines, trace, self.app.size.width), self.show_names)
+
     def show_screen_of_kernel(self, page: str = "", line: int | None = None) -> None:
         """Go to the screen of the selected kernel, to its first page or to this one, and to a line of the PTX."""
         self.app.push_screen(KernelScreen(self.current_selection, page or FIXED_PAGES[0], line))
@@ -448,6 +463,11 @@ class LiveScreen(ViewScreen):
         self.notice(self.table.next_flagged() or self._why_none_flagged())
 
     def _why_none_flagged(self) -> str:
-        if any(row.status == "probed" for row in self.table.rows):
+        if self.table.waits or not self.current_selection.snapshot.loaded:
+            return "still reading the trace"
+        probed = [row for row in self.table.rows if row.status == "probed"]
+        if any(row.results and not row.finding for row in probed):
+            return "still reading the results"
+        if probed:
             return "no kernel in the table is flagged"
         return f"nothing measured: {KernelFilterWarning.why_unmeasured(self.current_selection.snapshot)}"

@@ -44,10 +44,16 @@ class Preview(TextView):
     """Follows the selection once it rests for a frame: stepping through the table sends no charts."""
 
     def __init__(
-        self, desk: Desk, name: str, findings_of: Callable[[int], Sequence[ResultFindings]], *, ascii_only: bool
+        self,
+        desk: Desk,
+        name: str,
+        findings_of: Callable[[int], Sequence[ResultFindings]],
+        limits_of: Callable[[int], Sequence[str]],
+        *,
+        ascii_only: bool,
     ) -> None:
         super().__init__(desk, name)
-        self.findings_of, self.ascii_only = findings_of, ascii_only
+        self.findings_of, self.limits_of, self.ascii_only = findings_of, limits_of, ascii_only
         self.speaks = True
         """Show findings next to the charts: not if the page below has the same text."""
         self._process: ProcessView | None = None
@@ -107,10 +113,11 @@ class Preview(TextView):
         return max(CHART_CELLS, min(CHART_COLUMNS, width // len(self.charts) - 1 - GAP))
 
     def _words(self, cells: int) -> list[Line]:
-        from tui_probe.pages.findings_page import findings_lines
+        from tui_probe.pages.findings_page import kernel_finding_lines, limiter_lines
 
         assert self._of is not None
-        lines = [line for result in self.findings_of(self._of[1]) for line in findings_lines(result, cells)]
+        index = self._of[1]
+        lines = [*limiter_lines(self.limits_of(index), cells), *kernel_finding_lines(self.findings_of(index), cells)]
         if lines or self.charts:
             return lines
         return [((f" #{self._of[1]}: no results yet, and too few timed launches", "dim"),)]

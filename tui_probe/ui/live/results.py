@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
     from tui_probe.ui.live.feed import ProcessView
     from tui_probe.ui.views.view import Desk
-    from tui_probe.verdicts.findings import FindingSummary, ResultFindings
+    from tui_probe.verdicts.finding_summary import FindingSummary
+    from tui_probe.verdicts.findings import ResultFindings
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
 FINDING_PORTION = 0.1
@@ -41,11 +42,11 @@ def find_more(
     wanted = [row for row in rows if due(row.results, seen.get(row.index, 0), running=running)]
     if not wanted:
         return {}
-    from tui_probe.verdicts.findings import summarize_findings
+    from tui_probe.verdicts.finding_summary import summarize_findings
 
     summaries: dict[int, FindingSummary] = {}
     end = time.monotonic() + FINDING_PORTION
-    for row in sorted(wanted, key=lambda row: -(row.time_share or 0.0)):
+    for row in sorted(wanted, key=lambda row: -(row.share or 0.0)):
         summaries[row.index] = summarize_findings(trace, trace.kernels[row.index])
         seen[row.index] = row.results
         if time.monotonic() > end:
@@ -63,7 +64,7 @@ class KernelFindings:
         self._ran = True
         self._seen: dict[int, int] = {}
         self._trace: Trace | None = None
-        self._found: dict[int, tuple[ResultFindings, ...]] = {}
+        self._found: dict[int, FindingSummary] = {}
 
     def look(self, process: ProcessView | None, *, running: bool) -> None:
         """Read a little of what is new; nothing where all of this was read, or is being read."""
@@ -79,12 +80,16 @@ class KernelFindings:
 
     def found_in(self, index: int) -> tuple[ResultFindings, ...]:
         """Return what each probe found in a kernel of that process, from the results read so far."""
-        return self._found.get(index, ())
+        return self._found[index].found if index in self._found else ()
+
+    def limits_of(self, index: int) -> tuple[str, ...]:
+        """Return the limiter of a kernel of that process in words; none where it is not known."""
+        return self._found[index].limited if index in self._found else ()
 
     def _take(self, process: ProcessView, running: bool, found: dict[int, FindingSummary]) -> None:
         self._busy = False
         if found:
-            self._found |= {index: each.found for index, each in found.items()}
+            self._found |= found
             self.tell(process, found)
         else:
             self._done, self._ran = process, running
@@ -100,7 +105,7 @@ def next_kernels(
     from tui_probe.pages.views.results import kernel_results_lines
 
     found, end = dict[int, list[str]](), time.monotonic() + RESULT_PORTION
-    for row in sorted(wanted, key=lambda row: -(row.time_share or 0.0)):
+    for row in sorted(wanted, key=lambda row: -(row.share or 0.0)):
         found[row.index] = list(kernel_results_lines(trace, trace.kernels[row.index], cells, len(rows)))
         seen[row.index] = row.results
         if time.monotonic() > end:
@@ -154,7 +159,7 @@ class ResultsView(TextView):
 
     def _lines(self, process: ProcessView) -> list[Line]:
         """The kernels with most GPU time first, then what no one knows the kernel of."""
-        shares = {row.index: row.time_share or 0.0 for row in process.kernels}
+        shares = {row.index: row.share or 0.0 for row in process.kernels}
         lines: list[Line] = []
         for index in sorted(self._of, key=lambda index: (-shares.get(index, 0.0), index)):
             lines += [((f" {line}", "" if line.startswith(" ") else "title"),) for line in self._of[index]]

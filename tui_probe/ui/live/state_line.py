@@ -21,12 +21,14 @@ from tui_probe.verdicts.run_outcome import largest_loss_text
 from tui_probe.verdicts.unmeasured import unused_probes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tui_probe.draw.spans import Line, Span
     from tui_probe.ui.live.feed import ProcessView, Snapshot
     from tui_probe.ui.live.feed_sources import Recording
     from tui_probe.ui.views.view import Desk
+    from tui_probe.verdicts.unmeasured import UnmeasuredProbe
 
 _NAME_CELLS: Final = 24
 """Cells of a kernel's name."""
@@ -81,13 +83,20 @@ def state_line(
     if remark:
         parts.append((remark, "warn"))
     if process is not None and process.trace is not None and (unused := unused_probes(process.trace)):
-        parts.append((f"no result: {', '.join(safe(probe.probe) for probe in unused)}", "warn"))
+        parts.append((unused_text(unused), "warn"))
     if process is not None:
         kernels = units.counted(len(process.kernels), "kernel")
         parts.append((f"{kernels} ({units.count(process.probed)} probed)", ""))
         parts.append((launches_text(process.launches, process.launches_probed), ""))
         parts.append((f"{units.size(process.bytes_written)} written", ""))
     return tuple(span for part in parts for span in ((" · ", "dim"), part))
+
+
+def unused_text(unused: Sequence[UnmeasuredProbe]) -> str:
+    """``no result: block_sched (every kernel ran once, with other probes; --replay relaunches them)``."""
+    names, reasons = ", ".join(safe(probe.probe) for probe in unused), {probe.reason for probe in unused}
+    why = safe(reasons.pop()) if len(reasons) == 1 else "for several reasons"
+    return f"no result: {names} ({why}; {keys.key_of('again')} --replay)"
 
 
 def _failed_kernels(process: ProcessView) -> str:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 WIDEST, MARGIN = 100, 2
 _KEYS: Line = (
-    (" letter", "key"),
-    (" open  ", "dim"),
-    ("↑ ↓ Enter", "key"),
+    (" a letter or Enter", "key"),
+    (" accepts  ", "dim"),
+    ("↑ ↓", "key"),
     (" choose  ", "dim"),
     ("Esc", "key"),
     (" back", "dim"),

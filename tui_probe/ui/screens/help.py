@@ -186,7 +186,7 @@ class HelpScreen(ViewScreen):
 
     def on_mount(self) -> None:
         """Fill the bars."""
-        below = f" below: {self._topic.title}, every key "
+        below = f" below: {self._topic.title.partition(':')[0]}, every key "
         self.query_one("#title", FrameEdge).show(((" Keys ", "title"),), ((below, "dim"),))
         self.show_hint()
 

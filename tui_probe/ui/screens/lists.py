@@ -11,7 +11,7 @@ from textual import events
 from textual.screen import ModalScreen
 
 from tui_probe.draw import units
-from tui_probe.draw.spans import Line, pad, width, wrap
+from tui_probe.draw.spans import Line, clip, pad, width, wrap
 from tui_probe.draw.table import safe
 from tui_probe.ui.widgets.lines import LinesWidget
 
@@ -356,8 +356,16 @@ class ChoiceList(FittedList):
             ("Esc", "key"),
             (" leave", "dim"),
         )
-        lines.append(((f" {count}", "dim"), *keys))
+        whole = self._cut_text(inner)
+        lines.append(((f" {clip(whole, inner - 2)}", ""),) if whole else ((f" {count}", "dim"), *keys))
         return list(framed(lines, inner))
+
+    def _cut_text(self, inner: int) -> str:
+        """Return the label of the marked line if its line shows only a part, "" if all of it."""
+        if self.chosen is None:
+            return ""
+        shown = "".join(text for text, _ in self._line(self.place, self.chosen, inner - 1))
+        return "" if self.chosen.label in shown else self.chosen.label
 
     def _line(self, place: int, choice: PickerItem, cells: int) -> Line:
         number = ""

@@ -106,7 +106,7 @@ def shown_tabs(tabs: Sequence[Tab], current: str) -> list[Tab]:
 
 def _titles(tabs: Sequence[Tab], current: str, room: int, wide: int) -> list[str]:
     """Return full titles if they fit in ``wide`` cells, else short ones, the digits alone, or the title of the page."""
-    for form, limit in ((_full, wide), (_short, room), (_digit, room)):
+    for form, limit in ((_full, wide), (_short_named, room), (_short, room), (_digit, room)):
         titles = [form(tab, tab.id == current) for tab in tabs]
         if sum(map(len, titles)) <= limit:
             return titles
@@ -115,6 +115,10 @@ def _titles(tabs: Sequence[Tab], current: str, room: int, wide: int) -> list[str
 
 def _full(tab: Tab, _: bool) -> str:
     return f" {key_text(tab.key)} {f'({tab.title})' if tab.empty else tab.title} "
+
+
+def _short_named(tab: Tab, _: bool) -> str:
+    return f" {key_text(tab.key)} {f'({tab.short})' if tab.empty else tab.short}"
 
 
 def _short(tab: Tab, is_current: bool) -> str:
