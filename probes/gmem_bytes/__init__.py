@@ -32,13 +32,16 @@ if TYPE_CHECKING:
 #     loaded       ld, ldu, wmma.load                     bytes of the access × threads that executed it
 #     stored       st, wmma.store
 #     copied       cp.async from global to shared memory  bytes read: fewer than written where the rest is zeros
-#     bulk loaded  cp.async.bulk from global memory       the size operand
-#     bulk stored  cp.async.bulk and cp.reduce.async.bulk to global memory
+#     bulk loaded  cp.async.bulk from global memory       the size operand, or the box inside the tensor
+#     bulk stored  cp.async.bulk to global memory
 #     read         loaded + copied + bulk loaded
 #     written      stored + bulk stored
 #
-# Copies by tensor map (``cp.async.bulk.tensor``) name no size. They are counted as instructions, and where there are
-# any, ``read`` or ``written`` is not known: None.
+# Bulk copies include prefetches (``cp.async.bulk.prefetch``), which read, and reductions (``cp.reduce.async.bulk``),
+# which write; what several blocks of a cluster receive (multicast) counts once. Of the box of a copy by tensor map
+# (``cp.async.bulk.tensor``), what is inside the tensor counts: the rest is filled with zeros, or not written. Where the
+# size of a box is not known, as of pixels (im2col), copies are counted as instructions, and ``read`` or ``written`` is
+# not known: None.
 
 _SIZES: Final = ("loaded", "stored", "copied", "bulk_loaded", "bulk_stored")
 RECORD: Final = np.dtype(
@@ -66,7 +69,7 @@ MEMORY: Final = count_kind(
 
 @dataclass(frozen=True, slots=True)
 class MemoryBytes:
-    """Bytes of one launch, except ``tensor_loads`` and ``tensor_stores``, which are executed instructions."""
+    """Bytes of one launch; ``tensor_loads`` and ``tensor_stores`` are executed instructions of unknown size."""
 
     loaded: int
     stored: int
@@ -165,8 +168,8 @@ METRICS: Final = (
         of_work=True,
         standalone_title="written by bulk stores",
     ),
-    Metric("tensor_loads", "tensor-map loads", shown=where_any),
-    Metric("tensor_stores", "tensor-map stores", shown=where_any),
+    Metric("tensor_loads", "tensor-map loads of unknown size", shown=where_any),
+    Metric("tensor_stores", "tensor-map stores of unknown size", shown=where_any),
 )
 BY_LINE: Final = metrics_by_line(METRICS, "most bytes")
 
@@ -180,7 +183,7 @@ def findings(of: ProbeResult, found: MemoryBytes) -> Iterator[Finding]:
         speed = (read + written) / (of.timed_ms * 1e-3)
         text += f"; {units.size(speed)}/s over the original's {units.duration(of.timed_ms * 1e-3)}"
     elif read is None or written is None:
-        text += "; sizes of copies by tensor map are unknown"
+        text += "; sizes of some copies by tensor map are unknown"
     values = {"read": counted(read, "B"), "written": counted(written, "B"), "bytes_per_second": timed(speed, "B/s")}
     yield Finding("bytes", "bytes", text, "memory", values=values)
 
@@ -207,7 +210,9 @@ def _rows(of: ProbeResult, counted: CountsByLine[MemoryBytes]) -> LineRows:
     for line, moved in sorted(line_bytes, key=lambda pair: -(pair[1] or 0)):
         share = None if moved is None or total is None else share_text(moved, total)
         rows.append(LineRow(line.line, line.source, {"share": share, "bytes": moved}))
-    return LineRows(rows, [] if total is not None else [f"{NOT_MEASURED}: sizes of copies by tensor map are unknown"])
+    return LineRows(
+        rows, [] if total is not None else [f"{NOT_MEASURED}: sizes of some copies by tensor map are unknown"]
+    )
 
 
 LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("bytes", "sum")), "bytes", _rows)
@@ -219,7 +224,7 @@ def notes(found: MemoryBytes) -> list[str]:
         f"newest launch: {units.size(found.read)} read, {units.size(found.written)} written (requested, before caches)"
     )
     if found.tensor_loads or found.tensor_stores:
-        text += "; the sum is unknown, since sizes of copies by tensor map are unknown"
+        text += "; the sum is unknown, since sizes of some copies by tensor map are unknown"
     return [text]
 
 

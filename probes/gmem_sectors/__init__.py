@@ -125,6 +125,10 @@ METRICS: Final = (
            of_work=True),
     Metric("matrix_accesses", "uncounted wmma loads and stores", shown=where_any),
     Metric("generic_accesses", "uncounted generic accesses of threads", shown=where_any),
+    Metric("bulk_copies", "bulk copies", better="lower", shown=where_any, of_work=True),
+    Metric("bulk_load_sectors", "load sectors of bulk copies", better="lower", shown=where_any, of_work=True),
+    Metric("bulk_store_sectors", "store sectors of bulk copies", better="lower", shown=where_any, of_work=True),
+    Metric("unsized_copies", "tensor-map copies of unknown size", shown=where_any),
 )  # fmt: skip
 BY_LINE: Final = metrics_by_line(METRICS, "most sectors per request")
 

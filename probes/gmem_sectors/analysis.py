@@ -12,7 +12,9 @@
 32 lanes with 4 bytes each, side by side, touch 4 sectors; 8 bytes 8, 16 bytes 16, and waste none; a lane in a sector of
 its own gives 32. Lanes that share an address need no more than they touch. Results of older versions have no ideal: by
 line it is then that of 32 lanes, so that at least as much is wasted as is said; of whole launches it is not known.
-``matrix_accesses`` are ``wmma.load`` and ``wmma.store`` in global memory, which these values leave out.
+Bulk copies and boxes of tensor maps are not requests of these counters: their sectors are those of the rows inside
+the tensor, counted by themselves. ``matrix_accesses`` are ``wmma.load`` and ``wmma.store`` in global memory, which
+these values leave out.
 """
 
 from __future__ import annotations
@@ -51,13 +53,17 @@ _COUNTS: Final = (
 )  # fmt: skip
 _IDEALS: Final = ("load_ideal", "store_ideal", "copy_ideal")
 _EXCLUDED_COUNTS: Final = ("matrix_accesses", "generic_accesses")
-RECORD: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, *_IDEALS, *_EXCLUDED_COUNTS, "threads")])
+_BULK: Final = ("bulk_copies", "bulk_load_sectors", "bulk_store_sectors", "unsized_copies")
+RECORD: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, *_IDEALS, *_EXCLUDED_COUNTS, *_BULK, "threads")])
 """Record of ``gmem_sectors`` per warp: sums over its lanes."""
+RECORD_WITHOUT_BULK: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, *_IDEALS, *_EXCLUDED_COUNTS, "threads")])
+"""Record of ``gmem_sectors`` before it counted bulk copies."""
 RECORD_WITHOUT_IDEAL: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, *_EXCLUDED_COUNTS, "threads")])
 """Record of ``gmem_sectors`` before it had the ideal number of sectors."""
-SITE: Final = site_dtype(*_COUNTS, "excess", *_EXCLUDED_COUNTS)
+SITE: Final = site_dtype(*_COUNTS, "excess", *_EXCLUDED_COUNTS, *_BULK)
 """Record of ``gmem_sectors_by_line`` per instruction. ``excess`` are the sectors beyond the ideal number, of whichever
 kind the instruction is."""
+SITE_WITHOUT_BULK: Final = site_dtype(*_COUNTS, "excess", *_EXCLUDED_COUNTS)
 SITE_WITH_IDEALS: Final = site_dtype(*_COUNTS, *_IDEALS, *_EXCLUDED_COUNTS)
 """Record before that, which has the ideal numbers themselves."""
 SITE_WITHOUT_IDEAL: Final = site_dtype(*_COUNTS, *_EXCLUDED_COUNTS)
@@ -82,6 +88,12 @@ class MemorySectors:
     load_ideal: int | None = None
     """The minimum sectors; None where the probe did not tell."""
     store_ideal: int | None = None
+    bulk_copies: int | None = None
+    """Bulk copies of known size, executed instructions; None where the probe did not count them."""
+    bulk_load_sectors: int | None = None
+    bulk_store_sectors: int | None = None
+    unsized_copies: int | None = None
+    """Copies by tensor map whose size is not known; with any, the sectors of bulk copies are None."""
 
     @property
     def wasted_of_loads(self) -> float | None:
@@ -117,18 +129,18 @@ def analyse(result: Result) -> MemorySectors:
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[MemorySectors]:
     """Return the counts by line of ``gmem_sectors_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
-    records = (SITE, SITE_WITH_IDEALS, SITE_WITHOUT_IDEAL)
+    records = (SITE, SITE_WITHOUT_BULK, SITE_WITH_IDEALS, SITE_WITHOUT_IDEAL)
     record = next((record for record in records if result.maps and _fits(result, record)), SITE)
-    convert = _with_ideals if record is SITE else None
+    convert = _with_ideals if record in (SITE, SITE_WITHOUT_BULK) else None
     lines = line_sums(result, record, "gmem_sectors_by_line", sites, folder, convert)
-    record = SITE_WITH_IDEALS if convert else record
+    record = _made_of(record) if convert else record
     return counts_by_line(lines, record, lambda sums: _of_sums(sums, threads_missing=0), sectors_per_request)
 
 
 def _with_ideals(records: NDArray[Any]) -> NDArray[Any]:
     """The records with the ideal number of sectors of each kind."""
-    made = np.zeros(len(records), SITE_WITH_IDEALS)
-    for name in (*_COUNTS, *_EXCLUDED_COUNTS):
+    made = np.zeros(len(records), _made_of(records.dtype))
+    for name in set(made.dtype.names or ()) - set(_IDEALS):
         made[name] = records[name]
     for kind in ("load", "store", "copy"):
         executed = records[f"{kind}_requests"] > 0
@@ -136,15 +148,21 @@ def _with_ideals(records: NDArray[Any]) -> NDArray[Any]:
     return made
 
 
+def _made_of(record: np.dtype[Any]) -> np.dtype[Any]:
+    """The record that ``_with_ideals`` makes of one."""
+    bulk = _BULK if _BULK[0] in (record.names or ()) else ()
+    return site_dtype(*_COUNTS, *_IDEALS, *_EXCLUDED_COUNTS, *bulk)
+
+
 def _summed(result: Result) -> CounterSums:
     """The sums of a launch, whichever record they are of."""
-    try:
-        return sum_records(result, RECORD, "gmem_sectors")
-    except TraceError as error:
+    errors = []
+    for record in (RECORD, RECORD_WITHOUT_BULK, RECORD_WITHOUT_IDEAL):
         try:
-            return sum_records(result, RECORD_WITHOUT_IDEAL, "gmem_sectors")
-        except TraceError:
-            raise error from None
+            return sum_records(result, record, "gmem_sectors")
+        except TraceError as error:
+            errors.append(error)
+    raise errors[0]
 
 
 def _fits(result: Result, record: np.dtype[Any]) -> bool:
@@ -163,11 +181,15 @@ def _of_sums(sums: dict[str, int], threads_missing: int) -> MemorySectors:
     matrices = {"matrix_accesses": sums["matrix_accesses"] // _WARP}
     counts = {name: sums[name] for name in (*_COUNTS, *_EXCLUDED_COUNTS)} | loads | matrices
     has_ideal = "load_ideal" in sums
+    bulk: dict[str, int | None] = {name: sums[name] for name in _BULK if name in sums}
+    if bulk.get("unsized_copies"):
+        bulk |= {"bulk_load_sectors": None, "bulk_store_sectors": None}
     return MemorySectors(
         **counts,
         threads_missing=threads_missing,
         load_ideal=sums["load_ideal"] + sums["copy_ideal"] if has_ideal else None,
         store_ideal=sums["store_ideal"] if has_ideal else None,
+        **bulk,
     )
 
 

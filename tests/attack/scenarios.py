@@ -13,6 +13,7 @@ from tests.hook.conftest import Engine
 from tests.hook.test_images import PTX, elf, fatbin
 from tests.hook.test_machine_code import entry, grafted
 from tests.hook.test_several_probes import LAUNCHES, NAMES, answering
+from tests.tensor_map_calls import TENSOR_MAPS
 from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage
 
 NVTX = """
@@ -180,6 +181,11 @@ import ctypes
 f, own = function(module(), "add__8_8"), (c_uint64 * 8)()
 for _ in range(3): launch(f, word(), c_uint64(ctypes.addressof(own)))
 """
+MAPPED = f"""
+context()
+{TENSOR_MAPS}
+launch(function(module(), "add__8"), word())
+"""
 
 
 @dataclass(frozen=True)
@@ -332,6 +338,7 @@ SCENARIOS = (
     Scenario("ranges", {"TUI_PROBE_SAMPLE": "1/2"}, script=NVTX),
     Scenario("emptied", {}, command=(sys.executable, "-c", EMPTIED)),
     Scenario("watched", {}, _watched, script=WATCHED),
+    Scenario("tensor maps", {"STUB_TENSOR_MAPS": "1"}, script=MAPPED),
     Scenario("kept", {"TUI_PROBE_KEEP_LAUNCH": "add@1"}, script=KEPT),
     Scenario("kept machine code", {"TUI_PROBE_KEEP_LAUNCH": "constant@0"}, _code, script=MACHINE_CODE),
     Scenario("contexts", {"TUI_PROBE_NOTES": "/dev/null"}, script=CONTEXTS),

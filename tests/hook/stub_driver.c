@@ -13,7 +13,8 @@
  * STUB_FAIL_COPY result code of a copy on the device; STUB_CC_MINOR minor compute capability;
  * STUB_GREEN_SMS the SMs that the context has;
  * STUB_LIBRARY_VARIABLES libraries report their variables as managed (1), or not at all (2);
- * STUB_SAVE file that receives the ELF file that was loaded last.
+ * STUB_SAVE file that receives the ELF file that was loaded last;
+ * STUB_TENSOR_MAPS the driver encodes tensor maps.
  * The 16 bytes behind "dump " in a probed module are recorded as it is loaded. A kernel with "constant" in its name adds
  * the constant of its module, too. */
 #define _GNU_SOURCE
@@ -1017,4 +1018,66 @@ API int cuTexRefSetAddress2D_v3(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g,
 API int cuTexRefSetMipmapLevelBias(double a, double b, double c, double d, double e, double f, double g, double h)
 {
     return (int)(a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h);
+}
+
+/* Sizes and boxes less 1, strides in two parts, as in maps of GPUs. */
+struct tensor_map {
+    uint64_t address;
+    uint8_t type, unused[7];
+    uint32_t strides[4], sizes[5];
+    uint8_t box[5], more[3];
+    uint16_t steps, high;
+    uint8_t rest[64];
+};
+
+enum { NOT_SUPPORTED = 801 };
+
+API int cuTensorMapEncodeTiled(struct tensor_map *map, int type, unsigned rank, uint64_t address, const uint64_t *sizes,
+                               const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,
+                               int swizzle, int promotion, int fill)
+{
+    if (!getenv("STUB_TENSOR_MAPS"))
+        return NOT_SUPPORTED;
+    if (rank < 1 || rank > 5 || interleave || swizzle || promotion || fill)
+        return INVALID_VALUE;
+    *map = (struct tensor_map){.address = address, .type = (uint8_t)(type << 1)};
+    for (unsigned i = 0; i < rank; i++) {
+        map->sizes[i] = (uint32_t)(sizes[i] - 1);
+        map->box[i] = (uint8_t)(box[i] - 1);
+        map->steps |= (uint16_t)((steps[i] - 1) << 3 * i);
+        if (i + 1 < rank) {
+            map->strides[i] = (uint32_t)(strides[i] >> 4);
+            map->high |= (uint16_t)(strides[i] >> 36 << 4 * i);
+        }
+    }
+    return 0;
+}
+
+API int cuTensorMapEncodeIm2col(struct tensor_map *map, int type, unsigned rank, uint64_t address,
+                                const uint64_t *sizes, const uint64_t *strides, const int *lower, const int *upper,
+                                unsigned channels, unsigned pixels, const uint32_t *steps, int interleave, int swizzle,
+                                int promotion, int fill)
+{
+    const uint32_t box[] = {channels, pixels, 1, 1, 1};
+    return lower && upper ? cuTensorMapEncodeTiled(map, type, rank, address, sizes, strides, box, steps, interleave,
+                                                   swizzle, promotion, fill)
+                          : INVALID_VALUE;
+}
+
+API int cuTensorMapEncodeIm2colWide(struct tensor_map *map, int type, unsigned rank, uint64_t address,
+                                    const uint64_t *sizes, const uint64_t *strides, int lower, int upper,
+                                    unsigned channels, unsigned pixels, const uint32_t *steps, int interleave, int mode,
+                                    int swizzle, int promotion, int fill)
+{
+    return mode ? INVALID_VALUE
+                : cuTensorMapEncodeIm2col(map, type, rank, address, sizes, strides, &lower, &upper, channels, pixels,
+                                          steps, interleave, swizzle, promotion, fill);
+}
+
+API int cuTensorMapReplaceAddress(struct tensor_map *map, uint64_t address)
+{
+    if (!getenv("STUB_TENSOR_MAPS"))
+        return NOT_SUPPORTED;
+    map->address = address;
+    return 0;
 }

@@ -34,6 +34,21 @@ KNOWN = [
         p.MemoryCall("cuMemAlloc_v2", 0, 0x7FDF78000000, 33554432),
     ),
     ("[mem] cuMemFreeAsync_ptsz 0 dptr 7fdf78000000", p.MemoryCall("cuMemFreeAsync_ptsz", 0, 0x7FDF78000000, None)),
+    ("[tensor-map] layout d0:1:256.0.32/T:01", p.TensorMapLayout("d0:1:256.0.32/T:01")),
+    ("[tensor-map] layout -", p.TensorMapLayout(None)),
+    (
+        f"[tensor-map] cuTensorMapEncodeTiled 0 hash {'1f' * 20} address 7f00 rank 2 type 7 dims 44,20 strides 192 "
+        "box 16,8 steps 1,1 interleave 0 swizzle 0 promotion 0 fill 0",
+        p.TensorMapMade("cuTensorMapEncodeTiled", 0, "1f" * 20, 0x7F00, 7, (44, 20), (192,), (16, 8)),
+    ),
+    (
+        "[tensor-map] cuTensorMapEncodeIm2col 1 hash - address 0 rank 1 type 0 dims 44 strides - channels 8 pixels 4",
+        p.TensorMapMade("cuTensorMapEncodeIm2col", 1, None, 0, 0, (44,)),
+    ),
+    (
+        f"[tensor-map] cuTensorMapReplaceAddress 0 hash {'1f' * 20} of {'2e' * 20} address 7f00",
+        p.TensorMapMade("cuTensorMapReplaceAddress", 0, "1f" * 20, 0x7F00, of="2e" * 20),
+    ),
     ("[mod] cuModuleLoadData 0 module 0x10 image 0x20", k.ModuleCall("cuModuleLoadData", 0, 0x10, 0x20, None)),
     (
         "[mod] cuLibraryLoadData 0 lib 0x10 code 0x20 type elf size 9",

@@ -138,7 +138,7 @@ class Ahead:
             self._kernels.put((image, name))
 
     def _names(self, path: Path, arch: str) -> list[str]:
-        number = _ARCH.fullmatch(arch)
+        number = _ARCH.fullmatch(arch.partition("+")[0])
         try:
             kernels = read_kernel_file(path).kernels(int(number[1])) if number else ()
             names = [kernel.name for kernel in kernels]

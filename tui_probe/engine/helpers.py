@@ -3,17 +3,19 @@
 OUT, IN1, IN2, IN3 are its operands in order. An operand in memory stands for its address. ADDR is the
 address in global memory, if the instruction has one, or else in the first memory operand, always as
 64 bits. BYTES is what one thread moves: of a matrix that a warp moves its share, and of a ``cp.async`` that
-reads less than it writes what it reads. MULTIPLY_ADDS is a thread's share of those of a matrix instruction.
+reads less than it writes what it reads; of a copy by tensor map the box inside the tensor, whose SECTORS are those of
+its rows, unless it is UNSIZED. MULTIPLY_ADDS is a thread's share of those of a matrix instruction.
 LINE is where the instruction is in ``pruned.ptx``, counted from 1. NONFINITE, VALUE and KIND report what a store
 writes: see :mod:`tui_probe.engine.helpers`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.kernel import register_type
+from tui_probe.engine.tensor_maps import BoxLines
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.instruction_facts import TYPE_BYTES, access_bytes, fragment_bytes, multiply_adds
 from tui_probe.ptx.printer import print_operand
@@ -40,6 +42,8 @@ NONFINITE_KINDS: Final = {"f16": 1, "bf16": 2, "f32": 3, "f64": 4}
 NONFINITE_HELPERS: Final = frozenset({"NONFINITE", "VALUE", "KIND", "FINITE"})
 _MAX_BITS: Final = 64
 _EXPONENT_MASKS: Final = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0_0000_0000_0000}
+BOX_HELPERS: Final = frozenset({"SECTORS", "UNSIZED"})
+"""Properties of copies by tensor map, besides ``BYTES``."""
 _OPERANDS: Final = {"OUT": 0, "IN1": 1, "IN2": 2, "IN3": 3}
 _STORES: Final = frozenset({"st", "wmma"})
 _SPACES: Final = ("global", "shared", "local", "const", "param")
@@ -169,6 +173,8 @@ class Helpers:
             return self._bytes()
         if helper == "MULTIPLY_ADDS":
             return self._multiply_adds()
+        if helper in BOX_HELPERS:
+            return self._of_box(helper)
         if helper == "FINITE":
             return self._finite_inputs()
         if helper in NONFINITE_HELPERS:
@@ -284,6 +290,8 @@ class Helpers:
 
     def _bytes(self) -> HelperValue:
         opcode, modifiers = self._instruction.opcode, self._instruction.modifiers
+        if self.is_tensor_copy:
+            return self._of_box("BYTES")
         if opcode == "cp" and "async" in modifiers:
             return self._copied_bytes()
         if opcode == "wmma" and (share := fragment_bytes(self._instruction)) is not None:
@@ -292,6 +300,23 @@ class Helpers:
         if size is None:
             raise self._absent("known BYTES")
         return HelperValue(str(size), "b32")
+
+    @property
+    def is_tensor_copy(self) -> bool:
+        """Whether the instruction copies a box by tensor map."""
+        return self._instruction.opcode == "cp" and {"bulk", "tensor"} <= set(self._instruction.modifiers)
+
+    def _of_box(self, helper: str) -> HelperValue:
+        """BYTES and SECTORS of a copy by tensor map, 0 if UNSIZED is 1."""
+        operand = next((own for own in self._instruction.operands if isinstance(own, Memory) and own.coordinates), None)
+        if not self.is_tensor_copy or operand is None:
+            raise self._absent(f"{helper}: it is not a copy by tensor map")
+        address = self._address(replace(operand, coordinates=()), "box")
+        box = BoxLines(self._instruction, operand, address.operand, self._names, self._kernel.map_layout)
+        if not box.is_sized or not isinstance(operand.base, Register):  # other bases may have no generic address
+            return HelperValue("1" if helper == "UNSIZED" else "0", "b32")
+        value = {"BYTES": box.bytes, "SECTORS": box.sectors, "UNSIZED": box.unsized}[helper]()
+        return HelperValue(value.register, "b32", [*address.lines, *value.lines], address.sources)
 
     def _multiply_adds(self) -> HelperValue:
         share = multiply_adds(self._instruction)
@@ -308,8 +333,10 @@ class Helpers:
                 return self._partial_copy(size.text, name)
             case (Memory(), Memory(), Immediate(text=text), *_):
                 return HelperValue(text, "b32")
-            case (Memory(), Memory(), Register(name=name), *_):
+            case (Memory(), Memory(), Register(name=name), *_) | (Memory(), Register(name=name), *_):
                 return HelperValue(name, "b32", [], frozenset({name}))
+            case (Memory(), Immediate(text=text), *_):  # a prefetch
+                return HelperValue(text, "b32")
         raise self._absent("known BYTES: its size is not an operand")
 
     def _partial_copy(self, size: str, fourth: str) -> HelperValue:

@@ -19,6 +19,7 @@ from tui_probe.ptx.value_types import ValueTypes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from tui_probe.engine.tensor_maps import MapLayout
     from tui_probe.ptx.tree import Instruction, Location, Module, Span
 
 INSERTED_MARK: Final = "// tui-probe: "
@@ -197,6 +198,8 @@ class Kernel:
     variables: tuple[Variable, ...]
     image: bytes = b""
     """Image of the module, whose line tables tell the source of a text without ``.loc``."""
+    map_layout: MapLayout | None = None
+    """Layout of tensor maps on the device; None if it is not known."""
 
     @classmethod
     def of(cls, module: Module, name: str) -> Kernel:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.kernel_cache import DriverNeed, KernelCache, Original, PrepareOptions, PrunedAssemblies
     from tui_probe.engine.kernel_texts import ProcessLog
+    from tui_probe.engine.tensor_maps import MapLayout
     from tui_probe.probe_model.probe import Probe
 
 Assembling: TypeAlias = "Future[AssemblyReport | ToolchainError]"
@@ -117,6 +118,8 @@ class KernelRequest:
     """Key in the cache; "" without one."""
     description: str = ""
     """Description of the part of the image; "" until it is found."""
+    map_layout: MapLayout | None = None
+    """Layout of tensor maps on the device; None if it is not known."""
 
 
 @dataclass(frozen=True, slots=True)

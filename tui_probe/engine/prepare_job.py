@@ -15,6 +15,7 @@ from tui_probe.engine.kernel_work import KernelRequest
 from tui_probe.engine.ptx_preparation import NO_ASSEMBLER_TEXT, PtxPreparation
 from tui_probe.engine.reception import Answer
 from tui_probe.engine.sass_preparation import SassPreparation
+from tui_probe.engine.tensor_maps import split_target
 from tui_probe.errors import ImageError, ProbeError
 from tui_probe.reasons import because
 
@@ -62,17 +63,19 @@ class PrepareJob:
         self._counts = counts
         self._sass = SassPreparation(work, grafter, gate)
 
-    def run(self, originals: Originals, arch: str, name: str, threads: int = 0) -> Answer:
+    def run(self, originals: Originals, target: str, name: str, threads: int = 0) -> Answer:
         """Write the files of the kernel and return the answer for the hook.
 
-        ``arch`` is that of the device, ``sm_90a``; ``threads`` are those of the launched block, 0 if unknown. Raises
-        ProbeError, of which UnsupportedKernelError and ImageError are skipped kernels, and OSError.
+        ``target`` is the device's architecture, ``sm_90a``, and layout of tensor maps; ``threads`` are those of the
+        launched block, 0 if unknown. Raises ProbeError, of which UnsupportedKernelError and ImageError are skipped
+        kernels, and OSError.
         """
+        arch, layout = split_target(target)
         work, number = self._work, _arch_number(arch)
         work.log.write(f"{work.options.kernels.split(':')} {work.options.filtered.split(':')}")
         image = read_file(work.kernel_directory / "original.bin")
-        key = work.cache.key(image, arch, name) if work.cache else ""
-        request = KernelRequest(arch, number, name, threads, key)
+        key = work.cache.key(image, target, name) if work.cache else ""
+        request = KernelRequest(arch, number, name, threads, key, map_layout=layout)
         if work.cache is None:
             return self._prepare(originals, image, request)
         entry, lock = self._restore(request), None
@@ -99,7 +102,7 @@ class PrepareJob:
                 return self._sass.prepare(image, request, error)
             raise
         work.log.write(work.log_header(description, name))
-        kernel = replace(self._kernel(original, name), image=image)
+        kernel = replace(self._kernel(original, name), image=image, map_layout=request.map_layout)
         request = replace(request, description=description)
         in_sass = self._sass.prefer_for_many_snippets(original, kernel, request)
         return in_sass or PtxPreparation(work, original, kernel, request).prepare()

@@ -128,8 +128,9 @@ class Preparer:
             return self._gate
 
     def prepare(self, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
-        """Prepare the kernel ``name`` of ``directory/original.bin`` for a device of ``arch`` (``sm_90``).
+        """Prepare the kernel ``name`` of ``directory/original.bin`` for a device of ``arch``.
 
+        That is ``sm_90``, and the layout of tensor maps as :func:`tensor_maps.split_target` reads it.
         ``threads`` are those of the block that is launched first, 0 if they are not known.
         Writes the files of a kernel's directory. Never raises: a failure is an answer, its details in process.log.
         """

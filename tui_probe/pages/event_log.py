@@ -98,6 +98,8 @@ def _code_sentence(event: Event) -> str | None:
         case event_types.MemoryCall(call, status, pointer, size):
             what = f"{units.size(size)} of device memory at {pointer:#x}" if size is not None else f"{pointer:#x}"
             return f"the program called {call} for {what}: {_driver_answer(status)}"
+        case event_types.TensorMapMade(call, status, _, address):
+            return f"the program called {call} for a tensor at {address:#x}: {_driver_answer(status)}"
         case launch_events.ModuleCall(call, _, _, _, name):
             return f"the program called {call}" + (f" for {name}" if name else "")
         case launch_events.Image(kind, size):

@@ -118,6 +118,32 @@ class MemoryCall:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorMapLayout:
+    """Where the parameters of a tensor map are, as :mod:`tui_probe.engine.tensor_maps` reads it; None if not found."""
+
+    layout: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMapMade:
+    """A tensor map that the program encoded; lists have the innermost dimension first, strides are in bytes.
+
+    ``content`` is the SHA-1 of its 128 bytes, None if the call failed. ``box`` is None for a map of pixels (im2col),
+    ``of`` the content whose address was replaced, without other properties.
+    """
+
+    call: str
+    status: int
+    content: str | None
+    address: int
+    element_type: int | None = None
+    sizes: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    box: tuple[int, ...] | None = None
+    of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReasonNamed:
     """The number that a reason has in packed lines."""
 
@@ -228,6 +254,8 @@ Event: TypeAlias = (
     | Initialised
     | BenchmarkEnabled
     | MemoryCall
+    | TensorMapLayout
+    | TensorMapMade
     | ModuleCall
     | LaunchKept
     | LaunchNotKept

@@ -27,6 +27,8 @@ from tui_probe.trace.event_types import (
     NvtxRange,
     ProcessStarted,
     ReasonNamed,
+    TensorMapLayout,
+    TensorMapMade,
     Unknown,
 )
 from tui_probe.trace.launch_events import UnlistedLaunches
@@ -53,6 +55,17 @@ if TYPE_CHECKING:
     from tui_probe.trace.line_grammar import Match, Readers
 
 _MEMORY: Final = r"(cu\w+) {CODE} dptr {POINTER}(?: bytesize {COUNT})?"
+_LIST: Final = r"(\d{1,20}(?:,\d{1,20}){0,4}|-)"
+_ENCODED: Final = (
+    r"(cu\w+) {CODE} hash ([0-9a-f]{40}|-) address {POINTER} rank \d{1,9} type {CODE} dims "
+    + _LIST
+    + " strides "
+    + _LIST
+    + r"(?: box "
+    + _LIST
+    + ")?"
+)
+_REPLACED: Final = r"(cu\w+) {CODE} hash ([0-9a-f]{40}|-) of ([0-9a-f]{40}|-) address {POINTER}"
 _EXIT: Final = "launches {COUNT} probed {COUNT} dropped {COUNT} reason (.*)"
 _BUDGETS: Final = ("trace-bytes", "result-files", "log-bytes", "share", "write-rate")
 _BUDGET: Final = f"({'|'.join(_BUDGETS)})" + r" (reached|thins) limit {COUNT} used (\d{1,18}): (.*)"
@@ -73,6 +86,25 @@ def _command(m: Match) -> Event:
 
 def _memory_call(m: Match) -> Event:
     return MemoryCall(m[1].decode(), int(m[2]), maybe_hex(m[3]) or 0, maybe_int(m[4]))
+
+
+def _numbers(words: bytes | None) -> tuple[int, ...]:
+    return tuple(int(word) for word in words.split(b",")) if words and words != b"-" else ()
+
+
+def _encoded_map(m: Match) -> Event:
+    call, status, content, address, kind, sizes, strides, box = m.groups()
+    return TensorMapMade(
+        text_of(call), int(status), maybe_text(content), maybe_hex(address) or 0, int(kind), _numbers(sizes),
+        _numbers(strides), None if box is None else _numbers(box),
+    )  # fmt: skip
+
+
+def _replaced_map(m: Match) -> Event:
+    call, status, content, before, address = m.groups()
+    return TensorMapMade(
+        text_of(call), int(status), maybe_text(content), maybe_hex(address) or 0, of=maybe_text(before)
+    )
 
 
 def _ending(m: Match) -> Event:
@@ -128,6 +160,10 @@ READERS: Final[dict[bytes, Readers]] = {
         b"init": ((Pattern("init success"), lambda _: Initialised()),),
     },
     b"[mem]": {b"*": ((Pattern(_MEMORY), _memory_call),)},
+    b"[tensor-map]": {
+        b"layout": ((Pattern(r"layout (\S+)"), lambda m: TensorMapLayout(maybe_text(m[1]))),),
+        b"*": ((Pattern(_ENCODED), _encoded_map), (Pattern(_REPLACED), _replaced_map)),
+    },
     b"[mod]": MODULES,
     b"[bin]": IMAGES,
     b"[probe]": PREPARATION,

@@ -4,7 +4,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "map_layout.h"
 #include "real.h"
+
+enum { FIRST_WITH_TENSOR_MAPS = 90 };
 
 static atomic_uint_fast64_t described; /* one bit per device */
 
@@ -40,6 +43,16 @@ bool device_architecture(CUdevice device, char *name, size_t size)
         !attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device, &minor))
         return false;
     snprintf(name, size, "sm_%d%d", major, minor);
+    return true;
+}
+
+bool device_target(CUdevice device, char target[DEVICE_TARGET_SIZE])
+{
+    char name[16];
+    if (!device_architecture(device, name, sizeof name))
+        return false;
+    const char *layout = device_capability(device) >= FIRST_WITH_TENSOR_MAPS ? map_layout() : "";
+    snprintf(target, DEVICE_TARGET_SIZE, "%s%s%s", name, layout[0] ? "+" : "", layout);
     return true;
 }
 

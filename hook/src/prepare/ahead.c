@@ -60,12 +60,12 @@ static bool take_number(struct image *image, unsigned *number)
 }
 
 /* The engine removes the file that it was sent. */
-static void send_part(int engine, const struct image *image, unsigned parts, unsigned number, const char *architecture)
+static void send_part(int engine, const struct image *image, unsigned parts, unsigned number, const char *target)
 {
-    char path[PATH_BYTES], line[PATH_BYTES + 16];
+    char path[PATH_BYTES], line[PATH_BYTES + DEVICE_TARGET_SIZE];
     const int length =
         snprintf(path, sizeof path, "%s.image.%d.%u", settings.engine, (int)getpid(), number) < (int)sizeof path
-            ? snprintf(line, sizeof line, "%s\t%s", path, architecture)
+            ? snprintf(line, sizeof line, "%s\t%s", path, target)
             : -1;
     if (length < 0)
         return;
@@ -82,7 +82,7 @@ static bool is_sent_by_size(const struct image *image)
 static void send_image(void *argument)
 {
     struct image *image = argument;
-    char architecture[16];
+    char target[DEVICE_TARGET_SIZE];
     CUdevice device;
     unsigned parts, number;
     if (sandbox_is_deadly())
@@ -92,9 +92,8 @@ static void send_image(void *argument)
     const int engine = connect_engine();
     if (engine < 0)
         return;
-    if (!image_parts_choose("", image, device, &parts) &&
-        device_architecture(device, architecture, sizeof architecture) && take_number(image, &number))
-        send_part(engine, image, parts, number, architecture);
+    if (!image_parts_choose("", image, device, &parts) && device_target(device, target) && take_number(image, &number))
+        send_part(engine, image, parts, number, target);
     close(engine);
 }
 

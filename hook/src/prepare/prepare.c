@@ -102,7 +102,7 @@ static struct prepare_result follow_answer(struct kernel_probe *probe, const str
 }
 
 /* Asks for the parts of the kernel's fused probe, which are in ANSWERS, each by itself. */
-static void ask_for_parts(const struct kernel *kernel, const char *directory, const char *architecture,
+static void ask_for_parts(const struct kernel *kernel, const char *directory, const char *target,
                           struct engine_answer *answers)
 {
     struct engine_answer separate[MOST_PROBES];
@@ -110,7 +110,7 @@ static void ask_for_parts(const struct kernel *kernel, const char *directory, co
     for (struct kernel_probe *part = NULL; (part = kernel_probe_next(kernel->fused, part));)
         n++;
     kernel_folder_unlock();
-    engine_prepare_parts(directory, architecture, kernel->name, kernel->block_threads, separate, n);
+    engine_prepare_parts(directory, target, kernel->name, kernel->block_threads, separate, n);
     kernel_folder_lock();
     n = 0;
     for (struct kernel_probe *part = NULL; (part = kernel_probe_next(kernel->fused, part));)
@@ -119,8 +119,8 @@ static void ask_for_parts(const struct kernel *kernel, const char *directory, co
 
 /* Loads the fused probe of KERNEL, if it has one. Where it costs the kernel too much, its parts are prepared by
  * themselves, and ANSWERS are about these. */
-static void follow_fused(struct kernel *kernel, const struct launch *launch, const char *directory,
-                         const char *architecture, struct engine_answer *answers)
+static void follow_fused(struct kernel *kernel, const struct launch *launch, const char *directory, const char *target,
+                         struct engine_answer *answers)
 {
     struct kernel_probe *fused = kernel->fused;
     if (!fused)
@@ -129,7 +129,7 @@ static void follow_fused(struct kernel *kernel, const struct launch *launch, con
     const struct reason *reason = result.reason ? NULL : fused_refused(fused, launch);
     if (reason) {
         atomic_store(&fused->reason, reason);
-        ask_for_parts(kernel, directory, architecture, answers);
+        ask_for_parts(kernel, directory, target, answers);
     }
     prepare_log_fused(kernel);
 }
@@ -159,23 +159,22 @@ static void check_parts(struct kernel *kernel, struct prepare_result *results)
 static struct prepare_result ask_engine(struct kernel *kernel, const struct launch *launch, const char *directory,
                                         struct prepare_result *results)
 {
-    char architecture[16];
+    char target[DEVICE_TARGET_SIZE];
     CUdevice device;
     const size_t n = kernel->n_probes + (kernel->fused != NULL);
     struct engine_answer *answers = calloc(n, sizeof *answers);
     struct prepare_result result = {0};
     if (!answers)
         return prepare_failed(reason(HOST_MEMORY));
-    if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS ||
-        !device_architecture(device, architecture, sizeof architecture)) {
+    if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS || !device_target(device, target)) {
         free(answers);
         return prepare_failed(reason(NO_DEVICE));
     }
     kernel->block_threads = launch->block[0] * launch->block[1] * launch->block[2];
     kernel_folder_unlock();
-    engine_prepare(directory, architecture, kernel->name, kernel->block_threads, answers, n);
+    engine_prepare(directory, target, kernel->name, kernel->block_threads, answers, n);
     kernel_folder_lock();
-    follow_fused(kernel, launch, directory, architecture, answers);
+    follow_fused(kernel, launch, directory, target, answers);
     for (size_t i = 0; i < kernel->n_probes; i++)
         results[i] = follow_answer(&kernel->probes[i], launch, directory, &answers[i]);
     check_parts(kernel, results);
@@ -295,14 +294,13 @@ enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *la
 static void separate(struct kernel *kernel, const struct launch *launch, const struct reason *reason)
 {
     struct engine_answer answers[MOST_PROBES];
-    char architecture[16];
+    char target[DEVICE_TARGET_SIZE];
     CUdevice device;
     atomic_store(&kernel->fused->reason, reason);
     prepare_log_fused(kernel);
-    if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS || !kernel->folder ||
-        !device_architecture(device, architecture, sizeof architecture))
+    if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS || !kernel->folder || !device_target(device, target))
         return;
-    ask_for_parts(kernel, kernel->folder, architecture, answers);
+    ask_for_parts(kernel, kernel->folder, target, answers);
     for (struct kernel_probe *part = NULL; (part = kernel_probe_next(kernel->fused, part));)
         prepare_log_probe(part, launch, follow_answer(part, launch, kernel->folder, &answers[part - kernel->probes]));
 }

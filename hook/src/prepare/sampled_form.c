@@ -44,19 +44,18 @@ static const struct reason *read_sampled(struct kernel_probe *probe, const char 
 static const struct reason *make_sampled(struct kernel_probe *probe)
 {
     const struct kernel *kernel = probe->kernel;
-    char architecture[16], *folder = sampled_folder(probe);
+    char target[DEVICE_TARGET_SIZE], *folder = sampled_folder(probe);
     struct engine_answer answer;
     CUdevice device;
     if (!folder)
         return reason(HOST_MEMORY);
-    if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS ||
-        !device_architecture(device, architecture, sizeof architecture)) {
+    if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS || !device_target(device, target)) {
         free(folder);
         return reason(NO_DEVICE);
     }
     kernel_folder_count(NULL, false); /* without this one, which is counted by itself */
     kernel_folder_unlock();
-    engine_prepare_sampled(kernel->folder, architecture, kernel->name, kernel->block_threads,
+    engine_prepare_sampled(kernel->folder, target, kernel->name, kernel->block_threads,
                            (size_t)(probe - kernel->probes), &answer);
     kernel_folder_lock();
     const struct reason *reason = read_sampled(probe, folder, &answer);

@@ -1,0 +1,67 @@
+"""Tensor maps that a program makes are logged, and the engine gets the layout that the driver gives them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.hook.test_launches import engine_of
+from tests.tensor_map_calls import TENSOR_MAPS
+from tui_probe.engine.tensor_maps import BitRun, MapField, split_target
+from tui_probe.trace.event_types import TensorMapMade
+from tui_probe.trace.events import parse_line
+
+if TYPE_CHECKING:
+    from tests.hook.conftest import Host
+
+LAUNCH = "launch(function(module(), 'add__8'), word())\n"
+MAPS = {"STUB_TENSOR_MAPS": "1"}
+
+
+def maps_of(lines: list[str]) -> list[TensorMapMade]:
+    events = [parse_line(line.encode()) for line in lines]
+    return [event for event in events if isinstance(event, TensorMapMade)]
+
+
+def test_hook_finds_the_layout_that_the_driver_gives_maps(host: Host) -> None:
+    host.python("context()\n" + LAUNCH, **MAPS)
+    (target,) = engine_of(host).architectures
+    architecture, layout = split_target(target)
+    assert architecture == "sm_90"
+    assert layout is not None
+    fields = layout.fields
+    assert fields["d1"] == MapField(1, (BitRun(8 * 36, 0, 32),))
+    assert [fields[name] for name in ("b0", "b4", "e2")] == [
+        MapField(1, (BitRun(bit, 0, width),)) for bit, width in ((8 * 52, 8), (8 * 56, 8), (8 * 60 + 6, 3))
+    ]
+    assert fields["s1"].runs == (BitRun(8 * 20, 4, 32), BitRun(8 * 62 + 4, 36, 4))
+    assert fields["a0"].runs == (BitRun(4, 4, 28), BitRun(32, 32, 25))
+    assert [layout.element_sizes[number] for number in range(8)] == [0, 1, 2, 2, 3, 3, 1, 2]
+
+
+def test_without_tensor_maps_the_engine_gets_the_architecture(host: Host) -> None:
+    run = host.python("context()\n" + LAUNCH)
+    assert engine_of(host).architectures == ["sm_90"]
+    assert run.lines(r"\[tensor-map\]") == ["[tensor-map] layout -"]
+
+
+def test_each_map_has_a_line(host: Host) -> None:
+    run = host.python("context()\n" + TENSOR_MAPS + LAUNCH, **MAPS)
+    tiled, replaced, pixels, wide = maps_of(run.log)
+    assert (tiled.address, tiled.sizes, tiled.strides, tiled.box) == (0x7F0000000000, (44, 20), (192,), (16, 8))
+    assert (replaced.address, replaced.of) == (0x7F0000001000, tiled.content)
+    assert (pixels.call, pixels.sizes, pixels.box) == ("cuTensorMapEncodeIm2col", (44, 20, 6), None)
+    assert run.lines(r".*cuTensorMapEncodeIm2col .* channels 8 pixels 4 lower -1 upper -1 steps 1,1,1 ")
+    assert run.lines(r".*cuTensorMapEncodeIm2colWide .* channels 16 pixels 4 lower -1 upper 1 mode 0 steps")
+    assert len({own.content for own in (tiled, replaced, pixels, wide)} - {None}) == 4
+
+
+@pytest.mark.parametrize("name", ["cuTensorMapEncodeTiled", "cuTensorMapReplaceAddress"])
+def test_failed_calls_fail_as_without_the_hook(host: Host, name: str) -> None:
+    arguments = "at, c_uint64(0)" if "Replace" in name else "at, 0, 9, c_uint64(16), None, None, None, None, 0, 0, 0, 0"
+    script = f"at = (c_uint64 * 24)()\nprint(cuda.{name}({arguments}))\n"
+    run = host.python("context()\n" + script + LAUNCH)
+    assert (run.status, run.stdout.split()[0]) == (0, "801")
+    (failed,) = maps_of(run.log)
+    assert (failed.call, failed.status, failed.content) == (name, 801, None)

@@ -1,0 +1,292 @@
+"""Boxes of copies by tensor map: PTX that reads them out of the map in memory, and computes bytes, sectors and address.
+
+A tensor map has 128 opaque bytes. The hook finds their layout by encoding maps (``map_layout.c``) and sends it with the
+architecture: ``sm_90+d0:1:256.0.32/..``. So the map may be a parameter, in device memory, or made by the kernel.
+
+Counted are the elements of a box that are inside the tensor: what overhangs is filled with zeros, or not written. A box
+of several blocks of a cluster (multicast) is read once. Copies of pixels (im2col), gathers, and maps with element
+strides or types of less than a byte have no known size.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tui_probe.errors import ProbeError
+from tui_probe.ptx.printer import print_operand
+from tui_probe.reasons import because
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.engine.kernel import UnusedNames
+    from tui_probe.ptx.tree import Instruction, Memory
+
+_WORD: Final = 32
+_DIMENSION: Final = re.compile(r"([1-5])d")
+_OTHER_FORMS: Final = ("im2col", "tile::gather4", "tile::scatter4")
+_REQUIRED: Final = {f"{kind}{number}" for kind in "db" for number in range(5)} | {"a0", "t0", "s0", "s1", "s2", "s3"}
+_FIELD: Final = re.compile(r"([dbesat])([0-4]):([01]):([0-9.,]*)")
+_MAX_TYPE: Final = 31
+_MAX_EXTENT: Final = (1 << 31) - 1
+_SECTOR_BYTES: Final = 32
+_HALF_SECTOR: Final = 16
+
+
+class BoxValue(NamedTuple):
+    """A register of 32 bits, and the lines that set it."""
+
+    register: str
+    lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class BitRun:
+    """Bits of a parameter within one word of a map: ``width`` bits from ``bit`` of the map, ``shift`` in the value."""
+
+    bit: int
+    shift: int
+    width: int
+
+    @property
+    def word(self) -> int:
+        """The word that has the bits."""
+        return self.bit // _WORD
+
+    @property
+    def mask(self) -> int:
+        """The bits in their word."""
+        return (1 << self.width) - 1 << self.bit % _WORD
+
+
+@dataclass(frozen=True, slots=True)
+class MapField:
+    """A parameter in a map; it is ``bias`` more than the number that is there."""
+
+    bias: int
+    runs: tuple[BitRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MapLayout:
+    """The fields of a map by name and dimension, as ``d0``, and the binary logarithms of bytes by element type."""
+
+    fields: dict[str, MapField]
+    element_sizes: dict[int, int]
+
+
+def split_target(target: str) -> tuple[str, MapLayout | None]:
+    """Return the architecture and the layout of maps of ``sm_90+LAYOUT``. Raises ProbeError."""
+    architecture, _, text = target.partition("+")
+    return architecture, parse_layout(text) if text else None
+
+
+def parse_layout(text: str) -> MapLayout | None:
+    """Parse the layout that the hook sends; None if fields are missing. Raises ProbeError."""
+    fields, sizes = {}, {}
+    for part in text.split("/"):
+        if part.startswith("T:"):
+            sizes = {number: int(size) for number, size in enumerate(part[2:][: _MAX_TYPE + 1]) if size.isdecimal()}
+        elif match := _FIELD.fullmatch(part):
+            kind, dimension, bias, runs = match.groups()
+            fields[kind + dimension] = MapField(int(bias), tuple(_runs(runs)))
+        else:
+            raise ProbeError(because("request-unknown"))
+    return MapLayout(fields, sizes) if fields.keys() >= _REQUIRED and sizes else None
+
+
+def _runs(text: str) -> Iterator[BitRun]:
+    """Yield runs of bits, split where words of the map begin."""
+    for run in filter(None, text.split(",")):
+        bit, shift, width = (int(number) for number in run.split("."))
+        while width:
+            here = min(width, _WORD - bit % _WORD)
+            yield BitRun(bit, shift, here)
+            bit, shift, width = bit + here, shift + here, width - here
+
+
+class BoxLines:
+    """PTX for the box of one ``cp.async.bulk.tensor``, whose map is where the register ``address`` leads.
+
+    The map is read only by the lanes that copy: of others the address may be anything.
+    """
+
+    def __init__(
+        self, instruction: Instruction, operand: Memory, address: str, names: UnusedNames, layout: MapLayout | None
+    ) -> None:
+        self._instruction = instruction
+        self._coordinates = [print_operand(coordinate) for coordinate in operand.coordinates]
+        self._address = address
+        self._names = names
+        self._layout = layout
+        self._rank = next((int(m[1]) for part in instruction.modifiers if (m := _DIMENSION.fullmatch(part))), 0)
+        self._guard = ""
+        if instruction.predicate is not None:
+            self._guard = f"@{'!' if instruction.predicate_negated else ''}{instruction.predicate} "
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether the size of the box can be read: copies of pixels and gathers have other operands."""
+        if self._layout is None or len(self._coordinates) != self._rank:
+            return False
+        return not any(part.startswith(_OTHER_FORMS) for part in self._instruction.modifiers)
+
+    def unsized(self) -> BoxValue:
+        """1 if the map is one whose boxes have no known size, else 0."""
+        result, steps = self._name("box_unsized"), self._name("box_steps")
+        differs = self._name("box_differs", "pred")
+        known = sum(1 << number for number in self._fields.element_sizes)
+        return BoxValue(result, [
+            *self._read("t0", result),
+            f"shr.u32 {result}, {known}, {result};",
+            f"and.b32 {result}, {result}, 1;",
+            *self._find_steps(steps),
+            f"setp.ne.u32 {differs}, {steps}, 0;",
+            f"selp.b32 {result}, 0, {result}, {differs};",
+            f"xor.b32 {result}, {result}, 1;",
+        ])  # fmt: skip
+
+    def bytes(self) -> BoxValue:
+        """The bytes of the box that are inside the tensor; 0 if their number is not known."""
+        unsized, total, size = self.unsized(), self._name("box_bytes"), self._name("box_size")
+        counts = [self._count(dimension) for dimension in range(self._rank)]
+        return BoxValue(total, [
+            *unsized.lines,
+            *self._element_size(size),
+            *self._insides(),
+            f"mov.b32 {total}, {counts[0]};",
+            *(f"mul.lo.u32 {total}, {total}, {count};" for count in counts[1:]),
+            f"shl.b32 {total}, {total}, {size};",
+            *self._unless_unsized(unsized.register, total),
+        ])  # fmt: skip
+
+    def sectors(self) -> BoxValue:
+        """The sectors that the rows of the box touch inside the tensor; 0 if their number is not known.
+
+        Strides are multiples of 16 bytes, so rows begin at two places within sectors: ``alike`` as the first row does,
+        and the others 16 bytes further. Of a dimension with an odd stride, the surplus of the former is 1 or 0.
+        """
+        bytes_, rows, alike, start, row = self.bytes(), *(
+            self._name(f"box_{name}") for name in ("rows", "alike", "start", "row")
+        )  # fmt: skip
+        stride, is_odd = self._name("box_stride"), self._name("box_differs", "pred")
+        lines = [*bytes_.lines, *self._start_bits(start), f"mov.b32 {rows}, 1;", f"mov.b32 {alike}, 1;"]
+        for dimension in range(1, self._rank):
+            count = self._count(dimension)
+            lines += [
+                f"mul.lo.u32 {rows}, {rows}, {count};",
+                *self._read(f"s{dimension - 1}", stride),
+                f"and.b32 {stride}, {stride}, {_HALF_SECTOR};",
+                f"setp.ne.u32 {is_odd}, {stride}, 0;",
+                f"and.b32 {stride}, {count}, 1;",
+                f"selp.b32 {stride}, {stride}, {count}, {is_odd};",
+                f"mul.lo.u32 {alike}, {alike}, {stride};",
+            ]
+        lines += [
+            f"add.u32 {alike}, {alike}, {rows};",
+            f"shr.u32 {alike}, {alike}, 1;",
+            f"sub.u32 {rows}, {rows}, {alike};",
+            f"shl.b32 {row}, {self._count(0)}, {self._name('box_size')};",
+            f"add.u32 {row}, {row}, {_SECTOR_BYTES - 1};",
+        ]
+        for number in (alike, rows):
+            lines += [
+                f"add.u32 {stride}, {row}, {start};",
+                f"shr.u32 {stride}, {stride}, 5;",
+                f"mul.lo.u32 {number}, {number}, {stride};",
+                f"xor.b32 {start}, {start}, {_HALF_SECTOR};",
+            ]
+        lines += [
+            f"add.u32 {rows}, {rows}, {alike};",
+            f"setp.eq.u32 {is_odd}, {bytes_.register}, 0;",
+            f"selp.b32 {rows}, 0, {rows}, {is_odd};",
+        ]
+        return BoxValue(rows, lines)
+
+    @property
+    def _fields(self) -> MapLayout:
+        assert self._layout is not None
+        return self._layout
+
+    def _name(self, name: str, kind: str = "b32") -> str:
+        return self._names.temporary(f"{name}_{kind}", kind)
+
+    def _count(self, dimension: int) -> str:
+        return self._name(f"box_count{dimension}")
+
+    def _unless_unsized(self, unsized: str, value: str) -> Iterator[str]:
+        differs = self._name("box_differs", "pred")
+        yield f"setp.ne.u32 {differs}, {unsized}, 0;"
+        yield f"selp.b32 {value}, 0, {value}, {differs};"
+
+    def _find_steps(self, result: str) -> Iterator[str]:
+        """Set a register to 0 if all element strides are 1."""
+        word, masks, ones = self._name("box_word"), dict[int, int](), dict[int, int]()
+        for field in (self._fields.fields.get(f"e{dimension}") for dimension in range(self._rank)):
+            for run in field.runs if field else ():
+                masks[run.word] = masks.get(run.word, 0) | run.mask
+                one = 0 if field is None or field.bias or run.shift else 1 << run.bit % _WORD
+                ones[run.word] = ones.get(run.word, 0) | one
+        yield f"mov.b32 {result}, 0;"
+        for at, mask in masks.items():
+            yield from self._load(at, word)
+            yield f"and.b32 {word}, {word}, {mask};"
+            yield f"xor.b32 {word}, {word}, {ones[at]};"
+            yield f"or.b32 {result}, {result}, {word};"
+
+    def _element_size(self, result: str) -> Iterator[str]:
+        """Set a register to the binary logarithm of an element's bytes, from a table with two bits for each type."""
+        table = self._name("box_table", "b64")
+        yield from self._read("t0", result)
+        yield f"mov.b64 {table}, {sum(size << 2 * number for number, size in self._fields.element_sizes.items())};"
+        yield f"shl.b32 {result}, {result}, 1;"
+        yield f"shr.u64 {table}, {table}, {result};"
+        yield f"cvt.u32.u64 {result}, {table};"
+        yield f"and.b32 {result}, {result}, 3;"
+
+    def _insides(self) -> Iterator[str]:
+        """Set, of each dimension, how many places of the box are inside the tensor, and the first of these."""
+        last, extent = self._name("box_last"), self._name("box_extent")
+        for dimension, coordinate in enumerate(self._coordinates):
+            first, count = self._name(f"box_first{dimension}"), self._count(dimension)
+            yield from self._read(f"b{dimension}", count)
+            yield from self._read(f"d{dimension}", extent)
+            yield f"min.u32 {extent}, {extent}, {_MAX_EXTENT};"
+            yield f"mov.b32 {first}, {coordinate};"
+            yield f"add.sat.s32 {last}, {first}, {count};"
+            yield f"min.s32 {last}, {last}, {extent};"
+            yield f"max.s32 {first}, {first}, 0;"
+            yield f"sub.s32 {count}, {last}, {first};"
+            yield f"max.s32 {count}, {count}, 0;"
+
+    def _start_bits(self, result: str) -> Iterator[str]:
+        """Set a register to the place within its sector of the first byte of the box that is inside the tensor."""
+        part = self._name("box_stride")
+        yield from self._read("a0", result)
+        yield f"shl.b32 {part}, {self._name('box_first0')}, {self._name('box_size')};"
+        yield f"add.u32 {result}, {result}, {part};"
+        for dimension in range(1, self._rank):
+            yield from self._read(f"s{dimension - 1}", part)
+            yield f"mad.lo.u32 {result}, {part}, {self._name(f'box_first{dimension}')}, {result};"
+        yield f"and.b32 {result}, {result}, {_SECTOR_BYTES - 1};"
+
+    def _read(self, name: str, result: str) -> Iterator[str]:
+        """Set a register to the low 32 bits of a parameter of the map."""
+        field, word = self._fields.fields[name], self._name("box_word")
+        yield f"mov.b32 {result}, {field.bias};"
+        for run in field.runs:
+            if run.shift >= _WORD:
+                continue
+            yield from self._load(run.word, word)
+            if run.width < _WORD:
+                yield f"bfe.u32 {word}, {word}, {run.bit % _WORD}, {run.width};"
+            if run.shift:
+                yield f"shl.b32 {word}, {word}, {run.shift};"
+            yield f"add.u32 {result}, {result}, {word};"
+
+    def _load(self, word: int, result: str) -> Iterator[str]:
+        if self._guard:
+            yield f"mov.b32 {result}, 0;"
+        yield f"{self._guard}ld.b32 {result}, [{self._address}+{word * _WORD // 8}];"
