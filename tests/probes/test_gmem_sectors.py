@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SPECIMEN = strided_store(8192)
+expected = partial(MemorySectors, bulk_copies=0, bulk_load_sectors=0, bulk_store_sectors=0, unsized_copies=0)
 
 
 @pytest.fixture(params=["plain", "lean"])
@@ -41,7 +43,7 @@ def test_8192_threads_store_side_by_side_and_two_apart(
     counted: Callable[..., MemorySectors], name: str, sectors: int
 ) -> None:
     counts = counted(example(name), np.zeros(16384, np.uint32), np.uint32(8192), grid=(32,), block=(256,))
-    assert counts == MemorySectors(0, 0, 256, sectors, 0, 0, 0, 0, 0, load_ideal=0, store_ideal=1024)
+    assert counts == expected(0, 0, 256, sectors, 0, 0, 0, 0, 0, load_ideal=0, store_ideal=1024)
     assert counts.wasted_of_stores == 1 - 1024 / sectors
     assert counts.sectors_per_store == sectors / 256
     assert counts.sectors_per_load is None
@@ -51,7 +53,7 @@ def test_a_warp_without_an_active_lane_makes_no_request(counted: Callable[..., M
     """5000 of 8192 threads: 156 whole warps and one of 8 lanes."""
     counts = counted(example("saxpy"), *[np.zeros(8192, np.float32)] * 2, np.float32(1), np.int32(5000),
                      grid=(32,), block=(256,))  # fmt: skip
-    assert counts == MemorySectors(
+    assert counts == expected(
         2 * 157, 2 * (156 * 4 + 1), 157, 156 * 4 + 1, 0, 0, 0, 0, 0, load_ideal=1250, store_ideal=625
     )
 
@@ -63,7 +65,7 @@ def test_tiled_matrix_product(counted: Callable[..., MemorySectors]) -> None:
     arguments = np.zeros_like(a), a, a, np.int32(size)
     counts = counted(example("matmul"), *arguments, grid=(tiles, tiles), block=(16, 16))
     loads, stores = tiles**2 * 8 * tiles * 2, tiles**2 * 8
-    assert counts == MemorySectors(
+    assert counts == expected(
         loads, 4 * loads, stores, 4 * stores, 0, 0, 0, 0, 0, load_ideal=4 * loads, store_ideal=4 * stores
     )
 
@@ -79,7 +81,7 @@ def test_matrix_accesses_are_reported(counted: Callable[..., MemorySectors]) -> 
 def test_generic_accesses_are_reported(counted: Callable[..., MemorySectors]) -> None:
     """Threads 0 to 4 store to global memory, the others to shared memory; thread 2 stores again instead of loading."""
     counts = counted(entry(GENERIC, ".param .u64 out"), np.zeros(64, np.uint64), block=(45,), grid=(2,))
-    assert counts == MemorySectors(0, 0, 0, 0, 0, 0, 0, 2 * (5 + 1 + 4 + 4), 0, load_ideal=0, store_ideal=0)
+    assert counts == expected(0, 0, 0, 0, 0, 0, 0, 2 * (5 + 1 + 4 + 4), 0, load_ideal=0, store_ideal=0)
 
 
 def test_copies_past_the_registers(counted: Callable[..., MemorySectors]) -> None:
@@ -121,7 +123,7 @@ def test_lanes_that_only_fill_with_zeros_read_nothing(
 ) -> None:
     text = entry(FILL, ".param .u64 from, .param .u32 lanes")
     counts = counted(text, np.zeros(128, np.uint32), np.uint32(lanes), block=(32,))
-    assert counts == MemorySectors(
+    assert counts == expected(
         requests, sectors, 0, 0, requests, sectors, 0, 0, 0, load_ideal=sectors, store_ideal=0
     )
 
@@ -188,13 +190,13 @@ def test_gather_and_scatter(
     store_requests, store_sectors, store_ideal = touched(indices, size, 64 * size)
     own = 2, 8  # the indices themselves
     loads, stores = (own[0] + requests, own[1] + load_sectors), (store_requests, store_sectors)
-    assert counts == MemorySectors(
+    assert counts == expected(
         *loads, *stores, 0, 0, 0, 0, 0, load_ideal=own[1] + load_ideal, store_ideal=store_ideal
     )
 
 
 def test_ideal_has_as_many_digits_as_touched_sectors() -> None:
-    counted = MemorySectors(30, 132, 30, 240, 0, 0, 0, 0, 0, load_ideal=110, store_ideal=120)
+    counted = expected(30, 132, 30, 240, 0, 0, 0, 0, 0, load_ideal=110, store_ideal=120)
     texts = [finding.words for finding in _sectors(counted, "")]
     assert texts[0].endswith("4.4 sectors each, ideal 3.7")
     assert texts[1].endswith("8.0 sectors each, ideal 4")
