@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +21,7 @@ from tui_probe.probekit.finding import (
 )
 from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec
 from tui_probe.probekit.metric import Metric, metrics_by_line, never, where_any, where_known
-from tui_probe.probekit.probe import Probe, Question, of_result, of_sites
+from tui_probe.probekit.probe import Probe, Question
 from tui_probe.probekit.result_tables import count_kind
 from tui_probe.records.counter_sums import ratio
 
@@ -229,10 +230,27 @@ def notes(sectors: MemorySectors) -> list[str]:
     return [*sentences, _SECTORS_SCALE] if sentences else []
 
 
+def _analyse(of: ProbeResult) -> MemorySectors:
+    return _without_sass_copies(of, analyse(of.result))
+
+
+def _analyse_lines(of: ProbeResult) -> CountsByLine[MemorySectors]:
+    counts = analyse_lines(of.result, of.sites, of.kernel.folder)
+    return replace(counts, whole=_without_sass_copies(of, counts.whole))
+
+
+def _without_sass_copies(of: ProbeResult, sectors: MemorySectors) -> MemorySectors:
+    """Bulk copies are not counted in SASS."""
+    info = of.kernel.info
+    if info is None or info.graft is None:
+        return sectors
+    return replace(sectors, bulk_copies=None, bulk_load_sectors=None, bulk_store_sectors=None, unsized_copies=None)
+
+
 PROBES: Final = (
     Probe(
         name="gmem_sectors",
-        analyse=of_result(analyse),
+        analyse=_analyse,
         metrics=METRICS,
         findings=findings,
         views=(SECTORS,),
@@ -240,7 +258,7 @@ PROBES: Final = (
     ),
     Probe(
         name="gmem_sectors_by_line",
-        analyse=of_sites(analyse_lines),
+        analyse=_analyse_lines,
         metrics=BY_LINE,
         question=Question(
             "coalescing",

@@ -194,7 +194,9 @@ def _of_sums(sums: dict[str, int], threads_missing: int) -> MemorySectors:
 
 
 def is_counted(line: LineSums) -> bool:
-    """Return True if requests and sectors of a line are counted; wmma and generic accesses are not."""
+    """Return True if the sectors of a line are counted; not of wmma, generic accesses, boxes of unknown size."""
+    if line.sums.get("unsized_copies"):
+        return False
     if line.opcode is None or line.opcode.startswith(_GLOBAL_IN_MACHINE_CODE):
         return True
     return ".global" in line.opcode and not line.opcode.startswith("wmma.")
@@ -243,6 +245,9 @@ def waste_of_lines(lines: Iterable[LineSums], folder: Path | None) -> list[LineW
 
 def _line_waste(line: LineSums, code: AccessLine | None) -> LineWaste:
     requests, sectors = requests_and_sectors(line)
+    if copies := line.sums.get("bulk_copies"):  # lanes waste nothing there
+        sectors = line.total("bulk_load_sectors", "bulk_store_sectors")
+        return LineWaste(line, code and code.kind, copies, sectors, sectors)
     size = code.bytes if code else None
     access = None if code is None else code.kind + ("" if size is None else f" {size} B")
     return LineWaste(line, access, requests, sectors, _ideal(line, size, requests, sectors))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from tests.engine.device_maps import DeviceMaps
 from tests.simgpu.device import Device
 from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.tensor_maps import parse_layout
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_model.storage import fold_sums
 from tui_probe.ptx.parser import parse
@@ -26,6 +28,12 @@ Extent = tuple[int, ...]
 ESTIMATE = 64
 """Records per slot of dynamic maps, as in a kernel's first launch."""
 
+SIMULATED_MAPS = (
+    "d0:0:512.0.32/b0:0:672.0.9/e0:0:832.0.4/s0:0:260.4.36/d1:0:544.0.32/b1:0:704.0.9/e1:0:864.0.4/s1:0:324.4.36/"
+    "d2:0:576.0.32/b2:0:736.0.9/e2:0:896.0.4/s2:0:388.4.36/d3:0:608.0.32/b3:0:768.0.9/e3:0:928.0.4/s3:0:452.4.36/"
+    "d4:0:640.0.32/b4:0:800.0.9/e4:0:960.0.4/a0:0:4.4.53/t0:0:96.0.4/T:0122331223122-------------------"
+)
+"""Layout of tensor maps that the hook finds on the simulated GPU."""
 EXAMPLES = Path(tui_probe.simgpu.examples.__path__[0]) / "kernels"
 KERNELS = Path(__file__).parent.parent / "simgpu" / "kernels"
 
@@ -59,7 +67,8 @@ def result_of(
     own = own if detail else fold_sums(own)
     originals = [argument.copy() for argument in arguments]
     Device().launch(compile_kernel(tree, name), *originals, grid=grid, block=block, shared=shared)
-    probed, info = probed_kernel(Kernel.of(tree, name), own, sampled=sample is not None)
+    kernel = replace(Kernel.of(tree, name), map_layout=parse_layout(SIMULATED_MAPS) if SIMULATED_MAPS else None)
+    probed, info = probed_kernel(kernel, own, sampled=sample is not None)
     known = parse_kernel_info(info.splitlines())
     assert known.variables == ()
     sites = {map_.name: known.sites.get(index, ()) for index, map_ in enumerate(own.maps)}

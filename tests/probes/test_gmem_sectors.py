@@ -123,9 +123,7 @@ def test_lanes_that_only_fill_with_zeros_read_nothing(
 ) -> None:
     text = entry(FILL, ".param .u64 from, .param .u32 lanes")
     counts = counted(text, np.zeros(128, np.uint32), np.uint32(lanes), block=(32,))
-    assert counts == expected(
-        requests, sectors, 0, 0, requests, sectors, 0, 0, 0, load_ideal=sectors, store_ideal=0
-    )
+    assert counts == expected(requests, sectors, 0, 0, requests, sectors, 0, 0, 0, load_ideal=sectors, store_ideal=0)
 
 
 def gather(kind: str, size: int, *, predicate: bool) -> str:
@@ -190,9 +188,7 @@ def test_gather_and_scatter(
     store_requests, store_sectors, store_ideal = touched(indices, size, 64 * size)
     own = 2, 8  # the indices themselves
     loads, stores = (own[0] + requests, own[1] + load_sectors), (store_requests, store_sectors)
-    assert counts == expected(
-        *loads, *stores, 0, 0, 0, 0, 0, load_ideal=own[1] + load_ideal, store_ideal=store_ideal
-    )
+    assert counts == expected(*loads, *stores, 0, 0, 0, 0, 0, load_ideal=own[1] + load_ideal, store_ideal=store_ideal)
 
 
 def test_ideal_has_as_many_digits_as_touched_sectors() -> None:

@@ -46,6 +46,7 @@ _POINT_KEYS: Final = (
     "no_pred",
     "yields",
     "skips",
+    "ptx_only",
     "level",
     "register",
     "registers",
@@ -150,6 +151,7 @@ def _add_point(
             yielding,
             snippets.get("lean"),
             table.flag("skips"),
+            table.flag("ptx_only"),
         )
     )
 

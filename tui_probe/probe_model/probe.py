@@ -279,6 +279,8 @@ class ProbePoint:
     """Replaces ``before`` in the form of the probe that takes few registers."""
     skips: bool = False
     """True if each ``bra.uni`` only skips instructions that would compute the same again."""
+    ptx_only: bool = False
+    """True if the point is left out of SASS whose instructions it is for cannot be read."""
 
     def straight(self) -> ProbePoint:
         """Return the point without the branches that only skip."""

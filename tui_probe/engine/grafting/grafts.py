@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.grafting.instruction_grafts import graft_instructions
-from tui_probe.engine.grafting.sass_positions import site_offsets
+from tui_probe.engine.grafting.sass_positions import excluded_copies, site_offsets
 from tui_probe.engine.grafting.sass_site_file import sass_site_file
 from tui_probe.engine.grafting.snippet_ptx import (
     ENTRY_KERNEL,
@@ -184,7 +184,8 @@ class Grafter:
             self._probe.callback,
             sampled=self._sampled,
             independent=not blocks_may_wait(target.words, target.arch),
-            note=None if has_sites or not is_for_instructions(self._probe) else no_match_reason(self._probe),
+            note=excluded_copies(self._probe, target)
+            or (None if has_sites or not is_for_instructions(self._probe) else no_match_reason(self._probe)),
             way=_info_lines(grafted),
         )
         log_text = _log_text(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")

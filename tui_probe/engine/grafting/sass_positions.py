@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tui_probe.probe_model.probe import Position, Probe, ProbePoint
+    from tui_probe.reasons import Reason
     from tui_probe.sass.accesses import MemoryAccess
     from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
@@ -250,6 +251,13 @@ def find_probed_parts(probe: Probe, target: GraftTarget) -> ProbedParts:
     return ProbedParts(sites, probed_blocks(probe, target, added, {site.at for site in sites}))
 
 
+def excluded_copies(probe: Probe, target: GraftTarget) -> Reason | None:
+    """Return the reason why the kernel's bulk copies are not counted, if it has any that the probe is for."""
+    is_for_copies = any(point.ptx_only and _is_for(point, _BULK_COPY) for point in probe.points)
+    has_copies = any(word.operation in accesses.BULK_COPIES and not word.never_runs for word in target.words)
+    return because("graft-bulk", probe=probe.name) if is_for_copies and has_copies else None
+
+
 def site_offsets(probe: Probe, sites: Sequence[SassSite]) -> dict[str, list[int]]:
     """Return the byte offsets of each map's instructions in the kernel's code, by name of the map."""
     offsets: dict[str, list[int]] = {own_map.name: [] for own_map in probe.maps if own_map.level is Level.SITE}
@@ -312,12 +320,12 @@ def _matching_sites(probe: Probe, target: GraftTarget, added: dict[int, dict[str
     """The instructions that need code of their own. What others add, which is counted by blocks, goes to ``added``."""
     opcodes = _probe_opcodes(probe)
     points_by_form: dict[tuple[str, tuple[str, ...]], list[ProbePoint]] = {}
-    bulk = any(_is_for(point, _BULK_COPY) for point in probe.points)
+    bulk = any(_is_for(point, _BULK_COPY) and not point.ptx_only for point in probe.points)
     for index, word in enumerate(target.words):
         if word.never_runs or is_padding(target, index):
             continue
         if bulk and word.operation in accesses.BULK_COPIES:
-            raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
+            raise UnsupportedKernelError(because("graft-bulk", probe=probe.name))
         stand_in, facts, access = _ptx_equivalent(word, target.arch, opcodes)
         if stand_in is None:
             continue
