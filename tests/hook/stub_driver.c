@@ -1020,14 +1020,15 @@ API int cuTexRefSetMipmapLevelBias(double a, double b, double c, double d, doubl
     return (int)(a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h);
 }
 
-/* Sizes and boxes less 1, strides in two parts, as in maps of GPUs. */
+/* Sizes and boxes less 1, strides and type in two parts, and the bytes of a box, as in maps of GPUs. */
 struct tensor_map {
     uint64_t address;
-    uint8_t type, unused[7];
+    uint16_t type, unused[3];
     uint32_t strides[4], sizes[5];
     uint8_t box[5], more[3];
     uint16_t steps, high;
-    uint8_t rest[64];
+    uint32_t box_bytes;
+    uint8_t rest[60];
 };
 
 enum { NOT_SUPPORTED = 801 };
@@ -1040,10 +1041,13 @@ API int cuTensorMapEncodeTiled(struct tensor_map *map, int type, unsigned rank, 
         return NOT_SUPPORTED;
     if (rank < 1 || rank > 5 || interleave || swizzle || promotion || fill)
         return INVALID_VALUE;
-    *map = (struct tensor_map){.address = address, .type = (uint8_t)(type << 1)};
+    static const uint8_t sizes_of_types[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+    const unsigned number = type == 11 ? 7 | 1 << 8 : type == 12 ? 10 | 1 << 8 : (unsigned)type;
+    *map = (struct tensor_map){.address = address, .type = (uint16_t)(number << 1), .box_bytes = sizes_of_types[type]};
     for (unsigned i = 0; i < rank; i++) {
         map->sizes[i] = (uint32_t)(sizes[i] - 1);
         map->box[i] = (uint8_t)(box[i] - 1);
+        map->box_bytes *= box[i];
         map->steps |= (uint16_t)((steps[i] - 1) << 3 * i);
         if (i + 1 < rank) {
             map->strides[i] = (uint32_t)(strides[i] >> 4);

@@ -43,7 +43,7 @@ def test_hook_finds_the_layout_that_the_driver_gives_maps(host: Host) -> None:
 def test_without_tensor_maps_the_engine_gets_the_architecture(host: Host) -> None:
     run = host.python("context()\n" + LAUNCH)
     assert engine_of(host).architectures == ["sm_90"]
-    assert run.lines(r"\[tensor-map\]") == ["[tensor-map] layout -"]
+    assert run.lines(r"\[tensor-map\]") == ["[tensor-map] layout - without d after -"]
 
 
 def test_each_map_has_a_line(host: Host) -> None:
