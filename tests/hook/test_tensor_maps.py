@@ -8,7 +8,7 @@ import pytest
 
 from tests.hook.test_launches import engine_of
 from tests.tensor_map_calls import TENSOR_MAPS
-from tui_probe.engine.tensor_maps import BitRun, MapField, split_target
+from tui_probe.engine.map_layout import BitRun, MapField, split_target
 from tui_probe.trace.event_types import TensorMapMade
 from tui_probe.trace.events import parse_line
 

@@ -13,7 +13,7 @@ from tests.engine.device_maps import DeviceMaps
 from tests.simgpu.device import Device
 from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.tensor_maps import parse_layout
+from tui_probe.engine.map_layout import parse_layout
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probe_model.storage import fold_sums
 from tui_probe.ptx.parser import parse

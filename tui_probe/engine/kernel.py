@@ -19,7 +19,7 @@ from tui_probe.ptx.value_types import ValueTypes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tui_probe.engine.tensor_maps import MapLayout
+    from tui_probe.engine.map_layout import MapLayout
     from tui_probe.ptx.tree import Instruction, Location, Module, Span
 
 INSERTED_MARK: Final = "// tui-probe: "

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.kernel_cache import DriverNeed, KernelCache, Original, PrepareOptions, PrunedAssemblies
     from tui_probe.engine.kernel_texts import ProcessLog
-    from tui_probe.engine.tensor_maps import MapLayout
+    from tui_probe.engine.map_layout import MapLayout
     from tui_probe.probe_model.probe import Probe
 
 Assembling: TypeAlias = "Future[AssemblyReport | ToolchainError]"

@@ -12,10 +12,10 @@ from tui_probe.engine.cache import read_file
 from tui_probe.engine.grafting.grafts import SASS_MODE_LINE
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_work import KernelRequest
+from tui_probe.engine.map_layout import split_target
 from tui_probe.engine.ptx_preparation import NO_ASSEMBLER_TEXT, PtxPreparation
 from tui_probe.engine.reception import Answer
 from tui_probe.engine.sass_preparation import SassPreparation
-from tui_probe.engine.tensor_maps import split_target
 from tui_probe.errors import ImageError, ProbeError
 from tui_probe.reasons import because
 

@@ -1,7 +1,6 @@
-"""Boxes of copies by tensor map: PTX that reads them out of the map in memory, and computes bytes, sectors and address.
+"""Boxes of copies by tensor map: PTX that reads them out of the map in memory, and computes bytes and sectors.
 
-A tensor map has 128 opaque bytes. The hook finds their layout by encoding maps (``map_layout.c``) and sends it with the
-architecture: ``sm_90+d0:1:256.0.32/..``. So the map may be a parameter, in device memory, or made by the kernel.
+The map may be a parameter, in device memory, or made by the kernel.
 
 Counted are the elements of a box that are inside the tensor: what overhangs is filled with zeros, or not written. A box
 of several blocks of a cluster (multicast) is read once. Copies of pixels (im2col), gathers, and maps with element
@@ -11,25 +10,20 @@ strides or types of less than a byte have no known size.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.errors import ProbeError
+from tui_probe.engine.map_layout import WORD_BITS
 from tui_probe.ptx.printer import print_operand
-from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui_probe.engine.kernel import UnusedNames
+    from tui_probe.engine.map_layout import MapLayout
     from tui_probe.ptx.tree import Instruction, Memory
 
-_WORD: Final = 32
 _DIMENSION: Final = re.compile(r"([1-5])d")
 _OTHER_FORMS: Final = ("im2col", "tile::gather4", "tile::scatter4")
-_REQUIRED: Final = {f"{kind}{number}" for kind in "db" for number in range(5)} | {"a0", "t0", "s0", "s1", "s2", "s3"}
-_FIELD: Final = re.compile(r"([dbesat])([0-4]):([01]):([0-9.,]*)")
-_MAX_TYPE: Final = 31
 _MAX_EXTENT: Final = (1 << 31) - 1
 _SECTOR_BYTES: Final = 32
 _HALF_SECTOR: Final = 16
@@ -40,71 +34,6 @@ class BoxValue(NamedTuple):
 
     register: str
     lines: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class BitRun:
-    """Bits of a parameter within one word of a map: ``width`` bits from ``bit`` of the map, ``shift`` in the value."""
-
-    bit: int
-    shift: int
-    width: int
-
-    @property
-    def word(self) -> int:
-        """The word that has the bits."""
-        return self.bit // _WORD
-
-    @property
-    def mask(self) -> int:
-        """The bits in their word."""
-        return (1 << self.width) - 1 << self.bit % _WORD
-
-
-@dataclass(frozen=True, slots=True)
-class MapField:
-    """A parameter in a map; it is ``bias`` more than the number that is there."""
-
-    bias: int
-    runs: tuple[BitRun, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MapLayout:
-    """The fields of a map by name and dimension, as ``d0``, and the binary logarithms of bytes by element type."""
-
-    fields: dict[str, MapField]
-    element_sizes: dict[int, int]
-
-
-def split_target(target: str) -> tuple[str, MapLayout | None]:
-    """Return the architecture and the layout of maps of ``sm_90+LAYOUT``. Raises ProbeError."""
-    architecture, _, text = target.partition("+")
-    return architecture, parse_layout(text) if text else None
-
-
-def parse_layout(text: str) -> MapLayout | None:
-    """Parse the layout that the hook sends; None if fields are missing. Raises ProbeError."""
-    fields, sizes = {}, {}
-    for part in text.split("/"):
-        if part.startswith("T:"):
-            sizes = {number: int(size) for number, size in enumerate(part[2:][: _MAX_TYPE + 1]) if size.isdecimal()}
-        elif match := _FIELD.fullmatch(part):
-            kind, dimension, bias, runs = match.groups()
-            fields[kind + dimension] = MapField(int(bias), tuple(_runs(runs)))
-        else:
-            raise ProbeError(because("request-unknown"))
-    return MapLayout(fields, sizes) if fields.keys() >= _REQUIRED and sizes else None
-
-
-def _runs(text: str) -> Iterator[BitRun]:
-    """Yield runs of bits, split where words of the map begin."""
-    for run in filter(None, text.split(",")):
-        bit, shift, width = (int(number) for number in run.split("."))
-        while width:
-            here = min(width, _WORD - bit % _WORD)
-            yield BitRun(bit, shift, here)
-            bit, shift, width = bit + here, shift + here, width - here
 
 
 class BoxLines:
@@ -227,7 +156,7 @@ class BoxLines:
         for field in (self._fields.fields.get(f"e{dimension}") for dimension in range(self._rank)):
             for run in field.runs if field else ():
                 masks[run.word] = masks.get(run.word, 0) | run.mask
-                one = 0 if field is None or field.bias or run.shift else 1 << run.bit % _WORD
+                one = 0 if field is None or field.bias or run.shift else 1 << run.bit % WORD_BITS
                 ones[run.word] = ones.get(run.word, 0) | one
         yield f"mov.b32 {result}, 0;"
         for at, mask in masks.items():
@@ -277,11 +206,11 @@ class BoxLines:
         field, word = self._fields.fields[name], self._name("box_word")
         yield f"mov.b32 {result}, {field.bias};"
         for run in field.runs:
-            if run.shift >= _WORD:
+            if run.shift >= WORD_BITS:
                 continue
             yield from self._load(run.word, word)
-            if run.width < _WORD:
-                yield f"bfe.u32 {word}, {word}, {run.bit % _WORD}, {run.width};"
+            if run.width < WORD_BITS:
+                yield f"bfe.u32 {word}, {word}, {run.bit % WORD_BITS}, {run.width};"
             if run.shift:
                 yield f"shl.b32 {word}, {word}, {run.shift};"
             yield f"add.u32 {result}, {result}, {word};"
@@ -289,4 +218,4 @@ class BoxLines:
     def _load(self, word: int, result: str) -> Iterator[str]:
         if self._guard:
             yield f"mov.b32 {result}, 0;"
-        yield f"{self._guard}ld.b32 {result}, [{self._address}+{word * _WORD // 8}];"
+        yield f"{self._guard}ld.b32 {result}, [{self._address}+{word * WORD_BITS // 8}];"
