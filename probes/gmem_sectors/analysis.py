@@ -181,15 +181,16 @@ def _of_sums(sums: dict[str, int], threads_missing: int) -> MemorySectors:
     matrices = {"matrix_accesses": sums["matrix_accesses"] // _WARP}
     counts = {name: sums[name] for name in (*_COUNTS, *_EXCLUDED_COUNTS)} | loads | matrices
     has_ideal = "load_ideal" in sums
-    bulk: dict[str, int | None] = {name: sums[name] for name in _BULK if name in sums}
-    if bulk.get("unsized_copies"):
-        bulk |= {"bulk_load_sectors": None, "bulk_store_sectors": None}
+    unsized = sums.get("unsized_copies")
     return MemorySectors(
         **counts,
         threads_missing=threads_missing,
         load_ideal=sums["load_ideal"] + sums["copy_ideal"] if has_ideal else None,
         store_ideal=sums["store_ideal"] if has_ideal else None,
-        **bulk,
+        bulk_copies=sums.get("bulk_copies"),
+        bulk_load_sectors=None if unsized else sums.get("bulk_load_sectors"),
+        bulk_store_sectors=None if unsized else sums.get("bulk_store_sectors"),
+        unsized_copies=unsized,
     )
 
 
@@ -247,7 +248,7 @@ def _line_waste(line: LineSums, code: AccessLine | None) -> LineWaste:
     requests, sectors = requests_and_sectors(line)
     if copies := line.sums.get("bulk_copies"):  # lanes waste nothing there
         sectors = line.total("bulk_load_sectors", "bulk_store_sectors")
-        return LineWaste(line, code and code.kind, copies, sectors, sectors)
+        return LineWaste(line, None if code is None else code.kind, copies, sectors, sectors)
     size = code.bytes if code else None
     access = None if code is None else code.kind + ("" if size is None else f" {size} B")
     return LineWaste(line, access, requests, sectors, _ideal(line, size, requests, sectors))
