@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 FOR_THE_PROGRAM = {
     "allocations.c", "attributes.c", "contexts.c", "graph_calls.c", "graph_change_calls.c", "launch.c",
     "launch_calls.c", "memory.c", "memory_functions.def", "modules.c", "probed_launch.c", "proc_address.c",
-    "profiler_calls.c", "real.c", "stream_calls.c",
+    "profiler_calls.c", "real.c", "stream_calls.c", "tensor_map_calls.c",
 }  # fmt: skip
 """Files whose calls of the driver are the program's."""
 UNCALLED = ("legacy_launch",)
