@@ -4,7 +4,7 @@
  * context, on a stream of tui-probe, around a kernel that does nothing, whose own time is known; without one, where the
  * driver compiles no PTX, around nothing at all, which leaves out about 1.5 us of starting and ending. The pairs are
  * queued behind work that takes longer than queueing them, since on an idle device one would time the host's calls
- * instead. If all of them waited for kernels of the program, they are queued again. */
+ * instead. They are queued several times: those of a round may all have waited for kernels of the program. */
 #ifndef TUI_PROBE_EMPTY_PAIR_H
 #define TUI_PROBE_EMPTY_PAIR_H
 
@@ -30,8 +30,8 @@ struct empty_pair {
     CUstream stream;
     void *work;         /* pinned memory that the pairs were queued behind; NULL: none */
     CUfunction nothing; /* a kernel; NULL without */
-    int tries;
-    double nanoseconds;
+    int rounds;
+    double nanoseconds; /* the least so far */
     struct event_pair pairs[EMPTY_PAIRS];
 };
 
