@@ -113,3 +113,10 @@ def test_a_kernel_that_leaves_no_uniform_register_keeps_values_in_ordinary_ones(
         assign_uniform_registers([4], [], taken, 1, None)
     with pytest.raises(UnsupportedKernelError, match="too few uniform registers"):
         assign_uniform_registers([], [4], taken - {31, 32}, 0, 40)
+
+
+def test_products_name_the_descriptors_of_their_form_only() -> None:
+    in_shared = Word(0x000FE20008700838 << 64 | 0x00E00000083879F0)  # HGMMA R56, gdesc[UR8], R56
+    in_registers = Word(0x000FE20008700878 << 64 | 0x40E0000C98787DF0)  # HGMMA R120, R152, gdesc[UR12], R120
+    assert used_uniform_registers([in_shared], 90) == {8, 9, 10, 11}
+    assert used_uniform_registers([in_registers], 90) == {12, 13, 14, 15}
