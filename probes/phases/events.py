@@ -18,7 +18,7 @@ Event = dict[str, Any]
 
 
 def trace_events(launch: Phases, waits: Sequence[Wait], title: str, clock_khz: int | None) -> Iterator[Event]:
-    """The events of some blocks. Cycles become microseconds by the clock; without one a cycle is a nanosecond."""
+    """The events of some blocks. Without a clock each cycle becomes a nanosecond."""
     scale = 1e3 / clock_khz if clock_khz else 1e-3
     blocks = set(launch.some_blocks)
     for block in sorted(blocks):

@@ -77,7 +77,9 @@ class Overlap:
 
 @lru_cache(maxsize=2)
 def overlap_of(launch: Phases) -> Overlap | None:
-    """The overlap in blocks of the launch; None if these took no time."""
+    """The overlap in blocks of the launch; None if these took no time, or the user named the phases."""
+    if any(phase.is_named for phase in launch.phases):
+        return None
     totals = np.zeros(5)
     for block in launch.some_blocks:
         totals += _block_times(launch, block)

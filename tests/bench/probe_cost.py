@@ -32,6 +32,7 @@ from tests.engine.kernels import probed
 from tests.ptx.corpus import corpus
 from tui_probe.errors import ProbeError
 from tui_probe.probe_files.loading import built_in_names, load_probe
+from tui_probe.probe_files.phase_probes import PHASES_PREFIX
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.references import prune_to_kernel
 
@@ -180,7 +181,15 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--kernels", nargs="+", choices=[workload.name for workload in WORKLOADS], default=[])
     known = built_in_names()
     default = [name for name in DEFAULT_PROBES if name in known]
-    parser.add_argument("--probes", nargs="+", choices=known, default=default)
+
+    def probe_name(text: str) -> str:
+        if text not in known and not text.startswith(PHASES_PREFIX):
+            raise argparse.ArgumentTypeError(
+                f"{text} is not one of {', '.join(known)}, or {PHASES_PREFIX}NAME=FILE:A-B"
+            )
+        return text
+
+    parser.add_argument("--probes", nargs="+", type=probe_name, default=default)
     parser.add_argument("--arch", default="sm_90", help="device to assemble for without a GPU (default sm_90)")
     parser.add_argument("--out", type=Path, metavar="FILE.md")
     parser.add_argument("--programs", type=Path, metavar="DIR", help="where the native programs are, already built")

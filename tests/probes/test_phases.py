@@ -102,7 +102,7 @@ def test_overlap_adds_up(tmp_path: Path) -> None:
 
 def test_full_ring_keeps_the_first_phases(tmp_path: Path) -> None:
     """The time behind the last record that was kept is of no phase."""
-    found = staged(tmp_path / "t", 150, 0)
+    found = staged(tmp_path / "t", 280, 0)
     assert found.starts_kept < found.starts_seen
     assert found.spans.phase.max() >= 0
     for warp in range(CONSUMERS + 1):
@@ -152,6 +152,7 @@ def test_named_phases_nest_and_take_their_cycles(tmp_path: Path) -> None:
     inner, body = (found.spans.cycles[np.array(names) == name] for name in ("body/inner", "body"))
     assert inner[0] - body[0] == 3 * COSTS["integer"], "a count, a comparison and a branch more"
     assert found.phases[1].place == "attn.py:3"
+    assert overlap_of(found) is None, "names do not tell what phases do"
 
 
 def test_result_without_sites_is_refused(tmp_path: Path) -> None:
