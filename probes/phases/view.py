@@ -121,6 +121,9 @@ class PhasesView(Document):
         del width
         return 1
 
+    def gutter(self, width: int) -> int:
+        return width
+
     def begins(self, width: int) -> int:
         """The first row of the table."""
         return len(self.lines(width)) - self._below(width)

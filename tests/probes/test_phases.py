@@ -17,6 +17,7 @@ from tests.engine.kernels import DATA, entry
 from tests.golden import golden
 from tests.probes.running import result_of
 from tests.trace.make import TraceWriter
+from tests.ui.conftest import on_stage
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain, width
 from tui_probe.engine.insertion import build_probed_ptx
@@ -32,6 +33,9 @@ from tui_probe.probes.phases.shares import PhaseRow, overlap_of, rows_of
 from tui_probe.probes.phases.waits import Wait, waits_of
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor.model import COSTS
+from tui_probe.ui import Appearance
+from tui_probe.ui.live.feed import Session
+from tui_probe.ui.screens.kernel import KernelScreen
 
 if TYPE_CHECKING:
     from tui_probe.probe_model.probe import Probe
@@ -294,3 +298,22 @@ def test_leader_needs_several_small_records_of_warps(tmp_path: Path, words: str)
     )
     with pytest.raises(ProbeFileError, match="needs a map of warps with several records of 4, 8 or 16 bytes"):
         load_probe(str(path))
+
+
+async def test_screen_shows_page_at_all_sizes(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(trace.parent)
+    async with on_stage(Session(traces=(Path(trace.name),)), (80, 24), Appearance(ascii_only=False)) as stage:
+        await stage.press("enter", "0")
+        await stage.press("f")
+        await stage.settle()
+        kernel = stage.app.screen
+        assert isinstance(kernel, KernelScreen), stage.text
+        assert kernel.current == "phases"
+        golden("phases-screen.txt", stage.text, width=80)
+        for columns, rows in ((60, 15), (61, 30), (200, 50)):
+            await stage.resize(columns, rows)
+            assert max(map(width, stage.text.split("\n"))) <= columns
+            assert "consumer w0" in stage.text
+        await stage.press("enter")
+        await stage.settle()
+        assert "mbarrier.try_wait" in stage.text
