@@ -448,6 +448,18 @@ async def test_a_page_is_written_in_any_form(recorded: Session, key: str) -> Non
         assert written.name in stage.text
 
 
+async def test_enter_selects_the_launch_of_a_row(session: Session) -> None:
+    """The list begins at the launch at hand; the launch that Enter selects is that of all pages."""
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter", "8")
+        assert next(line for line in stage.inside.split("\n") if line.startswith("▌")).split()[1] == "3"
+        await stage.press("g", "enter")
+        assert "launch 0 is selected" in stage.text
+        assert "launch 0 (1st of 4 of this kernel)" in stage.text.split("\n")[0]
+        await stage.press("1")
+        assert "launch 0 (1st of 4 of this kernel)" in stage.text.split("\n")[0]
+
+
 async def test_launches_are_written_for_perfetto(recorded: Session) -> None:
     async with on_stage(recorded) as stage:
         await stage.press("enter", "8", "e", "f")

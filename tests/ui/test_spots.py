@@ -116,6 +116,9 @@ async def test_another_text_keeps_the_line_or_says_that_it_is_not_there(session:
         assert cursor_line(stage).startswith(f"▌  {STRIDED} ")
         await stage.press("v")
         assert f"the position of PTX line {STRIDED} in original.ptx is unknown" in hint(stage)
+        await stage.press("v")
+        assert "probed.ptx" in stage.inside
+        assert cursor_line(stage).startswith(f"▌  {STRIDED} "), "the line that the original text lacks"
 
 
 async def test_going_back_returns_to_the_very_place(session: Session) -> None:

@@ -227,6 +227,14 @@ class Document(BaseView):
         del width
         return 0
 
+    launch_row: int | None = None
+    """Row of the launch at hand in the table of launches, of a list of launches, which begins there."""
+
+    def launch_at(self, number: int) -> int | None:
+        """The row of the launch that a line is about, of a list of launches, for Enter to select it; else None."""
+        del number
+        return None
+
     counted_as: ClassVar[str] = "line"
     """Noun for the lines that the cursor counts: “row” where lines have numbers of their own with another meaning."""
 

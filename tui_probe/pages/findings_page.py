@@ -150,7 +150,7 @@ def _pruned_ptx(kernel: KernelFacts) -> str | None:
 
 
 def kernel_finding_lines(
-    results: Sequence[ResultFindings], cells: int, keys: Mapping[str, str] | None = None
+    results: Sequence[ResultFindings], cells: int, keys: Mapping[str, str] | None = None, chosen: int | None = None
 ) -> list[Line]:
     """Flagged losses in the order of the report, if there are several results; then the findings of each."""
     first = [loss for loss in ranked_losses(results) if loss.stands_out] if len(results) > 1 else []
@@ -160,17 +160,22 @@ def kernel_finding_lines(
     for result in results:
         rest = tuple(finding for finding in result.findings if finding not in first)
         if rest or result.problem:
-            lines += findings_lines(replace(result, findings=rest), cells, keys)
+            lines += findings_lines(replace(result, findings=rest), cells, keys, chosen)
     return lines
 
 
-def findings_lines(found: ResultFindings, cells: int, keys: Mapping[str, str] | None = None) -> list[Line]:
+def findings_lines(
+    found: ResultFindings, cells: int, keys: Mapping[str, str] | None = None, chosen: int | None = None
+) -> list[Line]:
     """A heading, then one line per finding with the page that shows it, of at most ``cells`` cells.
 
-    ``!`` marks what stands out. ``keys`` are pressed for pages on a screen, by view.
+    ``!`` marks what stands out. ``keys`` are pressed for pages on a screen, by view. ``chosen`` is the number of the
+    launch that was chosen: of a probe without a result of it the nearest launch is shown.
     """
     launch = "" if found.launch is None else f" in launch {found.launch}"
-    probe = f" by -p {safe(found.probe)}" if found.probe else ""
+    is_nearest = chosen is not None and found.launch not in (None, chosen)
+    by = ", the nearest with" if is_nearest else " by"
+    probe = f"{by} -p {safe(found.probe)}" if found.probe else ""
     if found.probe == NO_PROBE:
         probe = " without a probe"
     head = f" found{launch}{probe}"

@@ -128,7 +128,7 @@ LAUNCH_COLUMNS: Final[tuple[Column[LaunchRow], ...]] = (
     Column(
         "time_s",
         lambda r: r.seconds,
-        "time (s)",
+        "started at (s)",
         lambda r: NOT_MEASURED if r.seconds is None else f"{r.seconds:.6f}",
         rank=3,
     ),
@@ -195,7 +195,11 @@ COLUMNS: Final[tuple[Column[LaunchLine], ...]] = (
 class Launches(Document):
     """The launches there were when it was opened, in an order that can be changed."""
 
-    def __init__(self, kernel: Kernel, trace: Trace, parameters: Mapping[int, bytes]) -> None:
+    def __init__(
+        self, kernel: Kernel, trace: Trace, parameters: Mapping[int, bytes], launch_row: int | None = None
+    ) -> None:
+        self.launch_row = launch_row
+        self.keys: Mapping[str, str] = {}
         self.title = f"Launches of {kernel.demangled}"
         self.trace = trace
         self.left_out = unlisted_launches_text(kernel)
@@ -263,6 +267,21 @@ class Launches(Document):
             return "bad" if row.launch.status else "" if row.launch.probed else "dim"
         return "dim" if column.key in ("launch", "parameters") else ""
 
+    # -- places
+
+    def begins(self, width: int) -> int:
+        """The launch at hand, if it is in the log."""
+        places = np.flatnonzero(self.rows == (-1 if self.launch_row is None else self.launch_row))
+        return self.pinned(width) + (int(places[0]) if len(places) else 0)
+
+    def launch_at(self, number: int) -> int | None:
+        """The launch of a row."""
+        place = number - 1
+        return int(self.rows[place]) if 0 <= place < len(self.rows) else None
+
+    def name_keys(self, keys: Mapping[str, str]) -> None:
+        self.keys = keys
+
     # -- order
 
     def commands(self) -> Mapping[str, str]:
@@ -317,7 +336,8 @@ class Launches(Document):
 
     def status(self) -> list[str]:
         """Count the launches that are left out, and name the order."""
-        parts = [self.left_out] if self.left_out else []
+        parts = [f"values: {self.keys['results']} Results"] if "results" in self.keys else []
+        parts += [self.left_out] if self.left_out else []
         if not self._is_sorted:
             return parts
         return [*parts, f"sorted by {self.order}{', reversed' if self.reversed else ''}"]
@@ -350,7 +370,16 @@ def missing(source: ViewSource) -> str | None:
 
 
 def _open(source: ViewSource, progress: Progress) -> Launches:
-    return Launches(source.kernel.kernel, source.trace, read_parameters(source.trace, source.kernel.index, progress))
+    kernel, parameters = source.kernel.kernel, read_parameters(source.trace, source.kernel.index, progress)
+    return Launches(kernel, source.trace, parameters, _row_at_hand(source))
+
+
+def _row_at_hand(source: ViewSource) -> int | None:
+    """The row of the launch that was chosen, else of that with the newest result; None without any."""
+    if source.launch is not None:
+        return source.launch.row
+    newest = source.kernel.newest_result
+    return None if newest is None else source.trace.results.launch(newest)
 
 
 KIND: Final = ViewKind(
@@ -362,6 +391,7 @@ KIND: Final = ViewKind(
     explanation=(
         "One row per launch: grid, block, kernel parameters, stream, probe memory, and the result file. Launches are"
         " numbered from 0 per process. “Ran unprobed” means that the original kernel ran, and gives the reason.",
+        "Enter selects the launch of a row for all pages of this kernel. Page Results has the values of each launch.",
     ),
     order=0,
     short="Launch",

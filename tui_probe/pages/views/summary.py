@@ -51,6 +51,7 @@ class Summary(Document):
         self.kernel = kernel
         self.row = kernel_snapshot(kernel, source.trace.state.device)
         self.simulated = source.trace.state.simulated
+        self.chosen = None if source.launch is None else source.launch.number
         self.sources = source_files(kernel)
         self.probes = [probed for probed in kernel.by_probe() if probed.probe]
         self.measured = {} if self.simulated else benchmark_times(kernel)
@@ -67,7 +68,7 @@ class Summary(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         """The page; in two columns where it is wide."""
-        findings = kernel_finding_lines(self.results, width, self.keys)
+        findings = kernel_finding_lines(self.results, width, self.keys, self.chosen)
         limit = list(limiter_lines(self.limit_words, width))
         return detail_lines(self.row, width, self._more(), findings, self._asked, limit)
 

@@ -190,6 +190,22 @@ class KernelScreen(PagedScreen):
         """Run the program again, to ask what this kernel's results leave open; first what this page lacks."""
         self._ask(self._view.marked_option() or (f"-p {self._lacking}" if self._lacking else ""))
 
+    def jump_label(self) -> str:
+        """Enter selects a launch in the list of them."""
+        return "select" if self._view.launch_at_cursor() is not None else super().jump_label()
+
+    def action_jump(self) -> None:
+        """Select the launch at the cursor, or open what leads on."""
+        row = self._view.launch_at_cursor()
+        if row is None or self._of is None:
+            super().action_jump()
+            return
+        launch = self._of.trace.launches[row]
+        self.current_selection.pin_launch(replace(self._of, launch=launch))
+        self.show_kernel()
+        value = "all pages show it" if launch.result is not None else "it has no result"
+        self.notice(f"launch {launch.number} is selected; {value}")
+
     def action_worst(self) -> None:
         """Go to the hotspot: of all probes, or of the one that this page is of."""
         self.hotspot_jump.go(self._of if self._shows_newest_results else self.about)

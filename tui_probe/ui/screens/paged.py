@@ -115,6 +115,11 @@ class PagedScreen(ViewScreen):
         """The short word for Enter, where it leads to a page."""
         return page
 
+    def jump_label(self) -> str:
+        """The word for Enter on the current page; "" where it leads nowhere."""
+        page = self._view.target_view()
+        return self.jump_words(page) if page else ""
+
     @abstractmethod
     def title_line(self, cells: int) -> tuple[Line, Line]:
         """Return the left and right text of the first line."""
@@ -238,10 +243,9 @@ class PagedScreen(ViewScreen):
         """Return the keys that leave and lead on, the keys of the page, then those of the screen."""
         commands = self._view.commands()
         own = {key.id: key for key in keys.in_scope("pages")}
-        page = self._view.target_view()
         first = [
             *([own["leave"]] if self.names(own["leave"]) else []),
-            *([replace(own["jump"], footer=self.jump_words(page))] if page else []),
+            *([replace(own["jump"], footer=words)] if (words := self.jump_label()) else []),
             *([own["worst"]] if self.applies(own["worst"]) else []),
         ]
         hidden = _ORDERS if self._sorts else ()  # one key for the order of tables

@@ -58,6 +58,8 @@ class DocumentView(PaneView):
         self._new = True
         """The cursor has not been put at its start yet."""
         self._keys: Mapping[str, str] = {}
+        self._hidden: Spot | None = None
+        """Spot that the shown text lacks: the next text that has it shows it, unless the cursor moves before."""
         self._pending_spot: Spot | None = None
         """Spot of the cursor as soon as there are lines."""
         self._pending_state: DocumentState | None = None
@@ -140,7 +142,7 @@ class DocumentView(PaneView):
         self._moved()
 
     def _moved(self) -> None:
-        self.moved = True
+        self.moved, self._hidden = True, None
         self.changed()
 
     def move(self, step: int) -> None:
@@ -174,7 +176,7 @@ class DocumentView(PaneView):
         """Take over cursor, search and filter of the page of another kernel that was here before."""
         if isinstance(before, DocumentView):
             self.document.take_over(before.document)
-            self._new = False
+            self._new = self.document.launch_row != before.document.launch_row
             self.window.place.top, self.window.place.cursor = before.window.place.top, before.window.place.cursor
             self.lookup.resume(before.lookup)
 
@@ -267,6 +269,8 @@ class DocumentView(PaneView):
     def _keep_line(self, change: Callable[[], None]) -> None:
         """Change what the document shows; the cursor stays at its line of PTX, where there is one."""
         here, above, row = self._spot(), self._ptx_line(), self.window.place.cursor - self.window.top
+        if self._hidden is not None:
+            here, above = self._hidden, None
         change()
         self._lay_out()
         after = self.document.place_of_spot(here, self._cells)
@@ -274,6 +278,7 @@ class DocumentView(PaneView):
             self.desk.notice(words)
         if after is None and above is not None:
             after = self.document.place_of(above, self._cells)
+        self._hidden = here if after is None and here else None
         if after is not None and self.window.chosen is None:
             self.window.place.cursor = after - self.window.pinned
             self.window.place.top = self.window.place.cursor - row
@@ -316,6 +321,10 @@ class DocumentView(PaneView):
     def target(self) -> Spot | None:
         """Return the spot that it shows; None without lines."""
         return self.document.target(self.cursor, self._cells) if self.count else None
+
+    def launch_at_cursor(self) -> int | None:
+        """Return the launch of the line at the cursor."""
+        return self.document.launch_at(self.cursor) if self.count else None
 
     def no_target_reason(self) -> str:
         """Return the document's reason why the line at the cursor has no target."""

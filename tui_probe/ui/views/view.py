@@ -188,6 +188,10 @@ class PaneView:
         del only
         return False
 
+    def launch_at_cursor(self) -> int | None:
+        """Return the row of the launch that Enter selects; None for none."""
+        return None
+
     def opened(self) -> tuple[Path, int] | None:
         """Return trace and index of the kernel that Enter opens from the cursor; None for none."""
         return None
