@@ -12,6 +12,7 @@ from tests.engine.kernels import DATA
 from tests.sass import corpus
 from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.assembler import Assembler
+from tui_probe.engine.grafting import wait_grafts
 from tui_probe.engine.grafting.snippet_store import SnippetStore
 from tui_probe.engine.grafting.wait_grafts import ProbedWaits, graft_waits
 from tui_probe.errors import UnsupportedKernelError
@@ -148,3 +149,12 @@ def test_sums_before_sm_90_wait_for_a_scoreboard_without_pending_work(
         assert summed.wait_mask == 1 << moved.write_barrier
         assert counted.wait_mask == 0
     assert result.registers == target.registers + 2
+
+
+def test_few_uniform_registers_measure_the_sites_that_rank_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = attention()
+    first, *_ = movable_sites(target, wait_sites(target))
+    monkeypatch.setattr(wait_grafts, "_free_uniform", lambda _: set(range(50, 60)))
+    _, waits = grafted(target)
+    assert 0 < len(waits.sites) < 8
+    assert first.at in {wait.at for wait in waits.sites}
