@@ -20,7 +20,7 @@ from tui_probe.probe_files.loading import load_probe
 from tui_probe.sass.flow import FlowGraph
 from tui_probe.sass.graft import Grafted
 from tui_probe.sass.graft_check import refuse_changes
-from tui_probe.sass.scoreboards import pending_scoreboards, wait_sites
+from tui_probe.sass.scoreboards import Producer, WaitSite, pending_scoreboards, wait_sites
 from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.uniform_registers import UNIFORM_REGISTERS
 from tui_probe.sass.wait_choice import choose_group, movable_sites
@@ -153,8 +153,21 @@ def test_sums_before_sm_90_wait_for_a_scoreboard_without_pending_work(
 
 def test_few_uniform_registers_measure_the_sites_that_rank_first(monkeypatch: pytest.MonkeyPatch) -> None:
     target = attention()
-    first, *_ = movable_sites(target, wait_sites(target))
+    ranked = movable_sites(target, wait_sites(target))
     monkeypatch.setattr(wait_grafts, "_free_uniform", lambda _: set(range(50, 60)))
     _, waits = grafted(target)
     assert 0 < len(waits.sites) < 8
-    assert first.at in {wait.at for wait in waits.sites}
+    assert [wait.site for wait in waits.sites] == choose_group(ranked, 0, len(waits.sites))
+
+
+@pytest.mark.parametrize(
+    ("index", "loops", "is_together"),
+    [(15, (1,), True), (25, (1,), False), (5, (1,), False), (5, (), True), (25, (2, 1), False)],
+)
+def test_sites_on_the_way_over_a_back_edge_are_in_another_group(
+    index: int, loops: tuple[int, ...], is_together: bool
+) -> None:
+    copy = Producer(20, "async", is_read=True, from_previous=True)
+    awaited = WaitSite(10, (), "async", (copy,), (1,))
+    other = WaitSite(index, (), "barrier", (), loops)
+    assert (other in choose_group([awaited, other], 0)) is is_together
