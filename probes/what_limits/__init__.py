@@ -64,7 +64,7 @@ class UnitDemand:
 
     @property
     def read(self) -> int | None:
-        """Bytes read from global memory; None where copies by tensor map state no size."""
+        """Bytes read from global memory; None where sizes of copies by tensor map are unknown."""
         return None if self.sums["unsized"] else self.sums["loaded"]
 
     @property
@@ -167,7 +167,7 @@ METRICS: Final = (
     _sum_metric("half_instructions", "fp16 instructions", "half instructions"),
     _sum_metric("memory_instructions", "memory instructions", "memory instructions"),
     _sum_metric("instructions", "issued instructions", "instructions", "lower"),
-    Metric("unsized", "copies by tensor map", read=_sum_reader("unsized"), shown=where_any),
+    Metric("unsized", "copies by tensor map of unknown size", read=_sum_reader("unsized"), shown=where_any),
 )
 
 
@@ -183,7 +183,7 @@ def _memory(found: UnitDemand) -> Iterator[Finding]:
     values = {"read": counted(read, "B"), "written": counted(written, "B"), "sectors": counted(sectors)}
     text = f"{units.size(read)} read, {units.size(written)} written (requested)"
     if read is None or written is None or sectors is None:
-        yield Finding("asked", "memory", f"{text}; sizes of copies by tensor map are unknown", values=values)
+        yield Finding("asked", "memory", f"{text}; sizes of some copies by tensor map are unknown", values=values)
         return
     plain = found.sums["load_sectors"] + found.sums["store_sectors"]
     wasted = _SECTOR * (plain - found.sums["load_ideal"] - found.sums["store_ideal"])

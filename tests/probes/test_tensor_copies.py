@@ -13,7 +13,7 @@ import pytest
 import tui_probe
 from tests.probes.running import SIMULATED_MAPS, result_of
 from tests.probes.tensor_copy import COLUMNS, ROWS
-from tui_probe.probes import gmem_bytes, gmem_sectors
+from tui_probe.probes import gmem_bytes, gmem_sectors, what_limits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,6 +127,14 @@ def test_sectors_are_those_of_rows_of_boxes(tmp_path: Path, tiling: Tiling) -> N
     counts = gmem_sectors.analyse(run(tmp_path, "gmem_sectors", tiling))
     assert (counts.bulk_load_sectors, counts.bulk_store_sectors) == (tiling.sectors, tiling.sectors)
     assert (counts.bulk_copies, counts.unsized_copies) == (2 * int(np.prod(tiling.grid)), 0)
+
+
+def test_what_limits_knows_what_boxes_move(tmp_path: Path) -> None:
+    tiling = TILINGS[3]
+    found = what_limits.analyse(run(tmp_path, "what_limits", tiling))
+    size = tiling.rows * tiling.columns * tiling.element
+    assert (found.read, found.written, found.sums["unsized"]) == (size, size, 0)
+    assert (found.sums["load_sectors"], found.sums["store_sectors"]) == (tiling.sectors, tiling.sectors)
 
 
 def test_copies_without_a_known_layout_have_no_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
