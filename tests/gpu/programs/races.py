@@ -12,19 +12,19 @@ HEAD = """.version 7.0
 .address_size 64
 .visible .entry {name}(.param .u64 out, .param .u64 scratch)
 {{
-.reg .b32 %a, %b, %c, %tid, %block, %warp, %lane, %sum, %step, %other, %here, %work;
+.reg .b32 %a, %b, %c, %thread, %block, %warp, %lane, %sum, %step, %other, %here, %work;
 .reg .b64 %out, %own, %wide, %scratch;
 .reg .pred %p, %q;
 .shared .align 4 .b32 tile[256];
 ld.param.u64 %out, [out];
 ld.param.u64 %scratch, [scratch];
-mov.u32 %tid, %tid.x;
+mov.u32 %thread, %tid.x;
 mov.u32 %block, %ctaid.x;
-shr.u32 %warp, %tid, 5;
-and.b32 %lane, %tid, 31;
-mad.lo.u32 %a, %block, 256, %tid;
+shr.u32 %warp, %thread, 5;
+and.b32 %lane, %thread, 31;
+mad.lo.u32 %a, %block, 256, %thread;
 mad.wide.u32 %own, %a, 4, %out;
-shl.b32 %here, %tid, 2;
+shl.b32 %here, %thread, 2;
 mov.u32 %a, tile;
 add.u32 %here, %here, %a;
 st.shared.u32 [%here], 0;
@@ -64,17 +64,17 @@ def place(expression: str) -> str:
 
 def lower_warp(*, right: bool) -> str:
     wait = SYNC if right else work()
-    return f"""mad.lo.u32 %b, %tid, 3, 1;
+    return f"""mad.lo.u32 %b, %thread, 3, 1;
 st.shared.u32 [%here], %b;
 {wait}
-{place("max.u32 %other, %tid, 32; sub.u32 %other, %other, 32;")}
+{place("max.u32 %other, %thread, 32; sub.u32 %other, %other, 32;")}
 ld.shared.u32 %sum, [%other];"""
 
 
 def tree(*, right: bool) -> str:
     steps = "".join(
-        f"""setp.lt.u32 %q, %tid, {half};
-{place(f"add.u32 %other, %tid, {half}; and.b32 %other, %other, 255;")}
+        f"""setp.lt.u32 %q, %thread, {half};
+{place(f"add.u32 %other, %thread, {half}; and.b32 %other, %other, 255;")}
 ld.shared.u32 %b, [%other];
 ld.shared.u32 %c, [%here];
 add.u32 %c, %b, %c;
@@ -83,13 +83,13 @@ add.u32 %c, %b, %c;
 """
         for half in (128, 64, 32)
     )
-    return f"st.shared.u32 [%here], %tid;\nbar.sync 0;\n{steps}ld.shared.u32 %sum, [%here];"
+    return f"st.shared.u32 [%here], %thread;\nbar.sync 0;\n{steps}ld.shared.u32 %sum, [%here];"
 
 
 def neighbours(*, right: bool) -> str:
-    return f"""st.shared.u32 [%here], %tid;
+    return f"""st.shared.u32 [%here], %thread;
 bar.sync 0;
-{place("add.u32 %other, %tid, 32; and.b32 %other, %other, 255;")}
+{place("add.u32 %other, %thread, 32; and.b32 %other, %other, 255;")}
 ld.shared.u32 %b, [%other];
 {SYNC if right else work()}
 st.shared.u32 [%here], %b;
@@ -113,10 +113,10 @@ ld.shared.u32 %sum, [tile];"""
 
 def tiles(*, right: bool) -> str:
     return "".join(
-        f"""mad.lo.u32 %b, %tid, {turn}, {turn};
+        f"""mad.lo.u32 %b, %thread, {turn}, {turn};
 st.shared.u32 [%here], %b;
 bar.sync 0;
-{place(f"mad.lo.u32 %other, %tid, 7, {turn * 32}; and.b32 %other, %other, 255;")}
+{place(f"mad.lo.u32 %other, %thread, 7, {turn * 32}; and.b32 %other, %other, 255;")}
 ld.shared.u32 %b, [%other];
 mad.lo.u32 %sum, %sum, 3, %b;
 {SYNC if right else work()}
@@ -133,7 +133,7 @@ setp.eq.u32 %q, %lane, 0;
 add.u32 %b, %warp, 5;
 @%q st.shared.u32 [%other], %b;
 {SYNC if right else work()}
-setp.ne.u32 %q, %tid, 0;
+setp.ne.u32 %q, %thread, 0;
 @%q bra {label};
 {sums}{label}:"""
 
@@ -142,7 +142,7 @@ def message(*, right: bool) -> str:
     """Block 0 writes a number that block 1 reads."""
     spin, done = f"$M{next(labels)}", f"$M{next(labels)}"
     wait = f"{spin}:\nld.acquire.gpu.global.u32 %b, [%scratch+4];\nsetp.eq.u32 %p, %b, 0;\n@%p bra {spin};"
-    return f"""setp.ne.u32 %q, %tid, 0;
+    return f"""setp.ne.u32 %q, %thread, 0;
 @%q bra {done};
 setp.eq.u32 %q, %block, 0;
 @%q st.global.u32 [%scratch], 41;
@@ -158,7 +158,7 @@ def last_writer(*, right: bool) -> str:
     store = "red.global.max.u32 [%scratch], %b;" if right else "st.global.u32 [%scratch], %b;"
     skip = f"$L{next(labels)}"
     return f"""{staggered()}
-setp.ne.u32 %q, %tid, 0;
+setp.ne.u32 %q, %thread, 0;
 @%q bra {skip};
 add.u32 %b, %block, 1;
 {store}
@@ -181,9 +181,9 @@ def flag(*, right: bool) -> str:
     stores = ["st.volatile.shared.u32 [tile+64], 9;", "st.volatile.shared.u32 [tile+128], 1;"]
     first, second = stores if right else reversed(stores)
     spin, reader, done = (f"$F{next(labels)}" for _ in range(3))
-    return f"""setp.eq.u32 %q, %tid, 32;
+    return f"""setp.eq.u32 %q, %thread, 32;
 @%q bra {spin};
-setp.ne.u32 %q, %tid, 0;
+setp.ne.u32 %q, %thread, 0;
 @%q bra {done};
 {first}
 membar.cta;
