@@ -175,6 +175,15 @@ f, w = function(module(), "add__8"), word()
 for _ in range(3): launch(f, w)
 time.sleep(0.1)
 """
+CHECKED = """
+context()
+f, memory = function(module(), "add__8"), c_uint64()
+for n in range(3):
+    launch(f, word())
+    call("cuMemAlloc_v2", byref(memory), c_size_t(100 + n))
+    launch(f, word())
+    call("cuMemFree_v2", memory)
+"""
 KEPT = """
 context()
 import ctypes
@@ -298,6 +307,11 @@ def _watched(engine: Engine, _folder: Path) -> dict[str, str]:
     return {"TUI_PROBE_WATCHDOG": "20"}
 
 
+def _checked(engine: Engine, _folder: Path) -> dict[str, str]:
+    engine.added, engine.maps, engine.storage = 2, "1,16", ["allocations"]
+    return {"TUI_PROBE_ALLOCATIONS": "1"}
+
+
 def _slow(engine: Engine, _folder: Path) -> dict[str, str]:
     def answer(directory: Path, name: str) -> str:
         time.sleep(0.1)
@@ -339,6 +353,7 @@ SCENARIOS = (
     Scenario("emptied", {}, command=(sys.executable, "-c", EMPTIED)),
     Scenario("watched", {}, _watched, script=WATCHED),
     Scenario("tensor maps", {"STUB_TENSOR_MAPS": "1"}, script=MAPPED),
+    Scenario("allocations", {}, _checked, script=CHECKED),
     Scenario("kept", {"TUI_PROBE_KEEP_LAUNCH": "add@1"}, script=KEPT),
     Scenario("kept machine code", {"TUI_PROBE_KEEP_LAUNCH": "constant@0"}, _code, script=MACHINE_CODE),
     Scenario("contexts", {"TUI_PROBE_NOTES": "/dev/null"}, script=CONTEXTS),

@@ -69,6 +69,9 @@ class DeviceMaps:
     ) -> None:
         self.detail = detail
         self.launched, self.block, self.sample = grid, block, sample
+        last = 2**64 - 1
+        table = np.array([1, 0, 0, 0, last, last, last], np.uint64)
+        self._allocations = [table.view(np.uint8)] if probe.reads_allocations else []
         self.grid = grid if sample is None else (len(sample),)
         self.blocks, self.threads = int(np.prod(self.grid)), int(np.prod(block))
         self.warps = -(-self.threads // 32)
@@ -97,7 +100,7 @@ class DeviceMaps:
     def arguments(self) -> list[Any]:
         """The arguments behind the kernel's own."""
         launch = [np.uint64(LAUNCH)] if any(storage.layout is Layout.RESIDENT for _, storage, _ in self._maps) else []
-        return [*(memory for _, _, memory in self._maps), *self._caps, *launch, *self._sample()]
+        return [*(memory for _, _, memory in self._maps), *self._caps, *launch, *self._allocations, *self._sample()]
 
     def _sample(self) -> list[Any]:
         if self.sample is None:

@@ -122,7 +122,7 @@ def without_insertions(text: str) -> str:
             lines.append(line.partition(REPLACED_MARK)[2])
         elif INSERTED_MARK not in line:
             lines.append(line)
-    return re.sub(r",?\s*\.param \.u64 tp_(?:map|cap|launch|variable|state)_[\w$]*", "", "\n".join(lines))
+    return re.sub(r",?\s*\.param \.u64 tp_(?:map|cap|launch|allocations|variable|state)_[\w$]*", "", "\n".join(lines))
 
 
 def words(text: str) -> list[str]:

@@ -850,6 +850,12 @@ API int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t size, void *stream)
     memcpy(to, (void *)(uintptr_t)from, size);
     return 0;
 }
+API int cuMemcpyHtoDAsync_v2(u64 to, const void *from, size_t size, void *stream)
+{
+    (void)stream;
+    memcpy((void *)(uintptr_t)to, from, size);
+    return 0;
+}
 API int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t size, void *stream)
 {
     record("copy %s", stream == (void *)2 ? "thread" : stream ? "stream" : "null");

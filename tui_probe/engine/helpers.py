@@ -14,9 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.bounds import BOUNDS_HELPERS, bounds_lines, bounds_register
 from tui_probe.engine.kernel import register_type
 from tui_probe.engine.tensor_maps import BoxLines
 from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_model.probe import OUTSIDE_HELPER
 from tui_probe.ptx.instruction_facts import TYPE_BYTES, access_bytes, fragment_bytes, multiply_adds
 from tui_probe.ptx.printer import print_operand
 from tui_probe.ptx.tree import Element, Immediate, Instruction, Memory, Operand, Register, Sum, Symbol, Vector
@@ -179,6 +181,8 @@ class Helpers:
             return self._finite_inputs()
         if helper in NONFINITE_HELPERS:
             return self._nonfinite(helper)
+        if helper in BOUNDS_HELPERS:
+            return self._bounds(helper)
         if helper == "ADDR":
             return self._address(self._global_operand(), helper)
         index = _OPERANDS[helper]
@@ -200,7 +204,26 @@ class Helpers:
         """Return whether a snippet applies here: one that uses NONFINITE does only where numbers are stored."""
         if "FINITE" in snippet.helpers and self._inputs() is None:
             return False
+        if snippet.helpers & BOUNDS_HELPERS and not self._has_bounds():
+            return False
         return not snippet.helpers & NONFINITE_HELPERS or self._find_nonfinite() is not None
+
+    def _has_bounds(self) -> bool:
+        """Return whether an access goes through a pointer and has a known size: that to a variable is within it."""
+        try:
+            operand = self._global_operand()
+            return isinstance(operand, Memory) and isinstance(operand.base, Register) and bool(self._bytes())
+        except UnsupportedKernelError:
+            return False
+
+    def _bounds(self, helper: str) -> HelperValue:
+        """What the table of allocations has at an access; OUTSIDE looks it up."""
+        register, kind = bounds_register(helper, self._names)
+        if helper != OUTSIDE_HELPER:
+            return HelperValue(register, kind)
+        address, size = self._address(self._global_operand(), "ADDR"), self._bytes()
+        lines = [*address.lines, *size.lines, *bounds_lines(address.operand, size.operand, self._names)]
+        return HelperValue(register, kind, lines, address.sources | size.sources)
 
     def _inputs(self) -> list[tuple[str, Elements]] | None:
         return self._kernel.value_types(self._function).of_inputs(self._instruction)

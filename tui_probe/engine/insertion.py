@@ -321,6 +321,7 @@ def build_probed_ptx(
         replay_hazard(kernel),
         sampled=sampled,
         independent=not blocks_may_wait([kernel.entry, *kernel.functions]),
+        reads_allocations=probe.reads_allocations,
         note=note or (no_match_reason(probe, kernel) if inserted.in_vain else None),
     )
     return ProbedPtx(kernel.edited(edits), info, inserted.notes)

@@ -31,6 +31,7 @@ def kernel_info(
     *,
     sampled: bool = False,
     independent: bool = False,
+    reads_allocations: bool = False,
     note: Reason | None = None,
     way: Sequence[str] = (),
 ) -> str:
@@ -46,7 +47,8 @@ def kernel_info(
     ``pruned.ptx``; ``callback NAME``; ``global NAME`` for each variable that the probed kernel shares with the original
     module, in parameter order; ``no-replay REASON`` if it must not run a second time; ``blocks sampled`` if only blocks
     of a sample are probed, which two more parameters before those of variables tell; ``blocks independent`` if no block
-    can wait for another one, so that they need not be on the device at the same time; ``note REASON`` if there is
+    can wait for another one, so that they need not be on the device at the same time; ``allocations`` if the table of
+    allocations is a parameter, before those of the sample; ``note REASON`` if there is
     something that a user should know of this kernel. Reasons end with their code, as in logs. ``way`` are the lines of
     a kernel that was probed in machine code: see ``grafts``.
     """
@@ -60,6 +62,7 @@ def kernel_info(
     lines += [f"no-replay {no_replay.written}"] if no_replay else []
     lines += ["blocks sampled"] if sampled else []
     lines += ["blocks independent"] if independent else []
+    lines += ["allocations"] if reads_allocations else []
     lines += [f"{_NOTE_PREFIX}{note.written}"] if note else []
     lines += way
     return "\n".join(lines) + "\n"

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.bounds import BOUNDS_HELPERS
 from tui_probe.engine.helpers import BOX_HELPERS
 from tui_probe.engine.helpers import NONFINITE_HELPERS as NONFINITE
 from tui_probe.errors import ProbeFileError, PtxError
@@ -43,6 +44,7 @@ SNIPPET_HELPERS: Final = (
     | {BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER, WAIT_HELPER, LONGEST_HELPER, LAUNCH_HELPER}
     | NONFINITE
     | BOX_HELPERS
+    | BOUNDS_HELPERS
 )
 
 _PARSE_FRAME: Final = (".version 8.0\n.target sm_80\n.address_size 64\n.entry snippet()\n{\n", "\n}\n")

@@ -17,6 +17,8 @@ BLOCK: Final = "block"
 """Stands for an opcode in the position of basic blocks."""
 SOURCE: Final = "source"
 """The opcode that stands for lines of source in a position; no instruction has it."""
+OUTSIDE_HELPER: Final = "OUTSIDE"
+"""True where an access is not within an allocation of the program that the hook knows."""
 LOOP: Final = "loop"
 """Stands for an opcode in the position of the first blocks of loops."""
 PHASE: Final = "phase"
@@ -348,6 +350,12 @@ class Probe:
     def needs_machine_code(self) -> bool:
         """True if PTX does not show what it is at."""
         return any(position.is_wait for point in self.points for position in point.positions)
+
+    @property
+    def reads_allocations(self) -> bool:
+        """True if it compares addresses with the allocations of the program."""
+        snippets = (snippet for point in self.points for snippet in (point.before, point.after) if snippet)
+        return any(OUTSIDE_HELPER in snippet.helpers for snippet in snippets)
 
     @property
     def has_lean_form(self) -> bool:

@@ -78,6 +78,8 @@ RESIDENT_SMS: Final = 256
 
 LAUNCH_PARAMETER: Final = ("launch", "number")
 """The parameter of a kernel with resident records that identifies the launch in them."""
+ALLOCATIONS_PARAMETER: Final = ("allocations", "table")
+"""The parameter with the address of the table of allocations: ``hook/src/memory/allocation_table.h``."""
 
 
 class Layout(Enum):
@@ -177,10 +179,13 @@ def map_slots(probe: Probe, sites: Mapping[str, Sequence[int]]) -> list[MapSlot]
 
 
 def probe_parameters(probe: Probe) -> list[tuple[str, str]]:
-    """Parameters added to a probed kernel, (purpose, name of the map): addresses, capacities, the launch's number."""
+    """Parameters added to a probed kernel, (purpose, name of the map): addresses, capacities, the launch's number, the
+    table of allocations.
+    """
     addresses = [("map", own_map.name) for own_map in probe.maps]
     caps = [("cap", own_map.name) for own_map in probe.maps if own_map.cap is None]
-    return addresses + caps + ([LAUNCH_PARAMETER] if probe.is_resident else [])
+    launch = [LAUNCH_PARAMETER] if probe.is_resident else []
+    return addresses + caps + launch + ([ALLOCATIONS_PARAMETER] if probe.reads_allocations else [])
 
 
 def storage_of(probe: Probe, own_map: Map) -> Storage:

@@ -101,8 +101,11 @@ class ValueTypes:
     def of_inputs(self, instruction: Instruction) -> list[tuple[str, Elements]] | None:
         """The registers of floating-point numbers that arithmetic reads, each with the numbers in it.
 
-        A product that ptxas may fuse is replaced by its factors; None if they are not known.
+        A product that ptxas may fuse is replaced by its factors; None if they are not known, or if a part of a vector
+        is read.
         """
+        if any(isinstance(value, Register) and value.selector for value in _flat_operands(instruction.operands[1:])):
+            return None
         inputs: list[tuple[str, Elements]] = []
         for name, elements in self._read(instruction):
             factors = self.fused.factors(name) if name in self.fused else [name]

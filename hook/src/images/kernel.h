@@ -132,6 +132,7 @@ struct kernel_probe {
     struct map *maps;
     bool sampled; /* only the blocks of the sample measure; the hook passes the sample */
     bool independent; /* no block can wait for another one, as the engine says */
+    bool reads_allocations; /* the hook passes the table of allocations */
     bool detail; /* all records are saved of maps that could be reduced */
     bool dynamic; /* some map has no cap of its own */
     bool resident; /* its maps are in the table that the watchdog reads; see resident.h */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocation_table.h"
 #include "layout.h"
 #include "probed_launch.h"
 #include "reasons.h"
@@ -117,10 +118,12 @@ const struct reason *arguments_fill(struct arguments *arguments, const struct la
 {
     const struct kernel *kernel = probe->kernel;
     size_t n = kernel->n_parameters, added = 0;
-    CUdeviceptr table = 0;
+    CUdeviceptr table = 0, allocations = 0;
     const struct reason *reason = arguments_originals(arguments, launch, kernel);
     if (!reason && probe->resident)
         reason = resident_table(variant->pool, probe, &table);
+    if (!reason && probe->reads_allocations)
+        reason = allocation_table(variant, probe->n_globals, &allocations);
     if (reason)
         return reason;
     for (size_t i = 0; i < probe->n_maps; i++) {
@@ -141,6 +144,8 @@ const struct reason *arguments_fill(struct arguments *arguments, const struct la
             arguments->addresses[added++] = launch->capacities->of[i];
     if (probe->resident)
         arguments->addresses[added++] = launch->number;
+    if (probe->reads_allocations)
+        arguments->addresses[added++] = allocations;
     added += sampling(launch, probe, arguments->addresses + added);
     for (size_t i = 0; i < probe->n_globals; i++)
         arguments->addresses[added++] = variant->globals[i];

@@ -45,6 +45,7 @@ static size_t added(const struct kernel_probe *probe, const struct variant *vari
 {
     size_t n = probe->n_globals + (probe->sampled || variant->sampled ? SAMPLING_PARAMETERS : 0);
     n += probe->resident;
+    n += probe->reads_allocations;
     for (size_t i = 0; i < probe->n_maps; i++)
         n += (probe->maps[i].layout != MAP_COUNTS) + (probe->maps[i].cap == 0);
     return n;

@@ -9,17 +9,31 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct allocation *allocations;
+static struct allocation *freed; /* the latest first */
+static uint64_t version = 1;
 static atomic_bool mapping_seen;
 
-/* Only kernels that run again, here or in another process, need to know what they may reach. */
-static bool is_listed(void)
+enum { MOST_FREED = 1024 };
+
+/* Forgets memory that was freed and is now within an allocation, and what was freed long ago. */
+static void forget_freed(CUdeviceptr start, size_t size)
 {
-    return settings.benchmark || settings.replays || settings.n_kept;
+    size_t n = 0;
+    for (struct allocation **at = &freed; *at;) {
+        struct allocation *allocation = *at;
+        const bool apart = allocation->memory >= start + size || allocation->memory + allocation->size <= start;
+        if (apart && n++ < MOST_FREED) {
+            at = &allocation->next;
+            continue;
+        }
+        *at = allocation->next;
+        free(allocation);
+    }
 }
 
 void allocations_add(enum allocation_kind kind, CUdeviceptr memory, size_t size)
 {
-    struct allocation *allocation = is_listed() && memory ? calloc(1, sizeof *allocation) : NULL;
+    struct allocation *allocation = settings.lists_allocations && memory ? calloc(1, sizeof *allocation) : NULL;
     if (!allocation)
         return;
     allocation->kind = kind;
@@ -27,8 +41,10 @@ void allocations_add(enum allocation_kind kind, CUdeviceptr memory, size_t size)
     allocation->size = size;
     REAL_OR_NOT_FOUND(cuCtxGetCurrent, &allocation->context);
     pthread_mutex_lock(&mutex);
+    forget_freed(memory, size);
     allocation->next = allocations;
     allocations = allocation;
+    version++;
     pthread_mutex_unlock(&mutex);
 }
 
@@ -55,7 +71,7 @@ static bool is_leaving(const struct allocation *allocation, const void *context)
 
 static void remove_all(bool (*matches)(const struct allocation *allocation, const void *wanted), const void *wanted)
 {
-    if (!is_listed())
+    if (!settings.lists_allocations)
         return;
     pthread_mutex_lock(&mutex);
     for (struct allocation **at = &allocations; *at;) {
@@ -65,8 +81,11 @@ static void remove_all(bool (*matches)(const struct allocation *allocation, cons
             continue;
         }
         *at = allocation->next;
-        free(allocation);
+        allocation->next = freed;
+        freed = allocation;
+        version++;
     }
+    forget_freed(0, 0);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -118,6 +137,16 @@ const struct allocation *allocations_lock(void)
     return allocations;
 }
 
+const struct allocation *allocations_freed(void)
+{
+    return freed;
+}
+
+uint64_t allocations_version(void)
+{
+    return version;
+}
+
 void allocations_unlock(void)
 {
     pthread_mutex_unlock(&mutex);
@@ -135,4 +164,5 @@ void allocations_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);
     allocations = NULL;
+    freed = NULL;
 }

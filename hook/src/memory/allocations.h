@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "cuda_abi.h"
 
@@ -36,6 +37,12 @@ bool allocations_any_mapping(void);
 /* The list is locked between these two. */
 const struct allocation *allocations_lock(void);
 void allocations_unlock(void);
+
+/* Memory that was freed last, the list being locked: nothing of it is allocated now. */
+const struct allocation *allocations_freed(void);
+
+/* Another number after each change, the list being locked; never 0. */
+uint64_t allocations_version(void);
 
 /* The allocation that ADDRESS is in, the list being locked. */
 const struct allocation *allocations_find(CUdeviceptr address);

@@ -239,6 +239,8 @@ static const struct reason *read_rest(struct reader *reader, struct kernel_probe
             return reason(HOST_MEMORY);
         if (strcmp(line, "blocks sampled") == 0)
             probe->sampled = true;
+        if (strcmp(line, "allocations") == 0)
+            probe->reads_allocations = true;
         if (strcmp(line, "blocks independent") == 0)
             probe->independent = true;
         if (strncmp(line, "note ", 5) == 0 && !probe->note)
@@ -286,7 +288,7 @@ static const struct reason *read_all(struct reader *reader, struct kernel_probe 
     const struct reason *reason = read_rest(reader, probe);
     if (reason)
         return reason;
-    if (parameters + probe->n_maps + SAMPLING_PARAMETERS + probe->n_globals >= KERNEL_ARGUMENTS_LIMIT)
+    if (parameters + probe->n_maps + LAUNCH_PARAMETERS + probe->n_globals >= KERNEL_ARGUMENTS_LIMIT)
         return too_many_parameters();
     return NULL;
 }

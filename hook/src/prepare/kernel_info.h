@@ -6,9 +6,10 @@
 #include <stddef.h>
 
 #include "kernel.h"
+#include "sampling.h"
 
 /* Parameters, maps and globals together: what one launch passes. */
-enum { KERNEL_ARGUMENTS_LIMIT = 512 };
+enum { KERNEL_ARGUMENTS_LIMIT = 512, LAUNCH_PARAMETERS = SAMPLING_PARAMETERS + 2 }; /* a number, allocations */
 
 /* As kernel.info and event.log spell it. */
 const char *way_name(enum way way);

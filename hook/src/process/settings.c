@@ -212,6 +212,8 @@ void settings_read(void)
     settings.under_ncu = getenv("NV_NSIGHT_INJECTION_PORT_BASE") != NULL; /* ncu gives it to what it starts */
     settings.times = !settings.under_ncu && !says("TUI_PROBE_TIMES", "0");
     settings.machine_code = read_machine_code();
+    settings.lists_allocations =
+        settings.benchmark || settings.replays || settings.n_kept || says("TUI_PROBE_ALLOCATIONS", "1");
     settings.needs_machine_code = says("TUI_PROBE_NEEDS_SASS", "1");
     settings.graft_faults = text("TUI_PROBE_GRAFT_FAULTS");
     settings.empty_kernels = text("TUI_PROBE_EMPTY_KERNELS");

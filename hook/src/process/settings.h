@@ -64,6 +64,7 @@ struct settings {
     struct kept_choice kept[MOST_KEPT];
     size_t n_kept;
     uint64_t max_kept_bytes; /* of their memory, before and after; CONTROL_NO_LIMIT: any */
+    bool lists_allocations; /* kernels run again, here or in another process, or a probe checks their accesses */
     bool memusage; /* launches are sized, not probed */
     bool detail; /* maps are not reduced */
     enum machine_code_choice machine_code;

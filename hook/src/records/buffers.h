@@ -74,6 +74,9 @@ struct pool {
     CUevent event;
     CUdeviceptr resident; /* the table of resident maps; 0: there is none yet */
     size_t resident_size;
+    CUdeviceptr allocations, allocations_table; /* the ring of tables of allocations, and the last one in it */
+    size_t allocations_at;
+    uint64_t allocations_version; /* of the last table; 0: none, or it has variables of one kernel */
     uint8_t *staging; /* pinned */
     size_t staging_size;
 };

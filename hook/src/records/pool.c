@@ -260,6 +260,8 @@ void pool_abandon(struct pool *pool)
 {
     pool->context = NULL;
     pool->resident = 0;
+    pool->allocations = 0;
+    pool->allocations_version = 0;
     pool->fault = reason(CONTEXT_DESTROYED);
     if (pool->current)
         chunk_drop(&pool->current);

@@ -162,6 +162,8 @@ class Grafter:
         Raises UnsupportedKernelError, ImageError and ToolchainError.
         """
         refuse_architecture(cubin.arch)
+        if self._probe.reads_allocations:
+            raise UnsupportedKernelError(because("graft-snippet", what="a search of the allocations"))
         target = GraftTarget.of(cubin, name)
         lines: dict[str, list[int]] = {}
         sites: list[SassSite] = []

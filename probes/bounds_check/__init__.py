@@ -1,0 +1,218 @@
+"""Accesses of a launch to global memory that are not within an allocation of the program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.errors import TraceError
+from tui_probe.probekit.finding import Finding, counted, place
+from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
+from tui_probe.probekit.metric import Metric, where_known
+from tui_probe.probekit.probe import Probe, Question
+from tui_probe.records.probed_sites import probed_sites
+from tui_probe.trace.launch_shape import WARP_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.probed_sites import ProbedSites
+    from tui_probe.trace.launch_shape import Dim3
+    from tui_probe.trace.results import Result
+    from tui_probe.trace.source_lines import SourceLine
+
+RECORD: Final = np.dtype(
+    [(name, "<u8") for name in ("time", "address", "below", "limit", "above")]
+    + [(name, "<u4") for name in ("clock", "line", "lane", "bytes")]
+)
+"""Record per access outside."""
+FREED: Final = 1 << 31
+PADDING: Final = 512
+"""The driver begins each allocation at a multiple of these bytes: none has those behind another one's last byte."""
+NULL_PAGES: Final = 1 << 16
+"""Addresses below are those of a null pointer with an index."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideAccess:
+    """One access. ``below`` and ``limit`` are start and end of the allocation at or below it, ``above`` the next start.
+
+    ``block`` and ``thread`` are indices as in CUDA, (x, y, z).
+    """
+
+    block: Dim3
+    thread: Dim3
+    address: int
+    bytes: int
+    below: int
+    limit: int
+    above: int
+    is_freed: bool
+    line: int
+    opcode: str
+    source: SourceLine | None
+
+    @property
+    def fault(self) -> str:
+        """``null pointer``, ``use after free``, ``out of bounds``, or "" for unknown memory."""
+        if self.address < NULL_PAGES:
+            return "null pointer"
+        if self.is_freed and self.address < self.limit:
+            return "use after free"
+        is_near = self.limit and self.address < -(-self.limit // PADDING) * PADDING
+        return "out of bounds" if is_near and not self.is_freed else ""
+
+    @property
+    def where(self) -> str:
+        """The nearest allocation, in words."""
+        size, past = self.limit - self.below, self.address - self.limit
+        allocation = f"{units.size(size)} at {self.below:#x}"
+        if self.address < NULL_PAGES or not self.limit:
+            return f"{self.address:#x}"
+        if past < 0:
+            freed = ", which was freed" if self.is_freed else ""
+            return f"{self.address:#x}, byte {self.address - self.below} of {allocation}{freed}"
+        if self.above - self.address < past:
+            return f"{self.address:#x}, {units.count(self.above - self.address)} bytes before {self.above:#x}"
+        return f"{self.address:#x}, {units.count(past)} bytes past {allocation}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The accesses of one launch that were kept, in the order of time, of ``total``."""
+
+    total: int
+    accesses: tuple[OutsideAccess, ...]
+    threads_missing: int = 0
+
+    @property
+    def faults(self) -> list[OutsideAccess]:
+        """The accesses that are wrong; the others are to unknown memory."""
+        return [access for access in self.accesses if access.fault]
+
+
+def analyse(result: Result, folder: Path | None = None) -> Bounds:
+    """The accesses of a launch; ``folder`` is its kernel's. TraceError if map 0 holds no records of bounds_check."""
+    records, attempts = result.records(0, RECORD), result.attempts(0)
+    kept, totals = result.kept(0), result.totals(0)
+    if attempts is None or kept is None or totals is None or result.sections[0].level != "warp":
+        raise TraceError(f"{result.path}: its records are not those of bounds_check")
+    known = probed_sites(folder)
+    block, warp, number = np.nonzero(np.arange(records.shape[2]) < kept[:, :, np.newaxis])
+    record = records[block, warp, number]
+    order = np.lexsort((warp, block, record["clock"], record["time"])).tolist()
+    return Bounds(totals[1], tuple(_access(result, record[i], int(block[i]), int(warp[i]), known) for i in order))
+
+
+def _access(result: Result, record: np.void, block: int, warp: int, known: ProbedSites) -> OutsideAccess:
+    line, size = int(record["line"]), int(record["bytes"])
+    opcodes = {instruction.line: instruction.opcode for instruction in known.instructions()}
+    return OutsideAccess(
+        block=_index(result.blocks[block], result.header.grid),
+        thread=_index(warp * WARP_SIZE + int(record["lane"]), result.header.block),
+        address=int(record["address"]),
+        bytes=size % FREED,
+        below=int(record["below"]),
+        limit=int(record["limit"]),
+        above=int(record["above"]),
+        is_freed=size >= FREED,
+        line=line,
+        opcode=opcodes.get(line, ""),
+        source=known.ptx_line(line),
+    )
+
+
+def _index(linear: int, extent: Dim3) -> Dim3:
+    """The index (x, y, z) of a linear number in a grid or block."""
+    x, y, _ = extent
+    return linear % x, linear // x % y, linear // (x * y)
+
+
+def _text(index: Dim3) -> str:
+    return ", ".join(map(str, index))
+
+
+def _first_line(bounds: Bounds) -> int | None:
+    return bounds.faults[0].line if bounds.faults else None
+
+
+def _first_block(bounds: Bounds) -> int | None:
+    return bounds.faults[0].block[0] if bounds.faults else None
+
+
+def _first_thread(bounds: Bounds) -> int | None:
+    return bounds.faults[0].thread[0] if bounds.faults else None
+
+
+METRICS: Final = (
+    Metric("total", "accesses outside", better="lower", standalone_title="accesses outside of known allocations",
+           ideal=lambda _: 0),
+    Metric("first_line", "first fault at PTX line", place=True, over_launches="none", read=_first_line,
+           shown=where_known),
+    Metric("first_block_x", "first fault in block x", place=True, over_launches="none", read=_first_block,
+           shown=where_known),
+    Metric("first_thread_x", "first fault in thread x", place=True, over_launches="none", read=_first_thread,
+           shown=where_known),
+)  # fmt: skip
+
+
+def findings(of: ProbeResult, bounds: Bounds) -> Iterator[Finding]:
+    """The first fault of each line, then the first access to unknown memory."""
+    del of
+    by_line = {access.line: access for access in reversed(bounds.faults)}
+    for access in sorted(by_line.values(), key=bounds.faults.index):
+        text = (
+            f"{access.opcode or 'access'} at {place(access.line, access.source)} by block ({_text(access.block)})"
+            f" thread ({_text(access.thread)}): {access.bytes} bytes at {access.where}"
+        )
+        values = {"address": counted(access.address), "accesses": counted(bounds.total, ideal=0)}
+        yield Finding("fault", access.fault, text, "lines", access.line, True, values=values, brief=access.fault,
+                      wrong_result=True)  # fmt: skip
+    unknown = next((access for access in bounds.accesses if not access.fault), None)
+    if unknown is not None:
+        text = f"memory that the hook has not seen is accessed, first at {place(unknown.line, unknown.source)}"
+        yield Finding("unknown", "unknown memory", f"{text}: {unknown.where}", "lines", unknown.line)
+    if not bounds.total:
+        yield Finding("none", "bounds", "each access is within an allocation", "lines")
+
+
+def _rows(of: ProbeResult, bounds: Bounds) -> LineRows:
+    del of
+    rows = [
+        LineRow(
+            access.line,
+            access.source,
+            {
+                "fault": access.fault or "unknown memory",
+                "block": _text(access.block),
+                "thread": _text(access.thread),
+                "address": access.where,
+            },
+        )
+        for access in bounds.accesses
+    ]
+    return LineRows(rows, [f"{units.counted(bounds.total, 'warp access')} outside; listed: the first of each warp"])
+
+
+LINES: Final = LineSpec(
+    (LineMeasure("fault", "first"), LineMeasure("block"), LineMeasure("thread"), LineMeasure("address")),
+    "fault",
+    _rows,
+)
+PROBES: Final = (
+    Probe(
+        name="bounds_check",
+        analyse=lambda of: analyse(of.result, of.kernel.folder),
+        metrics=METRICS,
+        question=Question(
+            "out of bounds", "which access is outside of its allocation?", 36, r"\b(ld|st)\b", of_program=True
+        ),
+        findings=findings,
+        lines=LINES,
+    ),
+)

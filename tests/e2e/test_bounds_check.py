@@ -1,0 +1,54 @@
+"""``-p bounds_check`` finds accesses outside of the allocations that the hook lists."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.e2e.conftest import Tool
+from tui_probe.probes.bounds_check import Bounds, analyse
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.results import read_result
+
+PROGRAM = Path(__file__).parents[1] / "gpu" / "programs" / "outside.py"
+Fault = tuple[str, str, int, int, int]
+"""Kernel, kind, block, thread, bytes."""
+
+
+def planted_in(output: str) -> list[Fault]:
+    """The accesses that the program says it made."""
+    rows = [line.split("\t") for line in output.splitlines()]
+    return [(name, kind, int(block), int(thread), int(size)) for name, kind, block, thread, size, _ in rows]
+
+
+def launches_of(folder: Path) -> list[tuple[str, Bounds]]:
+    """The kernel of each launch, and its accesses."""
+    trace = open_trace(folder)
+    analysed = []
+    for launch in trace.launches:
+        path = None if launch.result is None else trace.results.path(launch.result)
+        if path is not None:
+            kernel = trace.kernels[launch.kernel]
+            analysed.append((kernel.name, analyse(read_result(path), kernel.folder)))
+    return analysed
+
+
+def found_in(folder: Path) -> list[Fault]:
+    """The accesses that the probe found."""
+    return [
+        (name, access.fault, access.block[0], access.thread[0], access.bytes)
+        for name, bounds in launches_of(folder)
+        for access in bounds.accesses
+    ]
+
+
+def test_planted_accesses_are_found_with_thread_and_allocation(tool: Tool) -> None:
+    options = ("-p", "bounds_check", "--launches=all", "--wait", "--no-check")
+    result, trace = tool.run([sys.executable, str(PROGRAM), "ld.global.v4.u32"], *options)
+    assert result.returncode == 0, result.stderr
+    planted = planted_in(result.stdout)
+    assert len(planted) == 2
+    assert found_in(trace) == planted
+    access = launches_of(trace)[0][1].accesses[0]
+    assert (access.limit - access.below, access.address - access.limit, access.opcode) == (1000, 8, "ld.global.v4.u32")
+    assert access.where.endswith(f"8 bytes past 1.00 kB at {access.below:#x}")
