@@ -16,7 +16,7 @@ from tui_probe.simgpu.executor.checks.byte_states import CHANGE_ALLOCATED, CHANG
 from .device import BASE, Device, compiled
 
 if TYPE_CHECKING:
-    from tui_probe.simgpu.executor.checks.findings import AccessPlace, Fault
+    from tui_probe.simgpu.executor.checks.accesses import AccessPlace, Fault
 
 GUARD = 256
 HEAD = """.version 8.0

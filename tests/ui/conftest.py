@@ -101,7 +101,7 @@ def _one_frame_per_step(monkeypatch: pytest.MonkeyPatch) -> None:
 def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames come with ``refresh`` and ``tick`` only, and all traces and findings with one of them; messages stay, and
     a second interrupt comes in time: however busy the machine is."""
-    for module in ("live.live_frames", "screens.paged", "screens.home"):
+    for module in ("live.live_bars", "screens.paged", "screens.home"):
         monkeypatch.setattr(f"tui_probe.ui.{module}.INTERVAL", 3600.0)
     monkeypatch.setattr("tui_probe.ui.ending.SECOND_INTERRUPT", 3600.0)
     monkeypatch.setattr(ViewScreen.notice, "__defaults__", (3600.0,))

@@ -7,7 +7,7 @@ import re
 from tests.golden import TESTS
 from tui_probe.draw.spans import plain
 from tui_probe.ui.keys import TABLE, in_scope, shown
-from tui_probe.ui.widgets.bars import key_line
+from tui_probe.ui.widgets.pane import key_line
 
 LISTS_OF_KEYS = {"help.txt", "hints.txt", "palette.txt"}
 HINTS = {f"{shown(key.keys[0])} {key.footer}" for key in TABLE if key.footer}

@@ -379,7 +379,7 @@ async def test_low_bandwidth_halves_the_frames(session: Session) -> None:
 
 
 async def test_a_failure_of_the_feed_ends_the_screen(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.ui.live.live_frames.INTERVAL", 0.05)
+    monkeypatch.setattr("tui_probe.ui.live.live_bars.INTERVAL", 0.05)
     apps = []
 
     async def fail() -> None:

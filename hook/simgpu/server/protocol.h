@@ -27,7 +27,7 @@
  *               cooperative grid (0: it is none), BYTES parameters, u32 changes of memory since the last launch, each:
  *               u32 kind (1 allocated, 2 initialised, 3 freed, 4 forget all), u64 address, u64 bytes
  *   OK          u64 cycles from start to end, u64 instructions executed by warps, BYTES what threads printed,
- *               u32 findings, a TEXT each: JSON of a kernel's fault (tui_probe/simgpu/executor/checks/findings.py)
+ *               u32 findings, a TEXT each: JSON of a kernel's fault (tui_probe/simgpu/executor/checks/accesses.py)
  * UNLOAD        u64 module
  *   OK          nothing
  * LINK          u32 images, a BYTES each, as given to cuLinkAddData

@@ -1,4 +1,4 @@
-"""Lines around the panes of the live screen, and the division of the terminal among the panes."""
+"""Frames of the live screen: its panes, the lines around them, and what changed since the last frame."""
 
 from __future__ import annotations
 
@@ -16,24 +16,28 @@ from tui_probe.ui.live.state_line import (
     PreviousRunHint,
     elapsed_line,
     state_line,
+    why_empty,
+    words_of_watched,
 )
+from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.table_views import GrowingView
-from tui_probe.ui.widgets.bars import Bar, fitting
-from tui_probe.ui.widgets.pane import FrameEdge
+from tui_probe.ui.widgets.pane import Bar, FrameEdge, fitting
 from tui_probe.ui.widgets.tabs import TabBar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_probe.draw.spans import Line
+    from tui_probe.ui.early_keys import EarlyKeys
     from tui_probe.ui.layout import Arrangement
     from tui_probe.ui.live.current_selection import CurrentSelection
     from tui_probe.ui.live.feed import ProcessView, Snapshot
+    from tui_probe.ui.live.initial_place import InitialPlace
     from tui_probe.ui.live.kernel_table import KernelTable
     from tui_probe.ui.live.live_pages import LivePages
     from tui_probe.ui.live.preview import Preview
     from tui_probe.ui.live.processes import ProcessSwitch
-    from tui_probe.ui.screens.view_screen import ViewScreen
+    from tui_probe.ui.live.results import KernelFindings
     from tui_probe.ui.views.view import PaneView
     from tui_probe.ui.widgets.tabs import Tab
 
@@ -169,3 +173,87 @@ class LiveBars:
         if row.id == "next_found":
             return any(kernel.stands_out for kernel in self._panes.table.shown)
         return row.id not in ("interrupt", "probe") or (row.id == "interrupt" and self._screen.probe_app.target_runs)
+
+
+INTERVAL = 0.5
+"""Seconds between frames; twice that while the link is slow."""
+
+
+class LiveFrames:
+    """Shows the newest snapshot of the feed on a live screen, and lets findings be read."""
+
+    def __init__(
+        self,
+        screen: ViewScreen,
+        panes: LivePanes,
+        bars: LiveBars,
+        findings: KernelFindings,
+        early: tuple[InitialPlace, EarlyKeys],
+    ) -> None:
+        self._screen, self._panes, self._bars, self._findings = screen, panes, bars, findings
+        self._initial_place, self._early_keys = early
+        self.beats = 0
+        self.skipped = 0
+        """Frames that were left out since the terminal lagged behind."""
+
+    def start(self) -> None:
+        """Start the one clock of the screen."""
+        self._initial_place.take(self._screen.probe_app.session)
+        self._screen.set_interval(INTERVAL, self.beat)
+
+    def beat(self) -> None:
+        """Draw a frame, on a slow link only every second time."""
+        self.beats += 1
+        if self.beats % 2 == 0 or not self._screen.probe_app.low_bandwidth:
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Draw a frame. Left out while the terminal lags behind."""
+        app, paused = self._screen.probe_app, self._panes.selection.paused
+        if app.feed.failure is not None:
+            raise app.feed.failure
+        if app.backed_up:
+            self.skipped += 1
+            return
+        if not paused:
+            launches = sum(process.launches for process in app.feed.latest.processes)
+            self._bars.rate.look(launches, time.monotonic())
+            self.show(app.feed.latest)
+        app.withdraw_question()
+        self._screen.show_bars()
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Show a snapshot, and let the current page read what is new."""
+        screen, panes, selection = self._screen, self._panes, self._panes.selection
+        if screen.probe_app.session.watching and (words := words_of_watched(selection.snapshot, snapshot)):
+            screen.notice(words)
+        selection.snapshot = snapshot
+        process = panes.process
+        panes.table.show(process.kernels if process else (), timed=snapshot.benchmark, simulated=snapshot.simulated)
+        panes.table.say_empty(process.problem if process and process.problem else why_empty(snapshot))
+        if words := self._bars.follow(snapshot, process):
+            self._notify_front_screen(words)
+        self.begin()
+        panes.pages.take(snapshot, process, screen.probe_app.gpu.latest)
+        self._findings.look(process, running=snapshot.running)
+        panes.preview.speaks = panes.pages.shown is not panes.pages.kernel_page
+        panes.preview.look(process, panes.table.kernel, running=snapshot.running)
+
+    def show_again(self) -> None:
+        """Show the same snapshot: another page or process of it."""
+        self.show(self._panes.selection.snapshot)
+        self._screen.show_bars()
+
+    def begin(self) -> None:
+        """Go to the place where the screen begins, say what was opened, then act on keys that waited for the table."""
+        self._initial_place.go()
+        session = self._screen.probe_app.session
+        if self._initial_place.resumed and session.notice:
+            self._screen.call_later(self._notify_front_screen, session.notice)
+            session.notice = ""
+        self._early_keys.release()
+
+    def _notify_front_screen(self, text: str) -> None:
+        """Show a notice on the screen in front, which may have been opened just now."""
+        front = self._screen.app.screen
+        (front if isinstance(front, ViewScreen) else self._screen).notice(text)

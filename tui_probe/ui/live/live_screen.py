@@ -15,8 +15,7 @@ from tui_probe.ui.early_keys import EarlyKeys
 from tui_probe.ui.live.current_selection import CurrentSelection, step_applies
 from tui_probe.ui.live.initial_place import InitialPlace
 from tui_probe.ui.live.kernel_table import KernelTable, names_of
-from tui_probe.ui.live.live_bars import LiveBars, LivePanes
-from tui_probe.ui.live.live_frames import LiveFrames
+from tui_probe.ui.live.live_bars import LiveBars, LiveFrames, LivePanes
 from tui_probe.ui.live.live_pages import DIGITS, PAGE_KEYS, LivePages
 from tui_probe.ui.live.preview import Preview
 from tui_probe.ui.live.processes import ProcessSwitch
@@ -29,8 +28,7 @@ from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.table_views import GrowingView, RangesView
 from tui_probe.ui.views.tree_view import TreeView
-from tui_probe.ui.widgets.bars import Bar
-from tui_probe.ui.widgets.pane import FrameEdge, Pane
+from tui_probe.ui.widgets.pane import Bar, FrameEdge, Pane
 from tui_probe.ui.widgets.tabs import TabBar, keys_of
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from tui_probe.ui.screens.lists import PickerItem, PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.document_view import DocumentView
 from tui_probe.ui.views.view import TextView
-from tui_probe.ui.widgets.bars import Bar
-from tui_probe.ui.widgets.pane import FrameEdge, Pane
+from tui_probe.ui.widgets.pane import Bar, FrameEdge, Pane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

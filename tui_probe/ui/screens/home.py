@@ -15,8 +15,7 @@ from tui_probe.ui.screens.lists import PickerItem, PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.form import ROWS, TEXTS, FindingsView, FormView
 from tui_probe.ui.views.recent import RecentView
-from tui_probe.ui.widgets.bars import Bar
-from tui_probe.ui.widgets.pane import FrameEdge, Pane
+from tui_probe.ui.widgets.pane import Bar, FrameEdge, Pane
 from tui_probe.version import __version__
 
 if TYPE_CHECKING:

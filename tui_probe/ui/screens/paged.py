@@ -21,8 +21,7 @@ from tui_probe.ui.screens.jumps import HOTSPOT, HotspotJump, JumpHistory
 from tui_probe.ui.screens.page_opening import MessageView, OpeningView, PageOpener
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.document_view import MARK, DocumentView
-from tui_probe.ui.widgets.bars import Bar, fitting
-from tui_probe.ui.widgets.pane import FrameEdge, Pane
+from tui_probe.ui.widgets.pane import Bar, FrameEdge, Pane, fitting
 from tui_probe.ui.widgets.tabs import Tab, TabBar, keys_of
 
 if TYPE_CHECKING:

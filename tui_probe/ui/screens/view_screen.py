@@ -19,9 +19,8 @@ from tui_probe.ui.prompt import FilterPrompt, Prompt, Question, QuestionKey, Ref
 from tui_probe.ui.screens.further_pages import LetterItem, LetterScreen
 from tui_probe.ui.screens.lists import NameScreen
 from tui_probe.ui.textual_private import OpenScreen
-from tui_probe.ui.widgets.bars import Bar, key_line
 from tui_probe.ui.widgets.lines import LinesWidget
-from tui_probe.ui.widgets.pane import Pane
+from tui_probe.ui.widgets.pane import Bar, Pane, key_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import width as cells_of
 from tui_probe.probekit.page_kinds import MORE, key_text
-from tui_probe.ui.widgets.bars import fitting
-from tui_probe.ui.widgets.pane import FrameEdge, edge_line
+from tui_probe.ui.widgets.pane import FrameEdge, edge_line, fitting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

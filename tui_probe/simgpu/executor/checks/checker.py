@@ -21,7 +21,20 @@ from tui_probe.simgpu.executor.checks.access_order import (
     Stamps,
     harmless,
 )
-from tui_probe.simgpu.executor.checks.accesses import ACCESS_NAMES, CheckedAccess, gathered, index_of, range_of
+from tui_probe.simgpu.executor.checks.accesses import (
+    ACCESS_NAMES,
+    MAX_FINDINGS,
+    AccessPlace,
+    CheckedAccess,
+    Coordinates,
+    Fault,
+    SiteTable,
+    finding_text,
+    gathered,
+    index_of,
+    place_in,
+    range_of,
+)
 from tui_probe.simgpu.executor.checks.byte_states import (
     ALLOCATED,
     INITIALISED,
@@ -29,15 +42,6 @@ from tui_probe.simgpu.executor.checks.byte_states import (
     ByteStates,
     GlobalStates,
     whole_word,
-)
-from tui_probe.simgpu.executor.checks.findings import (
-    MAX_FINDINGS,
-    AccessPlace,
-    Coordinates,
-    Fault,
-    SiteTable,
-    finding_text,
-    place_in,
 )
 from tui_probe.simgpu.executor.checks.races import Race, RaceSearch
 from tui_probe.simgpu.executor.checks.split_barriers import SplitBarrierSearch
