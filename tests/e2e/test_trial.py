@@ -51,13 +51,13 @@ def test_find_the_worst_line(tool: Tool, tmp_path: Path) -> None:
 
 def test_limiter_on_simulated_gpu(tool: Tool, tmp_path: Path) -> None:
     trace = trace_of(tool, tmp_path, "limits", "-p", "what_limits")
-    shown = lines(tool("show", "summary", f"{trace}:saxpy", "--width", "120").stdout)
+    shown = lines(tool("show", "summary", f"{trace}:saxpy", "--width", "160").stdout)
     asked = (
         "limited by – no times on a simulated GPU; on the A100 that it stands for, "
         "memory would be the busiest unit (from counts)"
     )
     assert asked in shown
-    product = lines(tool("show", "summary", f"{trace}:matmul", "--width", "120").stdout)
+    product = lines(tool("show", "summary", f"{trace}:matmul", "--width", "160").stdout)
     assert asked.replace("memory", "memory (L1)") in product, "two words of shared memory per multiply-add"
 
 

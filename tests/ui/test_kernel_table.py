@@ -64,10 +64,10 @@ def test_without_a_benchmark_there_are_no_columns_of_times(table: KernelTable, r
 
 def test_the_way_of_each_kernel_where_one_was_grafted(table: KernelTable, rows: Rows) -> None:
     table.resize(240, 8)
-    assert "way" not in shown(table)[0].split()
+    assert "mode" not in shown(table)[0].split()
     table.show(tuple(replace(row, mode="graft") if row.index == 1 else row for row in rows))
     titles, *lines = shown(table)
-    at = titles.index(" way ") + 1
+    at = titles.index(" mode ") + 1
     cells = [line[at : at + 5].strip() for line in lines if line.strip()]
     assert cells == ["graft" if row.index == 1 else "PTX" if row.mode else "–" for row in table.shown[: len(cells)]]
     assert {"PTX", "graft", "–"} <= set(cells)

@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pages.measured_example import NEVER, STRIDED, write_measured
+from tests.recorded import H200
 from tests.ui.desk import TestDesk, said, shown
 from tui_probe.draw.palette import PALETTES
 from tui_probe.draw.view import Document, Spot, no_progress
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.trace.follow import open_trace
 from tui_probe.ui.views.document_view import DocumentView
 from tui_probe.ui.views.document_window import ScrollPosition, cursor_line
 
@@ -262,6 +264,17 @@ def test_lines_of_another_kernel_begin_at_their_left_edge(view: DocumentView, tr
     other = hosted("ptx", ViewSource(trace, trace.kernels[0]))
     other.resume(view)
     assert (other.window.left, other.cursor) == (0, view.cursor)
+
+
+def test_summary_of_another_kernel_begins_at_its_first_line() -> None:
+    trace = open_trace(H200 / "demo")
+    summary = hosted("summary", ViewSource(trace, trace.kernels[0]))
+    summary.resize(80, 5)
+    summary.move(2)
+    for kernel, top in ((trace.kernels[1], 0), (trace.kernels[0], 2)):
+        other = hosted("summary", ViewSource(trace, kernel))
+        other.resume(summary)
+        assert other.window.place.top == top
 
 
 def test_rows_with_other_line_numbers_are_counted_as_rows(view: DocumentView, trace: Trace) -> None:

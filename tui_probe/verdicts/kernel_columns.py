@@ -196,7 +196,7 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelFacts], ...]] = (
     Column("name", lambda k: k.name),
     Column("demangled", lambda k: k.demangled, "kernel", lambda k: k.demangled, False, 0, 24, shorten),
     Column("status", lambda k: k.status, "status", status_text, False),
-    Column("way", lambda k: k.mode, "way", lambda k: mode_text(k.mode), False, rank=4),
+    Column("way", lambda k: k.mode, "mode", lambda k: mode_text(k.mode), False, rank=4),
     Column(
         "launches", lambda k: k.launches, "launches", lambda k: launch_count_text(k.launches, k.launches_probed), rank=1
     ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.charts import SHARES, distribution_line, percentile_heading, percentiles
-from tui_probe.draw.spans import pad
+from tui_probe.draw.spans import pad, wrap
 from tui_probe.draw.table import as_record, in_data, safe
 from tui_probe.draw.view import Document
 from tui_probe.input_limits import PTX_TEXT
@@ -19,7 +19,7 @@ from tui_probe.pages.findings_page import (
     question_lines,
     rerun_command,
 )
-from tui_probe.pages.kernel_detail import LABEL, detail_lines
+from tui_probe.pages.kernel_detail import LABEL, TWO_COLUMNS, detail_lines
 from tui_probe.probekit.page_kinds import ViewKind
 from tui_probe.probekit.result_tables import OF_PAIRS
 from tui_probe.trace.plain_file import read_within
@@ -70,7 +70,8 @@ class Summary(Document):
         """The page; in two columns where it is wide."""
         findings = kernel_finding_lines(self.results, width, self.keys, self.chosen)
         limit = list(limiter_lines(self.limit_words, width))
-        return detail_lines(self.row, width, self._more(), findings, self._asked, limit)
+        more = self._more(width if width < TWO_COLUMNS else width // 2 - 1)
+        return detail_lines(self.row, width, more, findings, self._asked, limit)
 
     def status(self) -> list[str]:
         """Point to the SASS, since the text about it may be far above."""
@@ -84,7 +85,7 @@ class Summary(Document):
         key = "R, or" if self.keys else ""  # only a screen has keys
         return question_lines(self.questions, self.command, width, key)
 
-    def _probes(self) -> list[Line]:
+    def _probes(self, width: int) -> list[Line]:
         """Status of the kernel with each of several probes."""
         lines: list[Line] = []
         for number, probed in enumerate(self.probes):
@@ -98,11 +99,13 @@ class Summary(Document):
             )
             reason = probed.reason or unmeasured
             text = ", ".join(parts) + (f": {reason}" if reason else "")
-            lines.append(((" " + pad("" if number else "probes", LABEL), "dim"), (safe(text), "")))
+            for place, part in enumerate(wrap(safe(text), max(20, width - LABEL - 2))):
+                label = "" if number or place else "probes"
+                lines.append(((" " + pad(label, LABEL), "dim"), (part if not place else f"  {part}", "")))
         return [*lines, ()] if lines else []
 
-    def _more(self) -> list[Line]:
-        lines = self._probes()
+    def _more(self, width: int) -> list[Line]:
+        lines = self._probes(width)
         if self.machine_code:
             page = f"page {self.keys['sass']}" if "sass" in self.keys else "the page SASS"
             lines += [

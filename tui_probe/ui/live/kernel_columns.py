@@ -1,7 +1,7 @@
 """Columns of the kernel table: their widths, the order of rows, and the text of cells.
 
 Where there is no room for all of them, columns leave in this order: probe memory, time, spills, block, grid, trend,
-way, p99, slowdown, registers, median, launches, limited by, share. Kernel, status and finding stay. What stays gets
+mode, p99, slowdown, registers, median, launches, limited by, share. Kernel, status and finding stay. What stays gets
 shorter first: the status has its word and the share a long bar from 100 columns on, ``12 of 6 060`` becomes
 ``12/6.1k``, ``memory (L2) 83%`` becomes ``L2 83%``, and the finding its worst line only. A column without a value in
 any row is left out.

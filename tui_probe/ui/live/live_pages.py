@@ -54,20 +54,29 @@ _Subject = tuple[str, object, int, int | None]
 """Name of the page, trace, kernel, row of the launch."""
 
 
-def _finding_lines(results: Sequence[ResultFindings], cells: int) -> list[Line]:
-    """The findings of a kernel; imported with the first of them, since it brings the analyses."""
-    from tui_probe.pages.findings_page import kernel_finding_lines
+def _finding_lines(results: Sequence[ResultFindings], limits: Sequence[str], cells: int) -> tuple[list[Line], ...]:
+    """Findings and limiter of a kernel; imported with the first of them, since it brings the analyses."""
+    if not results:
+        return [], []
+    from tui_probe.pages.findings_page import kernel_finding_lines, limiter_lines
 
-    return kernel_finding_lines(results, cells) if results else []
+    return kernel_finding_lines(results, cells), list(limiter_lines(limits, cells))
 
 
 class KernelPage(TextView):
     """The selected kernel: why it was probed or not, what to do, what was found, what the probe costs it."""
 
-    def __init__(self, desk: Desk, name: str, findings_of: Callable[[int], Sequence[ResultFindings]]) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        name: str,
+        findings_of: Callable[[int], Sequence[ResultFindings]],
+        limits_of: Callable[[int], Sequence[str]],
+    ) -> None:
         super().__init__(desk, name, "no kernel is selected")
-        self.findings_of = findings_of
-        """Function that returns what each probe found in the kernel of an index, from the results read so far."""
+        self.findings_of, self.limits_of = findings_of, limits_of
+        """Functions that return what each probe found in the kernel of an index, and its limiter in words, from the
+        results read so far."""
         self.kernel: KernelSnapshot | None = None
         self._failure = ""
         self._tops: dict[int, int] = {}
@@ -102,9 +111,9 @@ class KernelPage(TextView):
             self.lines = []
         else:
             results = self.findings_of(self.kernel.index)
-            findings = _finding_lines(results, cells)
+            findings, limit = _finding_lines(results, self.limits_of(self.kernel.index), cells)
             self.lines = (
-                detail_lines(self.kernel, cells, found=findings)
+                detail_lines(self.kernel, cells, found=findings, limit=limit)
                 if self.kernel.read
                 else [((f" {READING_TEXT}", "dim"),)]
             )
@@ -213,6 +222,7 @@ class LivePages:
         desk: LiveDesk,
         selection: CurrentSelection,
         findings_of: Callable[[int], Sequence[ResultFindings]],
+        limits_of: Callable[[int], Sequence[str]],
         *,
         ascii_only: bool,
     ) -> None:
@@ -222,7 +232,7 @@ class LivePages:
         self._next_kernel: KernelSnapshot | None = None
         """The kernel that is shown when the timer ends."""
         """Shows the selected kernel when it ends."""
-        self.kernel_page = KernelPage(desk, "kernel", findings_of)
+        self.kernel_page = KernelPage(desk, "kernel", findings_of, limits_of)
         self.process_log = LogView(desk, "process", follow=False)
         self.event_log = LogView(desk, "events")
         self.outputs = {name: LogView(desk, name, styled=False) for name in ("stdout", "stderr")}

@@ -64,7 +64,7 @@ class LiveScreen(ViewScreen):
         self.table.focused = True
         self.current_selection = selection = CurrentSelection(self.table)
         findings = KernelFindings(self, lambda process, found: self.probe_app.feed.tell(process, found))
-        self.pages = LivePages(self, selection, findings.found_in, ascii_only=ascii_only)
+        self.pages = LivePages(self, selection, findings.found_in, findings.limits_of, ascii_only=ascii_only)
         self.preview = Preview(self, "preview", findings.found_in, findings.limits_of, ascii_only=ascii_only)
         self.switch = ProcessSwitch(self, selection, lambda: self.frames.show_again())
         self.panes = LivePanes(self.table, self.pages, self.preview, selection, self.switch)

@@ -173,12 +173,21 @@ class DocumentView(PaneView):
     # -- what is shown
 
     def resume(self, before: PaneView) -> None:
-        """Take over cursor, search and filter of the page of another kernel that was here before."""
+        """Take over cursor, search and filter of the page of another kernel or launch that was here before.
+
+        A text without a cursor, such as the summary, begins at its first line for another kernel.
+        """
         if isinstance(before, DocumentView):
             self.document.take_over(before.document)
-            self._new = self.document.launch_row != before.document.launch_row
-            self.window.place.top, self.window.place.cursor = before.window.place.top, before.window.place.cursor
+            if before.window.gutter or self._is_of_kernel(before.source):
+                self._new = self.document.launch_row != before.document.launch_row
+                self.window.place.top, self.window.place.cursor = before.window.place.top, before.window.place.cursor
             self.lookup.resume(before.lookup)
+
+    def _is_of_kernel(self, other: ViewSource | None) -> bool:
+        if other is None or self.source is None:
+            return other is self.source
+        return other.kernel.kernel is self.source.kernel.kernel
 
     def status(self) -> list[str]:
         """Return the position, and the document's own state."""
