@@ -239,6 +239,9 @@ class Blocks(Document):
         return text
 
     def _chart(self, width: int) -> list[str]:
+        """The distribution of block times; of one value only words."""
+        if len(self.cycles) and self.cycles.min() == self.cycles.max():
+            return wrap(f"all blocks take {units.count(int(self.cycles[0]))} cycles", width)
         return cdf_chart(self.cycles, min(width, _MAX_CHART_CELLS), _CHART_ROWS, "cycles of a block")
 
     def _sms(self, width: int) -> list[Line]:

@@ -7,6 +7,7 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.pages.timelines import planted
@@ -34,6 +35,13 @@ def view(tmp_path: Path) -> Blocks:
 
 def test_goldens(view: Blocks) -> None:
     golden_view("blocks", view)
+
+
+def test_equal_block_times_have_no_distribution(view: Blocks) -> None:
+    view.cycles = np.full(4, 96)
+    lines = ["".join(text for text, _ in line) for line in view.lines(80)]
+    assert "all blocks take 96 cycles" in lines
+    assert not any("┤" in line for line in lines)
 
 
 def test_goldens_of_an_h200() -> None:

@@ -23,7 +23,7 @@ from tui_probe.cli import run_display
 from tui_probe.cli.run_display import rerun_command
 from tui_probe.ui import rerun
 from tui_probe.ui.live.feed import Session
-from tui_probe.ui.requests import RerunRequest, SameKernel
+from tui_probe.ui.requests import OpenTrace, RerunRequest, SameKernel
 from tui_probe.ui.screens.lists import NameScreen, PickScreen
 
 
@@ -167,6 +167,37 @@ async def test_an_empty_page_asks_for_its_probe_first(demo: Path) -> None:
         assert "▌1 -p dmat " in stage.text
         await stage.press("escape")
         assert session.again is None
+        await stage.press("R")
+        await stage.pilot.press("enter")
+    assert isinstance(session.again, RerunRequest)
+    assert session.again.begin is not None
+    assert session.again.begin.page == "dmat"
+
+
+async def test_the_new_run_opens_the_page_that_it_is_for(tmp_path: Path) -> None:
+    """Once it has ended; not over a page that the user has opened meanwhile."""
+    trace = TraceWriter(tmp_path / "Nov21_101010_1")
+    trace.kernel("add")
+    trace.kernel("mul")
+    target = FakeTarget(tmp_path, [trace.directory])
+    for moved in (False, True):
+        target.status = None
+        async with on_stage(Session(target=target, begin=SameKernel("mul", "mul", 0, "dmat")), (120, 40)) as stage:
+            await stage.refresh()
+            assert stage.app.screen is stage.live
+            await stage.press(*("home",) * moved)
+            target.status = 0
+            await stage.refresh()
+            await stage.settle()
+            assert (stage.app.screen is stage.live) is moved
+            if not moved:
+                assert stage.app.screen.current == "dmat"  # type: ignore[attr-defined]
+
+
+def test_page_is_opened_after_a_run_with_its_probe() -> None:
+    assert rerun.page_after("dmat", ("-p", "dmat")) == "dmat"
+    assert rerun.page_after("dmat", ("-p", "nan_check")) == ""
+    assert rerun.page_after("summary", ("-p", "dmat")) == ""
 
 
 async def test_the_palette_knows_questions(demo: Path) -> None:
@@ -294,6 +325,8 @@ def test_the_command_line_of_what_was_asked_for() -> None:
     looks.again_asked = RerunRequest(Path("/traces/one"), ("-p", "dmat"))
     argv = ["--ascii", "--palette", "light", "--no-mouse", "--again", "/traces/one", "-p", "dmat"]
     assert rerun_command(looks) == ["run", *argv]
+    looks.again_asked = OpenTrace(Path("/traces/zero"))
+    assert rerun_command(looks) == ["open", "--ascii", "--palette", "light", "--no-mouse", "/traces/zero"]
 
 
 @pytest.mark.parametrize(("name", "behind"), [("open", []), ("home", [["home"]])])

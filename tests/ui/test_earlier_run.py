@@ -12,6 +12,7 @@ import pytest
 from tests.recorded import H200
 from tests.ui.conftest import on_stage
 from tui_probe.ui.live.feed import Session
+from tui_probe.ui.requests import OpenTrace
 from tui_probe.ui.screens.compare import CompareRunsScreen
 
 WORDS = "R compares with the previous run"
@@ -43,6 +44,16 @@ async def test_two_keys_compare_with_the_run_before(tmp_path: Path) -> None:
         assert (screen.before, screen.after) == (first, second)
         await stage.press("q")
         assert stage.app.screen is stage.live
+
+
+async def test_previous_run_is_opened_from_the_list_of_r(tmp_path: Path) -> None:
+    first, second = runs(tmp_path, "first", "second")
+    session = Session(traces=(second,))
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("R", *"open the previous")
+        assert "▌" in stage.text
+        await stage.pilot.press("enter")
+    assert session.again == OpenTrace(first)
 
 
 async def test_previous_run_is_offered_on_kernel_screen(tmp_path: Path) -> None:

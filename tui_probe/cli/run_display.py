@@ -343,12 +343,16 @@ def show_session(session: Session, appearance: Appearance) -> int:
 
 
 def rerun_command(arguments: argparse.Namespace) -> list[str]:
-    """The command line of the run that was asked for on the screen, with how that looked."""
-    again: RerunRequest = arguments.again_asked
+    """The command line of the run or trace that was asked for on the screen, with how that looked."""
+    from tui_probe.ui.requests import OpenTrace
+
+    again: RerunRequest | OpenTrace = arguments.again_asked
     looks = ["--ascii"] if arguments.ascii else []
     looks += ["--palette", arguments.palette] if arguments.palette else []
     for option, said in (("low-bandwidth", arguments.low_bandwidth), ("mouse", arguments.mouse)):
         looks += [] if said is None else [f"--{option}" if said else f"--no-{option}"]
+    if isinstance(again, OpenTrace):
+        return ["open", *looks, str(again.trace)]
     return ["run", *looks, "--again", str(again.trace), *again.options]
 
 

@@ -32,7 +32,7 @@ from tui_probe.ui.live.current_selection import MARKED, mark_of
 from tui_probe.ui.live.feed import Feed, Session
 from tui_probe.ui.live.gpus import GpuSampler
 from tui_probe.ui.live.live_screen import LiveScreen
-from tui_probe.ui.requests import CommandToPaste, ComparisonRequest, SameKernel
+from tui_probe.ui.requests import CommandToPaste, ComparisonRequest, OpenTrace, SameKernel
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.home import HomeScreen
 from tui_probe.ui.screens.lists import PickScreen
@@ -282,14 +282,18 @@ class ProbeApp(OpenApp):
             traces = [process.directory for process in processes]
             self.push_screen(import_module(_EVALUATION).EvaluationScreen(name, traces))
 
-    def run_again(self, trace: Path, kernel: Kernel | None, option: str = "") -> None:
-        """Choose what to ask of the program of a trace, ``option`` first; then the screen ends, and it runs."""
+    def run_again(self, trace: Path, kernel: Kernel | None, option: str = "", page: str = "") -> None:
+        """Choose what to ask of the program of a trace, ``option`` first; then the screen ends, and it runs.
+
+        ``page`` is the kernel's page that is opened then, if the run is for it.
+        """
         if self.feed.latest.running or (self.session.home is None and not self.feed.latest.loaded):
             self.speaking.notice("the program is still running; press R after it ends")
         else:
             menu = PickScreen("Run again", numbered=True)
             shown = self._open_trace(trace.absolute())
             begin = None if kernel is None else SameKernel.of(kernel, shown.kernels if shown else ())
+            begin = begin and replace(begin, page=page)
             self.push_screen(menu, partial(self._run_again, begin))
             job = partial(_offer_again, trace, kernel, option)
             self.tables.submit("again", job, partial(self._take_offer, menu))
@@ -306,7 +310,7 @@ class ProbeApp(OpenApp):
     def _run_again(
         self,
         begin: SameKernel | None,
-        take: Callable[[], RerunRequest | ComparisonRequest | CommandToPaste | str] | None,
+        take: Callable[[], RerunRequest | OpenTrace | ComparisonRequest | CommandToPaste | str] | None,
     ) -> None:
         chosen = None if take is None else take()
         if isinstance(chosen, str):
@@ -315,8 +319,12 @@ class ProbeApp(OpenApp):
             self.compare_runs(chosen.before, chosen.after)
         elif isinstance(chosen, CommandToPaste):
             self.speaking.show_names([chosen.command])
+        elif isinstance(chosen, OpenTrace):
+            self.session.again = chosen
+            self.exit()
         elif chosen is not None:
-            self.session.again = replace(chosen, begin=begin)
+            page = import_module(_AGAIN).page_after(begin.page, chosen.options) if begin else ""
+            self.session.again = replace(chosen, begin=begin and replace(begin, page=page))
             self.exit()
 
     def action_theme(self) -> None:

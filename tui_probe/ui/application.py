@@ -110,8 +110,11 @@ class Application(Protocol):
     def choose_evaluation(self) -> None:
         """Choose an evaluation of the traces that are open."""
 
-    def run_again(self, trace: Path, kernel: Kernel | None, option: str = "") -> None:
-        """Choose what to ask of the program of a trace, ``option`` first; then the screen ends, and it runs."""
+    def run_again(self, trace: Path, kernel: Kernel | None, option: str = "", page: str = "") -> None:
+        """Choose what to ask of the program of a trace, ``option`` first; then the screen ends, and it runs.
+
+        ``page`` is the kernel's page that is opened then, if the run is for it.
+        """
 
     def withdraw_question(self) -> None:
         """Ask no more what to do with a target that has ended meanwhile."""

@@ -87,6 +87,8 @@ def _asks_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
     if screen.asks:
         survey = survey_choice(partial(app.run_action, f"ask({DEFAULT_PROBE!r})", screen))
         yield replace(survey, label=f"ask: {survey.note}", note=survey.label)
+        again = partial(app.run_action, "ask('')", screen)
+        yield PickerItem("open the previous run of this command", "R", value=again, also="back earlier run before")
         for question in all_questions():
             if question.probe:
                 ask = partial(app.run_action, f"ask({question.probe!r})", screen)

@@ -70,9 +70,10 @@ class StartForm:
 
 @dataclass(frozen=True)
 class OpenTrace:
-    """Look at this trace."""
+    """Look at this trace. ``begin`` is not used: a trace begins where the user left it."""
 
     trace: Path
+    begin: SameKernel | None = None
 
 
 @dataclass(frozen=True)
@@ -119,11 +120,15 @@ class NamedKernel(Protocol):
 
 @dataclass(frozen=True)
 class SameKernel:
-    """A kernel as it is found in another run: by its name, mangled or not, and its place among those of that name."""
+    """A kernel as it is found in another run: by its name, mangled or not, and its place among those of that name.
+
+    ``page`` is its page that the other run is for, "" for none.
+    """
 
     name: str
     demangled: str
     place: int
+    page: str = ""
 
     @classmethod
     def of(cls, kernel: NamedKernel, kernels: Iterable[NamedKernel]) -> SameKernel:

@@ -5,23 +5,25 @@ from __future__ import annotations
 import shlex
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, cast
 
 from tui_probe.errors import UsageError
 from tui_probe.pages.findings_page import all_questions, open_questions
+from tui_probe.pages.views import kind_of
 from tui_probe.probe_files.choices import built_in_sets, set_within
 from tui_probe.probe_files.loading import DEFAULT_PROBE
 from tui_probe.probekit.registry import probe_names_where
 from tui_probe.trace.recent import brief, run_before
 from tui_probe.trace.run_info import MissingDirectoryError, recorded_run
-from tui_probe.ui.requests import CommandToPaste, ComparisonRequest, RerunRequest
+from tui_probe.ui.requests import CommandToPaste, ComparisonRequest, OpenTrace, RerunRequest
 from tui_probe.ui.screens.lists import PickerItem
 from tui_probe.ui.views.recent import age_text
 from tui_probe.verdicts.limiter import kernel_limiter
 from tui_probe.verdicts.run_outcome import measuring_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from tui_probe.trace.model import Kernel, Trace
@@ -63,6 +65,8 @@ BETWEEN: Final = "between"
 """Stands for no options: between which lines is still to be marked."""
 COMPARE: Final = "compare"
 """Stands for no options: the run is to be shown against the one before it."""
+PREVIOUS: Final = "previous"
+"""Stands for no options: the previous run is to be opened."""
 COMMAND: Final = "command"
 """Stands for no options: the command is to be shown, for where the program is."""
 _FOLDER_GONE: Final = "its directory is not on this machine; run this on the machine of the program"
@@ -80,8 +84,10 @@ class RerunOffer:
     before: Path | None = None
     """The run of the same command before this one."""
 
-    def take(self, option: str) -> RerunRequest | ComparisonRequest | CommandToPaste | str:
+    def take(self, option: str) -> RerunRequest | OpenTrace | ComparisonRequest | CommandToPaste | str:
         """Return the request of a choice, or what must be done before it."""
+        if option == PREVIOUS and self.before is not None:
+            return OpenTrace(self.before)
         if option == COMPARE and self.before is not None:
             return ComparisonRequest(self.before, self.trace)
         if option == COMMAND:
@@ -103,6 +109,7 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
         return _offer_without_rerun(trace, error, before)
     first = first or _cause_option(kernel)
     compare = () if before is None else (_compare_choice(before),)
+    previous = () if before is None else (_previous_choice(before),)
     asked = [] if kernel is None else open_questions(kernel, (), of_program=True)
     questions = [
         PickerItem(
@@ -122,8 +129,8 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
     lacking = sum(item.value == first for item in questions)
     others = tuple(_of_other_kernels(info, kernel))
     if kernel is not None and kernel.status == "excluded":
-        return RerunOffer(trace, (*others, survey, *questions, *compare, AS_BEFORE), before=before)
-    other_choices = (*questions[lacking:], between_choice(BETWEEN), *others, AS_BEFORE)
+        return RerunOffer(trace, (*others, survey, *questions, *compare, *previous, AS_BEFORE), before=before)
+    other_choices = (*questions[lacking:], between_choice(BETWEEN), *others, *previous, AS_BEFORE)
     choices = (*questions[:lacking], *compare, *every, survey, *other_choices)
     return RerunOffer(trace, choices, before=before)
 
@@ -164,7 +171,7 @@ def _offer_without_rerun(trace: Path, error: UsageError, before: Path | None) ->
         return RerunOffer(trace, problem=problem, command=command)
     compare = _compare_choice(before, "" if command else f"; it cannot run again: {problem}")
     paste = (PickerItem("run again", "show the command: its directory is not here", value=COMMAND),) if command else ()
-    return RerunOffer(trace, (compare, *paste), before=before, command=command)
+    return RerunOffer(trace, (compare, _previous_choice(before), *paste), before=before, command=command)
 
 
 def _compare_choice(before: Path, problem: str = "") -> PickerItem:
@@ -173,6 +180,17 @@ def _compare_choice(before: Path, problem: str = "") -> PickerItem:
     detail = f"with {before.name}{ago}; nothing runs{problem}"
     label = "what changed since the previous run?"
     return PickerItem("compare", label, detail, value=COMPARE, also="difference against earlier")
+
+
+def _previous_choice(before: Path) -> PickerItem:
+    detail = f"{before.name}; nothing runs"
+    return PickerItem("previous run", "open the previous run", detail, value=PREVIOUS, also="back earlier")
+
+
+def page_after(page: str, options: Sequence[str]) -> str:
+    """Return the page to open after a run with these options: the one asked from, if they name a probe of it."""
+    probes = {probe for option, probe in pairwise(options) if option == "-p"}
+    return page if page and probes & {*kind_of(page).probes} else ""
 
 
 def _opened_pages(pages: tuple[str, ...]) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.event_types import Device
     from tui_probe.trace.locate import Address
     from tui_probe.trace.model import Trace
-    from tui_probe.ui.requests import HomeSources, RerunRequest, SameKernel
+    from tui_probe.ui.requests import HomeSources, OpenTrace, RerunRequest, SameKernel
     from tui_probe.verdicts.finding_summary import FindingSummary
     from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
@@ -105,8 +105,8 @@ class Session:
     """The kernel of a former run from which the target was asked for: begin there."""
     notice: str = ""
     """Words about what is opened, said once it is read."""
-    again: RerunRequest | None = None
-    """The run to start after the screen has ended."""
+    again: RerunRequest | OpenTrace | None = None
+    """The run to start, or the trace to open, after the screen has ended."""
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,10 @@ class PlaceDesk(Protocol):
         """The name of the page that is shown."""
 
     @property
+    def is_current(self) -> bool:
+        """True if no other screen is in front."""
+
+    @property
     def page_tabs(self) -> Sequence[Tab]:
         """The pages that there are."""
 
@@ -63,6 +67,8 @@ class InitialPlace:
         """Return whether the place is that at which the user had left the trace, if there was one."""
         self._same: SameKernel | None = None
         """The kernel from which this run was asked for, until it is there or the user chooses one."""
+        self._page: tuple[int, str] | None = None
+        """Kernel and page that this run was asked for, until it ends or the user goes elsewhere."""
         self._address: Address | None = None
         """Kernel or launch that the command line named, until it is selected."""
         self._named = False
@@ -79,6 +85,7 @@ class InitialPlace:
         """Go where the command line says, as soon as that is there."""
         self._resume()
         self._go_to_same()
+        self._open_page()
         self._go_to_address()
 
     def _resume(self) -> None:
@@ -114,10 +121,21 @@ class InitialPlace:
         if self._same is None or selection.process is None or table.waits:
             return
         index = self._same.index_in(selection.process.kernels, all_there=not selection.snapshot.running)
+        page = self._same.page
         if table.held or index is not None:
             self._same = None
         if not table.held and index is not None:
             table.select(index)
+            self._page = (index, page) if page else None
+
+    def _open_page(self) -> None:
+        """Open the page that the run was asked for, once it has ended; not if the user is elsewhere by then."""
+        snapshot = self._desk.current_selection.snapshot
+        if self._page is None or snapshot.running or not snapshot.loaded:
+            return
+        (index, page), self._page = self._page, None
+        if self._desk.is_current and self._desk.table.selected == index:
+            self._desk.show_screen_of_kernel(page)
 
     def _go_to_address(self) -> None:
         desk = self._desk

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui_probe.draw.spans import side_by_side
+from tui_probe.draw.spans import side_by_side, wrap
+from tui_probe.probekit.registry import probe_names_where
+from tui_probe.ui import keys
 from tui_probe.ui.views.view import TextView
 
 if TYPE_CHECKING:
@@ -102,7 +104,14 @@ class Preview(TextView):
         if self.speaks and width - used >= MIN_CELLS:
             findings = self._words(width - used)[:height]
             lines = side_by_side(lines, findings, used - GAP) if used else findings
-        return lines
+        return lines or self._empty(width)
+
+    def _empty(self, width: int) -> list[Line]:
+        """Say why there is no chart, so that the panel does not look unfinished."""
+        assert self._of is not None
+        option = next(iter(probe_names_where(lambda probe: probe.timeline is not None)), "")
+        text = f"#{self._of[1]}: no times of blocks or launches to draw: {keys.key_of('again')} runs -p {option}"
+        return [((f" {part}", "dim"),) for part in wrap(text, max(20, width - 2))]
 
     def _cells(self, width: int) -> int:
         """Return the columns of each chart: more than the minimum if no text needs the room."""

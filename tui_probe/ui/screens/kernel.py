@@ -221,7 +221,7 @@ class KernelScreen(PagedScreen):
 
     def _ask(self, option: str) -> None:
         if self._at is not None:
-            self.probe_app.run_again(self._at.trace.directory, self._at.kernel.kernel, option)
+            self.probe_app.run_again(self._at.trace.directory, self._at.kernel.kernel, option, self.current)
 
     def leave(self) -> None:
         """Return to the screen before."""

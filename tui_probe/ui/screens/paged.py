@@ -115,7 +115,7 @@ class PagedScreen(ViewScreen):
         return page
 
     def jump_label(self) -> str:
-        """The word for Enter on the current page; "" where it leads nowhere."""
+        """The word for Enter on the current page; "" if it opens nothing."""
         page = self._view.target_view()
         return self.jump_words(page) if page else ""
 
