@@ -103,3 +103,19 @@ def test_names_replace_kinds_and_count_moved_instructions() -> None:
     assert [(start.work, start.stage, start.moved) for start in starts] == [
         ("other", "prologue", 0), ("sum", "prologue", 0), ("product", "prologue", 2),
     ]  # fmt: skip
+
+
+def test_branches_around_little_work_start_no_phases() -> None:
+    """A record at each of these would take longer than the work."""
+    blocks = "\n".join(f"@%p1 bra $over{n};\nld.global.u32 %r2, [%rd1];\n$over{n}:" for n in range(40))
+    body = f"""
+    .reg .pred %p<2>;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<2>;
+    $loop:
+    {blocks}
+    setp.lt.u32 %p1, %r1, 9;
+    @%p1 bra $loop;
+    ret;"""
+    starts = phase_starts(Kernel.of(parse(entry(body)), "kernel").entry)
+    assert [(start.work, start.stage) for start in starts] == [("other", "loop"), ("other", "epilogue")]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.ptx.control_flow import Flow, natural_loops
 from tui_probe.ptx.instruction_facts import class_of
@@ -120,6 +120,10 @@ def _copy_work(modifiers: Sequence[str]) -> str | None:
     return "global store" if to_global else "bulk copy" if "bulk" in modifiers else "async copy"
 
 
+_Key: TypeAlias = "tuple[str | None, Stage, tuple[int, ...]]"
+"""What tells phases apart: work, stage, and the heads of the loops around."""
+
+
 @dataclass(slots=True)
 class _Run:
     """Instructions of a basic block in a row. ``work`` is None while nothing names it."""
@@ -147,6 +151,7 @@ class _Phases:
         self._flow = Flow.of(function)
         self._leads_to = [self._flow.successors(index) for index in range(len(self._flow.blocks))]
         self._loops = natural_loops(self._leads_to)
+        self._loop_works: dict[int, tuple[str | None, int]] = {}
         self._least = _MIN_WEIGHT if names is None else _MIN_NAMED
         self._works = [[self._work(instruction) for instruction in block] for block in self._flow.blocks]
 
@@ -172,8 +177,11 @@ class _Phases:
     @cached_property
     def _around(self) -> list[list[int]]:
         """The heads of the recorded loops around each block, the outermost first."""
-        by_size = sorted(self._recorded, key=lambda head: -len(self._recorded[head]))
-        return [[head for head in by_size if index in self._recorded[head]] for index in range(len(self._leads_to))]
+        around: list[list[int]] = [[] for _ in self._leads_to]
+        for head in sorted(self._recorded, key=lambda head: -len(self._recorded[head])):
+            for index in self._recorded[head]:
+                around[index].append(head)
+        return around
 
     @cached_property
     def _stages(self) -> list[Stage]:
@@ -203,15 +211,24 @@ class _Phases:
     def _block_runs(self, index: int) -> list[_Run]:
         """The runs of a block; one for a block of a loop that is a phase as a whole."""
         block, works = self._flow.blocks[index], self._works[index]
-        inside = self._unrecorded(index)
-        if not inside or self._names is not None:
+        head = self._unrecorded.get(index)
+        if head is None or self._names is not None:
             return _runs_of(block, works, self._weight, self._least)
-        inner = [work for place in max(inside, key=len) for work in self._works[place]]
-        return [_Run(_dominant(inner), block, _ITERATIONS * sum(_WEIGHTS[work] for work in inner if work))]
+        return [_Run(*self._loop_work(head, block))]
 
-    def _unrecorded(self, index: int) -> list[set[int]]:
-        """The loops around a block whose iterations are not recorded."""
-        return [loop for head, loop in self._loops.items() if index in loop and head not in self._recorded]
+    def _loop_work(self, head: int, block: Block) -> tuple[str | None, Block, int]:
+        """The work of a loop that is a phase as a whole, for one of its blocks, and its weight."""
+        if head not in self._loop_works:
+            works = [work for place in self._loops[head] for work in self._works[place] if work]
+            self._loop_works[head] = _dominant(works), _ITERATIONS * sum(_WEIGHTS[work] for work in works)
+        work, weight = self._loop_works[head]
+        return work, block, weight
+
+    @cached_property
+    def _unrecorded(self) -> dict[int, int]:
+        """Of each block in loops whose iterations are not recorded, the head of the outermost one."""
+        heads = sorted(self._loops.keys() - self._recorded.keys(), key=lambda head: len(self._loops[head]))
+        return {index: head for head in heads for index in self._loops[head]}
 
     @cached_property
     def _runs(self) -> list[list[_Run]]:
@@ -227,12 +244,12 @@ class _Phases:
     def _neighbor_works(self, runs: list[list[_Run]], index: int) -> list[str]:
         """The works that a light block may continue: of the block behind a short loop head, else of those before it."""
         run, leads_to = runs[index][0], self._leads_to[index]
-        short = len(run.code) < _SHORT and not self._unrecorded(index)
+        short = len(run.code) < _SHORT and index not in self._unrecorded
         if short and not run.work and index in self._recorded and len(leads_to) == 1:
             return [work for work in [runs[leads_to[0]][0].work] if work]
         before = [source for source in self._before[index] if source < index and self._is_beside(source, index)]
         works = [work for source in before if (work := runs[source][-1].work)]
-        return [work for work in works if (short and not run.work) or work not in (*WAITS, OTHER)]
+        return [work for work in works if (short and not run.work) or work not in WAITS]
 
     def _is_beside(self, source: int, index: int) -> bool:
         return self._stages[source] == self._stages[index] and self._around[source] == self._around[index]
@@ -245,7 +262,7 @@ class _Phases:
                 before[target].append(index)
         return before
 
-    def _key(self, index: int, run: _Run) -> tuple[str | None, Stage, tuple[int, ...]]:
+    def _key(self, index: int, run: _Run) -> _Key:
         return run.work, self._stages[index], tuple(self._around[index])
 
     def starts(self) -> list[PhaseStart]:
@@ -272,36 +289,45 @@ class _Phases:
     def _start(self, index: int, run: _Run, ways: tuple[Edge, ...], *, iterates: bool) -> PhaseStart:
         heads = self._around[index]
         loop = self._flow.blocks[heads[-1]][0] if heads else None
-        runs = self._alike[self._key(index, run)]
-        signals = any(map(_signals, self._code_from(index, run)))
-        instructions = sum(len(own.code) for own in runs)
-        moved = sum(own.moved for own in runs) if self._names else 0
+        signals = self._key(index, run) in self._signaling and any(map(_signals, self._code_from(index, run)))
+        instructions, moved = self._sizes[self._key(index, run)]
         work = run.work or OTHER
         stage, depth = self._stages[index], len(heads)
         return PhaseStart(run.code[0], ways, work, stage, loop, depth, iterates, signals, instructions, moved)
 
     def _code_from(self, index: int, run: _Run) -> Block:
         """The code of a phase from one of its starts on, with that of blocks that continue it."""
-        code, seen, waiting = list(run.code), {index}, [index] if run is self._runs[index][-1] else []
+        key, code, seen = self._key(index, run), list(run.code), {index}
+        waiting = [index] if run is self._runs[index][-1] else []
         while waiting:
             for following in self._leads_to[waiting.pop()]:
                 first = self._runs[following][0]
-                if following not in seen | self._recorded.keys() and self._key(following, first) == self._key(
-                    index, run
-                ):
+                if following not in seen and following not in self._recorded and self._key(following, first) == key:
                     code += first.code
                     seen.add(following)
                     waiting += [following] if len(self._runs[following]) == 1 else []
         return code
 
     @cached_property
-    def _alike(self) -> dict[tuple[str | None, Stage, tuple[int, ...]], list[_Run]]:
-        """The runs of each phase."""
-        alike: dict[tuple[str | None, Stage, tuple[int, ...]], list[_Run]] = {}
+    def _signaling(self) -> set[_Key]:
+        """The phases that signal in some of their code."""
+        return {
+            self._key(index, run)
+            for index, runs in enumerate(self._runs)
+            for run in runs
+            if any(map(_signals, run.code))
+        }
+
+    @cached_property
+    def _sizes(self) -> dict[_Key, tuple[int, int]]:
+        """Instructions of each phase, and those of other named phases among them."""
+        sizes: dict[_Key, tuple[int, int]] = {}
         for index, runs in enumerate(self._runs):
             for run in runs:
-                alike.setdefault(self._key(index, run), []).append(run)
-        return alike
+                instructions, moved = sizes.get(self._key(index, run), (0, 0))
+                moved += run.moved if self._names else 0
+                sizes[self._key(index, run)] = instructions + len(run.code), moved
+        return sizes
 
 
 def _signals(instruction: Instruction) -> bool:
