@@ -1037,7 +1037,7 @@ struct tensor_map {
     uint8_t rest[60];
 };
 
-enum { NOT_SUPPORTED = 801 };
+enum { INVALID_CONTEXT = 201, NOT_SUPPORTED = 801 };
 
 API int cuTensorMapEncodeTiled(struct tensor_map *map, int type, unsigned rank, uint64_t address, const uint64_t *sizes,
                                const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,
@@ -1045,6 +1045,8 @@ API int cuTensorMapEncodeTiled(struct tensor_map *map, int type, unsigned rank, 
 {
     if (!getenv("STUB_TENSOR_MAPS"))
         return NOT_SUPPORTED;
+    if (!current)
+        return INVALID_CONTEXT;
     if (rank < 1 || rank > 5 || interleave || swizzle || promotion || fill)
         return INVALID_VALUE;
     static const uint8_t sizes_of_types[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.hook.test_ahead import images as images
 from tests.hook.test_launches import engine_of
 from tests.tensor_map_calls import TENSOR_MAPS
 from tui_probe.engine.map_layout import BitRun, MapField, split_target
@@ -14,6 +15,7 @@ from tui_probe.trace.events import parse_line
 
 if TYPE_CHECKING:
     from tests.hook.conftest import Host
+    from tests.hook.test_ahead import Images
 
 LAUNCH = "launch(function(module(), 'add__8'), word())\n"
 MAPS = {"STUB_TENSOR_MAPS": "1"}
@@ -46,6 +48,17 @@ def test_without_tensor_maps_the_engine_gets_the_architecture(host: Host) -> Non
     assert run.lines(r"\[tensor-map\]") == ["[tensor-map] layout - without d after -"]
 
 
+def test_layout_is_found_once_there_is_a_context(host: Host, images: Images) -> None:
+    """A library that is loaded first is prepared ahead of launches, where the driver encodes no map yet."""
+    run = host.python(
+        "call('cuInit', 0)\nowner = library()\ncontext()\nlaunch(kernel(owner, 'add__8'), word())\n", **MAPS
+    )
+    assert [architecture for _, architecture in images.sent()] == ["sm_90"]
+    (target,) = engine_of(host).architectures
+    assert split_target(target)[1] is not None
+    assert len(run.lines(r"\[tensor-map\] layout -")) == 1
+
+
 def test_each_map_has_a_line(host: Host) -> None:
     run = host.python("context()\n" + TENSOR_MAPS + LAUNCH, **MAPS)
     tiled, replaced, pixels, wide = maps_of(run.log)
@@ -55,6 +68,29 @@ def test_each_map_has_a_line(host: Host) -> None:
     assert run.lines(r".*cuTensorMapEncodeIm2col .* channels 8 pixels 4 lower -1 upper -1 steps 1,1,1 ")
     assert run.lines(r".*cuTensorMapEncodeIm2colWide .* channels 16 pixels 4 lower -1 upper 1 mode 0 steps")
     assert len({own.content for own in (tiled, replaced, pixels, wide)} - {None}) == 4
+
+
+H200_LAYOUT = (
+    "d0:1:256.0.32/b0:1:440.0.8/s0:0:96.4.32,224.36.4/d1:1:288.0.32/b1:1:448.0.8/e1:1:419.0.3/s1:0:128.4.32,228.36.4/"
+    "d2:1:320.0.32/b2:1:456.0.8/e2:1:422.0.3/s2:0:160.4.32,232.36.4/d3:1:352.0.32/b3:1:464.0.8/e3:1:425.0.3/"
+    "s3:0:192.4.32,236.36.4/d4:1:384.0.32/b4:1:472.0.8/e4:1:428.0.3/a0:0:4.4.53/t0:0:71.0.4,80.4.1/T:01"
+)
+"""As found on an H200 with driver 580.159, but for the types."""
+
+
+def test_layout_of_a_gpu_reads_its_map() -> None:
+    """The map of 1500 × 1000 numbers with rows of 6016 bytes, and boxes of 64 × 32, was encoded there."""
+    words = "0000801c147f00009003040078010000" + 32 * "0" + "db050000e7030000" + 30 * "0" + "3f1f"
+    map_bits = int.from_bytes(bytes.fromhex(words.ljust(256, "0")), "little")
+    _, layout = split_target(f"sm_90+{H200_LAYOUT}")
+    assert layout is not None
+    read = {
+        name: field.bias + sum((map_bits >> run.bit & (1 << run.width) - 1) << run.shift for run in field.runs)
+        for name, field in layout.fields.items()
+    }
+    assert [read[name] for name in ("d0", "d1", "b0", "b1", "s0", "e1", "a0", "t0")] == [
+        1500, 1000, 64, 32, 6016, 1, 0x7F141C800000, 7,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["cuTensorMapEncodeTiled", "cuTensorMapReplaceAddress"])

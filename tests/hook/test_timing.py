@@ -97,7 +97,9 @@ def test_event_cost_leaves_out_waits_for_kernels_of_the_program(host: Host, long
     pairs = {"STUB_PAIR": "2000", "STUB_LONG_PAIR": "38000", "STUB_LONG_PAIRS": str(long_pairs)}
     run = host.python(script, TUI_PROBE_FILTER="add", **pairs)
     (empty,) = run.lines(r"\[time\] empty \d+")
-    assert int(empty.split()[2]) == nanoseconds, "the least of four rounds of nine pairs; up to eight rounds while all waited"
+    assert int(empty.split()[2]) == nanoseconds, (
+        "the least of four rounds of nine pairs; up to eight rounds while all waited"
+    )
 
 
 @pytest.mark.parametrize("queue", ["0", "100"])

@@ -68,4 +68,5 @@ unsigned device_capability(CUdevice device)
 void device_reset(void)
 {
     atomic_store(&described, 0);
+    map_layout_reset();
 }

@@ -8,6 +8,7 @@
 
 #include "event_log.h"
 #include "real.h"
+#include "signals.h"
 
 enum {
     RANK = 5,
@@ -238,6 +239,11 @@ static bool find_types(struct field *field, char table[(1 << TYPE_WIDTH) + 1])
     return true;
 }
 
+enum { MOST_ATTEMPTS = 8 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for what follows */
+static char layout[MAP_LAYOUT_SIZE]; /* written once */
+static unsigned attempts;
 static char text[MAP_LAYOUT_SIZE];
 static size_t length;
 
@@ -307,22 +313,33 @@ static const char *describe(void)
     return length < sizeof text ? NULL : "T";
 }
 
-static void find_layout(void)
+/* A driver may encode nothing before there is a context, so a failure is not final at first. */
+static void find_layout(unsigned attempt)
 {
-    if (!real()->cuTensorMapEncodeTiled)
-        return;
+    length = 0;
+    text[0] = '\0';
     const char *missing = describe();
-    if (missing) {
+    if (!missing) {
+        memcpy(layout, text, sizeof layout);
+        event_log("[tensor-map] layout %s\n", layout);
+    } else if (attempt == 0) {
         event_log("[tensor-map] layout - without %s after %s\n", missing, text[0] ? text : "-");
-        text[0] = '\0';
-        return;
     }
-    event_log("[tensor-map] layout %s\n", text);
 }
 
 const char *map_layout(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, find_layout);
-    return text;
+    if (!real()->cuTensorMapEncodeTiled)
+        return "";
+    signals_lock(&mutex);
+    if (!layout[0] && attempts < MOST_ATTEMPTS)
+        find_layout(attempts++);
+    const char *found = layout[0] ? layout : "";
+    signals_unlock(&mutex);
+    return found;
+}
+
+void map_layout_reset(void)
+{
+    pthread_mutex_init(&mutex, NULL);
 }

@@ -11,4 +11,7 @@ enum { MAP_LAYOUT_SIZE = 1024 };
  * then probes count copies by tensor map without their sizes. */
 const char *map_layout(void);
 
+/* In a forked child. */
+void map_layout_reset(void);
+
 #endif
