@@ -116,7 +116,7 @@ def run(tmp_path: Path, probe: str, tiling: Tiling) -> Any:
 
 
 @pytest.mark.parametrize("tiling", TILINGS)
-def test_bytes_are_those_of_the_tensor(tmp_path: Path, tiling: Tiling) -> None:
+def test_bytes_equal_those_of_the_tensor(tmp_path: Path, tiling: Tiling) -> None:
     counts = gmem_bytes.analyse(run(tmp_path, "gmem_bytes", tiling))
     size = tiling.rows * tiling.columns * tiling.element
     assert (counts.bulk_loaded, counts.bulk_stored, counts.tensor_loads, counts.tensor_stores) == (size, size, 0, 0)
@@ -129,7 +129,7 @@ def test_sectors_are_those_of_rows_of_boxes(tmp_path: Path, tiling: Tiling) -> N
     assert (counts.bulk_copies, counts.unsized_copies) == (2 * int(np.prod(tiling.grid)), 0)
 
 
-def test_what_limits_knows_what_boxes_move(tmp_path: Path) -> None:
+def test_limiter_counts_boxes(tmp_path: Path) -> None:
     tiling = TILINGS[3]
     found = what_limits.analyse(run(tmp_path, "what_limits", tiling))
     size = tiling.rows * tiling.columns * tiling.element
